@@ -1,0 +1,38 @@
+"""Which views there are: every View found in a file of this folder, by name."""
+
+import difflib
+import importlib
+import pkgutil
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+from master_dataset.errors import DefinitionError, UnknownName
+from views.core.view import View
+
+
+@cache
+def registered_views() -> tuple[View, ...]:
+    """All views, sorted by name. DefinitionError if two files give the same name."""
+    found: dict[str, View] = {}
+    for module in pkgutil.iter_modules([str(Path(__file__).parent)]):
+        if module.ispkg or module.name == "registry":
+            continue
+        loaded = importlib.import_module(f"views.{module.name}")
+        for view in vars(loaded).values():
+            if not isinstance(view, View):
+                continue
+            if view.name in found:
+                raise DefinitionError(f"two files define the view `{view.name}`", do=f"rename one in {module.name}.py")
+            found[view.name] = view if view.question else replace(view, question=(loaded.__doc__ or "").strip())
+    return tuple(found[name] for name in sorted(found))
+
+
+def view_named(name: str) -> View:
+    """The view of that name. UnknownName with the nearest name if there is none."""
+    views = {view.name: view for view in registered_views()}
+    if name not in views:
+        near = difflib.get_close_matches(name, views, n=1)
+        hint = f"did you mean `{near[0]}`?" if near else f"views are: {', '.join(views)}"
+        raise UnknownName(f"there is no view `{name}`", do=hint)
+    return views[name]

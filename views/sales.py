@@ -1,0 +1,22 @@
+"""What did we sell? Money and pieces of every receipt; a return subtracts by itself."""
+
+from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
+from views.core import Count, Sum, View
+
+SALES = View(
+    name="sales",
+    source=POS_TRANSACTIONS,
+    dimensions={"currency": "currency"},
+    metrics={
+        "receipts": Count(),
+        "sale_tx": Count("is_sale"),
+        "return_tx": Count("is_return"),
+        "exchange_tx": Count("is_exchange"),
+        "zero_tx": Count("is_zero"),
+        "gross_sales": Sum("gross_sales"),
+        "returns_value": Sum("returns_value"),
+        "units_sold": Sum("units_sold"),
+        "units_returned": Sum("units_returned"),
+        "lines": Sum("line_count"),
+    },
+)
