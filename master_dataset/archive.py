@@ -1,0 +1,104 @@
+"""Keeps every record for ever: events in the source's append-only table, all others as dead letters.
+
+One streaming query per source. A micro-batch is written in this order: dead letters, events, positions. Each Delta write
+carries (application id, batch id), so a batch that is repeated after a crash is skipped by Delta and nothing is kept
+twice; the position is written last, so whoever has seen it may rely on the tables (R2).
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import structlog
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.streaming import StreamingQuery
+
+from master_dataset.kafka import Topics, record_stream
+from master_dataset.parsing.rows import output_schema, rows
+from master_dataset.tables import MasterTables
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    import pyarrow as pa
+
+    from master_dataset.registry import CurrencyOf
+    from master_dataset.sources import Source
+
+log = structlog.get_logger()
+
+
+class Positions(Protocol):
+    """Where the archive says how far it has come."""
+
+    def record(self, topic: str, partition: int, position: int, received_at: "datetime") -> None:
+        """Everything before the offset `position` is kept. Never goes back."""
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How often a micro-batch starts, and how many records it takes at most."""
+
+    seconds: float
+    records: int
+
+
+class Archive:
+    """Writes the master dataset of one deployment. There is one appender per table: this one."""
+
+    def __init__(
+        self, spark: SparkSession, tables: MasterTables, positions: Positions, currencies: "Callable[[], CurrencyOf]"
+    ) -> None:
+        """`currencies` is called in Spark's workers, once per task; it must be picklable."""
+        self._spark, self._tables, self._positions, self._currencies = spark, tables, positions, currencies
+
+    def start(self, source: "Source", bootstrap: str, checkpoint: str, pace: Pace) -> StreamingQuery:
+        """Start (or go on) archiving a source. `checkpoint` is a folder; without one, go on behind what is kept."""
+        self._tables.create(self._spark, source)
+        partitions = Topics(bootstrap).partitions(source.topic)
+        starting = self._tables.next_offsets(self._spark, source, partitions)
+        records = record_stream(self._spark, source.topic, bootstrap, starting, pace.records)
+        parsed = records.mapInArrow(_parser(source, self._currencies), from_arrow_schema(output_schema(source)))
+        return (
+            parsed.writeStream.queryName(f"archive_{source.topic}")
+            .option("checkpointLocation", checkpoint)
+            .trigger(processingTime=f"{pace.seconds} seconds")
+            .foreachBatch(lambda batch, number: self._keep(source, batch, number))
+            .start()
+        )
+
+    def _keep(self, source: "Source", batch: DataFrame, number: int) -> None:
+        application = self._spark.sparkContext.getLocalProperty("sql.streaming.queryId")
+        batch.persist()
+        try:
+            reached = (
+                batch.groupBy("partition")
+                .agg(
+                    F.max("offset").alias("offset"),
+                    F.max("received_at").alias("received_at"),
+                    F.count_if(F.col("kind") == "event").alias("events"),
+                    F.count_if(F.col("kind") == "dead_letter").alias("dead_letters"),
+                )
+                .collect()
+            )
+            if any(row.dead_letters for row in reached):
+                self._tables.append_dead_letters(batch.where("kind = 'dead_letter'"), application, number)
+            events = sum(row.events for row in reached)
+            if events:
+                self._tables.append_events(source, batch.where("kind = 'event'"), application, number)
+            for row in reached:
+                self._positions.record(source.topic, row.partition, row.offset + 1, row.received_at)
+            log.info("archive.kept", source=source.topic, batch=number, events=events)
+        finally:
+            batch.unpersist()
+
+
+def _parser(
+    source: "Source", currencies: "Callable[[], CurrencyOf]"
+) -> "Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]":
+    def parsed(batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
+        return rows(source, batches, currencies())
+
+    return parsed

@@ -1,0 +1,107 @@
+"""The topics of the sources, as Spark and the admin client see them."""
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec, ResourceType
+
+from master_dataset.errors import BrokerUnavailable, OperatorError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+MARKER_HEADER = "galatea-marker"
+"""The header of a record that Galatea wrote itself, to know that everything before it has been read (R2)."""
+
+EARLIEST = -2
+"""Spark's word for the first offset that a partition still has."""
+
+_TOPIC_EXISTS = 36
+_TIMEOUT_SECONDS = 30
+
+
+def record_stream(spark: "SparkSession", topic: str, bootstrap: str, starting_offsets: str, per_batch: int) -> "DataFrame":
+    """The committed records of a topic as a stream: key, value, topic, partition, offset, timestamp, headers.
+
+    Lost data is a named stop, never a skip; `minPartitions` is not used, so a partition is one task in offset order (R3).
+    """
+    return (
+        spark.readStream.format("kafka")
+        .option("kafka.bootstrap.servers", bootstrap)
+        .option("kafka.isolation.level", "read_committed")
+        .option("subscribe", topic)
+        .option("startingOffsets", starting_offsets)
+        .option("maxOffsetsPerTrigger", per_batch)
+        .option("failOnDataLoss", "true")
+        .option("includeHeaders", "true")
+        .load()
+        .select("key", "value", "topic", "partition", "offset", "timestamp", "headers")
+    )
+
+
+def offsets_json(offsets: Mapping[str, Mapping[int, int]]) -> str:
+    """Topic to partition to offset, as Spark's source takes its starting offsets: every partition must be named."""
+    return json.dumps({topic: {str(number): offset for number, offset in own.items()} for topic, own in offsets.items()})
+
+
+class Topics:
+    """The topics of the sources on one cluster: made once, checked at every start, never altered."""
+
+    def __init__(self, bootstrap: str) -> None:
+        """`bootstrap`: host:port of any broker."""
+        self._admin = AdminClient({"bootstrap.servers": bootstrap})
+
+    def create(self, topics: Iterable[str], partitions: int, replication: int, retention_ms: int) -> None:
+        """Create what is missing. BrokerUnavailable if the cluster does not answer."""
+        config = {
+            "message.timestamp.type": "LogAppendTime",  # R1
+            "retention.ms": str(retention_ms),
+            "max.message.bytes": str(4 * 1024 * 1024),  # so that a value that is too large can be kept as a dead letter
+        }
+        wanted = [NewTopic(topic, partitions, replication, config=config) for topic in topics]
+        for topic, future in self._admin.create_topics(wanted, operation_timeout=_TIMEOUT_SECONDS).items():
+            try:
+                future.result()
+            except KafkaException as error:
+                if error.args[0].code() != _TOPIC_EXISTS:
+                    message = f"the topic `{topic}` could not be created: {error.args[0].str()}"
+                    raise BrokerUnavailable(message, do="galatea doctor") from error
+
+    def check(self, topic: str, partitions: int) -> None:
+        """OperatorError unless the topic stamps records itself and has as many partitions as when it was made."""
+        resource = ConfigResource(ResourceType.TOPIC, topic)
+        config = self._admin.describe_configs([resource])[resource].result(_TIMEOUT_SECONDS)
+        if config["message.timestamp.type"].value != "LogAppendTime":
+            message = f"the topic `{topic}` keeps the sender's time; the cut needs the broker's (LogAppendTime)"
+            raise OperatorError(message, do=f"set message.timestamp.type=LogAppendTime on `{topic}` before it has records")
+        found = len(self.partitions(topic))
+        if found != partitions:
+            message = f"the topic `{topic}` has {found} partitions and the setting says {partitions}; keys would move"
+            raise OperatorError(message, do=f"set GALATEA_KAFKA_PARTITIONS={found}, or make a new topic")
+
+    def partitions(self, topic: str) -> list[int]:
+        """The partition numbers of a topic."""
+        metadata = self._admin.list_topics(topic, timeout=_TIMEOUT_SECONDS).topics[topic]
+        if metadata.error is not None:
+            raise BrokerUnavailable(f"the topic `{topic}` cannot be read: {metadata.error.str()}", do="galatea status")
+        return sorted(metadata.partitions)
+
+    def end_offsets(self, topic: str) -> dict[int, int]:
+        """Partition to the offset behind its last record."""
+        return self._offsets(topic, OffsetSpec.latest())
+
+    def offsets_since(self, topic: str, epoch_ms: int) -> dict[int, int]:
+        """Partition to the first offset stamped at or after the time, or its end where there is none.
+
+        The end is read first: a record that arrives in between lies behind it and is read either way.
+        """
+        ends = self.end_offsets(topic)
+        since = self._offsets(topic, OffsetSpec.for_timestamp(epoch_ms))
+        return {partition: since[partition] if since[partition] >= 0 else end for partition, end in ends.items()}
+
+    def _offsets(self, topic: str, spec: OffsetSpec) -> dict[int, int]:
+        asked = {TopicPartition(topic, partition): spec for partition in self.partitions(topic)}
+        found = self._admin.list_offsets(asked, request_timeout=_TIMEOUT_SECONDS)
+        return {place.partition: future.result().offset for place, future in found.items()}

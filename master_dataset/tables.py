@@ -1,0 +1,89 @@
+"""The Delta tables of the master dataset: one per source, one for dead letters, one for conflicting duplicates.
+
+Append-only, partitioned by the UTC day of `happened_at`, so a duplicate always lies in the partition of its first
+delivery. Columns of a source's table: the place (topic, partition, offset), `received_at`, identity, the typed payload
+with what a receipt adds up to, the raw bytes.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from delta.tables import DeltaTable
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from master_dataset.kafka import EARLIEST, offsets_json
+from master_dataset.parsing.rows import output_schema
+
+if TYPE_CHECKING:
+    from master_dataset.sources import Source
+
+DEAD_LETTERS = "dead_letters"
+CONFLICTS = "conflicts"
+DEAD_LETTER_COLUMNS = (
+    "topic", "partition", "offset", "received_at", "reason", "field", "sentence", "key", "value", "headers",
+)  # fmt: skip
+NOT_OF_EVENTS = ("kind", "reason", "field", "sentence", "headers")
+
+
+@dataclass(frozen=True)
+class MasterTables:
+    """Where the tables are: `root` is a folder or any URI that Spark's Delta can write."""
+
+    root: str
+
+    def path(self, name: str) -> str:
+        """The place of one table."""
+        return f"{self.root}/{name}"
+
+    def create(self, spark: SparkSession, source: "Source") -> None:
+        """Create the tables that this source needs, if they are not there yet."""
+        _create(spark, self.path(source.topic), event_schema(source), "day")
+        _create(spark, self.path(DEAD_LETTERS), dead_letter_schema(source), "topic")
+        _create(spark, self.path(CONFLICTS), dead_letter_schema(source), "topic")
+
+    def append_events(self, source: "Source", events: DataFrame, application: str, batch: int) -> None:
+        """Append the events of one micro-batch; a (application, batch) already written is left out by Delta."""
+        columns = event_schema(source).names
+        writer = events.select(*columns).repartition("day").write.format("delta").mode("append")
+        writer.option("txnAppId", application).option("txnVersion", batch).save(self.path(source.topic))
+
+    def append_dead_letters(self, letters: DataFrame, application: str, batch: int) -> None:
+        """Append the dead letters of one micro-batch, likewise."""
+        writer = letters.select(*DEAD_LETTER_COLUMNS).coalesce(1).write.format("delta").mode("append")
+        writer.option("txnAppId", application).option("txnVersion", batch).save(self.path(DEAD_LETTERS))
+
+    def next_offsets(self, spark: SparkSession, source: "Source", partitions: Iterable[int]) -> str:
+        """Where to go on without a checkpoint, as Spark's source takes it: behind the greatest offset that is kept."""
+        kept = [
+            spark.read.format("delta").load(self.path(name)).where(F.col("topic") == source.topic).select("partition", "offset")
+            for name in (source.topic, DEAD_LETTERS)
+        ]
+        reached = kept[0].union(kept[1]).groupBy("partition").agg(F.max("offset").alias("offset")).collect()
+        offsets = {partition: EARLIEST for partition in partitions} | {row.partition: row.offset + 1 for row in reached}
+        return offsets_json({source.topic: offsets})
+
+
+def event_schema(source: "Source") -> pa.Schema:
+    """The columns of the source's table."""
+    return pa.schema([field for field in output_schema(source) if field.name not in NOT_OF_EVENTS])
+
+
+def dead_letter_schema(source: "Source") -> pa.Schema:
+    """The columns of a dead letter: bytes, place, reason code and a sentence."""
+    return pa.schema([output_schema(source).field(name) for name in DEAD_LETTER_COLUMNS])
+
+
+def _create(spark: SparkSession, path: str, schema: pa.Schema, partitioned_by: str) -> None:
+    (
+        DeltaTable.createIfNotExists(spark)
+        .location(path)
+        .addColumns(from_arrow_schema(schema))
+        .partitionedBy(partitioned_by)
+        .property("delta.appendOnly", "true")
+        .property("delta.logRetentionDuration", "interval 30 days")
+        .execute()
+    )

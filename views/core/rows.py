@@ -1,0 +1,26 @@
+"""A view as Spark SQL over the rows of its source: the text that both layers run."""
+
+from views.core.aggregates.column import Reducer
+from views.core.view import WINDOW, View
+
+
+def quoted(text: str) -> str:
+    """A SQL string literal."""
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
+def window_sql(at: str) -> str:
+    """The start of the window that the instant `at` lies in, in seconds since 1970 (BIGINT)."""
+    length = int(WINDOW.total_seconds())
+    return f"unix_seconds({at}) - pmod(unix_seconds({at}), {length}L)"
+
+
+def dimension_sql(expression: str) -> str:
+    """A dimension is text, whatever it was."""
+    return f"cast({expression} as string)"
+
+
+def values_sql(view: View, reducer: Reducer) -> list[str]:
+    """What a row contributes to the view's columns with this reducer, in the view's order."""
+    return [column.row_sql for column in view.columns.values() if column.by == reducer]
