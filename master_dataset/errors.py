@@ -1,0 +1,152 @@
+"""Every error, sorted by who acts. A record that cannot become an event is no exception but a DeadLetter with a reason code.
+
+GalateaError
+|-- DefinitionError        the author of a view or source; at import; says what does exist
+|-- RequestError           the caller; 4xx, exit 2
+|   |-- UnknownName        404, with the nearest name
+|   |-- RangeTooLong       422, with the grain that fits
+|   |-- MixedCurrencies    409, money of two currencies has no sum
+|   `-- BadFile            422, a file of the caller's that cannot be used; names the field
+|-- OperatorError          the operator; exit 1; `do` is the next command
+|   |-- CutNotReached      the archive has not passed the cut in every partition
+|   |-- PublicationMoved   somebody published in between
+|   |-- RowsDroppedLate    a speed generation lost rows and is condemned
+|   |-- CurrencyFixed      a store's currency cannot change once it has events
+|   |-- SpeedExpired       the cut is older than the speed rows live
+|   `-- LinesNotSent       an ingest that did not bring every line to the broker
+`-- Unavailable            nobody yet; retried in order, then 503 with Retry-After
+    |-- BrokerUnavailable
+    |-- StoreUnavailable
+    `-- SpeedUnavailable
+"""
+
+import re
+from collections.abc import Iterable
+from difflib import get_close_matches
+from typing import ClassVar
+
+
+class GalateaError(Exception):
+    """What happened in one sentence (`str(error)`), and what to do next (`do`). `code` is stable: API, docs and logs use the same word."""
+
+    exit_code: ClassVar[int] = 1
+    status: ClassVar[int] = 500
+    code: ClassVar[str] = "galatea_error"
+
+    def __init_subclass__(cls) -> None:
+        """Derive the code from the class name: `CutNotReached` is `cut_not_reached`, so a class cannot forget it."""
+        super().__init_subclass__()
+        cls.code = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", cls.__name__).lower()
+
+    def __init__(self, message: str, *, do: str) -> None:
+        """`message` is one sentence with values in backquotes; `do` is the next step, a command where there is one."""
+        super().__init__(message)
+        self.message = message
+        self.do = do
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Errors cross process borders (Spark workers, child processes), and the default would lose `do`."""
+        return (_rebuilt, (type(self), self.message, self.do), self.__dict__)
+
+
+def _rebuilt(kind: type[GalateaError], message: str, do: str) -> GalateaError:
+    error = kind.__new__(kind, message)
+    GalateaError.__init__(error, message, do=do)
+    return error
+
+
+class DefinitionError(GalateaError):
+    """A view or a source contradicts itself. Raised at import, so it never reaches a reader."""
+
+
+class RequestError(GalateaError):
+    """The caller asked for something that cannot be answered as asked."""
+
+    exit_code = 2
+    status = 400
+
+
+class UnknownName(RequestError):
+    """No source, view, metric or store of that name. Says which name is nearest, or what there is."""
+
+    status = 404
+
+    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+        """`kind` is the word of the API (`source`, `view`, `metric`), `known` every name that would have worked."""
+        names = sorted(known)
+        nearest = get_close_matches(name, names, n=1, cutoff=0.5)
+        if nearest:
+            do = f"Did you mean `{nearest[0]}`?"
+        elif names:
+            do = f"There is: {', '.join(f'`{each}`' for each in names)}."
+        else:
+            do = f"No {kind} is registered yet."
+        super().__init__(f"There is no {kind} `{name}`.", do=do)
+
+
+class RangeTooLong(RequestError):
+    """More points than one answer may hold; `do` names the grain that fits."""
+
+    status = 422
+
+
+class MixedCurrencies(RequestError):
+    """Stores of several currencies were asked for one sum of money."""
+
+    status = 409
+
+
+class BadFile(RequestError):
+    """A file that the caller gave cannot be used as it is; nothing of it was taken."""
+
+    status = 422
+
+
+class OperatorError(GalateaError):
+    """The system is whole, but somebody has to decide. `do` is the next command."""
+
+    status = 409
+
+
+class CutNotReached(OperatorError):
+    """The archive has not passed the markers of the cut in every partition; nothing was changed."""
+
+
+class PublicationMoved(OperatorError):
+    """Another publication came first, so this one would have hidden it."""
+
+
+class RowsDroppedLate(OperatorError):
+    """A generation dropped rows behind its watermark: it is condemned, and a new one is built (design R8)."""
+
+
+class CurrencyFixed(OperatorError):
+    """A store with events keeps its currency, because its amounts are already counted in minor units of it."""
+
+
+class SpeedExpired(OperatorError):
+    """The published cut is older than speed rows live: the merged answer would silently miss sales (design R10)."""
+
+    status = 503
+
+
+class LinesNotSent(OperatorError):
+    """An ingest ended before the broker had acknowledged every line; `do` says from which line to resume."""
+
+
+class Unavailable(GalateaError):
+    """A neighbour does not answer. Retried in order first; nobody has to act yet."""
+
+    status = 503
+
+
+class BrokerUnavailable(Unavailable):
+    """Kafka did not take or give records in time."""
+
+
+class StoreUnavailable(Unavailable):
+    """Cassandra did not answer in time."""
+
+
+class SpeedUnavailable(Unavailable):
+    """The speed rows cannot be read; `partial=true` answers from batch alone, labelled as such."""

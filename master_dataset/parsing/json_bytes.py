@@ -1,0 +1,89 @@
+"""Is a value one readable JSON object? Everything that can be said of the bytes alone, before any field is looked at."""
+
+import json
+import re
+from collections.abc import Mapping
+from decimal import Decimal, InvalidOperation
+from typing import Any, NoReturn
+
+import msgspec
+
+from master_dataset.parsing.dead_letter import Reason, Refused
+
+MAX_BYTES = 1_000_000
+MAX_DEPTH = 32
+MAX_DIGITS = 4000  # Python refuses to turn longer texts into an int; nothing near it can be stored either
+# Possessive and open-ended, so that it never backtracks: text of many quotes without an end must not take quadratic time.
+STRINGS = re.compile(rb'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)', re.DOTALL)
+NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+UNTYPED = msgspec.json.Decoder(msgspec.defstruct("Anything", []))  # skips every field: judges the grammar and builds nothing
+
+
+class _DuplicateKey(Exception):  # noqa: N818 - leaves the json module on its shortest way, and is caught right below
+    """Two keys of one object are equal."""
+
+
+def check_size(value: bytes | None) -> bytes:
+    """Give the bytes, or refuse `empty_value` (a tombstone has no value) and `too_large`."""
+    if not value:
+        raise Refused(Reason.EMPTY_VALUE, "has no value")
+    if len(value) > MAX_BYTES:
+        raise Refused(Reason.TOO_LARGE, f"is larger than {MAX_BYTES:,} bytes")
+    return value
+
+
+def json_object(value: bytes) -> Mapping[str, Any]:
+    """Decode a JSON object exactly: numbers as int or Decimal, no key twice on any level, depth 32 at most. Raises Refused."""
+    if b"\0" in value:
+        raise Refused(Reason.NOT_UTF8, "holds zero bytes, as UTF-16 and UTF-32 do; send UTF-8")
+    try:
+        text = value.decode()
+    except UnicodeDecodeError:
+        raise Refused(Reason.NOT_UTF8, "is not UTF-8") from None
+    if depth(value) > MAX_DEPTH:
+        raise Refused(Reason.TOO_DEEP, f"is nested deeper than {MAX_DEPTH} levels")
+    try:
+        UNTYPED.decode(value)  # stricter than the json module: it knows lone surrogates
+        decoded = json.loads(
+            text, object_pairs_hook=_once, parse_float=_decimal, parse_int=_whole, parse_constant=_no_constant
+        )
+    except _DuplicateKey:
+        raise Refused(Reason.DUPLICATE_JSON_KEY, "names a key twice in one object") from None
+    except ValueError:  # msgspec's and json's errors both are
+        raise Refused(Reason.NOT_JSON, "is not one JSON object") from None
+    if not isinstance(decoded, dict):
+        raise Refused(Reason.NOT_JSON, "is JSON, but not an object")
+    return decoded
+
+
+def depth(value: bytes) -> int:
+    """Give the deepest nesting of arrays and objects, on the bytes and without recursion; brackets inside strings do not count."""
+    if value.count(b"[") + value.count(b"{") <= MAX_DEPTH:
+        return 0  # not the depth, but it cannot be too deep
+    deepest = level = 0
+    for byte in STRINGS.sub(b"", value).translate(None, NOT_BRACKETS):
+        level += 1 if byte in b"[{" else -1
+        deepest = max(deepest, level)
+    return deepest
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        raise _DuplicateKey
+    return fields
+
+
+def _decimal(text: str) -> Decimal:
+    try:
+        return Decimal(text)
+    except InvalidOperation:  # an exponent beyond what even Decimal holds
+        return Decimal("Infinity")
+
+
+def _whole(text: str) -> int | Decimal:
+    return int(text) if len(text) < MAX_DIGITS else Decimal(text)
+
+
+def _no_constant(_: str) -> NoReturn:
+    raise ValueError

@@ -1,0 +1,105 @@
+"""The one way from bytes to facts. HTTP ingest, `galatea ingest`, archive and speed all call `parse`, so none can disagree.
+
+Order of tests (design R5): the header, the bytes, the fields, what follows from them, and then the clock. Duplicates and
+age come after, and are not decided from one record alone. Pure: no I/O, no clock, the same answer for ever.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from hashlib import blake2b
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+import msgspec
+
+from master_dataset.currency import Currency
+from master_dataset.parsing import careful
+from master_dataset.parsing.dead_letter import DeadLetter, Reason, Refused
+from master_dataset.parsing.event import Event, Payload
+from master_dataset.parsing.fast import fast_reader
+from master_dataset.parsing.json_bytes import MAX_BYTES, check_size
+from master_dataset.source import Record, Source
+
+FUTURE_US = 3_600_000_000  # F of design R5: a clock may be an hour fast
+MARKER_HEADER = "galatea-marker"
+SCHEMA_HEADER = "schema"
+Headers = Sequence[tuple[str, bytes | None]]
+CurrencyOf = Callable[[str], Currency]
+encode = msgspec.json.Encoder().encode
+
+
+def parse(
+    source: Source[Payload],
+    value: bytes | None,
+    currency_of: CurrencyOf,
+    *,
+    received_us: int | None = None,
+    headers: Headers = (),
+) -> Event[Payload] | DeadLetter:
+    """Give the event that the bytes say, or the reason why they say none. Never raises, whatever the bytes.
+
+    `currency_of` knows a store by its text, and the default for an unknown one. `received_us` is the broker's stamp in
+    microseconds since 1970; None before Kafka has given one, and then nothing is from the future. A marker is neither
+    event nor dead letter: test `is_marker` first.
+    """
+    if headers and (letter := unknown_schema(headers)):
+        return letter
+    try:
+        read = fast_reader(source).read(value, currency_of) if value and len(value) <= MAX_BYTES else None
+        record, currency = read or careful.read(source, check_size(value), currency_of)
+        payload = source.derive(record, currency)
+    except Refused as refused:
+        return refused.letter()
+    if received_us is not None and record[source.happened_at] * 1000 > received_us + FUTURE_US:
+        why = "lies more than an hour after the record was received"
+        return Refused(Reason.FROM_THE_FUTURE, why, f"/{source.happened_at}").letter()
+    return _event(source, record, payload)
+
+
+def is_marker(headers: Headers) -> bool:
+    """Is this a record of our own, written to know that everything before it was read (design R2)?"""
+    return any(name == MARKER_HEADER for name, _ in headers)
+
+
+def unknown_schema(headers: Headers) -> DeadLetter | None:
+    """Refuse a record whose header `schema` names a source that no file defines: its bytes are not ours to guess at."""
+    from master_dataset.sources import registered_sources  # noqa: PLC0415 - sources import the fields, which import us
+
+    for name, value in headers:
+        if name == SCHEMA_HEADER and (value or b"").decode(errors="replace") not in registered_sources():
+            return Refused(Reason.UNKNOWN_SCHEMA, "has a header `schema` that names no source").letter()
+    return None
+
+
+def identity_hash(topic: str, identity: str) -> int:
+    """Give the signed 64-bit hash under which duplicates are looked for. Candidates only: the identity decides."""
+    return _signed(blake2b(f"{topic}\0{identity}".encode(), digest_size=8).digest())
+
+
+def _event(source: Source[Payload], record: Record, payload: Payload) -> Event[Payload]:
+    shape = _shape(source)
+    identity = encode([record[name] for name in source.identity]).decode()  # a JSON list: no two identities share a text
+    return Event(
+        source.topic,
+        record[source.store],
+        record[source.happened_at],
+        identity,
+        identity_hash(source.topic, identity),
+        _signed(blake2b(encode(shape.content(payload)), digest_size=8).digest()),
+        payload,
+    )
+
+
+def _signed(digest: bytes) -> int:
+    return int.from_bytes(digest, "big", signed=True)
+
+
+class _Shape(NamedTuple):
+    """What is derived from a source once."""
+
+    content: Callable[[Any], Any]
+
+
+@cache
+def _shape(source: Source[Any]) -> _Shape:
+    return _Shape(attrgetter(*source.content))

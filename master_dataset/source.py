@@ -1,0 +1,54 @@
+"""A source is a kind of event, said as data: its topic, its fields with types, which of them are the identity, and what follows from them."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic
+
+from master_dataset.currency import Currency
+from master_dataset.errors import DefinitionError
+from master_dataset.fields import Field, Id, Instant, Lines
+from master_dataset.parsing.event import Payload
+
+Record = Mapping[str, Any]  # the typed values of one record, by field name; an absent optional field is None
+
+
+@dataclass(frozen=True)
+class Source(Generic[Payload]):
+    """One topic, one schema, one identity.
+
+    `payload` is a NamedTuple: its annotations are the payload columns of the master table. `derive` makes it from the
+    typed record and may raise Refused. `content` names the columns that hold what the sender said beside the identity;
+    all others follow from them, so they alone decide whether two deliveries conflict, and a new derived column does not.
+    """
+
+    topic: str
+    store: str
+    happened_at: str
+    identity: tuple[str, ...]
+    fields: Mapping[str, Field | Lines] = field(hash=False)
+    payload: type[Payload]
+    derive: Callable[[Record, Currency], Payload]
+    content: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        """Refuse, at import, a source that contradicts itself."""
+        for name in (self.store, self.happened_at, *self.identity):
+            if name not in self.fields:
+                self._refuse(name, "fields", self.fields)
+        for name, kind in ((self.store, Id), (self.happened_at, Instant)):
+            if not isinstance(self.fields[name], kind):
+                raise DefinitionError(f"`{self.topic}` needs `{name}` as {kind.__name__}.", do="Change its type.")
+        for name in self.identity:
+            if self.fields[name].optional or isinstance(self.fields[name], Lines):
+                raise DefinitionError(f"`{name}` cannot be part of an identity.", do="Name fields every record has.")
+        for name in self.content:
+            if name not in self.columns:
+                self._refuse(name, "payload columns", self.columns)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the payload columns, in order."""
+        return tuple(self.payload.__annotations__)
+
+    def _refuse(self, name: str, where: str, known: Mapping[str, object] | tuple[str, ...]) -> None:
+        raise DefinitionError(f"`{self.topic}` names `{name}`, which is none of its {where}.", do=f"There is: {', '.join(known)}.")

@@ -1,0 +1,33 @@
+"""The sources Galatea knows: every module of this folder that holds a `Source`. Dropping a file in here registers it."""
+
+from collections.abc import Mapping
+from functools import cache
+from importlib import import_module
+from pkgutil import iter_modules
+from types import MappingProxyType
+from typing import Any
+
+from master_dataset.errors import DefinitionError, UnknownName
+from master_dataset.source import Source
+
+
+@cache
+def registered_sources() -> Mapping[str, Source[Any]]:
+    """Give every source by its topic, sorted. Raises DefinitionError when two claim one topic."""
+    found: dict[str, Source[Any]] = {}
+    for module in sorted(info.name for info in iter_modules(__path__)):
+        for value in vars(import_module(f"{__name__}.{module}")).values():
+            if not isinstance(value, Source) or found.get(value.topic) is value:
+                continue
+            if value.topic in found:
+                raise DefinitionError(f"Two sources claim the topic `{value.topic}`.", do=f"Rename it in {module}.py.")
+            found[value.topic] = value
+    return MappingProxyType(dict(sorted(found.items())))
+
+
+def source_named(name: str) -> Source[Any]:
+    """Give one source. Raises UnknownName, which says what is nearest."""
+    sources = registered_sources()
+    if name not in sources:
+        raise UnknownName("source", name, sources)
+    return sources[name]

@@ -1,0 +1,151 @@
+"""A receipt as a till prints it. A return is a line with a negative amount, so it subtracts by itself."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from master_dataset.currency import Currency
+from master_dataset.fields import Id, Instant, Lines, Minor, Text, millionths, thousandths
+from master_dataset.parsing.dead_letter import Reason, Refused
+from master_dataset.source import Record, Source
+
+MAX_AMOUNT = 1_000_000 * 1000  # thousandths
+MAX_LINE_TOTAL = 10**12  # minor units
+RawLine = tuple[str, int, int, int | None, str | None]  # title, price in millionths, thousandths, total as sent, sku
+
+
+class Line(NamedTuple):
+    """One line of a receipt."""
+
+    title: str
+    price_micro: int  # unit price, 10^-6 of the currency
+    amount: int  # thousandths; negative is a return
+    total: int  # minor units
+    sku: str | None
+
+
+class Item(NamedTuple):
+    """What one receipt says of one sku, over all its lines."""
+
+    sku: str
+    net_sales: int  # minor units
+    net_units: int
+    is_sale: bool  # a line of it has an amount above zero
+
+
+class Receipt(NamedTuple):
+    """What a receipt adds up to. Sale, return and zero receipts are disjoint and complete; an exchange is a sale that takes goods back."""
+
+    till: str
+    transaction_id: str
+    currency: str
+    is_sale: bool
+    is_return: bool
+    is_exchange: bool
+    is_zero: bool
+    gross_sales: int  # minor units, of lines with an amount of zero or more
+    returns_value: int  # minor units, what went back: gross_sales - returns_value is the sum of all line totals
+    units_sold: int
+    units_returned: int
+    line_count: int
+    items: list[Item]  # one per sku, in order of first appearance
+    lines: list[Line]
+    flags: list[str]  # sorted: empty_receipt, negative_price, total_mismatch, zero_amount
+
+
+def receipt(record: Record, currency: Currency) -> Receipt:
+    """Add a receipt up (metrics catalogue 1.1). Raises Refused for a line beyond what a shop can sell."""
+    scale = 10 ** (9 - currency.digits)  # price x amount counts billionths
+    raw_lines: list[RawLine] = record["transactions"]
+    lines = [priced(number, raw, scale) for number, raw in enumerate(raw_lines)]
+    sold = [line for line in lines if line.amount > 0]
+    back = [line for line in lines if line.amount < 0]
+    returns_value = -sum([line.total for line in back])
+    return Receipt(
+        till=record["vendor_fiscal_module"],
+        transaction_id=record["transaction_id"],
+        currency=currency.code,
+        is_sale=bool(sold),
+        is_return=bool(back) and not sold,
+        is_exchange=bool(sold and back),
+        is_zero=not sold and not back,
+        gross_sales=sum([line.total for line in lines]) + returns_value,
+        returns_value=returns_value,
+        units_sold=sum([units(line.amount) for line in sold]),
+        units_returned=-sum([units(line.amount) for line in back]),
+        line_count=len(lines),
+        items=itemised(lines),
+        lines=lines,
+        flags=flagged(raw_lines, scale),
+    )
+
+
+def priced(number: int, raw: RawLine, scale: int) -> Line:
+    """Give the line its total: as sent, else price x amount, half-even to the minor unit."""
+    title, price_micro, amount, total, sku = raw
+    if total is None:
+        total, rest = divmod(price_micro * amount, scale)
+        if rest * 2 > scale or (rest * 2 == scale and total % 2):
+            total += 1
+    if not -MAX_AMOUNT <= amount <= MAX_AMOUNT:
+        raise Refused(Reason.OUT_OF_RANGE, "is beyond a million", f"/transactions/{number}/amount")
+    if not -MAX_LINE_TOTAL <= total <= MAX_LINE_TOTAL:
+        raise Refused(Reason.OUT_OF_RANGE, "has a total beyond 10^12 minor units", f"/transactions/{number}")
+    return Line(title, price_micro, amount, total, sku)
+
+
+def units(amount: int) -> int:
+    """Count the pieces of a line, negative for a return. Whatever is weighed is one piece."""
+    if amount % 1000:
+        return 1 if amount > 0 else -1
+    return amount // 1000
+
+
+def itemised(lines: Iterable[Line]) -> list[Item]:
+    """Sum the lines of each sku, so that a receipt counts once for an item it names twice."""
+    items: dict[str, Item] = {}
+    for _, _, amount, total, sku in lines:
+        if sku is not None:
+            before = items.get(sku)
+            net, pieces, is_sale = (0, 0, False) if before is None else before[1:]
+            items[sku] = Item(sku, net + total, pieces + units(amount), is_sale or amount > 0)
+    return list(items.values())
+
+
+def flagged(raw_lines: list[RawLine], scale: int) -> list[str]:
+    """Name what is odd about a receipt. It still counts: a flag is for whoever wonders about a number."""
+    flags = set() if raw_lines else {"empty_receipt"}
+    for _, price_micro, amount, total, _ in raw_lines:
+        if amount == 0:
+            flags.add("zero_amount")
+        if price_micro < 0:
+            flags.add("negative_price")
+        if total is not None and not -scale <= total * scale - price_micro * amount <= scale:
+            flags.add("total_mismatch")
+    return sorted(flags)
+
+
+LINE = Lines(
+    {
+        "title": Text(),
+        "price": millionths(),
+        "amount": thousandths(),
+        "total": Minor(optional=True),
+        "sku": Text(optional=True, max_bytes=256),
+    }
+)
+POS_TRANSACTIONS = Source(
+    topic="pos_transactions",
+    store="operation_id",
+    happened_at="happened_at",
+    identity=("operation_id", "vendor_fiscal_module", "transaction_id", "happened_at"),  # one till prints several a second
+    fields={
+        "operation_id": Id(),
+        "vendor_fiscal_module": Id(),
+        "transaction_id": Id(),
+        "happened_at": Instant(),
+        "transactions": LINE,
+    },
+    payload=Receipt,
+    derive=receipt,
+    content=("lines",),
+)
