@@ -12,6 +12,7 @@ from master_dataset.parsing.dead_letter import Reason, Refused
 from master_dataset.parsing.event import EPOCH
 
 BIGINT_MAX = 2**63 - 1
+MAX_PLACES = 19  # digits before the point that BIGINT can hold
 ID_BYTES = 256
 EXACT = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN)  # the default context rounds silently at 28 digits
 POWERS = [10**digits for digits in range(19)]
@@ -34,7 +35,7 @@ class Field(Protocol):
         """The annotation for the decoder: never stricter than `read`, so that it cannot refuse what `read` takes."""
 
     def read(self, value: Any, currency: Currency) -> Any:  # noqa: ANN401 - a parser is where Any ends
-        """Give the typed value. JSON numbers arrive as int or Decimal. Raises Refused."""
+        """Give the typed value. JSON numbers arrive as int or finite Decimal. Raises Refused."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,7 @@ class Text:
         """Give the text as it is."""
         if type(value) is not str:
             raise Refused(Reason.WRONG_TYPE, "must be a string")
-        if self.max_bytes is not None and len(value.encode()) > self.max_bytes:
+        if self.max_bytes is not None and len(value) > self.max_bytes // 4 and len(value.encode()) > self.max_bytes:
             raise Refused(Reason.OUT_OF_RANGE, f"must hold at most {self.max_bytes} bytes")
         return None if self.optional and not value else value
 
@@ -148,7 +149,7 @@ def scaled(value: object, decimals: int, below: int) -> int:
     if type(value) is int:
         whole = value * POWERS[decimals]
     elif type(value) is Decimal:
-        if not value.is_finite() or not -below < value < below:
+        if value.adjusted() >= MAX_PLACES and value:
             raise Refused(Reason.BAD_NUMBER, "is a number beyond what can be stored")
         moved = EXACT.scaleb(value, decimals)
         whole = int(moved)

@@ -1,7 +1,7 @@
 """A source is a kind of event, said as data: its topic, its fields with types, which of them are the identity, and what follows from them."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Generic
 
 from master_dataset.currency import Currency
@@ -16,7 +16,7 @@ Record = Mapping[str, Any]  # the typed values of one record, by field name; an 
 class Source(Generic[Payload]):
     """One topic, one schema, one identity.
 
-    `payload` is a NamedTuple: its annotations are the payload columns of the master table. `derive` makes it from the
+    `payload` is a frozen Struct: its fields are the payload columns of the master table. `derive` makes it from the
     typed record and may raise Refused. `content` names the columns that hold what the sender said beside the identity;
     all others follow from them, so they alone decide whether two deliveries conflict, and a new derived column does not.
     """
@@ -25,7 +25,7 @@ class Source(Generic[Payload]):
     store: str
     happened_at: str
     identity: tuple[str, ...]
-    fields: Mapping[str, Field | Lines] = field(hash=False)
+    fields: Mapping[str, Field | Lines]
     payload: type[Payload]
     derive: Callable[[Record, Currency], Payload]
     content: tuple[str, ...]
@@ -45,10 +45,14 @@ class Source(Generic[Payload]):
             if name not in self.columns:
                 self._refuse(name, "payload columns", self.columns)
 
+    def __hash__(self) -> int:
+        """Hash by topic: a source is looked up for every record, and no two may share a topic anyway."""
+        return hash(self.topic)
+
     @property
     def columns(self) -> tuple[str, ...]:
         """Names of the payload columns, in order."""
-        return tuple(self.payload.__annotations__)
+        return self.payload.__struct_fields__
 
     def _refuse(self, name: str, where: str, known: Mapping[str, object] | tuple[str, ...]) -> None:
         raise DefinitionError(f"`{self.topic}` names `{name}`, which is none of its {where}.", do=f"There is: {', '.join(known)}.")

@@ -1,11 +1,11 @@
 """One immutable fact, as received: what every source has in common, and a typed payload of its own."""
 
 from datetime import UTC, date, datetime, timedelta
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import msgspec
 
-Payload = TypeVar("Payload", bound=tuple[Any, ...])  # a NamedTuple: its fields are the payload columns
+Payload = TypeVar("Payload", bound=msgspec.Struct)  # frozen; its fields are the payload columns
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

@@ -9,6 +9,7 @@ nothing unknown, nothing deeper than the source itself. Any other count proves n
 from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 from functools import cache
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -32,28 +33,29 @@ class FastReader:
         """Compile the fields to a struct, and to one function each."""
         self.names = tuple(source.fields)
         self.reads = tuple(_read(field) for field in source.fields.values())
-        self.lists = tuple(isinstance(field, Lines) for field in source.fields.values())
+        self.lists = tuple(at for at, field in enumerate(source.fields.values()) if isinstance(field, Lines))
         self.store = self.names.index(source.store)
         self.decoder = msgspec.json.Decoder(_struct(source.topic, source.fields), float_hook=Decimal)
 
     def read(self, value: bytes, currency_of: Callable[[str], Currency]) -> tuple[Record, Currency] | None:
         """Give the typed record and the currency of its store; None means: ask the careful reader, for whatever reason."""
         try:
-            raw = as_tuple(self.decoder.decode(value))
+            raw = [*as_tuple(self.decoder.decode(value))]
             store: str = self.reads[self.store](raw[self.store], DEFAULT_CURRENCY)
         except UNSURE:
             return None
-        currency = currency_of(store)
-        quotes = _quotes(raw)
-        for is_list, lines in zip(self.lists, raw, strict=True):
-            if is_list:
-                quotes += sum([_quotes(as_tuple(line)) for line in lines])
-        if quotes != quotes_in(value):
+        kinds = [*map(type, raw)]
+        for at in self.lists:
+            raw[at] = [*map(as_tuple, raw[at])]
+            kinds.extend(map(type, chain.from_iterable(raw[at])))
+        if quotes_in(value) != 2 * (len(kinds) - kinds.count(UnsetType) + kinds.count(str)):  # of each key, of each string
             return None
+        currency = currency_of(store)
         try:
-            return {n: read(v, currency) for n, read, v in zip(self.names, self.reads, raw, strict=True)}, currency
+            typed = [read(cell, currency) for read, cell in zip(self.reads, raw)]  # noqa: B905 - both are the fields
         except UNSURE:
             return None
+        return dict(zip(self.names, typed)), currency  # noqa: B905
 
 
 @cache
@@ -68,12 +70,6 @@ def quotes_in(value: bytes) -> int:
     if b"\\" in value:
         quotes -= value.replace(b"\\\\", b"").count(b'\\"')
     return quotes
-
-
-def _quotes(raw: tuple[Any, ...]) -> int:
-    """Count what the fields of one decoded object account for: two for the key, two more for a string."""
-    kinds = [*map(type, raw)]
-    return 2 * (len(kinds) - kinds.count(UnsetType) + kinds.count(str))
 
 
 def _struct(name: str, fields: Mapping[str, Field | Lines]) -> type[msgspec.Struct]:
@@ -96,9 +92,7 @@ def _absent_or(read: Read) -> Read:
 
 
 def _read_lines(reads: tuple[Read, ...]) -> Read:
-    def lines(structs: Iterable[Any], currency: Currency) -> list[tuple[Any, ...]]:
-        return [
-            tuple([read(value, currency) for read, value in zip(reads, as_tuple(line), strict=True)]) for line in structs
-        ]
+    def lines(rows: Iterable[tuple[Any, ...]], currency: Currency) -> list[tuple[Any, ...]]:
+        return [tuple([read(cell, currency) for read, cell in zip(reads, row)]) for row in rows]  # noqa: B905 - hot
 
     return lines

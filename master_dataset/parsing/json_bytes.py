@@ -78,7 +78,7 @@ def _decimal(text: str) -> Decimal:
     try:
         return Decimal(text)
     except InvalidOperation:  # an exponent beyond what even Decimal holds
-        return Decimal("Infinity")
+        return Decimal("1e999999")  # as much too large; and whoever sends 0e99999999999999999999 means no amount either
 
 
 def _whole(text: str) -> int | Decimal:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from hashlib import blake2b
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -19,6 +19,7 @@ from master_dataset.parsing.event import Event, Payload
 from master_dataset.parsing.fast import fast_reader
 from master_dataset.parsing.json_bytes import MAX_BYTES, check_size
 from master_dataset.source import Record, Source
+from master_dataset.sources import registered_sources
 
 FUTURE_US = 3_600_000_000  # F of design R5: a clock may be an hour fast
 MARKER_HEADER = "galatea-marker"
@@ -63,8 +64,6 @@ def is_marker(headers: Headers) -> bool:
 
 def unknown_schema(headers: Headers) -> DeadLetter | None:
     """Refuse a record whose header `schema` names a source that no file defines: its bytes are not ours to guess at."""
-    from master_dataset.sources import registered_sources  # noqa: PLC0415 - sources import the fields, which import us
-
     for name, value in headers:
         if name == SCHEMA_HEADER and (value or b"").decode(errors="replace") not in registered_sources():
             return Refused(Reason.UNKNOWN_SCHEMA, "has a header `schema` that names no source").letter()
@@ -77,7 +76,6 @@ def identity_hash(topic: str, identity: str) -> int:
 
 
 def _event(source: Source[Payload], record: Record, payload: Payload) -> Event[Payload]:
-    shape = _shape(source)
     identity = encode([record[name] for name in source.identity]).decode()  # a JSON list: no two identities share a text
     return Event(
         source.topic,
@@ -85,7 +83,7 @@ def _event(source: Source[Payload], record: Record, payload: Payload) -> Event[P
         record[source.happened_at],
         identity,
         identity_hash(source.topic, identity),
-        _signed(blake2b(encode(shape.content(payload)), digest_size=8).digest()),
+        _signed(blake2b(encode(_content(source)(payload)), digest_size=8).digest()),
         payload,
     )
 
@@ -94,12 +92,6 @@ def _signed(digest: bytes) -> int:
     return int.from_bytes(digest, "big", signed=True)
 
 
-class _Shape(NamedTuple):
-    """What is derived from a source once."""
-
-    content: Callable[[Any], Any]
-
-
 @cache
-def _shape(source: Source[Any]) -> _Shape:
-    return _Shape(attrgetter(*source.content))
+def _content(source: Source[Any]) -> Callable[[Any], Any]:
+    return attrgetter(*source.content)

@@ -1,7 +1,8 @@
 """A receipt as a till prints it. A return is a line with a negative amount, so it subtracts by itself."""
 
 from collections.abc import Iterable
-from typing import NamedTuple
+
+import msgspec
 
 from master_dataset.currency import Currency
 from master_dataset.fields import Id, Instant, Lines, Minor, Text, millionths, thousandths
@@ -13,7 +14,7 @@ MAX_LINE_TOTAL = 10**12  # minor units
 RawLine = tuple[str, int, int, int | None, str | None]  # title, price in millionths, thousandths, total as sent, sku
 
 
-class Line(NamedTuple):
+class Line(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One line of a receipt."""
 
     title: str
@@ -23,7 +24,7 @@ class Line(NamedTuple):
     sku: str | None
 
 
-class Item(NamedTuple):
+class Item(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """What one receipt says of one sku, over all its lines."""
 
     sku: str
@@ -31,8 +32,13 @@ class Item(NamedTuple):
     net_units: int
     is_sale: bool  # a line of it has an amount above zero
 
+    def plus(self, other: "Item") -> "Item":
+        """Add another line of the same sku."""
+        net_sales, net_units = self.net_sales + other.net_sales, self.net_units + other.net_units
+        return Item(self.sku, net_sales, net_units, self.is_sale or other.is_sale)
 
-class Receipt(NamedTuple):
+
+class Receipt(msgspec.Struct, frozen=True):
     """What a receipt adds up to. Sale, return and zero receipts are disjoint and complete; an exchange is a sale that takes goods back."""
 
     till: str
@@ -103,11 +109,11 @@ def units(amount: int) -> int:
 def itemised(lines: Iterable[Line]) -> list[Item]:
     """Sum the lines of each sku, so that a receipt counts once for an item it names twice."""
     items: dict[str, Item] = {}
-    for _, _, amount, total, sku in lines:
-        if sku is not None:
-            before = items.get(sku)
-            net, pieces, is_sale = (0, 0, False) if before is None else before[1:]
-            items[sku] = Item(sku, net + total, pieces + units(amount), is_sale or amount > 0)
+    for line in lines:
+        if line.sku is not None:
+            item = Item(line.sku, line.total, units(line.amount), line.amount > 0)
+            before = items.get(line.sku)
+            items[line.sku] = item if before is None else before.plus(item)
     return list(items.values())
 
 

@@ -1,0 +1,123 @@
+"""Records of Kafka as typed rows, batch by batch: what `archive` and `speed` run inside Spark's `mapInArrow`.
+
+In: `key`, `value` (binary), `topic`, `partition`, `offset`, `timestamp`, and `headers` where there are any. Out: exactly one
+row per record, in the same order, with the columns of `output_schema`. `kind` says which: an `event` has store to payload,
+a `dead_letter` has reason, field and sentence, a `marker` has neither. The columns of its place and bytes every row has.
+"""
+
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+
+from master_dataset.parsing.columns import array, arrow_fields, as_tuple, transposed
+from master_dataset.parsing.dead_letter import DeadLetter
+from master_dataset.parsing.event import Event
+from master_dataset.parsing.parse import CurrencyOf, Headers, is_marker, parse
+from master_dataset.source import Source
+
+INSTANT = pa.timestamp("us", tz="UTC")
+DAY_MS = timedelta(days=1) // timedelta(milliseconds=1)
+HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+PLACE = [("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64()), ("received_at", INSTANT)]
+FACT = [
+    ("store", pa.string()),
+    ("happened_at", INSTANT),
+    ("day", pa.date32()),  # the UTC day of happened_at
+    ("identity", pa.string()),
+    ("identity_hash", pa.int64()),
+    ("payload_hash", pa.int64()),
+]
+REFUSAL = [("reason", pa.string()), ("field", pa.string()), ("sentence", pa.string())]
+BYTES = [("key", pa.binary()), ("value", pa.binary()), ("headers", HEADERS)]
+Parsed = Event[Any] | DeadLetter | None  # None is a marker
+
+
+def output_schema(source: Source[Any]) -> pa.Schema:
+    """Give the columns of `rows`: kind, place, fact, payload, refusal, bytes."""
+    return pa.schema([("kind", pa.string()), *PLACE, *FACT, *arrow_fields(source.payload), *REFUSAL, *BYTES])
+
+
+def rows(
+    source: Source[Any], batches: Iterator[pa.RecordBatch], currency_of: CurrencyOf
+) -> Iterator[pa.RecordBatch]:
+    """Parse every record; see the top of this file."""
+    schema = output_schema(source)
+    for batch in batches:
+        parsed = _parsed(source, batch, currency_of)
+        columns = [
+            pa.array([_kind(each) for each in parsed], pa.string()),
+            *_place(batch),
+            *_facts(parsed),
+            *_payloads(source.payload, parsed),
+            *_refusals(parsed),
+            *_bytes(batch),
+        ]
+        yield pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _parsed(source: Source[Any], batch: pa.RecordBatch, currency_of: CurrencyOf) -> list[Parsed]:
+    values: list[bytes | None] = batch.column("value").to_pylist()
+    stamps: list[int] = batch.column("timestamp").cast(INSTANT).cast(pa.int64()).to_pylist()
+    headers = _headers(batch)
+    if headers is None:
+        return [
+            parse(source, value, currency_of, received_us=stamp) for value, stamp in zip(values, stamps, strict=True)
+        ]
+    return [
+        None if is_marker(each) else parse(source, value, currency_of, received_us=stamp, headers=each)
+        for value, stamp, each in zip(values, stamps, headers, strict=True)
+    ]
+
+
+def _headers(batch: pa.RecordBatch) -> list[Headers] | None:
+    """None if no record has any, which is how almost every batch is."""
+    if "headers" not in batch.schema.names or batch.column("headers").null_count == batch.num_rows:
+        return None
+    listed = batch.column("headers").to_pylist()
+    return [[(header["key"], header["value"]) for header in each or ()] for each in listed]
+
+
+def _kind(parsed: Parsed) -> str:
+    if parsed is None:
+        return "marker"
+    return "event" if isinstance(parsed, Event) else "dead_letter"
+
+
+def _place(batch: pa.RecordBatch) -> list[pa.Array]:
+    names = ("topic", "partition", "offset", "timestamp")
+    return [batch.column(name).cast(kind) for name, (_, kind) in zip(names, PLACE, strict=True)]
+
+
+def _facts(parsed: Sequence[Parsed]) -> list[pa.Array]:
+    nothing = (None,) * len(FACT)
+    facts = [
+        (e.store, e.happened_ms * 1000, e.happened_ms // DAY_MS, e.identity, e.identity_hash, e.payload_hash)
+        if isinstance(e, Event)
+        else nothing
+        for e in parsed
+    ]
+    columns = transposed(facts, len(FACT))
+    return [pa.array(column, kind) for column, (_, kind) in zip(columns, FACT, strict=True)]
+
+
+def _payloads(payload: type[msgspec.Struct], parsed: Sequence[Parsed]) -> list[pa.Array]:
+    fields = arrow_fields(payload)
+    nothing = (None,) * len(fields)
+    payloads = [as_tuple(each.payload) if isinstance(each, Event) else nothing for each in parsed]
+    columns = transposed(payloads, len(fields))
+    return [array(column, field.type) for column, field in zip(columns, fields, strict=True)]
+
+
+def _refusals(parsed: Sequence[Parsed]) -> list[pa.Array]:
+    nothing = (None,) * len(REFUSAL)
+    refusals = [as_tuple(each) if isinstance(each, DeadLetter) else nothing for each in parsed]
+    columns = transposed(refusals, len(REFUSAL))
+    return [pa.array(column, kind) for column, (_, kind) in zip(columns, REFUSAL, strict=True)]
+
+
+def _bytes(batch: pa.RecordBatch) -> list[pa.Array]:
+    given = [batch.column(name) if name in batch.schema.names else pa.nulls(batch.num_rows, kind) for name, kind in BYTES]
+    return [column.cast(kind) for column, (_, kind) in zip(given, BYTES, strict=True)]
