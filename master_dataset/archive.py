@@ -7,7 +7,7 @@ twice; the position is written last, so whoever has seen it may rely on the tabl
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import structlog
 from pyspark.sql import DataFrame, SparkSession
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from master_dataset.registry import CurrencyOf
-    from master_dataset.sources import Source
+    from master_dataset.source import Source
 
 log = structlog.get_logger()
 
@@ -54,7 +54,7 @@ class Archive:
         """`currencies` is called in Spark's workers, once per task; it must be picklable."""
         self._spark, self._tables, self._positions, self._currencies = spark, tables, positions, currencies
 
-    def start(self, source: "Source", bootstrap: str, checkpoint: str, pace: Pace) -> StreamingQuery:
+    def start(self, source: "Source[Any]", bootstrap: str, checkpoint: str, pace: Pace) -> StreamingQuery:
         """Start (or go on) archiving a source. `checkpoint` is a folder; without one, go on behind what is kept."""
         self._tables.create(self._spark, source)
         partitions = Topics(bootstrap).partitions(source.topic)
@@ -69,7 +69,7 @@ class Archive:
             .start()
         )
 
-    def _keep(self, source: "Source", batch: DataFrame, number: int) -> None:
+    def _keep(self, source: "Source[Any]", batch: DataFrame, number: int) -> None:
         application = self._spark.sparkContext.getLocalProperty("sql.streaming.queryId")
         batch.persist()
         try:
@@ -96,7 +96,7 @@ class Archive:
 
 
 def _parser(
-    source: "Source", currencies: "Callable[[], CurrencyOf]"
+    source: "Source[Any]", currencies: "Callable[[], CurrencyOf]"
 ) -> "Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]":
     def parsed(batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
         return rows(source, batches, currencies())

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
+import stamina
 from confluent_kafka import KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec, ResourceType
 
@@ -20,6 +21,11 @@ EARLIEST = -2
 
 _TOPIC_EXISTS = 36
 _TIMEOUT_SECONDS = 30
+
+
+def _may_pass(error: Exception) -> bool:
+    """A topic that was made a moment ago may have no leader yet."""
+    return isinstance(error, KafkaException) and error.args[0].retriable()
 
 
 def record_stream(spark: "SparkSession", topic: str, bootstrap: str, starting_offsets: str, per_batch: int) -> "DataFrame":
@@ -101,6 +107,7 @@ class Topics:
         since = self._offsets(topic, OffsetSpec.for_timestamp(epoch_ms))
         return {partition: since[partition] if since[partition] >= 0 else end for partition, end in ends.items()}
 
+    @stamina.retry(on=_may_pass, timeout=_TIMEOUT_SECONDS)
     def _offsets(self, topic: str, spec: OffsetSpec) -> dict[int, int]:
         asked = {TopicPartition(topic, partition): spec for partition in self.partitions(topic)}
         found = self._admin.list_offsets(asked, request_timeout=_TIMEOUT_SECONDS)

@@ -7,7 +7,7 @@ with what a receipt adds up to, the raw bytes.
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from delta.tables import DeltaTable
@@ -19,7 +19,7 @@ from master_dataset.kafka import EARLIEST, offsets_json
 from master_dataset.parsing.rows import output_schema
 
 if TYPE_CHECKING:
-    from master_dataset.sources import Source
+    from master_dataset.source import Source
 
 DEAD_LETTERS = "dead_letters"
 CONFLICTS = "conflicts"
@@ -39,13 +39,13 @@ class MasterTables:
         """The place of one table."""
         return f"{self.root}/{name}"
 
-    def create(self, spark: SparkSession, source: "Source") -> None:
+    def create(self, spark: SparkSession, source: "Source[Any]") -> None:
         """Create the tables that this source needs, if they are not there yet."""
         _create(spark, self.path(source.topic), event_schema(source), "day")
         _create(spark, self.path(DEAD_LETTERS), dead_letter_schema(source), "topic")
         _create(spark, self.path(CONFLICTS), dead_letter_schema(source), "topic")
 
-    def append_events(self, source: "Source", events: DataFrame, application: str, batch: int) -> None:
+    def append_events(self, source: "Source[Any]", events: DataFrame, application: str, batch: int) -> None:
         """Append the events of one micro-batch; a (application, batch) already written is left out by Delta."""
         columns = event_schema(source).names
         writer = events.select(*columns).repartition("day").write.format("delta").mode("append")
@@ -56,7 +56,7 @@ class MasterTables:
         writer = letters.select(*DEAD_LETTER_COLUMNS).coalesce(1).write.format("delta").mode("append")
         writer.option("txnAppId", application).option("txnVersion", batch).save(self.path(DEAD_LETTERS))
 
-    def next_offsets(self, spark: SparkSession, source: "Source", partitions: Iterable[int]) -> str:
+    def next_offsets(self, spark: SparkSession, source: "Source[Any]", partitions: Iterable[int]) -> str:
         """Where to go on without a checkpoint, as Spark's source takes it: behind the greatest offset that is kept."""
         kept = [
             spark.read.format("delta").load(self.path(name)).where(F.col("topic") == source.topic).select("partition", "offset")
@@ -67,12 +67,12 @@ class MasterTables:
         return offsets_json({source.topic: offsets})
 
 
-def event_schema(source: "Source") -> pa.Schema:
+def event_schema(source: "Source[Any]") -> pa.Schema:
     """The columns of the source's table."""
     return pa.schema([field for field in output_schema(source) if field.name not in NOT_OF_EVENTS])
 
 
-def dead_letter_schema(source: "Source") -> pa.Schema:
+def dead_letter_schema(source: "Source[Any]") -> pa.Schema:
     """The columns of a dead letter: bytes, place, reason code and a sentence."""
     return pa.schema([output_schema(source).field(name) for name in DEAD_LETTER_COLUMNS])
 

@@ -65,3 +65,10 @@ class SpeedDriver:
         if taken:
             log.info("speed.took_over", generation=generation.number)
         return taken
+
+
+def rows_dropped_late(query: StreamingQuery) -> int:
+    """How many rows Spark dropped behind the watermark in the micro-batches it still remembers. Must be 0 (R8)."""
+    return sum(
+        operator.numRowsDroppedByWatermark for progress in query.recentProgress for operator in progress.stateOperators
+    )

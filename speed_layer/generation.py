@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from views.core.publication import Pointer, PointerRow
+from views.core.cut import utc
+from views.core.pointer_row import PointerRow
+from views.core.publication import Pointer
 
 if TYPE_CHECKING:
     from cassandra.cluster import Session
@@ -52,7 +54,7 @@ class Generations:
             return None
         targets = {topic: {int(n): at for n, at in own.items()} for topic, own in orjson.loads(row.targets).items()}
         delay = timedelta(seconds=row.watermark_seconds)
-        return Generation(number, row.emit_from, delay, dict(row.definitions or {}), targets)
+        return Generation(number, utc(row.emit_from), delay, dict(row.definitions or {}), targets)
 
     def begin(self, generation: Generation, started_at: datetime) -> None:
         """Write the generation down before its first row."""

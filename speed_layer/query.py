@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import reduce
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -27,7 +27,7 @@ from views.core.view import View
 
 if TYPE_CHECKING:
     from master_dataset.registry import CurrencyOf
-    from master_dataset.sources import Source
+    from master_dataset.source import Source
 
 ONLY_ARCHIVED = ("key", "value", "headers", "reason", "field", "sentence")
 """Columns of a parsed row that speed has no use for."""
@@ -60,14 +60,14 @@ def totals(spark: SparkSession, views: Sequence[View], feed: Feed, horizons: Hor
     return _totals(_first_deliveries(arrived), views, horizons.epoch)
 
 
-def sources_of(views: Sequence[View]) -> "list[Source]":
+def sources_of(views: Sequence[View]) -> "list[Source[Any]]":
     """The sources that these views read, sorted by topic."""
     by_topic = {view.source.topic: view.source for view in views}
     return [by_topic[topic] for topic in sorted(by_topic)]
 
 
 def _contributed(
-    spark: SparkSession, source: "Source", views: Sequence[View], feed: Feed, oldest: timedelta
+    spark: SparkSession, source: "Source[Any]", views: Sequence[View], feed: Feed, oldest: timedelta
 ) -> DataFrame:
     own = [view for view in views if view.source.topic == source.topic]
     schema = pa.schema([field for field in output_schema(source) if field.name not in ONLY_ARCHIVED])

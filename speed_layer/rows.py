@@ -29,7 +29,7 @@ POSITION_SCHEMA = pa.schema(
 _ROWS_PER_BATCH = 100
 _IN_FLIGHT = 32
 _INSERT = (
-    "INSERT INTO speed_cells (view, store, received_day, generation, epoch, window, dimensions, states) "
+    "INSERT INTO speed_cells (view_name, store, received_day, generation, epoch, window, dimensions, states) "
     "VALUES (?, ?, ?, ?, ?, ?, ?, ?) USING TIMESTAMP ? AND TTL ?"
 )
 _PARTITION = itemgetter("view", "store", "received_day")

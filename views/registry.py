@@ -1,6 +1,5 @@
 """Which views there are: every View found in a file of this folder, by name."""
 
-import difflib
 import importlib
 import pkgutil
 from dataclasses import replace
@@ -32,7 +31,5 @@ def view_named(name: str) -> View:
     """The view of that name. UnknownName with the nearest name if there is none."""
     views = {view.name: view for view in registered_views()}
     if name not in views:
-        near = difflib.get_close_matches(name, views, n=1)
-        hint = f"did you mean `{near[0]}`?" if near else f"views are: {', '.join(views)}"
-        raise UnknownName(f"there is no view `{name}`", do=hint)
+        raise UnknownName("view", name, views)
     return views[name]

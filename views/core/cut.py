@@ -40,3 +40,8 @@ def instant(seconds_since_1970: int) -> datetime:
 def month_of(day: date) -> date:
     """The first day of the month: batch blocks of one store and month lie together."""
     return day.replace(day=1)
+
+
+def utc(naive: datetime) -> datetime:
+    """An instant as Cassandra's driver gives it (naive, UTC), with its zone."""
+    return naive.replace(tzinfo=UTC)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
 
-from views.core.cut import BEGINNING
+from views.core.cut import BEGINNING, utc
 from views.core.publication import SELECT_POINTER, SERIES, Pointer
 
 SERIAL = 8
@@ -74,7 +74,7 @@ class PointerRow:
         """What is published now."""
         row = self._session.execute(self._session.prepare(SELECT_POINTER)).one()
         definitions = dict(row.current_definitions or {})
-        return Pointer(row.current, row.current_cut, row.current_manifest, row.current_generation, definitions)
+        return Pointer(row.current, utc(row.current_cut), row.current_manifest, row.current_generation, definitions)
 
     def switch_generation(self, seen: Pointer, generation: int, definitions: Mapping[str, str]) -> bool:
         """Let readers take speed rows from another generation, unless the pointer has moved since it was `seen`."""
@@ -99,6 +99,6 @@ class PointerRow:
         if row is None or row.publication is None:
             return None
         return Publication(
-            row.publication, row.cut, row.manifest, row.generation, row.published_at, row.published_by, row.why,
+            row.publication, utc(row.cut), row.manifest, row.generation, utc(row.published_at), row.published_by, row.why,
             dict(row.definitions or {}), dict(row.master_versions or {}), row.stats or "{}",
         )  # fmt: skip

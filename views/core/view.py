@@ -5,9 +5,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cached_property, reduce
+from typing import Any
 
 from master_dataset.errors import DefinitionError
-from master_dataset.sources import Source
+from master_dataset.source import Source
 from views.core.aggregates import Aggregate, Column, State, Value
 
 WINDOW = timedelta(minutes=15)
@@ -35,7 +36,7 @@ class View:
     """
 
     name: str
-    source: Source
+    source: Source[Any]
     metrics: Mapping[str, Aggregate]
     dimensions: Mapping[str, str] = field(default_factory=dict)
     where: str = "true"

@@ -1,0 +1,120 @@
+"""The fence (R2): when it is certain that nothing stamped before a cut can still appear.
+
+Wait until the clock has passed the cut and the skew; write a marker into every partition of every source; see that the
+broker stamped it no earlier; wait until whoever reads the topic has passed it. An open transaction, an unreplicated
+record or an idle partition cannot hide a record from that.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
+
+from master_dataset.errors import BrokerUnavailable, CutNotReached, OperatorError
+from master_dataset.kafka import MARKER_HEADER, Topics
+from views.core.cut import floor_to
+
+Offsets = Mapping[str, Mapping[int, int]]
+"""Topic to partition to offset."""
+
+_POLL_SECONDS = 0.1
+
+
+@dataclass(frozen=True)
+class Marked:
+    """The markers of one cut: a reader whose positions are behind all of them has read everything before the cut."""
+
+    cut: datetime
+    offsets: Offsets
+
+    def passed_by(self, positions: Offsets) -> bool:
+        """Whether a reader with these positions has read every marker."""
+        return all(
+            positions.get(topic, {}).get(partition, 0) > offset
+            for topic, own in self.offsets.items()
+            for partition, offset in own.items()
+        )
+
+
+@dataclass(frozen=True)
+class Fence:
+    """Makes cuts on one cluster. `epoch`: a cut is a multiple of it. `skew`: how far clocks may differ."""
+
+    bootstrap: str
+    topics: Iterable[str]
+    epoch: timedelta
+    skew: timedelta
+    now: Callable[[], datetime] = field(default=lambda: datetime.now(UTC))
+
+    def newest_cut(self) -> datetime:
+        """The newest cut that the clock has already passed by the skew."""
+        return floor_to(self.now() - self.skew, self.epoch)
+
+    def next_cut(self) -> datetime:
+        """The first cut that covers everything received before now."""
+        return floor_to(self.now(), self.epoch) + self.epoch
+
+    def mark(self, cut: datetime, waiting: Callable[[float], None] = lambda _: None) -> Marked:
+        """Wait for the clock, then write the markers. `waiting` is told the seconds that are left."""
+        while (left := (cut + self.skew - self.now()).total_seconds()) > 0:
+            waiting(left)
+            time.sleep(min(left, 1.0))
+        sent = _Markers(self.bootstrap).send(self.topics)
+        early = [place for place, stamp in sent.stamps.items() if stamp < cut + self.skew]
+        if early:
+            message = f"the broker stamped a marker in {early[0]} before the cut `{cut}` although the clock has passed it"
+            raise OperatorError(message, do="compare the brokers' clocks with this machine's; then run it again")
+        return Marked(cut, sent.offsets)
+
+    def wait(self, marked: Marked, positions: Callable[[], Offsets], reader: str, timeout: timedelta) -> None:
+        """Return when the reader has passed the markers. CutNotReached, naming the partition, after the timeout."""
+        deadline = time.monotonic() + timeout.total_seconds()
+        while not marked.passed_by(found := positions()):
+            if time.monotonic() > deadline:
+                raise CutNotReached(_behind(marked, found, reader), do=f"galatea status, then logs/{reader}.log; run it again")
+            time.sleep(_POLL_SECONDS)
+
+
+def _behind(marked: Marked, positions: Offsets, reader: str) -> str:
+    for topic, own in marked.offsets.items():
+        for partition, offset in own.items():
+            at = positions.get(topic, {}).get(partition, 0)
+            if at <= offset:
+                return f"{reader} has read `{topic}/{partition}` to {at} and the marker of {marked.cut} is at {offset}. Nothing was changed"
+    return f"{reader} is behind the markers of {marked.cut}. Nothing was changed"
+
+
+class _Markers:
+    """Sends one marker to every partition and keeps where it came to lie."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self._bootstrap = bootstrap
+        self.offsets: dict[str, dict[int, int]] = {}
+        self.stamps: dict[TopicPartition, datetime] = {}
+        self._failed: list[KafkaError] = []
+
+    def send(self, topics: Iterable[str]) -> "_Markers":
+        producer = Producer({"bootstrap.servers": self._bootstrap, "enable.idempotence": True, "acks": "all"})
+        admin = Topics(self._bootstrap)
+        try:
+            for topic in topics:
+                for partition in admin.partitions(topic):
+                    producer.produce(
+                        topic, value=b"", partition=partition, headers={MARKER_HEADER: b"1"}, on_delivery=self._delivered
+                    )
+            left = producer.flush(30)
+        except KafkaException as error:
+            raise BrokerUnavailable(f"no marker could be written: {error}", do="galatea status") from error
+        if left or self._failed:
+            raise BrokerUnavailable(f"{left or len(self._failed)} markers were not acknowledged", do="galatea status")
+        return self
+
+    def _delivered(self, error: KafkaError | None, message: Message) -> None:
+        if error is not None:
+            self._failed.append(error)
+            return
+        self.offsets.setdefault(message.topic(), {})[message.partition()] = message.offset()
+        stamp = datetime.fromtimestamp(message.timestamp()[1] / 1000, UTC)
+        self.stamps[TopicPartition(message.topic(), message.partition())] = stamp

@@ -1,0 +1,65 @@
+"""Which days a rebuild has to recompute (R12), read from the Delta log and narrow columns, without Spark."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date, datetime
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import structlog
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True)
+class Master:
+    """One source's table at one version: everything that a run reads."""
+
+    path: str
+    version: int
+
+    @classmethod
+    def newest(cls, path: str) -> "Master":
+        """The table as it is now."""
+        return cls(path, DeltaTable(path).version())
+
+    def days(self) -> set[date]:
+        """Every day that has events."""
+        return set(self._days(None))
+
+    def days_received(self, since: datetime, before: datetime) -> set[date]:
+        """The days of events received in [since, before)."""
+        received = pc.field("received_at")
+        return set(self._days((received >= pa.scalar(since)) & (received < pa.scalar(before))))
+
+    def days_stepped_back(self, base_version: int, before: datetime) -> set[date]:
+        """The days of rows archived since the base's version with a stamp before its cut: `clock_stepped_back`."""
+        try:
+            known = set(DeltaTable(self.path, version=base_version).file_uris())
+        except DeltaError:
+            log.warning("rebuild.base_version_gone", path=self.path, version=base_version)
+            return self.days()
+        table = DeltaTable(self.path, version=self.version)
+        actions = pa.table(table.get_add_actions(flatten=True)).to_pylist()
+        new = [
+            action["path"] for action in actions
+            if not any(uri.endswith(action["path"]) for uri in known) and action["min.received_at"] < before
+        ]  # fmt: skip
+        dataset = table.to_pyarrow_dataset()
+        return {
+            day
+            for fragment in dataset.get_fragments()
+            if any(fragment.path.endswith(path) for path in new)
+            for day in _days_of(fragment.to_table(schema=dataset.schema, columns=["day"], filter=pc.field("received_at") < pa.scalar(before)))
+        }
+
+    def _days(self, where: pc.Expression | None) -> Iterator[date]:
+        dataset = DeltaTable(self.path, version=self.version).to_pyarrow_dataset()
+        for batch in dataset.scanner(columns=["day"], filter=where).to_batches():
+            yield from _days_of(batch)
+
+
+def _days_of(rows: pa.Table | pa.RecordBatch) -> list[date]:
+    return pc.unique(rows["day"]).to_pylist()

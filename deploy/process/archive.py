@@ -1,0 +1,36 @@
+"""The archive as a process of the local stack: `python -m deploy.process.archive`."""
+
+from functools import partial
+
+from deploy.cassandra import session_of
+from deploy.process.edge import Process
+from deploy.settings import Settings
+from deploy.spark import spark_session
+from master_dataset.archive import Archive, Pace
+from master_dataset.archive_positions import ArchivePositions
+from master_dataset.kafka import Topics
+from master_dataset.registry import currencies
+from master_dataset.sources import registered_sources
+from master_dataset.tables import MasterTables
+
+HEAP_MB = 640
+
+
+def run(process: Process, settings: Settings) -> None:
+    """Archive every registered source until the process is told to stop."""
+    connect = partial(session_of, settings.cassandra_address)
+    topics = Topics(settings.kafka_bootstrap)
+    for topic in registered_sources():
+        topics.check(topic, settings.kafka_partitions)
+    spark = spark_session(settings, "archive", HEAP_MB, streaming=True, partitions=2)
+    archive = Archive(spark, MasterTables(settings.master_uri), ArchivePositions(connect()), partial(currencies, connect))
+    pace = Pace(settings.archive_seconds, settings.records_per_batch)
+    for source in registered_sources().values():
+        checkpoint = f"{settings.checkpoint_uri}/archive/{source.topic}"
+        archive.start(source, settings.kafka_bootstrap, checkpoint, pace)
+    process.ready()
+    spark.streams.awaitAnyTermination()
+
+
+if __name__ == "__main__":
+    Process("archive").main(run)

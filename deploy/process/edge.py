@@ -1,0 +1,58 @@
+"""The outermost edge of a component's process: logs, readiness, signals, exit codes.
+
+Exit codes: 0 told to stop, 3 a named stop that an operator has to look at, 75 restart me.
+"""
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+from types import FrameType
+
+import structlog
+
+from deploy.settings import Settings
+from master_dataset.errors import OperatorError
+
+NAMED_STOP = 3
+RESTART_ME = 75
+
+log = structlog.get_logger()
+
+
+class Process:
+    """One component, run as a child of the supervisor."""
+
+    def __init__(self, name: str) -> None:
+        """`name` as in `galatea status`."""
+        self._name = name
+        self._settings = Settings()
+
+    def ready(self) -> None:
+        """Tell the supervisor that this process serves: its pid in `run/<name>.ready`."""
+        (self._settings.home / "run" / f"{self._name}.ready").write_text(str(os.getpid()))
+
+    def main(self, run: Callable[["Process", Settings], None]) -> None:
+        """Run until the end and leave with an exit code that says what it was."""
+        structlog.configure(processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso"),
+            structlog.processors.LogfmtRenderer(bool_as_flag=False),
+        ])  # fmt: skip
+        signal.signal(signal.SIGTERM, _leave)
+        try:
+            run(self, self._settings)
+        except OperatorError as error:
+            log.error(f"{self._name}.stopped", code=error.code, message=error.message, do=error.do)
+            self._exit(NAMED_STOP)
+        except Exception:
+            log.exception(f"{self._name}.failed")
+            self._exit(RESTART_ME)
+
+    def _exit(self, code: int) -> None:
+        sys.stdout.flush()
+        os._exit(code)  # Spark's own exit hooks would wait for a stream that has failed
+
+
+def _leave(_signal: int, _frame: FrameType | None) -> None:
+    os._exit(0)  # a stream is safe to cut anywhere; what it had not finished it does again

@@ -1,0 +1,135 @@
+"""Every setting, its unit and a default that works. Only `deploy/` reads the environment; all else gets arguments."""
+
+from datetime import timedelta
+from functools import cached_property
+from pathlib import Path
+from typing import Self
+
+from pydantic import Field, model_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from deploy.cassandra import Address
+
+
+class Settings(BaseSettings):
+    """Read from variables named `GALATEA_` + the field's name in capitals."""
+
+    model_config = SettingsConfigDict(env_prefix="GALATEA_", frozen=True, extra="ignore", use_attribute_docstrings=True)
+
+    home: Path = Path(".galatea")
+    """The folder that holds all state: master dataset, checkpoints, logs, the local stack's own data."""
+    api_port: int = 8000
+    """Port of the REST interface."""
+    kafka_port: int = 9092
+    """Port of the broker. The local stack's controller uses the next one."""
+    cassandra_port: int = 9042
+    """Port of Cassandra's native protocol. The local stack's internode port is 2000 below."""
+    airflow_port: int = 8080
+    """Port of Airflow's web server."""
+    kafka_bootstrap: str = ""
+    """host:port of the brokers; empty: the local stack's."""
+    cassandra_contact_points: str = "127.0.0.1"
+    """Hosts of Cassandra, separated by commas."""
+    spark_master: str = "local[2]"
+    """Spark master URL of every Spark process."""
+    epoch_seconds: int = Field(300, ge=1, le=3600)
+    """Length of a receipt epoch in seconds: a cut is a multiple of it."""
+    skew_seconds: float = Field(5.0, ge=0)
+    """How far clocks may differ, in seconds."""
+    kafka_partitions: int = Field(4, ge=1)
+    """Partitions of each source's topic; fixed once the topic exists."""
+    kafka_retention_days: int = Field(9, ge=1)
+    """How long the topics keep records, in days: at least the speed rows' life and what speed remembers."""
+    speed_ttl_days: int = Field(7, ge=2)
+    """How long speed rows live, in days."""
+    receipts_ttl_days: int = Field(35, ge=1)
+    """How long `raw_pos_transactions` shows a receipt, in days; the master dataset keeps it for ever."""
+    future_hours: int = 1
+    """F: how far `happened_at` may lie after `received_at`, in hours."""
+    oldest_hours: int = 23
+    """A: how old an event may be on arrival for speed to count it, in hours."""
+    remembered_hours: int = 24
+    """D: how long speed remembers identities, in hours."""
+    archive_seconds: float = Field(5.0, ge=0)
+    """How often the archive writes, in seconds."""
+    receipts_seconds: float = Field(1.0, ge=0)
+    """How often raw receipts are written, in seconds."""
+    records_per_batch: int = Field(50_000, ge=1)
+    """How many records a micro-batch takes at most, per topic."""
+    cut_timeout_seconds: float = 300.0
+    """How long a rebuild waits for the archive to pass its markers, in seconds."""
+    maven_url: str = "https://repo1.maven.org/maven2"
+    """Where jars are fetched from once."""
+    cache_dir: Path = Path("~/.cache/galatea")
+    """Where jars are kept, for all homes of this user."""
+
+    @model_validator(mode="after")
+    def _rules(self) -> Self:
+        if self.oldest_hours + self.future_hours > self.remembered_hours:
+            raise ValueError("GALATEA_OLDEST_HOURS + GALATEA_FUTURE_HOURS must not exceed GALATEA_REMEMBERED_HOURS")
+        if self.kafka_retention_days * 24 < self.speed_ttl_days * 24 + self.remembered_hours:
+            raise ValueError("GALATEA_KAFKA_RETENTION_DAYS must cover GALATEA_SPEED_TTL_DAYS and GALATEA_REMEMBERED_HOURS")
+        object.__setattr__(self, "home", self.home.expanduser().resolve())
+        object.__setattr__(self, "cache_dir", self.cache_dir.expanduser().resolve())
+        object.__setattr__(self, "kafka_bootstrap", self.kafka_bootstrap or f"127.0.0.1:{self.kafka_port}")
+        return self
+
+    @property
+    def epoch(self) -> timedelta:
+        """Length of a receipt epoch."""
+        return timedelta(seconds=self.epoch_seconds)
+
+    @property
+    def skew(self) -> timedelta:
+        """How far clocks may differ."""
+        return timedelta(seconds=self.skew_seconds)
+
+    @property
+    def oldest(self) -> timedelta:
+        """A of R5."""
+        return timedelta(hours=self.oldest_hours)
+
+    @property
+    def furthest_future(self) -> timedelta:
+        """F of R5."""
+        return timedelta(hours=self.future_hours)
+
+    @property
+    def remembered(self) -> timedelta:
+        """D of R5."""
+        return timedelta(hours=self.remembered_hours)
+
+    @property
+    def speed_ttl(self) -> timedelta:
+        """How long speed rows live."""
+        return timedelta(days=self.speed_ttl_days)
+
+    @property
+    def receipts_ttl(self) -> timedelta:
+        """How long raw receipts are shown."""
+        return timedelta(days=self.receipts_ttl_days)
+
+    @property
+    def retention(self) -> timedelta:
+        """How long the topics keep records."""
+        return timedelta(days=self.kafka_retention_days)
+
+    @property
+    def cut_timeout(self) -> timedelta:
+        """How long a rebuild waits for the archive."""
+        return timedelta(seconds=self.cut_timeout_seconds)
+
+    @cached_property
+    def cassandra_address(self) -> Address:
+        """Where Galatea's keyspace is."""
+        return Address(tuple(self.cassandra_contact_points.split(",")), self.cassandra_port, "galatea")
+
+    @property
+    def master_uri(self) -> str:
+        """Root of the master dataset's tables."""
+        return str(self.home / "master")
+
+    @property
+    def checkpoint_uri(self) -> str:
+        """Root of the streaming checkpoints."""
+        return str(self.home / "checkpoints")

@@ -1,0 +1,78 @@
+"""Spark sessions: one place says how every Spark process of Galatea is set up."""
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from deploy.jars import jar_paths
+from deploy.java import java_home_for_spark
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from deploy.settings import Settings
+
+_STREAMING = {
+    "spark.sql.streaming.stateStore.providerClass": (
+        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    ),
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    "spark.sql.streaming.stateStore.rocksdb.boundedMemoryUsage": "true",
+    "spark.sql.streaming.stateStore.rocksdb.maxMemoryUsageMB": "128",
+    # Sorting before the dedupe makes the first delivery win inside one micro-batch; Spark refuses the sort by default.
+    "spark.sql.streaming.unsupportedOperationCheck": "false",
+    # A micro-batch without data would only evict state, and costs as much as one with data.
+    "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+    "spark.sql.streaming.minBatchesToRetain": "10",
+    "spark.sql.adaptive.enabled": "false",
+}
+
+
+def spark_session(
+    settings: "Settings", name: str, memory_mb: int, *, streaming: bool, partitions: int
+) -> "SparkSession":
+    """Start a driver. `memory_mb` is its heap, `partitions` its shuffle partitions.
+
+    Java comes from the machine or from the bundled runtime, jars from the verified cache; Spark resolves nothing itself.
+    """
+    os.environ["JAVA_HOME"] = str(java_home_for_spark(settings))
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    from pyspark.sql import SparkSession  # noqa: PLC0415 - reads the environment when it starts Java
+
+    scratch = settings.home / "spark" / name
+    scratch.mkdir(parents=True, exist_ok=True)
+    jars = ",".join(str(path) for path in jar_paths("spark", settings))
+    options: Mapping[str, str] = {
+        "spark.jars": jars,
+        "spark.driver.memory": f"{memory_mb}m",
+        "spark.driver.extraJavaOptions": f"-XX:+UseSerialGC -Dderby.system.home={scratch} -Djava.io.tmpdir={scratch}",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.local.dir": str(scratch),
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": str(partitions),
+        "spark.sql.warehouse.dir": str(scratch / "warehouse"),
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        "spark.databricks.delta.snapshotPartitions": "2",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "5000",
+        "spark.python.worker.memory": "128m",
+    }
+    builder = SparkSession.builder.appName(f"galatea-{name}").master(settings.spark_master)
+    for key, value in {**options, **(_STREAMING if streaming else {})}.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def folder_exists(spark: "SparkSession", uri: str) -> bool:
+    """Whether there is such a folder, on whatever file system the URI names."""
+    path = spark._jvm.org.apache.hadoop.fs.Path(uri)  # type: ignore[union-attr]  # noqa: SLF001 - Spark's only way
+    return bool(path.getFileSystem(spark._jsc.hadoopConfiguration()).exists(path))  # noqa: SLF001
+
+
+def remove_folder(spark: "SparkSession", uri: str) -> None:
+    """Remove a folder and what is in it."""
+    path = spark._jvm.org.apache.hadoop.fs.Path(uri)  # type: ignore[union-attr]  # noqa: SLF001
+    path.getFileSystem(spark._jsc.hadoopConfiguration()).delete(path, True)  # noqa: FBT003, SLF001
