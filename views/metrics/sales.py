@@ -46,11 +46,7 @@ SHARES = (
 PER_STORE = (
     Metric("sales_per_sq_m", "Sales per area", Formula(f"{NET} / store.floor_m2"), "money", "sales"),
     Metric(
-        "sales_per_open_hour",
-        "Sales per open hour",
-        Formula(f"{NET} / store.open_hours"),
-        "money",
-        "sales",
+        "sales_per_open_hour", "Sales per open hour", Formula(f"{NET} / store.open_hours"), "money", "sales",
         ("open_only",),
     ),
-)
+)  # fmt: skip

@@ -1,0 +1,61 @@
+"""The REST interface as a process of the local stack: `python -m deploy.process.api`. Listens on this machine only."""
+
+import asyncio
+import secrets
+import time
+from pathlib import Path
+
+import uvicorn
+
+from deploy.cassandra import session_of
+from deploy.process.edge import Process
+from deploy.settings import Settings
+from serving_layer.answers import Answers, Catalogue
+from serving_layer.api.app import create_app
+from serving_layer.readers import Readers
+from serving_layer.tables import BatchTables, Bridge, PublishedTables, ReceiptTables, SpeedTables, StoreTables
+from views import registered_views
+from views.metrics import registered_metrics
+
+LOOPBACK = "127.0.0.1"
+IDLE_SECONDS = 30
+
+
+def run(process: Process, settings: Settings) -> None:
+    """Answer until the process is told to stop."""
+    bridge = Bridge(session_of(settings.cassandra_address))
+    readers = Readers(
+        PublishedTables(bridge), BatchTables(bridge), SpeedTables(bridge), StoreTables(bridge), ReceiptTables(bridge)
+    )
+    catalogue = Catalogue({view.name: view for view in registered_views()}, registered_metrics())
+    answers = Answers(readers, catalogue, settings.speed_ttl, time.monotonic)
+    app = create_app(answers, operator_key(settings.home / "operator.key"))
+    server = uvicorn.Server(
+        uvicorn.Config(
+            app, LOOPBACK, settings.api_port, log_level="warning", access_log=False, server_header=False,
+            timeout_keep_alive=IDLE_SECONDS, h11_max_incomplete_event_size=16_384,
+        )
+    )  # fmt: skip
+    asyncio.run(_serve(server, process))
+
+
+def operator_key(path: Path) -> str:
+    """The key of this stack, made when it is first needed. Only its owner may read it."""
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch(mode=0o600)
+        path.write_text(secrets.token_urlsafe(32))
+    return path.read_text().strip()
+
+
+async def _serve(server: uvicorn.Server, process: Process) -> None:
+    serving = asyncio.create_task(server.serve())
+    while not server.started and not serving.done():
+        await asyncio.sleep(0.05)
+    if server.started:
+        process.ready()
+    await serving
+
+
+if __name__ == "__main__":
+    Process("api").main(run)

@@ -1,0 +1,1 @@
+"""HTTP: translates questions, hands them over, and says no as problem+json."""

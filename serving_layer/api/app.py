@@ -1,0 +1,21 @@
+"""The application, from its parts. It reads no setting and no environment: everything comes in as an argument."""
+
+from fastapi import FastAPI
+
+from serving_layer.answers import Answers
+from serving_layer.api import health, metrics, problems, raw, state, views
+from serving_layer.api.shell import Shell
+
+
+def create_app(answers: Answers, operator_key: str) -> FastAPI:
+    """`operator_key`: who sends it sees stores that are not registered; empty means that nobody does."""
+    app = FastAPI(
+        title="Galatea", description="Numbers of physical stores: live within a second, and exact.", version="1"
+    )
+    app.state.answers = answers
+    app.state.operator_key = operator_key
+    for module in (metrics, views, raw, state, health):
+        app.include_router(module.router)
+    problems.install(app)
+    app.add_middleware(Shell)
+    return app

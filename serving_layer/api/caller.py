@@ -1,0 +1,25 @@
+"""Who asks: anybody, or the operator of this stack, who holds its key."""
+
+import hmac
+from typing import Annotated
+
+from fastapi import Depends, Header, Request
+
+from serving_layer.answers import Answers
+
+
+def answers_of(request: Request) -> Answers:
+    """The answers that the app was made with."""
+    answers: Answers = request.app.state.answers
+    return answers
+
+
+def is_operator(request: Request, authorization: Annotated[str | None, Header(include_in_schema=False)] = None) -> bool:
+    """Whether the request carries the operator's key. A wrong key is no error: it shows what anybody sees."""
+    key: str = request.app.state.operator_key
+    sent = (authorization or "").removeprefix("Bearer ")
+    return bool(key) and hmac.compare_digest(sent.encode(), key.encode())
+
+
+AnswersOf = Annotated[Answers, Depends(answers_of)]
+ByOperator = Annotated[bool, Depends(is_operator)]

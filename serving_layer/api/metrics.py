@@ -1,0 +1,76 @@
+"""`/v1/metrics`: which numbers there are, and each of them over time."""
+
+from typing import Annotated, Literal
+
+import orjson
+from fastapi import APIRouter, Query, Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from serving_layer.api.caller import AnswersOf, ByOperator
+from serving_layer.questions import MetricAsk
+from serving_layer.refusals import NotAvailable
+from serving_layer.timeline import Grain
+
+router = APIRouter(prefix="/v1", tags=["metrics"])
+JSON = "application/json"
+
+
+class MetricQuestion(BaseModel):
+    """`compare` and what follows belong to the interface but are not answered yet: asking for them is refused."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    store: list[str] = Field([], description="Store ids; all registered stores if none is named.")
+    start: str = Field(alias="from", max_length=40, description="First instant or local date; inclusive.")
+    end: str = Field(alias="to", max_length=40, description="Last instant or local date; exclusive.")
+    grain: Grain = Field("day", description="How windows are put together.")
+    timezone: str | None = Field(None, max_length=64, description="Each store's own if it is left out.")
+    by: list[str] = Field([], description="Dimensions to split by.")
+    partial: bool = Field(default=False, description="Answer from batch alone, labelled, when speed is missing.")
+    hours: Literal["all", "open"] = "all"
+    format: Literal["json", "csv", "parquet", "arrow"] = "json"
+    compare: str | None = None
+    comp: bool = False
+    only_covered: bool = False
+    context: str | None = None
+    as_of: str | None = None
+
+    def refuse_what_is_missing(self) -> None:
+        """Raise NotAvailable for an argument that would change the answer if it were understood."""
+        usual = (
+            {"hours": "all", "format": "json"}
+            | dict.fromkeys(("compare", "context", "as_of"))
+            | {"comp": False, "only_covered": False}
+        )
+        for name, value in usual.items():
+            if getattr(self, name) != value:
+                raise NotAvailable(f"`{name}={getattr(self, name)}` is not answered yet.", do=f"Leave `{name}` out.")
+
+
+@router.get("/metrics", operation_id="list_metrics")
+async def list_metrics(answers: AnswersOf) -> Response:
+    """Every metric: what it is called, how it is made, and from which views."""
+    listed = [
+        {
+            "metric": metric.id,
+            "name": metric.name,
+            "formula": metric.formula.text,
+            "unit": metric.unit,
+            "views": metric.views,
+            "flags": metric.flags,
+        }
+        for metric in answers.catalogue.metrics.values()
+    ]
+    return Response(orjson.dumps({"metrics": listed}), media_type=JSON)
+
+
+@router.get("/metrics/{metric}", operation_id="get_metric")
+async def get_metric(
+    metric: str, asked: Annotated[MetricQuestion, Query()], answers: AnswersOf, by_operator: ByOperator
+) -> Response:
+    """One metric over time. `as_of` says what the numbers rest on; `final` says which points can still change."""
+    asked.refuse_what_is_missing()
+    ask = MetricAsk(
+        metric, tuple(asked.store), asked.start, asked.end, asked.grain, asked.timezone, tuple(asked.by), asked.partial
+    )
+    return Response(await answers.metric(ask, by_operator=by_operator), media_type=JSON)

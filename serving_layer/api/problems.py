@@ -1,0 +1,74 @@
+"""Every refusal as `application/problem+json` (RFC 9457): what happened, what to do, and a code that stays."""
+
+import logging
+import secrets
+from http import HTTPStatus
+
+import orjson
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+
+from master_dataset.errors import GalateaError, Unavailable
+
+log = logging.getLogger(__name__)
+
+MEDIA_TYPE = "application/problem+json"
+RETRY_SECONDS = 2
+DOCS = "https://galatea.example/docs/errors"
+"""Where the page of each code stands; a URI that names the problem, whether or not it can be opened."""
+
+
+def problem(status: int, code: str, title: str, detail: str) -> Response:
+    """`title` is one sentence, `detail` what to do."""
+    body = {"type": f"{DOCS}/{code}", "title": title, "detail": detail, "code": code, "status": status}
+    headers = {"Retry-After": str(RETRY_SECONDS)} if status == HTTPStatus.SERVICE_UNAVAILABLE else None
+    return Response(orjson.dumps(body), status, headers, MEDIA_TYPE)
+
+
+def install(app: FastAPI) -> None:
+    """Say every error of this app in that form."""
+    app.add_exception_handler(GalateaError, _ours)
+    app.add_exception_handler(HTTPException, _of_http)
+    app.add_exception_handler(RequestValidationError, _of_the_question)
+    app.add_exception_handler(Exception, _unforeseen)
+
+
+async def _ours(_: Request, error: Exception) -> Response:
+    if not isinstance(error, GalateaError):
+        raise error
+    if not isinstance(error, Unavailable):
+        return problem(error.status, error.code, error.message, error.do)
+    log.warning("serving.unavailable code=%s", error.code)
+    return problem(error.status, error.code, error.message, error.do)
+
+
+async def _of_http(request: Request, error: Exception) -> Response:
+    if not isinstance(error, HTTPException):
+        raise error
+    status = HTTPStatus(error.status_code)
+    code = status.phrase.lower().replace(" ", "_").replace("-", "_")
+    said = problem(
+        status, code, f"{status.phrase}: `{request.method} {request.url.path}`.", "See `/docs` for what there is."
+    )
+    said.headers.update(error.headers or {})
+    return said
+
+
+async def _of_the_question(_: Request, error: Exception) -> Response:
+    if not isinstance(error, RequestValidationError):
+        raise error
+    first = error.errors()[0]
+    place = [str(part) for part in first["loc"]]
+    argument = place[1] if len(place) > 1 else place[0]
+    code = {"extra_forbidden": "unknown_argument", "missing": "missing_argument"}.get(first["type"], "bad_question")
+    titles = {"unknown_argument": "is no argument of this question", "missing_argument": "is missing"}
+    title = f"`{argument}` {titles.get(code, 'cannot be read')}."
+    return problem(HTTPStatus.UNPROCESSABLE_ENTITY, code, title, f"{first['msg']}. See `/docs` for the arguments.")
+
+
+async def _unforeseen(_: Request, error: Exception) -> Response:
+    number = secrets.token_hex(8)
+    log.error("serving.failed id=%s", number, exc_info=error)
+    title = "Something went wrong that nobody foresaw."
+    return problem(HTTPStatus.INTERNAL_SERVER_ERROR, "internal_error", title, f"Tell the operator the id `{number}`.")

@@ -1,0 +1,27 @@
+"""What every answer says about itself."""
+
+from datetime import UTC, datetime
+
+from serving_layer.basis import Basis
+
+AsOf = dict[str, object]
+
+
+def as_of(basis: Basis, waiting: int) -> AsOf:
+    """The part `as_of` of an answer. `missing` is there only when a partial answer had to do without a layer."""
+    told: AsOf = {
+        "publication": basis.pointer.publication,
+        "cut": stamp(basis.pointer.cut),
+        "speed_as_of": stamp(basis.speed_as_of),
+        "waiting_for_batch": waiting,
+        "layers": basis.layers,
+    }
+    return told | {"missing": basis.missing} if basis.missing else told
+
+
+def stamp(at: datetime | None) -> str | None:
+    """ISO 8601 in UTC with `Z`; milliseconds where there are any."""
+    if at is None:
+        return None
+    spec = "milliseconds" if at.microsecond else "seconds"
+    return at.astimezone(UTC).replace(tzinfo=None).isoformat(timespec=spec) + "Z"

@@ -1,0 +1,103 @@
+"""What one answer rests on: the pointer, and how far speed has read. Read once per request, before any row.
+
+`speed_as_of` is the greatest receipt time over the partitions: speed has read a record received then, and in that
+partition everything before it. An idle partition does not hold it back; a lagging one is not shown by it
+(`/v1/freshness` lists every partition).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+
+from master_dataset.errors import SpeedExpired, SpeedUnavailable, StoreUnavailable
+from serving_layer.readers import Position, Readers
+from serving_layer.refusals import DefinitionNotPublished, PublicationBehind
+from serving_layer.shared_read import SharedRead
+from views.core import View
+from views.core.publication import Pointer
+
+DAY = timedelta(days=1)
+
+
+@dataclass(frozen=True)
+class Basis:
+    """`missing` names the layers that a partial answer had to do without."""
+
+    pointer: Pointer
+    positions: tuple[Position, ...]
+    missing: tuple[str, ...]
+
+    @property
+    def speed_as_of(self) -> datetime | None:
+        """None if speed has read nothing yet, or is missing."""
+        return max((at.received_at for at in self.positions if at.received_at), default=None)
+
+    @property
+    def has_speed(self) -> bool:
+        """Whether speed rows are part of the answer."""
+        return not self.missing
+
+    @property
+    def layers(self) -> tuple[str, ...]:
+        """The layers that were read. Publication 0 has no cells, so it is no layer."""
+        batch = ("batch",) if self.pointer.publication else ()
+        return (*batch, "speed") if self.has_speed else batch
+
+    def received_days(self, ttl: timedelta) -> Sequence[date]:
+        """Which days of receipt may hold rows that count: from the cut, or as long as rows live, to the day after."""
+        if self.speed_as_of is None:
+            return ()
+        last = self.speed_as_of.astimezone(UTC).date() + DAY
+        first = max(self.pointer.cut.astimezone(UTC), self.speed_as_of.astimezone(UTC) - ttl - DAY).date()
+        return [first + DAY * number for number in range((last - first).days + 1)]
+
+    def refuse_unpublished(self, view: View) -> None:
+        """Raise DefinitionNotPublished if the view says something else than what was published."""
+        published = self.pointer.definitions.get(view.name)
+        if self.pointer.publication and published != view.definition_hash:
+            known = f"published as `{published}`" if published else "not published yet"
+            message = f"The view `{view.name}` is defined as `{view.definition_hash}` and {known}."
+            raise DefinitionNotPublished(message, do=f"galatea rebuild {view.name}")
+
+
+class BasisReader:
+    """Reads the basis of one request after another; never goes back behind a publication it has served."""
+
+    def __init__(self, readers: Readers, speed_ttl: timedelta) -> None:
+        """`speed_ttl`: how long speed rows live."""
+        self._readers = readers
+        self._ttl = speed_ttl
+        self._pointers: SharedRead[Pointer] = SharedRead()
+        self._positions: SharedRead[Sequence[Position]] = SharedRead()
+        self._served = -1
+
+    async def read(self, *, partial: bool) -> Basis:
+        """The basis as of now. SpeedUnavailable, SpeedExpired unless `partial`, then a basis without speed."""
+        pointer = await self._pointers.read("pointer", self._readers.published.pointer)
+        if pointer.publication < self._served:
+            message = (
+                f"A replica shows publication `{pointer.publication}`, and `{self._served}` was answered from already."
+            )
+            raise PublicationBehind(message, do="Ask again.")
+        self._served = pointer.publication
+        try:
+            positions = await self._positions_of(pointer)
+        except (StoreUnavailable, SpeedUnavailable, SpeedExpired):
+            if not partial:
+                raise
+            return Basis(pointer, (), ("speed",))
+        return Basis(pointer, positions, ())
+
+    async def _positions_of(self, pointer: Pointer) -> tuple[Position, ...]:
+        number = pointer.generation
+        if not number:
+            raise SpeedUnavailable(
+                "No generation of the speed layer is published yet.", do="galatea status, or `partial=true`"
+            )
+        read = await self._positions.read(number, lambda: self._readers.speed.positions(number))
+        found = Basis(pointer, tuple(sorted(read)), ())
+        age = found.speed_as_of - pointer.cut if found.speed_as_of else timedelta(0)
+        if pointer.publication and age > self._ttl - DAY:
+            message = f"The published cut is {age.days} days old, and speed rows live {self._ttl.days}."
+            raise SpeedExpired(message, do="galatea rebuild")
+        return found.positions

@@ -1,0 +1,50 @@
+"""The shops that may be asked about. A store that is not registered is shown to operators only."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from master_dataset.errors import UnknownName
+from master_dataset.stores import Store
+from serving_layer.readers import StoreReader
+from serving_layer.refusals import TooManyStores
+
+REFRESH_SECONDS = 1.0
+MOST_STORES = 100
+"""How many one answer may hold."""
+
+
+class KnownStores:
+    """The registry, read again when its version moved; the version is asked for at most once a second."""
+
+    def __init__(self, reader: StoreReader, clock: Callable[[], float]) -> None:
+        """`clock`: monotonic seconds."""
+        self._reader = reader
+        self._clock = clock
+        self._asked_at = float("-inf")
+        self._version: int | None = None
+        self._stores: Mapping[str, Store] = {}
+
+    async def all(self) -> tuple[int, Mapping[str, Store]]:
+        """The version and every registered store by id."""
+        if self._clock() - self._asked_at >= REFRESH_SECONDS or self._version is None:
+            version = await self._reader.version()
+            if version != self._version:
+                self._stores = {store.id: store for store in await self._reader.stores()}
+                self._version = version
+            self._asked_at = self._clock()
+        return self._version, self._stores
+
+    async def asked(self, ids: Sequence[str], *, by_operator: bool) -> tuple[Store, ...]:
+        """The stores of these ids, all registered ones if none is named. UnknownName, TooManyStores."""
+        _, known = await self.all()
+        wanted = list(dict.fromkeys(ids)) or sorted(known)
+        if len(wanted) > MOST_STORES:
+            message = f"{len(wanted)} stores in one answer are more than {MOST_STORES}."
+            raise TooManyStores(message, do="Name the stores with `store=`, in several questions.")
+        return tuple(self._one(store, known, by_operator=by_operator) for store in wanted)
+
+    def _one(self, store: str, known: Mapping[str, Store], *, by_operator: bool) -> Store:
+        if store in known:
+            return known[store]
+        if by_operator:
+            return Store(id=store, timezone="UTC")
+        raise UnknownName("store", store, known)

@@ -1,0 +1,86 @@
+"""Clocks on walls: where a local day begins, whatever its time zone does that night.
+
+Everything inside is whole seconds since 1970 on the grid of 15-minute windows; a time zone only cuts and labels.
+"""
+
+from datetime import UTC, date, datetime, time
+from functools import lru_cache
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from serving_layer.refusals import BadQuestion
+from views.core.cut import seconds
+from views.core.view import WINDOW
+
+STEP = int(WINDOW.total_seconds())
+FIRST_YEAR, LAST_YEAR = 1970, 2200
+"""The years that an event may have (reliability 4.1)."""
+
+
+@lru_cache(maxsize=1024)
+def zone_named(name: str) -> ZoneInfo:
+    """The time zone. BadQuestion if the time zone database has none of that name."""
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise BadQuestion(f"There is no time zone `{name}`.", do="Use a name such as `Europe/Bratislava`.") from error
+
+
+def clock(zone: ZoneInfo, at: int) -> datetime:
+    """What the clock on the wall shows, without an offset."""
+    return datetime.fromtimestamp(at, zone).replace(tzinfo=None)
+
+
+def offset(zone: ZoneInfo, at: int) -> int:
+    """Seconds east of UTC at that instant."""
+    shift = datetime.fromtimestamp(at, zone).utcoffset()
+    return int(shift.total_seconds()) if shift else 0
+
+
+def first_instant(zone: ZoneInfo, day: date, at: time = time(0)) -> int:
+    """The first window whose local clock, on that date, is at or past `at`.
+
+    A repeated hour counts from its first pass; a skipped clock (Cairo 2026-04-24 has no 00:00) where it is skipped.
+    """
+    wanted = datetime.combine(day, at)
+    start = round_up(seconds(wanted.replace(tzinfo=zone)))
+    while clock(zone, start - STEP) >= wanted:
+        start -= STEP
+    return start
+
+
+def round_down(at: int) -> int:
+    """The window that the instant lies in."""
+    return at - at % STEP
+
+
+def round_up(at: int) -> int:
+    """The first window that does not begin before the instant."""
+    return at + -at % STEP
+
+
+def read_bound(text: str, zone: ZoneInfo, name: str) -> int:
+    """A bound of a range: an instant with offset, or a date in the zone. In seconds, not yet on the grid."""
+    try:
+        if len(text) == len("2026-11-21"):
+            day = date.fromisoformat(text)
+            _within_years(day, text, name)
+            return first_instant(zone, day)
+        at = datetime.fromisoformat(text.replace(" ", "+"))  # a `+` that a query string turned into a space
+    except (ValueError, OverflowError) as error:
+        message = f"`{name}` is neither a date nor a time: `{text}`."
+        raise BadQuestion(message, do=f"Write `{name}=2026-11-21` or `{name}=2026-11-21T09:00:00Z`.") from error
+    if at.tzinfo is None:
+        raise BadQuestion(f"`{name}` has no offset: `{text}`.", do=f"Write `{name}={text}Z`, or a date alone.")
+    _within_years(at.date(), text, name)
+    return seconds(at)
+
+
+def _within_years(day: date, text: str, name: str) -> None:
+    if not FIRST_YEAR < day.year < LAST_YEAR:
+        message = f"`{name}` is beyond the years that Galatea keeps: `{text}`."
+        raise BadQuestion(message, do=f"Ask for a time between {FIRST_YEAR + 1} and {LAST_YEAR - 1}.")
+
+
+def written(at: int) -> str:
+    """ISO 8601 in UTC with `Z`."""
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,36 @@
+"""Both layers' cells of a store, merged: the one place where a request meets its data."""
+
+import asyncio
+from collections.abc import Iterable
+from datetime import timedelta
+
+from serving_layer.basis import Basis
+from serving_layer.batch_cells import BatchCells
+from serving_layer.merge import Cell, merge_cells
+from serving_layer.readers import Readers
+from serving_layer.speed_cells import SpeedCells
+from views.core import View
+
+
+class MergedCells:
+    """Remembers what never changes, reads what does."""
+
+    def __init__(self, readers: Readers, speed_ttl: timedelta) -> None:
+        """`speed_ttl`: how long speed rows live."""
+        self._batch = BatchCells(readers.published, readers.batch)
+        self._speed = SpeedCells(readers.speed, speed_ttl)
+
+    async def read(self, basis: Basis, view: View, store: str, start: int, end: int) -> list[Cell]:
+        """The cells with a window in [start, end), seconds since 1970. DefinitionNotPublished, CellMissing."""
+        basis.refuse_unpublished(view)
+        published, fresh = await asyncio.gather(
+            self._batch.read(basis.pointer.manifest, view, store, start, end),
+            self._speed.read(basis, view, store, start, end),
+        )
+        batch = ((key, states) for cells in published for key, states in cells if start <= key.window < end)
+        return list(merge_cells(view, batch, fresh, basis.pointer.cut))
+
+    async def waiting(self, basis: Basis, views: Iterable[View], store: str, start: int, end: int) -> int:
+        """How many events of the views' sources in these windows are left to the next publication."""
+        topics = {view.source.topic for view in views}
+        return await self._speed.waiting(basis, topics, store, start, end)

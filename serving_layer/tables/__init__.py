@@ -1,0 +1,10 @@
+"""The readers over Cassandra's tables (`deploy/schema`)."""
+
+from serving_layer.tables.batch import BatchTables
+from serving_layer.tables.bridge import Bridge
+from serving_layer.tables.published import PublishedTables
+from serving_layer.tables.receipts import ReceiptTables
+from serving_layer.tables.speed import SpeedTables
+from serving_layer.tables.stores import StoreTables
+
+__all__ = ["BatchTables", "Bridge", "PublishedTables", "ReceiptTables", "SpeedTables", "StoreTables"]

@@ -1,0 +1,84 @@
+"""From the Cassandra driver's own thread into asyncio: a statement in, all its rows out."""
+
+import asyncio
+from collections.abc import Sequence
+from datetime import UTC, date, datetime
+from typing import TYPE_CHECKING, Any
+
+from cassandra import DriverException, OperationTimedOut, RequestExecutionException
+from cassandra.cluster import EXEC_PROFILE_DEFAULT, NoHostAvailable
+from cassandra.query import PreparedStatement, tuple_factory
+
+from master_dataset.errors import StoreUnavailable
+
+if TYPE_CHECKING:
+    from cassandra.cluster import ResponseFuture, Session
+
+TIMEOUT_SECONDS = 2.0
+TRIES = 2
+Row = tuple[Any, ...]  # columns in the order of the SELECT
+
+
+class Bridge:
+    """Reads through one session. A read that fails is tried once more, then it is StoreUnavailable."""
+
+    def __init__(self, session: "Session") -> None:
+        """`session` uses Galatea's keyspace; its consistency is used as it is."""
+        self._session = session
+        self._profile = session.execution_profile_clone_update(
+            EXEC_PROFILE_DEFAULT, row_factory=tuple_factory, request_timeout=TIMEOUT_SECONDS
+        )
+
+    def prepare(self, cql: str) -> PreparedStatement:
+        """Blocks: only while the process starts."""
+        return self._session.prepare(cql)
+
+    async def rows(self, statement: PreparedStatement, *values: object) -> list[Row]:
+        """All pages of the answer. StoreUnavailable after the second failure."""
+        for _ in range(TRIES):
+            try:
+                return await self._once(statement, values)
+            except (RequestExecutionException, OperationTimedOut, NoHostAvailable, DriverException) as error:
+                failed = error
+        message = f"Cassandra did not answer: {type(failed).__name__}."
+        raise StoreUnavailable(message, do="Ask again; `galatea status` says what is wrong.") from failed
+
+    async def _once(self, statement: PreparedStatement, values: Sequence[object]) -> list[Row]:
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[list[Row]] = loop.create_future()
+        found: list[Row] = []
+        response: ResponseFuture = self._session.execute_async(statement, values, execution_profile=self._profile)
+
+        def settle(error: BaseException | None) -> None:
+            if done.done():
+                return
+            if error is None:
+                done.set_result(found)
+            else:
+                done.set_exception(error)
+
+        def on_page(page: Sequence[Row] | None) -> None:  # on the driver's thread
+            found.extend(page or ())
+            if response.has_more_pages:
+                response.start_fetching_next_page()
+            else:
+                loop.call_soon_threadsafe(settle, None)
+
+        def on_error(error: BaseException) -> None:
+            loop.call_soon_threadsafe(settle, error)
+
+        response.add_callbacks(on_page, on_error)
+        return await done
+
+
+def instant_of(value: datetime | None) -> datetime:
+    """The driver gives instants without a zone; they are UTC."""
+    if value is None:
+        raise StoreUnavailable("A row lacks its instant.", do="galatea doctor")
+    return value.replace(tzinfo=UTC)
+
+
+def day_of(value: Any) -> date:  # noqa: ANN401 - the driver's own Date
+    """The driver has a class of its own for dates."""
+    day: date = value.date()
+    return day

@@ -1,0 +1,92 @@
+"""The World as the tables that serving reads."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, date, datetime
+
+from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
+from master_dataset.stores import Store
+from serving_layer.readers import Position, PublicationEntry, RawReceipt, Readers, ReceiptPlace, SpeedText
+from serving_layer.speed_cells import WAITING
+from tests.world.layers import speed_rows, waiting_rows
+from tests.world.world import World
+from views.core import States
+from views.core.cells import CellKey, write_values
+from views.core.cut import instant
+from views.core.publication import Pointer
+from views.registry import registered_views
+
+
+class WorldTables:
+    """Every reader in one, so that a test can pass it around."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+
+    @property
+    def readers(self) -> Readers:
+        """This object in every role."""
+        return Readers(self, self, self, WorldStores(self.world), self)
+
+    async def pointer(self) -> Pointer:
+        return self.world.pointer
+
+    async def manifest(self, name: str) -> Mapping[tuple[str, date], str]:
+        return self.world.manifests[name]
+
+    async def history(self) -> Sequence[PublicationEntry]:
+        return self.world.history
+
+    async def stores_of(self, run: str, view: str) -> Mapping[date, frozenset[str]]:
+        return self.world.run_days[run, view]
+
+    async def blocks(self, view: str, store: str, run: str, days: Sequence[date]) -> Mapping[date, str]:
+        found = {day: self.world.blocks.get((view, store, run, day)) for day in days}
+        return {day: block for day, block in found.items() if block is not None}
+
+    async def positions(self, generation: int) -> Sequence[Position]:
+        sent = sum(len(of) for of in self.world.deliveries.values())
+        return [Position(POS_TRANSACTIONS.topic, 0, sent, self.world.speed_as_of)] if generation else []
+
+    async def rows(
+        self, view: str, store: str, received_day: date, generation: int, cut: datetime
+    ) -> Sequence[SpeedText]:
+        assert generation == self.world.pointer.generation
+        if view == WAITING:
+            dimensions = (POS_TRANSACTIONS.topic,)
+            counted = waiting_rows(self.world.of(store), self.world.epoch)
+            found = [_text(epoch, CellKey(window, dimensions), (n,)) for (epoch, window), n in counted.items()]
+        else:
+            [asked] = [each for each in registered_views() if each.name == view]
+            rows = speed_rows(asked, self.world.of(store), self.world.epoch)
+            found = [_text(epoch, key, states) for epoch, cells in rows.items() for key, states in cells.items()]
+        return [row for row in found if row.epoch >= cut and row.epoch.astimezone(UTC).date() == received_day]
+
+    async def receipts(self, store: str, day: date, after: ReceiptPlace | None, limit: int) -> Sequence[RawReceipt]:
+        places = {
+            ReceiptPlace(each.event.happened_at, each.event.payload.till, each.event.payload.transaction_id): each
+            for each in self.world.of(store)
+            if each.event.day == day
+        }
+        ordered = sorted(places, key=lambda at: (-at.happened_at.timestamp(), at.till, at.transaction_id))
+        start = ordered.index(after) + 1 if after else 0
+        return [RawReceipt(at, places[at].received_at, "{}") for at in ordered[start : start + limit]]
+
+    async def archived(self, topic: str) -> Sequence[Position]:
+        return [Position(topic, 0, 0, self.world.speed_as_of)]
+
+
+class WorldStores:
+    """The registry, whose method has the same name as the World's own attribute would."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+
+    async def version(self) -> int:
+        return len(self.world.stores)
+
+    async def stores(self) -> Sequence[Store]:
+        return list(self.world.stores.values())
+
+
+def _text(epoch: datetime, key: CellKey, states: States) -> SpeedText:
+    return SpeedText(epoch, instant(key.window), write_values(key.dimensions), write_values(states))

@@ -1,0 +1,81 @@
+"""A world with shops, deliveries and publications, kept as the tables would keep them."""
+
+from collections.abc import Sequence
+from datetime import UTC, date, datetime, timedelta
+
+from master_dataset.currency import DEFAULT_CURRENCY, Currency
+from master_dataset.parsing.event import Event
+from master_dataset.parsing.parse import parse
+from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
+from master_dataset.stores import Store
+from serving_layer.readers import PublicationEntry
+from tests.world.layers import Delivery, batch_cells
+from views.core.cells import CellKey, write_block
+from views.core.cut import BEGINNING, instant
+from views.core.publication import Pointer
+from views.registry import registered_views
+
+
+def at(text: str | datetime) -> datetime:
+    """An instant from its text."""
+    return text if isinstance(text, datetime) else datetime.fromisoformat(text).astimezone(UTC)
+
+
+class World:
+    """`receive` and `rebuild` are what happens; the rest is what may be read."""
+
+    def __init__(self, *stores: Store, epoch: timedelta = timedelta(minutes=5)) -> None:
+        self.epoch = epoch
+        self.stores = {store.id: store for store in stores or (Store(id="1", timezone="Europe/Bratislava"),)}
+        self.deliveries: dict[str, list[Delivery]] = {}
+        self.speed_as_of: datetime | None = None
+        self.definitions = {view.name: view.definition_hash for view in registered_views()}
+        self.pointer = Pointer(0, BEGINNING, "", 1, self.definitions)
+        self.history = [PublicationEntry(0, BEGINNING, None, "world", "the beginning")]
+        self.manifests: dict[str, dict[tuple[str, date], str]] = {"": {}}
+        self.run_days: dict[tuple[str, str], dict[date, frozenset[str]]] = {}
+        self.blocks: dict[tuple[str, str, str, date], str] = {}
+
+    def receive(self, value: bytes, received_at: str | datetime) -> None:
+        """One delivery, by the real parser. The broker's stamps never step back here."""
+        stamp = at(received_at)
+        event = parse(POS_TRANSACTIONS, value, self._currency_of, received_us=int(stamp.timestamp() * 1_000_000))
+        assert isinstance(event, Event), event
+        self.deliveries.setdefault(event.store, []).append(Delivery(event, stamp))
+        self.speed_as_of = max(stamp, self.speed_as_of or stamp)
+
+    def pass_time(self, until: str | datetime) -> None:
+        """Speed has read everything up to then, and there was nothing."""
+        self.speed_as_of = max(at(until), self.speed_as_of or at(until))
+
+    def rebuild(self, cut: str | datetime) -> None:
+        """Publish every view at this cut."""
+        number = self.pointer.publication + 1
+        run = f"run-{number}"
+        manifest: dict[tuple[str, date], str] = {}
+        for view in registered_views():
+            days: dict[date, set[str]] = {}
+            for store, deliveries in self.deliveries.items():
+                cells = batch_cells(view, deliveries, at(cut), self.epoch)
+                for day in {_day(key) for key in cells}:
+                    block = [(key, states) for key, states in sorted(cells.items()) if _day(key) == day]
+                    self.blocks[view.name, store, run, day] = write_block(view, block)
+                    days.setdefault(day, set()).add(store)
+            self.run_days[run, view.name] = {day: frozenset(of) for day, of in days.items()}
+            manifest |= {(view.name, day): run for day in days}
+        self.manifests[run] = manifest
+        self.history.insert(0, PublicationEntry(number, at(cut), at(cut), "world", "a test"))
+        self.pointer = Pointer(number, at(cut), run, self.pointer.generation, self.definitions)
+        self.pass_time(cut)
+
+    def of(self, store: str) -> Sequence[Delivery]:
+        """Everything delivered of one store, in order."""
+        return self.deliveries.get(store, [])
+
+    def _currency_of(self, store: str) -> Currency:
+        known = self.stores.get(store)
+        return known.currency if known else DEFAULT_CURRENCY
+
+
+def _day(key: CellKey) -> date:
+    return instant(key.window).date()
