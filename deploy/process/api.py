@@ -1,9 +1,10 @@
 """The REST interface as a process of the local stack: `python -m deploy.process.api`. Listens on this machine only."""
 
-import asyncio
 import secrets
 import time
+from collections.abc import Callable
 from pathlib import Path
+from socket import socket
 
 import uvicorn
 
@@ -19,6 +20,7 @@ from views.metrics import registered_metrics
 
 LOOPBACK = "127.0.0.1"
 IDLE_SECONDS = 30
+HEADER_BYTES = 16_384
 
 
 def run(process: Process, settings: Settings) -> None:
@@ -30,13 +32,25 @@ def run(process: Process, settings: Settings) -> None:
     catalogue = Catalogue({view.name: view for view in registered_views()}, registered_metrics())
     answers = Answers(readers, catalogue, settings.speed_ttl, time.monotonic)
     app = create_app(answers, operator_key(settings.home / "operator.key"))
-    server = uvicorn.Server(
-        uvicorn.Config(
-            app, LOOPBACK, settings.api_port, log_level="warning", access_log=False, server_header=False,
-            timeout_keep_alive=IDLE_SECONDS, h11_max_incomplete_event_size=16_384,
-        )
+    config = uvicorn.Config(
+        app, LOOPBACK, settings.api_port, log_level="warning", access_log=False, server_header=False,
+        timeout_keep_alive=IDLE_SECONDS, h11_max_incomplete_event_size=HEADER_BYTES,
     )  # fmt: skip
-    asyncio.run(_serve(server, process))
+    Server(config, process.ready).run()
+
+
+class Server(uvicorn.Server):
+    """Says when it listens."""
+
+    def __init__(self, config: uvicorn.Config, listening: Callable[[], None]) -> None:
+        """`listening` is called once, when questions are taken."""
+        super().__init__(config)
+        self._listening = listening
+
+    async def startup(self, sockets: list[socket] | None = None) -> None:
+        """Listen, then say so."""
+        await super().startup(sockets)
+        self._listening()
 
 
 def operator_key(path: Path) -> str:
@@ -46,15 +60,6 @@ def operator_key(path: Path) -> str:
         path.touch(mode=0o600)
         path.write_text(secrets.token_urlsafe(32))
     return path.read_text().strip()
-
-
-async def _serve(server: uvicorn.Server, process: Process) -> None:
-    serving = asyncio.create_task(server.serve())
-    while not server.started and not serving.done():
-        await asyncio.sleep(0.05)
-    if server.started:
-        process.ready()
-    await serving
 
 
 if __name__ == "__main__":

@@ -35,12 +35,10 @@ AVERAGES = (
     ),
 )  # fmt: skip
 SHARES = (
+    Metric("sku_attach_rate", "Item share", Formula("sku_receipts / sales.sale_tx"), "percent", "sales_by_sku"),
     Metric(
-        "sku_attach_rate", "Item share", Formula("sku_receipts / sales.sale_tx"), "percent", "sales_by_sku"
-    ),
-    Metric(
-        "till_share", "Till share", Formula("net_sales / (sales.gross_sales - sales.returns_value)"), "percent", "sales_by_till",
-        adds_money=True,
+        "till_share", "Till share", Formula("net_sales / (sales.gross_sales - sales.returns_value)"), "percent",
+        "sales_by_till", adds_money=True,
     ),
 )  # fmt: skip
 PER_STORE = (

@@ -1,0 +1,93 @@
+"""Any events, in any order, with any duplicates, cut anywhere: both layers together equal one pass."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from serving_layer.merge import SpeedRow, merge_cells
+from tests.world import World, receipt
+from tests.world.layers import OLDEST, Delivery, batch_cells, firsts, speed_rows, waiting_rows
+from views.core import States, View
+from views.core.cells import CellKey
+from views.core.cut import floor_to
+from views.registry import registered_views
+
+BEGIN = datetime(2026, 3, 27, 12, tzinfo=UTC)
+EPOCH = timedelta(minutes=5)
+NEVER = datetime(2100, 1, 1, tzinfo=UTC)
+
+AMOUNTS = st.sampled_from(["1", "2", "-1", "0.5", "-0.734", "0"])
+LINES = st.lists(
+    st.builds(
+        lambda price, amount, sku: {"title": "t", "price": price / 100, "amount": amount} | ({"sku": sku} if sku else {}),
+        st.integers(-300, 5000),
+        AMOUNTS,
+        st.none() | st.sampled_from(["a", "b", "c"]),
+    ),
+    max_size=4,
+)
+SALES_MADE = st.tuples(st.integers(0, 2), st.sampled_from(["7", "8"]), st.integers(0, 4000), LINES)
+HISTORIES = st.lists(
+    st.tuples(SALES_MADE, st.integers(-30, 22 * 60), st.lists(st.integers(1, 4000), max_size=2)), max_size=12
+)
+"""Per receipt (number, till, minute it happened, lines), minutes until it arrives, and minutes until each duplicate."""
+CUTS = st.integers(0, 5400).map(lambda minutes: floor_to(BEGIN + timedelta(minutes=minutes), EPOCH))
+
+
+def received(history: list[tuple[tuple[int, str, int, object], int, list[int]]]) -> list[Delivery]:
+    """The deliveries in the order in which the broker stamped them."""
+    sent: list[tuple[datetime, bytes]] = []
+    for (number, till, minute, lines), delay, again in history:
+        happened_at = BEGIN + timedelta(minutes=minute)
+        value = receipt(happened_at.isoformat(), lines, number=number, till=till)  # type: ignore[arg-type]
+        first = happened_at + timedelta(minutes=delay)
+        sent += [(first + timedelta(minutes=more), value) for more in (0, *again)]
+    world = World(epoch=EPOCH)
+    for at, value in sorted(sent):
+        world.receive(value, at)
+    return list(world.of("1"))
+
+
+def merged(view: View, deliveries: list[Delivery], cut: datetime) -> dict[CellKey, States]:
+    """What serving would answer."""
+    batch = batch_cells(view, deliveries, cut, EPOCH)
+    written = [
+        SpeedRow(key, epoch, states)
+        for epoch, cells in speed_rows(view, deliveries, EPOCH).items()
+        for key, states in cells.items()
+    ]
+    return {cell.key: cell.merged for cell in merge_cells(view, batch.items(), written, cut)}
+
+
+@pytest.mark.parametrize("view", registered_views(), ids=lambda view: view.name)
+@settings(max_examples=1000, deadline=None)
+@given(history=HISTORIES, cut=CUTS)
+def test_any_split_of_any_history_equals_one_pass(view: View, history: list, cut: datetime) -> None:  # type: ignore[type-arg]
+    deliveries = received(history)
+
+    answered = merged(view, deliveries, cut)
+
+    assert answered == batch_cells(view, deliveries, NEVER, EPOCH)
+
+
+OLD_HISTORIES = st.lists(
+    st.tuples(SALES_MADE, st.integers(-30, 9000), st.lists(st.integers(1, 9000), max_size=2)), max_size=12
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(history=OLD_HISTORIES, cut=CUTS)
+def test_what_is_missing_is_counted_as_waiting(history: list, cut: datetime) -> None:  # type: ignore[type-arg]
+    [sales] = [view for view in registered_views() if view.name == "sales"]
+    deliveries = received(history)
+    old = sum(1 for each in firsts(deliveries) if each.is_old and floor_to(each.received_at, EPOCH) >= cut)
+
+    waiting = sum(n for (epoch, _), n in waiting_rows(deliveries, EPOCH).items() if epoch >= cut)
+
+    shown = sum(states[0] or 0 for states in merged(sales, deliveries, cut).values())
+    whole = sum(states[0] or 0 for states in batch_cells(sales, deliveries, NEVER, EPOCH).values())
+    assert whole - shown == old
+    assert waiting >= old
+    assert timedelta(hours=23) == OLDEST
