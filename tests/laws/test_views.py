@@ -18,7 +18,7 @@ BEGIN = datetime(2026, 3, 27, 12, tzinfo=UTC)
 EPOCH = timedelta(minutes=5)
 NEVER = datetime(2100, 1, 1, tzinfo=UTC)
 
-AMOUNTS = st.sampled_from(["1", "2", "-1", "0.5", "-0.734", "0"])
+AMOUNTS = st.sampled_from([1, 2, -1, 0.5, -0.734, 0])
 LINES = st.lists(
     st.builds(
         lambda price, amount, sku: {"title": "t", "price": price / 100, "amount": amount} | ({"sku": sku} if sku else {}),
