@@ -21,9 +21,9 @@ class Settings(BaseSettings):
     api_port: int = 8000
     """Port of the REST interface."""
     kafka_port: int = 9092
-    """Port of the broker. The local stack's controller uses the next one."""
+    """Port of the broker. The local stack's controller uses the port behind it."""
     cassandra_port: int = 9042
-    """Port of Cassandra's native protocol. The local stack's internode port is 2000 below."""
+    """Port of Cassandra's native protocol. The local stack's internode traffic uses the port behind it."""
     airflow_port: int = 8080
     """Port of Airflow's web server."""
     kafka_bootstrap: str = ""

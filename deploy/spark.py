@@ -1,6 +1,7 @@
 """Spark sessions: one place says how every Spark process of Galatea is set up."""
 
 import os
+import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -37,6 +38,7 @@ def spark_session(
     """
     os.environ["JAVA_HOME"] = str(java_home_for_spark(settings))
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     from pyspark.sql import SparkSession  # noqa: PLC0415 - reads the environment when it starts Java
 
     scratch = settings.home / "spark" / name

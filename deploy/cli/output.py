@@ -1,0 +1,85 @@
+"""What the command line writes: the answer on stdout, everything else on stderr."""
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import orjson
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+
+from master_dataset.errors import GalateaError
+
+stdout = Console(highlight=False, soft_wrap=True)
+stderr = Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+def answer(data: Any) -> None:  # noqa: ANN401 - any JSON
+    """One JSON object on stdout."""
+    sys.stdout.write(orjson.dumps(data, option=orjson.OPT_INDENT_2 | orjson.OPT_UTC_Z, default=str).decode() + "\n")
+
+
+def table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """A table on stdout."""
+    drawn = Table(*columns, box=None, pad_edge=False, header_style="bold")
+    for row in rows:
+        drawn.add_row(*(str(cell) for cell in row))
+    stdout.print(drawn)
+
+
+def say(text: str) -> None:
+    """One line for the person at the terminal."""
+    stderr.print(text, markup=False)
+
+
+def complain(error: GalateaError) -> None:
+    """What is wrong in one sentence, and the next step."""
+    say(f"{type(error).__name__}: {error.message.rstrip('.')}. Next: {error.do}")
+
+
+def is_terminal() -> bool:
+    """Whether bars and colours make sense on stderr."""
+    return sys.stderr.isatty() and not os.environ.get("NO_COLOR")
+
+
+def bar() -> Progress:
+    """A progress bar with an estimate on stderr; without a terminal nothing is drawn."""
+    return Progress(
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn(),
+        console=stderr, disable=not is_terminal(), transient=False,
+    )  # fmt: skip
+
+
+class Steps:
+    """Progress of long work: a bar with an estimate on a terminal, plain lines without one."""
+
+    def __init__(self, what: str) -> None:
+        """`what` is the line's name."""
+        self._bar, self._what = bar(), what
+        self._task = self._bar.add_task(what, total=None)
+        self._said = ""
+
+    def __enter__(self) -> "Steps":
+        """Start drawing."""
+        self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Stop drawing."""
+        self._bar.stop()
+
+    def step(self, done: int, total: int, what: str) -> None:
+        """`done` of `total`, working on `what`."""
+        self._bar.update(self._task, completed=done, total=total, description=f"{self._what}: {what}")
+        line = f"  {self._what}: {what} {done}/{total}"
+        if self._bar.disable and line != self._said:
+            self._said = line
+            say(line)
+
+
+def fields(data: Mapping[str, object]) -> None:
+    """Name and value, a line each, on stdout."""
+    for name, value in data.items():
+        stdout.print(f"  {name:<18} {value}", markup=False)

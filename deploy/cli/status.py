@@ -1,0 +1,23 @@
+"""`galatea status`: which components run, and where."""
+
+from typing import Annotated
+
+from typer import Option
+
+from deploy.cli.output import answer, stdout, table
+from deploy.settings import Settings
+from deploy.stack.stack import status as read
+
+
+def status(as_json: Annotated[bool, Option("--json", help="One JSON object on stdout.")] = False) -> None:
+    """Show the state of every component."""
+    found = read(Settings())
+    if as_json:
+        answer(found)
+        return
+    stdout.print(f"home {found['home']}", markup=False)
+    rows = [
+        (each["name"], each["state"], each["pid"] or "", each.get("url") or each.get("address") or "")
+        for each in found["components"]
+    ]
+    table(("component", "state", "pid", "where"), rows)

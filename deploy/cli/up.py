@@ -1,0 +1,87 @@
+"""`galatea up`: start the local stack."""
+
+import signal
+import subprocess
+import sys
+import time
+from types import FrameType
+from typing import Annotated
+
+from typer import Option
+
+from deploy.cli.output import Steps, say
+from deploy.settings import Settings
+from deploy.stack import board
+from deploy.stack.stack import status, supervisor
+from deploy.stack.supervisor import last_line
+from master_dataset.errors import OperatorError
+
+_NO_AIRFLOW = "Accepted for scripts: Airflow is not part of the local stack yet."
+
+
+def up(
+    detach: Annotated[bool, Option("--detach", help="Return when all is running.")] = False,
+    without_airflow: Annotated[bool, Option("--without-airflow", help=_NO_AIRFLOW)] = False,
+    only: Annotated[str, Option("--only", help="Names of components, separated by commas.")] = "",
+) -> None:
+    """Start broker, Cassandra, archive, speed and api; keep them running until Ctrl-C, SIGTERM or `galatea down`."""
+    del without_airflow
+    settings = Settings()
+    names = [name for name in only.split(",") if name]
+    _fetch_jars(settings)
+    if detach:
+        _detached(settings, names)
+    else:
+        _attached(settings, names)
+    say("Next: galatea status    galatea ingest pos_transactions FILE    galatea down")
+
+
+def _fetch_jars(settings: Settings) -> None:
+    from deploy.jars import ensure_jars
+    from deploy.java import find_java
+
+    with Steps("jars") as steps:
+        total = ensure_jars(settings, lambda done, all_: steps.step(done, all_, "checked"))
+    java = find_java()
+    say(f"  java {java.version} {'(bundled) ' if java.bundled else ''}ok    jars {total} of {total} checked")
+
+
+def _attached(settings: Settings, names: list[str]) -> None:
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, _leave)
+    with supervisor(settings, names, _told) as running:
+        running.start()
+        say(f"  all is running in {settings.home}; Ctrl-C stops it")
+        running.watch(lambda: False)
+
+
+def _leave(_number: int, _frame: FrameType | None) -> None:
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)  # the stop that follows is not to be interrupted
+    raise SystemExit(0)
+
+
+def _told(name: str, state: str, seconds: float) -> None:
+    if state != board.STARTING:
+        say(f"  {name:<10} {state}" + (f" {seconds:.1f} s" if state == board.RUNNING else ""))
+
+
+def _detached(settings: Settings, names: list[str]) -> None:
+    log = settings.home / "logs" / "supervisor.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    command = [sys.executable, "-m", "deploy.cli.main", "up", *(["--only", ",".join(names)] if names else [])]
+    with log.open("ab") as file:
+        child = subprocess.Popen(  # noqa: S603 - our own command
+            command, stdin=subprocess.DEVNULL, stdout=file, stderr=file, start_new_session=True
+        )
+    states: dict[str, str] = {}
+    while True:
+        now = {each["name"]: each["state"] for each in status(settings)["components"] if not names or each["name"] in names}
+        for name in (name for name, state in now.items() if state == board.RUNNING != states.get(name)):
+            say(f"  {name:<10} running")
+        states = now
+        if all(state == board.RUNNING for state in now.values()):
+            return
+        if child.poll() is not None:
+            raise OperatorError(f"the stack did not start: {last_line(log)}", do=f"read {log}")
+        time.sleep(0.2)

@@ -1,0 +1,96 @@
+"""The cache of verified jars: `<cache>/jars/<first two digits>/<sha256>/<file name>`, shared by all homes of a user.
+
+A file is there only if it was whole and right when it was put there: it is written beside its place, hashed, and moved.
+"""
+
+import hashlib
+import os
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import httpx
+import stamina
+
+from deploy.jars.lock import Jar, locked_jars
+from master_dataset.errors import OperatorError, Unavailable
+
+if TYPE_CHECKING:
+    from deploy.settings import Settings
+
+PARTS = ("kafka", "cassandra", "spark")
+_AT_ONCE = 8
+_CHUNK = 1 << 20
+
+Progress = Callable[[int, int], None]
+"""Told how many jars of how many are there."""
+
+
+def jar_paths(part: str, settings: "Settings") -> list[Path]:
+    """The class path of one part. The files are there once `ensure_jars` has returned."""
+    return [_place(jar, settings.cache_dir) for jar in locked_jars(part)]
+
+
+def missing_jars(settings: "Settings") -> list[Jar]:
+    """The jars that are not in the cache, or not whole any more."""
+    jars = dict.fromkeys(jar for part in PARTS for jar in locked_jars(part))
+    return [jar for jar in jars if not _is_whole(_place(jar, settings.cache_dir), jar)]
+
+
+def ensure_jars(settings: "Settings", progress: Progress = lambda _done, _total: None) -> int:
+    """Fetch what is missing, in parallel. Gives back how many jars there are.
+
+    Unavailable if the repository does not answer; OperatorError if a file is not what the lock says.
+    """
+    total = len({jar for part in PARTS for jar in locked_jars(part)})
+    missing = missing_jars(settings)
+    done = total - len(missing)
+    progress(done, total)
+    if missing:
+        for _ in _fetched(missing, settings):
+            done += 1
+            progress(done, total)
+    return total
+
+
+def _fetched(jars: Iterable[Jar], settings: "Settings") -> Iterable[Jar]:
+    with httpx.Client(follow_redirects=True, timeout=60) as client, ThreadPoolExecutor(_AT_ONCE) as pool:
+        waiting = {pool.submit(_fetch, client, jar, settings): jar for jar in jars}
+        try:
+            for future in as_completed(waiting):
+                future.result()
+                yield waiting[future]
+        except httpx.HTTPError as error:
+            pool.shutdown(cancel_futures=True)
+            message = f"a jar could not be fetched from `{settings.maven_url}`: {error}"
+            raise Unavailable(message, do="check the network, HTTPS_PROXY and GALATEA_MAVEN_URL; then run it again") from error
+
+
+@stamina.retry(on=httpx.TransportError, attempts=4)
+def _fetch(client: httpx.Client, jar: Jar, settings: "Settings") -> None:
+    place = _place(jar, settings.cache_dir)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    part = place.with_suffix(f".{os.getpid()}.part")
+    digest = hashlib.sha256()
+    with client.stream("GET", f"{settings.maven_url.rstrip('/')}/{jar.path}") as answer, part.open("wb") as file:
+        answer.raise_for_status()
+        for chunk in answer.iter_bytes(_CHUNK):
+            digest.update(chunk)
+            file.write(chunk)
+    if digest.hexdigest() != jar.sha256:
+        part.unlink()
+        message = f"`{jar.file_name}` from `{settings.maven_url}` is not the file that the lock names"
+        raise OperatorError(message, do="check GALATEA_MAVEN_URL; a mirror may have altered the file")
+    part.replace(place)
+
+
+def _place(jar: Jar, cache: Path) -> Path:
+    return cache / "jars" / jar.sha256[:2] / jar.sha256 / jar.file_name
+
+
+def _is_whole(place: Path, jar: Jar) -> bool:
+    if not place.exists():
+        return False
+    with place.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest() == jar.sha256

@@ -1,0 +1,1 @@
+"""The local stack: real parts as supervised child processes, no Docker."""

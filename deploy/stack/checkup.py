@@ -1,0 +1,95 @@
+"""What the local stack needs of the machine, looked at one by one."""
+
+import shutil
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+import psutil
+
+from deploy.jars import missing_jars
+from deploy.java import find_java
+from deploy.stack.ports import holder, is_free
+from deploy.stack.records import Records
+from deploy.stack.stack import components
+from deploy.stack.supervisor import SUPERVISOR
+from master_dataset.errors import OperatorError
+
+if TYPE_CHECKING:
+    from deploy.settings import Settings
+
+GIB = 1 << 30
+NEEDED_MEMORY = 5 * GIB
+"""The whole stack with a rebuild, and something for the machine itself."""
+NEEDED_DISK = 4 * GIB
+
+
+class Finding(NamedTuple):
+    """`blocks`: nothing starts until it is mended. `do` is the next step, or "" where all is well."""
+
+    check: str
+    ok: bool
+    found: str
+    do: str = ""
+    blocks: bool = False
+
+
+def checkup(settings: "Settings") -> list[Finding]:
+    """Every finding, good ones too."""
+    running = Records(settings.home).pid(SUPERVISOR) is not None
+    findings = [_python(), _java(), _jars(settings), _memory(running=running), _disk(settings), _copies()]
+    return [*findings, *_leftovers(settings, running=running), *([] if running else _ports(settings))]
+
+
+def _python() -> Finding:
+    version = ".".join(map(str, sys.version_info[:3]))
+    return Finding("python", ok=True, found=version)
+
+
+def _java() -> Finding:
+    try:
+        java = find_java()
+    except OperatorError as error:
+        return Finding("java", ok=False, found=error.message, do=error.do, blocks=True)
+    return Finding("java", ok=True, found=f"{java.version}{' (bundled)' if java.bundled else ''}")
+
+
+def _jars(settings: "Settings") -> Finding:
+    missing = len(missing_jars(settings))
+    do = "galatea up fetches them; without network copy the cache folder of another machine (GALATEA_CACHE_DIR)"
+    return Finding("jars", ok=not missing, found=f"{missing} missing" if missing else "all verified", do=do if missing else "")
+
+
+def _memory(*, running: bool) -> Finding:
+    free = psutil.virtual_memory().available
+    ok = running or free >= NEEDED_MEMORY
+    do = "" if ok else "close something, or leave parts out: galatea up --only kafka,cassandra,archive,api"
+    return Finding("memory", ok, f"{free / GIB:.1f} GiB free", do)
+
+
+def _disk(settings: "Settings") -> Finding:
+    place = settings.home if settings.home.exists() else settings.home.parent
+    free = shutil.disk_usage(place).free
+    do = "" if free >= NEEDED_DISK else "free some, or set GALATEA_HOME to a folder on another disk"
+    return Finding("disk", free >= NEEDED_DISK, f"{free / GIB:.1f} GiB free", do, blocks=free < GIB)
+
+
+def _copies() -> Finding:
+    return Finding("copies", ok=True, found="one node each: acknowledged data survives crashes, not the loss of the disk")
+
+
+def _leftovers(settings: "Settings", *, running: bool) -> Iterator[Finding]:
+    records = Records(settings.home)
+    left = [] if running else [name for name in records.names() if records.session(name)]
+    if left:
+        yield Finding("leftovers", ok=False, found=f"{', '.join(left)} without a supervisor", do="galatea down")
+
+
+def _ports(settings: "Settings") -> Iterator[Finding]:
+    for component in components(settings):
+        for port, setting in component.ports.items():
+            if is_free(port):
+                yield Finding(f"port {port}", ok=True, found=f"free for {component.name}")
+            else:
+                do = f"end that process, or set {setting} to a free port"
+                yield Finding(f"port {port}", ok=False, found=f"held by {holder(port)}", do=do, blocks=True)

@@ -1,0 +1,28 @@
+"""A component of the local stack: what is started, and how one knows that it serves."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Component:
+    """`serves` is asked until it says yes. `ports` maps each port it listens on to the setting that changes it.
+
+    `grace_seconds`: how long it may take to stop before it is killed. `where`: what `status` shows, an address or a URL.
+    """
+
+    name: str
+    command: Sequence[str]
+    serves: Callable[[], bool]
+    where: Mapping[str, str] = field(default_factory=dict)
+    ports: Mapping[int, str] = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=dict)
+    prepare: Callable[[], None] = lambda: None
+    once_ready: Callable[[], None] = lambda: None
+    start_seconds: float = 120
+    grace_seconds: float = 20
+
+    def log(self, home: Path) -> Path:
+        """Its one log file."""
+        return home / "logs" / f"{self.name}.log"

@@ -1,0 +1,56 @@
+"""Whether the ports are free, and who holds one that is not."""
+
+import socket
+from collections.abc import Mapping
+
+import psutil
+
+from master_dataset.errors import OperatorError
+
+
+def check_free(component: str, ports: Mapping[int, str]) -> None:
+    """OperatorError that names the holder and the setting to change, for the first port that is taken."""
+    for port, setting in ports.items():
+        if not is_free(port):
+            message = f"port `{port}` that {component} needs is held by {holder(port)}"
+            raise OperatorError(message, do=f"end that process, or set {setting} to a free port")
+
+
+def is_free(port: int) -> bool:
+    """Whether a server could listen there now, on loopback."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
+
+
+def holder(port: int) -> str:
+    """The process that listens there, as a person would name it."""
+    try:
+        listening = psutil.net_connections(kind="inet")
+    except psutil.AccessDenied:
+        return "a process of another user"
+    for connection in listening:
+        if connection.laddr and connection.laddr.port == port and connection.pid:
+            try:
+                words = psutil.Process(connection.pid).cmdline()
+            except psutil.Error:
+                words = []
+            return f"process {connection.pid} (`{' '.join(words)[:80]}`)"
+    return "another process"
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports that nobody held a moment ago, each with the port behind it free as well: for stacks of tests and demos."""
+    found: list[int] = []
+    while len(found) < count:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        taken = {at + offset for at in found for offset in (0, 1)}
+        if port + 1 < 65536 and is_free(port + 1) and not taken & {port, port + 1}:  # noqa: PLR2004 - the last port
+            found.append(port)
+    return found

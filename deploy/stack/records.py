@@ -1,0 +1,99 @@
+"""Which processes are ours, written down so that a later command finds them even after the supervisor was killed.
+
+A component leads a session of its own, and everything that it starts stays in it: Spark's Java, Spark's Python workers.
+A record holds the leader's pid and when it was created, so a pid that was given away meanwhile is never touched.
+"""
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import orjson
+import psutil
+
+_SAME_INSTANT_SECONDS = 1.0
+
+
+class Records:
+    """The records of one home, in `run/<name>.pid.json`."""
+
+    def __init__(self, home: Path) -> None:
+        """`home` is made if it is not there."""
+        self._folder = home / "run"
+        self._folder.mkdir(parents=True, exist_ok=True)
+
+    def write(self, name: str, pid: int) -> None:
+        """Remember a process that was just started."""
+        record = {"pid": pid, "created": psutil.Process(pid).create_time()}
+        part = self._path(name).with_suffix(".part")
+        part.write_bytes(orjson.dumps(record))
+        part.replace(self._path(name))
+
+    def forget(self, name: str) -> None:
+        """The process has ended, and everything of its session."""
+        self._path(name).unlink(missing_ok=True)
+
+    def names(self) -> list[str]:
+        """All that are written down."""
+        return sorted(path.name.removesuffix(".pid.json") for path in self._folder.glob("*.pid.json"))
+
+    def pid(self, name: str) -> int | None:
+        """The pid if that very process still runs."""
+        try:
+            record = orjson.loads(self._path(name).read_bytes())
+            created = psutil.Process(record["pid"]).create_time()
+        except (FileNotFoundError, psutil.NoSuchProcess):
+            return None
+        return record["pid"] if abs(created - record["created"]) < _SAME_INSTANT_SECONDS else None
+
+    def session(self, name: str) -> list[psutil.Process]:
+        """Every living process of the component's session, also when its leader is gone."""
+        try:
+            record = orjson.loads(self._path(name).read_bytes())
+        except FileNotFoundError:
+            return []
+        return [process for process in _living() if _is_of(process, record["pid"], record["created"])]
+
+    def end(self, name: str, grace_seconds: float) -> None:
+        """Ask the leader to stop, kill what is left of its session after the grace, and forget it."""
+        pid = self.pid(name)
+        if pid is not None:
+            _send(psutil.Process(pid), psutil.Process.terminate)
+        deadline = time.monotonic() + grace_seconds
+        while pid is not None and self.pid(name) is not None and not _is_zombie(pid) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        left = self.session(name)
+        for process in left:
+            _send(process, psutil.Process.kill)
+        psutil.wait_procs(left, timeout=10)
+        self.forget(name)
+
+    def _path(self, name: str) -> Path:
+        return self._folder / f"{name}.pid.json"
+
+
+def _living() -> Iterator[psutil.Process]:
+    return psutil.process_iter()
+
+
+def _is_of(process: psutil.Process, leader: int, created: float) -> bool:
+    try:
+        in_session = os.getsid(process.pid) == leader and process.create_time() >= created - _SAME_INSTANT_SECONDS
+        return in_session and process.status() != psutil.STATUS_ZOMBIE
+    except (ProcessLookupError, psutil.NoSuchProcess):
+        return False
+
+
+def _is_zombie(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
+def _send(process: psutil.Process, how: "object") -> None:
+    try:
+        how(process)  # type: ignore[operator]
+    except psutil.NoSuchProcess:
+        return

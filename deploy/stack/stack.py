@@ -1,0 +1,68 @@
+"""The local stack as a whole: what it is made of, up, down, and how it is."""
+
+import os
+import secrets
+import time
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, Any
+
+from deploy.stack import board
+from deploy.stack.broker import broker
+from deploy.stack.component import Component
+from deploy.stack.processes import api, layer
+from deploy.stack.records import Records
+from deploy.stack.store import store
+from deploy.stack.supervisor import SUPERVISOR, Supervisor, Told, end_orphans
+from master_dataset.errors import UnknownName
+
+if TYPE_CHECKING:
+    from deploy.settings import Settings
+
+DOWN_SECONDS = 90.0
+
+
+def components(settings: "Settings", only: Collection[str] = ()) -> Sequence[Component]:
+    """The components in the order in which they start; `only` chooses some by name."""
+    every = (broker(settings), store(settings), layer("archive", settings), layer("speed", settings), api(settings))
+    names = {component.name for component in every}
+    for name in only:
+        if name not in names:
+            raise UnknownName("component", name, names)
+    return [component for component in every if not only or component.name in only]
+
+
+def supervisor(settings: "Settings", only: Collection[str] = (), told: Told = lambda _n, _s, _t: None) -> Supervisor:
+    """A supervisor for the stack of this home. The operator's key is made with the first one."""
+    settings.home.mkdir(parents=True, exist_ok=True)
+    key = settings.home / "operator.key"
+    if not key.exists():
+        with os.fdopen(os.open(key, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            file.write(secrets.token_urlsafe(32))
+    return Supervisor(settings.home, components(settings, only), told)
+
+
+def down(settings: "Settings") -> list[str]:
+    """Stop the stack of this home, with or without a living supervisor. Gives back the names of what ran."""
+    records = Records(settings.home)
+    ran = [name for name in records.names() if records.session(name) or records.pid(name)]
+    records_of_supervisor = records.pid(SUPERVISOR)
+    if records_of_supervisor is not None:
+        os.kill(records_of_supervisor, 15)
+        deadline = time.monotonic() + DOWN_SECONDS
+        while records.pid(SUPERVISOR) is not None and time.monotonic() < deadline:
+            time.sleep(0.1)
+    end_orphans(settings.home, components(settings))
+    board.write(settings.home, dict.fromkeys(board.read(settings.home), board.STOPPED))
+    return [name for name in ran if name != SUPERVISOR]
+
+
+def status(settings: "Settings") -> dict[str, Any]:
+    """The home, and of each component: name, state, pid, address or url. Without a supervisor nothing is running."""
+    records = Records(settings.home)
+    states = board.read(settings.home) if records.pid(SUPERVISOR) is not None else {}
+    listed = []
+    for component in components(settings):
+        pid = records.pid(component.name)
+        state = states.get(component.name, board.STOPPED)
+        listed.append({"name": component.name, "state": state, "pid": pid, **component.where})
+    return {"home": str(settings.home), "components": listed}
