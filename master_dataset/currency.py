@@ -1,4 +1,4 @@
-"""A currency says how many decimals money has. All money is counted in its minor units: cents, yen, thousandths of a dinar."""
+"""A currency says how many decimals money has. Money is counted in minor units: cents, yen, thousandths of a dinar."""
 
 from functools import cache
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""Every error, sorted by who acts. A record that cannot become an event is no exception but a DeadLetter with a reason code.
+"""Every error, sorted by who acts. A record that cannot become an event is no exception but a DeadLetter.
 
 GalateaError
 |-- DefinitionError        the author of a view or source; at import; says what does exist
@@ -27,7 +27,10 @@ from typing import ClassVar
 
 
 class GalateaError(Exception):
-    """What happened in one sentence (`str(error)`), and what to do next (`do`). `code` is stable: API, docs and logs use the same word."""
+    """What happened in one sentence (`str(error)`), and what to do next (`do`).
+
+    `code` is stable: API, docs and logs use the same word. `status` is what HTTP answers, `exit_code` what a command does.
+    """
 
     exit_code: ClassVar[int] = 1
     status: ClassVar[int] = 500

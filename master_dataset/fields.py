@@ -1,4 +1,4 @@
-"""The types a field of a source can have. Each reads one decoded JSON value exactly, or refuses it with a reason code."""
+"""The types a field of a source can have. Each reads one decoded JSON value exactly, or refuses it with a reason."""
 
 import re
 from collections.abc import Mapping
@@ -14,7 +14,8 @@ from master_dataset.parsing.event import EPOCH
 BIGINT_MAX = 2**63 - 1
 MAX_PLACES = 19  # digits before the point that BIGINT can hold
 ID_BYTES = 256
-EXACT = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN)  # the default context rounds silently at 28 digits
+TOO_LARGE = "is a number beyond what can be stored"
+scaleb = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN).scaleb  # the default context rounds silently at 28 digits
 POWERS = [10**digits for digits in range(19)]
 ISO_8601 = re.compile(
     r"\d{4}-\d\d-\d\dT[0-2]\d:[0-5]\d(?::[0-5]\d(?:\.\d+)?)?(?:Z|[+-][0-2]\d(?::?[0-5]\d)?)", re.ASCII
@@ -40,13 +41,16 @@ class Field(Protocol):
 
 @dataclass(frozen=True)
 class Id:
-    """A number or a string, compared as text: 1 is "1" and not "01". 1.0 is refused: whether it equals 1 or "1.0" is anyone's guess."""
+    """A number or a string, compared as text: 1 is "1" and not "01".
+
+    1.0 is refused: whether it equals 1 or "1.0" is anyone's guess.
+    """
 
     optional: ClassVar[bool] = False
     hint: ClassVar[Any] = int | str
 
     def read(self, value: object, _: Currency) -> str:
-        """Give the text. Empty or over 256 bytes of UTF-8 is `bad_identity`: it must fit a key of every store we use."""
+        """Give the text. Empty or over 256 bytes of UTF-8 is `bad_identity`: it is part of keys."""
         if type(value) is int:
             if not -BIGINT_MAX <= value <= BIGINT_MAX:
                 raise Refused(Reason.BAD_NUMBER, "is a number beyond 64 bits; send such an id as a string")
@@ -102,7 +106,7 @@ class Text:
 
 @dataclass(frozen=True)
 class Scaled:
-    """A JSON number as a whole number of its smallest unit, exactly. A number in a string is refused: the decoder would let it pass."""
+    """A JSON number as a whole number of its smallest unit, exactly. A number in a string is refused."""
 
     decimals: int
     below: int = BIGINT_MAX + 1  # exclusive bound of the absolute scaled value
@@ -135,28 +139,31 @@ class Lines:
 
 
 def millionths() -> Scaled:
-    """A unit price: decimal(18,6)."""
+    """Give the type of a unit price: decimal(18,6)."""
     return Scaled(decimals=6, below=10**18)
 
 
 def thousandths() -> Scaled:
-    """A quantity, whole or weighed."""
+    """Give the type of a quantity, whole or weighed."""
     return Scaled(decimals=3)
 
 
 def scaled(value: object, decimals: int, below: int) -> int:
-    """Give value x 10^decimals, or refuse: no rounding, and size is tested before any big number is built (1e999999999 is short to send)."""
+    """Give value x 10^decimals, or refuse; nothing is rounded.
+
+    Size is tested before any big number is built, because 1e999999999 is short to send.
+    """
     if type(value) is int:
         whole = value * POWERS[decimals]
     elif type(value) is Decimal:
         if value.adjusted() >= MAX_PLACES and value:
-            raise Refused(Reason.BAD_NUMBER, "is a number beyond what can be stored")
-        moved = EXACT.scaleb(value, decimals)
+            raise Refused(Reason.BAD_NUMBER, TOO_LARGE)
+        moved = scaleb(value, decimals)
         whole = int(moved)
         if whole != moved:
             raise Refused(Reason.BAD_NUMBER, f"has more than {decimals} decimals" if decimals else "must be whole")
     else:
         raise Refused(Reason.WRONG_TYPE, "must be a number")
-    if not -below < whole < below:
-        raise Refused(Reason.BAD_NUMBER, "is a number beyond what can be stored")
-    return whole
+    if -below < whole < below:
+        return whole
+    raise Refused(Reason.BAD_NUMBER, TOO_LARGE)

@@ -1,4 +1,4 @@
-"""A source is a kind of event, said as data: its topic, its fields with types, which of them are the identity, and what follows from them."""
+"""A source is a kind of event, said as data: its topic, its typed fields, its identity, and what follows from them."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ class Source(Generic[Payload]):
 
     `payload` is a frozen Struct: its fields are the payload columns of the master table. `derive` makes it from the
     typed record and may raise Refused. `content` names the columns that hold what the sender said beside the identity;
-    all others follow from them, so they alone decide whether two deliveries conflict, and a new derived column does not.
+    all others follow from them. So they alone decide whether two deliveries conflict, and a new column does not.
     """
 
     topic: str
@@ -41,6 +41,8 @@ class Source(Generic[Payload]):
         for name in self.identity:
             if self.fields[name].optional or isinstance(self.fields[name], Lines):
                 raise DefinitionError(f"`{name}` cannot be part of an identity.", do="Name fields every record has.")
+        if len(self.identity) < 2:  # noqa: PLR2004 - the store and at least one more
+            raise DefinitionError(f"`{self.topic}` needs two fields of identity.", do="Add what sets events apart.")
         for name in self.content:
             if name not in self.columns:
                 self._refuse(name, "payload columns", self.columns)
@@ -55,4 +57,5 @@ class Source(Generic[Payload]):
         return self.payload.__struct_fields__
 
     def _refuse(self, name: str, where: str, known: Mapping[str, object] | tuple[str, ...]) -> None:
-        raise DefinitionError(f"`{self.topic}` names `{name}`, which is none of its {where}.", do=f"There is: {', '.join(known)}.")
+        message = f"`{self.topic}` names `{name}`, which is none of its {where}."
+        raise DefinitionError(message, do=f"There is: {', '.join(known)}.")

@@ -28,7 +28,9 @@ def _field(name: str, field: Field | Lines, decoded: Mapping[str, Any], currency
         if name not in decoded:
             raise Refused(Reason.MISSING_FIELD, "is missing", f"/{name}")
     try:
-        return _lines(field, decoded[name], currency) if isinstance(field, Lines) else field.read(decoded[name], currency)
+        if isinstance(field, Lines):
+            return _lines(field, decoded[name], currency)
+        return field.read(decoded[name], currency)
     except Refused as refused:
         raise refused.under(f"/{name}") from None
 

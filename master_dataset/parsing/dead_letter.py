@@ -1,4 +1,4 @@
-"""A record that cannot become an event: why, where in it, and a sentence for a person. Its bytes and its place stay with the record."""
+"""A record that cannot become an event: why, where in it, and a sentence for a person."""
 
 from enum import StrEnum
 
@@ -26,8 +26,11 @@ class Reason(StrEnum):
     UNKNOWN_SCHEMA = "unknown_schema"
 
 
-class DeadLetter(msgspec.Struct, frozen=True):
-    """`field` is a JSON pointer (`/transactions/0/price`); empty means the record as a whole. `sentence` never quotes the value."""
+class DeadLetter(msgspec.Struct, frozen=True, gc=False):
+    """`field` is a JSON pointer (`/transactions/0/price`), empty for the record as a whole.
+
+    `sentence` never quotes the value: it goes into logs and answers, and the value may be anything.
+    """
 
     reason: Reason
     field: str
@@ -35,7 +38,7 @@ class DeadLetter(msgspec.Struct, frozen=True):
 
 
 class Refused(Exception):  # noqa: N818 - not an error of ours: a sender's record says something that no event can hold
-    """Raised by a field or a derivation while one record is read; `parse` turns it into a DeadLetter and nothing else sees it.
+    """Raised by a field or a derivation while one record is read; `parse` turns it into a DeadLetter.
 
     `why` completes the sentence that begins with the name of the field: "has more than 6 decimals".
     """

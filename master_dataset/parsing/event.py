@@ -10,11 +10,11 @@ Payload = TypeVar("Payload", bound=msgspec.Struct)  # frozen; its fields are the
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-class Event(msgspec.Struct, Generic[Payload], frozen=True):
+class Event(msgspec.Struct, Generic[Payload], frozen=True, gc=False):
     """What the master dataset keeps of a record, besides its place and its bytes.
 
     `identity` is canonical text: equal for two deliveries of the same event and for nothing else. `identity_hash` only
-    finds candidates, because 64 bits can collide. Equal identity with another `payload_hash` is a conflict, no duplicate.
+    finds candidates, because 64 bits can collide. Equal identity with another `payload_hash` is a conflict.
     """
 
     topic: str
@@ -32,5 +32,5 @@ class Event(msgspec.Struct, Generic[Payload], frozen=True):
 
     @property
     def day(self) -> date:
-        """The UTC day of `happened_at`: the partition of the master table, so a duplicate is always beside its first delivery."""
+        """The UTC day of `happened_at`: the partition of the master table."""
         return self.happened_at.date()

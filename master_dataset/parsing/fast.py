@@ -1,21 +1,20 @@
-"""The quick reader, for the records that are as they should be: almost all. It gives what `careful.py` gives, or nothing.
+"""The quick reader, for the records that are as they should be: almost all. It gives what `careful.py` gives, or None.
 
-msgspec decodes into structs made from the source's fields. It lets a duplicate key pass and skips unknown fields without
-checking them, so we count quotes: a valid JSON text without escapes holds two for each key and two for each string. If
-there are exactly as many as the fields we decoded account for, there was no other key and no other string: no duplicate,
-nothing unknown, nothing deeper than the source itself. Any other count proves nothing, and the careful reader decides.
+msgspec decodes into structs made from the source's fields. It lets a duplicate key pass and does not look into unknown
+fields, so we count quotes: valid JSON holds two for each key and two for each string. If there are exactly as many as
+the decoded fields account for, there was no other key and no other string: no duplicate, nothing unknown, nothing deeper
+than the source itself. Any other count proves nothing, and the careful reader decides.
 """
 
 from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
-from functools import cache
 from itertools import chain
 from typing import Any
 
 import msgspec
 
 from master_dataset.currency import DEFAULT_CURRENCY, Currency
-from master_dataset.fields import Field, Lines
+from master_dataset.fields import Field, Lines, Text
 from master_dataset.parsing.dead_letter import Refused
 from master_dataset.source import Record, Source
 
@@ -38,7 +37,7 @@ class FastReader:
         self.decoder = msgspec.json.Decoder(_struct(source.topic, source.fields), float_hook=Decimal)
 
     def read(self, value: bytes, currency_of: Callable[[str], Currency]) -> tuple[Record, Currency] | None:
-        """Give the typed record and the currency of its store; None means: ask the careful reader, for whatever reason."""
+        """Give the typed record and the currency of its store; None means: ask the careful reader."""
         try:
             raw = [*as_tuple(self.decoder.decode(value))]
             store: str = self.reads[self.store](raw[self.store], DEFAULT_CURRENCY)
@@ -48,7 +47,8 @@ class FastReader:
         for at in self.lists:
             raw[at] = [*map(as_tuple, raw[at])]
             kinds.extend(map(type, chain.from_iterable(raw[at])))
-        if quotes_in(value) != 2 * (len(kinds) - kinds.count(UnsetType) + kinds.count(str)):  # of each key, of each string
+        keys_and_strings = len(kinds) - kinds.count(UnsetType) + kinds.count(str)
+        if quotes_in(value) != 2 * keys_and_strings:
             return None
         currency = currency_of(store)
         try:
@@ -56,12 +56,6 @@ class FastReader:
         except UNSURE:
             return None
         return dict(zip(self.names, typed)), currency  # noqa: B905
-
-
-@cache
-def fast_reader(source: Source[Any]) -> FastReader:
-    """Give the one reader of a source; equal sources (also after pickling) share it."""
-    return FastReader(source)
 
 
 def quotes_in(value: bytes) -> int:
@@ -82,7 +76,8 @@ def _struct(name: str, fields: Mapping[str, Field | Lines]) -> type[msgspec.Stru
 
 def _read(field: Field | Lines) -> Read:
     if isinstance(field, Lines):
-        return _read_lines(tuple(_read(each) for each in field.fields.values()))
+        as_decoded = Text()
+        return _read_lines(tuple(None if each == as_decoded else _read(each) for each in field.fields.values()))
     read: Read = field.read
     return _absent_or(read) if field.optional else read
 
@@ -91,8 +86,8 @@ def _absent_or(read: Read) -> Read:
     return lambda value, currency: None if value is UNSET or value is None else read(value, currency)
 
 
-def _read_lines(reads: tuple[Read, ...]) -> Read:
+def _read_lines(reads: tuple[Read | None, ...]) -> Read:
     def lines(rows: Iterable[tuple[Any, ...]], currency: Currency) -> list[tuple[Any, ...]]:
-        return [tuple([read(cell, currency) for read, cell in zip(reads, row)]) for row in rows]  # noqa: B905 - hot
+        return [tuple([read(cell, currency) if read else cell for read, cell in zip(reads, row)]) for row in rows]  # noqa: B905
 
     return lines

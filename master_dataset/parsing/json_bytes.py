@@ -1,4 +1,4 @@
-"""Is a value one readable JSON object? Everything that can be said of the bytes alone, before any field is looked at."""
+"""Is a value one readable JSON object? All that can be said of the bytes alone, before any field is looked at."""
 
 import json
 import re
@@ -13,10 +13,10 @@ from master_dataset.parsing.dead_letter import Reason, Refused
 MAX_BYTES = 1_000_000
 MAX_DEPTH = 32
 MAX_DIGITS = 4000  # Python refuses to turn longer texts into an int; nothing near it can be stored either
-# Possessive and open-ended, so that it never backtracks: text of many quotes without an end must not take quadratic time.
+# Possessive and open-ended, so that it never backtracks: many quotes without an end must not take quadratic time.
 STRINGS = re.compile(rb'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)', re.DOTALL)
 NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
-UNTYPED = msgspec.json.Decoder(msgspec.defstruct("Anything", []))  # skips every field: judges the grammar and builds nothing
+GRAMMAR = msgspec.json.Decoder(msgspec.defstruct("Anything", []))  # skips every field, so it builds nothing
 
 
 class _DuplicateKey(Exception):  # noqa: N818 - leaves the json module on its shortest way, and is caught right below
@@ -33,7 +33,7 @@ def check_size(value: bytes | None) -> bytes:
 
 
 def json_object(value: bytes) -> Mapping[str, Any]:
-    """Decode a JSON object exactly: numbers as int or Decimal, no key twice on any level, depth 32 at most. Raises Refused."""
+    """Decode a JSON object exactly: numbers as int or finite Decimal, no key twice on any level. Raises Refused."""
     if b"\0" in value:
         raise Refused(Reason.NOT_UTF8, "holds zero bytes, as UTF-16 and UTF-32 do; send UTF-8")
     try:
@@ -43,7 +43,7 @@ def json_object(value: bytes) -> Mapping[str, Any]:
     if depth(value) > MAX_DEPTH:
         raise Refused(Reason.TOO_DEEP, f"is nested deeper than {MAX_DEPTH} levels")
     try:
-        UNTYPED.decode(value)  # stricter than the json module: it knows lone surrogates
+        GRAMMAR.decode(value)  # stricter than the json module: it knows lone surrogates
         decoded = json.loads(
             text, object_pairs_hook=_once, parse_float=_decimal, parse_int=_whole, parse_constant=_no_constant
         )
@@ -57,7 +57,7 @@ def json_object(value: bytes) -> Mapping[str, Any]:
 
 
 def depth(value: bytes) -> int:
-    """Give the deepest nesting of arrays and objects, on the bytes and without recursion; brackets inside strings do not count."""
+    """Give the deepest nesting of arrays and objects, without recursion; brackets inside strings do not count."""
     if value.count(b"[") + value.count(b"{") <= MAX_DEPTH:
         return 0  # not the depth, but it cannot be too deep
     deepest = level = 0

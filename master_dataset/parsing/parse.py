@@ -1,14 +1,14 @@
-"""The one way from bytes to facts. HTTP ingest, `galatea ingest`, archive and speed all call `parse`, so none can disagree.
+"""The one way from bytes to facts. HTTP ingest, `galatea ingest`, archive and speed all call it, so none can disagree.
 
-Order of tests (design R5): the header, the bytes, the fields, what follows from them, and then the clock. Duplicates and
-age come after, and are not decided from one record alone. Pure: no I/O, no clock, the same answer for ever.
+Order of tests (design R5): the header, the bytes, the fields, what follows from them, and then the clock. Duplicates
+and age come after, and are not decided from one record alone. Pure: no I/O, no clock, the same answer for ever.
 """
 
 from collections.abc import Callable, Sequence
 from functools import cache
 from hashlib import blake2b
-from operator import attrgetter
-from typing import Any
+from operator import attrgetter, itemgetter
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -16,7 +16,7 @@ from master_dataset.currency import Currency
 from master_dataset.parsing import careful
 from master_dataset.parsing.dead_letter import DeadLetter, Reason, Refused
 from master_dataset.parsing.event import Event, Payload
-from master_dataset.parsing.fast import fast_reader
+from master_dataset.parsing.fast import FastReader
 from master_dataset.parsing.json_bytes import MAX_BYTES, check_size
 from master_dataset.source import Record, Source
 from master_dataset.sources import registered_sources
@@ -45,20 +45,25 @@ def parse(
     """
     if headers and (letter := unknown_schema(headers)):
         return letter
+    how = _compiled(source)
     try:
-        read = fast_reader(source).read(value, currency_of) if value and len(value) <= MAX_BYTES else None
+        read = how.reader.read(value, currency_of) if value and len(value) <= MAX_BYTES else None
         record, currency = read or careful.read(source, check_size(value), currency_of)
         payload = source.derive(record, currency)
     except Refused as refused:
         return refused.letter()
-    if received_us is not None and record[source.happened_at] * 1000 > received_us + FUTURE_US:
+    happened_ms: int = record[source.happened_at]
+    if received_us is not None and happened_ms * 1000 > received_us + FUTURE_US:
         why = "lies more than an hour after the record was received"
         return Refused(Reason.FROM_THE_FUTURE, why, f"/{source.happened_at}").letter()
-    return _event(source, record, payload)
+    identity = encode(how.identity(record)).decode()  # a JSON list: no two identities share a text
+    said = _signed(blake2b(encode(how.content(payload)), digest_size=8).digest())
+    topic = source.topic
+    return Event(topic, record[source.store], happened_ms, identity, identity_hash(topic, identity), said, payload)
 
 
 def is_marker(headers: Headers) -> bool:
-    """Is this a record of our own, written to know that everything before it was read (design R2)?"""
+    """Tell whether this is a record of our own, written to know that everything before it was read (design R2)."""
     return any(name == MARKER_HEADER for name, _ in headers)
 
 
@@ -75,23 +80,19 @@ def identity_hash(topic: str, identity: str) -> int:
     return _signed(blake2b(f"{topic}\0{identity}".encode(), digest_size=8).digest())
 
 
-def _event(source: Source[Payload], record: Record, payload: Payload) -> Event[Payload]:
-    identity = encode([record[name] for name in source.identity]).decode()  # a JSON list: no two identities share a text
-    return Event(
-        source.topic,
-        record[source.store],
-        record[source.happened_at],
-        identity,
-        identity_hash(source.topic, identity),
-        _signed(blake2b(encode(_content(source)(payload)), digest_size=8).digest()),
-        payload,
-    )
-
-
 def _signed(digest: bytes) -> int:
     return int.from_bytes(digest, "big", signed=True)
 
 
+class _Compiled(NamedTuple):
+    """What a source says, as functions."""
+
+    reader: FastReader
+    identity: Callable[[Record], Any]
+    content: Callable[[Any], Any]
+
+
 @cache
-def _content(source: Source[Any]) -> Callable[[Any], Any]:
-    return attrgetter(*source.content)
+def _compiled(source: Source[Any]) -> _Compiled:
+    """Make them once per process; equal sources (also after pickling) share them."""
+    return _Compiled(FastReader(source), itemgetter(*source.identity), attrgetter(*source.content))

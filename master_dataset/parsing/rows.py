@@ -1,8 +1,8 @@
 """Records of Kafka as typed rows, batch by batch: what `archive` and `speed` run inside Spark's `mapInArrow`.
 
-In: `key`, `value` (binary), `topic`, `partition`, `offset`, `timestamp`, and `headers` where there are any. Out: exactly one
-row per record, in the same order, with the columns of `output_schema`. `kind` says which: an `event` has store to payload,
-a `dead_letter` has reason, field and sentence, a `marker` has neither. The columns of its place and bytes every row has.
+In: `key`, `value` (binary), `topic`, `partition`, `offset`, `timestamp`, and `headers` where there are any. Out: exactly
+one row per record, in the same order, with the columns of `output_schema`. `kind` says which: an `event` has store to
+payload, a `dead_letter` has reason, field and sentence, a `marker` has neither. Place and bytes every row has.
 """
 
 from collections.abc import Iterator, Sequence
@@ -40,9 +40,7 @@ def output_schema(source: Source[Any]) -> pa.Schema:
     return pa.schema([("kind", pa.string()), *PLACE, *FACT, *arrow_fields(source.payload), *REFUSAL, *BYTES])
 
 
-def rows(
-    source: Source[Any], batches: Iterator[pa.RecordBatch], currency_of: CurrencyOf
-) -> Iterator[pa.RecordBatch]:
+def rows(source: Source[Any], batches: Iterator[pa.RecordBatch], currency_of: CurrencyOf) -> Iterator[pa.RecordBatch]:
     """Parse every record; see the top of this file."""
     schema = output_schema(source)
     for batch in batches:
@@ -119,5 +117,5 @@ def _refusals(parsed: Sequence[Parsed]) -> list[pa.Array]:
 
 
 def _bytes(batch: pa.RecordBatch) -> list[pa.Array]:
-    given = [batch.column(name) if name in batch.schema.names else pa.nulls(batch.num_rows, kind) for name, kind in BYTES]
-    return [column.cast(kind) for column, (_, kind) in zip(given, BYTES, strict=True)]
+    there = batch.schema.names
+    return [batch.column(name).cast(kind) if name in there else pa.nulls(len(batch), kind) for name, kind in BYTES]

@@ -1,4 +1,4 @@
-"""The sources Galatea knows: every module of this folder that holds a `Source`. Dropping a file in here registers it."""
+"""The sources Galatea knows: every module in here that holds a `Source`. Dropping a file in here registers it."""
 
 from collections.abc import Mapping
 from functools import cache

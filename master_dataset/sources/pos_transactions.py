@@ -38,8 +38,8 @@ class Item(msgspec.Struct, frozen=True, array_like=True, gc=False):
         return Item(self.sku, net_sales, net_units, self.is_sale or other.is_sale)
 
 
-class Receipt(msgspec.Struct, frozen=True):
-    """What a receipt adds up to. Sale, return and zero receipts are disjoint and complete; an exchange is a sale that takes goods back."""
+class Receipt(msgspec.Struct, frozen=True, gc=False):
+    """What a receipt adds up to. Each is either sale, return or zero; an exchange is a sale that takes goods back."""
 
     till: str
     transaction_id: str
@@ -63,21 +63,29 @@ def receipt(record: Record, currency: Currency) -> Receipt:
     scale = 10 ** (9 - currency.digits)  # price x amount counts billionths
     raw_lines: list[RawLine] = record["transactions"]
     lines = [priced(number, raw, scale) for number, raw in enumerate(raw_lines)]
-    sold = [line for line in lines if line.amount > 0]
-    back = [line for line in lines if line.amount < 0]
-    returns_value = -sum([line.total for line in back])
+    sales = returns = 0
+    net = returns_value = units_sold = units_returned = 0
+    for line in lines:
+        net += line.total
+        if line.amount > 0:
+            sales += 1
+            units_sold += units(line.amount)
+        elif line.amount < 0:
+            returns += 1
+            units_returned -= units(line.amount)
+            returns_value -= line.total
     return Receipt(
         till=record["vendor_fiscal_module"],
         transaction_id=record["transaction_id"],
         currency=currency.code,
-        is_sale=bool(sold),
-        is_return=bool(back) and not sold,
-        is_exchange=bool(sold and back),
-        is_zero=not sold and not back,
-        gross_sales=sum([line.total for line in lines]) + returns_value,
+        is_sale=sales > 0,
+        is_return=returns > 0 and not sales,
+        is_exchange=sales > 0 and returns > 0,
+        is_zero=not sales and not returns,
+        gross_sales=net + returns_value,
         returns_value=returns_value,
-        units_sold=sum([units(line.amount) for line in sold]),
-        units_returned=-sum([units(line.amount) for line in back]),
+        units_sold=units_sold,
+        units_returned=units_returned,
         line_count=len(lines),
         items=itemised(lines),
         lines=lines,
@@ -119,7 +127,7 @@ def itemised(lines: Iterable[Line]) -> list[Item]:
 
 def flagged(raw_lines: list[RawLine], scale: int) -> list[str]:
     """Name what is odd about a receipt. It still counts: a flag is for whoever wonders about a number."""
-    flags = set() if raw_lines else {"empty_receipt"}
+    flags: set[str] = set() if raw_lines else {"empty_receipt"}
     for _, price_micro, amount, total, _ in raw_lines:
         if amount == 0:
             flags.add("zero_amount")
@@ -127,7 +135,7 @@ def flagged(raw_lines: list[RawLine], scale: int) -> list[str]:
             flags.add("negative_price")
         if total is not None and not -scale <= total * scale - price_micro * amount <= scale:
             flags.add("total_mismatch")
-    return sorted(flags)
+    return sorted(flags) if flags else []
 
 
 LINE = Lines(
@@ -143,7 +151,7 @@ POS_TRANSACTIONS = Source(
     topic="pos_transactions",
     store="operation_id",
     happened_at="happened_at",
-    identity=("operation_id", "vendor_fiscal_module", "transaction_id", "happened_at"),  # one till prints several a second
+    identity=("operation_id", "vendor_fiscal_module", "transaction_id", "happened_at"),  # several a second
     fields={
         "operation_id": Id(),
         "vendor_fiscal_module": Id(),
