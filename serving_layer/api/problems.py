@@ -10,6 +10,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 from master_dataset.errors import GalateaError, Unavailable
+from serving_layer.api.headers import HEADERS
 
 log = logging.getLogger(__name__)
 
@@ -71,4 +72,6 @@ async def _unforeseen(_: Request, error: Exception) -> Response:
     number = secrets.token_hex(8)
     log.error("serving.failed id=%s", number, exc_info=error)
     title = "Something went wrong that nobody foresaw."
-    return problem(HTTPStatus.INTERNAL_SERVER_ERROR, "internal_error", title, f"Tell the operator the id `{number}`.")
+    said = problem(HTTPStatus.INTERNAL_SERVER_ERROR, "internal_error", title, f"Tell the operator the id `{number}`.")
+    said.raw_headers.extend(HEADERS)  # this handler sits outside of the shell
+    return said

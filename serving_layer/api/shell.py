@@ -4,18 +4,11 @@ from http import HTTPStatus
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from serving_layer.api.headers import HEADERS
 from serving_layer.api.problems import problem
 from serving_layer.refusals import TooBusy
 
 IN_FLIGHT = 256
-HEADERS = (
-    (b"x-content-type-options", b"nosniff"),
-    (b"x-frame-options", b"DENY"),
-    (b"referrer-policy", b"no-referrer"),
-    (b"cross-origin-resource-policy", b"same-origin"),
-    (b"content-security-policy", b"default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"),
-    (b"cache-control", b"no-store"),
-)
 
 
 class Shell:

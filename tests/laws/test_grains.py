@@ -80,7 +80,12 @@ def test_a_day_begins_with_its_first_window_of_that_date(zone: str, day: date) -
 def test_a_repeated_hour_is_two_points_and_the_day_has_100_windows() -> None:
     line = days("Europe/Bratislava", "2026-10-25", "2026-10-26", "hour")
 
-    assert labels("Europe/Bratislava", line)[1:5] == ["01:00:00+02:00", "02:00:00+02:00", "02:00:00+01:00", "03:00:00+01:00"]
+    assert labels("Europe/Bratislava", line)[1:5] == [
+        "01:00:00+02:00",
+        "02:00:00+02:00",
+        "02:00:00+01:00",
+        "03:00:00+01:00",
+    ]
     assert (len(line.bounds), sum(windows(line))) == (25, 100)
 
 

@@ -21,7 +21,9 @@ NEVER = datetime(2100, 1, 1, tzinfo=UTC)
 AMOUNTS = st.sampled_from([1, 2, -1, 0.5, -0.734, 0])
 LINES = st.lists(
     st.builds(
-        lambda price, amount, sku: {"title": "t", "price": price / 100, "amount": amount} | ({"sku": sku} if sku else {}),
+        lambda price, amount, sku: (
+            {"title": "t", "price": price / 100, "amount": amount} | ({"sku": sku} if sku else {})
+        ),
         st.integers(-300, 5000),
         AMOUNTS,
         st.none() | st.sampled_from(["a", "b", "c"]),

@@ -63,12 +63,16 @@ def test_numbers_do_not_move_while_their_colour_changes() -> None:
     world = World()
     asking = Asking(world)
     for minute in range(0, 60, 7):
-        world.receive(receipt(f"2026-11-21T09:{minute:02}:00Z", minor=100, number=minute), f"2026-11-21T09:{minute:02}:01Z")
+        world.receive(
+            receipt(f"2026-11-21T09:{minute:02}:00Z", minor=100, number=minute), f"2026-11-21T09:{minute:02}:01Z"
+        )
 
     answers = []
     for cut in ("2026-11-21T09:00:00Z", "2026-11-21T09:20:00Z", "2026-11-21T09:40:00Z", "2026-11-21T10:00:00Z"):
         world.rebuild(cut)
-        answers.append(asking.body("/v1/metrics/net_sales", **WINDOW, from_="2026-11-21T09:00Z", to="2026-11-21T10:00Z"))
+        answers.append(
+            asking.body("/v1/metrics/net_sales", **WINDOW, from_="2026-11-21T09:00Z", to="2026-11-21T10:00Z")
+        )
 
     series = [answer["series"][0]["points"] for answer in answers]
     assert {tuple(point["value"] for point in points) for points in series} == {(3, 2, 2, 2)}

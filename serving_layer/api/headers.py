@@ -1,0 +1,10 @@
+"""Headers of every response, for browsers to obey: nothing of an answer is a page, a frame or worth keeping."""
+
+HEADERS = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"content-security-policy", b"default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"),
+    (b"cache-control", b"no-store"),
+)

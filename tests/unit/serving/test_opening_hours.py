@@ -1,0 +1,39 @@
+"""A window is open if it starts inside the opening hours, on days of any length."""
+
+from datetime import date
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from master_dataset.stores import Store
+from serving_layer.local_time import first_instant
+from serving_layer.opening_hours import open_windows
+
+ZONE = "Europe/Bratislava"
+ALL_WEEK = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+
+
+def hours_open(hours: str, first: str, last: str) -> float:
+    """Open hours between two local dates of a store that keeps these hours every day."""
+    store = Store(id="1", timezone=ZONE, opening_hours=dict.fromkeys(ALL_WEEK, (hours,)))
+    start, end = (first_instant(ZoneInfo(ZONE), date.fromisoformat(day)) for day in (first, last))
+    return len(open_windows(store, start, end)) / 4
+
+
+@pytest.mark.parametrize(
+    ("hours", "first", "last", "expected"),
+    [
+        ("08:00-20:00", "2026-03-07", "2026-03-08", 12),
+        ("22:00-04:00", "2026-03-07", "2026-03-08", 6),  # 00:00-04:00 of the evening before, and 22:00-24:00
+        ("22:00-04:00", "2026-03-29", "2026-03-30", 5),  # 02:00 is skipped
+        ("22:00-04:00", "2026-10-25", "2026-10-26", 7),  # 02:00 is repeated
+        ("00:00-24:00", "2026-10-25", "2026-10-26", 25),
+        ("00:00-24:00", "2026-03-29", "2026-03-30", 23),
+    ],
+)
+def test_open_hours_are_exact(hours: str, first: str, last: str, expected: float) -> None:
+    assert hours_open(hours, first, last) == expected
+
+
+def test_a_store_without_opening_hours_has_no_open_window() -> None:
+    assert open_windows(Store(id="1", timezone=ZONE), 0, 86_400) == frozenset()
