@@ -4,8 +4,7 @@ A body is remembered while everything that it rests on stands still: publication
 registry. Speed writes rows first and positions after them, so a body never says less than its `speed_as_of` promises.
 """
 
-from collections.abc import Awaitable, Callable, Hashable, Mapping
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Hashable
 from datetime import timedelta
 
 import orjson
@@ -14,24 +13,15 @@ from master_dataset.errors import UnknownName
 from serving_layer import cells_answer, metric_answer
 from serving_layer.as_of import as_of
 from serving_layer.basis import Basis, BasisReader
+from serving_layer.catalogue import Catalogue
 from serving_layer.known_stores import KnownStores
 from serving_layer.lru import Lru
 from serving_layer.merged_cells import MergedCells
 from serving_layer.questions import CellsAsk, MetricAsk, span, understood
 from serving_layer.readers import Readers
-from views.core import View
-from views.core.metric import Metric
 
 BODIES_KEPT = 64 * 1024 * 1024
 """Bytes of remembered answers."""
-
-
-@dataclass(frozen=True)
-class Catalogue:
-    """What may be asked for, by name."""
-
-    views: Mapping[str, View]
-    metrics: Mapping[str, Metric]
 
 
 class Answers:

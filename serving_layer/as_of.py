@@ -1,8 +1,7 @@
 """What every answer says about itself."""
 
-from datetime import UTC, datetime
-
 from serving_layer.basis import Basis
+from serving_layer.stamp import stamp
 
 AsOf = dict[str, object]
 
@@ -17,11 +16,3 @@ def as_of(basis: Basis, waiting: int) -> AsOf:
         "layers": basis.layers,
     }
     return told | {"missing": basis.missing} if basis.missing else told
-
-
-def stamp(at: datetime | None) -> str | None:
-    """ISO 8601 in UTC with `Z`; milliseconds where there are any."""
-    if at is None:
-        return None
-    spec = "milliseconds" if at.microsecond else "seconds"
-    return at.astimezone(UTC).replace(tzinfo=None).isoformat(timespec=spec) + "Z"

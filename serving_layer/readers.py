@@ -10,6 +10,7 @@ from datetime import date, datetime
 from typing import NamedTuple, Protocol
 
 from master_dataset.stores import Store
+from serving_layer.stamp import stamp
 from views.core.publication import Pointer
 
 
@@ -39,6 +40,10 @@ class PublicationEntry(NamedTuple):
     published_at: datetime | None
     by: str
     why: str
+
+    def shown(self) -> dict[str, object]:
+        """As the API and the command line show it."""
+        return self._asdict() | {"cut": stamp(self.cut), "published_at": stamp(self.published_at)}
 
 
 class ReceiptPlace(NamedTuple):

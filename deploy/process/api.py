@@ -11,8 +11,9 @@ import uvicorn
 from deploy.cassandra import session_of
 from deploy.process.edge import Process
 from deploy.settings import Settings
-from serving_layer.answers import Answers, Catalogue
+from serving_layer.answers import Answers
 from serving_layer.api.app import create_app
+from serving_layer.catalogue import Catalogue
 from serving_layer.readers import Readers
 from serving_layer.tables import BatchTables, Bridge, PublishedTables, ReceiptTables, SpeedTables, StoreTables
 from views import registered_views

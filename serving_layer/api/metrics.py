@@ -50,18 +50,7 @@ class MetricQuestion(BaseModel):
 @router.get("/metrics", operation_id="list_metrics")
 async def list_metrics(answers: AnswersOf) -> Response:
     """Every metric: what it is called, how it is made, and from which views."""
-    listed = [
-        {
-            "metric": metric.id,
-            "name": metric.name,
-            "formula": metric.formula.text,
-            "unit": metric.unit,
-            "views": metric.views,
-            "flags": metric.flags,
-        }
-        for metric in answers.catalogue.metrics.values()
-    ]
-    return Response(orjson.dumps({"metrics": listed}), media_type=JSON)
+    return Response(orjson.dumps({"metrics": answers.catalogue.listed()}), media_type=JSON)
 
 
 @router.get("/metrics/{metric}", operation_id="get_metric")

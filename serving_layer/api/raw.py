@@ -10,9 +10,9 @@ from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from serving_layer.api.caller import AnswersOf, ByOperator
-from serving_layer.as_of import stamp
 from serving_layer.readers import RawReceipt, ReceiptPlace
 from serving_layer.refusals import BadQuestion
+from serving_layer.stamp import stamp
 
 router = APIRouter(prefix="/v1/raw", tags=["raw"])
 PAGE = 1000

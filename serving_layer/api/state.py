@@ -4,8 +4,8 @@ import orjson
 from fastapi import APIRouter, Response
 
 from serving_layer.api.caller import AnswersOf
-from serving_layer.as_of import stamp
 from serving_layer.readers import Position
+from serving_layer.stamp import stamp
 
 router = APIRouter(prefix="/v1", tags=["state"])
 JSON = "application/json"
@@ -44,10 +44,7 @@ async def list_stores(answers: AnswersOf) -> Response:
 @router.get("/publications", operation_id="list_publications")
 async def list_publications(answers: AnswersOf) -> Response:
     """Every publication, newest first."""
-    listed = [
-        entry._asdict() | {"cut": stamp(entry.cut), "published_at": stamp(entry.published_at)}
-        for entry in await answers.readers.published.history()
-    ]
+    listed = [entry.shown() for entry in await answers.readers.published.history()]
     return Response(orjson.dumps({"publications": listed}), media_type=JSON)
 
 

@@ -33,7 +33,16 @@ TRADING = SALES.map(
     )
 )
 """Every denominator is above zero."""
-STATES = "receipts sale_tx return_tx zero_tx gross_sales returns_value units_sold units_returned".split()
+STATES = (
+    "receipts",
+    "sale_tx",
+    "return_tx",
+    "zero_tx",
+    "gross_sales",
+    "returns_value",
+    "units_sold",
+    "units_returned",
+)
 EMPTY: States = dict.fromkeys(STATES, 0)
 
 

@@ -7,8 +7,9 @@ from typing import Any
 
 import httpx
 
-from serving_layer.answers import Answers, Catalogue
+from serving_layer.answers import Answers
 from serving_layer.api.app import create_app
+from serving_layer.catalogue import Catalogue
 from tests.world.readers import WorldTables
 from tests.world.world import World
 from views.metrics import registered_metrics

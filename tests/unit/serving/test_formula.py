@@ -31,5 +31,5 @@ def test_anything_but_arithmetic_is_refused_when_it_is_defined(text: str) -> Non
 
 
 def test_a_fact_that_no_store_has_is_refused_when_it_is_defined() -> None:
-    with pytest.raises(DefinitionError, match="store.colour"):
+    with pytest.raises(DefinitionError, match="colour"):
         Metric("x", "X", Formula("gross_sales / store.colour"), "money", "sales")
