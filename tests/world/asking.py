@@ -10,6 +10,7 @@ import httpx
 from serving_layer.answers import Answers
 from serving_layer.api.app import create_app
 from serving_layer.catalogue import Catalogue
+from serving_layer.readers import Readers
 from tests.world.readers import WorldTables
 from tests.world.world import World
 from views.metrics import registered_metrics
@@ -22,11 +23,11 @@ Body = dict[str, Any]
 class Asking:
     """One process that serves. Its answers are remembered from question to question, as in the real one."""
 
-    def __init__(self, world: World, tables: WorldTables | None = None) -> None:
+    def __init__(self, world: World, readers: Readers | None = None) -> None:
         catalogue = Catalogue({view.name: view for view in registered_views()}, registered_metrics())
         clock = count(step=10)  # every question finds the registry's version old
-        readers = (tables or WorldTables(world)).readers
-        self.answers = Answers(readers, catalogue, timedelta(days=7), lambda: float(next(clock)))
+        read_from = readers or WorldTables(world).readers
+        self.answers = Answers(read_from, catalogue, timedelta(days=7), lambda: float(next(clock)))
         self.app = create_app(self.answers, OPERATOR_KEY)
 
     def response(

@@ -1,0 +1,94 @@
+"""Writes a World into Cassandra's tables, so that the real readers can be compared with the World itself."""
+
+import json
+from datetime import UTC
+from typing import TYPE_CHECKING
+
+from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
+from serving_layer.speed_cells import WAITING
+from tests.world.layers import Delivery, speed_rows, waiting_rows
+from tests.world.world import World
+from views.core.cells import write_values
+from views.core.cut import instant, month_of
+from views.core.publication import SERIES
+from views.registry import registered_views
+
+if TYPE_CHECKING:
+    from cassandra.cluster import Session
+
+
+def write(world: World, session: "Session") -> None:
+    """Everything, over whatever is there. The pointer comes last, as in a publication."""
+    for store in world.stores.values():
+        session.execute("INSERT INTO stores (id, body) VALUES (%s, %s)", (store.id, store.to_json()))
+    session.execute("INSERT INTO registry_versions (name, version) VALUES ('stores', %s)", (len(world.stores),))
+    for store, deliveries in world.deliveries.items():
+        _write_speed(world, session, store)
+        _write_receipts(session, store, deliveries)
+    _write_batch(world, session)
+    position = "INSERT INTO {} topic, partition, position, received_at) VALUES ({} %s, 0, %s, %s)"
+    at = (POS_TRANSACTIONS.topic, sum(map(len, world.deliveries.values())), world.speed_as_of)
+    session.execute(position.format("speed_positions (generation,", "1,"), at)
+    session.execute(position.format("archive_positions (", ""), at)
+    _write_pointer(world, session)
+
+
+def _write_speed(world: World, session: "Session", store: str) -> None:
+    insert = session.prepare(
+        "INSERT INTO speed_cells (view_name, store, received_day, generation, epoch, window, dimensions, states) "
+        "VALUES (?, ?, ?, 1, ?, ?, ?, ?)"
+    )
+    rows = [
+        (view.name, epoch, key.window, write_values(key.dimensions), write_values(states))
+        for view in registered_views()
+        for epoch, cells in speed_rows(view, world.of(store), world.epoch).items()
+        for key, states in cells.items()
+    ]
+    rows += [
+        (WAITING, epoch, window, write_values([POS_TRANSACTIONS.topic]), write_values([n]))
+        for (epoch, window), n in waiting_rows(world.of(store), world.epoch).items()
+    ]
+    for view, epoch, window, dimensions, states in rows:
+        session.execute(insert, (view, store, epoch.astimezone(UTC).date(), epoch, instant(window), dimensions, states))
+
+
+def _write_receipts(session: "Session", store: str, deliveries: list[Delivery]) -> None:
+    insert = session.prepare(
+        "INSERT INTO raw_pos_transactions (day, operation_id, happened_at, vendor_fiscal_module, transaction_id, "
+        "received_at, value) VALUES (?, ?, ?, ?, ?, ?, ?)"
+    )
+    for each in deliveries:
+        said = each.event.payload
+        key = (each.event.day, store, each.event.happened_at, said.till, said.transaction_id)
+        session.execute(insert, (*key, each.received_at, "{}"))
+
+
+def _write_batch(world: World, session: "Session") -> None:
+    block = session.prepare(
+        "INSERT INTO batch_cells (view_name, store, month, run, day, block) VALUES (?, ?, ?, ?, ?, ?)"
+    )
+    for (view, store, run, day), text in world.blocks.items():
+        session.execute(block, (view, store, month_of(day), run, day, text))
+    stores = session.prepare("INSERT INTO run_days (run, view_name, day, stores) VALUES (?, ?, ?, ?)")
+    for (run, view), days in world.run_days.items():
+        for day, of in days.items():
+            session.execute(stores, (run, view, day, json.dumps(sorted(of))))
+    named = session.prepare("INSERT INTO manifests (manifest, view_name, day, run) VALUES (?, ?, ?, ?)")
+    for manifest, cells in world.manifests.items():
+        for (view, day), run in cells.items():
+            session.execute(named, (manifest, view, day, run))
+
+
+def _write_pointer(world: World, session: "Session") -> None:
+    for entry in world.history:
+        session.execute(
+            "INSERT INTO publications (series, publication, cut, published_at, published_by, why) "
+            "VALUES (%s, %s, %s, %s, %s, %s)",
+            (SERIES, entry.publication, entry.cut, entry.published_at, entry.by, entry.why),
+        )
+    pointer = world.pointer
+    session.execute(
+        "UPDATE publications SET current = %s, current_cut = %s, current_manifest = %s, current_generation = %s, "
+        "current_definitions = %s WHERE series = %s",
+        (pointer.publication, pointer.cut, pointer.manifest, pointer.generation, dict(pointer.definitions), SERIES),
+    )
