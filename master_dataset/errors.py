@@ -11,6 +11,7 @@ GalateaError
 |   |-- CutNotReached      the archive has not passed the cut in every partition
 |   |-- PublicationMoved   somebody published in between
 |   |-- RowsDroppedLate    a speed generation lost rows and is condemned
+|   |-- DefinitionNotCovered  views were changed and no speed layer runs with the new definitions yet
 |   |-- CurrencyFixed      a store's currency cannot change once it has events
 |   |-- SpeedExpired       the cut is older than the speed rows live
 |   `-- LinesNotSent       an ingest that did not bring every line to the broker
@@ -19,6 +20,8 @@ GalateaError
     |-- StoreUnavailable
     `-- SpeedUnavailable
 """
+
+# ruff: noqa: N818 - an error is named by what happened (models.md); all of them are GalateaErrors
 
 import re
 from collections.abc import Iterable
@@ -29,7 +32,7 @@ from typing import ClassVar
 class GalateaError(Exception):
     """What happened in one sentence (`str(error)`), and what to do next (`do`).
 
-    `code` is stable: API, docs and logs use the same word. `status` is what HTTP answers, `exit_code` what a command does.
+    `code` is stable: API, docs and logs use the same word. `status` is HTTP's, `exit_code` the command line's.
     """
 
     exit_code: ClassVar[int] = 1
@@ -121,6 +124,10 @@ class PublicationMoved(OperatorError):
 
 class RowsDroppedLate(OperatorError):
     """A generation dropped rows behind its watermark: it is condemned, and a new one is built (design R8)."""
+
+
+class DefinitionNotCovered(OperatorError):
+    """The definitions differ from the published ones, and two hashes are never merged (design R12)."""
 
 
 class CurrencyFixed(OperatorError):

@@ -1,0 +1,110 @@
+"""A rebuild from settings: wires fence, planner, Spark and Cassandra together for the command line, the demo and the API."""
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from typing import TYPE_CHECKING
+
+from batch_layer.fence import Fence
+from batch_layer.plan import Asked, Plan, Planner
+from batch_layer.rebuild import Outcome, Progress, Rebuild
+from batch_layer.touched import Master
+from deploy.cassandra import session_of
+from master_dataset.archive_positions import ArchivePositions
+from master_dataset.errors import CutNotReached, DefinitionNotCovered
+from master_dataset.tables import MasterTables
+from speed_layer.generation import Generations, reached
+from views.core.pointer_row import PointerRow
+from views.core.publication import Pointer
+from views.registry import registered_views, view_named
+
+if TYPE_CHECKING:
+    from cassandra.cluster import Session
+    from pyspark.sql import SparkSession
+
+    from deploy.settings import Settings
+
+HEAP_MB = 1024
+PARTITIONS = 8
+
+
+def rebuild(settings: "Settings", asked: Asked, *, wait: bool, why: str, by: str, progress: Progress) -> Outcome:
+    """Recompute what is asked and publish it. `wait`: at a cut that covers everything received before this call."""
+    rebuilding = Rebuilding(settings)
+    plan = rebuilding.plan(asked, wait=wait, progress=progress)
+    if rebuilding.is_published(plan):
+        return Outcome(plan.base.publication, plan.cut, 0, 0, 0, 0, 0)
+    return rebuilding.run(plan, why=why, by=by, progress=progress)
+
+
+@dataclass(frozen=True)
+class Rebuilding:
+    """One deployment's rebuilds. `settings` says where everything is."""
+
+    settings: "Settings"
+
+    @property
+    def _session(self) -> "Session":
+        return session_of(self.settings.cassandra_address)
+
+    def plan(self, asked: Asked, *, wait: bool, progress: Progress) -> Plan:
+        """Reach a cut and say what would be recomputed. Changes nothing but for the markers."""
+        for name in asked.views:
+            view_named(name)
+        pointer = PointerRow(self._session)
+        base = pointer.read()
+        published = pointer.publication(base.publication)
+        current = {view.name: view.definition_hash for view in registered_views()}
+        generation = self._generation(base, current)
+        cut = base.cut if asked.is_partial and base.publication else self._reach(base, wait=wait, progress=progress)
+        tables = MasterTables(self.settings.master_uri)
+        topics = {view.source.topic for view in registered_views()}
+        masters = {topic: Master.newest(tables.path(topic)) for topic in sorted(topics)}
+        versions: Mapping[str, int] = published.master_versions if published else {}
+        planner = Planner(registered_views(), masters, base, versions, self.settings.epoch)
+        return planner.plan(asked, cut, generation, current)
+
+    @staticmethod
+    def is_published(plan: Plan) -> bool:
+        """Whether the published row already says all that the plan would."""
+        return bool(plan.base.publication) and not plan.days and plan.cut == plan.base.cut
+
+    def run(self, plan: Plan, *, why: str, by: str, progress: Progress) -> Outcome:
+        """Compute the plan and publish it."""
+        connect = partial(session_of, self.settings.cassandra_address)
+        rebuild = Rebuild(self._spark, connect, MasterTables(self.settings.master_uri))
+        return rebuild.run(plan, f"run-{uuid.uuid4()}", why, by, progress)
+
+    def fence(self) -> Fence:
+        """The fence of this deployment."""
+        topics = sorted({view.source.topic for view in registered_views()})
+        return Fence(self.settings.kafka_bootstrap, topics, self.settings.epoch, self.settings.skew)
+
+    def _spark(self) -> "SparkSession":
+        from deploy.spark import spark_session  # noqa: PLC0415 - only when there is something to compute
+
+        return spark_session(self.settings, "rebuild", HEAP_MB, streaming=False, partitions=PARTITIONS)
+
+    def _reach(self, base: Pointer, *, wait: bool, progress: Progress) -> datetime:
+        fence = self.fence()
+        cut = fence.next_cut() if wait else max(fence.newest_cut(), base.cut)
+        progress.step(0, 0, f"cut at {cut:%H:%M:%S} UTC")
+        marked = fence.mark(cut)
+        fence.wait(marked, ArchivePositions(self._session).read, "archive", self.settings.cut_timeout)
+        return cut
+
+    def _generation(self, base: Pointer, current: Mapping[str, str]) -> int:
+        """The generation that a publication may point at: of the same definitions, and caught up (R12)."""
+        if not base.publication or dict(base.definitions) == dict(current):
+            return base.generation
+        generations = Generations(self._session)
+        newest = generations.find(generations.greatest())
+        if newest is not None and dict(newest.definitions) == dict(current):
+            if reached(generations.positions(newest.number), newest.targets):
+                return newest.number
+            message = f"generation {newest.number} of the speed layer has the new definitions but has not caught up"
+            raise CutNotReached(message, do="galatea status; wait a little, then: galatea rebuild")
+        message = "the definitions of the views differ from the published ones and no speed layer runs with them"
+        raise DefinitionNotCovered(message, do="galatea down, galatea up --detach, then: galatea rebuild")
