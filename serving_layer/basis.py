@@ -54,7 +54,8 @@ class Basis:
     def refuse_unpublished(self, view: View) -> None:
         """Raise DefinitionNotPublished if the view says something else than what was published."""
         published = self.pointer.definitions.get(view.name)
-        if self.pointer.publication and published != view.definition_hash:
+        is_beginning = not self.pointer.publication and not self.pointer.definitions  # there are no rows yet either
+        if published != view.definition_hash and not is_beginning:
             known = f"published as `{published}`" if published else "not published yet"
             message = f"The view `{view.name}` is defined as `{view.definition_hash}` and {known}."
             raise DefinitionNotPublished(message, do=f"galatea rebuild {view.name}")

@@ -5,7 +5,7 @@ from itertools import pairwise
 from zoneinfo import ZoneInfo, available_timezones
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from serving_layer.local_time import STEP, clock, first_instant, offset, written
@@ -50,6 +50,7 @@ def test_the_points_of_every_grain_hold_every_window_once(zone: str, day: date, 
         assert all(one.end == two.start for one, two in pairwise(line.spans))
 
 
+@example(zone="Africa/Monrovia", day=date(1972, 1, 7))  # begins at 00:45, with one offset all day
 @settings(max_examples=300, deadline=None)
 @given(zone=st.sampled_from(ZONES), day=DAYS)
 def test_an_hour_is_one_date_one_hour_and_one_offset(zone: str, day: date) -> None:

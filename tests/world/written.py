@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 def write(world: World, session: "Session") -> None:
     """Everything, over whatever is there. The pointer comes last, as in a publication."""
-    for store in world.stores.values():
-        session.execute("INSERT INTO stores (id, body) VALUES (%s, %s)", (store.id, store.to_json()))
+    for known in world.stores.values():
+        session.execute("INSERT INTO stores (id, body) VALUES (%s, %s)", (known.id, known.to_json()))
     session.execute("INSERT INTO registry_versions (name, version) VALUES ('stores', %s)", (len(world.stores),))
     for store, deliveries in world.deliveries.items():
         _write_speed(world, session, store)

@@ -76,6 +76,31 @@ def test_a_view_that_changed_since_it_was_published_is_refused() -> None:
     assert asking.refusal("/v1/views/sales_by_sku/cells", **DAY)["code"] == "definition_not_published"
 
 
+def test_before_anything_is_published_there_is_no_definition_to_contradict() -> None:
+    world = World()
+    world.pointer = replace(world.pointer, generation=0, definitions={})
+
+    body = Asking(world).body(NET, **DAY, partial="true")
+
+    assert (body["as_of"]["layers"], body["series"][0]["points"][0]["value"]) == ([], 0)
+
+
+def test_speed_rows_of_another_definition_are_refused_before_the_first_publication_too() -> None:
+    world = World()
+    world.pointer = replace(world.pointer, definitions={"sales": "another"})
+
+    assert Asking(world).refusal(NET, **DAY)["code"] == "definition_not_published"
+
+
+def test_a_point_is_provisional_as_soon_as_one_of_its_windows_is() -> None:
+    world = published()
+    world.receive(receipt("2026-11-21T09:20:00Z", minor=100, number=2), "2026-11-21T10:00:00Z")
+
+    body = Asking(world).body(NET, store="1", from_="2026-11-21T08:00Z", to="2026-11-21T10:00Z", grain="hour")
+
+    assert [(point["value"], point["final"]) for point in body["series"][0]["points"]] == [(0, True), (2, False)]
+
+
 def test_a_cell_that_the_manifest_names_and_that_is_absent_is_an_error_and_not_zero() -> None:
     world = published()
     del world.blocks["sales", "1", "run-1", date(2026, 11, 21)]
