@@ -10,8 +10,9 @@ from serving_layer.api.shell import Shell
 def create_app(answers: Answers, operator_key: str) -> FastAPI:
     """`operator_key`: who sends it sees stores that are not registered; empty means that nobody does."""
     app = FastAPI(
-        title="Galatea", description="Numbers of physical stores: live within a second, and exact.", version="1"
-    )
+        title="Galatea", description="Numbers of physical stores: live within a second, and exact.", version="1",
+        docs_url=None, redoc_url=None,  # they load scripts from elsewhere, which our own headers forbid
+    )  # fmt: skip
     app.state.answers = answers
     app.state.operator_key = operator_key
     for module in (metrics, views, raw, state, health):

@@ -50,7 +50,10 @@ async def _of_http(request: Request, error: Exception) -> Response:
     status = HTTPStatus(error.status_code)
     code = status.phrase.lower().replace(" ", "_").replace("-", "_")
     said = problem(
-        status, code, f"{status.phrase}: `{request.method} {request.url.path}`.", "See `/docs` for what there is."
+        status,
+        code,
+        f"{status.phrase}: `{request.method} {request.url.path}`.",
+        "See `/openapi.json` for what there is.",
     )
     said.headers.update(error.headers or {})
     return said
@@ -65,7 +68,9 @@ async def _of_the_question(_: Request, error: Exception) -> Response:
     code = {"extra_forbidden": "unknown_argument", "missing": "missing_argument"}.get(first["type"], "bad_question")
     titles = {"unknown_argument": "is no argument of this question", "missing_argument": "is missing"}
     title = f"`{argument}` {titles.get(code, 'cannot be read')}."
-    return problem(HTTPStatus.UNPROCESSABLE_ENTITY, code, title, f"{first['msg']}. See `/docs` for the arguments.")
+    return problem(
+        HTTPStatus.UNPROCESSABLE_ENTITY, code, title, f"{first['msg']}. See `/openapi.json` for the arguments."
+    )
 
 
 async def _unforeseen(_: Request, error: Exception) -> Response:
