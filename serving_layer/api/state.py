@@ -3,6 +3,7 @@
 import orjson
 from fastapi import APIRouter, Response
 
+from master_dataset.stores import Store
 from serving_layer.api.caller import AnswersOf
 from serving_layer.readers import Position
 from serving_layer.stamp import stamp
@@ -37,7 +38,7 @@ async def get_freshness(answers: AnswersOf) -> Response:
 async def list_stores(answers: AnswersOf) -> Response:
     """Every registered store."""
     _, stores = await answers.stores.all()
-    listed = [orjson.Fragment(stores[store].to_json()) for store in sorted(stores)]
+    listed = [_described(stores[store]) for store in sorted(stores)]
     return Response(orjson.dumps({"stores": listed}), media_type=JSON)
 
 
@@ -50,3 +51,17 @@ async def list_publications(answers: AnswersOf) -> Response:
 
 def _shown(position: Position) -> dict[str, object]:
     return position._asdict() | {"received_at": stamp(position.received_at)}
+
+
+def _described(store: Store) -> dict[str, object]:
+    """In the words of `stores.yaml`."""
+    return {
+        "id": store.id,
+        "name": store.name,
+        "tenant": store.tenant,
+        "timezone": store.timezone,
+        "currency": store.currency.code,
+        "opening_hours": store.opening_hours,
+        "floor_m2": None if store.floor_m2 is None else orjson.Fragment(str(store.floor_m2)),
+        "open_since": store.open_since,
+    }

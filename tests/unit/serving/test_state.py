@@ -1,0 +1,52 @@
+"""What there is: stores in the words of their file, publications newest first, freshness per partition."""
+
+from decimal import Decimal
+
+from master_dataset.stores import Store
+from tests.world import World, receipt
+from tests.world.asking import Asking
+
+
+def test_a_store_is_shown_in_the_words_of_its_file() -> None:
+    store = Store(
+        id="1",
+        timezone="Europe/Bratislava",
+        name="Kosice",
+        opening_hours={"mon": ("08:00-20:00",)},
+        floor_m2=Decimal("812.5"),
+    )
+
+    assert Asking(World(store)).body("/v1/stores")["stores"] == [
+        {
+            "id": "1",
+            "name": "Kosice",
+            "tenant": "default",
+            "timezone": "Europe/Bratislava",
+            "currency": "EUR",
+            "opening_hours": {"mon": ["08:00-20:00"]},
+            "floor_m2": 812.5,
+            "open_since": None,
+        }
+    ]
+
+
+def test_publications_are_listed_newest_first() -> None:
+    world = World()
+    world.rebuild("2026-11-21T09:00:00Z")
+
+    listed = Asking(world).body("/v1/publications")["publications"]
+
+    assert [entry["publication"] for entry in listed] == [1, 0]
+    assert set(listed[0]) == {"publication", "cut", "published_at", "by", "why"}
+
+
+def test_freshness_shows_every_partition_of_both_layers() -> None:
+    world = World()
+    world.receive(receipt("2026-11-21T09:00:00Z", minor=1), "2026-11-21T09:00:01Z")
+
+    body = Asking(world).body("/v1/freshness")
+
+    assert body["speed"] == [
+        {"topic": "pos_transactions", "partition": 0, "position": 1, "received_at": "2026-11-21T09:00:01Z"}
+    ]
+    assert (body["speed_as_of"], body["archive_lag_ms"]) == ("2026-11-21T09:00:01Z", 0)
