@@ -37,12 +37,13 @@ class GalateaError(Exception):
 
     exit_code: ClassVar[int] = 1
     status: ClassVar[int] = 500
-    code: ClassVar[str] = "galatea_error"
+    code: str = "galatea_error"
 
     def __init_subclass__(cls) -> None:
         """Derive the code from the class name: `CutNotReached` is `cut_not_reached`, so a class cannot forget it."""
         super().__init_subclass__()
-        cls.code = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", cls.__name__).lower()
+        if "code" not in vars(cls):
+            cls.code = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", cls.__name__).lower()
 
     def __init__(self, message: str, *, do: str) -> None:
         """`message` is one sentence with values in backquotes; `do` is the next step, a command where there is one."""
@@ -106,6 +107,11 @@ class BadFile(RequestError):
     """A file that the caller gave cannot be used as it is; nothing of it was taken."""
 
     status = 422
+
+    def __init__(self, message: str, *, do: str, code: str = "bad_file") -> None:
+        """`code` says what is wrong more closely than the class does, such as `offset_not_15min`."""
+        super().__init__(message, do=do)
+        self.code = code
 
 
 class OperatorError(GalateaError):

@@ -2,8 +2,8 @@
 
 msgspec decodes into structs made from the source's fields. It lets a duplicate key pass and does not look into unknown
 fields, so we count quotes: valid JSON holds two for each key and two for each string. If there are exactly as many as
-the decoded fields account for, there was no other key and no other string: no duplicate, nothing unknown, nothing deeper
-than the source itself. Any other count proves nothing, and the careful reader decides.
+the decoded fields account for, there was no other key and no other string: no duplicate, nothing unknown, nothing
+deeper than the source itself. Any other count proves nothing, and the careful reader decides.
 """
 
 from collections.abc import Callable, Iterable, Mapping

@@ -1,7 +1,7 @@
 """Records of Kafka as typed rows, batch by batch: what `archive` and `speed` run inside Spark's `mapInArrow`.
 
-In: `key`, `value` (binary), `topic`, `partition`, `offset`, `timestamp`, and `headers` where there are any. Out: exactly
-one row per record, in the same order, with the columns of `output_schema`. `kind` says which: an `event` has store to
+In: `key`, `value` (binary), `topic`, `partition`, `offset`, `timestamp`, `headers` where there are any. Out: just one
+row per record, in the same order, with the columns of `output_schema`. `kind` says which: an `event` has store to
 payload, a `dead_letter` has reason, field and sentence, a `marker` has neither. Place and bytes every row has.
 """
 
