@@ -1,0 +1,60 @@
+# The commands of this repository. Needed: Linux or macOS, make, and Python 3.11 to 3.13 with venv. Nothing else:
+# where there is no uv, one is put into the user's cache, once.
+
+UV_VERSION := 0.13.8
+CACHE      := $(if $(XDG_CACHE_HOME),$(XDG_CACHE_HOME),$(HOME)/.cache)/galatea
+OWN_UV     := $(CACHE)/uv-$(UV_VERSION)/bin/uv
+UV         := $(or $(shell command -v uv 2>/dev/null),$(OWN_UV))
+RUN         = $(UV) run --no-sync
+STAMP      := .venv/.synced
+
+export UV_PYTHON_DOWNLOADS := never
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test fast lint docs bench clean
+
+help: ## List the targets
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
+
+demo: $(STAMP) ## Start everything, play a trading day on real receipts; ARGS=--once stops and checks
+	@$(RUN) galatea demo $(ARGS)
+
+test: $(STAMP) ## Every test, with the real broker, Cassandra and Spark
+	@$(RUN) pytest $(ARGS)
+
+fast: $(STAMP) ## Tests that need no neighbour: seconds
+	@$(RUN) pytest $(wildcard tests/unit tests/laws tests/stories tests/golden tests/house) -x -q $(ARGS)
+
+lint: $(STAMP) ## Style, formatting, types, import rules, dependencies
+	$(RUN) ruff check
+	$(RUN) ruff format --check
+	$(RUN) mypy
+	$(RUN) lint-imports
+	$(RUN) deptry .
+
+docs: $(STAMP) ## Write docs/reference again from the code
+	$(RUN) python -m deploy.reference $(ARGS)
+
+bench: $(STAMP) ## Measure, print the table and keep it
+	$(RUN) python -m benchmarks $(ARGS)
+
+clean: ## Remove environment and tool caches; never .galatea, which holds data
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache spark-warehouse metastore_db derby.log
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The packages of the lock. Without a network the cache serves: the lock is complete, so nothing has to be asked.
+$(STAMP): uv.lock pyproject.toml | $(UV)
+	@$(UV) sync --frozen --offline --quiet 2>/dev/null || $(UV) sync --frozen
+	@touch $@
+
+# Beside its place, then moved: an interrupted install leaves nothing that looks whole.
+$(OWN_UV):
+	@echo "  uv $(UV_VERSION) is fetched once, into $(CACHE)"
+	@mkdir -p $(CACHE)
+	@for python in python3.13 python3.12 python3.11 python3; do \
+	  $$python -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null && break; \
+	done && $$python -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' 2>/dev/null \
+	  || { echo "  Python 3.11, 3.12 or 3.13 is needed. Next: install one, with venv"; exit 1; }; \
+	rm -rf $(CACHE)/uv-$(UV_VERSION) && $$python -m venv $(CACHE)/uv-$(UV_VERSION) \
+	  && $(CACHE)/uv-$(UV_VERSION)/bin/python -m pip install --quiet --disable-pip-version-check uv==$(UV_VERSION) \
+	  || { rm -rf $(CACHE)/uv-$(UV_VERSION); exit 1; }
