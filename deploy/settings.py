@@ -1,14 +1,21 @@
 """Every setting, its unit and a default that works. Only `deploy/` reads the environment; all else gets arguments."""
 
+import os
 from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
-from typing import Self
+from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from deploy.cassandra import Address
+
+Port = Annotated[int, Field(ge=1, le=65535)]
+
+
+def _user_cache() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "galatea"
 
 
 class Settings(BaseSettings):
@@ -18,13 +25,17 @@ class Settings(BaseSettings):
 
     home: Path = Path(".galatea")
     """The folder that holds all state: master dataset, checkpoints, logs, the local stack's own data."""
-    api_port: int = 8000
+    api_port: Port = 8000
     """Port of the REST interface."""
-    kafka_port: int = 9092
-    """Port of the broker. The local stack's controller uses the port behind it."""
-    cassandra_port: int = 9042
-    """Port of Cassandra's native protocol. The local stack's internode traffic uses the port behind it."""
-    airflow_port: int = 8080
+    kafka_port: Port = 9092
+    """Port of the broker."""
+    kafka_controller_port: int = Field(default=0, ge=0, le=65535)
+    """Port of the local broker's controller; 0: the one behind `kafka_port`."""
+    cassandra_port: Port = 9042
+    """Port of Cassandra's native protocol."""
+    cassandra_storage_port: int = Field(default=0, ge=0, le=65535)
+    """Port of the local node's internode traffic; 0: the one behind `cassandra_port`."""
+    airflow_port: Port = 8080
     """Port of Airflow's web server."""
     kafka_bootstrap: str = ""
     """host:port of the brokers; empty: the local stack's."""
@@ -32,17 +43,17 @@ class Settings(BaseSettings):
     """Hosts of Cassandra, separated by commas."""
     spark_master: str = "local[2]"
     """Spark master URL of every Spark process."""
-    epoch_seconds: int = Field(300, ge=1, le=3600)
+    epoch_seconds: int = Field(default=300, ge=1, le=3600)
     """Length of a receipt epoch in seconds: a cut is a multiple of it."""
-    skew_seconds: float = Field(5.0, ge=0)
+    skew_seconds: float = Field(default=5.0, ge=0)
     """How far clocks may differ, in seconds."""
-    kafka_partitions: int = Field(4, ge=1)
+    kafka_partitions: int = Field(default=4, ge=1)
     """Partitions of each source's topic; fixed once the topic exists."""
-    kafka_retention_days: int = Field(9, ge=1)
+    kafka_retention_days: int = Field(default=9, ge=1)
     """How long the topics keep records, in days: at least the speed rows' life and what speed remembers."""
-    speed_ttl_days: int = Field(7, ge=2)
+    speed_ttl_days: int = Field(default=7, ge=2)
     """How long speed rows live, in days."""
-    receipts_ttl_days: int = Field(35, ge=1)
+    receipts_ttl_days: int = Field(default=35, ge=1)
     """How long `raw_pos_transactions` shows a receipt, in days; the master dataset keeps it for ever."""
     future_hours: int = 1
     """F: how far `happened_at` may lie after `received_at`, in hours."""
@@ -50,17 +61,17 @@ class Settings(BaseSettings):
     """A: how old an event may be on arrival for speed to count it, in hours."""
     remembered_hours: int = 24
     """D: how long speed remembers identities, in hours."""
-    archive_seconds: float = Field(5.0, ge=0)
+    archive_seconds: float = Field(default=5.0, ge=0)
     """How often the archive writes, in seconds."""
-    receipts_seconds: float = Field(1.0, ge=0)
+    receipts_seconds: float = Field(default=1.0, ge=0)
     """How often raw receipts are written, in seconds."""
-    records_per_batch: int = Field(50_000, ge=1)
+    records_per_batch: int = Field(default=50_000, ge=1)
     """How many records a micro-batch takes at most, per topic."""
     cut_timeout_seconds: float = 300.0
     """How long a rebuild waits for the archive to pass its markers, in seconds."""
     maven_url: str = "https://repo1.maven.org/maven2"
     """Where jars are fetched from once."""
-    cache_dir: Path = Path("~/.cache/galatea")
+    cache_dir: Path = Field(default_factory=_user_cache)
     """Where jars are kept, for all homes of this user."""
 
     @model_validator(mode="after")
@@ -68,11 +79,19 @@ class Settings(BaseSettings):
         if self.oldest_hours + self.future_hours > self.remembered_hours:
             raise ValueError("GALATEA_OLDEST_HOURS + GALATEA_FUTURE_HOURS must not exceed GALATEA_REMEMBERED_HOURS")
         if self.kafka_retention_days * 24 < self.speed_ttl_days * 24 + self.remembered_hours:
-            raise ValueError("GALATEA_KAFKA_RETENTION_DAYS must cover GALATEA_SPEED_TTL_DAYS and GALATEA_REMEMBERED_HOURS")
+            raise ValueError(
+                "GALATEA_KAFKA_RETENTION_DAYS must cover GALATEA_SPEED_TTL_DAYS and GALATEA_REMEMBERED_HOURS"
+            )
         object.__setattr__(self, "home", self.home.expanduser().resolve())
         object.__setattr__(self, "cache_dir", self.cache_dir.expanduser().resolve())
+        object.__setattr__(self, "kafka_controller_port", self.kafka_controller_port or self.kafka_port + 1)
+        object.__setattr__(self, "cassandra_storage_port", self.cassandra_storage_port or self.cassandra_port + 1)
         object.__setattr__(self, "kafka_bootstrap", self.kafka_bootstrap or f"127.0.0.1:{self.kafka_port}")
         return self
+
+    def environment(self) -> dict[str, str]:
+        """Every setting as a variable, so that a child process has the same ones wherever it was started."""
+        return {f"GALATEA_{name.upper()}": str(value) for name, value in self.model_dump().items()}
 
     @property
     def epoch(self) -> timedelta:

@@ -4,13 +4,14 @@ import importlib
 import os
 import signal
 import sys
+from pathlib import Path
 from typing import Any
 
-import click
 import typer
+from pydantic import ValidationError
 from typer.core import TyperGroup
 
-from deploy.cli.output import complain
+from deploy.cli.output import complain, say
 from master_dataset.errors import GalateaError
 
 VERBS = (
@@ -22,14 +23,14 @@ GROUPS = ("stores", "dead_letters")
 class Verbs(TyperGroup):
     """Reads the file of a verb when it is asked for, so that `galatea status` never waits for Spark."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+    def list_commands(self, ctx: object) -> list[str]:  # noqa: ARG002 - typer's signature
         """Every verb, in the order of a first day."""
-        return [*VERBS, *(group.replace("_", "-") for group in GROUPS)]
+        return [name.replace("_", "-") for name in (*VERBS, *GROUPS) if Path(__file__).with_name(f"{name}.py").exists()]
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> Any:  # noqa: ANN401, ARG002 - click's signature
+    def get_command(self, ctx: object, cmd_name: str) -> Any:  # noqa: ANN401, ARG002 - typer's signature
         """The verb of that name, or None."""
         name = cmd_name.replace("-", "_")
-        if name not in (*VERBS, *GROUPS):
+        if cmd_name not in self.list_commands(ctx):
             return None
         module = importlib.import_module(f"deploy.cli.{name}")
         if name in GROUPS:
@@ -56,6 +57,11 @@ def main() -> None:
         complain(error)
         sys.stdout.flush()
         os._exit(error.exit_code) if "pyspark" in sys.modules else sys.exit(error.exit_code)
+    except ValidationError as error:
+        for wrong in error.errors():
+            name = "_".join(("GALATEA", *(str(part) for part in wrong["loc"]))).upper()
+            say(f"BadSetting: `{name}`: {wrong['msg']}. Next: correct the variable, or unset it for the default")
+        sys.exit(2)
 
 
 if __name__ == "__main__":

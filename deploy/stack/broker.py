@@ -50,13 +50,15 @@ _LOGGING = """\
 def broker(settings: "Settings") -> Component:
     """One node is one copy: what is acknowledged survives a crash of the process, not the loss of the disk."""
     folder = settings.home / "kafka"
-    command = _command(folder, settings, "-Xmx256m")
     return Component(
         name="kafka",
-        command=[*command, "kafka.Kafka", str(folder / "server.properties")],
+        command=lambda: [*_command(folder, settings, "-Xmx256m"), "kafka.Kafka", str(folder / "server.properties")],
         serves=lambda: _serves(settings.kafka_bootstrap),
         where={"address": settings.kafka_bootstrap},
-        ports={settings.kafka_port: "GALATEA_KAFKA_PORT", settings.kafka_port + 1: "GALATEA_KAFKA_PORT"},
+        ports={
+            settings.kafka_port: "GALATEA_KAFKA_PORT",
+            settings.kafka_controller_port: "GALATEA_KAFKA_CONTROLLER_PORT",
+        },
         prepare=lambda: _format(folder, settings),
         once_ready=lambda: _create_topics(settings),
     )
@@ -80,7 +82,8 @@ def _format(folder: Path, settings: "Settings") -> None:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "log4j2.xml").write_text(_LOGGING)
     properties = folder / "server.properties"
-    properties.write_text(_PROPERTIES.format(port=settings.kafka_port, controller=settings.kafka_port + 1, data=data))
+    ports = {"port": settings.kafka_port, "controller": settings.kafka_controller_port}
+    properties.write_text(_PROPERTIES.format(**ports, data=data))
     if (data / "meta.properties").exists():
         return
     cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")

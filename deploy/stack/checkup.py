@@ -57,7 +57,9 @@ def _java() -> Finding:
 def _jars(settings: "Settings") -> Finding:
     missing = len(missing_jars(settings))
     do = "galatea up fetches them; without network copy the cache folder of another machine (GALATEA_CACHE_DIR)"
-    return Finding("jars", ok=not missing, found=f"{missing} missing" if missing else "all verified", do=do if missing else "")
+    return Finding(
+        "jars", ok=not missing, found=f"{missing} missing" if missing else "all verified", do=do if missing else ""
+    )
 
 
 def _memory(*, running: bool) -> Finding:
@@ -75,7 +77,9 @@ def _disk(settings: "Settings") -> Finding:
 
 
 def _copies() -> Finding:
-    return Finding("copies", ok=True, found="one node each: acknowledged data survives crashes, not the loss of the disk")
+    return Finding(
+        "copies", ok=True, found="one node each: acknowledged data survives crashes, not the loss of the disk"
+    )
 
 
 def _leftovers(settings: "Settings", *, running: bool) -> Iterator[Finding]:

@@ -7,13 +7,14 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Component:
-    """`serves` is asked until it says yes. `ports` maps each port it listens on to the setting that changes it.
+    """`command` is asked at each start, so `galatea status` looks for no Java. `serves` is asked until it says yes.
 
-    `grace_seconds`: how long it may take to stop before it is killed. `where`: what `status` shows, an address or a URL.
+    `ports` maps each port it listens on to the setting that changes it. `once_ready` runs after every start.
+    `grace_seconds`: how long it may take to stop before it is killed. `where`: its address or URL for `status`.
     """
 
     name: str
-    command: Sequence[str]
+    command: Callable[[], Sequence[str]]
     serves: Callable[[], bool]
     where: Mapping[str, str] = field(default_factory=dict)
     ports: Mapping[int, str] = field(default_factory=dict)

@@ -16,7 +16,12 @@ def layer(name: str, settings: "Settings") -> Component:
     """`archive` or `speed`: serves when it has written its pid into `run/<name>.ready`."""
     ready = settings.home / "run" / f"{name}.ready"
     return Component(
-        name=name, command=_command(name), serves=ready.exists, prepare=lambda: _forget(ready), grace_seconds=10
+        name=name,
+        command=lambda: _command(name),
+        serves=ready.exists,
+        environment=settings.environment(),
+        prepare=lambda: _forget(ready),
+        grace_seconds=10,
     )
 
 
@@ -25,10 +30,11 @@ def api(settings: "Settings") -> Component:
     url = f"http://127.0.0.1:{settings.api_port}"
     return Component(
         name="api",
-        command=_command("api"),
+        command=lambda: _command("api"),
         serves=lambda: _answers(f"{url}/healthz"),
         where={"url": url},
         ports={settings.api_port: "GALATEA_API_PORT"},
+        environment=settings.environment(),
         grace_seconds=10,
     )
 

@@ -6,7 +6,7 @@ A record holds the leader's pid and when it was created, so a pid that was given
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import orjson
@@ -53,7 +53,9 @@ class Records:
             record = orjson.loads(self._path(name).read_bytes())
         except FileNotFoundError:
             return []
-        return [process for process in _living() if _is_of(process, record["pid"], record["created"])]
+        if psutil.pid_exists(record["pid"]) and self.pid(name) is None:
+            return []  # the number was given away, which happens only after the whole session had ended
+        return [each for each in psutil.process_iter() if _is_of(each, record["pid"], record["created"])]
 
     def end(self, name: str, grace_seconds: float) -> None:
         """Ask the leader to stop, kill what is left of its session after the grace, and forget it."""
@@ -64,6 +66,8 @@ class Records:
         while pid is not None and self.pid(name) is not None and not _is_zombie(pid) and time.monotonic() < deadline:
             time.sleep(0.05)
         left = self.session(name)
+        if (pid := self.pid(name)) is not None and not _is_zombie(pid):
+            left.append(psutil.Process(pid))  # a supervisor in the foreground leads no session
         for process in left:
             _send(process, psutil.Process.kill)
         psutil.wait_procs(left, timeout=10)
@@ -73,16 +77,12 @@ class Records:
         return self._folder / f"{name}.pid.json"
 
 
-def _living() -> Iterator[psutil.Process]:
-    return psutil.process_iter()
-
-
 def _is_of(process: psutil.Process, leader: int, created: float) -> bool:
     try:
         in_session = os.getsid(process.pid) == leader and process.create_time() >= created - _SAME_INSTANT_SECONDS
         return in_session and process.status() != psutil.STATUS_ZOMBIE
-    except (ProcessLookupError, psutil.NoSuchProcess):
-        return False
+    except (OSError, psutil.Error):
+        return False  # gone meanwhile, or of another user
 
 
 def _is_zombie(pid: int) -> bool:
@@ -92,8 +92,8 @@ def _is_zombie(pid: int) -> bool:
         return True
 
 
-def _send(process: psutil.Process, how: "object") -> None:
+def _send(process: psutil.Process, how: Callable[[psutil.Process], None]) -> None:
     try:
-        how(process)  # type: ignore[operator]
+        how(process)
     except psutil.NoSuchProcess:
         return

@@ -2,15 +2,19 @@
 
 import os
 import secrets
+import threading
 import time
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, Any
+from contextlib import ExitStack
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
 
 from deploy.stack import board
 from deploy.stack.broker import broker
 from deploy.stack.component import Component
 from deploy.stack.processes import api, layer
 from deploy.stack.records import Records
+from deploy.stack.signals import uninterrupted
 from deploy.stack.store import store
 from deploy.stack.supervisor import SUPERVISOR, Supervisor, Told, end_orphans
 from master_dataset.errors import UnknownName
@@ -39,6 +43,39 @@ def supervisor(settings: "Settings", only: Collection[str] = (), told: Told = la
         with os.fdopen(os.open(key, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
             file.write(secrets.token_urlsafe(32))
     return Supervisor(settings.home, components(settings, only), told)
+
+
+class Stack:
+    """The stack inside this process, for the demo and for tests: up on entering, looked after, down on leaving."""
+
+    def __init__(self, settings: "Settings", only: Collection[str] = (), told: Told = lambda _n, _s, _t: None) -> None:
+        """`only` chooses components by name; `told` hears of every change of state."""
+        self._settings = settings
+        self._supervisor = supervisor(settings, only, told)
+        self._leave = threading.Event()
+        self._watch = threading.Thread(target=lambda: self._supervisor.watch(self._leave.is_set), daemon=True)
+
+    def __enter__(self) -> Self:
+        """Start all. OperatorError if one cannot start; nothing is left running then."""
+        with ExitStack() as undo:
+            undo.enter_context(self._supervisor)
+            self._supervisor.start()
+            undo.pop_all()
+        self._watch.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Stop all, last first."""
+        with uninterrupted():
+            self._leave.set()
+            self._watch.join()
+            self._supervisor.stop()
+
+    def status(self) -> dict[str, Any]:
+        """As `galatea status --json` answers."""
+        return status(self._settings)
 
 
 def down(settings: "Settings") -> list[str]:

@@ -42,10 +42,13 @@ def store(settings: "Settings") -> Component:
     folder = settings.home / "cassandra"
     return Component(
         name="cassandra",
-        command=_command(folder, settings),
+        command=lambda: _command(folder, settings),
         serves=lambda: _serves(settings),
         where={"address": f"127.0.0.1:{settings.cassandra_port}"},
-        ports={settings.cassandra_port: "GALATEA_CASSANDRA_PORT", settings.cassandra_port + 1: "GALATEA_CASSANDRA_PORT"},
+        ports={
+            settings.cassandra_port: "GALATEA_CASSANDRA_PORT",
+            settings.cassandra_storage_port: "GALATEA_CASSANDRA_STORAGE_PORT",
+        },
         prepare=lambda: _configure(folder, settings),
         once_ready=lambda: _create_tables(settings),
     )
@@ -55,8 +58,8 @@ def _command(folder: Path, settings: "Settings") -> list[str]:
     java = find_java()
     on_21 = ["-Djava.security.manager=allow"] if java.major > 17 else []  # noqa: PLR2004 - a Java version
     return [
-        str(java.executable), f"-Xmx{_HEAP_MB}m", f"-Xms{_HEAP_MB // 2}m", "-XX:+UseSerialGC", "-XX:+ExitOnOutOfMemoryError",
-        "-XX:MaxDirectMemorySize=256m", *on_21,
+        str(java.executable), f"-Xmx{_HEAP_MB}m", f"-Xms{_HEAP_MB // 2}m", "-XX:+UseSerialGC",
+        "-XX:+ExitOnOutOfMemoryError", "-XX:MaxDirectMemorySize=256m", *on_21,
         *(flag for name in _EXPORTS for flag in ("--add-exports", f"{name}=ALL-UNNAMED")),
         *(flag for name in _OPENS for flag in ("--add-opens", f"{name}=ALL-UNNAMED")),
         "-Djdk.attach.allowAttachSelf=true", "-Dio.netty.tryReflectionSetAccessible=true",
@@ -71,13 +74,14 @@ def _command(folder: Path, settings: "Settings") -> list[str]:
 def _configure(folder: Path, settings: "Settings") -> None:
     (folder / "tmp").mkdir(parents=True, exist_ok=True)
     (folder / "logback.xml").write_text(_LOGGING)
-    internode = settings.cassandra_port + 1
-    seeds = [{"class_name": "org.apache.cassandra.locator.SimpleSeedProvider", "parameters": [{"seeds": f"127.0.0.1:{internode}"}]}]
+    internode = settings.cassandra_storage_port
+    itself = {"seeds": f"127.0.0.1:{internode}"}
+    seeds = [{"class_name": "org.apache.cassandra.locator.SimpleSeedProvider", "parameters": [itself]}]
     config = {
         "cluster_name": "galatea", "num_tokens": 1, "partitioner": "org.apache.cassandra.dht.Murmur3Partitioner",
         "endpoint_snitch": "SimpleSnitch", "listen_address": "127.0.0.1", "rpc_address": "127.0.0.1",
         "native_transport_port": settings.cassandra_port, "storage_port": internode, "seed_provider": seeds,
-        "commitlog_sync": "periodic", "commitlog_sync_period": "1000ms",  # survives a crash of the process, not of the machine
+        "commitlog_sync": "periodic", "commitlog_sync_period": "1000ms",  # a crash of the process loses nothing
         "commitlog_segment_size": "16MiB", "commitlog_total_space": "256MiB",
         "memtable_heap_space": "96MiB", "memtable_offheap_space": "64MiB",
         "file_cache_size": "32MiB", "key_cache_size": "16MiB", "concurrent_compactors": 1,

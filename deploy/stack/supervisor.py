@@ -14,6 +14,7 @@ from deploy.stack import board
 from deploy.stack.component import Component
 from deploy.stack.ports import check_free
 from deploy.stack.records import Records
+from deploy.stack.signals import uninterrupted
 from master_dataset.errors import OperatorError
 
 NAMED_STOP = 3
@@ -41,7 +42,9 @@ class Child:
 class Supervisor:
     """One per home: a lock keeps a second one out. Use as a context manager; leaving it stops everything."""
 
-    def __init__(self, home: Path, components: Iterable[Component], told: Told = lambda _name, _state, _seconds: None) -> None:
+    def __init__(
+        self, home: Path, components: Iterable[Component], told: Told = lambda _name, _state, _seconds: None
+    ) -> None:
         """`components` in the order in which they are started."""
         self._home, self._told = home, told
         self._children = [Child(component) for component in components]
@@ -62,9 +65,12 @@ class Supervisor:
         self._records.write(SUPERVISOR, os.getpid())
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        """Stop in reverse order; no process is left."""
-        self.stop()
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Stop in reverse order; no process is left, however impatient the person at the keyboard is."""
+        with uninterrupted():
+            self.stop()
 
     def start(self) -> None:
         """Start all, each when the one before it serves. OperatorError with the end of its log if one does not."""
@@ -101,11 +107,12 @@ class Supervisor:
         component = child.component
         component.prepare()
         environment = {**os.environ, **component.environment, "GALATEA_HOME": str(self._home)}
-        with component.log(self._home).open("ab") as log:
+        command = component.command()
+        with component.log(self._home).open("ab") as log, uninterrupted():
             child.process = subprocess.Popen(
-                component.command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment, start_new_session=True
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment, start_new_session=True
             )
-        self._records.write(component.name, child.process.pid)
+            self._records.write(component.name, child.process.pid)
         child.started = time.monotonic()
         self._set(child, board.STARTING)
 
@@ -117,7 +124,7 @@ class Supervisor:
                 self._set(child, board.FAILED)
                 what = "ended" if ended else f"did not serve within {component.start_seconds:.0f} s"
                 message = f"{component.name} {what}: {last_line(component.log(self._home))}"
-                raise OperatorError(message, do=f"read {component.log(self._home)}, or galatea doctor")
+                raise OperatorError(message, do=f"read `{component.log(self._home)}`, or galatea doctor")
             time.sleep(0.1)
         component.once_ready()
         self._set(child, board.RUNNING)
