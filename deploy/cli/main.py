@@ -27,14 +27,16 @@ class Verbs(TyperGroup):
         """Every verb, in the order of a first day."""
         return [name.replace("_", "-") for name in (*VERBS, *GROUPS) if Path(__file__).with_name(f"{name}.py").exists()]
 
-    def get_command(self, ctx: object, cmd_name: str) -> Any:  # noqa: ANN401, ARG002 - typer's signature
+    def get_command(self, ctx: object, cmd_name: str) -> Any:  # noqa: ANN401 - typer's signature
         """The verb of that name, or None."""
         name = cmd_name.replace("-", "_")
         if cmd_name not in self.list_commands(ctx):
             return None
         module = importlib.import_module(f"deploy.cli.{name}")
         if name in GROUPS:
-            return typer.main.get_group(module.app)
+            group = typer.main.get_group(module.app)
+            group.name = cmd_name
+            return group
         app = typer.Typer(add_completion=False)
         app.command(name=cmd_name)(getattr(module, name))
         return typer.main.get_command(app)

@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 import orjson
 from rich.console import Console
@@ -61,7 +61,7 @@ class Steps:
         self._task = self._bar.add_task(what, total=None)
         self._said = ""
 
-    def __enter__(self) -> "Steps":
+    def __enter__(self) -> Self:
         """Start drawing."""
         self._bar.start()
         return self

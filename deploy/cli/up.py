@@ -76,7 +76,9 @@ def _detached(settings: Settings, names: list[str]) -> None:
         )
     states: dict[str, str] = {}
     while True:
-        now = {each["name"]: each["state"] for each in status(settings)["components"] if not names or each["name"] in names}
+        now = {
+            each["name"]: each["state"] for each in status(settings)["components"] if not names or each["name"] in names
+        }
         for name in (name for name, state in now.items() if state == board.RUNNING != states.get(name)):
             say(f"  {name:<10} running")
         states = now

@@ -64,7 +64,9 @@ def _fetched(jars: Iterable[Jar], settings: "Settings") -> Iterable[Jar]:
         except httpx.HTTPError as error:
             pool.shutdown(cancel_futures=True)
             message = f"a jar could not be fetched from `{settings.maven_url}`: {error}"
-            raise Unavailable(message, do="check the network, HTTPS_PROXY and GALATEA_MAVEN_URL; then run it again") from error
+            raise Unavailable(
+                message, do="check the network, HTTPS_PROXY and GALATEA_MAVEN_URL; then run it again"
+            ) from error
 
 
 @stamina.retry(on=httpx.TransportError, attempts=4)
