@@ -1,4 +1,4 @@
-"""Deliveries that repeat an identity with another payload: no duplicates but conflicts, kept as dead letters (design 2).
+"""Deliveries that repeat an identity with another payload: conflicts, kept as dead letters.
 
 They lie in a table of their own, one row per place, however often a day is rebuilt.
 """
@@ -25,7 +25,9 @@ def keep_conflicts(tables: MasterTables, source: "Source[Any]", repeats: DataFra
         F.count_if("is_miskeyed").alias("miskeyed"),
     ).collect()[0]
     if counted.conflicts:
-        kept = repeats.sparkSession.read.format("delta").load(tables.path(CONFLICTS)).where(F.col("topic") == source.topic)
+        kept = (
+            repeats.sparkSession.read.format("delta").load(tables.path(CONFLICTS)).where(F.col("topic") == source.topic)
+        )
         letters = repeats.where("is_conflict").select(
             *_PLACE, "received_at",
             F.lit("conflicting_duplicate").alias("reason"), F.lit("").alias("field"), F.lit(SENTENCE).alias("sentence"),

@@ -16,8 +16,10 @@ BROADCAST_AT_MOST = 2_000_000
 
 @dataclass(frozen=True)
 class Deliveries:
-    """`first`: one row per event. `repeats`: every later delivery, with `is_conflict` (another payload than the first)
-    and `is_miskeyed` (another partition than the first)."""
+    """`first`: one row per event. `repeats`: every later delivery.
+
+    A repeat has `is_conflict` (another payload than the first) and `is_miskeyed` (another partition than the first).
+    """
 
     first: DataFrame
     repeats: DataFrame

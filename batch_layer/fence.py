@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
-from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from master_dataset.errors import BrokerUnavailable, CutNotReached, OperatorError
 from master_dataset.kafka import MARKER_HEADER, Topics
@@ -64,7 +64,9 @@ class Fence:
         sent = _Markers(self.bootstrap).send(self.topics)
         early = [place for place, stamp in sent.stamps.items() if stamp < cut + self.skew]
         if early:
-            message = f"the broker stamped a marker in {early[0]} before the cut `{cut}` although the clock has passed it"
+            message = (
+                f"the broker stamped a marker in {early[0]} before the cut `{cut}` although the clock has passed it"
+            )
             raise OperatorError(message, do="compare the brokers' clocks with this machine's; then run it again")
         return Marked(cut, sent.offsets)
 
@@ -73,7 +75,9 @@ class Fence:
         deadline = time.monotonic() + timeout.total_seconds()
         while not marked.passed_by(found := positions()):
             if time.monotonic() > deadline:
-                raise CutNotReached(_behind(marked, found, reader), do=f"galatea status, then logs/{reader}.log; run it again")
+                raise CutNotReached(
+                    _behind(marked, found, reader), do=f"galatea status, then logs/{reader}.log; run it again"
+                )
             time.sleep(_POLL_SECONDS)
 
 
@@ -82,7 +86,8 @@ def _behind(marked: Marked, positions: Offsets, reader: str) -> str:
         for partition, offset in own.items():
             at = positions.get(topic, {}).get(partition, 0)
             if at <= offset:
-                return f"{reader} has read `{topic}/{partition}` to {at} and the marker of {marked.cut} is at {offset}. Nothing was changed"
+                place = f"`{topic}/{partition}` to {at} and the marker of {marked.cut} is at {offset}"
+                return f"{reader} has read {place}. Nothing was changed"
     return f"{reader} is behind the markers of {marked.cut}. Nothing was changed"
 
 
@@ -92,7 +97,7 @@ class _Markers:
     def __init__(self, bootstrap: str) -> None:
         self._bootstrap = bootstrap
         self.offsets: dict[str, dict[int, int]] = {}
-        self.stamps: dict[TopicPartition, datetime] = {}
+        self.stamps: dict[tuple[str, int], datetime] = {}
         self._failed: list[KafkaError] = []
 
     def send(self, topics: Iterable[str]) -> "_Markers":
@@ -102,7 +107,11 @@ class _Markers:
             for topic in topics:
                 for partition in admin.partitions(topic):
                     producer.produce(
-                        topic, value=b"", partition=partition, headers={MARKER_HEADER: b"1"}, on_delivery=self._delivered
+                        topic,
+                        value=b"",
+                        partition=partition,
+                        headers={MARKER_HEADER: b"1"},
+                        on_delivery=self._delivered,
                     )
             left = producer.flush(30)
         except KafkaException as error:
@@ -115,6 +124,7 @@ class _Markers:
         if error is not None:
             self._failed.append(error)
             return
-        self.offsets.setdefault(message.topic(), {})[message.partition()] = message.offset()
+        topic, partition, offset = message.topic() or "", message.partition() or 0, message.offset() or 0
+        self.offsets.setdefault(topic, {})[partition] = offset
         stamp = datetime.fromtimestamp(message.timestamp()[1] / 1000, UTC)
-        self.stamps[TopicPartition(message.topic(), message.partition())] = stamp
+        self.stamps[topic, partition] = stamp

@@ -1,4 +1,4 @@
-"""What a rebuild will do, decided before anything is computed: the cut, the days of each view, the base it starts from."""
+"""What a rebuild will do, decided before anything is computed: the cut, the days of each view, the base."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -58,7 +58,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Planner:
-    """Plans against one state of the master dataset. `base_versions`: the table versions that the base was made from."""
+    """Plans against one state of the master dataset. `base_versions`: the table versions that made the base."""
 
     views: Sequence[View]
     masters: Mapping[str, Master]

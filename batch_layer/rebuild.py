@@ -1,11 +1,10 @@
 """Facts to corrected cells to one publication: what a rebuild does, in the order in which it does it.
 
-    plan      the published row, the tables' versions, the cut, the days touched since            (no Spark)
-    compute   first deliveries of those days -> cells of every view -> blocks under this run's name
-    publish   one compare-and-set of the pointer; readers see all views old or all views new
+plan      the published row, the tables' versions, the cut, the days touched since            (no Spark)
+compute   first deliveries of those days -> cells of every view -> blocks under this run's name
+publish   one compare-and-set of the pointer; readers see all views old or all views new
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Protocol
@@ -25,6 +24,8 @@ from master_dataset.tables import MasterTables
 from views.core.pointer_row import PointerRow, Publication
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from cassandra.cluster import Session
 
     from master_dataset.source import Source
@@ -41,7 +42,7 @@ class Progress(Protocol):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a rebuild did. `blocks`: (view, store, day) written. `repeats`, `conflicts`, `miskeyed`: deliveries found."""
+    """What a rebuild did: blocks (view, store, day) written, and the kinds of later deliveries it found."""
 
     publication: int
     cut: datetime
@@ -55,7 +56,9 @@ class Outcome:
 class Rebuild:
     """Rebuilds the views of one deployment."""
 
-    def __init__(self, spark: "Callable[[], SparkSession]", connect: "Callable[[], Session]", tables: MasterTables) -> None:
+    def __init__(
+        self, spark: "Callable[[], SparkSession]", connect: "Callable[[], Session]", tables: MasterTables
+    ) -> None:
         """`spark` is called only when there is something to compute; `connect` is also called in Spark's workers."""
         self._spark, self._connect, self._tables = spark, connect, tables
         self._pointer = PointerRow(connect())

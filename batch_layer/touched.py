@@ -52,7 +52,11 @@ class Master:
             day
             for fragment in dataset.get_fragments()
             if any(fragment.path.endswith(path) for path in new)
-            for day in _days_of(fragment.to_table(schema=dataset.schema, columns=["day"], filter=pc.field("received_at") < pa.scalar(before)))
+            for day in _days_of(
+                fragment.to_table(
+                    schema=dataset.schema, columns=["day"], filter=pc.field("received_at") < pa.scalar(before)
+                )
+            )
         }
 
     def _days(self, where: pc.Expression | None) -> Iterator[date]:
@@ -62,4 +66,5 @@ class Master:
 
 
 def _days_of(rows: pa.Table | pa.RecordBatch) -> list[date]:
-    return pc.unique(rows["day"]).to_pylist()
+    days: list[date] = pc.unique(rows["day"]).to_pylist()
+    return days

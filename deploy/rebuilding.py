@@ -1,4 +1,4 @@
-"""A rebuild from settings: wires fence, planner, Spark and Cassandra together for the command line, the demo and the API."""
+"""A rebuild from settings: fence, planner, Spark and Cassandra wired together."""
 
 import uuid
 from collections.abc import Mapping
@@ -30,7 +30,9 @@ HEAP_MB = 1024
 PARTITIONS = 8
 
 
-def rebuild(settings: "Settings", asked: Asked, *, wait: bool, why: str, by: str, progress: Progress) -> Outcome:
+def rebuild(  # noqa: PLR0913 - four of them by name
+    settings: "Settings", asked: Asked, *, wait: bool, why: str, by: str, progress: Progress
+) -> Outcome:
     """Recompute what is asked and publish it. `wait`: at a cut that covers everything received before this call."""
     rebuilding = Rebuilding(settings)
     plan = rebuilding.plan(asked, wait=wait, progress=progress)

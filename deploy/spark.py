@@ -2,13 +2,14 @@
 
 import os
 import sys
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from deploy.jars import jar_paths
 from deploy.java import java_home_for_spark
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pyspark.sql import SparkSession
 
     from deploy.settings import Settings
@@ -25,6 +26,7 @@ _STREAMING = {
     # A micro-batch without data would only evict state, and costs as much as one with data.
     "spark.sql.streaming.noDataMicroBatches.enabled": "false",
     "spark.sql.streaming.minBatchesToRetain": "10",
+    "spark.sql.codegen.cache.maxEntries": "500",
     "spark.sql.adaptive.enabled": "false",
 }
 
@@ -34,7 +36,7 @@ def spark_session(
 ) -> "SparkSession":
     """Start a driver. `memory_mb` is its heap, `partitions` its shuffle partitions.
 
-    Java comes from the machine or from the bundled runtime, jars from the verified cache; Spark resolves nothing itself.
+    Java is the machine's or the bundled one, jars come from the verified cache; Spark resolves nothing itself.
     """
     os.environ["JAVA_HOME"] = str(java_home_for_spark(settings))
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"

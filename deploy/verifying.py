@@ -46,7 +46,13 @@ Place = tuple[str, str, date]
 
 HEAP_MB = 1024
 _COMPARED = pa.schema(
-    [("store", pa.string()), ("day", pa.date32()), ("cells", pa.int64()), ("differing", pa.int64()), ("example", pa.string())]
+    [
+        ("store", pa.string()),
+        ("day", pa.date32()),
+        ("cells", pa.int64()),
+        ("differing", pa.int64()),
+        ("example", pa.string()),
+    ]
 )
 _SELECT_BLOCK = "SELECT block FROM batch_cells WHERE view_name = ? AND store = ? AND month = ? AND run = ? AND day = ?"
 
@@ -76,7 +82,9 @@ class Comparer:
         session = self.connect()
         for batch in batches:
             rows = batch.to_pylist()
-            keys = [(self.view.name, r["store"], month_of(r["day"]), self.runs.get(r["day"], ""), r["day"]) for r in rows]
+            keys = [
+                (self.view.name, r["store"], month_of(r["day"]), self.runs.get(r["day"], ""), r["day"]) for r in rows
+            ]
             found = execute_concurrent_with_args(session, session.prepare(_SELECT_BLOCK), keys, concurrency=32)
             results = [self._compare(row, result.one()) for row, (_, result) in zip(rows, found, strict=True)]
             yield pa.RecordBatch.from_pylist(results, schema=_COMPARED)
@@ -127,7 +135,12 @@ class Verification:
         return Verdict(epoch, cells, differing, examples[:10], waiting)
 
     def _compared(
-        self, view: View, runs: Mapping[date, str], speed: Mapping[Place, list[SpeedRow]], pointer: Pointer, epoch: datetime
+        self,
+        view: View,
+        runs: Mapping[date, str],
+        speed: Mapping[Place, list[SpeedRow]],
+        pointer: Pointer,
+        epoch: datetime,
     ) -> Iterator[Mapping[str, Any]]:
         own = {place: rows for place, rows in speed.items() if place[0] == view.name}
         comparer = Comparer(self._connect, view, runs, own, pointer.cut)

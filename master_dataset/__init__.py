@@ -1,0 +1,1 @@
+"""FACTS. Every event ever received, and how bytes become events."""

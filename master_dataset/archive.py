@@ -1,11 +1,10 @@
 """Keeps every record for ever: events in the source's append-only table, all others as dead letters.
 
-One streaming query per source. A micro-batch is written in this order: dead letters, events, positions. Each Delta write
+One streaming query per source. A micro-batch is written in this order: dead letters, events, positions. Each write
 carries (application id, batch id), so a batch that is repeated after a crash is skipped by Delta and nothing is kept
 twice; the position is written last, so whoever has seen it may rely on the tables (R2).
 """
 
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -13,13 +12,14 @@ import structlog
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
 
 from master_dataset.kafka import Topics, record_stream
 from master_dataset.parsing.rows import output_schema, rows
 from master_dataset.tables import MasterTables
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
     from datetime import datetime
 
     import pyarrow as pa
@@ -70,7 +70,7 @@ class Archive:
         )
 
     def _keep(self, source: "Source[Any]", batch: DataFrame, number: int) -> None:
-        application = self._spark.sparkContext.getLocalProperty("sql.streaming.queryId")
+        application = self._spark.sparkContext.getLocalProperty("sql.streaming.queryId") or ""
         batch.persist()
         try:
             reached = (

@@ -15,7 +15,8 @@ class ArchivePositions:
         self._session = session
         # The position is also the write timestamp, so the greatest one wins whatever the order of writes.
         self._insert = session.prepare(
-            "INSERT INTO archive_positions (topic, partition, position, received_at) VALUES (?, ?, ?, ?) USING TIMESTAMP ?"
+            "INSERT INTO archive_positions (topic, partition, position, received_at) "
+            "VALUES (?, ?, ?, ?) USING TIMESTAMP ?"
         )
 
     def record(self, topic: str, partition: int, position: int, received_at: datetime) -> None:

@@ -79,8 +79,14 @@ class DeadLetters:
         topic, _, place = identity.partition("/")
         partition, _, offset = place.partition("/")
         if not (partition.isdecimal() and offset.isdecimal()):
-            raise RequestError(f"`{identity}` is no id of a dead letter", do="topic/partition/offset, as `list` shows it")
-        where = (pc.field("topic") == topic) & (pc.field("partition") == int(partition)) & (pc.field("offset") == int(offset))
+            raise RequestError(
+                f"`{identity}` is no id of a dead letter", do="topic/partition/offset, as `list` shows it"
+            )
+        where = (
+            (pc.field("topic") == topic)
+            & (pc.field("partition") == int(partition))
+            & (pc.field("offset") == int(offset))
+        )
         found = self._read(list(Letter.__annotations__), where).to_pylist()
         if not found:
             raise UnknownName("dead letter", identity, [])
@@ -108,5 +114,7 @@ def _filter(reason: str | None, source: str | None) -> pc.Expression | None:
         raise UnknownName("reason", reason, list(Reason))
     if source is not None and source not in registered_sources():
         raise UnknownName("source", source, registered_sources())
-    conditions = [pc.field(name) == value for name, value in (("reason", reason), ("topic", source)) if value is not None]
+    conditions = [
+        pc.field(name) == value for name, value in (("reason", reason), ("topic", source)) if value is not None
+    ]
     return None if not conditions else conditions[0] if len(conditions) == 1 else conditions[0] & conditions[1]

@@ -28,10 +28,12 @@ def _may_pass(error: Exception) -> bool:
     return isinstance(error, KafkaException) and error.args[0].retriable()
 
 
-def record_stream(spark: "SparkSession", topic: str, bootstrap: str, starting_offsets: str, per_batch: int) -> "DataFrame":
+def record_stream(
+    spark: "SparkSession", topic: str, bootstrap: str, starting_offsets: str, per_batch: int
+) -> "DataFrame":
     """The committed records of a topic as a stream: key, value, topic, partition, offset, timestamp, headers.
 
-    Lost data is a named stop, never a skip; `minPartitions` is not used, so a partition is one task in offset order (R3).
+    Lost data is a named stop, never a skip. Without `minPartitions` a partition is one task in offset order (R3).
     """
     return (
         spark.readStream.format("kafka")
@@ -49,7 +51,9 @@ def record_stream(spark: "SparkSession", topic: str, bootstrap: str, starting_of
 
 def offsets_json(offsets: Mapping[str, Mapping[int, int]]) -> str:
     """Topic to partition to offset, as Spark's source takes its starting offsets: every partition must be named."""
-    return json.dumps({topic: {str(number): offset for number, offset in own.items()} for topic, own in offsets.items()})
+    return json.dumps(
+        {topic: {str(number): offset for number, offset in own.items()} for topic, own in offsets.items()}
+    )
 
 
 class Topics:
@@ -81,7 +85,9 @@ class Topics:
         config = self._admin.describe_configs([resource])[resource].result(_TIMEOUT_SECONDS)
         if config["message.timestamp.type"].value != "LogAppendTime":
             message = f"the topic `{topic}` keeps the sender's time; the cut needs the broker's (LogAppendTime)"
-            raise OperatorError(message, do=f"set message.timestamp.type=LogAppendTime on `{topic}` before it has records")
+            raise OperatorError(
+                message, do=f"set message.timestamp.type=LogAppendTime on `{topic}` before it has records"
+            )
         found = len(self.partitions(topic))
         if found != partitions:
             message = f"the topic `{topic}` has {found} partitions and the setting says {partitions}; keys would move"
@@ -96,7 +102,7 @@ class Topics:
 
     def end_offsets(self, topic: str) -> dict[int, int]:
         """Partition to the offset behind its last record."""
-        return self._offsets(topic, OffsetSpec.latest())
+        return self._offsets(topic, OffsetSpec.latest())  # type: ignore[no-untyped-call]
 
     def offsets_since(self, topic: str, epoch_ms: int) -> dict[int, int]:
         """Partition to the first offset stamped at or after the time, or its end where there is none.

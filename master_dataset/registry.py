@@ -1,7 +1,7 @@
 """The stores that are registered, kept in Cassandra where every process finds them.
 
-A version number changes with every load, so a reader asks for one small row a second and reads the stores only when they
-changed. `save` returns after every reader must have noticed: what is ingested afterwards is parsed with the new entries.
+A version number changes with every load, so a reader asks for one small row a second and reads the stores only when
+they changed. `save` returns after every reader must have noticed: later records are parsed with the new entries.
 """
 
 import time

@@ -59,11 +59,14 @@ class MasterTables:
     def next_offsets(self, spark: SparkSession, source: "Source[Any]", partitions: Iterable[int]) -> str:
         """Where to go on without a checkpoint, as Spark's source takes it: behind the greatest offset that is kept."""
         kept = [
-            spark.read.format("delta").load(self.path(name)).where(F.col("topic") == source.topic).select("partition", "offset")
+            spark.read.format("delta")
+            .load(self.path(name))
+            .where(F.col("topic") == source.topic)
+            .select("partition", "offset")
             for name in (source.topic, DEAD_LETTERS)
         ]
         reached = kept[0].union(kept[1]).groupBy("partition").agg(F.max("offset").alias("offset")).collect()
-        offsets = {partition: EARLIEST for partition in partitions} | {row.partition: row.offset + 1 for row in reached}
+        offsets = dict.fromkeys(partitions, EARLIEST) | {row.partition: row.offset + 1 for row in reached}
         return offsets_json({source.topic: offsets})
 
 

@@ -9,11 +9,8 @@ from serving_layer.merge import SpeedRow
 from serving_layer.readers import SpeedReader, SpeedText
 from serving_layer.shared_read import SharedRead
 from views.core import View
-from views.core.cells import CellKey, read_dimensions, read_states
+from views.core.cells import WAITING, CellKey, read_dimensions, read_states
 from views.core.cut import is_fresh, seconds
-
-WAITING = "waiting"
-"""The pseudo-view of R6: its dimension is the topic, its state how many events are left to batch."""
 
 
 class SpeedCells:

@@ -1,0 +1,1 @@
+"""New facts to provisional cells, within a second."""

@@ -7,6 +7,7 @@ dimensions as texts, the row values of the view's columns by reducer, so that on
 from collections.abc import Sequence
 from datetime import timedelta
 
+from views.core.cells import WAITING
 from views.core.rows import dimension_sql, quoted, values_sql, window_sql
 from views.core.view import View
 
@@ -14,8 +15,6 @@ SCHEMA = (
     "array<struct<view:string,store:string,window:bigint,dimensions:array<string>,"
     "sums:array<bigint>,mins:array<bigint>,maxs:array<bigint>>>"
 )
-WAITING = "waiting"
-"""The pseudo-view of events too old for speed (R6): one row per source, store and window; its state is their number."""
 POSITION = "position"
 """The pseudo-view of how far a partition was read: maxs are the last offset and its receipt in microseconds."""
 
@@ -51,7 +50,7 @@ def _view_sql(view: View) -> str:
     return f"transform(filter({elements}, {name} -> {kept}), {name} -> {struct})"
 
 
-def _struct(  # noqa: PLR0913 - one argument per field
+def _struct(  # noqa: PLR0913, PLR0917 - one argument per field
     view: str, store: str, window: str, dimensions: list[str], sums: list[str], mins: list[str], maxs: list[str]
 ) -> str:
     lists = {"sums": sums, "mins": mins, "maxs": maxs}

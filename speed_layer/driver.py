@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import structlog
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
 
 from speed_layer.generation import Generation, Generations
 from speed_layer.query import Feed, Horizons, totals
@@ -44,9 +44,7 @@ class SpeedDriver:
 
     def _write(self, generation: Generation, batch: DataFrame, number: int) -> None:
         ttl = int(self._ttl.total_seconds())
-        writer = RowWriter(
-            self._connect, layouts(self._views), generation.number, generation.emit_from, ttl, number
-        )
+        writer = RowWriter(self._connect, layouts(self._views), generation.number, generation.emit_from, ttl, number)
         positions = batch.mapInArrow(writer, from_arrow_schema(POSITION_SCHEMA)).collect()
         latest = {(row.topic, row.partition): row for row in sorted(positions, key=lambda row: int(row.offset))}
         for (topic, partition), row in latest.items():
@@ -56,7 +54,7 @@ class SpeedDriver:
             self._taken_over = self._take_over(generation)
 
     def _take_over(self, generation: Generation) -> bool:
-        """Other definitions than the published ones are published by the next rebuild, together with its cells (R12)."""
+        """Other definitions than the published ones wait for the next rebuild, which publishes both together (R12)."""
         pointer = self._generations.pointer()
         same = dict(pointer.definitions) == dict(generation.definitions)
         if pointer.publication and not same:

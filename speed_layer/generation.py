@@ -1,8 +1,8 @@
 """One continuous life of the speed layer's state and rows (R9). The checkpoint can be deleted at any time.
 
-A new generation reads from (the published cut - D), so that it knows what was received before; writes rows of epochs from
-`emit_from` on, its cut at the start; and takes over only when it has read as far as the old one had, or without an old
-one as far as the topics reached at its start. So an answer never shrinks.
+A new generation reads from (the published cut - D), so that it knows what was received before; writes rows of epochs
+from `emit_from` on, its cut at the start; and takes over only when it has read as far as the old one had, or without
+an old one as far as the topics reached at its start. So an answer never shrinks.
 """
 
 from collections.abc import Iterator, Mapping
@@ -80,7 +80,7 @@ class Generations:
         return found
 
     def record(self, number: int, topic: str, partition: int, position: int, received_at: datetime) -> None:
-        """Every row of events before `position` is written. Written with the position as timestamp: it never goes back."""
+        """Every row of events before `position` is written. The position is the write timestamp: it never goes back."""
         self._session.execute(self._reached, (number, topic, partition, position, received_at, position))
 
     def take_over(self, generation: Generation) -> bool:

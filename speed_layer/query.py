@@ -96,7 +96,7 @@ def events_and_position(batch: pa.RecordBatch, schema: pa.Schema) -> Iterator[pa
 
 
 def _first_deliveries(arrived: DataFrame) -> DataFrame:
-    """Of each identity the delivery with the least (received_at, partition, offset), inside one micro-batch too (R7)."""
+    """Of each identity the least (received_at, partition, offset), inside one micro-batch too (R7)."""
     identity = ("topic", "identity")
     in_order = arrived.repartition(*identity).sortWithinPartitions("received_at", "partition", "offset")
     return in_order.dropDuplicatesWithinWatermark(list(identity))

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from cassandra.concurrent import execute_concurrent_with_args
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
 
 from master_dataset.kafka import record_stream
 from master_dataset.parsing.rows import output_schema, rows

@@ -15,8 +15,8 @@ import pyarrow as pa
 from cassandra.concurrent import execute_concurrent
 from cassandra.query import BatchStatement, BatchType
 
-from speed_layer.contributions import POSITION, WAITING
-from views.core.cells import write_values
+from speed_layer.contributions import POSITION
+from views.core.cells import WAITING, write_values
 from views.core.cut import instant
 from views.core.view import View
 
@@ -87,7 +87,7 @@ class RowWriter:
         return (*key, cell["epoch"], instant(cell["window"]), dimensions, cell["states"], written_at, self.ttl_seconds)
 
 
-def layouts(views: Sequence[View]) -> dict[str, tuple[str, ...]]:
+def layouts(views: Sequence[View]) -> Mapping[str, Sequence[str]]:
     """The reducers of each view's columns, and of the waiting rows."""
     return {view.name: tuple(column.by for column in view.columns.values()) for view in views} | {WAITING: ("sum",)}
 

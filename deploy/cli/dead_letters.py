@@ -27,7 +27,10 @@ def list_letters(
         answer({"counts": counts, "dead_letters": [letter.summary() for letter in found]})
         return
     table(("count", "reason"), [(number, code) for code, number in counts.items()])
-    table(("id", "reason", "field", "received at", "why"), [(each.id, each.reason, each.field, each.received_at, each.sentence) for each in found])
+    table(
+        ("id", "reason", "field", "received at", "why"),
+        [(each.id, each.reason, each.field, each.received_at, each.sentence) for each in found],
+    )
 
 
 @app.command()

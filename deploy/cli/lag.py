@@ -25,7 +25,14 @@ def lag(as_json: Annotated[bool, Option("--json", help="One JSON object on stdou
     }
     topics = Topics(settings.kafka_bootstrap)
     rows = [
-        {"reader": reader, "topic": topic, "partition": partition, "position": at, "end": end, "records": max(end - at, 0)}
+        {
+            "reader": reader,
+            "topic": topic,
+            "partition": partition,
+            "position": at,
+            "end": end,
+            "records": max(end - at, 0),
+        }
         for topic in registered_sources()
         for partition, end in sorted(topics.end_offsets(topic).items())
         for reader, positions in readers.items()

@@ -15,13 +15,17 @@ from master_dataset.errors import RequestError
 Day = Annotated[datetime | None, Option(formats=["%Y-%m-%d"])]
 
 
-def rebuild(  # noqa: PLR0913 - one parameter per option
+def rebuild(  # noqa: PLR0913, PLR0917 - one parameter per option
     views: Annotated[list[str] | None, Argument(metavar="VIEW", help="All views if none is named.")] = None,
-    first: Annotated[datetime | None, Option("--from", formats=["%Y-%m-%d"], help="First UTC day of happened_at.")] = None,
+    first: Annotated[
+        datetime | None, Option("--from", formats=["%Y-%m-%d"], help="First UTC day of happened_at.")
+    ] = None,
     last: Annotated[datetime | None, Option("--to", formats=["%Y-%m-%d"], help="Last UTC day of happened_at.")] = None,
     store: Annotated[list[str] | None, Option("--store", help="Only days on which this store has events.")] = None,
     full: Annotated[bool, Option("--full", help="Recompute every day.")] = False,
-    wait: Annotated[bool, Option("--wait", help="Cut after everything received before now; waits for the epoch to end.")] = False,
+    wait: Annotated[
+        bool, Option("--wait", help="Cut after everything received before now; waits for the epoch to end.")
+    ] = False,
     dry_run: Annotated[bool, Option("--dry-run", help="Say what would be recomputed; publish nothing.")] = False,
     why: Annotated[str, Option("--why", help="Kept with the publication.")] = "asked on the command line",
     as_json: Annotated[bool, Option("--json", help="One JSON object on stdout.")] = False,
@@ -46,7 +50,8 @@ def rebuild(  # noqa: PLR0913 - one parameter per option
     if as_json:
         answer(asdict(outcome))
     else:
-        say(f"  publication {outcome.publication}   cut {outcome.cut:%Y-%m-%d %H:%M:%S} UTC   {outcome.days} days, {outcome.blocks} blocks rebuilt")
+        cut = f"{outcome.cut:%Y-%m-%d %H:%M:%S} UTC"
+        say(f"  publication {outcome.publication}   cut {cut}   {outcome.days} days, {outcome.blocks} blocks rebuilt")
         say(f"  {outcome.repeats} repeated deliveries, {outcome.conflicts} conflicts, {outcome.miskeyed} miskeyed")
     _leave()
 
@@ -56,7 +61,9 @@ def _planned(plan: "Plan", *, dry_run: bool, as_json: bool) -> None:  # type: ig
     if as_json:
         key = "would_rebuild" if dry_run else "rebuilt"
         cut = plan.cut.astimezone(UTC)
-        answer({"publication": plan.base.publication, "cut": cut, key: [{"view": view, "day": day} for view, day in rows]})
+        answer(
+            {"publication": plan.base.publication, "cut": cut, key: [{"view": view, "day": day} for view, day in rows]}
+        )
     elif rows:
         table(("view", "day"), rows)
     else:

@@ -14,7 +14,8 @@ AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.
 
 @app.command()
 def load(
-    file: Annotated[Path, typer.Argument(help="stores.yaml: a list `stores` of {id, timezone, ...}.")], as_json: AsJson = False
+    file: Annotated[Path, typer.Argument(help="stores.yaml: a list `stores` of {id, timezone, ...}.")],
+    as_json: AsJson = False,
 ) -> None:
     """Add the stores of FILE, or change those that are registered already."""
     from deploy.cassandra import session_of
@@ -40,4 +41,7 @@ def list_stores(as_json: AsJson = False) -> None:
     if as_json:
         answer({"stores": [{"id": each.id, "name": each.name, "timezone": each.timezone} for each in stores.values()]})
     else:
-        table(("id", "name", "time zone", "currency"), [(s.id, s.name, s.timezone, s.currency.code) for s in stores.values()])
+        table(
+            ("id", "name", "time zone", "currency"),
+            [(s.id, s.name, s.timezone, s.currency.code) for s in stores.values()],
+        )

@@ -18,13 +18,20 @@ def verify(as_json: Annotated[bool, Option("--json", help="One JSON object on st
         verdict = Verification(Settings()).run(steps.step)
     if as_json:
         counted = {"cells": verdict.cells, "differing": verdict.differing}
-        answer({**counted, "waiting_for_batch": verdict.waiting_for_batch, "epoch": verdict.epoch, "examples": verdict.examples})
+        answer(
+            {
+                **counted,
+                "waiting_for_batch": verdict.waiting_for_batch,
+                "epoch": verdict.epoch,
+                "examples": verdict.examples,
+            }
+        )
     else:
         for example in verdict.examples:
             say(f"  {example}")
         say(
-            f"  {verdict.cells:,} cells compared at {verdict.epoch:%Y-%m-%d %H:%M:%S} UTC, {verdict.differing:,} differing, "
-            f"{verdict.waiting_for_batch:,} events wait for the next publication"
+            f"  {verdict.cells:,} cells compared at {verdict.epoch:%Y-%m-%d %H:%M:%S} UTC, "
+            f"{verdict.differing:,} differing, {verdict.waiting_for_batch:,} events wait for the next publication"
         )
     sys.stdout.flush()
     os._exit(1 if verdict.differing else 0)  # Spark's Java ends with this process

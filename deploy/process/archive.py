@@ -23,7 +23,9 @@ def run(process: Process, settings: Settings) -> None:
     for topic in registered_sources():
         topics.check(topic, settings.kafka_partitions)
     spark = spark_session(settings, "archive", HEAP_MB, streaming=True, partitions=2)
-    archive = Archive(spark, MasterTables(settings.master_uri), ArchivePositions(connect()), partial(currencies, connect))
+    archive = Archive(
+        spark, MasterTables(settings.master_uri), ArchivePositions(connect()), partial(currencies, connect)
+    )
     pace = Pace(settings.archive_seconds, settings.records_per_batch)
     for source in registered_sources().values():
         checkpoint = f"{settings.checkpoint_uri}/archive/{source.topic}"

@@ -43,10 +43,10 @@ class Process:
         try:
             run(self, self._settings)
         except OperatorError as error:
-            log.error(f"{self._name}.stopped", code=error.code, message=error.message, do=error.do)
+            log.error("process.stopped", process=self._name, code=error.code, message=error.message, do=error.do)  # noqa: TRY400 - the sentence says it all
             self._exit(NAMED_STOP)
         except Exception:
-            log.exception(f"{self._name}.failed")
+            log.exception("process.failed", process=self._name)
             self._exit(RESTART_ME)
 
     def _exit(self, code: int) -> None:

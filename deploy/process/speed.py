@@ -50,7 +50,12 @@ def run(process: Process, settings: Settings) -> None:
     writer = receipts.ReceiptWriter(connect, int(settings.receipts_ttl.total_seconds()))
     raw = receipts.start(spark, feed, writer, f"{settings.checkpoint_uri}/receipts", settings.receipts_seconds)
     process.ready()
+    shown = -1
     while query.isActive and raw.isActive:
+        progress = query.lastProgress
+        if progress is not None and progress.batchId != shown:
+            shown = progress.batchId
+            log.info("speed.batch", batch=shown, rows=progress.numInputRows, **progress.durationMs)
         if rows_dropped_late(query):
             query.stop()
             remove_folder(spark, checkpoint)
@@ -72,7 +77,9 @@ def _begin(settings: Settings, generations: Generations, topics: Topics, current
     if pointer.publication:
         backlog = now - (pointer.cut - settings.remembered)
     else:
-        backlog = settings.retention if any(offset for own in ends.values() for offset in own.values()) else timedelta(0)
+        backlog = (
+            settings.retention if any(offset for own in ends.values() for offset in own.values()) else timedelta(0)
+        )
     delay = settings.oldest + settings.furthest_future + backlog + SLACK
     generation = Generation(generations.greatest() + 1, pointer.cut, delay, current, targets)
     generations.begin(generation, now)

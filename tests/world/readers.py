@@ -6,11 +6,10 @@ from datetime import UTC, date, datetime
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from master_dataset.stores import Store
 from serving_layer.readers import Position, PublicationEntry, RawReceipt, Readers, ReceiptPlace, SpeedText
-from serving_layer.speed_cells import WAITING
 from tests.world.layers import speed_rows, waiting_rows
 from tests.world.world import World
 from views.core import States
-from views.core.cells import CellKey, write_values
+from views.core.cells import WAITING, CellKey, write_values
 from views.core.cut import instant
 from views.core.publication import Pointer
 from views.registry import registered_views

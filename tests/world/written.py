@@ -5,10 +5,9 @@ from datetime import UTC
 from typing import TYPE_CHECKING
 
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
-from serving_layer.speed_cells import WAITING
 from tests.world.layers import Delivery, speed_rows, waiting_rows
 from tests.world.world import World
-from views.core.cells import write_values
+from views.core.cells import WAITING, write_values
 from views.core.cut import instant, month_of
 from views.core.publication import SERIES
 from views.registry import registered_views

@@ -14,6 +14,8 @@ from views.core.aggregates import Value
 from views.core.view import States, View
 
 WINDOW_KEY = "window"
+WAITING = "waiting"
+"""The pseudo-view of events too old for speed (R6): a row per source, store and window; its state is their number."""
 
 
 class CellKey(NamedTuple):
@@ -36,7 +38,7 @@ def read_block(view: View, block: str | bytes) -> Iterator[tuple[CellKey, States
 
 def write_block(view: View, cells: Sequence[tuple[CellKey, States]]) -> str:
     """The block of these cells: what batch writes through Spark SQL, here for tests and fakes."""
-    block: dict[str, list[Value] | list[str | None]] = {WINDOW_KEY: [key.window for key, _ in cells]}
+    block: dict[str, Sequence[Value | str]] = {WINDOW_KEY: [key.window for key, _ in cells]}
     for place, name in enumerate(view.dimensions):
         block[name] = [key.dimensions[place] for key, _ in cells]
     for place, name in enumerate(view.columns):

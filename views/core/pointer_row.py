@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from views.core.cut import BEGINNING, utc
-from views.core.publication import SELECT_POINTER, SERIES, Pointer
+from views.core.publication import SELECT_POINTER, Pointer
 
 SERIAL = 8
 """The consistency level that settles an unknown outcome: the read finishes any transaction that is under way."""
@@ -17,18 +17,18 @@ SERIAL = 8
 _BEGIN = (
     "INSERT INTO publications (series, publication, current, current_cut, current_manifest, current_generation, "
     "current_definitions, cut, manifest, generation, published_at, published_by, why) "
-    f"VALUES ('{SERIES}', 0, 0, ?, '', 0, {{}}, ?, '', 0, ?, 'galatea', 'nothing is published yet') IF NOT EXISTS"
+    "VALUES ('galatea', 0, 0, ?, '', 0, {}, ?, '', 0, ?, 'galatea', 'nothing is published yet') IF NOT EXISTS"
 )
 _SWITCH_GENERATION = (
-    f"UPDATE publications SET current_generation = ?, current_definitions = ? WHERE series = '{SERIES}' "
+    "UPDATE publications SET current_generation = ?, current_definitions = ? WHERE series = 'galatea' "
     "IF current = ? AND current_generation = ?"
 )
 _PUBLISH = (
     "BEGIN BATCH "
     "UPDATE publications SET current = ?, current_cut = ?, current_manifest = ?, current_generation = ?, "
-    f"current_definitions = ? WHERE series = '{SERIES}' IF current = ? AND current_generation = ?; "
-    "INSERT INTO publications (series, publication, cut, manifest, generation, definitions, published_at, published_by, "
-    f"why, master_versions, stats) VALUES ('{SERIES}', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?); "
+    "current_definitions = ? WHERE series = 'galatea' IF current = ? AND current_generation = ?; "
+    "INSERT INTO publications (series, publication, cut, manifest, generation, definitions, published_at, "
+    "published_by, why, master_versions, stats) VALUES ('galatea', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?); "
     "APPLY BATCH"
 )
 
@@ -93,12 +93,13 @@ class PointerRow:
 
     def publication(self, number: int) -> Publication | None:
         """One entry of the history, read at SERIAL: after an unknown outcome this says whose it became."""
-        query = self._session.prepare(f"SELECT * FROM publications WHERE series = '{SERIES}' AND publication = ?")
+        query = self._session.prepare("SELECT * FROM publications WHERE series = 'galatea' AND publication = ?")
         query.consistency_level = SERIAL
         row = self._session.execute(query, (number,)).one()
         if row is None or row.publication is None:
             return None
         return Publication(
-            row.publication, utc(row.cut), row.manifest, row.generation, utc(row.published_at), row.published_by, row.why,
+            row.publication, utc(row.cut), row.manifest, row.generation,
+            utc(row.published_at), row.published_by, row.why,
             dict(row.definitions or {}), dict(row.master_versions or {}), row.stats or "{}",
         )  # fmt: skip

@@ -29,5 +29,5 @@ SERIES = "galatea"
 
 SELECT_POINTER = (
     "SELECT current, current_cut, current_manifest, current_generation, current_definitions "
-    f"FROM publications WHERE series = '{SERIES}' LIMIT 1"
+    "FROM publications WHERE series = 'galatea' LIMIT 1"
 )

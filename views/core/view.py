@@ -72,9 +72,7 @@ class View:
 
     def merge(self, left: States, right: States) -> States:
         """The states of one cell over two disjoint sets of events, as one."""
-        return tuple(
-            column.merge(a, b) for column, a, b in zip(self.columns.values(), left, right, strict=True)
-        )
+        return tuple(column.merge(a, b) for column, a, b in zip(self.columns.values(), left, right, strict=True))
 
     def merge_all(self, parts: Iterable[States]) -> States | None:
         """None means that no event ever reached this cell. It is not a zero."""

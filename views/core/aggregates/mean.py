@@ -10,7 +10,7 @@ from views.core.aggregates.column import Column
 
 @dataclass(frozen=True)
 class Mean:
-    """The state is (sum, n): an average of averages is wrong. `of`: Spark SQL giving a whole number; NULL does not count."""
+    """The state is (sum, n): an average of averages is wrong. `of`: Spark SQL, a whole number; NULL does not count."""
 
     of: str
 
