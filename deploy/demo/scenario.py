@@ -1,0 +1,142 @@
+"""The demo from its first line to its last: a year of history, a rebuild, a live day, a second opinion on all of it."""
+
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from batch_layer.plan import Asked
+from deploy.cassandra import session_of
+from deploy.cli.output import say
+from deploy.demo import history, journey
+from deploy.demo.journey import Journey
+from deploy.demo.live import Live
+from deploy.demo.merged import EveryCell
+from deploy.demo.oracle import Oracle
+from deploy.demo.playing import Play
+from deploy.demo.reading import LAYERS, Reading
+from deploy.demo.screen import LiveTable, Stage
+from deploy.demo.trading_day import trading_day
+from deploy.demo.verdict import Judge, Verdict
+from deploy.demo.watch import Watch
+from deploy.rebuilding import rebuild
+from deploy.registering import register
+from master_dataset.ingest import ingest
+from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
+from master_dataset.tables import MasterTables
+from views.core.cut import seconds
+
+if TYPE_CHECKING:
+    from cassandra.cluster import Session
+
+    from deploy.settings import Settings
+
+PLAY_SECONDS = 45.0
+HISTORY = timedelta(days=400)
+BY = "galatea demo"
+
+
+@dataclass
+class Scenario:
+    """One run on a stack that is up. `sent`: records acknowledged so far."""
+
+    settings: "Settings"
+    data: Journey
+    sent: int = 0
+
+    def run(self) -> Verdict:
+        """Play it all."""
+        self.load_history()
+        say(f"  {self.rebuild()}")
+        with Stage("speed reads the history") as stage:
+            self.reading.until_read("speed", stage.step)
+        self.play()
+        for layer in LAYERS:
+            self.reading.until_read(layer, lambda *_: None)
+        return self.judge()
+
+    @property
+    def reading(self) -> Reading:
+        """How far the layers are."""
+        return Reading(self.session, self.settings.kafka_bootstrap, POS_TRANSACTIONS.topic)
+
+    @property
+    def session(self) -> "Session":
+        """The one session of this process."""
+        return session_of(self.settings.cassandra_address)
+
+    def load_history(self) -> None:
+        """Register the stores, send a year of receipts, wait until the master dataset has them."""
+        stores = history.stores(self.data)
+        register(self.settings, self.session, stores)
+        total = len(self.data.receipts)
+        say(f"  {len(stores)} stores registered, {total:,} receipts to send")
+        with Stage("history to Kafka") as stage:
+            lines = history.messages(self.data, datetime.now(UTC))
+            result = ingest(
+                POS_TRANSACTIONS,
+                lines,
+                self.settings.kafka_bootstrap,
+                lambda so_far: stage.step(so_far.acknowledged, total, "receipts"),
+            )
+        self.sent += result.acknowledged
+        with Stage("archive writes the master dataset") as stage:
+            self.reading.until_read("archive", stage.step)
+
+    def rebuild(self) -> str:
+        """Rebuild at a cut that covers all sent so far."""
+        with Stage("rebuild") as stage:
+            return self._rebuild(stage)
+
+    def _rebuild(self, stage: Stage | None = None) -> str:
+        progress = stage or Silent()
+        outcome = rebuild(self.settings, Asked(), wait=True, why="the demo", by=BY, progress=progress)
+        return f"publication {outcome.publication} at cut {outcome.cut:%H:%M:%S} UTC: {outcome.days} days rebuilt"
+
+    def play(self) -> None:
+        """Play the live day and rebuild on the way."""
+        day = trading_day(self.data, datetime.now(UTC) + timedelta(seconds=PLAY_SECONDS))
+        mixed = ", ".join(f"{number} {kind.replace('_', ' ')}" for kind, number in day.counts.items())
+        say(f"  a trading day live: {mixed}")
+        with self._oracle("200MB") as oracle:
+            watch = Watch(
+                f"http://127.0.0.1:{self.settings.api_port}",
+                MasterTables(self.settings.master_uri).path(POS_TRANSACTIONS.topic),
+                oracle, day.focus, [*day.windows, day.late_window],
+            )  # fmt: skip
+            with Play(day, self.settings.kafka_bootstrap, PLAY_SECONDS) as play, LiveTable(watch) as table:
+                said = Live(day, play, watch, table).run(self._rebuild)
+                self.sent += play.result().acknowledged
+        say(f"  {said}")
+
+    def judge(self) -> Verdict:
+        """Compare everything."""
+        today = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+        span = (seconds(today - HISTORY), seconds(today + timedelta(days=2)))
+        stores = [str(store) for store in self.data.stores]
+        shown = EveryCell(self.session, self.settings.speed_ttl, stores, span)
+        with self._oracle("600MB") as oracle, Stage("every merged cell against a full recompute") as stage:
+            return Judge(self.settings, oracle, shown).judge(self.sent, stage.step)
+
+    @contextmanager
+    def _oracle(self, memory: str) -> Iterator[Oracle]:
+        currencies = {str(store): history.DOLLARS.code for store in self.data.stores}
+        with Oracle(currencies, self.settings.oldest, memory=memory) as oracle:
+            yield oracle
+
+
+class Silent:
+    """A rebuild that draws nothing: the live table is on the screen."""
+
+    def step(self, done: int, total: int, what: str) -> None:
+        """Ignore it."""
+
+
+def prepared() -> "Future[Journey]":
+    """Read the data while the stack starts."""
+    pool = ThreadPoolExecutor(1, "journey")
+    loading = pool.submit(journey.load)
+    pool.shutdown(wait=False)
+    return loading

@@ -1,0 +1,115 @@
+"""The oracle knows example 6.1 of the metrics catalogue by heart, and finds one wrong cell."""
+
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from deploy.demo.oracle import Deliveries, Oracle
+from views import registered_views, view_named
+from views.core import View
+
+GOLDEN = Path(__file__).parents[2] / "golden"
+BEFORE = datetime(2026, 3, 7, 9, tzinfo=UTC)
+AFTER = datetime(2026, 3, 9, tzinfo=UTC)
+VIEWS = [view.name for view in registered_views()]
+
+
+@pytest.fixture
+def oracle() -> Iterator[Oracle]:
+    with Oracle({"1": "EUR"}, timedelta(hours=23)) as made:
+        yield made
+
+
+def received(oracle: Oracle, *values: bytes, at: datetime = BEFORE, cut: datetime = AFTER) -> None:
+    rows = [(0, offset, at + timedelta(hours=2, seconds=offset), value) for offset, value in enumerate(values)]
+    oracle.recompute(oracle.records(rows), cut)
+
+
+def golden(view: str) -> list[bytes]:
+    return (GOLDEN / view / "events.jsonl").read_bytes().splitlines()
+
+
+def expected(view: View) -> dict[tuple[object, ...], tuple[int, ...]]:
+    cells = json.loads((GOLDEN / view.name / "expected.json").read_text())
+    return {
+        ("1", int(datetime.fromisoformat(cell["window"]).timestamp()), *cell["dimensions"].values()): tuple(
+            cell["merged"].values()
+        )
+        for cell in cells
+    }
+
+
+def as_shown(view: View, cells: dict[tuple[object, ...], tuple[int, ...]]) -> pa.Table:
+    names = ["store", "window", *view.dimensions, *view.columns]
+    return pa.table(dict(zip(names, zip(*(key + states for key, states in cells.items()), strict=True), strict=True)))
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_it_recomputes_the_golden_receipts(oracle: Oracle, name: str) -> None:
+    received(oracle, *golden(name))
+
+    assert oracle.cells(view_named(name)) == expected(view_named(name))
+    assert oracle.deliveries() == Deliveries(events=4, duplicates=1, conflicts=0, old=0, old_deliveries=0)
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_it_finds_a_planted_wrong_cell(oracle: Oracle, name: str) -> None:
+    view = view_named(name)
+    received(oracle, *golden(name))
+    shown = expected(view)
+    oracle.show(view, [as_shown(view, shown)])
+    assert oracle.compare(view).differing == 0
+
+    wrong = next(iter(shown))
+    shown[wrong] = (shown[wrong][0] + 1, *shown[wrong][1:])
+    oracle.show(view, [as_shown(view, shown)])
+
+    found = oracle.compare(view)
+    assert (found.cells, found.differing) == (len(shown), 1)
+    assert f"shown [{shown[wrong][0]}, " in found.examples[0]
+
+
+def test_it_finds_a_cell_too_few_one_too_many_and_one_shown_twice(oracle: Oracle) -> None:
+    view = view_named("sales")
+    received(oracle, *golden("sales"))
+    (first, states), (second, _) = expected(view).items()
+
+    oracle.show(view, [as_shown(view, {first: states, ("2", *first[1:]): states})])
+    assert oracle.compare(view).differing == 2
+    oracle.show(view, [as_shown(view, expected(view)), as_shown(view, {second: expected(view)[second]})])
+    assert oracle.compare(view).differing == 1
+
+
+def test_the_first_delivery_wins_and_another_content_is_a_conflict(oracle: Oracle) -> None:
+    first = golden("sales")[0]
+
+    received(oracle, first, first.replace(b"1.09", b"9.99"), b" " + first)
+
+    assert oracle.deliveries() == Deliveries(events=1, duplicates=1, conflicts=1, old=0, old_deliveries=0)
+    assert next(iter(oracle.cells(view_named("sales")).values()))[5] == 468
+
+
+def test_an_old_event_received_since_the_cut_waits(oracle: Oracle) -> None:
+    events = golden("sales")
+
+    received(oracle, *events, at=BEFORE + timedelta(days=3), cut=AFTER)
+
+    assert oracle.deliveries() == Deliveries(events=4, duplicates=1, conflicts=0, old=4, old_deliveries=5)
+    assert oracle.cells(view_named("sales")) == {}
+
+
+@pytest.mark.parametrize(
+    ("price", "amount", "cents"),
+    [("0.25", "0.5", 12), ("0.75", "0.5", 38), ("0.25", "-0.5", -12), ("0.75", "-0.5", -38)],
+)
+def test_half_a_cent_goes_to_the_even_one(oracle: Oracle, price: str, amount: str, cents: int) -> None:
+    line = f'{{"title": "Nuts", "price": {price}, "amount": {amount}, "sku": "7"}}'
+    head = '"operation_id": "1", "vendor_fiscal_module": 3, "transaction_id": 4, "happened_at": "2026-03-07T10:05:00Z"'
+
+    received(oracle, f'{{{head}, "transactions": [{line}]}}'.encode())
+
+    assert [states[0] for states in oracle.cells(view_named("sales_by_sku")).values()] == [cents]
