@@ -1,0 +1,6 @@
+"""The reference: pages that the code writes about itself, so that they cannot say anything else."""
+
+from deploy.reference.page import Page
+from deploy.reference.pages import pages
+
+__all__ = ["Page", "pages"]
