@@ -167,6 +167,7 @@ def _settings(bootstrap: str, give_up_seconds: float) -> dict[str, Any]:
         "delivery.timeout.ms": int(give_up_seconds * 1000),
         "compression.type": "lz4",
         "partitioner": "murmur2_random",  # as Java clients do: equal keys meet, whoever produces them
+        "reconnect.backoff.max.ms": 1000,  # a restarted broker is found again within a second
         "linger.ms": 10,
         "queue.buffering.max.messages": 100_000,
         "queue.buffering.max.kbytes": 65_536,
