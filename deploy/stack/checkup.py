@@ -38,7 +38,12 @@ def checkup(settings: "Settings") -> list[Finding]:
     """Every finding, good ones too."""
     running = Records(settings.home).pid(SUPERVISOR) is not None
     findings = [_python(), _java(), _jars(settings), _memory(running=running), _disk(settings), _copies()]
-    return [*findings, *_leftovers(settings, running=running), *([] if running else _ports(settings))]
+    leftovers = list(_leftovers(settings, running=running))
+    return [
+        *findings,
+        *leftovers,
+        *([] if running or leftovers else _ports(settings)),
+    ]  # leftovers hold their own ports
 
 
 def _python() -> Finding:

@@ -9,7 +9,8 @@ from pathlib import Path
 class Component:
     """`command` is asked at each start, so `galatea status` looks for no Java. `serves` is asked until it says yes.
 
-    `ports` maps each port it listens on to the setting that changes it. `once_ready` runs after every start.
+    Components of one `stage` start side by side, when all of the stage before serve. `ports` maps each port that it
+    listens on to the setting that changes it. `once_ready` runs after every start.
     `grace_seconds`: how long it may take to stop before it is killed. `where`: its address or URL for `status`.
     """
 
@@ -21,7 +22,8 @@ class Component:
     environment: Mapping[str, str] = field(default_factory=dict)
     prepare: Callable[[], None] = lambda: None
     once_ready: Callable[[], None] = lambda: None
-    start_seconds: float = 120
+    stage: int = 0
+    start_seconds: float = 180
     grace_seconds: float = 20
 
     def log(self, home: Path) -> Path:

@@ -7,6 +7,9 @@ import psutil
 
 from master_dataset.errors import OperatorError
 
+_SHOWN = 60
+"""How many characters of a command are shown."""
+
 
 def check_free(component: str, ports: Mapping[int, str]) -> None:
     """OperatorError that names the holder and the setting to change, for the first port that is taken."""
@@ -39,8 +42,14 @@ def holder(port: int) -> str:
                 words = psutil.Process(connection.pid).cmdline()
             except psutil.Error:
                 words = []
-            return f"process {connection.pid} (`{' '.join(words)[:80]}`)"
+            return f"process {connection.pid} (`{_shortened(words)}`)"
     return "another process"
+
+
+def _shortened(words: list[str]) -> str:
+    """Show a command as its program and its end: in between a Java has thousands of characters of class path."""
+    line = " ".join(words)
+    return line if len(line) <= _SHOWN else f"{words[0].rpartition('/')[2]} ... {line[-_SHOWN:]}"
 
 
 def free_ports(count: int) -> list[int]:

@@ -21,6 +21,7 @@ def layer(name: str, settings: "Settings") -> Component:
         serves=ready.exists,
         environment=settings.environment(),
         prepare=lambda: _forget(ready),
+        stage=1,
         grace_seconds=10,
     )
 
@@ -34,6 +35,7 @@ def api(settings: "Settings") -> Component:
         serves=lambda: _answers(f"{url}/healthz"),
         where={"url": url},
         ports={settings.api_port: "GALATEA_API_PORT"},
+        stage=1,
         environment=settings.environment(),
         grace_seconds=10,
     )

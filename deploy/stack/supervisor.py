@@ -6,6 +6,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
@@ -73,12 +74,15 @@ class Supervisor:
             self.stop()
 
     def start(self) -> None:
-        """Start all, each when the one before it serves. OperatorError with the end of its log if one does not."""
+        """Start all, stage by stage. OperatorError with the end of its log if a component does not serve."""
         for child in self._children:
             check_free(child.component.name, child.component.ports)
-        for child in self._children:
-            self._start(child)
-            self._await(child)
+        for _, stage in groupby(self._children, lambda child: child.component.stage):
+            children = list(stage)
+            for child in children:
+                self._start(child)
+            for child in children:
+                self._await(child)
 
     def watch(self, until: Callable[[], bool]) -> None:
         """Start again what dies, with back-off, until told to leave."""

@@ -1,0 +1,96 @@
+"""Jars come from the lock, are fetched once, and nothing else is ever kept."""
+
+import hashlib
+import re
+import threading
+from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from deploy.jars import Jar, cache, ensure_jars, jar_paths, locked_jars, missing_jars
+from deploy.settings import Settings
+from master_dataset.errors import OperatorError, Unavailable
+
+BYTES = b"a jar, as the lock knows it"
+JAR = Jar("org.example", "thing", "1.0", "", hashlib.sha256(BYTES).hexdigest())
+
+
+class Repository:
+    """A Maven repository on loopback with one jar, which counts what is asked of it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.file = folder / JAR.path
+        self.file.parent.mkdir(parents=True)
+        self.file.write_bytes(BYTES)
+        self.asked: list[str] = []
+        repository = self
+
+        class Handler(SimpleHTTPRequestHandler):
+            def log_message(self, *_: object) -> None:
+                repository.asked.append(self.path)
+
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, directory=str(folder)))
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+
+
+@pytest.fixture
+def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Repository]:
+    found = Repository(tmp_path / "repository")
+    monkeypatch.setattr(cache, "locked_jars", lambda part: (JAR,) if part == "kafka" else ())
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    thread = threading.Thread(target=found.server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    yield found
+    found.server.shutdown()
+    thread.join()
+    found.server.server_close()
+
+
+@pytest.fixture
+def settings(tmp_path: Path, repository: Repository) -> Settings:
+    return Settings(home=tmp_path / "home", cache_dir=tmp_path / "cache", maven_url=repository.url)
+
+
+def test_every_line_of_the_lock_is_a_jar_with_a_sha256() -> None:
+    for part, jars in (("kafka", 46), ("cassandra", 90), ("spark", 9)):
+        found = locked_jars(part)
+        assert len(found) == jars
+        assert all(re.fullmatch("[0-9a-f]{64}", jar.sha256) for jar in found)
+
+
+def test_a_classifier_is_part_of_the_file_name() -> None:
+    native = next(jar for jar in locked_jars("cassandra") if jar.artifact == "jffi" and jar.classifier)
+    assert native.path == "com/github/jnr/jffi/1.3.11/jffi-1.3.11-native.jar"
+
+
+def test_a_jar_is_fetched_once(settings: Settings, repository: Repository) -> None:
+    assert missing_jars(settings) == [JAR]
+    assert ensure_jars(settings) == ensure_jars(settings) == 1
+    assert [path.read_bytes() for path in jar_paths("kafka", settings)] == [BYTES]
+    assert len(repository.asked) == 1
+
+
+def test_a_damaged_jar_is_found_and_fetched_again(settings: Settings, repository: Repository) -> None:
+    ensure_jars(settings)
+    [place] = jar_paths("kafka", settings)
+    place.write_bytes(BYTES.replace(b"lock", b"rock"))  # the length stays: only the bytes tell
+    ensure_jars(settings)
+    assert place.read_bytes() == BYTES
+    assert len(repository.asked) == 2
+
+
+def test_other_bytes_than_the_lock_names_are_refused_and_not_kept(settings: Settings, repository: Repository) -> None:
+    repository.file.write_bytes(b"something else")
+    with pytest.raises(OperatorError, match="not the file that the lock names"):
+        ensure_jars(settings)
+    assert [path for path in settings.cache_dir.rglob("*") if path.is_file()] == []
+
+
+def test_an_unreachable_repository_names_the_setting(settings: Settings, repository: Repository) -> None:
+    repository.file.unlink()
+    with pytest.raises(Unavailable, match=re.escape(repository.url)) as refused:
+        ensure_jars(settings)
+    assert "GALATEA_MAVEN_URL" in refused.value.do

@@ -1,0 +1,68 @@
+"""After a kill -9 of the supervisor its children are found again, all of them, and nobody else's process is touched."""
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import orjson
+import psutil
+import pytest
+
+from deploy.stack.records import Records
+
+# Like Spark's Python daemon: a process group of its own, the session of its component, and deaf to SIGTERM.
+LEADER_WITH_A_DAEMON = """
+import os, signal, subprocess, sys, time
+daemon = "import os, signal, time; os.setpgid(0, 0); signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(60)"
+subprocess.Popen([sys.executable, "-c", daemon])
+time.sleep(60)
+"""
+
+
+@pytest.fixture
+def leader() -> Iterator[subprocess.Popen[bytes]]:
+    process = subprocess.Popen([sys.executable, "-c", LEADER_WITH_A_DAEMON], start_new_session=True)
+    deadline = time.monotonic() + 20
+    while not psutil.Process(process.pid).children() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    yield process
+    if process.poll() is None:
+        for child in psutil.Process(process.pid).children():
+            child.kill()
+    process.kill()
+    process.wait()
+
+
+def test_the_whole_session_ends_with_its_leader(tmp_path: Path, leader: subprocess.Popen[bytes]) -> None:
+    records = Records(tmp_path)
+    records.write("speed", leader.pid)
+    session = Records(tmp_path).session("speed")  # read from the file, as after a kill -9
+    assert len(session) == 2
+    records.end("speed", grace_seconds=2)
+    assert leader.wait(5) is not None
+    assert not [each for each in session if each.is_running() and each.status() != psutil.STATUS_ZOMBIE]
+    assert records.names() == []
+
+
+def test_the_daemon_is_found_when_its_leader_is_gone(tmp_path: Path, leader: subprocess.Popen[bytes]) -> None:
+    records = Records(tmp_path)
+    records.write("speed", leader.pid)
+    leader.kill()
+    leader.wait()
+    assert records.pid("speed") is None
+    [daemon] = records.session("speed")
+    records.end("speed", grace_seconds=2)
+    assert not daemon.is_running() or daemon.status() == psutil.STATUS_ZOMBIE
+
+
+def test_a_pid_that_was_given_away_is_not_touched(tmp_path: Path, leader: subprocess.Popen[bytes]) -> None:
+    records = Records(tmp_path)
+    records.write("speed", leader.pid)
+    file = tmp_path / "run" / "speed.pid.json"
+    record = orjson.loads(file.read_bytes())
+    file.write_bytes(orjson.dumps({**record, "created": record["created"] - 3600}))
+    assert records.session("speed") == []
+    records.end("speed", grace_seconds=1)
+    assert leader.poll() is None

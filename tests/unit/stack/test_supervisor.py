@@ -1,0 +1,77 @@
+"""What dies is started again, what stops by name stays stopped, and nothing outlives the supervisor."""
+
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+
+from deploy.stack import board
+from deploy.stack.component import Component
+from deploy.stack.supervisor import Supervisor
+from master_dataset.errors import OperatorError
+
+LIVES = "import time; time.sleep(60)"
+DIES_ONCE = """
+import pathlib, sys, time
+seen = pathlib.Path(sys.argv[1]); first = not seen.exists(); seen.touch(); time.sleep(0.2 if first else 60)
+"""
+STOPS_BY_NAME = "import time; time.sleep(0.2); print('topic has 3 partitions'); raise SystemExit(3)"
+
+
+def component(code: str, *arguments: str, serves: Callable[[], bool] = lambda: True, seconds: float = 20) -> Component:
+    command = [sys.executable, "-c", code, *arguments]
+    return Component("dummy", lambda: command, serves, start_seconds=seconds, grace_seconds=2)
+
+
+def look_after_until(running: Supervisor, home: Path, state: str) -> None:
+    deadline = time.monotonic() + 20
+    running.watch(lambda: board.read(home)["dummy"] == state or time.monotonic() > deadline)
+    assert board.read(home)["dummy"] == state
+
+
+def test_a_component_that_dies_is_started_again(tmp_path: Path) -> None:
+    seen: list[str] = []
+    dies_once = component(DIES_ONCE, str(tmp_path / "seen"))
+    with Supervisor(tmp_path, [dies_once], lambda _name, state, _seconds: seen.append(state)) as running:
+        running.start()
+        look_after_until(running, tmp_path, board.BACKING_OFF)
+        look_after_until(running, tmp_path, board.RUNNING)
+    assert seen == ["starting", "running", "backing_off", "starting", "running", "stopped"]
+
+
+def test_a_named_stop_is_not_started_again(tmp_path: Path) -> None:
+    with Supervisor(tmp_path, [component(STOPS_BY_NAME)]) as running:
+        running.start()
+        look_after_until(running, tmp_path, board.FAILED)
+        running.look_after()
+        assert board.read(tmp_path)["dummy"] == board.FAILED
+
+
+def test_a_component_that_cannot_start_is_shown_with_its_last_line(tmp_path: Path) -> None:
+    stops = component(STOPS_BY_NAME, serves=lambda: False)
+    with (
+        pytest.raises(OperatorError, match="dummy ended: topic has 3 partitions"),
+        Supervisor(tmp_path, [stops]) as running,
+    ):
+        running.start()
+
+
+def test_a_second_supervisor_of_one_home_is_refused(tmp_path: Path) -> None:
+    with (
+        Supervisor(tmp_path, [component(LIVES)]),
+        pytest.raises(OperatorError, match="already running"),
+        Supervisor(tmp_path, [component(LIVES)]),
+    ):
+        pass
+
+
+def test_nothing_runs_after_the_supervisor_has_left(tmp_path: Path) -> None:
+    with Supervisor(tmp_path, [component(LIVES)]) as running:
+        running.start()
+        own = [each for each in psutil.Process().children() if LIVES in each.cmdline()]
+        assert len(own) == 1
+    assert not own[0].is_running()
+    assert list((tmp_path / "run").glob("*.pid.json")) == []
