@@ -1,0 +1,69 @@
+"""The day that is played: the last receipt comes as the play ends, and everything that tills do wrong is in it."""
+
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import orjson
+import pandas as pd
+import pytest
+
+from deploy.demo import history
+from deploy.demo.journey import Journey
+from deploy.demo.trading_day import TradingDay, trading_day
+from master_dataset.parsing.dead_letter import DeadLetter
+from master_dataset.parsing.event import Event
+from master_dataset.parsing.parse import parse
+from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
+
+NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
+RECEIPTS = 300
+
+
+@pytest.fixture
+def journey() -> Journey:
+    """One line a receipt, one receipt every three minutes of 2017-12-31, every third in store 7."""
+    numbers = np.arange(RECEIPTS)
+    wall = pd.Timestamp("2017-12-31 08:00") + pd.to_timedelta(numbers * 180, unit="s")
+    receipts = pd.DataFrame({
+        "store": np.where(numbers % 3 == 0, 7, 100 + numbers % 40), "basket": 1000 + numbers, "wall": wall,
+        "first": numbers, "count": 1,
+    })  # fmt: skip
+    quantity = np.where(numbers % 50 == 0, 0, 1 + numbers % 3)
+    return Journey(receipts, 1 + numbers % 9, quantity, 100 + numbers, {1: "Milk"})
+
+
+@pytest.fixture
+def day(journey: Journey) -> TradingDay:
+    return trading_day(journey, NOW)
+
+
+def read(value: bytes) -> object:
+    return parse(POS_TRANSACTIONS, value, lambda _: history.DOLLARS, received_us=int(NOW.timestamp() * 1e6))
+
+
+def test_only_what_is_broken_on_purpose_becomes_a_dead_letter(day: TradingDay) -> None:
+    letters = [each for each in (read(delivery.value) for delivery in day.deliveries) if isinstance(each, DeadLetter)]
+
+    assert len(letters) == day.counts["broken"] == 3
+    assert {letter.reason for letter in letters} == {"not_json", "bad_time", "missing_field"}
+
+
+def test_deliveries_are_in_the_order_in_which_they_are_sent(day: TradingDay) -> None:
+    at = [delivery.at for delivery in day.deliveries]
+
+    assert at == sorted(at)
+    assert len(at) == sum(day.counts.values())
+
+
+def test_the_last_receipt_of_the_day_happens_as_the_play_ends(day: TradingDay) -> None:
+    events = [each for each in (read(delivery.value) for delivery in day.deliveries) if isinstance(each, Event)]
+
+    assert max(event.happened_at for event in events) == NOW
+
+
+def test_every_receipt_of_the_past_can_be_read_and_the_last_day_was_yesterday(journey: Journey) -> None:
+    messages = list(history.messages(journey, NOW))
+
+    assert not [each for each in map(read, messages) if isinstance(each, DeadLetter)]
+    days = {datetime.fromisoformat(orjson.loads(each)["happened_at"]).date() for each in messages}
+    assert days == {NOW.date() - timedelta(days=1)}
