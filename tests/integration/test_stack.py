@@ -1,0 +1,105 @@
+"""The real broker and the real Cassandra: what is killed comes back, and `galatea down` leaves nothing behind."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from confluent_kafka.admin import AdminClient
+
+from deploy.settings import Settings
+from deploy.stack.ports import free_ports, is_free
+from deploy.stack.records import Records
+from deploy.stack.supervisor import SUPERVISOR
+
+ONLY = ("--only", "kafka,cassandra")
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Iterator[Settings]:
+    kafka, cassandra, api = free_ports(3)
+    found = Settings(home=tmp_path / "home", kafka_port=kafka, cassandra_port=cassandra, api_port=api)
+    yield found
+    galatea(found, "down")
+
+
+def galatea(settings: Settings, *words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "deploy.cli.main", *words]
+    environment = {**os.environ, **settings.environment()}
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=240)
+
+
+def components(settings: Settings) -> dict[str, dict[str, Any]]:
+    answer = json.loads(galatea(settings, "status", "--json").stdout)
+    assert answer["home"] == str(settings.home)
+    return {component["name"]: component for component in answer["components"]}
+
+
+def left_over(settings: Settings) -> list[str]:
+    """Every living process that names this home, and every port of it that somebody holds."""
+    home = str(settings.home)
+    processes = [each.info for each in psutil.process_iter(["pid", "cmdline"]) if home in str(each.info["cmdline"])]
+    inner = (settings.kafka_controller_port, settings.cassandra_storage_port)
+    ports = [port for port in (settings.kafka_port, settings.cassandra_port, *inner) if not is_free(port)]
+    return [*map(str, processes), *map(str, ports)]
+
+
+def wait_until(is_so: Callable[[], bool], seconds: float = 120) -> None:
+    deadline = time.monotonic() + seconds
+    while not is_so():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.2)
+
+
+def supervisor(settings: Settings) -> int:
+    pid = Records(settings.home).pid(SUPERVISOR)
+    assert pid is not None
+    return pid
+
+
+def test_a_killed_broker_comes_back_and_a_killed_supervisor_leaves_nothing_after_down(settings: Settings) -> None:
+    up = galatea(settings, "up", "--detach", *ONLY)
+    assert up.returncode == 0, up.stderr
+    before = components(settings)
+    assert {name: each["state"] for name, each in before.items()} == {
+        "kafka": "running", "cassandra": "running", "archive": "stopped", "speed": "stopped", "api": "stopped",
+    }  # fmt: skip
+    assert galatea(settings, "up", *ONLY).returncode == 1  # a second supervisor of one home
+
+    os.kill(before["kafka"]["pid"], signal.SIGKILL)
+    wait_until(lambda: components(settings)["kafka"]["pid"] not in (None, before["kafka"]["pid"]))
+    wait_until(lambda: components(settings)["kafka"]["state"] == "running")
+    assert (
+        "pos_transactions"
+        in AdminClient({"bootstrap.servers": settings.kafka_bootstrap}).list_topics(timeout=10).topics
+    )
+
+    os.kill(supervisor(settings), signal.SIGKILL)
+    wait_until(lambda: Records(settings.home).pid(SUPERVISOR) is None)
+    assert left_over(settings)
+    down = galatea(settings, "down")
+    assert down.returncode == 0, down.stderr
+    assert left_over(settings) == []
+    assert {each["state"] for each in components(settings).values()} == {"stopped"}
+    assert galatea(settings, "down").returncode == 0  # nothing runs: that is fine
+
+
+@pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_and_sigterm_stop_everything_in_the_middle_of_a_start(
+    settings: Settings, ending: signal.Signals
+) -> None:
+    environment = {**os.environ, **settings.environment()}
+    command = [sys.executable, "-m", "deploy.cli.main", "up", *ONLY]
+    with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as running:
+        wait_until(lambda: Records(settings.home).pid("cassandra") is not None)
+        running.send_signal(ending)
+        assert running.wait(60) == 0
+    assert left_over(settings) == []
+    assert (settings.home / "operator.key").stat().st_mode & 0o777 == 0o600
