@@ -1,0 +1,93 @@
+"""One real local stack for all integration tests: its own home, free ports, epochs of one second."""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import pytest
+from cassandra.cluster import Session
+
+from deploy.cassandra import connect
+from deploy.jars import ensure_jars
+from deploy.schema import migrate
+from deploy.settings import Settings
+from deploy.stack.ports import free_ports
+from deploy.stack.stack import supervisor
+
+
+@dataclass(frozen=True)
+class Stack:
+    """A running stack as its users meet it: the command line, REST, and the topics."""
+
+    settings: Settings
+    environment: dict[str, str]
+
+    def galatea(self, *words: str, codes: tuple[int, ...] = (0,), source: Path | None = None) -> Any:
+        """Run the command with `--json`; gives back what it printed. `source`: run from another tree of sources."""
+        environment = {**self.environment, **({"PYTHONPATH": str(source)} if source else {})}
+        done = subprocess.run(
+            [sys.executable, "-m", "deploy.cli.main", *words, "--json"],
+            env=environment, cwd=source or Path.cwd(), capture_output=True, text=True, timeout=300, check=False,
+        )  # fmt: skip
+        assert done.returncode in codes, f"galatea {' '.join(words)}: {done.returncode}\n{done.stdout}\n{done.stderr}"
+        return json.loads(done.stdout) if done.stdout.strip() else None
+
+    def get(self, path: str, **question: Any) -> Any:
+        """Ask REST as the operator; gives back the body of a 200."""
+        key = (self.settings.home / "operator.key").read_text()
+        url = f"http://127.0.0.1:{self.settings.api_port}{path}"
+        answer = httpx.get(url, params=question, headers={"Authorization": f"Bearer {key}"}, timeout=30, trust_env=False)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+
+def settings_of(home: Path) -> tuple[Settings, dict[str, str]]:
+    """Settings of a stack of its own, and the environment that says the same to its commands."""
+    api, kafka, cassandra = free_ports(3)
+    own = {
+        "GALATEA_HOME": str(home), "GALATEA_API_PORT": str(api), "GALATEA_KAFKA_PORT": str(kafka),
+        "GALATEA_CASSANDRA_PORT": str(cassandra), "GALATEA_EPOCH_SECONDS": "1", "GALATEA_SKEW_SECONDS": "1",
+        "GALATEA_ARCHIVE_SECONDS": "1",
+    }  # fmt: skip
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GALATEA_")} | own
+    fields = {name.removeprefix("GALATEA_").lower(): value for name, value in own.items()}
+    return Settings(**fields), environment  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="session")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """The stack, looked after in a thread, as `galatea up` does in the foreground."""
+    settings, environment = settings_of(tmp_path_factory.mktemp("stack") / "home")
+    ensure_jars(settings)
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in environment.items():
+            patch.setenv(name, value)
+        done = threading.Event()
+        with supervisor(settings) as running:
+            running.start()
+            watching = threading.Thread(target=running.watch, args=(done.is_set,))
+            watching.start()
+            yield Stack(settings, environment)
+            done.set()
+            watching.join()
+
+
+@pytest.fixture
+def cassandra(stack: Stack) -> Iterator[Session]:
+    """A session on a fresh keyspace with the schema applied."""
+    keyspace = f"test_{uuid4().hex[:12]}"
+    making = connect(["127.0.0.1"], stack.settings.cassandra_port, None)
+    migrate(making, keyspace)
+    session = connect(["127.0.0.1"], stack.settings.cassandra_port, keyspace)
+    yield session
+    session.cluster.shutdown()
+    making.execute(f"DROP KEYSPACE {keyspace}")
+    making.cluster.shutdown()
