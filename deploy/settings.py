@@ -47,7 +47,7 @@ class Settings(BaseSettings):
     """Length of a receipt epoch in seconds: a cut is a multiple of it."""
     skew_seconds: float = Field(default=5.0, ge=0)
     """How far clocks may differ, in seconds."""
-    kafka_partitions: int = Field(default=4, ge=1)
+    kafka_partitions: int = Field(default=2, ge=1)
     """Partitions of each source's topic; fixed once the topic exists."""
     kafka_retention_days: int = Field(default=9, ge=1)
     """How long the topics keep records, in days: at least the speed rows' life and what speed remembers."""
@@ -63,7 +63,7 @@ class Settings(BaseSettings):
     """D: how long speed remembers identities, in hours."""
     archive_seconds: float = Field(default=5.0, ge=0)
     """How often the archive writes, in seconds."""
-    receipts_seconds: float = Field(default=1.0, ge=0)
+    receipts_seconds: float = Field(default=2.0, ge=0)
     """How often raw receipts are written, in seconds."""
     records_per_batch: int = Field(default=50_000, ge=1)
     """How many records a micro-batch takes at most, per topic."""

@@ -30,21 +30,31 @@ class Stack:
     settings: Settings
     environment: dict[str, str]
 
-    def galatea(self, *words: str, codes: tuple[int, ...] = (0,), source: Path | None = None) -> Any:
-        """Run the command with `--json`; gives back what it printed. `source`: run from another tree of sources."""
-        environment = {**self.environment, **({"PYTHONPATH": str(source)} if source else {})}
+    def galatea(self, *words: str, source: Path | None = None) -> Any:
+        """Run a command with `--json`; gives back what it printed."""
+        printed = self.run(*words, "--json", source=source)
+        return json.loads(printed) if printed.strip() else None
+
+    def run(self, *words: str, source: Path | None = None) -> str:
+        """Run a command as it is."""
+        return self.run_python("-m", "deploy.cli.main", *words, source=source)
+
+    def run_python(self, *words: str, source: Path | None = None) -> str:
+        """Run Python with this stack's settings; `source` is another tree of the product's packages."""
         done = subprocess.run(
-            [sys.executable, "-m", "deploy.cli.main", *words, "--json"],
-            env=environment, cwd=source or Path.cwd(), capture_output=True, text=True, timeout=300, check=False,
+            [sys.executable, *words],
+            env=self.environment, cwd=source or Path.cwd(), capture_output=True, text=True, timeout=300, check=False,
         )  # fmt: skip
-        assert done.returncode in codes, f"galatea {' '.join(words)}: {done.returncode}\n{done.stdout}\n{done.stderr}"
-        return json.loads(done.stdout) if done.stdout.strip() else None
+        assert done.returncode == 0, f"{' '.join(words)}: {done.returncode}\n{done.stdout}\n{done.stderr}"
+        return done.stdout
 
     def get(self, path: str, **question: Any) -> Any:
         """Ask REST as the operator; gives back the body of a 200."""
         key = (self.settings.home / "operator.key").read_text()
         url = f"http://127.0.0.1:{self.settings.api_port}{path}"
-        answer = httpx.get(url, params=question, headers={"Authorization": f"Bearer {key}"}, timeout=30, trust_env=False)
+        answer = httpx.get(
+            url, params=question, headers={"Authorization": f"Bearer {key}"}, timeout=30, trust_env=False
+        )
         assert answer.status_code == 200, answer.text
         return answer.json()
 

@@ -1,0 +1,57 @@
+"""Two deliveries of one receipt, read in one micro-batch, with a cut between them: counted once before and after."""
+
+import json
+import os
+import signal
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from tests.integration.conftest import Stack
+
+STORE = "first-delivery"
+
+
+def line() -> bytes:
+    body = {
+        "happened_at": datetime.now(UTC).isoformat(timespec="milliseconds"),
+        "operation_id": STORE,
+        "transaction_id": "once",
+        "vendor_fiscal_module": "1",
+        "transactions": [{"title": "Milk 1 l", "price": "1.09", "amount": 2, "sku": "8580001"}],
+    }
+    return json.dumps(body).encode() + b"\n"
+
+
+def speed_pid(stack: Stack) -> int:
+    return int(next(each["pid"] for each in stack.galatea("status")["components"] if each["name"] == "speed"))
+
+
+def receipts(stack: Stack) -> list[dict[str, Any]]:
+    question = {"store": STORE, "from": "2020-01-01", "to": "2100-01-01"}
+    cells: list[dict[str, Any]] = stack.get("/v1/views/sales/cells", **question)["cells"]
+    return cells
+
+
+def test_a_cut_between_two_deliveries_of_one_micro_batch_counts_the_receipt_once(stack: Stack, tmp_path: Path) -> None:
+    file = tmp_path / "once.jsonl"
+    file.write_bytes(line())
+    stopped = speed_pid(stack)
+    os.killpg(stopped, signal.SIGSTOP)
+
+    try:
+        stack.galatea("ingest", "pos_transactions", str(file))
+        stack.galatea("rebuild", "--wait")
+        time.sleep(2)  # the second delivery lies in another epoch, behind the cut
+        stack.galatea("ingest", "pos_transactions", str(file))
+    finally:
+        os.killpg(stopped, signal.SIGCONT)
+    verdict = stack.galatea("verify")
+
+    assert verdict["differing"] == 0
+    cells = receipts(stack)
+    assert [cell["merged"]["receipts"] for cell in cells] == [1]
+    assert cells[0]["speed"] is None
+    stack.galatea("rebuild", "--wait")
+    assert [cell["merged"]["gross_sales"] for cell in receipts(stack)] == [218]

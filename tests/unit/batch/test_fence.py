@@ -1,0 +1,52 @@
+"""The fence: when a reader has certainly seen everything before a cut."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from batch_layer.fence import Fence, Marked
+from master_dataset.errors import CutNotReached
+
+CUT = datetime(2026, 3, 7, 9, 0, tzinfo=UTC)
+
+
+def fence(now: datetime) -> Fence:
+    return Fence("unused:1", ["t"], timedelta(minutes=5), timedelta(seconds=5), now=lambda: now)
+
+
+def test_the_newest_cut_is_one_that_the_clock_has_passed_by_the_skew() -> None:
+    just_before = fence(CUT + timedelta(seconds=4))
+    just_after = fence(CUT + timedelta(seconds=5))
+
+    assert just_before.newest_cut() == CUT - timedelta(minutes=5)
+    assert just_after.newest_cut() == CUT
+
+
+def test_the_next_cut_covers_what_was_received_at_this_very_moment() -> None:
+    assert fence(CUT).next_cut() == CUT + timedelta(minutes=5)
+    assert fence(CUT - timedelta(microseconds=1)).next_cut() == CUT
+
+
+@pytest.mark.parametrize(
+    ("positions", "passed"),
+    [
+        ({"t": {0: 8, 1: 4}}, True),
+        ({"t": {0: 7, 1: 4}}, False),  # at the marker, which is not yet read
+        ({"t": {0: 8}}, False),  # an idle partition without a position hides nothing
+        ({}, False),
+    ],
+)
+def test_a_reader_has_passed_when_it_is_behind_the_marker_of_every_partition(
+    positions: dict[str, dict[int, int]],
+    passed: bool,  # noqa: FBT001 - a parametrised expectation
+) -> None:
+    marked = Marked(CUT, {"t": {0: 7, 1: 3}})
+
+    assert marked.passed_by(positions) is passed
+
+
+def test_a_reader_that_stays_behind_is_named_with_its_partition() -> None:
+    marked = Marked(CUT, {"t": {0: 7}})
+
+    with pytest.raises(CutNotReached, match=r"archive has read `t/0` to 5 and the marker .* is at 7"):
+        fence(CUT).wait(marked, lambda: {"t": {0: 5}}, "archive", timedelta(0))

@@ -1,0 +1,79 @@
+"""What a rebuild recomputes: the touched days, and everything where the definition changed."""
+
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+
+from batch_layer.plan import Asked, Planner
+from batch_layer.touched import Master
+from views.core.publication import Pointer
+from views.sales import SALES
+
+NOON = datetime(2026, 3, 7, 12, 0, tzinfo=UTC)
+EPOCH = timedelta(minutes=5)
+TOPIC = SALES.source.topic
+
+
+def append(path: Path, *rows: tuple[date, datetime]) -> None:
+    days, received = zip(*rows, strict=True)
+    table = pa.table({
+        "day": pa.array(days, pa.date32()), "received_at": pa.array(received, pa.timestamp("us", tz="UTC")),
+        "store": pa.array(["1"] * len(rows)),
+    })  # fmt: skip
+    write_deltalake(path, table, mode="append", partition_by=["day"])
+
+
+def planner(path: Path, base_version: int, definition: str = SALES.definition_hash) -> Planner:
+    base = Pointer(3, NOON, "run-3", 1, {"sales": definition})
+    return Planner([SALES], {TOPIC: Master.newest(str(path))}, base, {TOPIC: base_version}, EPOCH)
+
+
+def days_of(path: Path, base_version: int, asked: Asked, definition: str = SALES.definition_hash) -> set[date]:
+    plan = planner(path, base_version, definition).plan(asked, NOON + timedelta(hours=1), 1, {})
+    return plan.days
+
+
+@pytest.fixture
+def master(tmp_path: Path) -> Path:
+    """Three days; those of the 5th and 6th were received long before the published cut."""
+    append(tmp_path, (date(2026, 3, 5), NOON - timedelta(days=2)), (date(2026, 3, 6), NOON - timedelta(days=1)))
+    append(tmp_path, (date(2026, 3, 7), NOON + timedelta(minutes=1)))
+    return tmp_path
+
+
+def test_only_days_of_events_received_since_the_published_cut_are_touched(master: Path) -> None:
+    append(master, (date(2026, 3, 5), NOON + timedelta(minutes=2)))  # a late sale
+
+    assert days_of(master, 1, Asked()) == {date(2026, 3, 5), date(2026, 3, 7)}
+
+
+def test_an_event_received_behind_the_new_cut_touches_nothing_yet(master: Path) -> None:
+    append(master, (date(2026, 3, 4), NOON + timedelta(hours=2)))
+
+    assert date(2026, 3, 4) not in days_of(master, 1, Asked())
+
+
+def test_a_row_archived_since_with_an_older_stamp_is_found_and_alarmed(master: Path) -> None:
+    append(master, (date(2026, 3, 1), NOON - timedelta(hours=3)))
+
+    plan = planner(master, 1).plan(Asked(), NOON + timedelta(hours=1), 1, {})
+
+    assert date(2026, 3, 1) in plan.days
+    assert plan.alarms == ("clock_stepped_back: pos_transactions on 2026-03-01",)
+
+
+def test_a_changed_definition_recomputes_every_day(master: Path) -> None:
+    assert len(days_of(master, 1, Asked(), definition="another")) == 3
+
+
+def test_a_question_for_some_days_is_kept_to_them(master: Path) -> None:
+    asked = Asked(first=date(2026, 3, 6), last=date(2026, 3, 6))
+
+    assert days_of(master, 1, asked) == {date(2026, 3, 6)}
+
+
+def test_everything_is_recomputed_when_asked(master: Path) -> None:
+    assert len(days_of(master, 1, Asked(full=True))) == 3

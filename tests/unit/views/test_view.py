@@ -1,0 +1,58 @@
+"""Views: registered by being there, refused at import when they cannot work, hashed by what they say."""
+
+from dataclasses import replace
+
+import pytest
+
+from master_dataset.errors import DefinitionError, UnknownName
+from views import registered_views, view_named
+from views.core import Count, Mean, Min, Sum, View
+from views.core.rows import window_sql
+from views.sales import SALES
+
+
+def test_every_file_of_the_folder_is_registered_with_its_question() -> None:
+    found = {view.name: view.question for view in registered_views()}
+
+    assert list(found) == ["sales", "sales_by_sku", "sales_by_till"]
+    assert found["sales"].startswith("What did we sell?")
+
+
+def test_an_unknown_view_is_answered_with_the_nearest_name() -> None:
+    with pytest.raises(UnknownName) as refused:
+        view_named("sale")
+
+    assert "sales" in refused.value.do
+
+
+@pytest.mark.parametrize("change", [{"name": "Sales"}, {"metrics": {}}])
+def test_a_view_that_cannot_work_is_refused_where_it_is_written(change: dict[str, object]) -> None:
+    with pytest.raises(DefinitionError):
+        replace(SALES, **change)  # type: ignore[arg-type]
+
+
+def test_the_hash_changes_with_whatever_changes_an_answer_and_with_nothing_else() -> None:
+    same = replace(SALES, question="put differently")
+    others = [
+        replace(SALES, where="is_sale"),
+        replace(SALES, dimensions={}),
+        replace(SALES, metrics={**SALES.metrics, "lines": Sum("units_sold")}),
+        replace(SALES, at="received_at"),
+    ]
+
+    assert same.definition_hash == SALES.definition_hash
+    assert SALES.definition_hash not in {view.definition_hash for view in others}
+
+
+def test_states_merge_column_by_column_and_present_composites_as_objects() -> None:
+    view = View("v", SALES.source, {"n": Count(), "mean": Mean("x"), "least": Min("x")})
+
+    merged = view.merge((1, 10, 1, None), (2, 5, 1, 7))
+
+    assert merged == (3, 15, 2, 7)
+    assert view.present_states(merged) == {"n": 3, "mean": {"sum": 15, "n": 2}, "least": 7}
+    assert view.merge_all([]) is None
+
+
+def test_windows_are_quarter_hours_of_utc_seconds() -> None:
+    assert window_sql("at") == "unix_seconds(at) - pmod(unix_seconds(at), 900L)"
