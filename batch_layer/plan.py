@@ -33,6 +33,8 @@ class Asked:
 class Plan:
     """`work`: each view with the UTC days to recompute. `masters`: topic to the table version that is read.
 
+    `master_versions`: topic to the version up to which the next rebuild may rely on this one. A part of views or days
+    relies on no newer version than its base did: rows with an older stamp may have come since for other days.
     `generation` and `definitions` are what the publication will point at together with its cells.
     """
 
@@ -40,6 +42,7 @@ class Plan:
     cut: datetime
     work: Sequence[tuple[View, set[date]]]
     masters: Mapping[str, Master]
+    master_versions: Mapping[str, int]
     generation: int
     definitions: Mapping[str, str]
     alarms: Sequence[str] = field(default=())
@@ -75,14 +78,17 @@ class Planner:
             if stepped_back:
                 alarms.append(f"clock_stepped_back: {view.source.topic} on {', '.join(map(str, sorted(stepped_back)))}")
             work.append((view, _between(days | stepped_back, asked)))
-        return Plan(self.base, cut, work, self.masters, generation, definitions, tuple(dict.fromkeys(alarms)))
+        read = {topic: master.version for topic, master in self.masters.items()}
+        versions = self.base_versions if asked.is_partial else read
+        found = tuple(dict.fromkeys(alarms))
+        return Plan(self.base, cut, work, self.masters, versions, generation, definitions, found)
 
     def _days(self, view: View, asked: Asked, cut: datetime) -> tuple[set[date], set[date]]:
         """Touched days and, apart, those touched by rows with a stamp before the base's cut (an alarm)."""
         master = self.masters[view.source.topic]
         known = self.base.definitions.get(view.name) == view.definition_hash and view.source.topic in self.base_versions
         if asked.full or asked.is_partial or not known:
-            return master.days(), set()
+            return master.days(asked.stores), set()
         since = self.base.cut - self.epoch
         base_version = self.base_versions[view.source.topic]
         return master.days_received(since, cut), master.days_stepped_back(base_version, since)

@@ -73,7 +73,7 @@ class Rebuild:
         publication = Publication(
             number=plan.base.publication + 1, cut=plan.cut, manifest=name, generation=plan.generation,
             published_at=datetime.now(UTC), published_by=by, why=why, definitions=plan.definitions,
-            master_versions={topic: master.version for topic, master in plan.masters.items()},
+            master_versions=plan.master_versions,
             stats=orjson.dumps(counted).decode(),
         )  # fmt: skip
         self._publish(plan, publication)

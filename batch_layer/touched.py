@@ -1,6 +1,6 @@
 """Which days a rebuild has to recompute (R12), read from the Delta log and narrow columns, without Spark."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 
@@ -25,9 +25,9 @@ class Master:
         """The table as it is now."""
         return cls(path, DeltaTable(path).version())
 
-    def days(self) -> set[date]:
-        """Every day that has events."""
-        return set(self._days(None))
+    def days(self, stores: Sequence[str] = ()) -> set[date]:
+        """Every day that has events, or on which one of these stores has."""
+        return set(self._days(pc.field("store").isin(list(stores)) if stores else None))
 
     def days_received(self, since: datetime, before: datetime) -> set[date]:
         """The days of events received in [since, before)."""

@@ -13,7 +13,7 @@ from batch_layer.rebuild import Outcome, Progress, Rebuild
 from batch_layer.touched import Master
 from deploy.cassandra import session_of
 from master_dataset.archive_positions import ArchivePositions
-from master_dataset.errors import CutNotReached, DefinitionNotCovered
+from master_dataset.errors import CutNotReached, DefinitionNotCovered, NothingPublished
 from master_dataset.tables import MasterTables
 from speed_layer.generation import Generations, reached
 from views.core.pointer_row import PointerRow
@@ -59,6 +59,8 @@ class Rebuilding:
         base = pointer.read()
         published = pointer.publication(base.publication)
         current = {view.name: view.definition_hash for view in registered_views()}
+        if asked.is_partial:
+            _refuse_partial(base, current)
         generation = self._generation(base, current)
         cut = base.cut if asked.is_partial and base.publication else self._reach(base, wait=wait, progress=progress)
         tables = MasterTables(self.settings.master_uri)
@@ -110,3 +112,12 @@ class Rebuilding:
             raise CutNotReached(message, do="galatea status; wait a little, then: galatea rebuild")
         message = "the definitions of the views differ from the published ones and no speed layer runs with them"
         raise DefinitionNotCovered(message, do="galatea down, galatea up --detach, then: galatea rebuild")
+
+
+def _refuse_partial(base: Pointer, current: Mapping[str, str]) -> None:
+    """A part keeps the published cut, so everything else has to be published already, with the same definitions."""
+    if not base.publication:
+        raise NothingPublished("nothing is published yet, so a part cannot be recomputed alone", do="galatea rebuild")
+    if dict(base.definitions) != dict(current):
+        message = "the definitions of the views differ from the published ones, so a part cannot be recomputed alone"
+        raise DefinitionNotCovered(message, do="galatea rebuild")

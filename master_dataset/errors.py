@@ -11,6 +11,7 @@ GalateaError
 |   |-- CutNotReached      the archive has not passed the cut in every partition
 |   |-- PublicationMoved   somebody published in between
 |   |-- RowsDroppedLate    a speed generation lost rows and is condemned
+|   |-- NothingPublished     there is no publication yet that a part could be based on
 |   |-- DefinitionNotCovered  views were changed and no speed layer runs with the new definitions yet
 |   |-- CurrencyFixed      a store's currency cannot change once it has events
 |   |-- SpeedExpired       the cut is older than the speed rows live
@@ -20,8 +21,6 @@ GalateaError
     |-- StoreUnavailable
     `-- SpeedUnavailable
 """
-
-# ruff: noqa: N818 - an error is named by what happened (models.md); all of them are GalateaErrors
 
 import re
 from collections.abc import Iterable
@@ -130,6 +129,10 @@ class PublicationMoved(OperatorError):
 
 class RowsDroppedLate(OperatorError):
     """A generation dropped rows behind its watermark: it is condemned, and a new one is built (design R8)."""
+
+
+class NothingPublished(OperatorError):
+    """There is no publication yet that a part could be based on."""
 
 
 class DefinitionNotCovered(OperatorError):

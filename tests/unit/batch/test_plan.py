@@ -77,3 +77,19 @@ def test_a_question_for_some_days_is_kept_to_them(master: Path) -> None:
 
 def test_everything_is_recomputed_when_asked(master: Path) -> None:
     assert len(days_of(master, 1, Asked(full=True))) == 3
+
+
+def test_a_part_relies_on_no_newer_table_version_than_its_base(master: Path) -> None:
+    append(master, (date(2026, 3, 1), NOON - timedelta(hours=3)))
+    plans = planner(master, 1)
+
+    part = plans.plan(Asked(views=("sales",), first=date(2026, 3, 7)), NOON, 1, {})
+    whole = plans.plan(Asked(), NOON, 1, {})
+
+    assert part.master_versions == {TOPIC: 1}
+    assert whole.master_versions == {TOPIC: 2}
+
+
+def test_a_question_for_a_store_is_kept_to_the_days_it_has_events_on(master: Path) -> None:
+    assert days_of(master, 1, Asked(stores=("1",))) == {date(2026, 3, 5), date(2026, 3, 6), date(2026, 3, 7)}
+    assert days_of(master, 1, Asked(stores=("2",))) == set()
