@@ -2,17 +2,18 @@
 
 import time
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from deploy.demo.playing import Play
+from deploy.demo.reading import Reading
 from deploy.demo.screen import LiveTable
 from deploy.demo.trading_day import WATCHED_UNTIL, TradingDay
 from deploy.demo.watch import Look, Row, Watch
 from master_dataset.errors import OperatorError
 
 LOOK_SECONDS = 1.0
-SETTLE_SECONDS = 60.0
+SETTLE_SECONDS = 180.0
 Rebuild = Callable[[], str]
 """Rebuilds, and says in a few words what came of it."""
 
@@ -25,29 +26,31 @@ class Live:
     play: Play
     watch: Watch
     table: LiveTable
+    reading: Reading
 
     def run(self, rebuild: Rebuild) -> str:
         """Play, rebuild on the way, play on. Says what the rebuild changed; OperatorError if it moved a number."""
         self._until(lambda: self.play.has_reached(WATCHED_UNTIL + 0.1))
-        before = self._settled()
+        before = self._settled("about to rebuild")
         with ThreadPoolExecutor(1, "rebuild") as pool:
             rebuilding = pool.submit(rebuild)
             self._until(rebuilding.done, "rebuilding while events flow")
-        after = self._settled(rebuilding)
+            after = self._settled(rebuilding.result())
         self.play.release()
         self._until(self.play.is_over)
         self.table.show(self.watch.look(), "all sent", important=True)
         return self._compared(before, after)
 
     def _until(self, over: Callable[[], bool], doing: str = "playing") -> None:
-        while not over() and not self.play.is_over():
+        while not (over() or self.play.is_over()):
             began = time.monotonic()
             self._show(self.watch.look(), doing)
             time.sleep(max(0.0, began + LOOK_SECONDS - time.monotonic()))
 
-    def _settled(self, rebuilding: "Future[str] | None" = None) -> Look:
-        """Look until all rows are equal: nothing for the watched windows is on its way any more."""
-        doing = rebuilding.result() if rebuilding else "about to rebuild"
+    def _settled(self, doing: str) -> Look:
+        """Look once both layers have read what was sent before: then all rows must be equal, or get so soon."""
+        ends = self.reading.ends()
+        self._until(lambda: self.reading.has_read(ends))
         deadline = time.monotonic() + SETTLE_SECONDS
         while not (look := self.watch.look()).is_equal:
             if time.monotonic() > deadline:
@@ -64,6 +67,8 @@ class Live:
         return [row for row in look.rows if row.window == self.day.late_window]
 
     def _compared(self, before: Look, after: Look) -> str:
+        if not all(row.merged for row in before.rows if row.window != self.day.late_window):
+            raise OperatorError(f"store {self.watch.store} shows no sales that were sent", do="galatea lag")
         pairs = [pair for pair in zip(before.rows, after.rows, strict=True) if pair[0].window != self.day.late_window]
         moved = [old.window for old, new in pairs if old.merged != new.merged]
         if moved:

@@ -27,7 +27,7 @@ class Reading:
 
     def until_read(self, layer: str, step: Step) -> None:
         """Wait until this layer has read all that the topic holds now. OperatorError if it stands still."""
-        ends = self._topics.end_offsets(self._topic)
+        ends = self.ends()
         total, best, moved_at = sum(ends.values()), -1, time.monotonic()
         while True:
             done = self._done(layer, ends)
@@ -40,6 +40,14 @@ class Reading:
                 message = f"{layer} has read {done:,} of {total:,} records and stands still"
                 raise OperatorError(message, do=f"read logs/{layer}.log in the demo's home, or galatea doctor")
             time.sleep(0.25)
+
+    def ends(self) -> Mapping[int, int]:
+        """Partition to the offset behind its last record, as of now."""
+        return self._topics.end_offsets(self._topic)
+
+    def has_read(self, ends: Mapping[int, int]) -> bool:
+        """Whether both layers have read up to there."""
+        return all(self._done(layer, ends) >= sum(ends.values()) for layer in LAYERS)
 
     def _done(self, layer: str, ends: Mapping[int, int]) -> int:
         positions = self._positions(layer)

@@ -107,7 +107,7 @@ class Scenario:
                 oracle, day.focus, [*day.windows, day.late_window],
             )  # fmt: skip
             with Play(day, self.settings.kafka_bootstrap, PLAY_SECONDS) as play, LiveTable(watch) as table:
-                said = Live(day, play, watch, table).run(self._rebuild)
+                said = Live(day, play, watch, table, self.reading).run(self._rebuild)
                 self.sent += play.result().acknowledged
         say(f"  {said}")
 

@@ -90,14 +90,20 @@ def _drawn(title: str, rows: Sequence[Row], watch: Watch) -> Table:
     for number, name in enumerate(COLUMNS):
         table.add_column(name, justify="right" if 0 < number <= 4 else "left")  # noqa: PLR2004 - the columns of money
     for row in rows:
-        table.add_row(*_cells(row, watch), style="green" if row.final else "yellow")
+        table.add_row(*_cells(row, watch), style={"final": "green", "provisional": "yellow"}.get(_state(row), "dim"))
     return table
 
 
 def _cells(row: Row, watch: Watch) -> tuple[str, ...]:
     window = f"{instant(row.window).astimezone(watch.zone):%a %d %b %H:%M}"
     money = [_money(cents) for cents in (row.batch, row.speed, row.merged, row.recomputed)]
-    return (window, *money, "yes" if row.is_equal else "not yet", "final" if row.final else "provisional")
+    return (window, *money, "yes" if row.is_equal else "not yet", _state(row))
+
+
+def _state(row: Row) -> str:
+    if row.merged is None:
+        return "-"
+    return "final" if row.final else "provisional"
 
 
 def _money(cents: int | None) -> str:
