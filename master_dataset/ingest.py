@@ -1,7 +1,7 @@
 """Brings lines to the topic of a source: in order, acknowledged by every replica, once each.
 
 What cannot become an event is sent too: it becomes a dead letter with its bytes and its place. Only a line larger than
-the broker takes is rejected here. A line that arrives twice, because an ingest was resumed, counts once: it is a duplicate.
+the broker takes is rejected. A line that arrives twice, since an ingest was resumed, is a duplicate and counts once.
 """
 
 import time

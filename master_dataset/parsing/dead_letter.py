@@ -37,7 +37,7 @@ class DeadLetter(msgspec.Struct, frozen=True, gc=False):
     sentence: str
 
 
-class Refused(Exception):  # noqa: N818 - not an error of ours: a sender's record says something that no event can hold
+class Refused(Exception):
     """Raised by a field or a derivation while one record is read; `parse` turns it into a DeadLetter.
 
     `why` completes the sentence that begins with the name of the field: "has more than 6 decimals".

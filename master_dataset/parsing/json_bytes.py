@@ -19,7 +19,7 @@ NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 GRAMMAR = msgspec.json.Decoder(msgspec.defstruct("Anything", []))  # skips every field, so it builds nothing
 
 
-class _DuplicateKey(Exception):  # noqa: N818 - leaves the json module on its shortest way, and is caught right below
+class _DuplicateKey(Exception):
     """Two keys of one object are equal."""
 
 
@@ -81,8 +81,8 @@ def _decimal(text: str) -> Decimal:
         return Decimal("1e999999")  # as much too large; and whoever sends 0e99999999999999999999 means no amount either
 
 
-def _whole(text: str) -> int | Decimal:
-    return int(text) if len(text) < MAX_DIGITS else Decimal(text)
+def _whole(text: str) -> int:
+    return int(text[:MAX_DIGITS])  # a longer one is as much too large when it is cut
 
 
 def _no_constant(_: str) -> NoReturn:
