@@ -12,7 +12,7 @@ from types import FrameType
 import structlog
 
 from deploy.settings import Settings
-from master_dataset.errors import OperatorError
+from master_dataset.errors import OperatorError, RowsDroppedLate
 
 NAMED_STOP = 3
 RESTART_ME = 75
@@ -42,6 +42,9 @@ class Process:
         signal.signal(signal.SIGTERM, _leave)
         try:
             run(self, self._settings)
+        except RowsDroppedLate as error:
+            log.warning("process.restarts", process=self._name, code=error.code, message=error.message)
+            self._exit(RESTART_ME)
         except OperatorError as error:
             log.error("process.stopped", process=self._name, code=error.code, message=error.message, do=error.do)  # noqa: TRY400 - the sentence says it all
             self._exit(NAMED_STOP)
