@@ -13,7 +13,8 @@ from datetime import UTC, datetime, timedelta
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from master_dataset.errors import BrokerUnavailable, CutNotReached, OperatorError
-from master_dataset.kafka import MARKER_HEADER, Topics
+from master_dataset.kafka import Topics
+from master_dataset.parsing.parse import MARKER_HEADER
 from views.core.cut import floor_to
 
 Offsets = Mapping[str, Mapping[int, int]]

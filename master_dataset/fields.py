@@ -165,5 +165,5 @@ def scaled(value: object, decimals: int, below: int) -> int:
     else:
         raise Refused(Reason.WRONG_TYPE, "must be a number")
     if -below < whole < below:
-        return whole
+        return int(whole)
     raise Refused(Reason.BAD_NUMBER, TOO_LARGE)

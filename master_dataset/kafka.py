@@ -13,9 +13,6 @@ from master_dataset.errors import BrokerUnavailable, OperatorError
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-MARKER_HEADER = "galatea-marker"
-"""The header of a record that Galatea wrote itself, to know that everything before it has been read (R2)."""
-
 EARLIEST = -2
 """Spark's word for the first offset that a partition still has."""
 

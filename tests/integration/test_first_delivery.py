@@ -19,7 +19,7 @@ def line() -> bytes:
         "operation_id": STORE,
         "transaction_id": "once",
         "vendor_fiscal_module": "1",
-        "transactions": [{"title": "Milk 1 l", "price": "1.09", "amount": 2, "sku": "8580001"}],
+        "transactions": [{"title": "Milk 1 l", "price": 1.09, "amount": 2, "sku": "8580001"}],
     }
     return json.dumps(body).encode() + b"\n"
 
