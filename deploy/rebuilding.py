@@ -16,9 +16,9 @@ from master_dataset.archive_positions import ArchivePositions
 from master_dataset.errors import CutNotReached, DefinitionNotCovered, NothingPublished
 from master_dataset.tables import MasterTables
 from speed_layer.generation import Generations, reached
+from views import current_definitions, registered_views, view_named
 from views.core.pointer_row import PointerRow
 from views.core.publication import Pointer
-from views.registry import registered_views, view_named
 
 if TYPE_CHECKING:
     from cassandra.cluster import Session
@@ -58,7 +58,7 @@ class Rebuilding:
         pointer = PointerRow(self._session)
         base = pointer.read()
         published = pointer.publication(base.publication)
-        current = {view.name: view.definition_hash for view in registered_views()}
+        current = current_definitions(self.settings.epoch_seconds)
         if asked.is_partial:
             _refuse_partial(base, current)
         generation = self._generation(base, current)

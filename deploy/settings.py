@@ -10,6 +10,7 @@ from pydantic import Field, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from deploy.cassandra import Address
+from master_dataset.parsing.parse import FUTURE_US
 
 Port = Annotated[int, Field(ge=1, le=65535)]
 
@@ -55,8 +56,6 @@ class Settings(BaseSettings):
     """How long speed rows live, in days."""
     receipts_ttl_days: int = Field(default=35, ge=1)
     """How long `raw_pos_transactions` shows a receipt, in days; the master dataset keeps it for ever."""
-    future_hours: int = 1
-    """F: how far `happened_at` may lie after `received_at`, in hours."""
     oldest_hours: int = 23
     """A: how old an event may be on arrival for speed to count it, in hours."""
     remembered_hours: int = 24
@@ -76,8 +75,8 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _rules(self) -> Self:
-        if self.oldest_hours + self.future_hours > self.remembered_hours:
-            raise ValueError("GALATEA_OLDEST_HOURS + GALATEA_FUTURE_HOURS must not exceed GALATEA_REMEMBERED_HOURS")
+        if self.oldest + self.furthest_future > self.remembered:
+            raise ValueError("GALATEA_OLDEST_HOURS must be at least an hour less than GALATEA_REMEMBERED_HOURS")
         if self.kafka_retention_days * 24 < self.speed_ttl_days * 24 + self.remembered_hours:
             raise ValueError(
                 "GALATEA_KAFKA_RETENTION_DAYS must cover GALATEA_SPEED_TTL_DAYS and GALATEA_REMEMBERED_HOURS"
@@ -111,7 +110,7 @@ class Settings(BaseSettings):
     @property
     def furthest_future(self) -> timedelta:
         """F of R5."""
-        return timedelta(hours=self.future_hours)
+        return timedelta(microseconds=FUTURE_US)
 
     @property
     def remembered(self) -> timedelta:

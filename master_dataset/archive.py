@@ -14,12 +14,12 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
 
-from master_dataset.kafka import Topics, record_stream
+from master_dataset.kafka import EARLIEST, Topics, offsets_json, record_stream
 from master_dataset.parsing.rows import output_schema, rows
 from master_dataset.tables import MasterTables
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from datetime import datetime
 
     import pyarrow as pa
@@ -35,6 +35,9 @@ class Positions(Protocol):
 
     def record(self, topic: str, partition: int, position: int, received_at: "datetime") -> None:
         """Everything before the offset `position` is kept. Never goes back."""
+
+    def read(self) -> "Mapping[str, Mapping[int, int]]":
+        """Topic to partition to position."""
 
 
 @dataclass(frozen=True)
@@ -57,8 +60,7 @@ class Archive:
     def start(self, source: "Source[Any]", bootstrap: str, checkpoint: str, pace: Pace) -> StreamingQuery:
         """Start (or go on) archiving a source. `checkpoint` is a folder; without one, go on behind what is kept."""
         self._tables.create(self._spark, source)
-        partitions = Topics(bootstrap).partitions(source.topic)
-        starting = self._tables.next_offsets(self._spark, source, partitions)
+        starting = self._starting_offsets(source, bootstrap)
         records = record_stream(self._spark, source.topic, bootstrap, starting, pace.records)
         parsed = records.mapInArrow(_parser(source, self._currencies), from_arrow_schema(output_schema(source)))
         return (
@@ -68,6 +70,15 @@ class Archive:
             .foreachBatch(lambda batch, number: self._keep(source, batch, number))
             .start()
         )
+
+    def _starting_offsets(self, source: "Source[Any]", bootstrap: str) -> str:
+        """Where to go on without a checkpoint: at the recorded positions, written only when all before them was kept.
+
+        What lies between the position and the tables is kept twice; batch drops equal places with the duplicates.
+        """
+        positions = self._positions.read().get(source.topic, {})
+        partitions = Topics(bootstrap).partitions(source.topic)
+        return offsets_json({source.topic: {number: positions.get(number, EARLIEST) for number in partitions}})
 
     def _keep(self, source: "Source[Any]", batch: DataFrame, number: int) -> None:
         application = self._spark.sparkContext.getLocalProperty("sql.streaming.queryId") or ""

@@ -128,7 +128,7 @@ class PublicationMoved(OperatorError):
 
 
 class RowsDroppedLate(OperatorError):
-    """A generation dropped rows behind its watermark: it is condemned, and a new one is built (design R8)."""
+    """A generation dropped rows behind its watermark: it is condemned, and a new one is built (R8)."""
 
 
 class NothingPublished(OperatorError):
@@ -136,7 +136,7 @@ class NothingPublished(OperatorError):
 
 
 class DefinitionNotCovered(OperatorError):
-    """The definitions differ from the published ones, and two hashes are never merged (design R12)."""
+    """The definitions differ from the published ones, and two hashes are never merged (R12)."""
 
 
 class CurrencyFixed(OperatorError):
@@ -144,7 +144,7 @@ class CurrencyFixed(OperatorError):
 
 
 class SpeedExpired(OperatorError):
-    """The published cut is older than speed rows live: the merged answer would silently miss sales (design R10)."""
+    """The published cut is older than speed rows live: the merged answer would silently miss sales (R10)."""
 
     status = 503
 

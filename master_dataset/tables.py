@@ -5,17 +5,14 @@ delivery. Columns of a source's table: the place (topic, partition, offset), `re
 with what a receipt adds up to, the raw bytes.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from master_dataset.kafka import EARLIEST, offsets_json
 from master_dataset.parsing.rows import output_schema
 
 if TYPE_CHECKING:
@@ -55,19 +52,6 @@ class MasterTables:
         """Append the dead letters of one micro-batch, likewise."""
         writer = letters.select(*DEAD_LETTER_COLUMNS).coalesce(1).write.format("delta").mode("append")
         writer.option("txnAppId", application).option("txnVersion", batch).save(self.path(DEAD_LETTERS))
-
-    def next_offsets(self, spark: SparkSession, source: "Source[Any]", partitions: Iterable[int]) -> str:
-        """Where to go on without a checkpoint, as Spark's source takes it: behind the greatest offset that is kept."""
-        kept = [
-            spark.read.format("delta")
-            .load(self.path(name))
-            .where(F.col("topic") == source.topic)
-            .select("partition", "offset")
-            for name in (source.topic, DEAD_LETTERS)
-        ]
-        reached = kept[0].union(kept[1]).groupBy("partition").agg(F.max("offset").alias("offset")).collect()
-        offsets = dict.fromkeys(partitions, EARLIEST) | {row.partition: row.offset + 1 for row in reached}
-        return offsets_json({source.topic: offsets})
 
 
 def event_schema(source: "Source[Any]") -> pa.Schema:

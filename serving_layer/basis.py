@@ -58,7 +58,7 @@ class Basis:
         if published != view.definition_hash and not is_beginning:
             known = f"published as `{published}`" if published else "not published yet"
             message = f"The view `{view.name}` is defined as `{view.definition_hash}` and {known}."
-            raise DefinitionNotPublished(message, do=f"galatea rebuild {view.name}")
+            raise DefinitionNotPublished(message, do="galatea rebuild")
 
 
 class BasisReader:

@@ -81,7 +81,7 @@ class BatchCells:
 
 def _missing(view: View, day: date, run: str, whose: str) -> CellMissing:
     message = f"The manifest names run `{run}` for `{view.name}` on {day}, and its cells of {whose} are not there."
-    return CellMissing(message, do=f"galatea rebuild {view.name} --from {day} --to {day + timedelta(days=1)}")
+    return CellMissing(message, do=f"galatea rebuild {view.name} --from {day} --to {day}")
 
 
 def _days(start: int, end: int) -> list[date]:

@@ -27,6 +27,11 @@ def registered_views() -> tuple[View, ...]:
     return tuple(found[name] for name in sorted(found))
 
 
+def current_definitions(epoch_seconds: int) -> dict[str, str]:
+    """View name to hash, and what else rows of both layers must agree on: the epoch length, as `@epoch_seconds`."""
+    return {view.name: view.definition_hash for view in registered_views()} | {"@epoch_seconds": str(epoch_seconds)}
+
+
 def view_named(name: str) -> View:
     """The view of that name. UnknownName with the nearest name if there is none."""
     views = {view.name: view for view in registered_views()}

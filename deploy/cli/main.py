@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import structlog
 import typer
 from pydantic import ValidationError
 from typer.core import TyperGroup
@@ -53,6 +54,7 @@ def galatea() -> None:
 def main() -> None:
     """The process edge of the command line. Exit 0 done, 1 a fault was met, 2 asked wrongly, 130 interrupted."""
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))  # stdout is the answer
     try:
         app()
     except GalateaError as error:

@@ -91,9 +91,7 @@ class Watch:
 
 
 def _row(window: int, cell: Mapping[str, Any], recomputed: int | None, *, final: bool) -> Row:
-    return Row(
-        window, _net(cell.get("batch")), _net(cell.get("speed")), _net(cell.get("merged")), recomputed, final
-    )
+    return Row(window, _net(cell.get("batch")), _net(cell.get("speed")), _net(cell.get("merged")), recomputed, final)
 
 
 def _net(states: Mapping[str, int] | None) -> int | None:

@@ -17,7 +17,7 @@ from speed_layer import receipts
 from speed_layer.driver import SpeedDriver, rows_dropped_late
 from speed_layer.generation import Generation, Generations, Offsets
 from speed_layer.query import Feed, Horizons, sources_of
-from views import registered_views
+from views import current_definitions, registered_views
 
 HEAP_MB = 640
 SLACK = timedelta(hours=1)
@@ -36,7 +36,7 @@ def run(process: Process, settings: Settings) -> None:
     folder = f"{settings.checkpoint_uri}/speed"
     generations = Generations(connect())
     generation = generations.find(generations.greatest())
-    current = {view.name: view.definition_hash for view in registered_views()}
+    current = current_definitions(settings.epoch_seconds)
     started = generation is not None and folder_exists(spark, f"{folder}/{generation.number}/offsets")
     if generation is None or not started or dict(generation.definitions) != current:
         generation = _begin(settings, generations, topics, current)
@@ -81,7 +81,9 @@ def _begin(settings: Settings, generations: Generations, topics: Topics, current
             settings.retention if any(offset for own in ends.values() for offset in own.values()) else timedelta(0)
         )
     delay = settings.oldest + settings.furthest_future + backlog + SLACK
-    generation = Generation(generations.greatest() + 1, pointer.cut, delay, current, targets)
+    # Never a number that was used before, also if Cassandra was lost and a checkpoint of that number is still there.
+    number = max(generations.greatest() + 1, int(now.timestamp()))
+    generation = Generation(number, pointer.cut, delay, current, targets)
     generations.begin(generation, now)
     log.info("speed.generation_begun", generation=generation.number, emit_from=str(pointer.cut), delay=str(delay))
     return generation

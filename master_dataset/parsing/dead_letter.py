@@ -6,7 +6,7 @@ import msgspec
 
 
 class Reason(StrEnum):
-    """Stable codes (`reliability.md` 4.1): table, metric label, API and docs use the same word."""
+    """Stable codes: table, metric label, API and docs use the same word."""
 
     EMPTY_VALUE = "empty_value"
     TOO_LARGE = "too_large"

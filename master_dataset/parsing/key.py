@@ -1,4 +1,4 @@
-"""The Kafka key of a record is the text of its store: all deliveries of an event lie in one partition (design R3)."""
+"""The Kafka key of a record is the text of its store: all deliveries of an event lie in one partition (R3)."""
 
 from collections.abc import Callable
 from functools import cache

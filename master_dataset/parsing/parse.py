@@ -1,6 +1,6 @@
 """The one way from bytes to facts. HTTP ingest, `galatea ingest`, archive and speed all call it, so none can disagree.
 
-Order of tests (design R5): the header, the bytes, the fields, what follows from them, and then the clock. Duplicates
+Order of tests (R5): the header, the bytes, the fields, what follows from them, and then the clock. Duplicates
 and age come after, and are not decided from one record alone. Pure: no I/O, no clock, the same answer for ever.
 """
 
@@ -21,7 +21,7 @@ from master_dataset.parsing.json_bytes import MAX_BYTES, check_size
 from master_dataset.source import Record, Source
 from master_dataset.sources import registered_sources
 
-FUTURE_US = 3_600_000_000  # F of design R5: a clock may be an hour fast
+FUTURE_US = 3_600_000_000  # F of R5: a clock may be an hour fast
 MARKER_HEADER = "galatea-marker"
 SCHEMA_HEADER = "schema"
 Headers = Sequence[tuple[str, bytes | None]]
@@ -63,7 +63,7 @@ def parse(
 
 
 def is_marker(headers: Headers) -> bool:
-    """Tell whether this is a record of our own, written to know that everything before it was read (design R2)."""
+    """Tell whether this is a record of our own, written to know that everything before it was read (R2)."""
     return any(name == MARKER_HEADER for name, _ in headers)
 
 

@@ -59,7 +59,7 @@ class Receipt(msgspec.Struct, frozen=True, gc=False):
 
 
 def receipt(record: Record, currency: Currency) -> Receipt:
-    """Add a receipt up (metrics catalogue 1.1). Raises Refused for a line beyond what a shop can sell."""
+    """Add a receipt up. Raises Refused for a line beyond what a shop can sell."""
     scale = 10 ** (9 - currency.digits)  # price x amount counts billionths
     raw_lines: list[RawLine] = record["transactions"]
     lines = [priced(number, raw, scale) for number, raw in enumerate(raw_lines)]

@@ -1,4 +1,4 @@
-"""What the tills alone can say: money, receipts, pieces, and what follows from them (metrics catalogue, section 3)."""
+"""What the tills alone can say: money, receipts, pieces, and what follows from them."""
 
 from views.core.formula import Formula
 from views.core.metric import Metric, Only
