@@ -1,7 +1,8 @@
 """Which delivery of an event counts: of equal identities the least (received_at, partition, offset).
 
 Duplicates are dropped over everything archived, before the cut selects (R4). The 64-bit hash only finds candidates, the
-identity itself decides. Rows whose hash stands alone, nearly all of them, are never shuffled.
+identity itself decides. Whole events are never shuffled: the places of later deliveries are found once, from narrow
+columns of the few rows whose hash is not alone, and left out of every scan.
 """
 
 from dataclasses import dataclass
@@ -11,7 +12,10 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 BROADCAST_AT_MOST = 2_000_000
-"""So many repeated hashes (8 bytes each) are sent to every executor instead of shuffling the events."""
+"""So many rows of a few numbers are sent to every executor instead of shuffling the events."""
+
+_PLACE = ["identity_hash", "partition", "offset"]
+"""The archive keeps one row per place; with the hash, also when a topic was made anew and counts from 0 again."""
 
 
 @dataclass(frozen=True)
@@ -19,30 +23,40 @@ class Deliveries:
     """`first`: one row per event. `repeats`: every later delivery.
 
     A repeat has `is_conflict` (another payload than the first) and `is_miskeyed` (another partition than the first).
+    `kept` is what was kept in memory for both.
     """
 
     first: DataFrame
     repeats: DataFrame
+    kept: DataFrame
 
     def release(self) -> None:
         """Free what was kept in memory."""
-        self.repeats.unpersist()
+        self.kept.unpersist()
 
 
 def deliveries(archived: DataFrame) -> Deliveries:
     """Take apart the rows of whole days of one source's table."""
     repeated = archived.groupBy("identity_hash").count().where("count > 1").select("identity_hash")
     repeated = repeated.persist(StorageLevel.MEMORY_AND_DISK)
-    if repeated.count() <= BROADCAST_AT_MOST:
-        repeated = F.broadcast(repeated)
-    alone = archived.join(repeated, on="identity_hash", how="left_anti")
+    later = _later(archived.join(_small(repeated), on="identity_hash", how="left_semi"))
+    later = later.persist(StorageLevel.MEMORY_AND_DISK)
+    left_out = _small(later)
+    repeated.unpersist()
+    first = archived.join(left_out.select(_PLACE), on=_PLACE, how="left_anti").select(archived.columns)
+    return Deliveries(first, archived.join(left_out, on=_PLACE), later)
+
+
+def _later(candidates: DataFrame) -> DataFrame:
     same = Window.partitionBy("identity").orderBy("received_at", "partition", "offset")
-    ranked = (
-        archived.join(repeated, on="identity_hash", how="left_semi")
-        .withColumn("delivery", F.row_number().over(same))
-        .withColumn("is_conflict", F.col("payload_hash") != F.first("payload_hash").over(same))
-        .withColumn("is_miskeyed", F.col("partition") != F.first("partition").over(same))
+    ranked = candidates.select(
+        *_PLACE,
+        F.row_number().over(same).alias("delivery"),
+        (F.col("payload_hash") != F.first("payload_hash").over(same)).alias("is_conflict"),
+        (F.col("partition") != F.first("partition").over(same)).alias("is_miskeyed"),
     )
-    columns = archived.columns
-    first = alone.select(columns).unionByName(ranked.where("delivery = 1").select(columns))
-    return Deliveries(first, ranked.where("delivery > 1"))
+    return ranked.where("delivery > 1").drop("delivery")
+
+
+def _small(rows: DataFrame) -> DataFrame:
+    return F.broadcast(rows) if rows.count() <= BROADCAST_AT_MOST else rows
