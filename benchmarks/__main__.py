@@ -1,0 +1,50 @@
+"""`python -m benchmarks [NAME ...] [--size N]`: measure, print one table, keep the results."""
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from benchmarks.report import Load, keep, show
+
+if TYPE_CHECKING:
+    from benchmarks.measured import Measured
+
+STACK = ("ingest", "archive", "bytes", "delay", "answers", "memory")
+NAMES = (*STACK, "rebuild")
+
+
+def main() -> int:
+    """Exit 1 if a promise is missed."""
+    asked = _asked()
+    load = Load()
+    rows: list[Measured] = []
+    if wanted := [name for name in STACK if name in asked.names]:
+        from benchmarks.stack import FULL, on_stack  # noqa: PLC0415 - engines are loaded when they are needed
+
+        rows += on_stack(asked.size or FULL, wanted)
+    if "rebuild" in asked.names:
+        from benchmarks.rebuild import FULL as ALL  # noqa: PLC0415
+        from benchmarks.rebuild import rebuild  # noqa: PLC0415
+
+        rows += rebuild(asked.size or ALL)
+    machine = load.facts()
+    show(rows, machine)
+    print(f"kept in {keep(rows, machine, asked.size)}")
+    return int(any(row.holds is False for row in rows))
+
+
+def _asked() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"any of {', '.join(NAMES)}; all if none is named")
+    parser.add_argument(
+        "--size", type=int, default=0, help="receipts; by default 5,000,000 in the rebuild, else 150,000"
+    )
+    asked = parser.parse_args()
+    if unknown := set(asked.names) - set(NAMES):
+        parser.error(f"`{unknown.pop()}` is none of {', '.join(NAMES)}")
+    asked.names = asked.names or list(NAMES)
+    return asked
+
+
+if __name__ == "__main__":
+    sys.exit(main())

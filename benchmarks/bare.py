@@ -1,0 +1,87 @@
+"""The simplest things that do the same work: what we compare ourselves with."""
+
+import threading
+import time
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+if TYPE_CHECKING:
+    from cassandra.cluster import Session
+
+TOPIC = "bench_bare"
+TABLE = "CREATE TABLE IF NOT EXISTS bench_seen (id text PRIMARY KEY, value blob)"
+
+
+def producer(bootstrap: str, linger_ms: int = 10) -> Any:  # noqa: ANN401 - confluent_kafka ships no types
+    """Idempotent, acknowledged by all, compressed: as `galatea ingest` sends."""
+    return Producer({
+        "bootstrap.servers": bootstrap, "enable.idempotence": True, "acks": "all", "compression.type": "lz4",
+        "partitioner": "murmur2_random", "linger.ms": linger_ms, "queue.buffering.max.messages": 100_000,
+        "queue.buffering.max.kbytes": 65_536,
+    })  # fmt: skip
+
+
+def produce(bootstrap: str, keyed: Sequence[tuple[bytes, bytes]]) -> float:
+    """Acknowledged records a second of a loop that does nothing else."""
+    acknowledged = 0
+
+    def delivered(error: object, _message: object) -> None:
+        nonlocal acknowledged
+        acknowledged += error is None
+
+    sending = producer(bootstrap)
+    sending.list_topics(TOPIC, timeout=15)
+    began = time.monotonic()
+    for number, (key, value) in enumerate(keyed):
+        while True:
+            try:
+                sending.produce(TOPIC, value, key=key, on_delivery=delivered)
+                break
+            except BufferError:
+                sending.poll(0.1)
+        if number % 256 == 0:
+            sending.poll(0)
+    sending.flush()
+    seconds = time.monotonic() - began
+    if acknowledged != len(keyed):
+        raise RuntimeError(f"{len(keyed) - acknowledged} records were not acknowledged")
+    return acknowledged / seconds
+
+
+class ConsumeAndInsert:
+    """A consumer with one prepared insert, in a thread of its own."""
+
+    def __init__(self, bootstrap: str, session: "Session", partitions: Iterable[int]) -> None:
+        """Reads `TOPIC` from its end."""
+        self._session = session
+        session.execute(TABLE)
+        self._insert = session.prepare("INSERT INTO bench_seen (id, value) VALUES (?, ?)")
+        self._consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "bench", "fetch.wait.max.ms": 10})
+        ends = [TopicPartition(TOPIC, number, self._end(number)) for number in partitions]
+        self._consumer.assign(ends)
+        self._leave = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def __enter__(self) -> Self:
+        """Begin to read."""
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Stop reading."""
+        self._leave.set()
+        self._thread.join()
+        self._consumer.close()
+
+    def _end(self, partition: int) -> int:
+        _, end = self._consumer.get_watermark_offsets(TopicPartition(TOPIC, partition), timeout=15)
+        return int(end)
+
+    def _run(self) -> None:
+        while not self._leave.is_set():
+            messages = self._consumer.consume(500, 0.01)
+            values = [((m.key() or b"").decode(), m.value()) for m in messages if not m.error()]
+            for future in [self._session.execute_async(self._insert, each) for each in values]:
+                future.result()

@@ -1,0 +1,22 @@
+"""An app that always answers the same: `python -m benchmarks.constant PORT BYTES`."""
+
+import sys
+
+import uvicorn
+from fastapi import FastAPI, Response
+
+
+def main(port: int, size: int) -> None:
+    """Serve until told to stop, with the settings of our own interface."""
+    body = b"x" * size
+    app = FastAPI()
+
+    @app.get("/constant")
+    async def constant() -> Response:
+        return Response(body, media_type="application/json")
+
+    uvicorn.run(app, host="127.0.0.1", port=port, log_level="warning", access_log=False, server_header=False)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), int(sys.argv[2]))

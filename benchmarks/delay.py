@@ -1,0 +1,158 @@
+"""From the broker's acknowledgement to an answer that shows the receipt, while 500 a second come in beside it."""
+
+import itertools
+import random
+import re
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING
+
+import httpx
+
+from benchmarks import bare, local, receipts
+from benchmarks.measured import Measured, percentile
+from master_dataset.json_lines import paced
+from master_dataset.kafka import Topics
+from master_dataset.parsing.key import key_of
+from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
+
+if TYPE_CHECKING:
+    from deploy.settings import Settings
+
+PER_SECOND = 500
+AIM_SECONDS = 1.0
+ASK_EVERY = 0.02
+PAUSE = 0.37  # between two timed receipts, in no step with anything
+GIVE_UP = 60.0
+STEPS = ("latestOffset", "queryPlanning", "walCommit", "addBatch", "commitOffsets", "triggerExecution")
+
+
+def delays(settings: "Settings", probes: int) -> list[Measured]:
+    """The bare loop first, then ours, both under the same stream."""
+    with background(settings, bare.TOPIC):
+        simple = _bare(settings, probes)
+    with background(settings, POS_TRANSACTIONS.topic):
+        _warm(settings)
+        ours = _ours(settings, probes)
+    steps = _batches(settings.home / "logs" / "speed.log", probes)
+    details = {"aim_seconds": AIM_SECONDS, "probes": probes, "micro_batch_ms": steps}
+    both = {"p50": 0.5, "p99": 0.99}
+    pairs = {name: (percentile(ours, share), percentile(simple, share)) for name, share in both.items()}
+    return [
+        Measured(f"delay {name}", *pair, "s", "bare loop", better="low", details=details if name == "p50" else {})
+        for name, pair in pairs.items()
+    ]
+
+
+@contextmanager
+def background(settings: "Settings", topic: str) -> Iterator[None]:
+    """Receipts of now on this topic, as long as it is entered."""
+    leave = threading.Event()
+
+    def send() -> None:
+        producer, key = bare.producer(settings.kafka_bootstrap), key_of(POS_TRANSACTIONS)
+        for value in paced(receipts.live(time.time_ns() // 1000), PER_SECOND):
+            if leave.is_set():
+                break
+            producer.produce(topic, value, key=key(value))
+            producer.poll(0)
+        producer.flush(30)
+
+    thread = threading.Thread(target=send, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        leave.set()
+        thread.join()
+
+
+def _bare(settings: "Settings", probes: int) -> list[float]:
+    session = local.cassandra(settings)
+    partitions = Topics(settings.kafka_bootstrap).partitions(bare.TOPIC)
+    with bare.ConsumeAndInsert(settings.kafka_bootstrap, session, partitions):
+        select = session.prepare("SELECT value FROM bench_seen WHERE id = ?")
+        sending = _Sender(settings, bare.TOPIC)
+        found = []
+        for number in range(probes):
+            name = f"probe-{number}"
+            sent = sending.send(name)
+            while session.execute(select, (name,)).one() is None:
+                _not_for_ever(sent)
+                time.sleep(0.001)
+            found.append(time.monotonic() - sent)
+            time.sleep(PAUSE)
+    return found
+
+
+def _ours(settings: "Settings", probes: int) -> list[float]:
+    sending = _Sender(settings, POS_TRANSACTIONS.topic)
+    found = []
+    with _asking(settings) as client:
+        for _ in range(probes):
+            before = _seen(client)
+            sent = sending.send(receipts.PROBE)
+            while _seen(client) <= before:
+                _not_for_ever(sent)
+                time.sleep(ASK_EVERY)
+            found.append(time.monotonic() - sent)
+            time.sleep(PAUSE)
+    return found
+
+
+def _warm(settings: "Settings") -> None:
+    """Until the stream that just began runs at its pace: three receipts, however long they take."""
+    _ours(settings, 3)
+
+
+def _asking(settings: "Settings") -> httpx.Client:
+    key = (settings.home / "operator.key").read_text().strip()  # the shop is not registered
+    base = f"http://127.0.0.1:{settings.api_port}"
+    return httpx.Client(base_url=base, headers={"Authorization": f"Bearer {key}"}, trust_env=False, timeout=30)
+
+
+def _seen(client: httpx.Client) -> int:
+    now = datetime.now(UTC).replace(second=0, microsecond=0)
+    span = {"from": (now - timedelta(hours=2)).isoformat(), "to": (now + timedelta(hours=1)).isoformat()}
+    answer = client.get("/v1/views/sales/cells", params={"store": receipts.PROBE, **span})
+    if answer.is_server_error:  # no generation is published yet
+        return 0
+    answer.raise_for_status()
+    return sum(cell["merged"]["receipts"] for cell in answer.json()["cells"])
+
+
+class _Sender:
+    """Sends one receipt at a time and says when the broker had it."""
+
+    _numbers = itertools.count(time.time_ns() // 1000)
+
+    def __init__(self, settings: "Settings", topic: str) -> None:
+        self._producer, self._topic = bare.producer(settings.kafka_bootstrap, linger_ms=0), topic
+        self._rng = random.Random(9)  # noqa: S311 - no secret
+
+    def send(self, key: str) -> float:
+        acknowledged: list[float] = []
+        value = receipts.line(self._rng, next(self._numbers), datetime.now(UTC), receipts.PROBE)
+        self._producer.produce(
+            self._topic, value, key=key.encode(),
+            on_delivery=lambda error, _message: None if error else acknowledged.append(time.monotonic()),
+        )  # fmt: skip
+        self._producer.flush(30)
+        return acknowledged[0]
+
+
+def _not_for_ever(sent: float) -> None:
+    if time.monotonic() - sent > GIVE_UP:
+        raise TimeoutError(f"a receipt was not seen for {GIVE_UP:g} seconds")
+
+
+def _batches(log: Path, at_most: int) -> dict[str, float]:
+    """What the last micro-batches of the speed layer spent their time on: the median of each step in ms."""
+    told = [line for line in log.read_text().splitlines() if "event=speed.batch" in line][-at_most:]
+    found = {step: [int(taken) for line in told for taken in re.findall(rf"\b{step}=(\d+)", line)] for step in STEPS}
+    return {step: median(taken) for step, taken in found.items() if taken}

@@ -1,0 +1,70 @@
+"""The local stack of the benchmarks: own home, own ports, nobody else's data."""
+
+import os
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from shutil import rmtree
+from typing import TYPE_CHECKING
+
+from deploy.cassandra import session_of
+from deploy.jars import ensure_jars
+from deploy.settings import Settings
+from deploy.stack.ports import free_ports
+from deploy.stack.stack import Stack
+from master_dataset.kafka import Topics
+
+if TYPE_CHECKING:
+    from cassandra.cluster import Session
+
+PATIENCE_SECONDS = 1800.0
+
+
+@contextmanager
+def own_home() -> Iterator[Settings]:
+    """Settings of a fresh home, removed in the end."""
+    home = Path(tempfile.mkdtemp(prefix="galatea-bench-"))
+    api, kafka, cassandra = free_ports(3)
+    os.environ |= {
+        "GALATEA_HOME": str(home), "GALATEA_API_PORT": str(api), "GALATEA_KAFKA_PORT": str(kafka),
+        "GALATEA_CASSANDRA_PORT": str(cassandra), "GALATEA_EPOCH_SECONDS": "10", "GALATEA_SKEW_SECONDS": "1",
+    }  # fmt: skip
+    settings = Settings()
+    ensure_jars(settings)
+    try:
+        yield settings
+    finally:
+        rmtree(home, ignore_errors=True)
+
+
+def running(settings: Settings, *names: str) -> Stack:
+    """The components of these names, or all of them."""
+    return Stack(settings, only=names)
+
+
+def cassandra(settings: Settings) -> "Session":
+    """The session of this process."""
+    return session_of(settings.cassandra_address)
+
+
+def connecting(settings: Settings) -> "Callable[[], Session]":
+    """The same for whoever wants to connect by itself."""
+    return partial(session_of, settings.cassandra_address)
+
+
+def new_topic(settings: Settings, name: str) -> None:
+    """A topic like those of the sources."""
+    retention_ms = int(settings.retention.total_seconds() * 1000)
+    Topics(settings.kafka_bootstrap).create([name], settings.kafka_partitions, 1, retention_ms)
+
+
+def until(done: Callable[[], bool], what: str, every: float = 0.1) -> None:
+    """Wait for it. TimeoutError, which names it, if it never comes."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not done():
+        if time.monotonic() > deadline:
+            raise TimeoutError(what)
+        time.sleep(every)

@@ -1,0 +1,89 @@
+"""How much memory the whole local stack holds at most: shared pages counted once (PSS), every process of it."""
+
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Self
+
+import psutil
+
+from benchmarks.measured import Measured
+from deploy.stack.records import Records
+from deploy.stack.stack import components
+
+if TYPE_CHECKING:
+    from deploy.settings import Settings
+
+LIMIT_GIB = 4.5
+GIB = 1 << 30
+EVERY_SECONDS = 1.0
+
+
+class Sampler:
+    """Looks once a second while it is entered. Other sessions (a rebuild) are added by the pid of their leader."""
+
+    def __init__(self, settings: "Settings") -> None:
+        """Of the stack of this home."""
+        self._records, self._names = Records(settings.home), [each.name for each in components(settings)]
+        self.others: dict[str, int] = {}
+        self.phase = ""
+        self.peak: dict[str, float] = {}
+        self.peak_phase = ""
+        self.of_phase: dict[str, float] = {}
+        self._leave = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def __enter__(self) -> Self:
+        """Begin to look."""
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Stop."""
+        self._leave.set()
+        self._thread.join()
+
+    def measured(self) -> Measured:
+        """The peak, and who had how much of it."""
+        biggest = dict(sorted(self.peak.items(), key=lambda each: -each[1]))
+        details = {"peak_during": self.peak_phase, "gib": biggest, "peak_gib_by_phase": self.of_phase}
+        total = round(sum(self.peak.values()), 2)
+        return Measured("memory", total, LIMIT_GIB, "GiB", "limit", better="low", limit=1.0, details=details)
+
+    def _run(self) -> None:
+        while not self._leave.wait(EVERY_SECONDS):
+            now = self._now()
+            total = sum(now.values())
+            self.of_phase[self.phase] = round(max(total, self.of_phase.get(self.phase, 0.0)), 2)
+            if total > sum(self.peak.values()):
+                self.peak, self.peak_phase = now, self.phase
+
+    def _now(self) -> dict[str, float]:
+        leaders = {name: pid for name in self._names if (pid := self._records.pid(name)) is not None} | self.others
+        by_leader = {pid: name for name, pid in leaders.items()}
+        found: dict[str, float] = {}
+        for process, leader in _led(by_leader):
+            part = f"{by_leader[leader]} {'java' if 'java' in process.info['name'] else 'python'}"
+            found[part] = round(found.get(part, 0.0) + _pss(process.pid) / GIB, 3)
+        return found
+
+
+def _led(leaders: dict[int, str]) -> Iterator[tuple[psutil.Process, int]]:
+    """The processes of these sessions."""
+    for process in psutil.process_iter(["name"]):
+        try:
+            leader = os.getsid(process.pid)
+        except OSError:
+            continue  # gone meanwhile, or of another user
+        if leader in leaders:
+            yield process, leader
+
+
+def _pss(pid: int) -> int:
+    """Bytes; 0 if it is gone meanwhile."""
+    try:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+    except OSError:
+        return 0
+    return next((int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:")), 0)

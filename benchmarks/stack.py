@@ -1,0 +1,76 @@
+"""What is measured on a running local stack: three stacks on one home, so that nothing runs beside what is timed."""
+
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+from benchmarks import ingest, local
+from benchmarks.answers import answered
+from benchmarks.delay import background, delays
+from benchmarks.measured import Measured
+from benchmarks.memory import Sampler
+from master_dataset.ingest import ingest as send
+from master_dataset.kafka import Topics
+from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
+from speed_layer.generation import Generations
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from deploy.settings import Settings
+
+FULL = 150_000
+PROBES_PER_RECEIPT = 1 / 1500
+FEWEST_PROBES = 10
+
+
+def on_stack(size: int, wanted: "Collection[str]") -> list[Measured]:
+    """`size` receipts of history; the delay is taken of one receipt in 1,500 of that number."""
+    lines = ingest.history(size)
+    with local.own_home() as settings:
+        with local.running(settings, "kafka"):
+            rows = [ingest.ingested(settings, lines)]
+        with local.running(settings, "kafka", "cassandra", "archive"):
+            rows += [ingest.archived(settings, lines), ingest.stored(settings, lines)]
+        if {"delay", "answers", "memory"} & set(wanted):
+            with local.running(settings):
+                rows += _whole(settings, lines, max(FEWEST_PROBES, int(size * PROBES_PER_RECEIPT)))
+    return [row for row in rows if row.name.split()[0].rstrip(",") in wanted]
+
+
+def _whole(settings: "Settings", lines: list[bytes], probes: int) -> list[Measured]:
+    with Sampler(settings) as memory:
+        memory.phase = "catching up"
+        _until_speed_has_read(settings)
+        memory.phase = "rebuild while receipts come in"
+        with background(settings, POS_TRANSACTIONS.topic):
+            _rebuild(memory)
+        memory.phase = "ingest"
+        again = lines[: len(lines) // 3]  # the same receipts: every one a duplicate
+        send(POS_TRANSACTIONS, again, settings.kafka_bootstrap, lambda _result: None)
+        _until_speed_has_read(settings)
+        memory.phase = "live"
+        rows = delays(settings, probes)
+        memory.phase = "answers"
+        rows += answered(settings)
+    return [*rows, memory.measured()]
+
+
+def _rebuild(memory: Sampler) -> None:
+    command = [sys.executable, "-m", "deploy.cli.main", "rebuild", "--full", "--wait"]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True) as run:
+        memory.others["rebuild"] = run.pid
+    del memory.others["rebuild"]
+    if run.returncode:
+        raise RuntimeError(f"the rebuild ended with exit code {run.returncode}")
+
+
+def _until_speed_has_read(settings: "Settings") -> None:
+    generations, topic = Generations(local.cassandra(settings)), POS_TRANSACTIONS.topic
+    ends = Topics(settings.kafka_bootstrap).end_offsets(topic)
+
+    def has_read() -> bool:
+        found = generations.positions(generations.pointer().generation).get(topic, {})
+        return all(found.get(partition, 0) >= end for partition, end in ends.items())
+
+    local.until(has_read, "the speed layer")
