@@ -4,6 +4,7 @@ Independent on purpose: it shares no parsing, no dropping of duplicates and no s
 What it takes from the product is the list of files that the Delta log names, and which records are events at all.
 """
 
+import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
@@ -51,7 +52,13 @@ class Oracle:
 
     def __init__(self, currencies: Mapping[str, str], oldest: timedelta, *, memory: str = "600MB") -> None:
         """`currencies`: store to ISO 4217 code, EUR where there is none. `oldest`: A of R5."""
-        self._db = duckdb.connect(config={"memory_limit": memory, "threads": 2, "preserve_insertion_order": False})
+        config: dict[str, str | bool | int | float | list[str]] = {
+            "memory_limit": memory,
+            "temp_directory": tempfile.gettempdir(),  # its default is the working directory
+            "threads": 2,
+            "preserve_insertion_order": False,
+        }
+        self._db = duckdb.connect(config=config)
         self._db.execute("SET TimeZone = 'UTC'")
         self._set("oldest_us", oldest // timedelta(microseconds=1))
         self._db.execute("CREATE TABLE shop (store VARCHAR, currency VARCHAR)")
