@@ -4,6 +4,7 @@ import os
 import signal
 import sys
 import time
+from datetime import UTC, datetime, timedelta
 from types import FrameType
 from typing import TYPE_CHECKING, Annotated
 
@@ -76,8 +77,9 @@ def _conclude(found: "Verdict", settings: "Settings", seconds: float) -> None:
 
 def _go_on(settings: "Settings") -> None:
     url = f"http://localhost:{settings.api_port}"
-    question = "store=367&from=2026-01-01&to=2027-01-01&grain=month"
-    say(f"\nNext:  open {url}/docs    galatea status    galatea verify    galatea down")
+    today = datetime.now(UTC).date()
+    question = f"store=367&from={today - timedelta(days=364)}&to={today + timedelta(days=1)}&grain=month"
+    say(f"\nNext:  open {url}/v1/freshness    galatea status    galatea verify    galatea down")
     say(f"       curl '{url}/v1/metrics/net_sales?{question}'")
     say("All keeps running until Ctrl-C.")
 
