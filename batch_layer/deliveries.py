@@ -15,7 +15,7 @@ BROADCAST_AT_MOST = 2_000_000
 """So many rows of a few numbers are sent to every executor instead of shuffling the events."""
 
 _PLACE = ["identity_hash", "partition", "offset"]
-"""The archive keeps one row per place; with the hash, also when a topic was made anew and counts from 0 again."""
+"""With the hash, so that places differ also when a topic was made anew and counts from 0 again."""
 
 
 @dataclass(frozen=True)
@@ -41,17 +41,29 @@ def deliveries(archived: DataFrame) -> Deliveries:
     repeated = repeated.persist(StorageLevel.MEMORY_AND_DISK)
     later = _later(archived.join(_small(repeated), on="identity_hash", how="left_semi"))
     later = later.persist(StorageLevel.MEMORY_AND_DISK)
-    left_out = _small(later)
+    left_out = _small(later.drop("is_copy"))
     repeated.unpersist()
     first = archived.join(left_out.select(_PLACE), on=_PLACE, how="left_anti").select(archived.columns)
-    return Deliveries(first, archived.join(left_out, on=_PLACE), later)
+    copies = later.where("is_copy").select(_PLACE).distinct()
+    if copies.count():
+        once = archived.join(F.broadcast(copies), on=_PLACE, how="left_semi").dropDuplicates(_PLACE)
+        first = first.unionByName(once.select(archived.columns))
+    repeats = _small(later.where("not is_copy").drop("is_copy").dropDuplicates(_PLACE))
+    return Deliveries(first, archived.join(repeats, on=_PLACE).dropDuplicates(_PLACE), later)
 
 
 def _later(candidates: DataFrame) -> DataFrame:
+    """Every row behind the first of its identity. `is_copy`: the first delivery itself, archived once more.
+
+    An archive that lost its checkpoint goes on at its recorded positions and may keep some places twice.
+    """
     same = Window.partitionBy("identity").orderBy("received_at", "partition", "offset")
     ranked = candidates.select(
         *_PLACE,
         F.row_number().over(same).alias("delivery"),
+        F.struct("partition", "offset")
+        .eqNullSafe(F.first(F.struct("partition", "offset")).over(same))
+        .alias("is_copy"),
         (F.col("payload_hash") != F.first("payload_hash").over(same)).alias("is_conflict"),
         (F.col("partition") != F.first("partition").over(same)).alias("is_miskeyed"),
     )

@@ -55,7 +55,7 @@ class Settings(BaseSettings):
     speed_ttl_days: int = Field(default=7, ge=2)
     """How long speed rows live, in days."""
     receipts_ttl_days: int = Field(default=35, ge=1)
-    """How long `raw_pos_transactions` shows a receipt, in days; the master dataset keeps it for ever."""
+    """How long `raw_pos_transactions` shows a receipt after it happened, in days; the master dataset keeps all."""
     oldest_hours: int = 23
     """A: how old an event may be on arrival for speed to count it, in hours."""
     remembered_hours: int = 24

@@ -1,5 +1,7 @@
 """The receipts themselves, newest first, as they come: what `raw_pos_transactions` shows.
 
+A receipt is shown for a number of days after it happened; one that is older on arrival is in the master dataset only.
+
 Stateless: the first delivery wins because a row is written with the negated receipt time as its timestamp, so a later
 delivery of the same identity never overwrites an earlier one, in whatever order they are written.
 """
@@ -47,14 +49,16 @@ class ReceiptWriter:
         session = self.connect()
         insert = session.prepare(_INSERT)
         for batch in batches:
-            values = [self._values(row) for row in batch.to_pylist()]
+            values = [values for values in map(self._values, batch.to_pylist()) if values[-1] > 0]
             execute_concurrent_with_args(session, insert, values, concurrency=_IN_FLIGHT, raise_on_first_error=True)
             yield pa.RecordBatch.from_pylist([{"written": len(values)}], schema=_COUNT)
 
     def _values(self, row: dict[str, Any]) -> tuple[Any, ...]:
         received_micros = int(row["received_at"].timestamp() * 1_000_000)
+        age_seconds = int((row["received_at"] - row["happened_at"]).total_seconds())
+        left_seconds = min(self.ttl_seconds, self.ttl_seconds - age_seconds)
         key = (row["day"], row["store"], row["happened_at"], row["till"], row["transaction_id"])
-        return (*key, row["received_at"], row["value"].decode(), -received_micros, self.ttl_seconds)
+        return (*key, row["received_at"], row["value"].decode(), -received_micros, left_seconds)
 
 
 def start(

@@ -1,0 +1,75 @@
+"""Which delivery counts, decided by Spark: the first received, whatever hashes collide and whatever was kept twice."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from batch_layer.deliveries import deliveries
+from deploy.jars import ensure_jars
+from deploy.settings import Settings
+from deploy.spark import spark_session
+
+NOON = datetime(2026, 3, 7, 12, 0, tzinfo=UTC)
+SCHEMA = "identity string, identity_hash long, payload_hash long, received_at timestamp, partition int, offset long"
+Row = tuple[str, int, int, datetime, int, int]
+
+
+def row(identity: str, place: tuple[int, int], *, at: int = 0, hashed: int = 1, payload: int = 7) -> Row:
+    return (identity, hashed, payload, NOON + timedelta(seconds=at), *place)
+
+
+@pytest.fixture(scope="module")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """A session of its own."""
+    settings = Settings(home=tmp_path_factory.mktemp("spark"), spark_master="local[2]")
+    ensure_jars(settings)
+    session = spark_session(settings, "test", 512, streaming=False, partitions=2)
+    yield session
+    session.stop()
+
+
+def places(rows: DataFrame) -> list[tuple[int, int]]:
+    return sorted((found.partition, found.offset) for found in rows.collect())
+
+
+def test_the_least_receipt_place_wins_and_every_later_delivery_is_a_repeat(spark: SparkSession) -> None:
+    rows = [
+        row("a", (0, 5), at=9),
+        row("a", (0, 2), at=3),
+        row("a", (0, 7), at=3, payload=8),
+        row("b", (1, 0), hashed=2),
+    ]
+
+    found = deliveries(spark.createDataFrame(rows, SCHEMA))
+
+    assert places(found.first) == [(0, 2), (1, 0)]
+    assert {(each.offset, each.is_conflict) for each in found.repeats.collect()} == {(5, False), (7, True)}
+
+
+def test_two_events_whose_hashes_collide_are_both_counted(spark: SparkSession) -> None:
+    rows = [row("a", (0, 1), hashed=42), row("b", (0, 2), hashed=42), row("b", (0, 3), at=1, hashed=42)]
+
+    found = deliveries(spark.createDataFrame(rows, SCHEMA))
+
+    assert places(found.first) == [(0, 1), (0, 2)]
+    assert places(found.repeats) == [(0, 3)]
+
+
+def test_a_place_that_was_archived_twice_is_one_event_and_no_repeat(spark: SparkSession) -> None:
+    rows = [row("a", (0, 1)), row("a", (0, 1)), row("a", (0, 4), at=2), row("a", (0, 4), at=2)]
+
+    found = deliveries(spark.createDataFrame(rows, SCHEMA))
+
+    assert places(found.first) == [(0, 1)]
+    assert places(found.repeats) == [(0, 4)]
+
+
+def test_an_identity_on_two_partitions_is_counted_once_and_said_to_be_miskeyed(spark: SparkSession) -> None:
+    rows = [row("a", (1, 8), at=4), row("a", (0, 9), at=5)]
+
+    found = deliveries(spark.createDataFrame(rows, SCHEMA))
+
+    assert places(found.first) == [(1, 8)]
+    assert [each.is_miskeyed for each in found.repeats.collect()] == [True]
