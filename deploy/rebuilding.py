@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
     from deploy.settings import Settings
 
-HEAP_MB = 1024
-PARTITIONS = 8
+HEAP_MB = 768
+PARTITIONS = 16
 
 
 def rebuild(  # noqa: PLR0913 - four of them by name

@@ -39,6 +39,7 @@ def spark_session(
     Java is the machine's or the bundled one, jars come from the verified cache; Spark resolves nothing itself.
     """
     os.environ["JAVA_HOME"] = str(java_home_for_spark(settings))
+    os.environ["MALLOC_ARENA_MAX"] = "2"  # glibc's default arenas cost each process some hundred MB
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     from pyspark.sql import SparkSession  # noqa: PLC0415 - reads the environment when it starts Java
@@ -61,7 +62,9 @@ def spark_session(
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         "spark.databricks.delta.snapshotPartitions": "2",
-        "spark.sql.execution.arrow.maxRecordsPerBatch": "5000",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "5000" if streaming else "20000",
+        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",  # INT96 has no statistics
+        "spark.sql.parquet.compression.codec": "zstd",
         "spark.python.worker.memory": "128m",
     }
     builder = SparkSession.builder.appName(f"galatea-{name}").master(settings.spark_master)

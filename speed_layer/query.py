@@ -7,6 +7,7 @@ One output row per (view, store, window, dimensions, epoch) that changed in the 
 replay writes the same rows again (R7). Everything an operator has to keep is in the checkpoint; it may be deleted.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -72,15 +73,32 @@ def _contributed(
     own = [view for view in views if view.source.topic == source.topic]
     schema = pa.schema([field for field in output_schema(source) if field.name not in ONLY_ARCHIVED])
     records = record_stream(spark, source.topic, feed.bootstrap, feed.starting_offsets[source.topic], feed.per_batch)
-    currencies = feed.currencies
+    currencies, unread = feed.currencies, unread_columns(source, own)
 
     def parsed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in rows(source, batches, currencies()):
+        for batch in rows(source, batches, currencies(), unread=unread):
             yield from events_and_position(batch, schema)
 
     place = ("topic", "partition", "offset", "received_at", "identity")
     contributions = F.expr(contributions_sql(own, source.topic, oldest)).alias("contributions")
     return records.mapInArrow(parsed, from_arrow_schema(schema)).select(*place, contributions)
+
+
+def unread_columns(source: "Source[Any]", views: Sequence[View]) -> frozenset[str]:
+    """The payload columns that no expression of these views mentions."""
+    said = " ".join(
+        sql
+        for view in views
+        for sql in (
+            view.where,
+            view.at,
+            view.each.of if view.each else "",
+            *view.dimensions.values(),
+            *(column.of for column in view.columns.values()),
+        )
+    )
+    words = set(re.findall(r"\w+", said))
+    return frozenset(name for name in source.columns if name not in words)
 
 
 def events_and_position(batch: pa.RecordBatch, schema: pa.Schema) -> Iterator[pa.RecordBatch]:

@@ -67,10 +67,10 @@ def start(
     """Start (or go on) writing receipts, a micro-batch every `seconds`."""
     topic = POS_TRANSACTIONS.topic
     schema = pa.schema([output_schema(POS_TRANSACTIONS).field(name) for name in _COLUMNS])
-    currencies = feed.currencies
+    currencies, unread = feed.currencies, frozenset(POS_TRANSACTIONS.columns) - set(_COLUMNS)
 
     def parsed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in rows(POS_TRANSACTIONS, batches, currencies()):
+        for batch in rows(POS_TRANSACTIONS, batches, currencies(), unread=unread):
             yield batch.filter(pc.equal(batch["kind"], "event")).select(schema.names)
 
     records = record_stream(spark, topic, feed.bootstrap, feed.starting_offsets[topic], feed.per_batch)

@@ -5,7 +5,7 @@ row per record, in the same order, with the columns of `output_schema`. `kind` s
 payload, a `dead_letter` has reason, field and sentence, a `marker` has neither. Place and bytes every row has.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -40,8 +40,14 @@ def output_schema(source: Source[Any]) -> pa.Schema:
     return pa.schema([("kind", pa.string()), *PLACE, *FACT, *arrow_fields(source.payload), *REFUSAL, *BYTES])
 
 
-def rows(source: Source[Any], batches: Iterator[pa.RecordBatch], currency_of: CurrencyOf) -> Iterator[pa.RecordBatch]:
-    """Parse every record; see the top of this file."""
+def rows(
+    source: Source[Any],
+    batches: Iterator[pa.RecordBatch],
+    currency_of: CurrencyOf,
+    *,
+    unread: Container[str] = (),
+) -> Iterator[pa.RecordBatch]:
+    """Parse every record; see the top of this file. Payload columns in `unread` are left NULL: building them costs."""
     schema = output_schema(source)
     for batch in batches:
         parsed = _parsed(source, batch, currency_of)
@@ -49,7 +55,7 @@ def rows(source: Source[Any], batches: Iterator[pa.RecordBatch], currency_of: Cu
             pa.array([_kind(each) for each in parsed], pa.string()),
             *_place(batch),
             *_facts(parsed),
-            *_payloads(source.payload, parsed),
+            *_payloads(source.payload, parsed, unread),
             *_refusals(parsed),
             *_bytes(batch),
         ]
@@ -101,12 +107,15 @@ def _facts(parsed: Sequence[Parsed]) -> list[pa.Array]:
     return [pa.array(column, kind) for column, (_, kind) in zip(columns, FACT, strict=True)]
 
 
-def _payloads(payload: type[msgspec.Struct], parsed: Sequence[Parsed]) -> list[pa.Array]:
+def _payloads(payload: type[msgspec.Struct], parsed: Sequence[Parsed], unread: Container[str]) -> list[pa.Array]:
     fields = arrow_fields(payload)
     nothing = (None,) * len(fields)
     payloads = [as_tuple(each.payload) if isinstance(each, Event) else nothing for each in parsed]
     columns = transposed(payloads, len(fields))
-    return [array(column, field.type) for column, field in zip(columns, fields, strict=True)]
+    return [
+        pa.nulls(len(parsed), field.type) if field.name in unread else array(column, field.type)
+        for column, field in zip(columns, fields, strict=True)
+    ]
 
 
 def _refusals(parsed: Sequence[Parsed]) -> list[pa.Array]:

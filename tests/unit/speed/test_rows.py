@@ -7,7 +7,7 @@ import pyarrow as pa
 from master_dataset.parsing.rows import output_schema
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from speed_layer.generation import reached
-from speed_layer.query import ONLY_ARCHIVED, events_and_position
+from speed_layer.query import ONLY_ARCHIVED, events_and_position, unread_columns
 from speed_layer.rows import layouts
 from views import registered_views
 
@@ -49,3 +49,10 @@ def test_a_batch_gives_its_events_and_the_last_place_of_each_partition() -> None
     assert events["offset"].to_pylist() == [5]
     reached_at = [(row["kind"], row["partition"], row["offset"]) for each in positions for row in each.to_pylist()]
     assert reached_at == [("position", 0, 6), ("position", 1, 2)]
+
+
+def test_columns_that_no_view_mentions_are_not_built() -> None:
+    unread = unread_columns(POS_TRANSACTIONS, registered_views())
+
+    assert "lines" in unread
+    assert not {"items", "line_count", "till", "currency", "gross_sales", "is_sale"} & unread
