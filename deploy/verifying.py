@@ -7,7 +7,7 @@ Both sides are compared where the recompute is: each Spark worker reads the publ
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -119,7 +119,9 @@ class Verification:
         marked = fence.mark(epoch)
         timeout = self._settings.cut_timeout
         fence.wait(marked, ArchivePositions(self._session).read, "archive", timeout)
-        fence.wait(marked, lambda: generations.positions(pointer.generation), "speed", timeout)
+        fence.wait(marked, lambda: generations.positions(generations.pointer().generation), "speed", timeout)
+        # The cut and its cells stay as they were read; a generation may have taken over since, and its rows are the same.
+        pointer = replace(pointer, generation=generations.pointer().generation)
         speed, waiting = self._speed_rows(pointer, epoch)
         manifest = read_manifest(self._session, pointer.manifest)
         cells = differing = 0
