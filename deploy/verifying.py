@@ -120,7 +120,7 @@ class Verification:
         timeout = self._settings.cut_timeout
         fence.wait(marked, ArchivePositions(self._session).read, "archive", timeout)
         fence.wait(marked, lambda: generations.positions(generations.pointer().generation), "speed", timeout)
-        # The cut and its cells stay as they were read; a generation may have taken over since, and its rows are the same.
+        # The cut and its cells stay as they were read; a generation may have taken over since: its rows are the same.
         pointer = replace(pointer, generation=generations.pointer().generation)
         speed, waiting = self._speed_rows(pointer, epoch)
         manifest = read_manifest(self._session, pointer.manifest)
