@@ -7,6 +7,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -57,6 +58,12 @@ class Stack:
         )
         assert answer.status_code == 200, answer.text
         return answer.json()
+
+
+def around_now() -> dict[str, str]:
+    """A range of a month that ends behind today."""
+    first, last = (datetime.now(UTC) + timedelta(days=days) for days in (-30, 2))
+    return {"from": f"{first:%Y-%m-%d}", "to": f"{last:%Y-%m-%d}"}
 
 
 def settings_of(home: Path) -> tuple[Settings, dict[str, str]]:

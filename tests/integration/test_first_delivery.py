@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from tests.integration.conftest import Stack
+from tests.integration.conftest import Stack, around_now
 
 STORE = "first-delivery"
 
@@ -29,8 +29,7 @@ def speed_pid(stack: Stack) -> int:
 
 
 def receipts(stack: Stack) -> list[dict[str, Any]]:
-    question = {"store": STORE, "from": "2020-01-01", "to": "2100-01-01"}
-    cells: list[dict[str, Any]] = stack.get("/v1/views/sales/cells", **question)["cells"]
+    cells: list[dict[str, Any]] = stack.get("/v1/views/sales/cells", store=STORE, **around_now())["cells"]
     return cells
 
 

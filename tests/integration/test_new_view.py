@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.conftest import Stack, settings_of
+from tests.integration.conftest import Stack, around_now, settings_of
 
 VIEW = '''"""How do people pay attention to the basket? Receipts by the number of their lines."""
 
@@ -39,7 +39,7 @@ def receipt(number: int, lines: int) -> bytes:
 
 def states(stack: Stack) -> dict[str, dict[str, object]]:
     """Of the new view's cells, added over windows: size to states."""
-    cells = stack.get("/v1/views/baskets/cells", **{"store": "7", "from": "2020-01-01", "to": "2100-01-01"})["cells"]
+    cells = stack.get("/v1/views/baskets/cells", store="7", **around_now())["cells"]
     return {cell["dimensions"]["size"]: cell["merged"] for cell in cells}
 
 
