@@ -70,7 +70,10 @@ def spark_session(
     builder = SparkSession.builder.appName(f"galatea-{name}").master(settings.spark_master)
     for key, value in {**options, **(_STREAMING if streaming else {})}.items():
         builder = builder.config(key, value)
-    return builder.getOrCreate()
+    spark = builder.getOrCreate()
+    if not streaming:
+        spark.sparkContext.setLogLevel("ERROR")  # somebody looks at a progress bar on the same terminal
+    return spark
 
 
 def folder_exists(spark: "SparkSession", uri: str) -> bool:
