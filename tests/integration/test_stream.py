@@ -44,7 +44,7 @@ def stream(seed: int) -> list[bytes]:
     sent: list[bytes] = []
     for number in range(RECEIPTS):
         body = receipt(chance, number, now)
-        sent.append(body[:-2] if number % 100 == 50 else body)
+        sent.append(body[:-1] + b"," if number % 100 == 50 else body)
         if number % 10 == 3:
             sent.append(chance.choice(sent))
     return sent
