@@ -89,7 +89,7 @@ def _format(folder: Path, settings: "Settings") -> None:
     cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
     tool = [*_command(folder, settings, "-Xmx128m"), "kafka.tools.StorageTool"]
     done = subprocess.run(  # every argument is ours
-        [*tool, "format", "-t", cluster, "-c", str(properties)], capture_output=True, text=True, check=False
+        [*tool, "format", f"--cluster-id={cluster}", "-c", str(properties)], capture_output=True, text=True, check=False
     )
     if done.returncode:
         last = (done.stderr or done.stdout).strip().splitlines()[-1:]
