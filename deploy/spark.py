@@ -14,6 +14,12 @@ if TYPE_CHECKING:
 
     from deploy.settings import Settings
 
+_ENVIRONMENT = {
+    "MALLOC_ARENA_MAX": "2",  # glibc's default arenas cost each process some hundred MB
+    "SPARK_LOCAL_IP": "127.0.0.1",
+    "PYSPARK_PYTHON": sys.executable,
+    "PYSPARK_DRIVER_PYTHON": sys.executable,
+}
 _STREAMING = {
     "spark.sql.streaming.stateStore.providerClass": (
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -38,10 +44,7 @@ def spark_session(
 
     Java is the machine's or the bundled one, jars come from the verified cache; Spark resolves nothing itself.
     """
-    os.environ["JAVA_HOME"] = str(java_home_for_spark(settings))
-    os.environ["MALLOC_ARENA_MAX"] = "2"  # glibc's default arenas cost each process some hundred MB
-    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ.update(_ENVIRONMENT, JAVA_HOME=str(java_home_for_spark(settings)))
     from pyspark.sql import SparkSession  # noqa: PLC0415 - reads the environment when it starts Java
 
     scratch = settings.home / "spark" / name
@@ -71,8 +74,7 @@ def spark_session(
     for key, value in {**options, **(_STREAMING if streaming else {})}.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
-    if not streaming:
-        spark.sparkContext.setLogLevel("ERROR")  # somebody looks at a progress bar on the same terminal
+    spark.sparkContext.setLogLevel("WARN" if streaming else "ERROR")  # without a stream somebody looks at the terminal
     return spark
 
 
