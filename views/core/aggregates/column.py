@@ -1,7 +1,7 @@
 """One whole number of a state: how a row makes it, and how two of them become one.
 
-The same reducer is said twice on purpose, side by side: as Spark SQL (both layers reduce rows with it) and as Python
-(serving merges the layers with it). Nothing else in the project knows how states add up.
+A reducer is a word that every engine knows: Spark reduces the rows of a micro-batch with it, Arrow the rows of a day,
+and serving merges the layers with the Python below. Nothing else in the project says how states add up.
 """
 
 from collections.abc import Callable
@@ -25,10 +25,6 @@ class Column:
         """The value that one row contributes, as BIGINT. A NULL contributes nothing: 0 to a sum."""
         value = f"cast({self.of} as bigint)"
         return f"coalesce({value}, 0L)" if self.by == "sum" else value
-
-    def reduce_sql(self, rows: str) -> str:
-        """The aggregate over rows that each carry the value `rows` (a column name or an expression)."""
-        return f"{self.by}({rows})"
 
     def merge(self, left: Value, right: Value) -> Value:
         """Two values of the same cell from disjoint sets of events, as one."""
