@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from deploy.settings import Settings
 
 GIB = 1 << 30
-NEEDED_MEMORY = 5 * GIB
+NEEDED_MEMORY = 6 * GIB
 """The whole stack with a rebuild, and something for the machine itself."""
 NEEDED_DISK = 4 * GIB
 
