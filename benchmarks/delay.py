@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 PER_SECOND = 500
 AIM_SECONDS = 1.0
-ASK_EVERY = 0.02
+ASK_EVERY = 0.05
 PAUSE = 0.37  # between two timed receipts, in no step with anything
 GIVE_UP = 60.0
 STEPS = ("latestOffset", "queryPlanning", "walCommit", "addBatch", "commitOffsets", "triggerExecution")

@@ -60,10 +60,10 @@ class Settings(BaseSettings):
     """A: how old an event may be on arrival for speed to count it, in hours."""
     remembered_hours: int = 24
     """D: how long speed remembers identities, in hours."""
-    archive_seconds: float = Field(default=5.0, ge=0)
+    speed_partitions: int = Field(default=1, ge=1)
+    """Partitions of the speed layer's state: one is quickest on one machine, a cluster wants one per core."""
+    archive_seconds: float = Field(default=10.0, ge=0)
     """How often the archive writes, in seconds."""
-    receipts_seconds: float = Field(default=2.0, ge=0)
-    """How often raw receipts are written, in seconds."""
     records_per_batch: int = Field(default=50_000, ge=1)
     """How many records a micro-batch takes at most, per topic."""
     cut_timeout_seconds: float = 300.0

@@ -34,6 +34,9 @@ _STREAMING = {
     "spark.sql.streaming.minBatchesToRetain": "10",
     "spark.sql.codegen.cache.maxEntries": "500",
     "spark.sql.adaptive.enabled": "false",
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+    ),
 }
 
 
@@ -49,11 +52,12 @@ def spark_session(
 
     scratch = settings.home / "spark" / name
     scratch.mkdir(parents=True, exist_ok=True)
-    jars = ",".join(str(path) for path in jar_paths("spark", settings))
+    jars = [str(path) for path in jar_paths("spark", settings)]
     options: Mapping[str, str] = {
-        "spark.jars": jars,
+        "spark.jars": ",".join(jars),
+        "spark.driver.extraClassPath": os.pathsep.join(jars),  # there already when Spark looks for its jars
         "spark.driver.memory": f"{memory_mb}m",
-        "spark.driver.extraJavaOptions": f"-XX:+UseSerialGC -Dderby.system.home={scratch} -Djava.io.tmpdir={scratch}",
+        "spark.driver.extraJavaOptions": f"-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Dderby.system.home={scratch} -Djava.io.tmpdir={scratch}",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
         "spark.local.dir": str(scratch),
@@ -69,6 +73,9 @@ def spark_session(
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",  # INT96 has no statistics
         "spark.sql.parquet.compression.codec": "zstd",
         "spark.python.worker.memory": "128m",
+        "spark.python.daemon.module": "deploy.spark_daemon",
+        # Hadoop's own local file system starts a process, `chmod`, for every file that it makes.
+        "spark.hadoop.fs.file.impl": "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem",
     }
     builder = SparkSession.builder.appName(f"galatea-{name}").master(settings.spark_master)
     for key, value in {**options, **(_STREAMING if streaming else {})}.items():

@@ -23,6 +23,8 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from master_dataset.kafka import record_stream
 from master_dataset.parsing.rows import output_schema, rows
 from speed_layer.contributions import POSITION, contributions_sql
+from speed_layer.receipts import COLUMNS as RECEIPT_COLUMNS
+from speed_layer.receipts import ReceiptWriter
 from views.core.aggregates.column import Reducer
 from views.core.view import View
 
@@ -45,20 +47,25 @@ class Horizons:
 
 @dataclass(frozen=True)
 class Feed:
-    """Where new facts come from. `starting_offsets`: topic to the JSON that Spark's source takes."""
+    """Where new facts come from. `starting_offsets`: topic to the JSON that Spark's source takes.
+
+    `receipts`: topic to the writer of its records, for the topics whose records are shown as they are.
+    """
 
     bootstrap: str
     starting_offsets: Mapping[str, str]
     per_batch: int
     currencies: "Callable[[], CurrencyOf]"
+    receipts: Mapping[str, ReceiptWriter]
 
 
 def totals(spark: SparkSession, views: Sequence[View], feed: Feed, horizons: Horizons) -> DataFrame:
     """The streaming DataFrame of changed totals: view, store, window, dimensions, epoch, sum_*, min_*, max_*."""
     parts = [_contributed(spark, source, views, feed, horizons.oldest) for source in sources_of(views)]
     seconds = int(horizons.delay.total_seconds())
+    partitions = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
     arrived = reduce(DataFrame.unionByName, parts).withWatermark("received_at", f"{seconds} seconds")
-    return _totals(_first_deliveries(arrived), views, horizons.epoch)
+    return _totals(_first_deliveries(_placed(arrived, partitions)), views, horizons.epoch)
 
 
 def sources_of(views: Sequence[View]) -> "list[Source[Any]]":
@@ -73,10 +80,13 @@ def _contributed(
     own = [view for view in views if view.source.topic == source.topic]
     schema = pa.schema([field for field in output_schema(source) if field.name not in ONLY_ARCHIVED])
     records = record_stream(spark, source.topic, feed.bootstrap, feed.starting_offsets[source.topic], feed.per_batch)
-    currencies, unread = feed.currencies, unread_columns(source, own)
+    currencies, receipts = feed.currencies, feed.receipts.get(source.topic)
+    unread = unread_columns(source, own) - frozenset(RECEIPT_COLUMNS if receipts else ())
 
     def parsed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in rows(source, batches, currencies(), unread=unread):
+            if receipts is not None:
+                receipts(batch)
             yield from events_and_position(batch, schema)
 
     place = ("topic", "partition", "offset", "received_at", "identity")
@@ -113,10 +123,15 @@ def events_and_position(batch: pa.RecordBatch, schema: pa.Schema) -> Iterator[pa
         yield pa.RecordBatch.from_pylist([row], schema=schema)
 
 
-def _first_deliveries(arrived: DataFrame) -> DataFrame:
+def _placed(arrived: DataFrame, partitions: int) -> DataFrame:
+    """Equal identities side by side. One partition needs no shuffle, neither here nor for the totals."""
+    return arrived.coalesce(1) if partitions == 1 else arrived.repartition(partitions, "topic", "identity")
+
+
+def _first_deliveries(placed: DataFrame) -> DataFrame:
     """Of each identity the least (received_at, partition, offset), inside one micro-batch too (R7)."""
     identity = ("topic", "identity")
-    in_order = arrived.repartition(*identity).sortWithinPartitions("received_at", "partition", "offset")
+    in_order = placed.sortWithinPartitions("received_at", "partition", "offset")
     return in_order.dropDuplicatesWithinWatermark(list(identity))
 
 

@@ -13,10 +13,11 @@ from deploy.spark import folder_exists, remove_folder, spark_session
 from master_dataset.errors import RowsDroppedLate
 from master_dataset.kafka import EARLIEST, Topics, offsets_json
 from master_dataset.registry import currencies
-from speed_layer import receipts
+from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from speed_layer.driver import SpeedDriver, rows_dropped_late
 from speed_layer.generation import Generation, Generations, Offsets
 from speed_layer.query import Feed, Horizons, sources_of
+from speed_layer.receipts import ReceiptWriter
 from views import current_definitions, registered_views
 
 HEAP_MB = 640
@@ -32,8 +33,8 @@ def run(process: Process, settings: Settings) -> None:
     topics = Topics(settings.kafka_bootstrap)
     for source in sources_of(registered_views()):
         topics.check(source.topic, settings.kafka_partitions)
-    spark = spark_session(settings, "speed", HEAP_MB, streaming=True, partitions=2)
-    folder = f"{settings.checkpoint_uri}/speed"
+    spark = spark_session(settings, "speed", HEAP_MB, streaming=True, partitions=settings.speed_partitions)
+    folder = f"{settings.checkpoint_uri}/speed/{settings.speed_partitions}"  # state is laid out by their number
     generations = Generations(connect())
     generation = generations.find(generations.greatest())
     current = current_definitions(settings.epoch_seconds)
@@ -42,16 +43,15 @@ def run(process: Process, settings: Settings) -> None:
         generation = _begin(settings, generations, topics, current)
     offsets = _starting_offsets(settings, generations, topics)
     records = settings.records_per_batch
-    feed = Feed(settings.kafka_bootstrap, offsets, records, partial(currencies, connect))
+    receipts = {POS_TRANSACTIONS.topic: ReceiptWriter(connect, int(settings.receipts_ttl.total_seconds()))}
+    feed = Feed(settings.kafka_bootstrap, offsets, records, partial(currencies, connect), receipts)
     horizons = Horizons(settings.epoch, settings.oldest, generation.delay)
     driver = SpeedDriver(connect, registered_views(), settings.speed_ttl)
     checkpoint = f"{folder}/{generation.number}"
     query = driver.start(spark, generation, feed, horizons, checkpoint)
-    writer = receipts.ReceiptWriter(connect, int(settings.receipts_ttl.total_seconds()))
-    raw = receipts.start(spark, feed, writer, f"{settings.checkpoint_uri}/receipts", settings.receipts_seconds)
     process.ready()
     shown = -1
-    while query.isActive and raw.isActive:
+    while query.isActive:
         progress = query.lastProgress
         if progress is not None and progress.batchId != shown:
             shown = progress.batchId
@@ -62,8 +62,7 @@ def run(process: Process, settings: Settings) -> None:
             message = f"generation {generation.number} lost rows behind its watermark and is condemned"
             raise RowsDroppedLate(message, do="nothing: a new generation is built")
         time.sleep(1)
-    for stopped in (query, raw):
-        stopped.awaitTermination(0)
+    query.awaitTermination()
 
 
 def _begin(settings: Settings, generations: Generations, topics: Topics, current: dict[str, str]) -> Generation:
