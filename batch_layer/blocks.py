@@ -34,11 +34,12 @@ def blocks(view: View, events: DataFrame, cut: datetime) -> DataFrame:
 def cell_rows(view: View, events: DataFrame, cut: datetime) -> DataFrame:
     """What each row adds to its cell: store, day, window (seconds since 1970), d0.. (dimensions), s0.. (state columns).
 
-    All rows of a store and day follow each other in one partition.
+    All rows of a store and day follow each other in one partition, and so do the days of a month: they are written
+    together.
     """
     received = events.where(F.col("received_at") < F.lit(cut)).withColumn("_window", F.expr(window_sql(view.at)))
     days = received.withColumn("_day", F.to_date(F.timestamp_seconds("_window")))
-    together = days.repartition("store", "_day").sortWithinPartitions("store", "_day")
+    together = days.repartition("store", F.trunc("_day", "month")).sortWithinPartitions("store", "_day")
     if view.each is not None:
         together = together.withColumn(view.each.name, F.explode(view.each.of))
     return together.where(view.where).select(

@@ -48,8 +48,11 @@ def deliveries(archived: DataFrame) -> Deliveries:
     if copies.count():
         once = archived.join(F.broadcast(copies), on=_PLACE, how="left_semi").dropDuplicates(_PLACE)
         first = first.unionByName(once.select(archived.columns))
-    repeats = _small(later.where("not is_copy").drop("is_copy").dropDuplicates(_PLACE))
-    return Deliveries(first, archived.join(repeats, on=_PLACE).dropDuplicates(_PLACE), later)
+    repeats = later.where("not is_copy").drop("is_copy").dropDuplicates(_PLACE)
+    days = [row.day for row in repeats.select("day").distinct().collect()]
+    of_days = archived.where(F.col("day").isin(days))
+    found = of_days.join(_small(repeats.drop("day")), on=_PLACE).dropDuplicates(_PLACE)
+    return Deliveries(first, found, later)
 
 
 def _later(candidates: DataFrame) -> DataFrame:
@@ -60,6 +63,7 @@ def _later(candidates: DataFrame) -> DataFrame:
     same = Window.partitionBy("identity").orderBy("received_at", "partition", "offset")
     ranked = candidates.select(
         *_PLACE,
+        "day",
         F.row_number().over(same).alias("delivery"),
         F.struct("partition", "offset")
         .eqNullSafe(F.first(F.struct("partition", "offset")).over(same))

@@ -1,13 +1,15 @@
 """A run writes cells under its own name and deletes nothing; a publication is what makes them seen (R11)."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from typing import TYPE_CHECKING
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
 
 import orjson
 import pyarrow as pa
-from cassandra.concurrent import execute_concurrent_with_args
+from cassandra.concurrent import execute_concurrent, execute_concurrent_with_args
+from cassandra.query import BatchStatement, BatchType, Statement
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -16,12 +18,17 @@ from views.core.view import View
 
 if TYPE_CHECKING:
     from cassandra.cluster import Session
+    from cassandra.query import PreparedStatement
 
 Manifest = Mapping[tuple[str, date], str]
 """(view, day) to the run that wrote its cells."""
 
 _WRITTEN = pa.schema([("day", pa.date32()), ("store", pa.string())])
-_IN_FLIGHT = 64
+_IN_FLIGHT = 32
+_REQUEST_CHARACTERS = 30_000
+"""Cassandra refuses a batch of more than 50 KiB by default; a single block may be larger, and is no batch then."""
+
+Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -33,16 +40,38 @@ class BlockWriter:
     run: str
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Every block is acknowledged before its place is given back."""
+        """Every block is acknowledged before its place is given back. Quick if a store's days follow each other."""
         session = self.connect()
         insert = session.prepare(
             "INSERT INTO batch_cells (view_name, store, month, run, day, block) VALUES (?, ?, ?, ?, ?, ?)"
         )
         for batch in batches:
-            rows = batch.to_pylist()
-            values = [(self.view, r["store"], month_of(r["day"]), self.run, r["day"], r["block"]) for r in rows]
-            execute_concurrent_with_args(session, insert, values, concurrency=_IN_FLIGHT, raise_on_first_error=True)
+            statements = [(self._statement(insert, month, own), None) for month, own in _requests(batch.to_pylist())]
+            execute_concurrent(session, statements, concurrency=_IN_FLIGHT, raise_on_first_error=True)
             yield batch.select(_WRITTEN.names)
+
+    def _statement(self, insert: "PreparedStatement", month: date, rows: Sequence[Row]) -> Statement:
+        values = [(self.view, row["store"], month, self.run, row["day"], row["block"]) for row in rows]
+        if len(values) == 1:
+            return insert.bind(values[0])
+        statement = BatchStatement(BatchType.UNLOGGED)
+        for each in values:
+            statement.add(insert, each)
+        return statement
+
+
+def _requests(rows: Iterable[Row]) -> Iterator[tuple[date, list[Row]]]:
+    """Blocks that follow each other and lie in one of Cassandra's partitions, as many as a request may hold."""
+    for (_, month), own in groupby(rows, key=lambda row: (row["store"], month_of(row["day"]))):
+        request: list[Row] = []
+        size = 0
+        for row in own:
+            if request and size + len(row["block"]) > _REQUEST_CHARACTERS:
+                yield month, request
+                request, size = [], 0
+            request.append(row)
+            size += len(row["block"])
+        yield month, request
 
 
 class Run:
@@ -56,8 +85,9 @@ class Run:
         """Write the blocks of these days, and for each day which stores have one. Gives back how many blocks."""
         written = blocks.mapInArrow(BlockWriter(self._connect, view.name, self.name), from_arrow_schema(_WRITTEN))
         stores: dict[date, list[str]] = {day: [] for day in days}
-        for row in written.toLocalIterator():
-            stores[row.day].append(row.store)
+        for places in written.toArrow().to_batches():
+            for day, store in zip(*(column.to_pylist() for column in places.columns), strict=True):
+                stores[day].append(store)
         insert = self._session.prepare("INSERT INTO run_days (run, view_name, day, stores) VALUES (?, ?, ?, ?)")
         values = [(self.name, view.name, day, orjson.dumps(sorted(own)).decode()) for day, own in stores.items()]
         execute_concurrent_with_args(self._session, insert, values, concurrency=_IN_FLIGHT, raise_on_first_error=True)

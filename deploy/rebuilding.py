@@ -1,7 +1,8 @@
 """A rebuild from settings: fence, planner, Spark and Cassandra wired together."""
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -35,10 +36,11 @@ def rebuild(  # noqa: PLR0913 - four of them by name
 ) -> Outcome:
     """Recompute what is asked and publish it. `wait`: at a cut that covers everything received before this call."""
     rebuilding = Rebuilding(settings)
+    spark = rebuilding.starting_spark()
     plan = rebuilding.plan(asked, wait=wait, progress=progress)
     if rebuilding.is_published(plan):
         return Outcome(plan.base.publication, plan.cut, 0, 0, 0, 0, 0)
-    return rebuilding.run(plan, why=why, by=by, progress=progress)
+    return rebuilding.run(plan, spark.result, why=why, by=by, progress=progress)
 
 
 @dataclass(frozen=True)
@@ -75,10 +77,10 @@ class Rebuilding:
         """Whether the published row already says all that the plan would."""
         return bool(plan.base.publication) and not plan.days and plan.cut == plan.base.cut
 
-    def run(self, plan: Plan, *, why: str, by: str, progress: Progress) -> Outcome:
+    def run(self, plan: Plan, spark: "Callable[[], SparkSession]", *, why: str, by: str, progress: Progress) -> Outcome:
         """Compute the plan and publish it."""
         connect = partial(session_of, self.settings.cassandra_address)
-        rebuild = Rebuild(self._spark, connect, MasterTables(self.settings.master_uri))
+        rebuild = Rebuild(spark, connect, MasterTables(self.settings.master_uri))
         return rebuild.run(plan, f"run-{uuid.uuid4()}", why, by, progress)
 
     def fence(self) -> Fence:
@@ -86,10 +88,20 @@ class Rebuilding:
         topics = sorted({view.source.topic for view in registered_views()})
         return Fence(self.settings.kafka_bootstrap, topics, self.settings.epoch, self.settings.skew)
 
-    def _spark(self) -> "SparkSession":
-        from deploy.spark import spark_session  # noqa: PLC0415 - only when there is something to compute
+    def starting_spark(self) -> "Future[SparkSession]":
+        """Ask for it before `plan`: Spark takes as long to start as a cut to be reached."""
+        pool = ThreadPoolExecutor(1, "spark")
+        starting = pool.submit(self._spark)
+        pool.shutdown(wait=False)
+        return starting
 
-        return spark_session(self.settings, "rebuild", HEAP_MB, streaming=False, partitions=PARTITIONS)
+    def _spark(self) -> "SparkSession":
+        """A session that has run its first job, in which its Python workers start."""
+        from deploy.spark import spark_session  # noqa: PLC0415 - only where something is computed
+
+        session = spark_session(self.settings, "rebuild", HEAP_MB, streaming=False, partitions=PARTITIONS)
+        session.range(1).mapInArrow(lambda batches: batches, "id long").collect()
+        return session
 
     def _reach(self, base: Pointer, *, wait: bool, progress: Progress) -> datetime:
         fence = self.fence()

@@ -20,6 +20,11 @@ _ENVIRONMENT = {
     "PYSPARK_PYTHON": sys.executable,
     "PYSPARK_DRIVER_PYTHON": sys.executable,
 }
+_JAVA_OPTIONS = (
+    "-XX:+UseSerialGC "
+    "-XX:TieredStopAtLevel=1 "  # the second compiler takes more from two cores in minutes than its code gives back
+    "-Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false"  # Spark itself writes in bounds
+)
 _STREAMING = {
     "spark.sql.streaming.stateStore.providerClass": (
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -57,7 +62,7 @@ def spark_session(
         "spark.jars": ",".join(jars),
         "spark.driver.extraClassPath": os.pathsep.join(jars),  # there already when Spark looks for its jars
         "spark.driver.memory": f"{memory_mb}m",
-        "spark.driver.extraJavaOptions": f"-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Dderby.system.home={scratch} -Djava.io.tmpdir={scratch}",
+        "spark.driver.extraJavaOptions": f"{_JAVA_OPTIONS} -Dderby.system.home={scratch} -Djava.io.tmpdir={scratch}",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
         "spark.local.dir": str(scratch),

@@ -5,26 +5,24 @@ objects are no garbage, no worker ever walks them again.
 """
 
 import gc
+from importlib import import_module
 
 import pyarrow as pa
-import pyarrow.compute  # noqa: F401
-import pyspark.worker  # noqa: F401
 from pyspark.daemon import manager
 
-import batch_layer.blocks
-import batch_layer.run
-import deploy.cassandra
-import master_dataset.registry
-import speed_layer.query
-import speed_layer.receipts
-import speed_layer.rows  # noqa: F401
+from deploy.garbage import look_seldom
 
-YOUNG_OBJECTS = 50_000
-"""A worker makes many small objects that live as long as its batch: Python's 700 would look at them again and again."""
+NEEDED = (
+    "pyarrow.compute", "pyspark.worker", "batch_layer.blocks", "batch_layer.run", "deploy.cassandra",
+    "master_dataset.registry", "speed_layer.query", "speed_layer.receipts", "speed_layer.rows",
+)  # fmt: skip
+"""What the functions that Spark runs in its workers import."""
 
 if __name__ == "__main__":
+    for name in NEEDED:
+        import_module(name)
     pa.array([0])  # pyarrow looks for pandas at its first array, and that takes a second
     gc.collect()
     gc.freeze()
-    gc.set_threshold(YOUNG_OBJECTS, 20, 20)
+    look_seldom()
     manager()

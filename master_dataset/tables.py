@@ -71,6 +71,7 @@ def _create(spark: SparkSession, path: str, schema: pa.Schema, partitioned_by: s
         .addColumns(from_arrow_schema(schema))
         .partitionedBy(partitioned_by)
         .property("delta.appendOnly", "true")
+        .property("delta.dataSkippingStatsColumns", "received_at")  # what a rebuild asks for; each column costs
         .property("delta.logRetentionDuration", "interval 30 days")
         .execute()
     )

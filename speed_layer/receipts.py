@@ -7,7 +7,6 @@ negated receipt time as its timestamp, so neither a later delivery of the same i
 whatever order they are written.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,8 @@ import pyarrow.compute as pc
 from cassandra.concurrent import execute_concurrent_with_args
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from cassandra.cluster import Session
 
 COLUMNS = ("day", "store", "happened_at", "till", "transaction_id", "received_at", "value")

@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from typer.core import TyperGroup
 
 from deploy.cli.output import complain, say
+from deploy.garbage import look_seldom
 from master_dataset.errors import GalateaError
 
 VERBS = (
@@ -54,6 +55,7 @@ def galatea() -> None:
 def main() -> None:
     """The process edge of the command line. Exit 0 done, 1 a fault was met, 2 asked wrongly, 130 interrupted."""
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    look_seldom()
     structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))  # stdout is the answer
     try:
         app()

@@ -4,7 +4,7 @@ import os
 from dataclasses import asdict
 from datetime import UTC, datetime
 from getpass import getuser
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 from typer import Argument, Option
 
@@ -39,14 +39,15 @@ def rebuild(  # noqa: PLR0913, PLR0917 - one parameter per option
     days = (first.date() if first else None, last.date() if last else None)
     asked = Asked(tuple(views or ()), *days, tuple(store or ()), full)
     rebuilding = Rebuilding(Settings())
+    spark = None if dry_run else rebuilding.starting_spark()
     with Steps("rebuild") as steps:
         plan: Plan = rebuilding.plan(asked, wait=wait, progress=steps)
         for alarm in plan.alarms:
             say(f"  alarm {alarm}")
-        if dry_run or rebuilding.is_published(plan):
+        if spark is None or rebuilding.is_published(plan):
             _planned(plan, dry_run=dry_run, as_json=as_json)
-            return
-        outcome = rebuilding.run(plan, why=why, by=getuser(), progress=steps)
+            _leave()
+        outcome = rebuilding.run(plan, spark.result, why=why, by=getuser(), progress=steps)
     if as_json:
         answer(asdict(outcome))
     else:
@@ -70,7 +71,7 @@ def _planned(plan: "Plan", *, dry_run: bool, as_json: bool) -> None:  # type: ig
         say(f"  nothing is new: publication {plan.base.publication} at {plan.cut:%Y-%m-%d %H:%M:%S} UTC says it all")
 
 
-def _leave() -> None:
+def _leave() -> NoReturn:
     """Spark's Java ends with this process; nothing is left to wait for."""
     import sys
 

@@ -10,9 +10,9 @@ from deploy.stack.stack import supervisor
 from master_dataset.errors import OperatorError
 
 PACE = {
-    "GALATEA_EPOCH_SECONDS": "10",
+    "GALATEA_EPOCH_SECONDS": "5",
     "GALATEA_ARCHIVE_SECONDS": "1",
-    "GALATEA_RECORDS_PER_BATCH": "80000",  # a year of days costs a micro-batch more than its records do
+    "GALATEA_RECORDS_PER_BATCH": "160000",  # a year of days costs a micro-batch more than its records do
     "GALATEA_SKEW_SECONDS": "1",  # one machine has one clock
 }
 PORTS = ("GALATEA_API_PORT", "GALATEA_KAFKA_PORT", "GALATEA_CASSANDRA_PORT")

@@ -11,6 +11,7 @@ from types import FrameType
 
 import structlog
 
+from deploy.garbage import look_seldom
 from deploy.settings import Settings
 from master_dataset.errors import OperatorError, RowsDroppedLate
 
@@ -40,6 +41,7 @@ class Process:
             structlog.processors.LogfmtRenderer(bool_as_flag=False),
         ])  # fmt: skip
         signal.signal(signal.SIGTERM, _leave)
+        look_seldom()
         try:
             run(self, self._settings)
         except RowsDroppedLate as error:

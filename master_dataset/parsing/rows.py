@@ -78,7 +78,7 @@ def _parsed(source: Source[Any], batch: pa.RecordBatch, currency_of: CurrencyOf)
 
 def _headers(batch: pa.RecordBatch) -> list[Headers] | None:
     """None if no record has any, which is how almost every batch is."""
-    if "headers" not in batch.schema.names or batch.column("headers").null_count == batch.num_rows:
+    if "headers" not in batch.schema.names or not len(batch.column("headers").flatten()):
         return None
     listed = batch.column("headers").to_pylist()
     return [[(header["key"], header["value"]) for header in each or ()] for each in listed]
