@@ -46,7 +46,7 @@ class BlockWriter:
             "INSERT INTO batch_cells (view_name, store, month, run, day, block) VALUES (?, ?, ?, ?, ?, ?)"
         )
         for batch in batches:
-            statements = [(self._statement(insert, month, own), None) for month, own in _requests(batch.to_pylist())]
+            statements = [(self._statement(insert, month, own), None) for month, own in requests(batch.to_pylist())]
             execute_concurrent(session, statements, concurrency=_IN_FLIGHT, raise_on_first_error=True)
             yield batch.select(_WRITTEN.names)
 
@@ -60,7 +60,7 @@ class BlockWriter:
         return statement
 
 
-def _requests(rows: Iterable[Row]) -> Iterator[tuple[date, list[Row]]]:
+def requests(rows: Iterable[Row]) -> Iterator[tuple[date, list[Row]]]:
     """Blocks that follow each other and lie in one of Cassandra's partitions, as many as a request may hold."""
     for (_, month), own in groupby(rows, key=lambda row: (row["store"], month_of(row["day"]))):
         request: list[Row] = []

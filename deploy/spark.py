@@ -20,6 +20,20 @@ _ENVIRONMENT = {
     "PYSPARK_PYTHON": sys.executable,
     "PYSPARK_DRIVER_PYTHON": sys.executable,
 }
+_ALWAYS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    "spark.databricks.delta.snapshotPartitions": "2",
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",  # INT96 has no statistics
+    "spark.sql.parquet.compression.codec": "zstd",
+    "spark.python.worker.memory": "128m",
+    "spark.python.daemon.module": "deploy.spark_daemon",
+    # Hadoop's own local file system starts a process, `chmod`, for every file that it makes.
+    "spark.hadoop.fs.file.impl": "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem",
+}
 _JAVA_OPTIONS = (
     "-XX:+UseSerialGC "
     "-XX:TieredStopAtLevel=1 "  # the second compiler takes more from two cores in minutes than its code gives back
@@ -39,6 +53,7 @@ _STREAMING = {
     "spark.sql.streaming.minBatchesToRetain": "10",
     "spark.sql.codegen.cache.maxEntries": "500",
     "spark.sql.adaptive.enabled": "false",
+    # Not by way of Hadoop's FileContext, which goes around `fs.file.impl`.
     "spark.sql.streaming.checkpointFileManagerClass": (
         "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
     ),
@@ -66,24 +81,12 @@ def spark_session(
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
         "spark.local.dir": str(scratch),
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": str(partitions),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
-        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-        "spark.databricks.delta.snapshotPartitions": "2",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "5000" if streaming else "20000",
-        "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",  # INT96 has no statistics
-        "spark.sql.parquet.compression.codec": "zstd",
-        "spark.python.worker.memory": "128m",
-        "spark.python.daemon.module": "deploy.spark_daemon",
-        # Hadoop's own local file system starts a process, `chmod`, for every file that it makes.
-        "spark.hadoop.fs.file.impl": "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem",
     }
     builder = SparkSession.builder.appName(f"galatea-{name}").master(settings.spark_master)
-    for key, value in {**options, **(_STREAMING if streaming else {})}.items():
+    for key, value in {**_ALWAYS, **options, **(_STREAMING if streaming else {})}.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("WARN" if streaming else "ERROR")  # without a stream somebody looks at the terminal
