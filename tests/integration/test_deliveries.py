@@ -1,7 +1,7 @@
 """Which delivery counts, decided by Spark: the first received, whatever hashes collide and whatever was kept twice."""
 
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -12,12 +12,12 @@ from deploy.settings import Settings
 from deploy.spark import spark_session
 
 NOON = datetime(2026, 3, 7, 12, 0, tzinfo=UTC)
-SCHEMA = "identity string, identity_hash long, payload_hash long, received_at timestamp, partition int, offset long"
-Row = tuple[str, int, int, datetime, int, int]
+SCHEMA = "identity string, identity_hash long, payload_hash long, received_at timestamp, partition int, offset long, day date"
+Row = tuple[str, int, int, datetime, int, int, date]
 
 
 def row(identity: str, place: tuple[int, int], *, at: int = 0, hashed: int = 1, payload: int = 7) -> Row:
-    return (identity, hashed, payload, NOON + timedelta(seconds=at), *place)
+    return (identity, hashed, payload, NOON + timedelta(seconds=at), *place, NOON.date())
 
 
 @pytest.fixture(scope="module")
