@@ -12,7 +12,10 @@ from deploy.settings import Settings
 from deploy.spark import spark_session
 
 NOON = datetime(2026, 3, 7, 12, 0, tzinfo=UTC)
-SCHEMA = "identity string, identity_hash long, payload_hash long, received_at timestamp, partition int, offset long, day date"
+SCHEMA = (
+    "identity string, identity_hash long, payload_hash long, received_at timestamp, "
+    "partition int, offset long, day date"
+)
 Row = tuple[str, int, int, datetime, int, int, date]
 
 
