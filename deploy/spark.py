@@ -83,7 +83,7 @@ def spark_session(
         "spark.local.dir": str(scratch),
         "spark.sql.shuffle.partitions": str(partitions),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
-        "spark.sql.execution.arrow.maxRecordsPerBatch": "5000" if streaming else "20000",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "2000" if streaming else "20000",
     }
     builder = SparkSession.builder.appName(f"galatea-{name}").master(settings.spark_master)
     for key, value in {**_ALWAYS, **options, **(_STREAMING if streaming else {})}.items():
