@@ -36,9 +36,11 @@ _ALWAYS = {
 }
 _JAVA_OPTIONS = (
     "-XX:+UseSerialGC "
-    "-XX:TieredStopAtLevel=1 "  # the second compiler takes more from two cores in minutes than its code gives back
     "-Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false"  # Spark itself writes in bounds
 )
+_ONE_COMPILER = " -XX:TieredStopAtLevel=1"
+"""For small batches: the second compiler takes more from two cores than its code gives back. A rebuild needs it."""
+
 _STREAMING = {
     "spark.sql.streaming.stateStore.providerClass": (
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -73,11 +75,12 @@ def spark_session(
     scratch = settings.home / "spark" / name
     scratch.mkdir(parents=True, exist_ok=True)
     jars = [str(path) for path in jar_paths("spark", settings)]
+    java = f"{_JAVA_OPTIONS}{_ONE_COMPILER if streaming else ''} -Dderby.system.home={scratch}"
     options: Mapping[str, str] = {
         "spark.jars": ",".join(jars),
         "spark.driver.extraClassPath": os.pathsep.join(jars),  # there already when Spark looks for its jars
         "spark.driver.memory": f"{memory_mb}m",
-        "spark.driver.extraJavaOptions": f"{_JAVA_OPTIONS} -Dderby.system.home={scratch} -Djava.io.tmpdir={scratch}",
+        "spark.driver.extraJavaOptions": f"{java} -Djava.io.tmpdir={scratch}",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
         "spark.local.dir": str(scratch),
