@@ -5,7 +5,7 @@ taken apart: a tenth of the rows are moved. Arrow adds them up, some ten times q
 where almost every line is a cell of its own (measured: docs/benchmarks.md).
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from views.core.cells import WINDOW_KEY
 from views.core.rows import dimension_sql, window_sql
@@ -25,10 +26,19 @@ _AT_ONCE = 100_000
 _BLOCK = "store string, day date, block string"
 _OWN = ["store", "day"]
 
+Use = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+"""Takes batches of blocks, in Spark's workers."""
+
 
 def blocks(view: View, events: DataFrame, cut: datetime) -> DataFrame:
     """One row per store and day that has cells: store, day, block (see `views.core.cells`)."""
     return cell_rows(view, events, cut).mapInArrow(_Blocks.of(view), _BLOCK)
+
+
+def blocks_used(view: View, events: DataFrame, cut: datetime, use: Use, schema: pa.Schema) -> DataFrame:
+    """What `use` makes of the blocks in the process that made them: they do not go through Spark once more."""
+    make = _Blocks.of(view)
+    return cell_rows(view, events, cut).mapInArrow(lambda rows: use(make(rows)), from_arrow_schema(schema))
 
 
 def cell_rows(view: View, events: DataFrame, cut: datetime) -> DataFrame:

@@ -14,7 +14,6 @@ import structlog
 from cassandra import OperationTimedOut, WriteTimeout
 from pyspark.sql import DataFrame, SparkSession
 
-from batch_layer.blocks import blocks
 from batch_layer.conflicts import keep_conflicts
 from batch_layer.deliveries import deliveries
 from batch_layer.plan import Plan
@@ -96,7 +95,7 @@ class Rebuild:
                     continue
                 progress.step(done, total, view.name)
                 of_days = found.first.where(found.first.day.isin(sorted(days)))
-                counted["blocks"] += run.write(view, blocks(view, of_days, plan.cut), days)
+                counted["blocks"] += run.write(view, of_days, plan.cut, days)
                 done += len(days)
         progress.step(total, total, "publish")
         return counted

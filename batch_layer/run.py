@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -11,8 +11,8 @@ import pyarrow as pa
 from cassandra.concurrent import execute_concurrent, execute_concurrent_with_args
 from cassandra.query import BatchStatement, BatchType, Statement
 from pyspark.sql import DataFrame
-from pyspark.sql.pandas.types import from_arrow_schema
 
+from batch_layer.blocks import blocks_used
 from views.core.cut import month_of
 from views.core.view import View
 
@@ -81,9 +81,9 @@ class Run:
         """`connect` is also called in Spark's workers; `name` is unique for ever."""
         self._connect, self._session, self.name = connect, connect(), name
 
-    def write(self, view: View, blocks: DataFrame, days: set[date]) -> int:
+    def write(self, view: View, events: DataFrame, cut: datetime, days: set[date]) -> int:
         """Write the blocks of these days, and for each day which stores have one. Gives back how many blocks."""
-        written = blocks.mapInArrow(BlockWriter(self._connect, view.name, self.name), from_arrow_schema(_WRITTEN))
+        written = blocks_used(view, events, cut, BlockWriter(self._connect, view.name, self.name), _WRITTEN)
         stores: dict[date, list[str]] = {day: [] for day in days}
         for places in written.toArrow().to_batches():
             for day, store in zip(*(column.to_pylist() for column in places.columns), strict=True):

@@ -41,7 +41,13 @@ _JAVA_OPTIONS = (
 _ONE_COMPILER = " -XX:TieredStopAtLevel=1"
 """For small batches: the second compiler takes more from two cores than its code gives back. A rebuild needs it."""
 
+_BATCH = {
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
+    # Only narrow rows go to Python, and Spark would measure the batch anew after each of them.
+    "spark.sql.execution.arrow.maxBytesPerBatch": "2147483647",
+}
 _STREAMING = {
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "2000",
     "spark.sql.streaming.stateStore.providerClass": (
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
     ),
@@ -86,10 +92,9 @@ def spark_session(
         "spark.local.dir": str(scratch),
         "spark.sql.shuffle.partitions": str(partitions),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
-        "spark.sql.execution.arrow.maxRecordsPerBatch": "2000" if streaming else "20000",
     }
     builder = SparkSession.builder.appName(f"galatea-{name}").master(settings.spark_master)
-    for key, value in {**_ALWAYS, **options, **(_STREAMING if streaming else {})}.items():
+    for key, value in {**_ALWAYS, **options, **(_STREAMING if streaming else _BATCH)}.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("WARN" if streaming else "ERROR")  # without a stream somebody looks at the terminal

@@ -17,9 +17,8 @@ import pyarrow as pa
 from cassandra.concurrent import execute_concurrent_with_args
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
-from pyspark.sql.pandas.types import from_arrow_schema
 
-from batch_layer.blocks import blocks
+from batch_layer.blocks import blocks_used
 from batch_layer.deliveries import deliveries
 from batch_layer.run import read_manifest
 from deploy.cassandra import session_of
@@ -146,10 +145,10 @@ class Verification:
     ) -> Iterator[Mapping[str, Any]]:
         own = {place: rows for place, rows in speed.items() if place[0] == view.name}
         comparer = Comparer(self._connect, view, runs, own, pointer.cut)
-        recomputed = blocks(view, self._counted(view, pointer, epoch), epoch)
+        compared = blocks_used(view, self._counted(view, pointer, epoch), epoch, comparer, _COMPARED)
         left = {(store, day) for day, run in runs.items() for store in self._stores(run, view, day)}
         left |= {(store, day) for _, store, day in own}
-        for row in recomputed.mapInArrow(comparer, from_arrow_schema(_COMPARED)).toLocalIterator():
+        for row in compared.toLocalIterator(prefetchPartitions=True):
             left.discard((row.store, row.day))
             yield row.asDict()
         for store, day in sorted(left):  # shown, but a recompute knows nothing of it
