@@ -5,6 +5,7 @@ import os
 import subprocess
 import time
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -97,15 +98,21 @@ class Supervisor:
             self._look_after(child)
 
     def stop(self) -> None:
-        """End every child's whole session, last first. Safe to call twice."""
-        for child in reversed(self._children):
-            self._records.end(child.component.name, child.component.grace_seconds)
-            if child.process is not None:
-                child.process.wait()
-            self._set(child, board.STOPPED)
+        """End every child's whole session, the last stage first. Safe to call twice."""
+        for _, stage in groupby(reversed(self._children), lambda child: child.component.stage):
+            children = list(stage)
+            with ThreadPoolExecutor(len(children)) as pool:
+                list(pool.map(self._end, children))
+            for child in children:
+                self._set(child, board.STOPPED)
         self._records.forget(SUPERVISOR)
         if self._lock is not None:
             self._lock.close()
+
+    def _end(self, child: Child) -> None:
+        self._records.end(child.component.name, child.component.grace_seconds)
+        if child.process is not None:
+            child.process.wait()
 
     def _start(self, child: Child) -> None:
         component = child.component
