@@ -13,7 +13,7 @@ from master_dataset.registry import currencies
 from master_dataset.sources import registered_sources
 from master_dataset.tables import MasterTables
 
-HEAP_MB = 448
+HEAP_MB = 512
 
 
 def run(process: Process, settings: Settings) -> None:
