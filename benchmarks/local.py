@@ -42,6 +42,7 @@ def own_home() -> Iterator[Settings]:
 
 def running(settings: Settings, *names: str) -> Stack:
     """The components of these names, or all of them."""
+    session_of.cache_clear()  # the Cassandra of the stack before is gone
     return Stack(settings, only=names)
 
 
