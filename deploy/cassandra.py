@@ -6,11 +6,13 @@ from typing import NamedTuple
 
 from cassandra import ConsistencyLevel
 from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile, NoHostAvailable, Session
-from cassandra.policies import RoundRobinPolicy, TokenAwarePolicy
+from cassandra.policies import ConstantReconnectionPolicy, RoundRobinPolicy, TokenAwarePolicy
 
 from master_dataset.errors import StoreUnavailable
 
 REQUEST_SECONDS = 10.0
+RECONNECT_SECONDS = 1.0
+"""The driver's own policy waits up to ten minutes before it looks again whether a node is back."""
 
 
 class Address(NamedTuple):
@@ -34,6 +36,7 @@ def connect(contact_points: Sequence[str], port: int, keyspace: str | None) -> S
     cluster = Cluster(
         list(contact_points), port=port, protocol_version=5, execution_profiles={EXEC_PROFILE_DEFAULT: profile},
         connect_timeout=REQUEST_SECONDS, compression=False,
+        reconnection_policy=ConstantReconnectionPolicy(RECONNECT_SECONDS, max_attempts=None),
     )  # fmt: skip
     try:
         session = cluster.connect(keyspace)
