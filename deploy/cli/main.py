@@ -2,7 +2,6 @@
 
 import importlib
 import os
-import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -54,7 +53,6 @@ def galatea() -> None:
 
 def main() -> None:
     """The process edge of the command line. Exit 0 done, 1 a fault was met, 2 asked wrongly, 130 interrupted."""
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     look_seldom()
     structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))  # stdout is the answer
     try:
