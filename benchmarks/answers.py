@@ -23,7 +23,7 @@ SECONDS = 5.0
 STORE = "1"
 
 
-def answered(settings: "Settings") -> list[Measured]:
+def answered(settings: "Settings") -> Iterator[Measured]:
     """Cells, whose speed rows are read again each time, and a metric, which is remembered while nothing moves."""
     key = (settings.home / "operator.key").read_text().strip()
     today = datetime.now(UTC).date()
@@ -33,7 +33,8 @@ def answered(settings: "Settings") -> list[Measured]:
         "answers, speed rows re-read": f"/v1/views/sales/cells?{urlencode(day)}",
         "answers, remembered": f"/v1/metrics/net_sales?{urlencode({**month, 'grain': 'day', 'timezone': 'UTC'})}",
     }
-    return [_measured(settings.api_port, name, path, key) for name, path in asked.items()]
+    for name, path in asked.items():
+        yield _measured(settings.api_port, name, path, key)
 
 
 def _measured(port: int, name: str, path: str, key: str) -> Measured:

@@ -1,13 +1,14 @@
 """The simplest things that do the same work: what we compare ourselves with."""
 
-import threading
 import time
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 if TYPE_CHECKING:
+    from threading import Event
+
     from cassandra.cluster import Session
 
 TOPIC = "bench_bare"
@@ -51,7 +52,7 @@ def produce(bootstrap: str, keyed: Sequence[tuple[bytes, bytes]]) -> float:
 
 
 class ConsumeAndInsert:
-    """A consumer with one prepared insert, in a thread of its own."""
+    """A consumer with one prepared insert. Called with an event, it works until the event is set."""
 
     def __init__(self, bootstrap: str, session: "Session", partitions: Iterable[int]) -> None:
         """Reads `TOPIC` from its end."""
@@ -59,29 +60,17 @@ class ConsumeAndInsert:
         session.execute(TABLE)
         self._insert = session.prepare("INSERT INTO bench_seen (id, value) VALUES (?, ?)")
         self._consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "bench", "fetch.wait.max.ms": 10})
-        ends = [TopicPartition(TOPIC, number, self._end(number)) for number in partitions]
-        self._consumer.assign(ends)
-        self._leave = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._consumer.assign([TopicPartition(TOPIC, number, self._end(number)) for number in partitions])
 
-    def __enter__(self) -> Self:
-        """Begin to read."""
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Stop reading."""
-        self._leave.set()
-        self._thread.join()
+    def __call__(self, leave: "Event") -> None:
+        """Consume and insert; close the consumer in the end."""
+        while not leave.is_set():
+            messages = self._consumer.consume(500, 0.01)
+            values = [((m.key() or b"").decode(), m.value()) for m in messages if not m.error()]
+            for future in [self._session.execute_async(self._insert, each) for each in values]:
+                future.result()
         self._consumer.close()
 
     def _end(self, partition: int) -> int:
         _, end = self._consumer.get_watermark_offsets(TopicPartition(TOPIC, partition), timeout=15)
         return int(end)
-
-    def _run(self) -> None:
-        while not self._leave.is_set():
-            messages = self._consumer.consume(500, 0.01)
-            values = [((m.key() or b"").decode(), m.value()) for m in messages if not m.error()]
-            for future in [self._session.execute_async(self._insert, each) for each in values]:
-                future.result()

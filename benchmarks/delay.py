@@ -3,10 +3,8 @@
 import itertools
 import random
 import re
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from statistics import median
@@ -15,6 +13,7 @@ from typing import TYPE_CHECKING
 import httpx
 
 from benchmarks import bare, local, receipts
+from benchmarks.beside import beside
 from benchmarks.measured import Measured, percentile
 from master_dataset.json_lines import paced
 from master_dataset.kafka import Topics
@@ -22,6 +21,8 @@ from master_dataset.parsing.key import key_of
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 
 if TYPE_CHECKING:
+    from threading import Event
+
     from deploy.settings import Settings
 
 PER_SECOND = 500
@@ -49,12 +50,10 @@ def delays(settings: "Settings", probes: int) -> list[Measured]:
     ]
 
 
-@contextmanager
-def background(settings: "Settings", topic: str) -> Iterator[None]:
+def background(settings: "Settings", topic: str) -> AbstractContextManager[None]:
     """Receipts of now on this topic, as long as it is entered."""
-    leave = threading.Event()
 
-    def send() -> None:
+    def send(leave: "Event") -> None:
         producer, key = bare.producer(settings.kafka_bootstrap), key_of(POS_TRANSACTIONS)
         for value in paced(receipts.live(time.time_ns() // 1000), PER_SECOND):
             if leave.is_set():
@@ -63,19 +62,13 @@ def background(settings: "Settings", topic: str) -> Iterator[None]:
             producer.poll(0)
         producer.flush(30)
 
-    thread = threading.Thread(target=send, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        leave.set()
-        thread.join()
+    return beside(send)
 
 
 def _bare(settings: "Settings", probes: int) -> list[float]:
     session = local.cassandra(settings)
     partitions = Topics(settings.kafka_bootstrap).partitions(bare.TOPIC)
-    with bare.ConsumeAndInsert(settings.kafka_bootstrap, session, partitions):
+    with beside(bare.ConsumeAndInsert(settings.kafka_bootstrap, session, partitions)):
         select = session.prepare("SELECT value FROM bench_seen WHERE id = ?")
         sending = _Sender(settings, bare.TOPIC)
         found = []

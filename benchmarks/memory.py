@@ -1,10 +1,9 @@
 """How much memory the whole local stack holds at most: shared pages counted once (PSS), every process of it."""
 
 import os
-import threading
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 import psutil
 
@@ -13,6 +12,8 @@ from deploy.stack.records import Records
 from deploy.stack.stack import components
 
 if TYPE_CHECKING:
+    from threading import Event
+
     from deploy.settings import Settings
 
 LIMIT_GIB = 4.5
@@ -21,7 +22,7 @@ EVERY_SECONDS = 1.0
 
 
 class Sampler:
-    """Looks once a second while it is entered. Other sessions (a rebuild) are added by the pid of their leader."""
+    """Looks once a second until the event is set. Other sessions (a rebuild) are added by their leader's pid."""
 
     def __init__(self, settings: "Settings") -> None:
         """Of the stack of this home."""
@@ -31,18 +32,15 @@ class Sampler:
         self.peak: dict[str, float] = {}
         self.peak_phase = ""
         self.of_phase: dict[str, float] = {}
-        self._leave = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
 
-    def __enter__(self) -> Self:
-        """Begin to look."""
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Stop."""
-        self._leave.set()
-        self._thread.join()
+    def __call__(self, leave: "Event") -> None:
+        """Look once a second until the event is set."""
+        while not leave.wait(EVERY_SECONDS):
+            now = self._now()
+            total = sum(now.values())
+            self.of_phase[self.phase] = round(max(total, self.of_phase.get(self.phase, 0.0)), 2)
+            if total > sum(self.peak.values()):
+                self.peak, self.peak_phase = now, self.phase
 
     def measured(self) -> Measured:
         """The peak, and who had how much of it."""
@@ -50,14 +48,6 @@ class Sampler:
         details = {"peak_during": self.peak_phase, "gib": biggest, "peak_gib_by_phase": self.of_phase}
         total = round(sum(self.peak.values()), 2)
         return Measured("memory", total, LIMIT_GIB, "GiB", "limit", better="low", limit=1.0, details=details)
-
-    def _run(self) -> None:
-        while not self._leave.wait(EVERY_SECONDS):
-            now = self._now()
-            total = sum(now.values())
-            self.of_phase[self.phase] = round(max(total, self.of_phase.get(self.phase, 0.0)), 2)
-            if total > sum(self.peak.values()):
-                self.peak, self.peak_phase = now, self.phase
 
     def _now(self) -> dict[str, float]:
         leaders = {name: pid for name in self._names if (pid := self._records.pid(name)) is not None} | self.others

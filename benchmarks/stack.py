@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from benchmarks import ingest, local
 from benchmarks.answers import answered
+from benchmarks.beside import beside
 from benchmarks.delay import background, delays
-from benchmarks.measured import Measured
 from benchmarks.memory import Sampler
 from master_dataset.ingest import ingest as send
 from master_dataset.kafka import Topics
@@ -15,8 +15,9 @@ from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from speed_layer.generation import Generations
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Iterator
 
+    from benchmarks.measured import Measured
     from deploy.settings import Settings
 
 FULL = 150_000
@@ -24,22 +25,23 @@ PROBES_PER_RECEIPT = 1 / 1500
 FEWEST_PROBES = 10
 
 
-def on_stack(size: int, wanted: "Collection[str]") -> list[Measured]:
+def on_stack(size: int, wanted: "Collection[str]") -> "Iterator[Measured]":
     """`size` receipts of history; the delay is taken of one receipt in 1,500 of that number."""
     lines = ingest.history(size)
     with local.own_home() as settings:
         with local.running(settings, "kafka"):
-            rows = [ingest.ingested(settings, lines)]
+            yield ingest.ingested(settings, lines)
         with local.running(settings, "kafka", "cassandra", "archive"):
-            rows += [ingest.archived(settings, lines), ingest.stored(settings, lines)]
+            yield ingest.archived(settings, lines)
+            yield ingest.stored(settings, lines)
         if {"delay", "answers", "memory"} & set(wanted):
             with local.running(settings):
-                rows += _whole(settings, lines, max(FEWEST_PROBES, int(size * PROBES_PER_RECEIPT)))
-    return [row for row in rows if row.name.split()[0].rstrip(",") in wanted]
+                yield from _whole(settings, lines, max(FEWEST_PROBES, int(size * PROBES_PER_RECEIPT)))
 
 
-def _whole(settings: "Settings", lines: list[bytes], probes: int) -> list[Measured]:
-    with Sampler(settings) as memory:
+def _whole(settings: "Settings", lines: list[bytes], probes: int) -> "Iterator[Measured]":
+    memory = Sampler(settings)
+    with beside(memory):
         memory.phase = "catching up"
         _until_speed_has_read(settings)
         memory.phase = "rebuild while receipts come in"
@@ -50,10 +52,10 @@ def _whole(settings: "Settings", lines: list[bytes], probes: int) -> list[Measur
         send(POS_TRANSACTIONS, again, settings.kafka_bootstrap, lambda _result: None)
         _until_speed_has_read(settings)
         memory.phase = "live"
-        rows = delays(settings, probes)
+        yield from delays(settings, probes)
         memory.phase = "answers"
-        rows += answered(settings)
-    return [*rows, memory.measured()]
+        yield from answered(settings)
+    yield memory.measured()
 
 
 def _rebuild(memory: Sampler) -> None:
