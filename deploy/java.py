@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 SUPPORTED = (17, 21)
 """Cassandra 5 runs on these; so do the broker and Spark."""
 
+ONE_COMPILER = "-XX:TieredStopAtLevel=1"
+"""For what shares a few processors: the second compiler takes more from them than its code gives back."""
+
 _LAUNCHER = """#!/bin/sh
 # The bundled runtime lacks a module that Spark asks for and does not need.
 for argument do

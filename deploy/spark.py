@@ -5,7 +5,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from deploy.jars import jar_paths
-from deploy.java import java_home_for_spark
+from deploy.java import ONE_COMPILER, java_home_for_spark
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,8 +38,11 @@ _JAVA_OPTIONS = (
     "-XX:+UseSerialGC "
     "-Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false"  # Spark itself writes in bounds
 )
-_ONE_COMPILER = " -XX:TieredStopAtLevel=1"
-"""For small batches: the second compiler takes more from two cores than its code gives back. A rebuild needs it."""
+_LATE_COMPILER = (
+    "-XX:Tier4InvocationThreshold=20000 -XX:Tier4MinInvocationThreshold=2400 "
+    "-XX:Tier4CompileThreshold=60000 -XX:Tier4BackEdgeThreshold=160000"
+)
+"""For a rebuild: four times Java's own thresholds. The second compiler takes what runs long, and leaves short runs."""
 
 _BATCH = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
@@ -81,7 +84,8 @@ def spark_session(
     scratch = settings.home / "spark" / name
     scratch.mkdir(parents=True, exist_ok=True)
     jars = [str(path) for path in jar_paths("spark", settings)]
-    java = f"{_JAVA_OPTIONS}{_ONE_COMPILER if streaming else ''} -Dderby.system.home={scratch}"
+    compiler = ONE_COMPILER if streaming else _LATE_COMPILER
+    java = f"{_JAVA_OPTIONS} {compiler} -Dderby.system.home={scratch}"
     options: Mapping[str, str] = {
         "spark.jars": ",".join(jars),
         "spark.driver.extraClassPath": os.pathsep.join(jars),  # there already when Spark looks for its jars

@@ -26,8 +26,9 @@ def demo(once: Annotated[bool, Option("--once", help=_ONCE)] = False) -> None:
     """Play a year of real receipts and a live day on a fresh local stack, and check every cell by another way."""
     from deploy.demo.home import remove, settings_of_the_demo
     from deploy.demo.journey import ORIGIN
-    from deploy.demo.running import RunningStack
-    from deploy.demo.scenario import Scenario, prepared
+    from deploy.demo.opening import Opening
+    from deploy.demo.scenario import Scenario
+    from deploy.stack.stack import Stack
 
     began = time.monotonic()
     for number in SIGNALS:
@@ -35,9 +36,14 @@ def demo(once: Annotated[bool, Option("--once", help=_ONCE)] = False) -> None:
     settings = settings_of_the_demo(once=once)
     say(f"  {ORIGIN}")
     _fetch_jars(settings)
-    data = prepared()
-    with RunningStack(settings, _told) as stack:
-        found = Scenario(settings, data.result()).run()
+    opening = Opening(settings)
+
+    def told(name: str, state: str, seconds: float) -> None:
+        _told(name, state, seconds)
+        opening.told(name, state, seconds)
+
+    with Stack(settings, told=told) as stack:
+        found = Scenario(settings, *opening.result()).run()
         _conclude(found, settings, time.monotonic() - began)
         if not once:
             _go_on(settings)

@@ -1,7 +1,6 @@
 """The demo from its first line to its last: a year of history, a rebuild, a live day, a second opinion on all of it."""
 
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING
 from batch_layer.plan import Asked
 from deploy.cassandra import session_of
 from deploy.cli.output import say
-from deploy.demo import history, journey
+from deploy.demo import history
 from deploy.demo.journey import Journey
 from deploy.demo.live import Live
 from deploy.demo.merged import EveryCell
@@ -22,8 +21,6 @@ from deploy.demo.trading_day import trading_day
 from deploy.demo.verdict import Judge, Verdict
 from deploy.demo.watch import Watch
 from deploy.rebuilding import rebuild
-from deploy.registering import register
-from master_dataset.ingest import ingest
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from master_dataset.tables import MasterTables
 from views.core.cut import seconds
@@ -40,15 +37,16 @@ BY = "galatea demo"
 
 @dataclass
 class Scenario:
-    """One run on a stack that is up. `sent`: records acknowledged so far."""
+    """One run on a stack that is up and has got its history. `sent`: records acknowledged so far."""
 
     settings: "Settings"
     data: Journey
-    sent: int = 0
+    sent: int
 
     def run(self) -> Verdict:
         """Play it all."""
-        self.load_history()
+        with Stage("archive writes the master dataset") as stage:
+            self.reading.until_read("archive", stage.step)
         say(f"  {self.rebuild()}")
         with Stage("speed reads the history") as stage:
             self.reading.until_read("speed", stage.step)
@@ -66,24 +64,6 @@ class Scenario:
     def session(self) -> "Session":
         """The one session of this process."""
         return session_of(self.settings.cassandra_address)
-
-    def load_history(self) -> None:
-        """Register the stores, send a year of receipts, wait until the master dataset has them."""
-        stores = history.stores(self.data)
-        register(self.settings, self.session, stores)
-        total = len(self.data.receipts)
-        say(f"  {len(stores)} stores registered, {total:,} receipts to send")
-        with Stage("history to Kafka") as stage:
-            lines = history.messages(self.data, datetime.now(UTC))
-            result = ingest(
-                POS_TRANSACTIONS,
-                lines,
-                self.settings.kafka_bootstrap,
-                lambda so_far: stage.step(so_far.acknowledged, total, "receipts"),
-            )
-        self.sent += result.acknowledged
-        with Stage("archive writes the master dataset") as stage:
-            self.reading.until_read("archive", stage.step)
 
     def rebuild(self) -> str:
         """Rebuild at a cut that covers all sent so far."""
@@ -132,11 +112,3 @@ class Silent:
 
     def step(self, done: int, total: int, what: str) -> None:
         """Ignore it."""
-
-
-def prepared() -> "Future[Journey]":
-    """Read the data while the stack starts."""
-    pool = ThreadPoolExecutor(1, "journey")
-    loading = pool.submit(journey.load)
-    pool.shutdown(wait=False)
-    return loading

@@ -10,7 +10,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from deploy.jars import jar_paths
-from deploy.java import find_java
+from deploy.java import ONE_COMPILER, find_java
 from deploy.stack.component import Component
 from master_dataset.errors import OperatorError
 from master_dataset.kafka import Topics
@@ -67,7 +67,8 @@ def broker(settings: "Settings") -> Component:
 def _command(folder: Path, settings: "Settings", heap: str) -> list[str]:
     jars = ":".join(map(str, jar_paths("kafka", settings)))
     logging = f"-Dlog4j2.configurationFile={folder / 'log4j2.xml'}"
-    return [str(find_java().executable), heap, "-XX:+UseSerialGC", "-Djava.awt.headless=true", logging, "-cp", jars]
+    java = [str(find_java().executable), heap, "-XX:+UseSerialGC", ONE_COMPILER, "-Djava.awt.headless=true"]
+    return [*java, logging, "-cp", jars]
 
 
 def _serves(bootstrap: str) -> bool:

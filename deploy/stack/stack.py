@@ -73,6 +73,10 @@ class Stack:
             self._watch.join()
             self._supervisor.stop()
 
+    def wait(self) -> None:
+        """Until a signal raises out of here."""
+        self._leave.wait()
+
     def status(self) -> dict[str, Any]:
         """As `galatea status --json` answers."""
         return status(self._settings)

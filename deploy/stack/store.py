@@ -8,7 +8,7 @@ import yaml
 
 from deploy.cassandra import connect
 from deploy.jars import jar_paths
-from deploy.java import find_java
+from deploy.java import ONE_COMPILER, find_java
 from deploy.schema import migrate
 from deploy.stack.component import Component
 from master_dataset.errors import StoreUnavailable
@@ -58,7 +58,7 @@ def _command(folder: Path, settings: "Settings") -> list[str]:
     java = find_java()
     on_21 = ["-Djava.security.manager=allow"] if java.major > 17 else []  # noqa: PLR2004 - a Java version
     return [
-        str(java.executable), f"-Xmx{_HEAP_MB}m", f"-Xms{_HEAP_MB // 2}m", "-XX:+UseSerialGC",
+        str(java.executable), f"-Xmx{_HEAP_MB}m", f"-Xms{_HEAP_MB // 2}m", "-XX:+UseSerialGC", ONE_COMPILER,
         "-XX:+ExitOnOutOfMemoryError", "-XX:MaxDirectMemorySize=256m", *on_21,
         *(flag for name in _EXPORTS for flag in ("--add-exports", f"{name}=ALL-UNNAMED")),
         *(flag for name in _OPENS for flag in ("--add-opens", f"{name}=ALL-UNNAMED")),

@@ -88,8 +88,7 @@ class Supervisor:
     def watch(self, until: Callable[[], bool]) -> None:
         """Start again what dies, with back-off, until told to leave."""
         while not until():
-            for child in self._children:
-                self._look_after(child)
+            self.look_after()
             time.sleep(0.2)
 
     def look_after(self) -> None:
