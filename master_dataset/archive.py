@@ -1,6 +1,6 @@
 """Keeps every record for ever: events in the source's append-only table, all others as dead letters.
 
-One streaming query per source. A micro-batch is written in this order: dead letters, events, positions. Each write
+One streaming query per source. A micro-batch is written in this order: events, dead letters, positions. Each write
 carries (application id, batch id), so a batch that is repeated after a crash is skipped by Delta and nothing is kept
 twice; the position is written last, so whoever has seen it may rely on the tables (R2).
 """
@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import structlog
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
 
 from master_dataset.kafka import EARLIEST, Topics, offsets_json, record_stream
 from master_dataset.parsing.rows import output_schema, rows
+from master_dataset.reached import Seen, SeenParam
+from master_dataset.reached import seen as seen_in
 from master_dataset.tables import MasterTables
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     import pyarrow as pa
+    from pyspark.accumulators import Accumulator
 
     from master_dataset.registry import CurrencyOf
     from master_dataset.source import Source
@@ -62,14 +64,20 @@ class Archive:
         self._tables.create(self._spark, source)
         starting = self._starting_offsets(source, bootstrap)
         records = record_stream(self._spark, source.topic, bootstrap, starting, pace.records)
-        parsed = records.mapInArrow(_parser(source, self._currencies), from_arrow_schema(output_schema(source)))
+        parsed, seen = self.parsed(source, records)
         return (
             parsed.writeStream.queryName(f"archive_{source.topic}")
             .option("checkpointLocation", checkpoint)
             .trigger(processingTime=f"{pace.seconds} seconds")
-            .foreachBatch(lambda batch, number: self._keep(source, batch, number))
+            .foreachBatch(lambda batch, number: self.keep(source, batch, number, seen))
             .start()
         )
+
+    def parsed(self, source: "Source[Any]", records: DataFrame) -> "tuple[DataFrame, Accumulator[Seen]]":
+        """Every record parsed, and what will have been seen of them once they are computed."""
+        seen = self._spark.sparkContext.accumulator({}, SeenParam())
+        parser = _parser(source, self._currencies, seen)
+        return records.mapInArrow(parser, from_arrow_schema(output_schema(source))), seen
 
     def _starting_offsets(self, source: "Source[Any]", bootstrap: str) -> str:
         """Where to go on without a checkpoint: at the recorded positions, written only when all before them was kept.
@@ -80,36 +88,27 @@ class Archive:
         partitions = Topics(bootstrap).partitions(source.topic)
         return offsets_json({source.topic: {number: positions.get(number, EARLIEST) for number in partitions}})
 
-    def _keep(self, source: "Source[Any]", batch: DataFrame, number: int) -> None:
+    def keep(self, source: "Source[Any]", batch: DataFrame, number: int, seen: "Accumulator[Seen]") -> None:
+        """Keep a micro-batch of parsed records. It is parsed while its events are written, again for dead letters."""
         application = self._spark.sparkContext.getLocalProperty("sql.streaming.queryId") or ""
-        batch.persist()
-        try:
-            reached = (
-                batch.groupBy("partition")
-                .agg(
-                    F.max("offset").alias("offset"),
-                    F.max("received_at").alias("received_at"),
-                    F.count_if(F.col("kind") == "event").alias("events"),
-                    F.count_if(F.col("kind") == "dead_letter").alias("dead_letters"),
-                )
-                .collect()
-            )
-            if any(row.dead_letters for row in reached):
-                self._tables.append_dead_letters(batch.where("kind = 'dead_letter'"), application, number)
-            events = sum(row.events for row in reached)
-            if events:
-                self._tables.append_events(source, batch.where("kind = 'event'"), application, number)
-            for row in reached:
-                self._positions.record(source.topic, row.partition, row.offset + 1, row.received_at)
-            log.info("archive.kept", source=source.topic, batch=number, events=events)
-        finally:
-            batch.unpersist()
+        seen.value = {}
+        self._tables.append_events(source, batch.where("kind = 'event'"), application, number)
+        if not seen.value:  # Delta had this batch already, before a crash: nothing was parsed
+            batch.write.format("noop").mode("overwrite").save()
+        if any(each.dead_letters for each in seen.value.values()):
+            self._tables.append_dead_letters(batch.where("kind = 'dead_letter'"), application, number)
+        for partition, each in seen.value.items():
+            self._positions.record(source.topic, partition, each.offset + 1, each.received_at)
+        events = sum(each.events for each in seen.value.values())
+        log.info("archive.kept", source=source.topic, batch=number, events=events)
 
 
 def _parser(
-    source: "Source[Any]", currencies: "Callable[[], CurrencyOf]"
+    source: "Source[Any]", currencies: "Callable[[], CurrencyOf]", seen: "Accumulator[Seen]"
 ) -> "Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]":
     def parsed(batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
-        return rows(source, batches, currencies())
+        for batch in rows(source, batches, currencies()):
+            seen.add(seen_in(batch))
+            yield batch
 
     return parsed

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import httpx
@@ -20,8 +20,12 @@ from deploy.cassandra import connect
 from deploy.jars import ensure_jars
 from deploy.schema import migrate
 from deploy.settings import Settings
+from deploy.spark import spark_session
 from deploy.stack.ports import free_ports
 from deploy.stack.stack import supervisor
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 @dataclass(frozen=True)
@@ -95,6 +99,16 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
             yield Stack(settings, environment)
             done.set()
             watching.join()
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
+    """Spark in this process, without a stack."""
+    settings = Settings(home=tmp_path_factory.mktemp("spark"), spark_master="local[2]")
+    ensure_jars(settings)
+    session = spark_session(settings, "test", 512, streaming=False, partitions=2)
+    yield session
+    session.stop()
 
 
 @pytest.fixture

@@ -1,15 +1,10 @@
 """Which delivery counts, decided by Spark: the first received, whatever hashes collide and whatever was kept twice."""
 
-from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
 
-import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from batch_layer.deliveries import deliveries
-from deploy.jars import ensure_jars
-from deploy.settings import Settings
-from deploy.spark import spark_session
 
 NOON = datetime(2026, 3, 7, 12, 0, tzinfo=UTC)
 SCHEMA = (
@@ -21,16 +16,6 @@ Row = tuple[str, int, int, datetime, int, int, date]
 
 def row(identity: str, place: tuple[int, int], *, at: int = 0, hashed: int = 1, payload: int = 7) -> Row:
     return (identity, hashed, payload, NOON + timedelta(seconds=at), *place, NOON.date())
-
-
-@pytest.fixture(scope="module")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """A session of its own."""
-    settings = Settings(home=tmp_path_factory.mktemp("spark"), spark_master="local[2]")
-    ensure_jars(settings)
-    session = spark_session(settings, "test", 512, streaming=False, partitions=2)
-    yield session
-    session.stop()
 
 
 def places(rows: DataFrame) -> list[tuple[int, int]]:

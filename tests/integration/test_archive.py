@@ -1,0 +1,70 @@
+"""The archive with real Spark and Delta: everything of a micro-batch is kept, and kept once when it is repeated."""
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+
+from master_dataset.archive import Archive
+from master_dataset.currency import DEFAULT_CURRENCY
+from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
+from master_dataset.tables import DEAD_LETTERS, MasterTables
+from tests.corpus.case import receipt
+
+RECEIVED = datetime(2026, 3, 7, 9, 6, tzinfo=UTC)
+SCHEMA = (
+    "key binary, value binary, topic string, partition int, offset long, timestamp timestamp, "
+    "headers array<struct<key:string,value:binary>>"
+)
+
+
+@dataclass
+class Positions:
+    """Remembers what was recorded."""
+
+    found: dict[int, int] = field(default_factory=dict)
+
+    def record(self, _topic: str, partition: int, position: int, _received_at: datetime) -> None:
+        self.found[partition] = position
+
+    def read(self) -> dict[str, dict[int, int]]:
+        return {}
+
+
+def records(spark: SparkSession) -> DataFrame:
+    marker = [("galatea-marker", b"")]
+    rows = [
+        (0, 4, receipt(), []),
+        (0, 5, b"{", []),
+        (0, 6, receipt(), []),
+        (3, 0, receipt({"transaction_id": "2"}), []),
+        (3, 1, b"", marker),
+        (5, 8, b"", marker),
+    ]
+    return spark.createDataFrame(
+        [(b"1", value, "pos_transactions", part, offset, RECEIVED, heads) for part, offset, value, heads in rows],
+        SCHEMA,
+    )
+
+
+def places(spark: SparkSession, path: str) -> list[tuple[int, int]]:
+    return sorted((row.partition, row.offset) for row in spark.read.format("delta").load(path).collect())
+
+
+def test_a_batch_that_is_repeated_after_a_crash_is_kept_once_and_its_positions_are_recorded(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    tables, positions = MasterTables(str(tmp_path)), Positions()
+    archive = Archive(spark, tables, positions, lambda: lambda _store: DEFAULT_CURRENCY)
+    tables.create(spark, POS_TRANSACTIONS)
+    batch, seen = archive.parsed(POS_TRANSACTIONS, records(spark))
+    spark.sparkContext.setLocalProperty("sql.streaming.queryId", "query")
+
+    archive.keep(POS_TRANSACTIONS, batch, 7, seen)
+    first, positions.found = positions.found, {}
+    archive.keep(POS_TRANSACTIONS, batch, 7, seen)
+
+    assert first == positions.found == {0: 7, 3: 2, 5: 9}
+    assert places(spark, tables.path(POS_TRANSACTIONS.topic)) == [(0, 4), (0, 6), (3, 0)]
+    assert places(spark, tables.path(DEAD_LETTERS)) == [(0, 5)]
