@@ -1,8 +1,9 @@
 """Keeps every record for ever: events in the source's append-only table, all others as dead letters.
 
-One streaming query per source. A micro-batch is written in this order: events, dead letters, positions. Each write
-carries (application id, batch id), so a batch that is repeated after a crash is skipped by Delta and nothing is kept
-twice; the position is written last, so whoever has seen it may rely on the tables (R2).
+One streaming query per source. A micro-batch is written in this order: events, dead letters, positions. Each commit
+carries the query and the number of the batch. Only the first batch of a process can be a repetition, after a crash:
+what the tables hold of it already is left out. The position is written last, so whoever has seen it may rely on the
+tables (R2).
 """
 
 from dataclasses import dataclass
@@ -13,11 +14,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
 
-from master_dataset.kafka import EARLIEST, Topics, offsets_json, record_stream
+from master_dataset.kafka import EARLIEST, Intake, Topics, offsets_json, record_stream
 from master_dataset.parsing.rows import output_schema, rows
 from master_dataset.reached import Seen, SeenParam
 from master_dataset.reached import seen as seen_in
-from master_dataset.tables import MasterTables
+from master_dataset.tables import DEAD_LETTERS, MasterTables
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -58,13 +59,14 @@ class Archive:
     ) -> None:
         """`currencies` is called in Spark's workers, once per task; it must be picklable."""
         self._spark, self._tables, self._positions, self._currencies = spark, tables, positions, currencies
+        self._begun: set[str] = set()
 
     def start(self, source: "Source[Any]", bootstrap: str, checkpoint: str, pace: Pace) -> StreamingQuery:
         """Start (or go on) archiving a source. `checkpoint` is a folder; without one, go on behind what is kept."""
         self._tables.create(self._spark, source)
-        starting = self._starting_offsets(source, bootstrap)
-        records = record_stream(self._spark, source.topic, bootstrap, starting, pace.records)
-        parsed, seen = self.parsed(source, records)
+        tasks = self._spark.sparkContext.defaultParallelism
+        intake = Intake(bootstrap, self._starting_offsets(source, bootstrap), pace.records, tasks)
+        parsed, seen = self.parsed(source, record_stream(self._spark, source.topic, intake))
         return (
             parsed.writeStream.queryName(f"archive_{source.topic}")
             .option("checkpointLocation", checkpoint)
@@ -90,15 +92,20 @@ class Archive:
 
     def keep(self, source: "Source[Any]", batch: DataFrame, number: int, seen: "Accumulator[Seen]") -> None:
         """Keep a micro-batch of parsed records. It is parsed while its events are written, again for dead letters."""
-        application = self._spark.sparkContext.getLocalProperty("sql.streaming.queryId") or ""
+        query = self._spark.sparkContext.getLocalProperty("sql.streaming.queryId")
+        mark = f"{query} {number}"
+        may_repeat = source.topic not in self._begun
         seen.value = {}
-        self._tables.append_events(source, batch.where("kind = 'event'"), application, number)
-        if not seen.value:  # Delta had this batch already, before a crash: nothing was parsed
-            batch.write.format("noop").mode("overwrite").save()
-        if any(each.dead_letters for each in seen.value.values()):
-            self._tables.append_dead_letters(batch.where("kind = 'dead_letter'"), application, number)
+        if may_repeat and self._tables.holds(self._spark, source.topic, mark):
+            batch.write.format("noop").mode("overwrite").save()  # parse only
+        else:
+            self._tables.append_events(source, batch.where("kind = 'event'"), mark)
+        has_letters = any(each.dead_letters for each in seen.value.values())
+        if has_letters and not (may_repeat and self._tables.holds(self._spark, DEAD_LETTERS, mark)):
+            self._tables.append_dead_letters(batch.where("kind = 'dead_letter'"), mark)
         for partition, each in seen.value.items():
             self._positions.record(source.topic, partition, each.offset + 1, each.received_at)
+        self._begun.add(source.topic)
         events = sum(each.events for each in seen.value.values())
         log.info("archive.kept", source=source.topic, batch=number, events=events)
 

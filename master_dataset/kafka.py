@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import stamina
@@ -26,24 +27,36 @@ def _may_pass(error: Exception) -> bool:
     return isinstance(error, KafkaException) and error.args[0].retriable()
 
 
-def record_stream(
-    spark: "SparkSession", topic: str, bootstrap: str, starting_offsets: str, per_batch: int
-) -> "DataFrame":
+@dataclass(frozen=True)
+class Intake:
+    """How a topic is read. `starting_offsets`: the JSON that Spark's source takes. `per_batch`: records, at most.
+
+    `tasks`: no more than these read a micro-batch. Each generates its code anew, which costs more than a small batch.
+    """
+
+    bootstrap: str
+    starting_offsets: str
+    per_batch: int
+    tasks: int
+
+
+def record_stream(spark: "SparkSession", topic: str, intake: Intake) -> "DataFrame":
     """The committed records of a topic as a stream: key, value, topic, partition, offset, timestamp, headers.
 
     Lost data is a named stop, never a skip. Without `minPartitions` a partition is one task in offset order (R3).
     """
     return (
         spark.readStream.format("kafka")
-        .option("kafka.bootstrap.servers", bootstrap)
+        .option("kafka.bootstrap.servers", intake.bootstrap)
         .option("kafka.isolation.level", "read_committed")
         .option("subscribe", topic)
-        .option("startingOffsets", starting_offsets)
-        .option("maxOffsetsPerTrigger", per_batch)
+        .option("startingOffsets", intake.starting_offsets)
+        .option("maxOffsetsPerTrigger", intake.per_batch)
         .option("failOnDataLoss", "true")
         .option("includeHeaders", "true")
         .load()
         .selectExpr("key", "value", "topic", "partition", "offset", "timestamp", f"{_HEADERS} AS headers")
+        .coalesce(intake.tasks)
     )
 
 

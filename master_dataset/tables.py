@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from delta.tables import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from master_dataset.parsing.rows import output_schema
@@ -23,6 +24,7 @@ CONFLICTS = "conflicts"
 DEAD_LETTER_COLUMNS = (
     "topic", "partition", "offset", "received_at", "reason", "field", "sentence", "key", "value", "headers",
 )  # fmt: skip
+_NEWEST_COMMITS = 100
 NOT_OF_EVENTS = ("kind", "reason", "field", "sentence", "headers")
 
 
@@ -42,16 +44,24 @@ class MasterTables:
         _create(spark, self.path(DEAD_LETTERS), dead_letter_schema(source), "topic")
         _create(spark, self.path(CONFLICTS), dead_letter_schema(source), "topic")
 
-    def append_events(self, source: "Source[Any]", events: DataFrame, application: str, batch: int) -> None:
-        """Append the events of one micro-batch; a (application, batch) already written is left out by Delta."""
+    def append_events(self, source: "Source[Any]", events: DataFrame, mark: str) -> None:
+        """Append the events of one micro-batch in one commit that carries this mark."""
         columns = event_schema(source).names
         writer = events.select(*columns).repartition("day").write.format("delta").mode("append")
-        writer.option("txnAppId", application).option("txnVersion", batch).save(self.path(source.topic))
+        writer.option("userMetadata", mark).save(self.path(source.topic))
 
-    def append_dead_letters(self, letters: DataFrame, application: str, batch: int) -> None:
+    def append_dead_letters(self, letters: DataFrame, mark: str) -> None:
         """Append the dead letters of one micro-batch, likewise."""
         writer = letters.select(*DEAD_LETTER_COLUMNS).coalesce(1).write.format("delta").mode("append")
-        writer.option("txnAppId", application).option("txnVersion", batch).save(self.path(DEAD_LETTERS))
+        writer.option("userMetadata", mark).save(self.path(DEAD_LETTERS))
+
+    def holds(self, spark: SparkSession, name: str, mark: str) -> bool:
+        """Whether one of the table's newest commits carries this mark.
+
+        Delta's own `txnVersion` answers it too, but rebuilds the table's whole state for it at every append.
+        """
+        newest = DeltaTable.forPath(spark, self.path(name)).history(_NEWEST_COMMITS)
+        return not newest.where(F.col("userMetadata") == mark).isEmpty()
 
 
 def event_schema(source: "Source[Any]") -> pa.Schema:

@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from master_dataset.kafka import record_stream
+from master_dataset.kafka import Intake, record_stream
 from master_dataset.parsing.rows import output_schema, rows
 from speed_layer.contributions import POSITION, contributions_sql
 from speed_layer.receipts import COLUMNS as RECEIPT_COLUMNS
@@ -61,9 +61,9 @@ class Feed:
 
 def totals(spark: SparkSession, views: Sequence[View], feed: Feed, horizons: Horizons) -> DataFrame:
     """The streaming DataFrame of changed totals: view, store, window, dimensions, epoch, sum_*, min_*, max_*."""
+    partitions = _partitions(spark)
     parts = [_contributed(spark, source, views, feed, horizons.oldest) for source in sources_of(views)]
     seconds = int(horizons.delay.total_seconds())
-    partitions = int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
     arrived = reduce(DataFrame.unionByName, parts).withWatermark("received_at", f"{seconds} seconds")
     return _totals(_first_deliveries(_placed(arrived, partitions)), views, horizons.epoch)
 
@@ -79,7 +79,9 @@ def _contributed(
 ) -> DataFrame:
     own = [view for view in views if view.source.topic == source.topic]
     schema = pa.schema([field for field in output_schema(source) if field.name not in ONLY_ARCHIVED])
-    records = record_stream(spark, source.topic, feed.bootstrap, feed.starting_offsets[source.topic], feed.per_batch)
+    tasks = 1 if _partitions(spark) == 1 else spark.sparkContext.defaultParallelism
+    intake = Intake(feed.bootstrap, feed.starting_offsets[source.topic], feed.per_batch, tasks)
+    records = record_stream(spark, source.topic, intake)
     currencies, receipts = feed.currencies, feed.receipts.get(source.topic)
     unread = unread_columns(source, own) - frozenset(RECEIPT_COLUMNS if receipts else ())
 
@@ -126,6 +128,10 @@ def events_and_position(batch: pa.RecordBatch, schema: pa.Schema) -> Iterator[pa
 def _placed(arrived: DataFrame, partitions: int) -> DataFrame:
     """Equal identities side by side. One partition needs no shuffle, neither here nor for the totals."""
     return arrived.coalesce(1) if partitions == 1 else arrived.repartition(partitions, "topic", "identity")
+
+
+def _partitions(spark: SparkSession) -> int:
+    return int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
 
 
 def _first_deliveries(placed: DataFrame) -> DataFrame:
