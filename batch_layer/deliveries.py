@@ -14,6 +14,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 BROADCAST_AT_MOST = 2_000_000
 """So many rows of a few numbers are sent to every executor instead of shuffling the events."""
 
+_SUSPECT = ["day", "identity_hash"]
 _PLACE = ["identity_hash", "partition", "offset"]
 """With the hash, so that places differ also when a topic was made anew and counts from 0 again."""
 
@@ -36,23 +37,23 @@ class Deliveries:
 
 
 def deliveries(archived: DataFrame) -> Deliveries:
-    """Take apart the rows of whole days of one source's table."""
-    repeated = archived.groupBy("identity_hash").count().where("count > 1").select("identity_hash")
-    repeated = repeated.persist(StorageLevel.MEMORY_AND_DISK)
-    later = _later(archived.join(_small(repeated), on="identity_hash", how="left_semi"))
-    later = later.persist(StorageLevel.MEMORY_AND_DISK)
-    left_out = _small(later.drop("is_copy"))
-    repeated.unpersist()
-    first = archived.join(left_out.select(_PLACE), on=_PLACE, how="left_anti").select(archived.columns)
+    """Take apart the rows of whole days of one source's table. Equal identities always lie in one day."""
+    twice = archived.groupBy(_SUSPECT).count().where("count > 1").select(_SUSPECT).persist(StorageLevel.MEMORY_AND_DISK)
+    days = [row.day for row in twice.select("day").distinct().collect()]
+    if not days:
+        none = archived.where("false").selectExpr("*", "false AS is_conflict", "false AS is_miskeyed")
+        return Deliveries(archived, none, twice)
+    suspected = archived.where(F.col("day").isin(days))
+    later = _later(suspected.join(_small(twice), on=_SUSPECT, how="left_semi")).persist(StorageLevel.MEMORY_AND_DISK)
+    left_out = _small(later.select(_PLACE))
+    twice.unpersist()
+    first = archived.join(left_out, on=_PLACE, how="left_anti").select(archived.columns)
     copies = later.where("is_copy").select(_PLACE).distinct()
     if copies.count():
-        once = archived.join(F.broadcast(copies), on=_PLACE, how="left_semi").dropDuplicates(_PLACE)
+        once = suspected.join(F.broadcast(copies), on=_PLACE, how="left_semi").dropDuplicates(_PLACE)
         first = first.unionByName(once.select(archived.columns))
     repeats = later.where("not is_copy").drop("is_copy").dropDuplicates(_PLACE)
-    days = [row.day for row in repeats.select("day").distinct().collect()]
-    of_days = archived.where(F.col("day").isin(days))
-    found = of_days.join(_small(repeats.drop("day")), on=_PLACE).dropDuplicates(_PLACE)
-    return Deliveries(first, found, later)
+    return Deliveries(first, suspected.join(_small(repeats), on=_PLACE).dropDuplicates(_PLACE), later)
 
 
 def _later(candidates: DataFrame) -> DataFrame:
@@ -63,7 +64,6 @@ def _later(candidates: DataFrame) -> DataFrame:
     same = Window.partitionBy("identity").orderBy("received_at", "partition", "offset")
     ranked = candidates.select(
         *_PLACE,
-        "day",
         F.row_number().over(same).alias("delivery"),
         F.struct("partition", "offset")
         .eqNullSafe(F.first(F.struct("partition", "offset")).over(same))

@@ -36,6 +36,16 @@ def test_the_least_receipt_place_wins_and_every_later_delivery_is_a_repeat(spark
     assert {(each.offset, each.is_conflict) for each in found.repeats.collect()} == {(5, False), (7, True)}
 
 
+def test_where_nothing_came_twice_every_row_is_a_first_delivery(spark: SparkSession) -> None:
+    rows = [row("a", (0, 1), hashed=1), row("b", (0, 2), hashed=2)]
+
+    found = deliveries(spark.createDataFrame(rows, SCHEMA))
+
+    assert places(found.first) == [(0, 1), (0, 2)]
+    assert places(found.repeats) == []
+    assert {"is_conflict", "is_miskeyed"} <= set(found.repeats.columns)
+
+
 def test_two_events_whose_hashes_collide_are_both_counted(spark: SparkSession) -> None:
     rows = [row("a", (0, 1), hashed=42), row("b", (0, 2), hashed=42), row("b", (0, 3), at=1, hashed=42)]
 
