@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from deploy.settings import Settings
 
-PLAY_SECONDS = 25.0
+PLAY_SECONDS = 20.0
 HISTORY = timedelta(days=400)
 BY = "galatea demo"
 

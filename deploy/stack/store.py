@@ -66,6 +66,7 @@ def _command(folder: Path, settings: "Settings") -> list[str]:
         f"-Dcassandra.config=file:{folder / 'cassandra.yaml'}", f"-Dcassandra.storagedir={folder}",
         f"-Dlogback.configurationFile={folder / 'logback.xml'}", f"-Djava.io.tmpdir={folder / 'tmp'}",
         "-Dcassandra-foreground=yes", "-Dcassandra.ring_delay_ms=1", "-Dcassandra.skip_wait_for_gossip_to_settle=0",
+        "-Dcassandra.shutdown_announce_in_ms=0",
         "-cp", ":".join(map(str, jar_paths("cassandra", settings))),
         "org.apache.cassandra.service.CassandraDaemon",
     ]  # fmt: skip
