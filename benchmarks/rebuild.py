@@ -24,7 +24,7 @@ from benchmarks.master import Master, make
 from benchmarks.measured import Measured
 from deploy.rebuilding import HEAP_MB, PARTITIONS
 from deploy.settings import Settings
-from deploy.spark import spark_session
+from deploy.spark import Work, spark_session
 from views import registered_views
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def rebuild(size: int) -> list[Measured]:
     os.environ["GALATEA_HOME"] = str(folder / "home")
     try:
         master = make(folder / "pos_transactions", size, max(1, size // PER_DAY))
-        spark = spark_session(Settings(), "rebuild", HEAP_MB, streaming=False, partitions=PARTITIONS)
+        spark = spark_session(Settings(), "rebuild", Work.LONG, memory_mb=HEAP_MB, partitions=PARTITIONS)
         table = spark.read.format("delta").load(str(master.path))
         _compare(table, folder, size)
         spark_times = [_timed(lambda: _by_spark(table)) for _ in range(2)]

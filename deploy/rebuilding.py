@@ -36,7 +36,7 @@ def rebuild(  # noqa: PLR0913 - four of them by name
 ) -> Outcome:
     """Recompute what is asked and publish it. `wait`: at a cut that covers everything received before this call."""
     rebuilding = Rebuilding(settings)
-    spark = rebuilding.starting_spark()
+    spark = rebuilding.starting_spark(full=asked.full)
     plan = rebuilding.plan(asked, wait=wait, progress=progress)
     if rebuilding.is_published(plan):
         return Outcome(plan.base.publication, plan.cut, 0, 0, 0, 0, 0)
@@ -88,18 +88,19 @@ class Rebuilding:
         topics = sorted({view.source.topic for view in registered_views()})
         return Fence(self.settings.kafka_bootstrap, topics, self.settings.epoch, self.settings.skew)
 
-    def starting_spark(self) -> "Future[SparkSession]":
+    def starting_spark(self, *, full: bool) -> "Future[SparkSession]":
         """Ask for it before `plan`: Spark takes as long to start as a cut to be reached."""
         pool = ThreadPoolExecutor(1, "spark")
-        starting = pool.submit(self._spark)
+        starting = pool.submit(self._spark, full=full)
         pool.shutdown(wait=False)
         return starting
 
-    def _spark(self) -> "SparkSession":
+    def _spark(self, *, full: bool) -> "SparkSession":
         """A session that has run its first job, in which its Python workers start."""
-        from deploy.spark import spark_session  # noqa: PLC0415 - only where something is computed
+        from deploy.spark import Work, spark_session  # noqa: PLC0415 - only where something is computed
 
-        session = spark_session(self.settings, "rebuild", HEAP_MB, streaming=False, partitions=PARTITIONS)
+        work = Work.LONG if full else Work.SHORT
+        session = spark_session(self.settings, "rebuild", work, memory_mb=HEAP_MB, partitions=PARTITIONS)
         session.range(1).mapInArrow(lambda batches: batches, "id long").collect()
         return session
 

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from enum import Enum
 from typing import TYPE_CHECKING
 
 from deploy.jars import jar_paths
@@ -42,7 +43,16 @@ _LATE_COMPILER = (
     "-XX:Tier4InvocationThreshold=20000 -XX:Tier4MinInvocationThreshold=2400 "
     "-XX:Tier4CompileThreshold=60000 -XX:Tier4BackEdgeThreshold=160000"
 )
-"""For a rebuild: four times Java's own thresholds. The second compiler takes what runs long, and leaves short runs."""
+"""Four times Java's own thresholds: the second compiler takes what runs long, and leaves the start alone."""
+
+
+class Work(Enum):
+    """What a session is for: micro-batches without end, a computation of seconds, or one of minutes."""
+
+    STREAM = "stream"
+    SHORT = "short"
+    LONG = "long"
+
 
 _BATCH = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
@@ -71,9 +81,7 @@ _STREAMING = {
 }
 
 
-def spark_session(
-    settings: "Settings", name: str, memory_mb: int, *, streaming: bool, partitions: int
-) -> "SparkSession":
+def spark_session(settings: "Settings", name: str, work: Work, *, memory_mb: int, partitions: int) -> "SparkSession":
     """Start a driver. `memory_mb` is its heap, `partitions` its shuffle partitions.
 
     Java is the machine's or the bundled one, jars come from the verified cache; Spark resolves nothing itself.
@@ -84,7 +92,7 @@ def spark_session(
     scratch = settings.home / "spark" / name
     scratch.mkdir(parents=True, exist_ok=True)
     jars = [str(path) for path in jar_paths("spark", settings)]
-    compiler = ONE_COMPILER if streaming else _LATE_COMPILER
+    compiler = _LATE_COMPILER if work is Work.LONG else ONE_COMPILER
     java = f"{_JAVA_OPTIONS} {compiler} -Dderby.system.home={scratch}"
     options: Mapping[str, str] = {
         "spark.jars": ",".join(jars),
@@ -98,10 +106,12 @@ def spark_session(
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
     }
     builder = SparkSession.builder.appName(f"galatea-{name}").master(settings.spark_master)
-    for key, value in {**_ALWAYS, **options, **(_STREAMING if streaming else _BATCH)}.items():
+    for key, value in {**_ALWAYS, **options, **(_STREAMING if work is Work.STREAM else _BATCH)}.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
-    spark.sparkContext.setLogLevel("WARN" if streaming else "ERROR")  # without a stream somebody looks at the terminal
+    spark.sparkContext.setLogLevel(
+        "WARN" if work is Work.STREAM else "ERROR"
+    )  # without a stream somebody looks at the terminal
     return spark
 
 

@@ -23,7 +23,7 @@ from batch_layer.deliveries import deliveries
 from batch_layer.run import read_manifest
 from deploy.cassandra import session_of
 from deploy.rebuilding import Rebuilding
-from deploy.spark import spark_session
+from deploy.spark import Work, spark_session
 from master_dataset.archive_positions import ArchivePositions
 from master_dataset.tables import MasterTables
 from serving_layer.merge import SpeedRow, merge_cells
@@ -155,7 +155,7 @@ class Verification:
             yield {"cells": 1, "differing": 1, "example": f"{view.name} store {store} {day}: shown, not recomputed"}
 
     def _counted(self, view: View, pointer: Pointer, epoch: datetime) -> DataFrame:
-        spark = spark_session(self._settings, "verify", HEAP_MB, streaming=False, partitions=8)
+        spark = spark_session(self._settings, "verify", Work.LONG, memory_mb=HEAP_MB, partitions=8)
         path = MasterTables(self._settings.master_uri).path(view.source.topic)
         first = deliveries(spark.read.format("delta").load(path)).first
         oldest = int(self._settings.oldest.total_seconds() * 1_000_000)

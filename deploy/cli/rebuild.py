@@ -39,7 +39,7 @@ def rebuild(  # noqa: PLR0913, PLR0917 - one parameter per option
     days = (first.date() if first else None, last.date() if last else None)
     asked = Asked(tuple(views or ()), *days, tuple(store or ()), full)
     rebuilding = Rebuilding(Settings())
-    spark = None if dry_run else rebuilding.starting_spark()
+    spark = None if dry_run else rebuilding.starting_spark(full=full)
     with Steps("rebuild") as steps:
         plan: Plan = rebuilding.plan(asked, wait=wait, progress=steps)
         for alarm in plan.alarms:

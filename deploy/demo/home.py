@@ -10,8 +10,8 @@ from deploy.stack.stack import supervisor
 from master_dataset.errors import OperatorError
 
 PACE = {
-    "GALATEA_EPOCH_SECONDS": "5",
-    "GALATEA_ARCHIVE_SECONDS": "3",
+    "GALATEA_EPOCH_SECONDS": "2",
+    "GALATEA_ARCHIVE_SECONDS": "2",
     "GALATEA_RECORDS_PER_BATCH": "160000",  # a year of days costs a micro-batch more than its records do
     "GALATEA_SKEW_SECONDS": "1",  # one machine has one clock
 }

@@ -5,7 +5,7 @@ from functools import partial
 from deploy.cassandra import session_of
 from deploy.process.edge import Process
 from deploy.settings import Settings
-from deploy.spark import spark_session
+from deploy.spark import Work, spark_session
 from master_dataset.archive import Archive, Pace
 from master_dataset.archive_positions import ArchivePositions
 from master_dataset.kafka import Topics
@@ -22,7 +22,7 @@ def run(process: Process, settings: Settings) -> None:
     topics = Topics(settings.kafka_bootstrap)
     for topic in registered_sources():
         topics.check(topic, settings.kafka_partitions)
-    spark = spark_session(settings, "archive", HEAP_MB, streaming=True, partitions=2)
+    spark = spark_session(settings, "archive", Work.STREAM, memory_mb=HEAP_MB, partitions=2)
     archive = Archive(
         spark, MasterTables(settings.master_uri), ArchivePositions(connect()), partial(currencies, connect)
     )

@@ -9,7 +9,7 @@ import structlog
 from deploy.cassandra import session_of
 from deploy.process.edge import Process
 from deploy.settings import Settings
-from deploy.spark import folder_exists, remove_folder, spark_session
+from deploy.spark import Work, folder_exists, remove_folder, spark_session
 from master_dataset.errors import RowsDroppedLate
 from master_dataset.kafka import EARLIEST, Topics, offsets_json
 from master_dataset.registry import currencies
@@ -33,7 +33,7 @@ def run(process: Process, settings: Settings) -> None:
     topics = Topics(settings.kafka_bootstrap)
     for source in sources_of(registered_views()):
         topics.check(source.topic, settings.kafka_partitions)
-    spark = spark_session(settings, "speed", HEAP_MB, streaming=True, partitions=settings.speed_partitions)
+    spark = spark_session(settings, "speed", Work.STREAM, memory_mb=HEAP_MB, partitions=settings.speed_partitions)
     folder = f"{settings.checkpoint_uri}/speed/{settings.speed_partitions}"  # state is laid out by their number
     generations = Generations(connect())
     generation = generations.find(generations.greatest())

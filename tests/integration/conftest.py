@@ -20,7 +20,7 @@ from deploy.cassandra import connect
 from deploy.jars import ensure_jars
 from deploy.schema import migrate
 from deploy.settings import Settings
-from deploy.spark import spark_session
+from deploy.spark import Work, spark_session
 from deploy.stack.ports import free_ports
 from deploy.stack.stack import supervisor
 
@@ -106,7 +106,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
     """Spark in this process, without a stack."""
     settings = Settings(home=tmp_path_factory.mktemp("spark"), spark_master="local[2]")
     ensure_jars(settings)
-    session = spark_session(settings, "test", 512, streaming=False, partitions=2)
+    session = spark_session(settings, "test", Work.SHORT, memory_mb=512, partitions=2)
     yield session
     session.stop()
 
