@@ -1,32 +1,26 @@
-"""Every merged cell of a deployment, read through the code that answers readers, some stores at a time."""
+"""Every merged cell of a deployment, read through the code that answers readers, a store at a time."""
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import cache, lru_cache
-from multiprocessing import get_context
-from typing import Self
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from deploy.cassandra import Address, session_of
-from deploy.garbage import look_seldom
 from serving_layer.basis import Basis, BasisReader
 from serving_layer.merge import Cell
 from serving_layer.merged_cells import MergedCells
 from serving_layer.readers import Readers
 from serving_layer.tables import BatchTables, Bridge, PublishedTables, ReceiptTables, SpeedTables, StoreTables
 from views.core.view import View
-from views.registry import registered_views, view_named
+from views.registry import registered_views
 
-PROCESSES = 2
+if TYPE_CHECKING:
+    from cassandra.cluster import Session
+
 AT_ONCE = 8
 """So many stores are read side by side: enough to keep Cassandra busy, few enough for little memory."""
-
-Span = tuple[int, int]
-"""The first window and where the last one ends, seconds since 1970."""
 
 
 @dataclass(frozen=True)
@@ -38,77 +32,41 @@ class Shown:
 
 
 class EveryCell:
-    """Reads between two instants, for the stores that are named, in processes of its own. Use as a context manager."""
+    """Reads between two instants, for the stores that are named."""
 
-    def __init__(self, address: Address, speed_ttl: timedelta, stores: Sequence[str], span: Span) -> None:
-        """`address` of Cassandra, `speed_ttl`: how long speed rows live."""
-        self._reading, self.stores = _Reading(address, speed_ttl, span), stores
-        self._pool = ProcessPoolExecutor(PROCESSES, get_context("spawn"))  # not forked: Spark's threads run here
-
-    def __enter__(self) -> Self:
-        """Nothing to prepare."""
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """End the processes."""
-        self._pool.shutdown(cancel_futures=True)
+    def __init__(self, session: "Session", speed_ttl: timedelta, stores: Sequence[str], span: tuple[int, int]) -> None:
+        """`span`: the first window and where the last one ends, seconds since 1970."""
+        bridge = Bridge(session)
+        self._readers = Readers(
+            PublishedTables(bridge),
+            BatchTables(bridge),
+            SpeedTables(bridge),
+            StoreTables(bridge),
+            ReceiptTables(bridge),
+        )
+        self._ttl, self.stores, self._span = speed_ttl, stores, span
 
     def moment(self) -> Shown:
         """What an answer of now rests on. Speed writes rows first and positions after them: ask when it is done."""
-        return self._pool.submit(self._reading.moment, self.stores).result()
+        return asyncio.run(self._moment())
 
     def tables(self, basis: Basis, view: View, read: Callable[[int], None]) -> Iterator[pa.Table]:
         """The cells of a view as columns store, window, dimensions, states; `read` is told how many stores are done."""
-        chunks = [self.stores[start : start + AT_ONCE] for start in range(0, len(self.stores), AT_ONCE)]
-        tables = [self._pool.submit(self._reading.table, basis, view.name, chunk) for chunk in chunks]
-        done = 0
-        for chunk, table in zip(chunks, tables, strict=True):
-            yield table.result()
-            done += len(chunk)
-            read(done)
+        cells = MergedCells(self._readers, self._ttl)
+        for start in range(0, len(self.stores), AT_ONCE):
+            stores = self.stores[start : start + AT_ONCE]
+            yield _table(view, list(zip(stores, asyncio.run(self._cells(cells, basis, view, stores)), strict=True)))
+            read(start + len(stores))
 
+    async def _cells(self, cells: MergedCells, basis: Basis, view: View, stores: Sequence[str]) -> list[list[Cell]]:
+        return await asyncio.gather(*(cells.read(basis, view, store, *self._span) for store in stores))
 
-@dataclass(frozen=True)
-class _Reading:
-    """Done in the processes."""
-
-    address: Address
-    speed_ttl: timedelta
-    span: Span
-
-    def moment(self, stores: Sequence[str]) -> Shown:
-        async def read() -> Shown:
-            basis = await BasisReader(_readers(self.address), self.speed_ttl).read(partial=False)
-            cells, waiting = _cells(self.address, self.speed_ttl, ""), 0
-            for store in stores:
-                waiting += await cells.waiting(basis, registered_views(), store, *self.span)
-            return Shown(basis, waiting)
-
-        return asyncio.run(read())
-
-    def table(self, basis: Basis, name: str, stores: Sequence[str]) -> pa.Table:
-        look_seldom()
-        view = view_named(name)
-
-        async def read() -> list[list[Cell]]:
-            cells = _cells(self.address, self.speed_ttl, name)
-            return await asyncio.gather(*(cells.read(basis, view, store, *self.span) for store in stores))
-
-        return _table(view, list(zip(stores, asyncio.run(read()), strict=True)))
-
-
-@cache
-def _readers(address: Address) -> Readers:
-    bridge = Bridge(session_of(address))
-    return Readers(
-        PublishedTables(bridge), BatchTables(bridge), SpeedTables(bridge), StoreTables(bridge), ReceiptTables(bridge)
-    )
-
-
-@lru_cache(1)
-def _cells(address: Address, speed_ttl: timedelta, _view: str) -> MergedCells:
-    """A new one for each view: what it remembers of the view before would only take room."""
-    return MergedCells(_readers(address), speed_ttl)
+    async def _moment(self) -> Shown:
+        basis = await BasisReader(self._readers, self._ttl).read(partial=False)
+        cells, waiting = MergedCells(self._readers, self._ttl), 0
+        for store in self.stores:
+            waiting += await cells.waiting(basis, registered_views(), store, *self._span)
+        return Shown(basis, waiting)
 
 
 def _table(view: View, found: Sequence[tuple[str, Sequence[Cell]]]) -> pa.Table:

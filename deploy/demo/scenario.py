@@ -96,9 +96,8 @@ class Scenario:
         today = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
         span = (seconds(today - HISTORY), seconds(today + timedelta(days=2)))
         stores = [str(store) for store in self.data.stores]
-        every = EveryCell(self.settings.cassandra_address, self.settings.speed_ttl, stores, span)
-        said = "every merged cell against a full recompute"
-        with every as shown, self._oracle("600MB") as oracle, Stage(said) as stage:
+        shown = EveryCell(self.session, self.settings.speed_ttl, stores, span)
+        with self._oracle("600MB") as oracle, Stage("every merged cell against a full recompute") as stage:
             return Judge(self.settings, oracle, shown).judge(self.sent, stage.step)
 
     @contextmanager
