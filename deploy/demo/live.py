@@ -68,7 +68,7 @@ class Live:
 
     def _compared(self, before: Look, after: Look) -> str:
         if not all(row.merged for row in before.rows if row.window != self.day.late_window):
-            raise OperatorError(f"store {self.watch.store} shows no sales that were sent", do="galatea verify")
+            raise OperatorError(f"store {self.watch.store} shows no sales that were sent", do="galatea lag")
         pairs = [pair for pair in zip(before.rows, after.rows, strict=True) if pair[0].window != self.day.late_window]
         moved = [old.window for old, new in pairs if old.merged != new.merged]
         if moved:
