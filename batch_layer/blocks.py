@@ -23,16 +23,12 @@ from views.core.view import View
 
 _AT_ONCE = 100_000
 """Rows that are added up together, unless one store and day has more: bounds a worker's memory."""
-_BLOCK = "store string, day date, block string"
+BLOCK = pa.schema([("store", pa.string()), ("day", pa.date32()), ("block", pa.string())])
+"""One row per store and day that has cells; for the block see `views.core.cells`."""
 _OWN = ["store", "day"]
 
 Use = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
-"""Takes batches of blocks, in Spark's workers."""
-
-
-def blocks(view: View, events: DataFrame, cut: datetime) -> DataFrame:
-    """One row per store and day that has cells: store, day, block (see `views.core.cells`)."""
-    return cell_rows(view, events, cut).mapInArrow(_Blocks.of(view), _BLOCK)
+"""Takes batches of `BLOCK`, in Spark's workers."""
 
 
 def blocks_used(view: View, events: DataFrame, cut: datetime, use: Use, schema: pa.Schema) -> DataFrame:

@@ -18,7 +18,7 @@ import duckdb
 import orjson
 import psutil
 
-from batch_layer.blocks import blocks
+from batch_layer.blocks import BLOCK, blocks_used
 from batch_layer.deliveries import deliveries
 from benchmarks.master import Master, make
 from benchmarks.measured import Measured
@@ -26,6 +26,7 @@ from deploy.rebuilding import HEAP_MB, PARTITIONS
 from deploy.settings import Settings
 from deploy.spark import Work, spark_session
 from views import registered_views
+from views.core import View
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -71,8 +72,12 @@ def _by_spark(table: "DataFrame") -> None:
     found = deliveries(table)
     found.repeats.count()
     for view in registered_views():
-        blocks(view, found.first, CUT).write.format("noop").mode("overwrite").save()
+        _blocks(view, found.first).write.format("noop").mode("overwrite").save()
     found.release()
+
+
+def _blocks(view: View, events: "DataFrame") -> "DataFrame":
+    return blocks_used(view, events, CUT, lambda batches: batches, BLOCK)
 
 
 def _by_duckdb(files: list[str]) -> None:
@@ -106,7 +111,7 @@ def _compare(table: "DataFrame", folder: Path, size: int) -> None:
         for view in registered_views():
             if view.name not in VIEWS:
                 continue
-            rows = blocks(view, found.first, CUT).toLocalIterator()
+            rows = _blocks(view, found.first).toLocalIterator()
             ours = {(row.store, row.day): _digest(row.block) for row in rows}
             asked = connection.execute(f"SELECT store, day, block FROM {view.name}_blocks").fetchall()  # noqa: S608
             theirs = {(store, day): _digest(block) for store, day, block in asked}
