@@ -18,7 +18,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from views.core.cells import WINDOW_KEY
-from views.core.rows import dimension_sql, window_sql
+from views.core.rows import dimension_sql, values_sql, window_sql
 from views.core.view import View
 
 _AT_ONCE = 100_000
@@ -53,7 +53,7 @@ def cell_rows(view: View, events: DataFrame, cut: datetime) -> DataFrame:
         F.col("_day").alias("day"),
         F.col("_window").alias(WINDOW_KEY),
         *(F.expr(dimension_sql(sql)).alias(f"d{place}") for place, sql in enumerate(view.dimensions.values())),
-        *(F.expr(column.row_sql).alias(f"s{place}") for place, column in enumerate(view.columns.values())),
+        *(F.expr(sql).alias(f"s{place}") for place, sql in enumerate(values_sql(view))),
     )
 
 

@@ -106,7 +106,7 @@ class Rebuilding:
 
     def _reach(self, base: Pointer, *, wait: bool, progress: Progress) -> datetime:
         fence = self.fence()
-        cut = fence.next_cut() if wait else max(fence.newest_cut(), base.cut)
+        cut = max(fence.next_cut() if wait else fence.newest_cut(), base.cut)  # clocks may step back
         progress.step(0, 0, f"cut at {cut:%H:%M:%S} UTC")
         marked = fence.mark(cut)
         fence.wait(marked, ArchivePositions(self._session).read, "archive", self.settings.cut_timeout)

@@ -51,7 +51,7 @@ class Settings(BaseSettings):
     kafka_partitions: int = Field(default=2, ge=1)
     """Partitions of each source's topic; fixed once the topic exists."""
     kafka_retention_days: int = Field(default=9, ge=1)
-    """How long the topics keep records, in days: at least the speed rows' life and what speed remembers."""
+    """How long the topics keep records, in days: at least the speed rows' life and D."""
     speed_ttl_days: int = Field(default=7, ge=2)
     """How long speed rows live, in days."""
     receipts_ttl_days: int = Field(default=35, ge=1)
@@ -59,9 +59,9 @@ class Settings(BaseSettings):
     oldest_hours: int = 23
     """A: how old an event may be on arrival for speed to count it, in hours."""
     remembered_hours: int = 24
-    """D: how long speed remembers identities, in hours."""
+    """D: how far before the cut a new generation of the speed layer starts to read, in hours."""
     speed_partitions: int = Field(default=1, ge=1)
-    """Partitions of the speed layer's state: one is quickest on one machine, a cluster wants one per core."""
+    """Over how many tasks speed spreads the stores: one is quickest on one machine, a cluster wants one per core."""
     archive_seconds: float = Field(default=10.0, ge=0)
     """How often the archive writes, in seconds."""
     records_per_batch: int = Field(default=50_000, ge=1)
@@ -75,7 +75,7 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _rules(self) -> Self:
-        if self.oldest + self.furthest_future > self.remembered:
+        if self.oldest + timedelta(microseconds=FUTURE_US) > self.remembered:
             raise ValueError("GALATEA_OLDEST_HOURS must be at least an hour less than GALATEA_REMEMBERED_HOURS")
         if self.kafka_retention_days * 24 < self.speed_ttl_days * 24 + self.remembered_hours:
             raise ValueError(
@@ -108,13 +108,8 @@ class Settings(BaseSettings):
         return timedelta(hours=self.oldest_hours)
 
     @property
-    def furthest_future(self) -> timedelta:
-        """F of R5."""
-        return timedelta(microseconds=FUTURE_US)
-
-    @property
     def remembered(self) -> timedelta:
-        """D of R5."""
+        """D of R5: an event that speed counts repeats nothing older."""
         return timedelta(hours=self.remembered_hours)
 
     @property

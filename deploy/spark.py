@@ -61,16 +61,6 @@ _BATCH = {
 }
 _STREAMING = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "2000",
-    "spark.sql.streaming.stateStore.providerClass": (
-        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-    ),
-    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
-    "spark.sql.streaming.stateStore.rocksdb.boundedMemoryUsage": "true",
-    "spark.sql.streaming.stateStore.rocksdb.maxMemoryUsageMB": "128",
-    # Sorting before the dedupe makes the first delivery win inside one micro-batch; Spark refuses the sort by default.
-    "spark.sql.streaming.unsupportedOperationCheck": "false",
-    # A micro-batch without data would only evict state, and costs as much as one with data.
-    "spark.sql.streaming.noDataMicroBatches.enabled": "false",
     "spark.sql.streaming.minBatchesToRetain": "10",
     "spark.sql.codegen.cache.maxEntries": "500",
     "spark.sql.adaptive.enabled": "false",
@@ -119,9 +109,3 @@ def folder_exists(spark: "SparkSession", uri: str) -> bool:
     """Whether there is such a folder, on whatever file system the URI names."""
     path = spark._jvm.org.apache.hadoop.fs.Path(uri)  # type: ignore[union-attr]  # noqa: SLF001 - Spark's only way
     return bool(path.getFileSystem(spark._jsc.hadoopConfiguration()).exists(path))  # noqa: SLF001
-
-
-def remove_folder(spark: "SparkSession", uri: str) -> None:
-    """Remove a folder and what is in it."""
-    path = spark._jvm.org.apache.hadoop.fs.Path(uri)  # type: ignore[union-attr]  # noqa: SLF001
-    path.getFileSystem(spark._jsc.hadoopConfiguration()).delete(path, True)  # noqa: FBT003, SLF001

@@ -14,7 +14,7 @@ from deploy.garbage import look_seldom
 
 NEEDED = (
     "pyarrow.compute", "pyspark.worker", "batch_layer.blocks", "batch_layer.run", "deploy.cassandra",
-    "master_dataset.registry", "speed_layer.query", "speed_layer.receipts", "speed_layer.rows",
+    "master_dataset.registry", "speed_layer.micro_batch", "speed_layer.query", "speed_layer.receipts",
 )  # fmt: skip
 """What the functions that Spark runs in its workers import."""
 

@@ -25,15 +25,17 @@ from deploy.cassandra import session_of
 from deploy.rebuilding import Rebuilding
 from deploy.spark import Work, spark_session
 from master_dataset.archive_positions import ArchivePositions
+from master_dataset.errors import DefinitionNotCovered
 from master_dataset.tables import MasterTables
-from serving_layer.merge import SpeedRow, merge_cells
+from serving_layer.merge import Addition, merge_cells
 from speed_layer.generation import Generations
-from views.core.cells import CellKey, read_block, read_dimensions, read_states
-from views.core.cut import instant, month_of, seconds, utc
+from views.core.cells import CellKey, read_block
+from views.core.cut import instant, month_of, utc
 from views.core.pointer_row import PointerRow
 from views.core.publication import Pointer
+from views.core.shape import WAITING, number_of
 from views.core.view import View
-from views.registry import registered_views
+from views.registry import current_definitions, registered_views
 
 if TYPE_CHECKING:
     from cassandra.cluster import Session
@@ -73,7 +75,7 @@ class Comparer:
     connect: "Callable[[], Session]"
     view: View
     runs: Mapping[date, str]
-    speed: Mapping[Place, list[SpeedRow]]
+    speed: Mapping[Place, list[Addition]]
     cut: datetime
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -111,9 +113,12 @@ class Verification:
         self._session = self._connect()
 
     def run(self, progress: Callable[[int, int, str], None]) -> Verdict:
-        """Close an epoch in both layers, then compare every view."""
+        """Close an epoch in both layers, then compare every view. DefinitionNotCovered if a view has changed."""
         fence, generations = Rebuilding(self._settings).fence(), Generations(self._session)
         pointer = PointerRow(self._session).read()
+        if pointer.generation and dict(pointer.definitions) != current_definitions(self._settings.epoch_seconds):
+            message = "the definitions of the views differ from the published ones, so their cells cannot be compared"
+            raise DefinitionNotCovered(message, do="galatea down, galatea up --detach, then: galatea rebuild")
         epoch = max(fence.newest_cut(), pointer.cut)
         marked = fence.mark(epoch)
         timeout = self._settings.cut_timeout
@@ -139,7 +144,7 @@ class Verification:
         self,
         view: View,
         runs: Mapping[date, str],
-        speed: Mapping[Place, list[SpeedRow]],
+        speed: Mapping[Place, list[Addition]],
         pointer: Pointer,
         epoch: datetime,
     ) -> Iterator[Mapping[str, Any]]:
@@ -163,21 +168,20 @@ class Verification:
         waits = (F.col("received_at") >= F.lit(pointer.cut)) & (age > oldest)
         return first.where(~waits).where(F.col("received_at") < F.lit(epoch))
 
-    def _speed_rows(self, pointer: Pointer, epoch: datetime) -> tuple[dict[Place, list[SpeedRow]], int]:
+    def _speed_rows(self, pointer: Pointer, epoch: datetime) -> tuple[dict[Place, list[Addition]], int]:
         """The rows of this generation with cut <= epoch < E, and the number of waiting events among them."""
-        views = {view.name for view in registered_views()}
-        found: dict[Place, list[SpeedRow]] = {}
+        views = {view.name: view for view in registered_views()}
+        found: dict[Place, list[Addition]] = {}
         waiting = 0
         for row in self._session.execute("SELECT * FROM speed_cells"):
             if row.generation != pointer.generation or not pointer.cut <= utc(row.epoch) < epoch:
                 continue
-            window = utc(row.window)
-            if row.view_name not in views:
-                waiting += read_states(row.states)[0] or 0
+            if row.view_name == WAITING.name:
+                waiting += sum(number_of(states) for _, states in read_block(WAITING, row.block))
                 continue
-            key = CellKey(seconds(window), read_dimensions(row.dimensions))
-            speed_row = SpeedRow(key, utc(row.epoch), read_states(row.states))
-            found.setdefault((row.view_name, row.store, window.date()), []).append(speed_row)
+            for key, states in read_block(views[row.view_name], row.block):
+                place = (row.view_name, row.store, instant(key.window).date())
+                found.setdefault(place, []).append(Addition(key, utc(row.epoch), states))
         return found, waiting
 
     def _stores(self, run: str, view: View, day: date) -> list[str]:

@@ -10,7 +10,7 @@ GalateaError
 |-- OperatorError          the operator; exit 1; `do` is the next command
 |   |-- CutNotReached      the archive has not passed the cut in every partition
 |   |-- PublicationMoved   somebody published in between
-|   |-- RowsDroppedLate    a speed generation lost rows and is condemned
+|   |-- CheckpointOutOfStep  the speed layer's rows and its checkpoint tell of different micro-batches
 |   |-- NothingPublished     there is no publication yet that a part could be based on
 |   |-- DefinitionNotCovered  views were changed and no speed layer runs with the new definitions yet
 |   |-- CurrencyFixed      a store's currency cannot change once it has events
@@ -127,8 +127,8 @@ class PublicationMoved(OperatorError):
     """Another publication came first, so this one would have hidden it."""
 
 
-class RowsDroppedLate(OperatorError):
-    """A generation dropped rows behind its watermark: it is condemned, and a new one is built (R8)."""
+class CheckpointOutOfStep(OperatorError):
+    """The speed rows and the checkpoint tell of different micro-batches: one is older, or a second process runs."""
 
 
 class NothingPublished(OperatorError):

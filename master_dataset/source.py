@@ -41,8 +41,9 @@ class Source(Generic[Payload]):
         for name in self.identity:
             if self.fields[name].optional or isinstance(self.fields[name], Lines):
                 raise DefinitionError(f"`{name}` cannot be part of an identity.", do="Name fields every record has.")
-        if len(self.identity) < 2:  # noqa: PLR2004 - the store and at least one more
-            raise DefinitionError(f"`{self.topic}` needs two fields of identity.", do="Add what sets events apart.")
+        if not {self.store, self.happened_at} < set(self.identity):
+            message = f"The identity of `{self.topic}` needs `{self.store}`, `{self.happened_at}` and one field more."
+            raise DefinitionError(message, do="Deliveries of an event are looked for in its store and day: add them.")
         for name in self.content:
             if name not in self.columns:
                 self._refuse(name, "payload columns", self.columns)

@@ -16,8 +16,8 @@ from views.core.cells import CellKey
 from views.core.cut import is_fresh
 
 
-class SpeedRow(NamedTuple):
-    """The totals of one (cell, receipt epoch)."""
+class Addition(NamedTuple):
+    """What one micro-batch adds to a cell; `epoch` is that of the events' receipt."""
 
     key: CellKey
     epoch: datetime
@@ -33,12 +33,12 @@ class Cell(NamedTuple):
     merged: States
 
 
-def fresh(rows: Iterable[SpeedRow], cut: datetime) -> Iterator[SpeedRow]:
+def fresh(rows: Iterable[Addition], cut: datetime) -> Iterator[Addition]:
     """The rows that speed answers for."""
     return (row for row in rows if is_fresh(row.epoch, cut))
 
 
-def merge(view: View, batch: States | None, speed: Iterable[SpeedRow], cut: datetime) -> States | None:
+def merge(view: View, batch: States | None, speed: Iterable[Addition], cut: datetime) -> States | None:
     """None means that no event ever reached this cell. It is not a zero."""
     states = [row.states for row in fresh(speed, cut)]
     parts = states if batch is None else [batch, *states]
@@ -46,10 +46,10 @@ def merge(view: View, batch: States | None, speed: Iterable[SpeedRow], cut: date
 
 
 def merge_cells(
-    view: View, batch: Iterable[tuple[CellKey, States]], speed: Iterable[SpeedRow], cut: datetime
+    view: View, batch: Iterable[tuple[CellKey, States]], speed: Iterable[Addition], cut: datetime
 ) -> Iterator[Cell]:
-    """Every cell that either layer knows, once. `batch` names a cell at most once; `speed` has a row per epoch."""
-    provisional: dict[CellKey, list[SpeedRow]] = {}
+    """Every cell that either layer knows, once. `batch` names a cell at most once, `speed` once for each addition."""
+    provisional: dict[CellKey, list[Addition]] = {}
     for row in fresh(speed, cut):
         provisional.setdefault(row.key, []).append(row)
     for key, states in batch:
@@ -59,6 +59,6 @@ def merge_cells(
         yield _cell(view, key, None, rows)
 
 
-def _cell(view: View, key: CellKey, batch: States | None, rows: list[SpeedRow]) -> Cell:
+def _cell(view: View, key: CellKey, batch: States | None, rows: list[Addition]) -> Cell:
     speed = reduce(view.merge, (row.states for row in rows))
     return Cell(key, batch, speed, speed if batch is None else view.merge(batch, speed))

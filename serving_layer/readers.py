@@ -23,13 +23,11 @@ class Position(NamedTuple):
     received_at: datetime | None
 
 
-class SpeedText(NamedTuple):
-    """A speed row as it is written: dimensions and states as JSON lists."""
+class SpeedBlock(NamedTuple):
+    """A speed row: what one micro-batch adds to the cells of an epoch; for the block see `views.core.cells`."""
 
     epoch: datetime
-    window: datetime
-    dimensions: str
-    states: str
+    block: str
 
 
 class PublicationEntry(NamedTuple):
@@ -93,7 +91,7 @@ class SpeedReader(Protocol):
 
     async def rows(
         self, view: str, store: str, received_day: date, generation: int, cut: datetime
-    ) -> Sequence[SpeedText]:
+    ) -> Sequence[SpeedBlock]:
         """The rows of one received day with an epoch at or after the cut."""
 
 

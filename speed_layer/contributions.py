@@ -1,48 +1,48 @@
 """What one event adds to the cells of every view of its source, as one array of structs in Spark SQL.
 
-A contribution is `struct<view, store, window, dimensions, sums, mins, maxs>`: the window in seconds since 1970, the
-dimensions as texts, the row values of the view's columns by reducer, so that one grouped aggregation serves all views.
+A contribution is `struct<view, window, dimensions, values>`: the window in seconds since 1970, the dimensions as
+texts, and the row values of the view's columns, so that views of every shape share one column.
 """
 
 from collections.abc import Sequence
 from datetime import timedelta
 
-from views.core.cells import WAITING
+import pyarrow as pa
+
+from master_dataset.parsing.rows import EVENT
 from views.core.rows import dimension_sql, quoted, values_sql, window_sql
+from views.core.shape import WAITING
 from views.core.view import View
 
-SCHEMA = (
-    "array<struct<view:string,store:string,window:bigint,dimensions:array<string>,"
-    "sums:array<bigint>,mins:array<bigint>,maxs:array<bigint>>>"
+CONTRIBUTIONS = pa.list_(
+    pa.struct(
+        [
+            ("view", pa.string()),
+            ("window", pa.int64()),
+            ("dimensions", pa.list_(pa.string())),
+            ("values", pa.list_(pa.int64())),
+        ]
+    )
 )
-POSITION = "position"
-"""The pseudo-view of how far a partition was read: maxs are the last offset and its receipt in microseconds."""
+_SQL_TYPE = "array<struct<view:string,window:bigint,dimensions:array<string>,values:array<bigint>>>"
 
 
 def contributions_sql(views: Sequence[View], topic: str, oldest: timedelta) -> str:
-    """SQL of the contributions of one parsed row. Rows of kind `position` say how far reading has come.
+    """SQL of the contributions of one parsed row; NULL for a row that is no event.
 
-    `oldest` is A of R5: an event that was older on arrival may be a forgotten duplicate, so batch decides about it.
+    `oldest` is A of R5: what was older on arrival may repeat what this generation never read, so batch decides.
     """
-    waiting = _struct(WAITING, "store", window_sql("happened_at"), [quoted(topic)], ["1L"], [], [])
-    position = _struct(POSITION, "topic", "0L", ["cast(partition as string)"], [], [], _reached())
+    waiting = _struct(WAITING.name, window_sql("happened_at"), [quoted(topic)], values_sql(WAITING))
     counted = f"concat({', '.join(_view_sql(view) for view in views)})" if views else "array()"
     age_micros = int(oldest / timedelta(microseconds=1))
     too_old = f"unix_micros(received_at) - unix_micros(happened_at) > {age_micros}L"
-    return (
-        f"cast(case when kind = '{POSITION}' then array({position}) "
-        f"when {too_old} then array({waiting}) else {counted} end as {SCHEMA})"
-    )
-
-
-def _reached() -> list[str]:
-    return ["offset", "unix_micros(received_at)"]
+    by_age = f"case when kind <> {quoted(EVENT)} then null when {too_old} then array({waiting}) else {counted} end"
+    return f"cast({by_age} as {_SQL_TYPE})"
 
 
 def _view_sql(view: View) -> str:
     dimensions = [dimension_sql(sql) for sql in view.dimensions.values()]
-    by = {reducer: values_sql(view, reducer) for reducer in ("sum", "min", "max")}
-    struct = _struct(view.name, "store", window_sql(view.at), dimensions, by["sum"], by["min"], by["max"])
+    struct = _struct(view.name, window_sql(view.at), dimensions, values_sql(view))
     kept = f"coalesce({view.where}, false)"
     if view.each is None:
         return f"filter(array({struct}), kept -> {kept})"
@@ -50,12 +50,7 @@ def _view_sql(view: View) -> str:
     return f"transform(filter({elements}, {name} -> {kept}), {name} -> {struct})"
 
 
-def _struct(  # noqa: PLR0913, PLR0917 - one argument per field
-    view: str, store: str, window: str, dimensions: list[str], sums: list[str], mins: list[str], maxs: list[str]
-) -> str:
-    lists = {"sums": sums, "mins": mins, "maxs": maxs}
-    arrays = ", ".join(f"'{name}', cast(array({', '.join(sql)}) as array<bigint>)" for name, sql in lists.items())
+def _struct(view: str, window: str, dimensions: list[str], values: list[str]) -> str:
     texts = f"cast(array({', '.join(dimensions)}) as array<string>)"
-    return (
-        f"named_struct('view', {quoted(view)}, 'store', {store}, 'window', {window}, 'dimensions', {texts}, {arrays})"
-    )
+    numbers = f"cast(array({', '.join(values)}) as array<bigint>)"
+    return f"named_struct('view', {quoted(view)}, 'window', {window}, 'dimensions', {texts}, 'values', {numbers})"

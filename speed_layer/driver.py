@@ -1,17 +1,21 @@
-"""Runs one generation: writes its totals, then the positions reached, then lets it take over."""
+"""Runs one generation: counts its micro-batches, records the positions reached, then lets it take over."""
 
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import structlog
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
 
-from speed_layer.generation import Generation, Generations
-from speed_layer.query import Feed, Horizons, totals
-from speed_layer.rows import POSITION_SCHEMA, RowWriter, layouts
+from master_dataset.errors import CheckpointOutOfStep
+from speed_layer.additions import shapes_of
+from speed_layer.generation import Generation, Generations, Reached
+from speed_layer.micro_batch import POSITIONS, Horizons, MicroBatch
+from speed_layer.query import Feed, arrivals
+from views.core.cut import BEGINNING
 from views.core.view import View
 
 if TYPE_CHECKING:
@@ -23,33 +27,37 @@ log = structlog.get_logger()
 class SpeedDriver:
     """The streaming query of one generation, and what happens after each of its micro-batches."""
 
-    def __init__(self, connect: "Callable[[], Session]", views: Sequence[View], ttl: timedelta) -> None:
+    def __init__(self, connect: "Callable[[], Session]", views: Sequence[View], horizons: Horizons) -> None:
         """`connect` is also called in Spark's workers; it must be picklable and give one session per process."""
-        self._connect, self._views, self._ttl = connect, views, ttl
+        self._connect, self._views, self._horizons = connect, views, horizons
+        self._shapes = shapes_of(views)
         self._generations = Generations(connect())
         self._taken_over = False
+        self.refusal: CheckpointOutOfStep | None = None
+        """Why the query ended, if it did so by name: the operator has to act."""
 
-    def start(
-        self, spark: SparkSession, generation: Generation, feed: Feed, horizons: Horizons, checkpoint: str
-    ) -> StreamingQuery:
+    def start(self, spark: SparkSession, generation: Generation, feed: Feed, checkpoint: str) -> StreamingQuery:
         """Start (or go on with) the query of this generation."""
         return (
-            totals(spark, self._views, feed, horizons)
+            arrivals(spark, self._views, feed, self._horizons.oldest)
             .writeStream.queryName("speed")
-            .outputMode("update")
             .option("checkpointLocation", checkpoint)
             .foreachBatch(lambda batch, number: self._write(generation, batch, number))
             .start()
         )
 
     def _write(self, generation: Generation, batch: DataFrame, number: int) -> None:
-        ttl = int(self._ttl.total_seconds())
-        writer = RowWriter(self._connect, layouts(self._views), generation.number, generation.emit_from, ttl, number)
-        positions = batch.mapInArrow(writer, from_arrow_schema(POSITION_SCHEMA)).collect()
-        latest = {(row.topic, row.partition): row for row in sorted(positions, key=lambda row: int(row.offset))}
-        for (topic, partition), row in latest.items():
-            received_at = datetime.fromtimestamp(row.received_micros / 1e6, UTC)
-            self._generations.record(generation.number, topic, partition, row.offset + 1, received_at)
+        try:
+            self._generations.refuse_out_of_step(generation.number, number)
+            counted = MicroBatch(self._connect, self._shapes, self._horizons, generation, number)
+            reached = _latest(batch.mapInArrow(counted, from_arrow_schema(POSITIONS)).collect())
+            self._generations.refuse_other_end(generation.number, number, reached)
+        except CheckpointOutOfStep as refusal:
+            self.refusal = refusal
+            raise
+        for each in reached:
+            self._generations.record(generation.number, each, number)
+        self._generations.complete(generation.number, number)
         if not self._taken_over:
             self._taken_over = self._take_over(generation)
 
@@ -65,8 +73,10 @@ class SpeedDriver:
         return taken
 
 
-def rows_dropped_late(query: StreamingQuery) -> int:
-    """How many rows Spark dropped behind the watermark in the micro-batches it still remembers. Must be 0 (R8)."""
-    return sum(
-        operator.numRowsDroppedByWatermark for progress in query.recentProgress for operator in progress.stateOperators
-    )
+def _latest(positions: Sequence[Row]) -> list[Reached]:
+    """Of rows of `POSITIONS`, the furthest of each partition."""
+    furthest = {(row.topic, row.partition): row for row in sorted(positions, key=attrgetter("offset"))}
+    return [
+        Reached(topic, partition, row.offset + 1, BEGINNING + timedelta(microseconds=row.received_micros))
+        for (topic, partition), row in furthest.items()
+    ]

@@ -1,10 +1,9 @@
-"""New facts to provisional totals: one streaming query for all sources and views.
+"""New facts as one stream of arrivals for all sources and views.
 
     each source: Kafka -> parsed rows -> contributions  \
-    each source: Kafka -> parsed rows -> contributions   > union -> first delivery wins -> totals per (cell, epoch)
+    each source: Kafka -> parsed rows -> contributions   > union -> all of a store in one task
 
-One output row per (view, store, window, dimensions, epoch) that changed in the micro-batch, with its whole total: a
-replay writes the same rows again (R7). Everything an operator has to keep is in the checkpoint; it may be deleted.
+The stream keeps no state: what one micro-batch has to know of those before it is in Cassandra, under its keys.
 """
 
 import re
@@ -15,17 +14,16 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from master_dataset.kafka import Intake, record_stream
 from master_dataset.parsing.rows import output_schema, rows
-from speed_layer.contributions import POSITION, contributions_sql
+from speed_layer.arrivals import PLAIN, events_and_positions
+from speed_layer.contributions import contributions_sql
 from speed_layer.receipts import COLUMNS as RECEIPT_COLUMNS
 from speed_layer.receipts import ReceiptWriter
-from views.core.aggregates.column import Reducer
 from views.core.view import View
 
 if TYPE_CHECKING:
@@ -34,15 +32,6 @@ if TYPE_CHECKING:
 
 ONLY_ARCHIVED = ("key", "value", "headers", "reason", "field", "sentence")
 """Columns of a parsed row that speed has no use for."""
-
-
-@dataclass(frozen=True)
-class Horizons:
-    """How far back speed looks: `oldest` is A of R5, `delay` the watermark delay of this generation (R8)."""
-
-    epoch: timedelta
-    oldest: timedelta
-    delay: timedelta
 
 
 @dataclass(frozen=True)
@@ -59,13 +48,14 @@ class Feed:
     receipts: Mapping[str, ReceiptWriter]
 
 
-def totals(spark: SparkSession, views: Sequence[View], feed: Feed, horizons: Horizons) -> DataFrame:
-    """The streaming DataFrame of changed totals: view, store, window, dimensions, epoch, sum_*, min_*, max_*."""
-    partitions = _partitions(spark)
-    parts = [_contributed(spark, source, views, feed, horizons.oldest) for source in sources_of(views)]
-    seconds = int(horizons.delay.total_seconds())
-    arrived = reduce(DataFrame.unionByName, parts).withWatermark("received_at", f"{seconds} seconds")
-    return _totals(_first_deliveries(_placed(arrived, partitions)), views, horizons.epoch)
+def arrivals(spark: SparkSession, views: Sequence[View], feed: Feed, oldest: timedelta) -> DataFrame:
+    """The streaming DataFrame of `ARRIVALS`. All of a store are in one task, of all partitions that it was sent to.
+
+    `oldest`: A of R5.
+    """
+    arrived = reduce(DataFrame.unionByName, [_of(spark, source, views, feed, oldest) for source in sources_of(views)])
+    tasks = _tasks(spark)
+    return arrived.coalesce(1) if tasks == 1 else arrived.repartition(tasks, "store")
 
 
 def sources_of(views: Sequence[View]) -> "list[Source[Any]]":
@@ -74,12 +64,10 @@ def sources_of(views: Sequence[View]) -> "list[Source[Any]]":
     return [by_topic[topic] for topic in sorted(by_topic)]
 
 
-def _contributed(
-    spark: SparkSession, source: "Source[Any]", views: Sequence[View], feed: Feed, oldest: timedelta
-) -> DataFrame:
+def _of(spark: SparkSession, source: "Source[Any]", views: Sequence[View], feed: Feed, oldest: timedelta) -> DataFrame:
     own = [view for view in views if view.source.topic == source.topic]
     schema = pa.schema([field for field in output_schema(source) if field.name not in ONLY_ARCHIVED])
-    tasks = 1 if _partitions(spark) == 1 else spark.sparkContext.defaultParallelism
+    tasks = 1 if _tasks(spark) == 1 else spark.sparkContext.defaultParallelism
     intake = Intake(feed.bootstrap, feed.starting_offsets[source.topic], feed.per_batch, tasks)
     records = record_stream(spark, source.topic, intake)
     currencies, receipts = feed.currencies, feed.receipts.get(source.topic)
@@ -89,11 +77,10 @@ def _contributed(
         for batch in rows(source, batches, currencies(), unread=unread):
             if receipts is not None:
                 receipts(batch)
-            yield from events_and_position(batch, schema)
+            yield from events_and_positions(batch, schema)
 
-    place = ("topic", "partition", "offset", "received_at", "identity")
     contributions = F.expr(contributions_sql(own, source.topic, oldest)).alias("contributions")
-    return records.mapInArrow(parsed, from_arrow_schema(schema)).select(*place, contributions)
+    return records.mapInArrow(parsed, from_arrow_schema(schema)).select(*PLAIN.names, contributions)
 
 
 def unread_columns(source: "Source[Any]", views: Sequence[View]) -> frozenset[str]:
@@ -113,52 +100,5 @@ def unread_columns(source: "Source[Any]", views: Sequence[View]) -> frozenset[st
     return frozenset(name for name in source.columns if name not in words)
 
 
-def events_and_position(batch: pa.RecordBatch, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """The events of a parsed batch, and one row of kind `position` per partition: how far it has been read."""
-    yield batch.filter(pc.equal(batch["kind"], "event")).select(schema.names)
-    for partition in pc.unique(batch["partition"]).to_pylist():
-        own = batch.filter(pc.equal(batch["partition"], partition))
-        last = own.slice(own.num_rows - 1, 1).to_pylist()[0]
-        reached = {name: last[name] for name in ("topic", "partition", "offset", "received_at")}
-        unique = f"{partition}/{last['offset']}"  # passes the dedupe: no event has the kind
-        row = {**dict.fromkeys(schema.names), **reached, "kind": POSITION, "identity": f"{POSITION}/{unique}"}
-        yield pa.RecordBatch.from_pylist([row], schema=schema)
-
-
-def _placed(arrived: DataFrame, partitions: int) -> DataFrame:
-    """Equal identities side by side. One partition needs no shuffle, neither here nor for the totals."""
-    return arrived.coalesce(1) if partitions == 1 else arrived.repartition(partitions, "topic", "identity")
-
-
-def _partitions(spark: SparkSession) -> int:
+def _tasks(spark: SparkSession) -> int:
     return int(spark.conf.get("spark.sql.shuffle.partitions") or 1)
-
-
-def _first_deliveries(placed: DataFrame) -> DataFrame:
-    """Of each identity the least (received_at, partition, offset), inside one micro-batch too (R7)."""
-    identity = ("topic", "identity")
-    in_order = placed.sortWithinPartitions("received_at", "partition", "offset")
-    return in_order.dropDuplicatesWithinWatermark(list(identity))
-
-
-def _totals(events: DataFrame, views: Sequence[View], epoch: timedelta) -> DataFrame:
-    # Grouped by the window struct itself: grouped by its start, Spark would keep the totals for ever.
-    received = F.window("received_at", f"{int(epoch.total_seconds())} seconds").alias("epoch")
-    cells = events.select("received_at", F.explode("contributions").alias("cell"))
-    keys = [F.col(f"cell.{name}").alias(name) for name in ("view", "store", "window", "dimensions")]
-    widths = {
-        "sum": max(1, *(width(view, "sum") for view in views)),
-        "min": max(0, *(width(view, "min") for view in views)),
-        "max": max(2, *(width(view, "max") for view in views)),  # a position has two
-    }
-    sums = [
-        F.expr(f"{reducer}(get(cell.{reducer}s, {place}))").alias(f"{reducer}_{place}")
-        for reducer, columns in widths.items()
-        for place in range(columns)
-    ]
-    return cells.groupBy(*keys, received).agg(*sums).withColumn("epoch", F.col("epoch.start"))
-
-
-def width(view: View, reducer: Reducer) -> int:
-    """How many columns of a view this reducer joins."""
-    return sum(column.by == reducer for column in view.columns.values())

@@ -14,6 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from cassandra.concurrent import execute_concurrent_with_args
 
+from master_dataset.parsing.rows import EVENT
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -39,7 +41,7 @@ class ReceiptWriter:
 
     def __call__(self, parsed: pa.RecordBatch) -> None:
         """Write the events among these parsed records; when it returns, every one is acknowledged."""
-        events = parsed.filter(pc.equal(parsed["kind"], "event")).select(COLUMNS)
+        events = parsed.filter(pc.equal(parsed["kind"], EVENT)).select(COLUMNS)
         values = [values for values in map(self._values, events.to_pylist()) if values[-1] > 0]
         if values:
             session = self.connect()

@@ -13,7 +13,7 @@ import structlog
 
 from deploy.garbage import look_seldom
 from deploy.settings import Settings
-from master_dataset.errors import OperatorError, RowsDroppedLate
+from master_dataset.errors import OperatorError
 
 NAMED_STOP = 3
 RESTART_ME = 75
@@ -44,9 +44,6 @@ class Process:
         look_seldom()
         try:
             run(self, self._settings)
-        except RowsDroppedLate as error:
-            log.warning("process.restarts", process=self._name, code=error.code, message=error.message)
-            self._exit(RESTART_ME)
         except OperatorError as error:
             log.error("process.stopped", process=self._name, code=error.code, message=error.message, do=error.do)  # noqa: TRY400 - the sentence says it all
             self._exit(NAMED_STOP)

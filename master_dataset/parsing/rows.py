@@ -33,6 +33,8 @@ FACT = [
 REFUSAL = [("reason", pa.string()), ("field", pa.string()), ("sentence", pa.string())]
 BYTES = [("key", pa.binary()), ("value", pa.binary()), ("headers", HEADERS)]
 Parsed = Event[Any] | DeadLetter | None  # None is a marker
+EVENT, DEAD_LETTER, MARKER = "event", "dead_letter", "marker"
+"""The words of `kind`."""
 
 
 def output_schema(source: Source[Any]) -> pa.Schema:
@@ -86,8 +88,8 @@ def _headers(batch: pa.RecordBatch) -> list[Headers] | None:
 
 def _kind(parsed: Parsed) -> str:
     if parsed is None:
-        return "marker"
-    return "event" if isinstance(parsed, Event) else "dead_letter"
+        return MARKER
+    return EVENT if isinstance(parsed, Event) else DEAD_LETTER
 
 
 def _place(batch: pa.RecordBatch) -> list[pa.Array]:

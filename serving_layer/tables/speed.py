@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import date, datetime
 
-from serving_layer.readers import Position, SpeedText
+from serving_layer.readers import Position, SpeedBlock
 from serving_layer.tables.bridge import Bridge, instant_of
 
 
@@ -17,7 +17,7 @@ class SpeedTables:
             "SELECT topic, partition, position, received_at FROM speed_positions WHERE generation = ?"
         )
         self._rows = bridge.prepare(
-            "SELECT epoch, window, dimensions, states FROM speed_cells "
+            "SELECT epoch, block FROM speed_cells "
             "WHERE view_name = ? AND store = ? AND received_day = ? AND generation = ? AND epoch >= ?"
         )
 
@@ -28,10 +28,7 @@ class SpeedTables:
 
     async def rows(
         self, view: str, store: str, received_day: date, generation: int, cut: datetime
-    ) -> Sequence[SpeedText]:
+    ) -> Sequence[SpeedBlock]:
         """Rows whose epoch is at or after the cut."""
         rows = await self._bridge.rows(self._rows, view, store, received_day, generation, cut)
-        return [
-            SpeedText(instant_of(epoch), instant_of(window), dimensions, states)
-            for epoch, window, dimensions, states in rows
-        ]
+        return [SpeedBlock(instant_of(epoch), block) for epoch, block in rows]

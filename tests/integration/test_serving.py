@@ -27,6 +27,10 @@ QUESTIONS = [
 ]
 
 
+OLD_REPEATS = 1
+"""Of the receipts below that come behind the cut, number 91 is late by days and sent twice: the repeat waits, too."""
+
+
 @pytest.fixture
 def world() -> World:
     """Three days of sales, every thirteenth late by days, every seventh twice; published on the second evening."""
@@ -88,7 +92,7 @@ def test_a_publication_moves_no_number_but_the_waiting_ones(world: World, real: 
     after = real.body("/v1/metrics/total_transactions_count", **DAYS | {"grain": "total"})
 
     shown, corrected = (body["series"][0]["points"][0]["value"] for body in (before, after))
-    assert corrected - shown == before["as_of"]["waiting_for_batch"] > 0
+    assert corrected - shown == before["as_of"]["waiting_for_batch"] - OLD_REPEATS > 0
     assert (after["as_of"]["publication"], after["as_of"]["waiting_for_batch"]) == (2, 0)
 
 

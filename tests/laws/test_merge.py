@@ -6,7 +6,7 @@ from functools import reduce
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serving_layer.merge import SpeedRow, merge, merge_cells
+from serving_layer.merge import Addition, merge, merge_cells
 from views.core import Count, Max, Mean, Min, States, Sum, View
 from views.core.cells import CellKey
 from views.sales import SALES
@@ -48,7 +48,7 @@ def test_the_state_of_no_rows_is_neutral(of: States) -> None:
 @given(rows=ROWS)
 def test_rows_before_the_cut_are_batch_alone_and_the_rest_is_speed_alone(rows: list[tuple[States, int]]) -> None:
     before = [of for of, epochs in rows if epochs < 0]
-    written = [SpeedRow(KEY, CUT + epochs * timedelta(minutes=5), of) for of, epochs in rows]
+    written = [Addition(KEY, CUT + epochs * timedelta(minutes=5), of) for of, epochs in rows]
 
     merged = merge(MIXED, reduce(MIXED.merge, before) if before else None, written, CUT)
 
@@ -63,7 +63,7 @@ def test_a_cell_that_nobody_reached_is_none_and_not_zero() -> None:
 def test_a_cell_says_which_layer_knows_it() -> None:
     early, late = CellKey(0, ()), CellKey(900, ())
 
-    cells = {cell.key: cell for cell in merge_cells(MIXED, [(early, states(5))], [SpeedRow(late, CUT, states(7))], CUT)}
+    cells = {cell.key: cell for cell in merge_cells(MIXED, [(early, states(5))], [Addition(late, CUT, states(7))], CUT)}
 
     assert cells[early].speed is None
     assert cells[early].merged == states(5)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from serving_layer.merge import SpeedRow, merge_cells
+from serving_layer.merge import Addition, merge_cells
 from tests.world import World, receipt
 from tests.world.layers import OLDEST, Delivery, batch_cells, firsts, speed_rows, waiting_rows
 from views.core import States, View
@@ -56,7 +56,7 @@ def merged(view: View, deliveries: list[Delivery], cut: datetime) -> dict[CellKe
     """What serving would answer."""
     batch = batch_cells(view, deliveries, cut, EPOCH)
     written = [
-        SpeedRow(key, epoch, states)
+        Addition(key, epoch, states)
         for epoch, cells in speed_rows(view, deliveries, EPOCH).items()
         for key, states in cells.items()
     ]
@@ -86,7 +86,8 @@ def test_what_is_missing_is_counted_as_waiting(history: list, cut: datetime) -> 
     deliveries = received(history)
     old = sum(1 for each in firsts(deliveries) if each.is_old and floor_to(each.received_at, EPOCH) >= cut)
 
-    waiting = sum(n for (epoch, _), n in waiting_rows(deliveries, EPOCH).items() if epoch >= cut)
+    left = [cells for epoch, cells in waiting_rows(deliveries, EPOCH).items() if epoch >= cut]
+    waiting = sum(n or 0 for cells in left for (n,) in cells.values())
 
     shown = sum(states[0] or 0 for states in merged(sales, deliveries, cut).values())
     whole = sum(states[0] or 0 for states in batch_cells(sales, deliveries, NEVER, EPOCH).values())

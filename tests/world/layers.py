@@ -12,7 +12,6 @@ from views.core.cells import CellKey
 from views.core.cut import epoch_of
 
 OLDEST = timedelta(hours=23)
-REMEMBERED = timedelta(hours=24)
 
 
 @dataclass(frozen=True)
@@ -37,13 +36,14 @@ def firsts(deliveries: Iterable[Delivery]) -> Iterator[Delivery]:
             yield delivery
 
 
-def remembered_firsts(deliveries: Iterable[Delivery]) -> Iterator[Delivery]:
-    """What speed takes for new: it forgets an identity a day after it received it."""
-    seen: dict[str, datetime] = {}
+def speed_firsts(deliveries: Iterable[Delivery]) -> Iterator[Delivery]:
+    """What speed takes for new: what is too old to be looked up, and what it never met."""
+    seen: set[str] = set()
     for delivery in deliveries:
-        last = seen.get(delivery.event.identity)
-        if last is None or delivery.received_at - last > REMEMBERED:
-            seen[delivery.event.identity] = delivery.received_at
+        if delivery.is_old:
+            yield delivery
+        elif delivery.event.identity not in seen:
+            seen.add(delivery.event.identity)
             yield delivery
 
 
@@ -54,22 +54,24 @@ def batch_cells(view: View, deliveries: Sequence[Delivery], cut: datetime, epoch
 
 
 def speed_rows(view: View, deliveries: Sequence[Delivery], epoch: timedelta) -> dict[datetime, dict[CellKey, States]]:
-    """Totals per receipt epoch of what is young enough."""
+    """What is added per receipt epoch, by what is young enough."""
     rows: dict[datetime, list[Delivery]] = {}
-    for each in remembered_firsts(deliveries):
+    for each in speed_firsts(deliveries):
         if not each.is_old:
             rows.setdefault(epoch_of(each.received_at, epoch), []).append(each)
     return {at: _summed(view, of_epoch) for at, of_epoch in rows.items()}
 
 
-def waiting_rows(deliveries: Sequence[Delivery], epoch: timedelta) -> dict[tuple[datetime, int], int]:
-    """How many old events per (epoch, window) are left to batch; an old duplicate, once forgotten, counts too (R6)."""
-    rows: dict[tuple[datetime, int], int] = {}
-    for each in remembered_firsts(deliveries):
+def waiting_rows(deliveries: Sequence[Delivery], epoch: timedelta) -> dict[datetime, dict[CellKey, States]]:
+    """How many old events are left to batch, per receipt epoch; an old duplicate counts too (R6)."""
+    rows: dict[datetime, dict[CellKey, States]] = {}
+    for each in speed_firsts(deliveries):
         if each.is_old:
             at = each.event.happened_ms // 1000
-            key = (epoch_of(each.received_at, epoch), at - at % WINDOW_SECONDS)
-            rows[key] = rows.get(key, 0) + 1
+            cells = rows.setdefault(epoch_of(each.received_at, epoch), {})
+            key = CellKey(at - at % WINDOW_SECONDS, (each.event.topic,))
+            [before] = cells.get(key, (0,))
+            cells[key] = ((before or 0) + 1,)
     return rows
 
 

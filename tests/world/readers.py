@@ -5,14 +5,9 @@ from datetime import UTC, date, datetime
 
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from master_dataset.stores import Store
-from serving_layer.readers import Position, PublicationEntry, RawReceipt, Readers, ReceiptPlace, SpeedText
-from tests.world.layers import speed_rows, waiting_rows
+from serving_layer.readers import Position, PublicationEntry, RawReceipt, Readers, ReceiptPlace, SpeedBlock
 from tests.world.world import World
-from views.core import States
-from views.core.cells import WAITING, CellKey, write_values
-from views.core.cut import instant
 from views.core.publication import Pointer
-from views.registry import registered_views
 
 
 class WorldTables:
@@ -48,16 +43,9 @@ class WorldTables:
 
     async def rows(
         self, view: str, store: str, received_day: date, generation: int, cut: datetime
-    ) -> Sequence[SpeedText]:
+    ) -> Sequence[SpeedBlock]:
         assert generation == self.world.pointer.generation
-        if view == WAITING:
-            dimensions = (POS_TRANSACTIONS.topic,)
-            counted = waiting_rows(self.world.of(store), self.world.epoch)
-            found = [_text(epoch, CellKey(window, dimensions), (n,)) for (epoch, window), n in counted.items()]
-        else:
-            [asked] = [each for each in registered_views() if each.name == view]
-            rows = speed_rows(asked, self.world.of(store), self.world.epoch)
-            found = [_text(epoch, key, states) for epoch, cells in rows.items() for key, states in cells.items()]
+        found = [SpeedBlock(epoch, block) for name, epoch, block in self.world.speed_blocks(store) if name == view]
         return [row for row in found if row.epoch >= cut and row.epoch.astimezone(UTC).date() == received_day]
 
     async def receipts(self, store: str, day: date, after: ReceiptPlace | None, limit: int) -> Sequence[RawReceipt]:
@@ -85,7 +73,3 @@ class WorldStores:
 
     async def stores(self) -> Sequence[Store]:
         return list(self.world.stores.values())
-
-
-def _text(epoch: datetime, key: CellKey, states: States) -> SpeedText:
-    return SpeedText(epoch, instant(key.window), write_values(key.dimensions), write_values(states))

@@ -1,6 +1,6 @@
 """A world with shops, deliveries and publications, kept as the tables would keep them."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, date, datetime, timedelta
 
 from master_dataset.currency import DEFAULT_CURRENCY, Currency
@@ -9,10 +9,11 @@ from master_dataset.parsing.parse import parse
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from master_dataset.stores import Store
 from serving_layer.readers import PublicationEntry
-from tests.world.layers import Delivery, batch_cells
+from tests.world.layers import Delivery, batch_cells, speed_rows, waiting_rows
 from views.core.cells import CellKey, write_block
 from views.core.cut import BEGINNING, instant
 from views.core.publication import Pointer
+from views.core.shape import WAITING
 from views.registry import registered_views
 
 
@@ -43,6 +44,15 @@ class World:
         assert isinstance(event, Event), event
         self.deliveries.setdefault(event.store, []).append(Delivery(event, stamp))
         self.speed_as_of = max(stamp, self.speed_as_of or stamp)
+
+    def speed_blocks(self, store: str) -> Iterator[tuple[str, datetime, str]]:
+        """Speed's rows of a store, one for each view and epoch, as if an epoch were one micro-batch."""
+        deliveries = self.of(store)
+        for view in registered_views():
+            for epoch, cells in speed_rows(view, deliveries, self.epoch).items():
+                yield view.name, epoch, write_block(view, list(cells.items()))
+        for epoch, cells in waiting_rows(deliveries, self.epoch).items():
+            yield WAITING.name, epoch, write_block(WAITING, list(cells.items()))
 
     def pass_time(self, until: str | datetime) -> None:
         """Speed has read everything up to then, and there was nothing."""

@@ -5,12 +5,10 @@ from datetime import UTC
 from typing import TYPE_CHECKING
 
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
-from tests.world.layers import Delivery, speed_rows, waiting_rows
+from tests.world.layers import Delivery
 from tests.world.world import World
-from views.core.cells import WAITING, write_values
-from views.core.cut import instant, month_of
+from views.core.cut import month_of
 from views.core.publication import SERIES
-from views.registry import registered_views
 
 if TYPE_CHECKING:
     from cassandra.cluster import Session
@@ -34,21 +32,11 @@ def write(world: World, session: "Session") -> None:
 
 def _write_speed(world: World, session: "Session", store: str) -> None:
     insert = session.prepare(
-        "INSERT INTO speed_cells (view_name, store, received_day, generation, epoch, window, dimensions, states) "
-        "VALUES (?, ?, ?, 1, ?, ?, ?, ?)"
+        "INSERT INTO speed_cells (view_name, store, received_day, generation, epoch, micro_batch, part, block) "
+        "VALUES (?, ?, ?, 1, ?, 0, 0, ?)"
     )
-    rows = [
-        (view.name, epoch, key.window, write_values(key.dimensions), write_values(states))
-        for view in registered_views()
-        for epoch, cells in speed_rows(view, world.of(store), world.epoch).items()
-        for key, states in cells.items()
-    ]
-    rows += [
-        (WAITING, epoch, window, write_values([POS_TRANSACTIONS.topic]), write_values([n]))
-        for (epoch, window), n in waiting_rows(world.of(store), world.epoch).items()
-    ]
-    for view, epoch, window, dimensions, states in rows:
-        session.execute(insert, (view, store, epoch.astimezone(UTC).date(), epoch, instant(window), dimensions, states))
+    for view, epoch, block in world.speed_blocks(store):
+        session.execute(insert, (view, store, epoch.astimezone(UTC).date(), epoch, block))
 
 
 def _write_receipts(session: "Session", store: str, deliveries: list[Delivery]) -> None:

@@ -1,7 +1,7 @@
 """A view as Spark SQL over the rows of its source: the text that both layers run."""
 
-from views.core.aggregates.column import Reducer
-from views.core.view import WINDOW, View
+from views.core.shape import Shape
+from views.core.view import WINDOW
 
 
 def quoted(text: str) -> str:
@@ -21,6 +21,6 @@ def dimension_sql(expression: str) -> str:
     return f"cast({expression} as string)"
 
 
-def values_sql(view: View, reducer: Reducer) -> list[str]:
-    """What a row contributes to the view's columns with this reducer, in the view's order."""
-    return [column.row_sql for column in view.columns.values() if column.by == reducer]
+def values_sql(shape: Shape) -> list[str]:
+    """What a row contributes to each state column, in order."""
+    return [column.row_sql for column in shape.columns.values()]

@@ -10,6 +10,7 @@ from typing import Any
 from master_dataset.errors import DefinitionError
 from master_dataset.source import Source
 from views.core.aggregates import Aggregate, Column, State, Value
+from views.core.shape import WAITING
 
 WINDOW = timedelta(minutes=15)
 """The length of a window. Windows are cut in UTC; days and hours of a store are made of them when read."""
@@ -50,6 +51,8 @@ class View:
         if not self.name.isidentifier() or self.name != self.name.lower():
             message = f"view `{self.name}`: a name is lower-case letters, digits and underscores"
             raise DefinitionError(message, do="rename the view")
+        if self.name == WAITING.name:
+            raise DefinitionError(f"`{self.name}` is no view: speed writes what waits under it", do="rename the view")
         if not self.metrics:
             raise DefinitionError(f"view `{self.name}` has no metrics", do="give it at least one aggregate")
 

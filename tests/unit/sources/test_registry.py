@@ -91,7 +91,7 @@ def test_any_source_parses_without_further_code() -> None:
         ({"content": ("gate",)}, "`doors` names `gate`, which is none of its payload columns."),
         ({"store": "at"}, "`doors` needs `at` as Id."),
         ({"happened_at": "door"}, "`doors` needs `door` as Instant."),
-        ({"identity": ("store",)}, "`doors` needs two fields of identity."),
+        ({"identity": ("store",)}, "The identity of `doors` needs `store`, `at` and one field more."),
         ({"fields": {**FIELDS, "door": Lines({})}}, "`door` cannot be part of an identity."),
     ],
 )

@@ -1,7 +1,7 @@
 """One whole number of a state: how a row makes it, and how two of them become one.
 
-A reducer is a word that every engine knows: Spark reduces the rows of a micro-batch with it, Arrow the rows of a day,
-and serving merges the layers with the Python below. Nothing else in the project says how states add up.
+A reducer is a word that every engine knows: Arrow reduces the rows of a micro-batch and of a day with it, and the
+layers are merged with the Python below. Nothing else in the project says how states add up.
 """
 
 from collections.abc import Callable

@@ -1,0 +1,96 @@
+"""What a micro-batch adds to the cells of each epoch: its contributions, added up in Arrow. Pure: no I/O, no clock.
+
+Batch adds up the rows of whole days in the same way, see `batch_layer.blocks`.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from itertools import groupby
+from operator import itemgetter
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from views.core.cells import CellKey
+from views.core.cut import BEGINNING
+from views.core.shape import WAITING, Shape
+from views.core.view import States, View
+
+EVENTS_AT_ONCE = 5_000
+"""Some twelve contributions each, a kilobyte of memory per contribution."""
+_MICROSECOND = timedelta(microseconds=1)
+
+Shapes = Mapping[str, Shape]
+"""By name: the views, and the waiting events."""
+Cells = Sequence[tuple[CellKey, States]]
+"""Each cell once."""
+
+
+class AdditionKey(NamedTuple):
+    """To which cells is added: those of this view (or waiting events) and store, by events received in this epoch."""
+
+    shape: str
+    store: str
+    epoch: datetime
+
+
+def shapes_of(views: Iterable[View]) -> Shapes:
+    """Everything that an event may contribute to."""
+    return {view.name: view for view in views} | {WAITING.name: WAITING}
+
+
+def additions(events: pa.Table, shapes: Shapes, epoch: timedelta) -> Iterator[tuple[AdditionKey, Cells]]:
+    """The cells that these arrivals contribute to, by key; always in the same order, whatever that of the events."""
+    for some in _portions(events):
+        yield from _of_some(some, shapes, epoch)
+
+
+def _portions(events: pa.Table) -> Iterator[pa.Table]:
+    """Whole stores together, so many at once that a worker's memory is bounded by them or by one store."""
+    ordered = events.sort_by("store")
+    start = end = 0
+    for store in pc.value_counts(ordered["store"]).to_pylist():
+        end += store["counts"]
+        if end - start >= EVENTS_AT_ONCE:
+            yield ordered.slice(start, end - start)
+            start = end
+    if end > start:
+        yield ordered.slice(start)
+
+
+def _of_some(events: pa.Table, shapes: Shapes, epoch: timedelta) -> Iterator[tuple[AdditionKey, Cells]]:
+    listed = events["contributions"].combine_chunks()
+    parents = pc.list_parent_indices(listed)
+    given = pa.Table.from_struct_array(pc.list_flatten(listed))
+    given = given.append_column("store", events["store"].take(parents))
+    given = given.append_column("epoch", _epochs(events["received_at"], epoch).take(parents))
+    for name, shape in shapes.items():
+        own = given.filter(pc.equal(given["view"], name))
+        if own.num_rows:
+            yield from _added(own, shape)
+
+
+def _added(given: pa.Table, shape: Shape) -> Iterator[tuple[AdditionKey, Cells]]:
+    dimensions = [f"d{place}" for place, _ in enumerate(shape.dimensions)]
+    states = [(f"s{place}", column.by) for place, column in enumerate(shape.columns.values())]
+    keys = ["store", "epoch", "window", *dimensions]
+    columns = [given[key] for key in keys[:3]]
+    columns += [pc.list_element(given["dimensions"], place) for place, _ in enumerate(dimensions)]
+    columns += [pc.list_element(given["values"], place) for place, _ in enumerate(states)]
+    rows = pa.table(columns, names=[*keys, *(name for name, _ in states)])
+    cells = rows.group_by(keys, use_threads=False).aggregate(states).sort_by([(key, "ascending") for key in keys])
+    stores, epochs, windows, *texts = (cells[key].to_pylist() for key in keys)
+    values = zip(*(cells[f"{name}_{by}"].to_pylist() for name, by in states), strict=True)
+    of_dimensions: Iterable[tuple[str | None, ...]] = zip(*texts, strict=True) if texts else ((),) * len(windows)
+    found = zip(zip(stores, epochs, strict=True), map(CellKey, windows, of_dimensions), values, strict=True)
+    for (store, epoch), own in groupby(found, key=itemgetter(0)):
+        key = AdditionKey(shape.name, store, BEGINNING + epoch * _MICROSECOND)
+        yield key, [(cell, added) for _, cell, added in own]
+
+
+def _epochs(received_at: pa.ChunkedArray, length: timedelta) -> pa.ChunkedArray:
+    """Microseconds since 1970 of the epoch's start: `epoch_of` for a whole column."""
+    micros = received_at.cast(pa.int64())
+    size = length // _MICROSECOND
+    return pc.multiply(pc.divide(micros, size), size)

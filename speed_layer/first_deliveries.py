@@ -1,0 +1,108 @@
+"""Which delivery of an event speed counts: the first that it met, by the place that is remembered for the identity.
+
+Inside a micro-batch the least (received_at, partition, offset) is the first, as in batch. Places are written before
+anything is counted, so a replay of the micro-batch finds its own places and counts the same events again (R7). Nothing
+is removed: rows expire, when no repeat of the event can be counted any more (R5).
+"""
+
+from collections.abc import Iterable, Sequence
+from datetime import date, timedelta
+from typing import TYPE_CHECKING, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from speed_layer.slices import read, slices, write
+
+if TYPE_CHECKING:
+    from cassandra.cluster import Session
+
+_SELECT = (
+    "SELECT identity, partition, offset FROM first_deliveries "
+    "WHERE generation = ? AND topic = ? AND store = ? AND day = ? AND identity IN ?"
+)
+_INSERT = (
+    "INSERT INTO first_deliveries (generation, topic, store, day, identity, partition, offset) "
+    "VALUES (?, ?, ?, ?, ?, ?, ?) USING TTL ?"
+)
+_IN_ORDER = [("received_at", "ascending"), ("partition", "ascending"), ("offset", "ascending")]
+_MICROSECONDS = pa.duration("us")
+
+Identity = tuple[str, str]
+"""Of an event: its topic and the identity in it."""
+Place = tuple[int, int]
+"""Partition and offset."""
+
+
+class Delivery(NamedTuple):
+    """Where the identity of an event is remembered, and the place of one delivery of it."""
+
+    topic: str
+    store: str
+    day: date
+    identity: str
+    partition: int
+    offset: int
+
+    @property
+    def of(self) -> Identity:
+        """What it delivers."""
+        return self.topic, self.identity
+
+    @property
+    def place(self) -> Place:
+        """Where it lies in the topic."""
+        return self.partition, self.offset
+
+
+_FIELDS = Delivery._fields
+
+
+class FirstDeliveries:
+    """What one generation remembers."""
+
+    def __init__(self, session: "Session", generation: int, oldest: timedelta, ttl: timedelta) -> None:
+        """`oldest`: what is older on arrival waits for batch, is not looked up and passes. `ttl`: of the rows."""
+        self._session, self._generation, self._oldest = session, generation, oldest
+        self._ttl_seconds = int(ttl.total_seconds())
+
+    def among(self, events: pa.Table) -> pa.Table:
+        """The events without those that repeat an earlier delivery. From now on these are remembered as the first."""
+        age = pc.subtract(events["received_at"], events["happened_at"]).cast(_MICROSECONDS)
+        too_old = pc.greater(age, pa.scalar(self._oldest, _MICROSECONDS))
+        young = events.filter(pc.invert(too_old)).sort_by(_IN_ORDER)
+        deliveries = [Delivery(*values) for values in zip(*(young[name].to_pylist() for name in _FIELDS), strict=True)]
+        firsts = self._firsts(deliveries)
+        counts = pa.array([firsts[each.of] == each.place for each in deliveries], pa.bool_())
+        return pa.concat_tables([events.filter(too_old), young.filter(counts)])
+
+    def _firsts(self, deliveries: Sequence[Delivery]) -> dict[Identity, Place]:
+        earliest: dict[Identity, Delivery] = {}
+        for each in deliveries:
+            earliest.setdefault(each.of, each)
+        firsts = self._known(earliest.values())
+        # Those of a replay too: they are to live as long as the rows that it writes.
+        own = [each for identity, each in earliest.items() if firsts.get(identity, each.place) == each.place]
+        self._remember(own)
+        return firsts | {each.of: each.place for each in own}
+
+    def _known(self, deliveries: Iterable[Delivery]) -> dict[Identity, Place]:
+        asked = [
+            (self._generation, *key, [each.identity for each in own]) for key, own in slices(deliveries, _partition)
+        ]
+        found = read(self._session, self._session.prepare(_SELECT), asked)
+        return {
+            (topic, row.identity): (row.partition, row.offset)
+            for (_, topic, *_), rows in zip(asked, found, strict=True)
+            for row in rows
+        }
+
+    def _remember(self, deliveries: Iterable[Delivery]) -> None:
+        values = (
+            [(self._generation, *each, self._ttl_seconds) for each in own] for _, own in slices(deliveries, _partition)
+        )
+        write(self._session, self._session.prepare(_INSERT), values)
+
+
+def _partition(delivery: Delivery) -> tuple[str, str, date]:
+    return delivery.topic, delivery.store, delivery.day

@@ -1,0 +1,66 @@
+"""Counts one micro-batch: first deliveries, what they add, the rows; then says how far it has read."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from master_dataset.parsing.rows import EVENT, PLACE
+from speed_layer.additions import Shapes, additions
+from speed_layer.arrivals import POSITION, of_kind
+from speed_layer.first_deliveries import FirstDeliveries
+from speed_layer.generation import Generation
+from speed_layer.rows import SpeedRows
+
+if TYPE_CHECKING:
+    from cassandra.cluster import Session
+
+_PLACE = [name for name, _ in PLACE]
+POSITIONS = pa.schema([
+    ("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64()), ("received_micros", pa.int64()),
+])  # fmt: skip
+"""How far a partition was read; the receipt of that record in microseconds since 1970."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Horizons:
+    """`epoch`: length of a receipt epoch. `oldest`: A of R5, `remembered`: D. `ttl`: how long rows live."""
+
+    epoch: timedelta
+    oldest: timedelta
+    remembered: timedelta
+    ttl: timedelta
+
+
+@dataclass(frozen=True)
+class MicroBatch:
+    """Runs in Spark's workers, in one task for all arrivals of a store: a cell and an identity have one writer."""
+
+    connect: "Callable[[], Session]"
+    shapes: Shapes
+    horizons: Horizons
+    generation: Generation
+    number: int
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Write what the arrivals add; give back the positions, to be recorded when every task has done so."""
+        parts = list(batches)
+        if not parts:
+            return
+        arrived = pa.Table.from_batches(parts)
+        events = of_kind(arrived, EVENT)
+        if events.num_rows:
+            self._count(events)
+        reached = of_kind(arrived, POSITION).select(_PLACE)
+        yield from reached.rename_columns(POSITIONS.names).cast(POSITIONS).to_batches()
+
+    def _count(self, events: pa.Table) -> None:
+        session, own, until = self.connect(), self.generation, self.horizons
+        # A row that is served is at most `ttl` old, and what it repeats came at most `remembered` before it.
+        firsts = FirstDeliveries(session, own.number, until.oldest, until.ttl + until.remembered)
+        added = additions(firsts.among(events), self.shapes, until.epoch)
+        # Earlier epochs are inside the cut that this generation began at.
+        shown = ((key, cells) for key, cells in added if key.epoch >= own.emit_from)
+        SpeedRows(session, own.number, until.ttl, self.shapes).write(self.number, shown)

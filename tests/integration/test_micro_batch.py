@@ -1,0 +1,199 @@
+"""Micro-batches counted into real Cassandra: each event once, however often it is delivered or a batch is replayed."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pyarrow as pa
+import pytest
+from cassandra.cluster import Session
+
+from master_dataset.errors import CheckpointOutOfStep
+from speed_layer.additions import shapes_of
+from speed_layer.first_deliveries import FirstDeliveries
+from speed_layer.generation import Generation, Generations, Reached
+from speed_layer.micro_batch import Horizons, MicroBatch
+from speed_layer.rows import CELLS_AT_MOST
+from speed_layer.slices import ROWS_AT_ONCE
+from tests.world.arrivals import Arrival, Given, arrival, arrived, position
+from views import registered_views
+from views.core.cells import read_block
+from views.core.shape import WAITING, number_of
+
+EPOCH = timedelta(seconds=10)
+NOW = datetime(2026, 3, 7, 9, 0, 3, tzinfo=UTC)
+LATER = NOW + EPOCH
+HORIZONS = Horizons(epoch=EPOCH, oldest=timedelta(hours=23), remembered=timedelta(hours=24), ttl=timedelta(days=7))
+GENERATION = Generation(1, NOW - timedelta(minutes=1), {}, {})
+ONE: list[Given] = [(WAITING.name, 900, ["t"], [1])]  # a shape of one column, so that a sum is a number of events
+OTHER: list[Given] = [(WAITING.name, 1800, ["t"], [1])]
+
+
+@pytest.fixture
+def counter(cassandra: Session) -> MicroBatch:
+    return MicroBatch(lambda: cassandra, shapes_of(registered_views()), HORIZONS, GENERATION, number=0)
+
+
+def count(counter: MicroBatch, *rows: Arrival, batch: int) -> list[dict[str, object]]:
+    """The positions that a micro-batch of these arrivals gives back."""
+    own = replace(counter, number=batch)
+    return [row for each in own(iter([arrived([row]) for row in rows])) for row in each.to_pylist()]
+
+
+def counted(counter: MicroBatch) -> dict[int, int]:
+    """Seconds after the full minute at which the epoch begins, to the number of events counted in it."""
+    found: dict[int, int] = {}
+    for row in counter.connect().execute("SELECT epoch, block FROM speed_cells"):
+        events = sum(number_of(states) for _, states in read_block(WAITING, row.block))
+        found[row.epoch.second] = found.get(row.epoch.second, 0) + events
+    return found
+
+
+def test_an_event_delivered_again_is_counted_where_it_came_first(counter: MicroBatch) -> None:
+    count(counter, arrival("a", 0, NOW, ONE), arrival("a", 1, LATER, ONE), arrival("b", 2, LATER, ONE), batch=0)
+
+    count(counter, arrival("a", 3, LATER, ONE), arrival("c", 4, LATER, ONE), batch=1)
+
+    assert counted(counter) == {0: 1, 10: 2}
+
+
+def test_a_batch_that_had_only_remembered_its_events_when_it_crashed_counts_them_when_it_is_replayed(
+    counter: MicroBatch, cassandra: Session
+) -> None:
+    rows = [arrival("a", 0, NOW, ONE), arrival("b", 1, NOW, ONE)]
+    remembering = FirstDeliveries(cassandra, GENERATION.number, HORIZONS.oldest, HORIZONS.ttl)
+    remembering.among(pa.Table.from_batches([arrived(rows)]))
+
+    count(counter, *rows, batch=0)
+
+    assert counted(counter) == {0: 2}
+
+
+def test_a_replay_lets_its_first_deliveries_live_as_long_as_its_rows(counter: MicroBatch, cassandra: Session) -> None:
+    count(counter, arrival("a", 0, NOW, ONE), batch=0)
+    cassandra.execute(
+        "UPDATE first_deliveries USING TTL 5 SET partition = 0, offset = 0 WHERE generation = 1 "
+        "AND topic = 'pos_transactions' AND store = '1' AND day = '2026-03-07' AND identity = 'a'"
+    )
+
+    count(counter, arrival("a", 0, NOW, ONE), batch=0)
+
+    [row] = cassandra.execute("SELECT TTL(offset) AS left FROM first_deliveries")
+    assert row.left > HORIZONS.ttl.total_seconds()
+
+
+def test_a_replayed_batch_writes_the_same_rows_also_where_only_some_were_written(counter: MicroBatch) -> None:
+    rows = [arrival("b", 1, NOW, ONE), arrival("a", 2, NOW, ONE), arrival("c", 3, LATER, OTHER)]
+    count(counter, arrival("a", 0, NOW, ONE), batch=0)
+    count(counter, rows[0], batch=1)  # as if it had crashed before its second row was written
+
+    count(counter, *rows, batch=1)
+    count(counter, *rows, batch=1)
+
+    assert counted(counter) == {0: 2, 10: 1}
+
+
+def test_of_deliveries_in_two_partitions_of_one_batch_the_one_received_first_counts(counter: MicroBatch) -> None:
+    second, first = arrival("a", 0, LATER, ONE), arrival("a", 5, NOW, ONE, partition=1)
+
+    count(counter, second, first, batch=0)
+
+    assert counted(counter) == {0: 1}
+
+
+def test_an_identity_of_another_source_is_another_event(counter: MicroBatch) -> None:
+    other = arrival("a", 0, LATER, ONE)
+    other["topic"] = "another"
+
+    count(counter, arrival("a", 0, NOW, ONE), other, batch=0)
+
+    assert counted(counter) == {0: 1, 10: 1}
+
+
+def test_what_waits_for_batch_is_not_looked_up_and_waits_every_time(counter: MicroBatch, cassandra: Session) -> None:
+    old = HORIZONS.oldest + timedelta(milliseconds=1)
+
+    count(counter, arrival("a", 0, NOW, ONE, age=old), arrival("a", 1, NOW, ONE, age=old), batch=0)
+
+    assert counted(counter) == {0: 2}
+    assert not list(cassandra.execute("SELECT * FROM first_deliveries"))
+
+
+def test_epochs_before_the_generation_are_remembered_but_not_written(counter: MicroBatch) -> None:
+    before = GENERATION.emit_from - timedelta(minutes=1)
+
+    count(counter, arrival("a", 0, before, ONE), arrival("a", 1, NOW, ONE), batch=0)
+
+    assert counted(counter) == {}
+
+
+def test_generations_count_by_themselves(counter: MicroBatch) -> None:
+    other = replace(counter, generation=replace(GENERATION, number=2))
+    count(counter, arrival("a", 0, NOW, ONE), batch=7)
+
+    count(other, arrival("a", 0, NOW, ONE), batch=0)
+
+    assert counted(counter) == {0: 2}
+
+
+def test_positions_are_given_back_for_every_partition_also_without_an_event(counter: MicroBatch) -> None:
+    arrivals = [position(0, 9, NOW), arrival("a", 9, NOW, ONE), position(1, 4, NOW)]
+
+    found = count(counter, *arrivals, batch=0)
+
+    assert [(row["partition"], row["offset"]) for row in found] == [(0, 9), (1, 4)]
+    assert {row["received_micros"] for row in found} == {int(NOW.timestamp() * 1_000_000)}
+
+
+def test_more_cells_than_a_row_may_have_are_written_as_several_rows(counter: MicroBatch, cassandra: Session) -> None:
+    many: list[Given] = [(WAITING.name, window * 900, ["t"], [1]) for window in range(CELLS_AT_MOST + 1)]
+
+    count(counter, arrival("a", 0, NOW, many), arrival("b", 1, NOW, many, store="2"), batch=0)
+
+    rows = list(cassandra.execute("SELECT store, part FROM speed_cells"))
+    assert sorted((row.store, row.part) for row in rows) == [("1", 0), ("1", 1), ("2", 0), ("2", 1)]
+    assert counted(counter) == {0: 2 * (CELLS_AT_MOST + 1)}
+
+
+def test_more_events_of_a_store_and_day_than_are_asked_for_at_once_are_all_remembered(counter: MicroBatch) -> None:
+    many = [arrival(str(n), n, NOW, ONE) for n in range(2 * ROWS_AT_ONCE + 1)]
+    again = [arrival(str(n), len(many) + n, LATER, ONE) for n in range(len(many))]
+
+    count(counter, *many, batch=0)
+    count(counter, *again, batch=1)
+
+    assert counted(counter) == {0: len(many)}
+
+
+def test_a_micro_batch_follows_the_last_one_or_repeats_it(cassandra: Session) -> None:
+    generations = Generations(cassandra)
+    generations.begin(GENERATION, NOW)
+
+    generations.refuse_out_of_step(1, 0)
+    generations.complete(1, 0)
+    generations.refuse_out_of_step(1, 0)
+    generations.refuse_out_of_step(1, 1)
+
+    with pytest.raises(CheckpointOutOfStep):
+        generations.refuse_out_of_step(1, 2)  # rows of 1 were lost
+
+
+def test_a_micro_batch_before_the_last_one_is_refused(cassandra: Session) -> None:
+    generations = Generations(cassandra)
+    generations.begin(GENERATION, NOW)
+    generations.complete(1, 0)
+    generations.complete(1, 1)
+
+    with pytest.raises(CheckpointOutOfStep):
+        generations.refuse_out_of_step(1, 0)
+
+
+@pytest.mark.parametrize("again", [[Reached("t", 1, 6, NOW)], []])
+def test_a_micro_batch_that_is_repeated_has_to_end_where_it_had_ended(cassandra: Session, again: list[Reached]) -> None:
+    generations = Generations(cassandra)
+    generations.record(1, Reached("t", 0, 5, NOW), 2)
+    generations.record(1, Reached("t", 1, 7, NOW), 3)
+
+    generations.refuse_other_end(1, 3, [Reached("t", 0, 9, NOW), Reached("t", 1, 7, NOW)])
+
+    with pytest.raises(CheckpointOutOfStep):
+        generations.refuse_other_end(1, 3, again)
