@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -113,7 +114,20 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator["SparkSession"]:
 
 @pytest.fixture
 def cassandra(stack: Stack) -> Iterator[Session]:
-    """A session on a fresh keyspace with the schema applied."""
+    """A session on a fresh keyspace with the schema applied, which takes seconds."""
+    with _keyspace(stack) as session:
+        yield session
+
+
+@pytest.fixture(scope="module")
+def shared_cassandra(stack: Stack) -> Iterator[Session]:
+    """The same, for all tests of a module: they keep apart by what they write."""
+    with _keyspace(stack) as session:
+        yield session
+
+
+@contextmanager
+def _keyspace(stack: Stack) -> Iterator[Session]:
     keyspace = f"test_{uuid4().hex[:12]}"
     making = connect(["127.0.0.1"], stack.settings.cassandra_port, None)
     migrate(making, keyspace)

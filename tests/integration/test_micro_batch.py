@@ -1,7 +1,9 @@
 """Micro-batches counted into real Cassandra: each event once, however often it is delivered or a batch is replayed."""
 
+import itertools
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -23,14 +25,23 @@ EPOCH = timedelta(seconds=10)
 NOW = datetime(2026, 3, 7, 9, 0, 3, tzinfo=UTC)
 LATER = NOW + EPOCH
 HORIZONS = Horizons(epoch=EPOCH, oldest=timedelta(hours=23), remembered=timedelta(hours=24), ttl=timedelta(days=7))
-GENERATION = Generation(1, NOW - timedelta(minutes=1), {}, {})
+SHOWN_FROM = NOW - timedelta(minutes=1)
+NUMBERS = itertools.count(1)
 ONE: list[Given] = [(WAITING.name, 900, ["t"], [1])]  # a shape of one column, so that a sum is a number of events
 OTHER: list[Given] = [(WAITING.name, 1800, ["t"], [1])]
 
 
 @pytest.fixture
-def counter(cassandra: Session) -> MicroBatch:
-    return MicroBatch(lambda: cassandra, shapes_of(registered_views()), HORIZONS, GENERATION, number=0)
+def generation(shared_cassandra: Session) -> Generation:
+    """A generation of its own for each test."""
+    begun = Generation(next(NUMBERS), SHOWN_FROM, {}, {})
+    Generations(shared_cassandra).begin(begun, NOW)
+    return begun
+
+
+@pytest.fixture
+def counter(shared_cassandra: Session, generation: Generation) -> MicroBatch:
+    return MicroBatch(lambda: shared_cassandra, shapes_of(registered_views()), HORIZONS, generation, number=0)
 
 
 def count(counter: MicroBatch, *rows: Arrival, batch: int) -> list[dict[str, object]]:
@@ -39,10 +50,16 @@ def count(counter: MicroBatch, *rows: Arrival, batch: int) -> list[dict[str, obj
     return [row for each in own(iter([arrived([row]) for row in rows])) for row in each.to_pylist()]
 
 
+def rows_of(counter: MicroBatch, table: str) -> list[Any]:
+    """What the generation has in a table."""
+    rows = counter.connect().execute(f"SELECT * FROM {table}")  # noqa: S608 - the names below
+    return [row for row in rows if row.generation == counter.generation.number]
+
+
 def counted(counter: MicroBatch) -> dict[int, int]:
     """Seconds after the full minute at which the epoch begins, to the number of events counted in it."""
     found: dict[int, int] = {}
-    for row in counter.connect().execute("SELECT epoch, block FROM speed_cells"):
+    for row in rows_of(counter, "speed_cells"):
         events = sum(number_of(states) for _, states in read_block(WAITING, row.block))
         found[row.epoch.second] = found.get(row.epoch.second, 0) + events
     return found
@@ -57,10 +74,10 @@ def test_an_event_delivered_again_is_counted_where_it_came_first(counter: MicroB
 
 
 def test_a_batch_that_had_only_remembered_its_events_when_it_crashed_counts_them_when_it_is_replayed(
-    counter: MicroBatch, cassandra: Session
+    counter: MicroBatch,
 ) -> None:
     rows = [arrival("a", 0, NOW, ONE), arrival("b", 1, NOW, ONE)]
-    remembering = FirstDeliveries(cassandra, GENERATION.number, HORIZONS.oldest, HORIZONS.ttl)
+    remembering = FirstDeliveries(counter.connect(), counter.generation.number, HORIZONS.oldest, HORIZONS.ttl)
     remembering.among(pa.Table.from_batches([arrived(rows)]))
 
     count(counter, *rows, batch=0)
@@ -68,17 +85,19 @@ def test_a_batch_that_had_only_remembered_its_events_when_it_crashed_counts_them
     assert counted(counter) == {0: 2}
 
 
-def test_a_replay_lets_its_first_deliveries_live_as_long_as_its_rows(counter: MicroBatch, cassandra: Session) -> None:
+def test_a_replay_lets_its_first_deliveries_live_as_long_as_its_rows(counter: MicroBatch) -> None:
     count(counter, arrival("a", 0, NOW, ONE), batch=0)
-    cassandra.execute(
-        "UPDATE first_deliveries USING TTL 5 SET partition = 0, offset = 0 WHERE generation = 1 "
-        "AND topic = 'pos_transactions' AND store = '1' AND day = '2026-03-07' AND identity = 'a'"
+    session, number = counter.connect(), counter.generation.number
+    session.execute(
+        "UPDATE first_deliveries USING TTL 5 SET partition = 0, offset = 0 WHERE generation = %s "
+        "AND topic = 'pos_transactions' AND store = '1' AND day = '2026-03-07' AND identity = 'a'",
+        (number,),
     )
 
     count(counter, arrival("a", 0, NOW, ONE), batch=0)
 
-    [row] = cassandra.execute("SELECT TTL(offset) AS left FROM first_deliveries")
-    assert row.left > HORIZONS.ttl.total_seconds()
+    found = session.execute("SELECT generation, TTL(offset) AS left FROM first_deliveries")
+    assert [row.left > HORIZONS.ttl.total_seconds() for row in found if row.generation == number] == [True]
 
 
 def test_a_replayed_batch_writes_the_same_rows_also_where_only_some_were_written(counter: MicroBatch) -> None:
@@ -109,17 +128,17 @@ def test_an_identity_of_another_source_is_another_event(counter: MicroBatch) -> 
     assert counted(counter) == {0: 1, 10: 1}
 
 
-def test_what_waits_for_batch_is_not_looked_up_and_waits_every_time(counter: MicroBatch, cassandra: Session) -> None:
+def test_what_waits_for_batch_is_not_looked_up_and_waits_every_time(counter: MicroBatch) -> None:
     old = HORIZONS.oldest + timedelta(milliseconds=1)
 
     count(counter, arrival("a", 0, NOW, ONE, age=old), arrival("a", 1, NOW, ONE, age=old), batch=0)
 
     assert counted(counter) == {0: 2}
-    assert not list(cassandra.execute("SELECT * FROM first_deliveries"))
+    assert rows_of(counter, "first_deliveries") == []
 
 
 def test_epochs_before_the_generation_are_remembered_but_not_written(counter: MicroBatch) -> None:
-    before = GENERATION.emit_from - timedelta(minutes=1)
+    before = SHOWN_FROM - timedelta(minutes=1)
 
     count(counter, arrival("a", 0, before, ONE), arrival("a", 1, NOW, ONE), batch=0)
 
@@ -127,12 +146,12 @@ def test_epochs_before_the_generation_are_remembered_but_not_written(counter: Mi
 
 
 def test_generations_count_by_themselves(counter: MicroBatch) -> None:
-    other = replace(counter, generation=replace(GENERATION, number=2))
+    other = replace(counter, generation=replace(counter.generation, number=next(NUMBERS)))
     count(counter, arrival("a", 0, NOW, ONE), batch=7)
 
     count(other, arrival("a", 0, NOW, ONE), batch=0)
 
-    assert counted(counter) == {0: 2}
+    assert (counted(counter), counted(other)) == ({0: 1}, {0: 1})
 
 
 def test_positions_are_given_back_for_every_partition_also_without_an_event(counter: MicroBatch) -> None:
@@ -144,12 +163,12 @@ def test_positions_are_given_back_for_every_partition_also_without_an_event(coun
     assert {row["received_micros"] for row in found} == {int(NOW.timestamp() * 1_000_000)}
 
 
-def test_more_cells_than_a_row_may_have_are_written_as_several_rows(counter: MicroBatch, cassandra: Session) -> None:
+def test_more_cells_than_a_row_may_have_are_written_as_several_rows(counter: MicroBatch) -> None:
     many: list[Given] = [(WAITING.name, window * 900, ["t"], [1]) for window in range(CELLS_AT_MOST + 1)]
 
     count(counter, arrival("a", 0, NOW, many), arrival("b", 1, NOW, many, store="2"), batch=0)
 
-    rows = list(cassandra.execute("SELECT store, part FROM speed_cells"))
+    rows = rows_of(counter, "speed_cells")
     assert sorted((row.store, row.part) for row in rows) == [("1", 0), ("1", 1), ("2", 0), ("2", 1)]
     assert counted(counter) == {0: 2 * (CELLS_AT_MOST + 1)}
 
@@ -164,36 +183,36 @@ def test_more_events_of_a_store_and_day_than_are_asked_for_at_once_are_all_remem
     assert counted(counter) == {0: len(many)}
 
 
-def test_a_micro_batch_follows_the_last_one_or_repeats_it(cassandra: Session) -> None:
-    generations = Generations(cassandra)
-    generations.begin(GENERATION, NOW)
+def test_a_micro_batch_follows_the_last_one_or_repeats_it(shared_cassandra: Session, generation: Generation) -> None:
+    generations, number = Generations(shared_cassandra), generation.number
 
-    generations.refuse_out_of_step(1, 0)
-    generations.complete(1, 0)
-    generations.refuse_out_of_step(1, 0)
-    generations.refuse_out_of_step(1, 1)
-
-    with pytest.raises(CheckpointOutOfStep):
-        generations.refuse_out_of_step(1, 2)  # rows of 1 were lost
-
-
-def test_a_micro_batch_before_the_last_one_is_refused(cassandra: Session) -> None:
-    generations = Generations(cassandra)
-    generations.begin(GENERATION, NOW)
-    generations.complete(1, 0)
-    generations.complete(1, 1)
+    generations.refuse_out_of_step(number, 0)
+    generations.complete(number, 0)
+    generations.refuse_out_of_step(number, 0)
+    generations.refuse_out_of_step(number, 1)
 
     with pytest.raises(CheckpointOutOfStep):
-        generations.refuse_out_of_step(1, 0)
+        generations.refuse_out_of_step(number, 2)  # rows of 1 were lost
+
+
+def test_a_micro_batch_before_the_last_one_is_refused(shared_cassandra: Session, generation: Generation) -> None:
+    generations, number = Generations(shared_cassandra), generation.number
+    generations.complete(number, 0)
+    generations.complete(number, 1)
+
+    with pytest.raises(CheckpointOutOfStep):
+        generations.refuse_out_of_step(number, 0)
 
 
 @pytest.mark.parametrize("again", [[Reached("t", 1, 6, NOW)], []])
-def test_a_micro_batch_that_is_repeated_has_to_end_where_it_had_ended(cassandra: Session, again: list[Reached]) -> None:
-    generations = Generations(cassandra)
-    generations.record(1, Reached("t", 0, 5, NOW), 2)
-    generations.record(1, Reached("t", 1, 7, NOW), 3)
+def test_a_micro_batch_that_is_repeated_has_to_end_where_it_had_ended(
+    shared_cassandra: Session, generation: Generation, again: list[Reached]
+) -> None:
+    generations, number = Generations(shared_cassandra), generation.number
+    generations.record(number, Reached("t", 0, 5, NOW), 2)
+    generations.record(number, Reached("t", 1, 7, NOW), 3)
 
-    generations.refuse_other_end(1, 3, [Reached("t", 0, 9, NOW), Reached("t", 1, 7, NOW)])
+    generations.refuse_other_end(number, 3, [Reached("t", 0, 9, NOW), Reached("t", 1, 7, NOW)])
 
     with pytest.raises(CheckpointOutOfStep):
-        generations.refuse_other_end(1, 3, again)
+        generations.refuse_other_end(number, 3, again)
