@@ -31,8 +31,7 @@ OLD_REPEATS = 1
 """Of the receipts below that come behind the cut, number 91 is late by days and sent twice: the repeat waits, too."""
 
 
-@pytest.fixture
-def world() -> World:
+def three_days() -> World:
     """Three days of sales, every thirteenth late by days, every seventh twice; published on the second evening."""
     world = World()
     first = at("2026-11-19T08:00:00Z")
@@ -50,10 +49,24 @@ def world() -> World:
 
 
 @pytest.fixture
+def world() -> World:
+    """A world to be changed."""
+    return three_days()
+
+
+@pytest.fixture
 def real(world: World, cassandra: "Session") -> Asking:
-    """Serving over the tables."""
+    """Serving over the tables of that world."""
     write(world, cassandra)
     return Asking(world, readers_of(cassandra))
+
+
+@pytest.fixture(scope="module")
+def unchanged(shared_cassandra: "Session") -> tuple[World, Asking]:
+    """A world that is only read, and serving over its tables."""
+    world = three_days()
+    write(world, shared_cassandra)
+    return world, Asking(world, readers_of(shared_cassandra))
 
 
 def readers_of(session: "Session") -> Readers:
@@ -66,8 +79,10 @@ def readers_of(session: "Session") -> Readers:
 
 @pytest.mark.parametrize(("path", "question"), QUESTIONS)
 def test_the_tables_answer_as_the_world_does(
-    world: World, real: Asking, path: str, question: dict[str, object]
+    unchanged: tuple[World, Asking], path: str, question: dict[str, object]
 ) -> None:
+    world, real = unchanged
+
     answered = real.body(path, **question)
 
     assert answered == Asking(world).body(path, **question)
@@ -96,7 +111,8 @@ def test_a_publication_moves_no_number_but_the_waiting_ones(world: World, real: 
     assert (after["as_of"]["publication"], after["as_of"]["waiting_for_batch"]) == (2, 0)
 
 
-def test_pages_of_receipts_follow_each_other_without_a_gap(real: Asking) -> None:
+def test_pages_of_receipts_follow_each_other_without_a_gap(unchanged: tuple[World, Asking]) -> None:
+    _, real = unchanged
     question = {"store": "1", "day": "2026-11-20"}
     whole = real.body("/v1/raw/pos_transactions", **question, limit=1000)["receipts"]
 
