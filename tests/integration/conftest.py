@@ -28,6 +28,9 @@ from deploy.stack.stack import supervisor
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+PATIENCE_SECONDS = 900
+"""After this a command hangs: no measure of speed, a loaded machine may be many times slower than an idle one."""
+
 
 @dataclass(frozen=True)
 class Stack:
@@ -49,7 +52,8 @@ class Stack:
         """Run Python with this stack's settings; `source` is another tree of the product's packages."""
         done = subprocess.run(
             [sys.executable, *words],
-            env=self.environment, cwd=source or Path.cwd(), capture_output=True, text=True, timeout=300, check=False,
+            env=self.environment, cwd=source or Path.cwd(), capture_output=True, text=True, timeout=PATIENCE_SECONDS,
+            check=False,
         )  # fmt: skip
         assert done.returncode == 0, f"{' '.join(words)}: {done.returncode}\n{done.stdout}\n{done.stderr}"
         return done.stdout

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.conftest import Stack, around_now, settings_of
+from tests.integration.conftest import PATIENCE_SECONDS, Stack, around_now, settings_of
 
 VIEW = '''"""How do people pay attention to the basket? Receipts by the number of their lines."""
 
@@ -65,7 +65,7 @@ def test_one_new_file_is_streamed_rebuilt_served_verified_and_documented(sources
     try:
         stack.run("up", "--detach", source=sources)
         stack.run("ingest", "pos_transactions", str(receipts), source=sources)
-        deadline = time.monotonic() + 120
+        deadline = time.monotonic() + PATIENCE_SECONDS
         while states(stack, partial="true") != expected and time.monotonic() < deadline:
             time.sleep(0.5)
         streamed = states(stack)  # without `partial`: the speed layer answers

@@ -18,6 +18,7 @@ from deploy.settings import Settings
 from deploy.stack.ports import free_ports, is_free
 from deploy.stack.records import Records
 from deploy.stack.supervisor import SUPERVISOR
+from tests.integration.conftest import PATIENCE_SECONDS
 
 ONLY = ("--only", "kafka,cassandra")
 
@@ -33,7 +34,9 @@ def settings(tmp_path: Path) -> Iterator[Settings]:
 def galatea(settings: Settings, *words: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "deploy.cli.main", *words]
     environment = {**os.environ, **settings.environment()}
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=240)
+    return subprocess.run(
+        command, env=environment, capture_output=True, text=True, check=False, timeout=PATIENCE_SECONDS
+    )
 
 
 def components(settings: Settings) -> dict[str, dict[str, Any]]:
@@ -51,7 +54,7 @@ def left_over(settings: Settings) -> list[str]:
     return [*map(str, processes), *map(str, ports)]
 
 
-def wait_until(is_so: Callable[[], bool], seconds: float = 120) -> None:
+def wait_until(is_so: Callable[[], bool], seconds: float = PATIENCE_SECONDS) -> None:
     deadline = time.monotonic() + seconds
     while not is_so():
         assert time.monotonic() < deadline, "waited in vain"
