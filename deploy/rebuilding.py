@@ -16,7 +16,7 @@ from deploy.cassandra import session_of
 from master_dataset.archive_positions import ArchivePositions
 from master_dataset.errors import CutNotReached, DefinitionNotCovered, NothingPublished
 from master_dataset.tables import MasterTables
-from speed_layer.generation import Generations, reached
+from speed_layer.generation import Generations
 from views import current_definitions, registered_views, view_named
 from views.core.pointer_row import PointerRow
 from views.core.publication import Pointer
@@ -119,7 +119,7 @@ class Rebuilding:
         generations = Generations(self._session)
         newest = generations.find(generations.greatest())
         if newest is not None and dict(newest.definitions) == dict(current):
-            if reached(generations.positions(newest.number), newest.targets):
+            if generations.has_caught_up(newest, base.generation):
                 return newest.number
             message = f"generation {newest.number} of the speed layer has the new definitions but has not caught up"
             raise CutNotReached(message, do="galatea status; wait a little, then: galatea rebuild")

@@ -11,6 +11,7 @@ GalateaError
 |   |-- CutNotReached      the archive has not passed the cut in every partition
 |   |-- PublicationMoved   somebody published in between
 |   |-- CheckpointOutOfStep  the speed layer's rows and its checkpoint tell of different micro-batches
+|   |-- GenerationReplaced   a generation of the speed layer that may write nothing more
 |   |-- NothingPublished     there is no publication yet that a part could be based on
 |   |-- DefinitionNotCovered  views were changed and no speed layer runs with the new definitions yet
 |   |-- CurrencyFixed      a store's currency cannot change once it has events
@@ -129,6 +130,10 @@ class PublicationMoved(OperatorError):
 
 class CheckpointOutOfStep(OperatorError):
     """The speed rows and the checkpoint tell of different micro-batches: one is older, or a second process runs."""
+
+
+class GenerationReplaced(OperatorError):
+    """Another generation of the speed layer takes over from this one, which can no longer write (R9)."""
 
 
 class NothingPublished(OperatorError):

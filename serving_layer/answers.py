@@ -5,7 +5,8 @@ registry. Speed writes rows first and positions after them, so a body never says
 """
 
 from collections.abc import Awaitable, Callable, Hashable
-from datetime import timedelta
+from datetime import datetime, timedelta
+from typing import NamedTuple
 
 import orjson
 
@@ -20,6 +21,14 @@ from serving_layer.merged_cells import MergedCells
 from serving_layer.questions import CellsAsk, MetricAsk, span, understood
 from serving_layer.readers import Readers
 
+
+class Clocks(NamedTuple):
+    """`monotonic`: seconds, for how often the registry is asked. `now`: the time by which speed rows expire."""
+
+    monotonic: Callable[[], float]
+    now: Callable[[], datetime]
+
+
 BODIES_KEPT = 64 * 1024 * 1024
 """Bytes of remembered answers."""
 
@@ -27,14 +36,12 @@ BODIES_KEPT = 64 * 1024 * 1024
 class Answers:
     """One per process and event loop."""
 
-    def __init__(
-        self, readers: Readers, catalogue: Catalogue, speed_ttl: timedelta, clock: Callable[[], float]
-    ) -> None:
-        """`speed_ttl`: how long speed rows live. `clock`: monotonic seconds, for how often the registry is asked."""
+    def __init__(self, readers: Readers, catalogue: Catalogue, speed_ttl: timedelta, clocks: Clocks) -> None:
+        """`speed_ttl`: how long speed rows live."""
         self.readers = readers
         self.catalogue = catalogue
-        self.stores = KnownStores(readers.stores, clock)
-        self._basis = BasisReader(readers, speed_ttl)
+        self.stores = KnownStores(readers.stores, clocks.monotonic)
+        self._basis = BasisReader(readers, speed_ttl, clocks.now)
         self._cells = MergedCells(readers, speed_ttl)
         self._bodies: Lru[bytes] = Lru(BODIES_KEPT)
 

@@ -5,7 +5,7 @@ partition everything before it. An idle partition does not hold it back; a laggi
 (`/v1/freshness` lists every partition).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
@@ -64,10 +64,9 @@ class Basis:
 class BasisReader:
     """Reads the basis of one request after another; never goes back behind a publication it has served."""
 
-    def __init__(self, readers: Readers, speed_ttl: timedelta) -> None:
-        """`speed_ttl`: how long speed rows live."""
-        self._readers = readers
-        self._ttl = speed_ttl
+    def __init__(self, readers: Readers, speed_ttl: timedelta, now: Callable[[], datetime]) -> None:
+        """`speed_ttl`: how long speed rows live. `now`: the time by which they expire."""
+        self._readers, self._ttl, self._now = readers, speed_ttl, now
         self._pointers: SharedRead[Pointer] = SharedRead()
         self._positions: SharedRead[Sequence[Position]] = SharedRead()
         self._served = -1
@@ -96,9 +95,14 @@ class BasisReader:
                 "No generation of the speed layer is published yet.", do="galatea status, or `partial=true`"
             )
         read = await self._positions.read(number, lambda: self._readers.speed.positions(number))
-        found = Basis(pointer, tuple(sorted(read)), ())
-        age = found.speed_as_of - pointer.cut if found.speed_as_of else timedelta(0)
-        if pointer.publication and age > self._ttl - DAY:
-            message = f"The published cut is {age.days} days old, and speed rows live {self._ttl.days}."
+        await self._refuse_expired(pointer)
+        return tuple(sorted(read))
+
+    async def _refuse_expired(self, pointer: Pointer) -> None:
+        """Rows that count may be gone a while after the cut, or, as long as nothing is published, after the first."""
+        since: datetime | None = pointer.cut
+        if not pointer.publication:
+            since = await self._readers.speed.begun_at(pointer.generation)
+        if since is not None and (age := self._now() - since) > self._ttl - DAY:
+            message = f"Nothing was published for {age.days} days, and speed rows live {self._ttl.days}."
             raise SpeedExpired(message, do="galatea rebuild")
-        return found.positions

@@ -1,7 +1,7 @@
 """Runs one generation: counts its micro-batches, records the positions reached, then lets it take over."""
 
-from collections.abc import Callable, Sequence
-from datetime import timedelta
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
@@ -10,9 +10,10 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
 
-from master_dataset.errors import CheckpointOutOfStep
+from master_dataset.errors import CheckpointOutOfStep, GenerationReplaced
 from speed_layer.additions import shapes_of
-from speed_layer.generation import Generation, Generations, Reached
+from speed_layer.ends import read_ends
+from speed_layer.generation import Generation, Generations, Offsets, Reached
 from speed_layer.micro_batch import POSITIONS, Horizons, MicroBatch
 from speed_layer.query import Feed, arrivals
 from views.core.cut import BEGINNING
@@ -33,8 +34,8 @@ class SpeedDriver:
         self._shapes = shapes_of(views)
         self._generations = Generations(connect())
         self._taken_over = False
-        self.refusal: CheckpointOutOfStep | None = None
-        """Why the query ended, if it did so by name: the operator has to act."""
+        self.refusal: CheckpointOutOfStep | GenerationReplaced | None = None
+        """Why the query ended, if it did so by name."""
 
     def start(self, spark: SparkSession, generation: Generation, feed: Feed, checkpoint: str) -> StreamingQuery:
         """Start (or go on with) the query of this generation."""
@@ -42,22 +43,20 @@ class SpeedDriver:
             arrivals(spark, self._views, feed, self._horizons.oldest)
             .writeStream.queryName("speed")
             .option("checkpointLocation", checkpoint)
-            .foreachBatch(lambda batch, number: self._write(generation, batch, number))
+            .foreachBatch(lambda batch, number: self._write(generation, batch, number, checkpoint))
             .start()
         )
 
-    def _write(self, generation: Generation, batch: DataFrame, number: int) -> None:
+    def _write(self, generation: Generation, batch: DataFrame, number: int, checkpoint: str) -> None:
+        ends = read_ends(batch.sparkSession, checkpoint, number)
         try:
-            self._generations.refuse_out_of_step(generation.number, number)
-            counted = MicroBatch(self._connect, self._shapes, self._horizons, generation, number)
-            reached = _latest(batch.mapInArrow(counted, from_arrow_schema(POSITIONS)).collect())
-            self._generations.refuse_other_end(generation.number, number, reached)
-        except CheckpointOutOfStep as refusal:
+            self._generations.claims.claim(generation.number, number, ends)
+        except (CheckpointOutOfStep, GenerationReplaced) as refusal:
             self.refusal = refusal
             raise
-        for each in reached:
-            self._generations.record(generation.number, each, number)
-        self._generations.complete(generation.number, number)
+        counted = MicroBatch(self._connect, self._shapes, self._horizons, generation, number)
+        received = _latest(batch.mapInArrow(counted, from_arrow_schema(POSITIONS)).collect())
+        self._generations.record(generation.number, _reached(ends, received))
         if not self._taken_over:
             self._taken_over = self._take_over(generation)
 
@@ -73,10 +72,13 @@ class SpeedDriver:
         return taken
 
 
-def _latest(positions: Sequence[Row]) -> list[Reached]:
-    """Of rows of `POSITIONS`, the furthest of each partition."""
+def _latest(positions: Sequence[Row]) -> dict[tuple[str, int], datetime]:
+    """Of rows of `POSITIONS`, when the last record of each partition was received."""
     furthest = {(row.topic, row.partition): row for row in sorted(positions, key=attrgetter("offset"))}
-    return [
-        Reached(topic, partition, row.offset + 1, BEGINNING + timedelta(microseconds=row.received_micros))
-        for (topic, partition), row in furthest.items()
-    ]
+    return {place: BEGINNING + timedelta(microseconds=row.received_micros) for place, row in furthest.items()}
+
+
+def _reached(ends: Offsets, received: Mapping[tuple[str, int], datetime]) -> Iterator[Reached]:
+    for topic, own in ends.items():
+        for partition, end in own.items():
+            yield Reached(topic, partition, end, received.get((topic, partition)))

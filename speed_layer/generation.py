@@ -1,18 +1,18 @@
 """One continuous life of the speed layer's rows (R9). The checkpoint can be deleted at any time.
 
 A new generation reads from (the published cut - D), so that it knows what was received before; writes rows of epochs
-from `emit_from` on, its cut at the start; and takes over only when it has read as far as the old one had, or without
-an old one as far as the topics reached at its start. So an answer never shrinks.
+from `emit_from` on, its cut at the start; and takes over only when it has read as far as the old one can have written,
+or without an old one as far as the topics reached at its start. So an answer never shrinks.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import orjson
 
-from master_dataset.errors import CheckpointOutOfStep
+from speed_layer.claims import Claims
 from views.core.cut import utc
 from views.core.pointer_row import PointerRow
 from views.core.publication import Pointer
@@ -25,17 +25,20 @@ Offsets = Mapping[str, Mapping[int, int]]
 
 
 class Reached(NamedTuple):
-    """How far a partition was read: everything before `position`, the last of it received at `received_at`."""
+    """How far a partition was read: everything before `position`; when the last record of it was received.
+
+    None if this micro-batch had no record of the partition, because only ends of transactions were passed.
+    """
 
     topic: str
     partition: int
     position: int
-    received_at: datetime
+    received_at: datetime | None
 
 
 @dataclass(frozen=True)
 class Generation:
-    """`targets`: the positions that it must have written before it may take over. `definitions`: view to hash."""
+    """`targets`: the positions that it must have written before it may be the first. `definitions`: view to hash."""
 
     number: int
     emit_from: datetime
@@ -50,9 +53,14 @@ class Generations:
         """`session` uses Galatea's keyspace."""
         self._session = session
         self._pointer = PointerRow(session)
-        self._reached = session.prepare(
-            "INSERT INTO speed_positions (generation, topic, partition, position, received_at, micro_batch) "
-            "VALUES (?, ?, ?, ?, ?, ?) USING TIMESTAMP ?"
+        self.claims = Claims(session)
+        self._position = session.prepare(
+            "UPDATE speed_positions USING TIMESTAMP ? SET position = ? "
+            "WHERE generation = ? AND topic = ? AND partition = ?"
+        )
+        self._received = session.prepare(
+            "UPDATE speed_positions USING TIMESTAMP ? SET received_at = ? "
+            "WHERE generation = ? AND topic = ? AND partition = ?"
         )
 
     def find(self, number: int) -> Generation | None:
@@ -81,47 +89,48 @@ class Generations:
     def positions(self, number: int) -> dict[str, dict[int, int]]:
         """How far this generation has written."""
         found: dict[str, dict[int, int]] = {}
-        for row in self._recorded(number):
+        query = self._session.prepare("SELECT topic, partition, position FROM speed_positions WHERE generation = ?")
+        for row in self._session.execute(query, (number,)):
             found.setdefault(row.topic, {})[row.partition] = row.position
         return found
 
-    def record(self, number: int, reached: Reached, micro_batch: int) -> None:
-        """Every row of events before the position is written. It is the write timestamp, so it never goes back."""
-        self._session.execute(self._reached, (number, *reached, micro_batch, reached.position))
+    def record(self, number: int, reached: Iterable[Reached]) -> None:
+        """Every row of events before the positions is written. A position is the write timestamp: none goes back.
 
-    def complete(self, number: int, micro_batch: int) -> None:
-        """Everything of this micro-batch is written. Its number is the write timestamp: it never goes back."""
-        update = self._session.prepare("UPDATE generations USING TIMESTAMP ? SET completed = ? WHERE generation = ?")
-        self._session.execute(update, (micro_batch + 1, micro_batch, number))
+        A partition that had no record keeps the time of its last one.
+        """
+        for topic, partition, position, received_at in reached:
+            place = (number, topic, partition)
+            self._session.execute(self._position, (position, position, *place))
+            if received_at is not None:
+                self._session.execute(self._received, (position, received_at, *place))
 
-    def refuse_out_of_step(self, number: int, micro_batch: int) -> None:
-        """CheckpointOutOfStep unless the last micro-batch is repeated or followed by the next one."""
-        query = self._session.prepare("SELECT completed FROM generations WHERE generation = ?")
-        row = self._session.execute(query, (number,)).one()
-        last = -1 if row is None or row.completed is None else row.completed
-        if micro_batch not in {last, last + 1}:
-            raise _out_of_step(number, f"is about to write micro-batch {micro_batch} and has completed {last}")
+    def has_caught_up(self, generation: Generation, served: int) -> bool:
+        """Whether no answer shrinks if this generation is read instead of the one `served` (0: of none).
 
-    def refuse_other_end(self, number: int, micro_batch: int, reached: Iterable[Reached]) -> None:
-        """CheckpointOutOfStep if a micro-batch of that number had read to other places than these."""
-        now = {(each.topic, each.partition): each.position for each in reached}
-        for row in self._recorded(number):
-            place = (row.topic, row.partition)
-            if row.micro_batch == micro_batch and now.get(place) != row.position:
-                message = f"read `{row.topic}/{row.partition}` to {now.get(place)} as micro-batch {micro_batch}"
-                raise _out_of_step(number, f"{message}, which had ended at {row.position}")
+        From then on the one served writes nothing more, so it is asked to stop only when this one has come as far.
+        """
+        own = self.positions(generation.number)
+        if not served:
+            return reached(own, generation.targets)
+        return reached(own, self.positions(served)) and reached(own, self.claims.replace(served))
 
-    def _recorded(self, number: int) -> list[Any]:
-        query = "SELECT topic, partition, position, micro_batch FROM speed_positions WHERE generation = ?"
-        return list(self._session.execute(self._session.prepare(query), (number,)))
+    def progress(self, generation: Generation, served: int) -> tuple[int, int]:
+        """How many records it has read of those that it has to read before it may take over."""
+        own = self.positions(generation.number)
+        wanted = [
+            (own.get(topic, {}).get(partition, 0), target)
+            for topic, partition, target in _places(self.positions(served) if served else generation.targets)
+        ]
+        return sum(min(at, target) for at, target in wanted), sum(target for _, target in wanted)
 
     def take_over(self, generation: Generation) -> bool:
-        """Point readers at this generation if it has reached its targets and the pointer has not moved meanwhile."""
-        if not reached(self.positions(generation.number), generation.targets):
-            return False
+        """Point readers at this generation if it has caught up and the pointer has not moved meanwhile."""
         pointer = self._pointer.read()
         if pointer.generation >= generation.number:
             return True
+        if not self.has_caught_up(generation, pointer.generation):
+            return False
         return self._pointer.switch_generation(pointer, generation.number, generation.definitions)
 
     def pointer(self) -> Pointer:
@@ -136,8 +145,3 @@ def reached(positions: Offsets, targets: Offsets) -> bool:
 
 def _places(offsets: Offsets) -> Iterator[tuple[str, int, int]]:
     return ((topic, partition, offset) for topic, own in offsets.items() for partition, offset in own.items())
-
-
-def _out_of_step(number: int, what: str) -> CheckpointOutOfStep:
-    do = "end the second speed process; without one: galatea down, remove `checkpoints/speed` in the home, galatea up"
-    return CheckpointOutOfStep(f"generation {number} of the speed layer {what}", do=do)

@@ -18,7 +18,7 @@ from master_dataset.errors import GalateaError
 VERBS = (
     "up", "down", "status", "doctor", "ingest", "rebuild", "publications", "verify", "lag", "views", "metrics", "demo",
 )  # fmt: skip
-GROUPS = ("stores", "dead_letters")
+GROUPS = ("stores", "dead_letters", "speed")
 
 
 class Verbs(TyperGroup):

@@ -3,7 +3,8 @@
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -62,7 +63,7 @@ class EveryCell:
         return await asyncio.gather(*(cells.read(basis, view, store, *self._span) for store in stores))
 
     async def _moment(self) -> Shown:
-        basis = await BasisReader(self._readers, self._ttl).read(partial=False)
+        basis = await BasisReader(self._readers, self._ttl, partial(datetime.now, UTC)).read(partial=False)
         cells, waiting = MergedCells(self._readers, self._ttl), 0
         for store in self.stores:
             waiting += await cells.waiting(basis, registered_views(), store, *self._span)

@@ -3,6 +3,8 @@
 import secrets
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from socket import socket
 
@@ -11,7 +13,7 @@ import uvicorn
 from deploy.cassandra import session_of
 from deploy.process.edge import Process
 from deploy.settings import Settings
-from serving_layer.answers import Answers
+from serving_layer.answers import Answers, Clocks
 from serving_layer.api.app import create_app
 from serving_layer.catalogue import Catalogue
 from serving_layer.readers import Readers
@@ -31,7 +33,7 @@ def run(process: Process, settings: Settings) -> None:
         PublishedTables(bridge), BatchTables(bridge), SpeedTables(bridge), StoreTables(bridge), ReceiptTables(bridge)
     )
     catalogue = Catalogue({view.name: view for view in registered_views()}, registered_metrics())
-    answers = Answers(readers, catalogue, settings.speed_ttl, time.monotonic)
+    answers = Answers(readers, catalogue, settings.speed_ttl, Clocks(time.monotonic, partial(datetime.now, UTC)))
     app = create_app(answers, operator_key(settings.home / "operator.key"))
     config = uvicorn.Config(
         app, LOOPBACK, settings.api_port, log_level="warning", access_log=False, server_header=False,

@@ -13,7 +13,7 @@ import structlog
 
 from deploy.garbage import look_seldom
 from deploy.settings import Settings
-from master_dataset.errors import OperatorError
+from master_dataset.errors import GenerationReplaced, OperatorError
 
 NAMED_STOP = 3
 RESTART_ME = 75
@@ -44,6 +44,9 @@ class Process:
         look_seldom()
         try:
             run(self, self._settings)
+        except GenerationReplaced as error:
+            log.info("process.replaced", process=self._name, message=error.message)
+            self._exit(RESTART_ME)
         except OperatorError as error:
             log.error("process.stopped", process=self._name, code=error.code, message=error.message, do=error.do)  # noqa: TRY400 - the sentence says it all
             self._exit(NAMED_STOP)

@@ -26,7 +26,10 @@ log = structlog.get_logger()
 
 
 def run(process: Process, settings: Settings) -> None:
-    """Go on with the newest generation, or begin one. CheckpointOutOfStep if its checkpoint is of another time."""
+    """Go on with the newest generation, or begin one. CheckpointOutOfStep if its checkpoint is of another time.
+
+    GenerationReplaced, also while nothing arrives, when another generation is to take over: start again.
+    """
     connect = partial(session_of, settings.cassandra_address)
     topics = Topics(settings.kafka_bootstrap)
     for source in sources_of(registered_views()):
@@ -38,7 +41,12 @@ def run(process: Process, settings: Settings) -> None:
     generation = generations.find(generations.greatest())
     current = current_definitions(settings.epoch_seconds)
     started = generation is not None and folder_exists(spark, f"{folder}/{generation.number}/offsets")
-    if generation is None or not started or dict(generation.definitions) != current:
+    if (
+        generation is None
+        or not started
+        or dict(generation.definitions) != current
+        or generations.claims.is_replaced(generation.number)
+    ):
         generation = _begin(generations, topics, current)
     offsets = _starting_offsets(settings, generations, topics)
     receipts = {POS_TRANSACTIONS.topic: ReceiptWriter(connect, int(settings.receipts_ttl.total_seconds()))}
@@ -56,6 +64,7 @@ def run(process: Process, settings: Settings) -> None:
         if progress is not None and progress.batchId != shown:
             shown = progress.batchId
             log.info("speed.batch", batch=shown, rows=progress.numInputRows, **progress.durationMs)
+        generations.claims.refuse_replaced(generation.number)
         time.sleep(1)
     if driver.refusal:
         raise driver.refusal

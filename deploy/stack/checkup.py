@@ -3,12 +3,14 @@
 import shutil
 import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import psutil
 
 from deploy.jars import missing_jars
 from deploy.java import find_java
+from deploy.stack.finding import Finding
+from deploy.stack.generation_check import generation_finding
 from deploy.stack.ports import holder, is_free
 from deploy.stack.records import Records
 from deploy.stack.stack import components
@@ -24,16 +26,6 @@ NEEDED_MEMORY = 6 * GIB
 NEEDED_DISK = 4 * GIB
 
 
-class Finding(NamedTuple):
-    """`blocks`: nothing starts until it is mended. `do` is the next step, or "" where all is well."""
-
-    check: str
-    ok: bool
-    found: str
-    do: str = ""
-    blocks: bool = False
-
-
 def checkup(settings: "Settings") -> list[Finding]:
     """Every finding, good ones too."""
     running = Records(settings.home).pid(SUPERVISOR) is not None
@@ -42,6 +34,7 @@ def checkup(settings: "Settings") -> list[Finding]:
     return [
         *findings,
         *leftovers,
+        *([generation_finding(settings)] if running else []),
         *([] if running or leftovers else _ports(settings)),
     ]  # leftovers hold their own ports
 

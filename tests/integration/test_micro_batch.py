@@ -9,10 +9,9 @@ import pyarrow as pa
 import pytest
 from cassandra.cluster import Session
 
-from master_dataset.errors import CheckpointOutOfStep
 from speed_layer.additions import shapes_of
 from speed_layer.first_deliveries import FirstDeliveries
-from speed_layer.generation import Generation, Generations, Reached
+from speed_layer.generation import Generation, Generations
 from speed_layer.micro_batch import Horizons, MicroBatch
 from speed_layer.rows import CELLS_AT_MOST
 from speed_layer.slices import ROWS_AT_ONCE
@@ -181,38 +180,3 @@ def test_more_events_of_a_store_and_day_than_are_asked_for_at_once_are_all_remem
     count(counter, *again, batch=1)
 
     assert counted(counter) == {0: len(many)}
-
-
-def test_a_micro_batch_follows_the_last_one_or_repeats_it(shared_cassandra: Session, generation: Generation) -> None:
-    generations, number = Generations(shared_cassandra), generation.number
-
-    generations.refuse_out_of_step(number, 0)
-    generations.complete(number, 0)
-    generations.refuse_out_of_step(number, 0)
-    generations.refuse_out_of_step(number, 1)
-
-    with pytest.raises(CheckpointOutOfStep):
-        generations.refuse_out_of_step(number, 2)  # rows of 1 were lost
-
-
-def test_a_micro_batch_before_the_last_one_is_refused(shared_cassandra: Session, generation: Generation) -> None:
-    generations, number = Generations(shared_cassandra), generation.number
-    generations.complete(number, 0)
-    generations.complete(number, 1)
-
-    with pytest.raises(CheckpointOutOfStep):
-        generations.refuse_out_of_step(number, 0)
-
-
-@pytest.mark.parametrize("again", [[Reached("t", 1, 6, NOW)], []])
-def test_a_micro_batch_that_is_repeated_has_to_end_where_it_had_ended(
-    shared_cassandra: Session, generation: Generation, again: list[Reached]
-) -> None:
-    generations, number = Generations(shared_cassandra), generation.number
-    generations.record(number, Reached("t", 0, 5, NOW), 2)
-    generations.record(number, Reached("t", 1, 7, NOW), 3)
-
-    generations.refuse_other_end(number, 3, [Reached("t", 0, 9, NOW), Reached("t", 1, 7, NOW)])
-
-    with pytest.raises(CheckpointOutOfStep):
-        generations.refuse_other_end(number, 3, again)

@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx
 
-from serving_layer.answers import Answers
+from serving_layer.answers import Answers, Clocks
 from serving_layer.api.app import create_app
 from serving_layer.catalogue import Catalogue
 from serving_layer.readers import Readers
@@ -27,7 +27,7 @@ class Asking:
         catalogue = Catalogue({view.name: view for view in registered_views()}, registered_metrics())
         clock = count(step=10)  # every question finds the registry's version old
         read_from = readers or WorldTables(world).readers
-        self.answers = Answers(read_from, catalogue, timedelta(days=7), lambda: float(next(clock)))
+        self.answers = Answers(read_from, catalogue, timedelta(days=7), Clocks(lambda: float(next(clock)), world.now))
         self.app = create_app(self.answers, OPERATOR_KEY)
 
     def response(

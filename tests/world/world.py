@@ -30,6 +30,8 @@ class World:
         self.stores = {store.id: store for store in stores or (Store(id="1", timezone="Europe/Bratislava"),)}
         self.deliveries: dict[str, list[Delivery]] = {}
         self.speed_as_of: datetime | None = None
+        self.begun_at: datetime | None = None
+        self._clock = BEGINNING
         self.definitions = {view.name: view.definition_hash for view in registered_views()}
         self.pointer = Pointer(0, BEGINNING, "", 1, self.definitions)
         self.history = [PublicationEntry(0, BEGINNING, None, "world", "the beginning")]
@@ -44,6 +46,7 @@ class World:
         assert isinstance(event, Event), event
         self.deliveries.setdefault(event.store, []).append(Delivery(event, stamp))
         self.speed_as_of = max(stamp, self.speed_as_of or stamp)
+        self.begun_at = self.begun_at or stamp
 
     def speed_blocks(self, store: str) -> Iterator[tuple[str, datetime, str]]:
         """Speed's rows of a store, one for each view and epoch, as if an epoch were one micro-batch."""
@@ -57,6 +60,14 @@ class World:
     def pass_time(self, until: str | datetime) -> None:
         """Speed has read everything up to then, and there was nothing."""
         self.speed_as_of = max(at(until), self.speed_as_of or at(until))
+
+    def stand_still(self, until: str | datetime) -> None:
+        """Time passes, and speed reads nothing."""
+        self._clock = at(until)
+
+    def now(self) -> datetime:
+        """What the clocks say."""
+        return max(self._clock, self.speed_as_of or BEGINNING)
 
     def rebuild(self, cut: str | datetime) -> None:
         """Publish every view at this cut."""

@@ -60,11 +60,26 @@ def test_a_cut_older_than_the_speed_rows_is_refused() -> None:
     assert response.headers["retry-after"] == "2"
 
 
-def test_before_the_first_publication_nothing_expires() -> None:
+def test_speed_rows_expire_also_while_speed_stands_still() -> None:
+    world = published()
+    asking = Asking(world)
+    asking.body(NET, **DAY)
+
+    world.stand_still("2026-11-27T10:00:01Z")
+
+    assert asking.refusal(NET, **DAY)["code"] == "speed_expired"
+
+
+def test_before_the_first_publication_speed_rows_expire_by_the_beginning_of_their_generation() -> None:
     world = World()
     world.receive(receipt("2026-11-21T09:00:00Z", minor=100), "2026-11-21T09:00:01Z")
+    asking = Asking(world)
+    layers = asking.body(NET, **DAY)["as_of"]["layers"]
 
-    assert Asking(world).body(NET, **DAY)["as_of"]["layers"] == ["speed"]
+    world.pass_time("2026-11-27T09:00:02Z")
+
+    assert layers == ["speed"]
+    assert asking.refusal(NET, **DAY)["code"] == "speed_expired"
 
 
 def test_a_view_that_changed_since_it_was_published_is_refused() -> None:
