@@ -3,6 +3,7 @@
 import time
 from datetime import UTC, datetime
 from functools import partial
+from typing import TYPE_CHECKING
 
 import structlog
 
@@ -19,6 +20,9 @@ from speed_layer.micro_batch import Horizons
 from speed_layer.query import Feed, sources_of
 from speed_layer.receipts import ReceiptWriter
 from views import current_definitions, registered_views
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 HEAP_MB = 640
 
@@ -39,15 +43,8 @@ def run(process: Process, settings: Settings) -> None:
     folder = f"{settings.checkpoint_uri}/speed/{settings.oldest_hours}-{settings.remembered_hours}"
     generations = Generations(connect())
     generation = generations.find(generations.greatest())
-    current = current_definitions(settings.epoch_seconds)
-    started = generation is not None and folder_exists(spark, f"{folder}/{generation.number}/offsets")
-    if (
-        generation is None
-        or not started
-        or dict(generation.definitions) != current
-        or generations.claims.is_replaced(generation.number)
-    ):
-        generation = _begin(generations, topics, current)
+    if generation is None or not _may_go_on(generation, generations, settings, spark, folder):
+        generation = _begin(generations, topics, current_definitions(settings.epoch_seconds))
     offsets = _starting_offsets(settings, generations, topics)
     receipts = {POS_TRANSACTIONS.topic: ReceiptWriter(connect, int(settings.receipts_ttl.total_seconds()))}
     horizons = Horizons(
@@ -69,6 +66,15 @@ def run(process: Process, settings: Settings) -> None:
     if driver.refusal:
         raise driver.refusal
     query.awaitTermination()
+
+
+def _may_go_on(
+    generation: Generation, generations: Generations, settings: Settings, spark: "SparkSession", folder: str
+) -> bool:
+    """Whether its checkpoint is there, its definitions are those of now, and no other is to take over."""
+    started = folder_exists(spark, f"{folder}/{generation.number}/offsets")
+    same = dict(generation.definitions) == current_definitions(settings.epoch_seconds)
+    return started and same and not generations.claims.is_replaced(generation.number)
 
 
 def _begin(generations: Generations, topics: Topics, current: dict[str, str]) -> Generation:
