@@ -44,7 +44,8 @@ class Claims:
         found = self._state(number)
         if found is not None and found.claimed == micro_batch and found.claimed_ends == told:
             return
-        self.refuse_replaced(number)
+        if found is not None and found.replaced:
+            raise _replaced(number)
         last = f"{found.claimed} up to {found.claimed_ends}" if found is not None else "nothing"
         message = f"generation {number} of the speed layer is about to write micro-batch {micro_batch} after {last}"
         raise CheckpointOutOfStep(
@@ -62,18 +63,23 @@ class Claims:
         return {topic: {int(n): at for n, at in own.items()} for topic, own in orjson.loads(found.claimed_ends).items()}
 
     def is_replaced(self, number: int) -> bool:
-        """Whether that generation may write nothing more."""
-        found = self._state(number)
+        """Whether that generation may write nothing more, as far as is known: only `claim` is certain."""
+        query = self._session.prepare("SELECT replaced FROM generations WHERE generation = ?")
+        found = self._session.execute(query, (number,)).one()
         return found is not None and bool(found.replaced)
 
     def refuse_replaced(self, number: int) -> None:
-        """GenerationReplaced if that generation may write nothing more."""
+        """GenerationReplaced if that generation may write nothing more, as far as is known."""
         if self.is_replaced(number):
-            message = f"generation {number} of the speed layer was replaced and writes nothing more"
-            raise GenerationReplaced(message, do="nothing: its supervisor starts the next generation")
+            raise _replaced(number)
 
     def _state(self, number: int) -> Any:  # noqa: ANN401 - a driver's row
         """Read at SERIAL: a claim whose outcome was unknown is settled by it."""
         query = self._session.prepare("SELECT claimed, claimed_ends, replaced FROM generations WHERE generation = ?")
         query.consistency_level = SERIAL
         return self._session.execute(query, (number,)).one()
+
+
+def _replaced(number: int) -> GenerationReplaced:
+    message = f"generation {number} of the speed layer was replaced and writes nothing more"
+    return GenerationReplaced(message, do="nothing: its supervisor starts the next generation")
