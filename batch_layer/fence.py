@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
+from master_dataset.crash_points import CrashPoint, passing
 from master_dataset.errors import BrokerUnavailable, CutNotReached, OperatorError
 from master_dataset.kafka import Topics
 from master_dataset.parsing.parse import MARKER_HEADER
@@ -69,6 +70,7 @@ class Fence:
                 f"the broker stamped a marker in {early[0]} before the cut `{cut}` although the clock has passed it"
             )
             raise OperatorError(message, do="compare the brokers' clocks with this machine's; then run it again")
+        passing(CrashPoint.REBUILD_MARKED)
         return Marked(cut, sent.offsets)
 
     def wait(self, marked: Marked, positions: Callable[[], Offsets], reader: str, timeout: timedelta) -> None:

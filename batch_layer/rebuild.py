@@ -18,6 +18,7 @@ from batch_layer.conflicts import keep_conflicts
 from batch_layer.deliveries import deliveries
 from batch_layer.plan import Plan
 from batch_layer.run import Run, read_manifest
+from master_dataset.crash_points import CrashPoint, passing
 from master_dataset.errors import PublicationMoved
 from master_dataset.tables import MasterTables
 from views.core.pointer_row import PointerRow, Publication
@@ -69,6 +70,7 @@ class Rebuild:
         manifest = dict(read_manifest(self._connect(), plan.base.manifest))
         manifest |= {(view.name, day): name for view, days in plan.work for day in days}
         run.write_manifest(manifest)
+        passing(CrashPoint.REBUILD_MANIFEST)
         publication = Publication(
             number=plan.base.publication + 1, cut=plan.cut, manifest=name, generation=plan.generation,
             published_at=datetime.now(UTC), published_by=by, why=why, definitions=plan.definitions,
@@ -76,6 +78,7 @@ class Rebuild:
             stats=orjson.dumps(counted).decode(),
         )  # fmt: skip
         self._publish(plan, publication)
+        passing(CrashPoint.REBUILD_PUBLISHED)
         log.info("rebuild.published", publication=publication.number, cut=str(plan.cut), **counted)
         found = {key: counted.get(key, 0) for key in ("blocks", "repeats", "conflicts", "miskeyed")}
         return Outcome(publication.number, plan.cut, len(plan.days), **found)
@@ -96,6 +99,7 @@ class Rebuild:
                 progress.step(done, total, view.name)
                 of_days = found.first.where(found.first.day.isin(sorted(days)))
                 counted["blocks"] += run.write(view, of_days, plan.cut, days)
+                passing(CrashPoint.REBUILD_VIEW)
                 done += len(days)
         progress.step(total, total, "publish")
         return counted

@@ -13,6 +13,7 @@ from cassandra.query import BatchStatement, BatchType, Statement
 from pyspark.sql import DataFrame
 
 from batch_layer.blocks import blocks_used
+from master_dataset.crash_points import CrashPoint, passing
 from views.core.cut import month_of
 from views.core.view import View
 
@@ -48,6 +49,7 @@ class BlockWriter:
         for batch in batches:
             statements = [(self._statement(insert, month, own), None) for month, own in requests(batch.to_pylist())]
             execute_concurrent(session, statements, concurrency=_IN_FLIGHT, raise_on_first_error=True)
+            passing(CrashPoint.REBUILD_BLOCKS)
             yield batch.select(_WRITTEN.names)
 
     def _statement(self, insert: "PreparedStatement", month: date, rows: Sequence[Row]) -> Statement:

@@ -6,10 +6,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from deploy.cassandra import Address
+from master_dataset.crash_points import planned
 from master_dataset.parsing.parse import FUTURE_US
 
 Port = Annotated[int, Field(ge=1, le=65535)]
@@ -68,10 +69,18 @@ class Settings(BaseSettings):
     """How many records a micro-batch takes at most, per topic."""
     cut_timeout_seconds: float = 300.0
     """How long a rebuild waits for the archive to pass its markers, in seconds."""
+    crash_at: str = ""
+    """For fault tests: where processes end as by `kill -9`, `name:n,name:n`; the n-th pass, each once in a home."""
     maven_url: str = "https://repo1.maven.org/maven2"
     """Where jars are fetched from once."""
     cache_dir: Path = Field(default_factory=_user_cache)
     """Where jars are kept, for all homes of this user."""
+
+    @field_validator("crash_at")
+    @classmethod
+    def _known_points(cls, text: str) -> str:
+        planned(text)
+        return text
 
     @model_validator(mode="after")
     def _rules(self) -> Self:
@@ -136,6 +145,11 @@ class Settings(BaseSettings):
     def cassandra_address(self) -> Address:
         """Where Galatea's keyspace is."""
         return Address(tuple(self.cassandra_contact_points.split(",")), self.cassandra_port, "galatea")
+
+    @property
+    def crash_folder(self) -> Path:
+        """Which of `crash_at` have happened."""
+        return self.home / "crashed"
 
     @property
     def master_uri(self) -> str:

@@ -10,6 +10,7 @@ from importlib import import_module
 import pyarrow as pa
 from pyspark.daemon import manager
 
+from deploy.crashing import arm_if_asked
 from deploy.garbage import look_seldom
 
 NEEDED = (
@@ -25,4 +26,5 @@ if __name__ == "__main__":
     gc.collect()
     gc.freeze()
     look_seldom()
+    arm_if_asked()
     manager()

@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
 
+from master_dataset.crash_points import CrashPoint, passing
 from master_dataset.kafka import EARLIEST, Intake, Topics, offsets_json, record_stream
 from master_dataset.parsing.rows import output_schema, rows
 from master_dataset.reached import Seen, SeenParam
@@ -96,15 +97,19 @@ class Archive:
         mark = f"{query} {number}"
         may_repeat = source.topic not in self._begun
         seen.value = {}
+        passing(CrashPoint.ARCHIVE_BEGUN)
         if may_repeat and self._tables.holds(self._spark, source.topic, mark):
             batch.write.format("noop").mode("overwrite").save()  # parse only
         else:
             self._tables.append_events(source, batch.where("kind = 'event'"), mark)
+        passing(CrashPoint.ARCHIVE_EVENTS)
         has_letters = any(each.dead_letters for each in seen.value.values())
         if has_letters and not (may_repeat and self._tables.holds(self._spark, DEAD_LETTERS, mark)):
             self._tables.append_dead_letters(batch.where("kind = 'dead_letter'"), mark)
+        passing(CrashPoint.ARCHIVE_LETTERS)
         for partition, each in seen.value.items():
             self._positions.record(source.topic, partition, each.offset + 1, each.received_at)
+        passing(CrashPoint.ARCHIVE_RECORDED)
         self._begun.add(source.topic)
         events = sum(each.events for each in seen.value.values())
         log.info("archive.kept", source=source.topic, batch=number, events=events)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from master_dataset.crash_points import CrashPoint, passing
 from master_dataset.errors import CheckpointOutOfStep, GenerationReplaced
 from views.core.pointer_row import SERIAL
 
@@ -57,6 +58,7 @@ class Claims:
         """Let that generation write nothing more; gives back up to where it may have written. It stays readable."""
         update = self._session.prepare("UPDATE generations SET replaced = true WHERE generation = ? IF EXISTS")
         self._session.execute(update, (number,))
+        passing(CrashPoint.SPEED_REPLACED)
         found = self._state(number)
         if found is None or found.claimed_ends is None:
             return {}

@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
 
+from master_dataset.crash_points import CrashPoint, passing
 from master_dataset.errors import CheckpointOutOfStep, GenerationReplaced
 from speed_layer.additions import shapes_of
 from speed_layer.ends import read_ends
@@ -54,9 +55,12 @@ class SpeedDriver:
         except (CheckpointOutOfStep, GenerationReplaced) as refusal:
             self.refusal = refusal
             raise
+        passing(CrashPoint.SPEED_CLAIMED)
         counted = MicroBatch(self._connect, self._shapes, self._horizons, generation, number)
         received = _latest(batch.mapInArrow(counted, from_arrow_schema(POSITIONS)).collect())
+        passing(CrashPoint.SPEED_COUNTED)
         self._generations.record(generation.number, _reached(ends, received))
+        passing(CrashPoint.SPEED_RECORDED)
         if not self._taken_over:
             self._taken_over = self._take_over(generation)
 
@@ -68,6 +72,7 @@ class SpeedDriver:
             return False
         taken = self._generations.take_over(generation)
         if taken:
+            passing(CrashPoint.SPEED_TOOK_OVER)
             log.info("speed.took_over", generation=generation.number)
         return taken
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from master_dataset.crash_points import CrashPoint, passing
 from master_dataset.parsing.rows import EVENT, PLACE
 from speed_layer.additions import Shapes, additions
 from speed_layer.arrivals import POSITION, of_kind
@@ -60,7 +61,9 @@ class MicroBatch:
         session, own, until = self.connect(), self.generation, self.horizons
         # A row that is served is at most `ttl` old, and what it repeats came at most `remembered` before it.
         firsts = FirstDeliveries(session, own.number, until.oldest, until.ttl + until.remembered)
-        added = additions(firsts.among(events), self.shapes, until.epoch)
+        counting = firsts.among(events)
+        passing(CrashPoint.SPEED_REMEMBERED)
+        added = additions(counting, self.shapes, until.epoch)
         # Earlier epochs are inside the cut that this generation began at.
         shown = ((key, cells) for key, cells in added if key.epoch >= own.emit_from)
         SpeedRows(session, own.number, until.ttl, self.shapes).write(self.number, shown)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from cassandra.concurrent import execute_concurrent_with_args
 
+from master_dataset.crash_points import CrashPoint, passing
 from speed_layer.additions import AdditionKey, Cells, Shapes
 from views.core.cells import write_block
 from views.core.cut import BEGINNING
@@ -47,3 +48,4 @@ class SpeedRows:
         for part, start in enumerate(range(0, len(cells), CELLS_AT_MOST)):
             block = write_block(self._shapes[key.shape], cells[start : start + CELLS_AT_MOST])
             yield (*place, part, block, written_at, self._ttl_seconds)
+            passing(CrashPoint.SPEED_ROW)

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from typer.core import TyperGroup
 
 from deploy.cli.output import complain, say
+from deploy.crashing import arm_if_asked
 from deploy.garbage import look_seldom
 from master_dataset.errors import GalateaError
 
@@ -56,6 +57,7 @@ def main() -> None:
     look_seldom()
     structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))  # stdout is the answer
     try:
+        arm_if_asked()
         app()
     except GalateaError as error:
         complain(error)

@@ -11,6 +11,7 @@ from types import FrameType
 
 import structlog
 
+from deploy.crashing import arm_if_asked
 from deploy.garbage import look_seldom
 from deploy.settings import Settings
 from master_dataset.errors import GenerationReplaced, OperatorError
@@ -42,6 +43,7 @@ class Process:
         ])  # fmt: skip
         signal.signal(signal.SIGTERM, _leave)
         look_seldom()
+        arm_if_asked()
         try:
             run(self, self._settings)
         except GenerationReplaced as error:

@@ -1,0 +1,86 @@
+"""Named points at which a process of ours can be made to end, to show that nothing depends on where it does.
+
+Nothing is armed unless `GALATEA_CRASH_AT` says so. A process ends as by `kill -9`: nothing is flushed, nothing said.
+"""
+
+import os
+import signal
+from collections import Counter
+from enum import StrEnum
+from pathlib import Path
+from typing import NamedTuple
+
+
+class CrashPoint(StrEnum):
+    """Each name says what has just been done. `fence`, `rebuild`: in the command; the others: in the process."""
+
+    ARCHIVE_BEGUN = "archive.begun"
+    ARCHIVE_EVENTS = "archive.events"
+    ARCHIVE_LETTERS = "archive.letters"
+    ARCHIVE_RECORDED = "archive.recorded"
+    SPEED_CLAIMED = "speed.claimed"
+    SPEED_REMEMBERED = "speed.remembered"
+    SPEED_ROW = "speed.row"
+    SPEED_COUNTED = "speed.counted"
+    SPEED_RECORDED = "speed.recorded"
+    SPEED_REPLACED = "speed.replaced"
+    SPEED_TOOK_OVER = "speed.took_over"
+    REBUILD_MARKED = "rebuild.marked"
+    REBUILD_BLOCKS = "rebuild.blocks"
+    REBUILD_VIEW = "rebuild.view"
+    REBUILD_MANIFEST = "rebuild.manifest"
+    REBUILD_PUBLISHED = "rebuild.published"
+
+
+class Planned(NamedTuple):
+    """The process ends when it passes the point for the `nth` time, once in the life of a home."""
+
+    point: CrashPoint
+    nth: int
+
+
+def planned(text: str) -> list[Planned]:
+    """Read `name:n,name:n`. ValueError says which part is wrong."""
+    found = []
+    for part in filter(None, text.split(",")):
+        name, _, nth = part.strip().partition(":")
+        if name not in set(CrashPoint):
+            raise ValueError(f"there is no crash point `{name}`; there is: {', '.join(CrashPoint)}")
+        if nth and not (nth.isdecimal() and int(nth)):
+            raise ValueError(f"`{part}` must be a name, or a name and a number from 1 on: `{name}:2`")
+        found.append(Planned(CrashPoint(name), int(nth or 1)))
+    return found
+
+
+class _Armed:
+    """What this process was told to end at, and how often it has passed."""
+
+    def __init__(self) -> None:
+        self.plan: list[Planned] = []
+        self.folder = Path()
+        self.passed: Counter[CrashPoint] = Counter()
+
+
+_armed = _Armed()
+
+
+def arm(plan: str, folder: Path) -> None:
+    """End as planned from now on. `folder` holds a file for each end that has happened already."""
+    _armed.plan, _armed.folder = planned(plan), folder
+    if _armed.plan:
+        folder.mkdir(parents=True, exist_ok=True)
+
+
+def passing(point: CrashPoint) -> None:
+    """Called where something has just been done. Returns, unless this is a planned end."""
+    if not _armed.plan:
+        return
+    _armed.passed[point] += 1
+    each = Planned(point, _armed.passed[point])
+    if each not in _armed.plan:
+        return
+    try:
+        (_armed.folder / f"{each.point}:{each.nth}").touch(exist_ok=False)
+    except FileExistsError:
+        return
+    os.kill(os.getpid(), signal.SIGKILL)
