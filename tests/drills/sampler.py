@@ -1,0 +1,76 @@
+"""Asks REST all the while: no number above what was sent, none smaller than before, no older publication."""
+
+import threading
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import httpx
+
+from tests.drills.receipts import STORES, Expected
+
+if TYPE_CHECKING:
+    from deploy.settings import Settings
+
+PAUSE_SECONDS = 0.1
+METRIC = "total_transactions_count"
+
+
+@dataclass
+class Seen:
+    """`wrong`: what never may be, in words."""
+
+    answers: int = 0
+    refusals: Counter[str] = field(default_factory=Counter)
+    publication: int = -1
+    receipts: int = 0
+    wrong: list[str] = field(default_factory=list)
+
+
+class Sampler(threading.Thread):
+    """One client, as patient as a dashboard."""
+
+    def __init__(self, settings: "Settings", expected: Expected, span: dict[str, str]) -> None:
+        super().__init__(name="sampler", daemon=True)
+        self._settings, self._expected, self._span = settings, expected, span
+        self._leave = threading.Event()
+        self.seen = Seen()
+
+    def run(self) -> None:
+        key = (self._settings.home / "operator.key").read_text().strip()
+        base = f"http://127.0.0.1:{self._settings.api_port}"
+        headers = {"Authorization": f"Bearer {key}"}
+        with httpx.Client(base_url=base, headers=headers, timeout=30, trust_env=False) as client:
+            while not self._leave.wait(PAUSE_SECONDS):
+                self._ask(client)
+
+    def leave(self) -> Seen:
+        """What was seen."""
+        self._leave.set()
+        self.join()
+        return self.seen
+
+    def _ask(self, client: httpx.Client) -> None:
+        try:
+            response = client.get(f"/v1/metrics/{METRIC}", params={"store": STORES, "grain": "total", **self._span})
+        except httpx.TransportError as error:
+            self.seen.refusals[type(error).__name__] += 1
+            return
+        if response.status_code != httpx.codes.OK:
+            self.seen.refusals[response.json()["code"]] += 1
+            if response.status_code != httpx.codes.SERVICE_UNAVAILABLE:
+                self.seen.wrong.append(f"{response.status_code}: {response.text}")
+            return
+        self._look_at(response.json())
+
+    def _look_at(self, body: dict[str, Any]) -> None:
+        seen, publication = self.seen, body["as_of"]["publication"]
+        receipts = sum(point["value"] for series in body["series"] for point in series["points"])
+        seen.answers += 1
+        if publication < seen.publication:
+            seen.wrong.append(f"publication {publication} after {seen.publication}")
+        if receipts > self._expected.receipts:
+            seen.wrong.append(f"{receipts} receipts, and {self._expected.receipts} were sent, at {body['as_of']}")
+        if receipts < seen.receipts:
+            seen.wrong.append(f"{receipts} receipts after {seen.receipts}, at {body['as_of']}")
+        seen.publication, seen.receipts = publication, receipts
