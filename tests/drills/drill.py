@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import signal
 import subprocess
 import sys
 import time
@@ -82,14 +83,16 @@ class Drill:
         return self._rebuild(crash)
 
     def _rebuild(self, crash: str) -> str:
-        """A rebuild that crashes is started again, as an operator would."""
-        done = self._galatea("rebuild", crash_at=crash)
-        told = f"rebuild{f' crashing at {crash}' if crash else ''}: {done.returncode}"
+        """A rebuild that crashes or finds a neighbour down is started again, as an operator would."""
+        done = self._galatea("rebuild", *(["--full"] if crash else []), crash_at=crash)
+        told = f"rebuild{f' --full crashing at {crash}' if crash else ''}: {_ended(done)}"
+        if crash and done.returncode != -signal.SIGKILL:
+            self._report.wrong.append(f"{told}: it did not crash")
         if done.returncode:
             again = self._galatea("rebuild")
-            told += f", again: {again.returncode}"
+            told += f"; again: {_ended(again)}"
             if again.returncode:
-                self._report.wrong.append(f"{told}: {again.stderr[-500:]}")
+                self._report.wrong.append(told)
         return told
 
     @contextmanager
@@ -105,7 +108,7 @@ class Drill:
         """Nothing is under way any more: the last rebuild covers everything that was sent."""
         done = self._galatea("rebuild", "--wait")
         if done.returncode:
-            self._report.wrong.append(f"the last rebuild: {done.stderr[-500:]}")
+            self._report.wrong.append(f"the last rebuild: {_ended(done)}")
         wait_until(lambda: self._value(METRIC) == self._expected.receipts, "every receipt to be counted")
 
     def _compare(self, acknowledged: int, seen: Seen) -> None:
@@ -151,3 +154,8 @@ class Drill:
     def _span(self) -> dict[str, str]:
         first, last = (self._began + timedelta(days=days) for days in (-30, 2))
         return {"from": f"{first:%Y-%m-%d}", "to": f"{last:%Y-%m-%d}"}
+
+
+def _ended(done: subprocess.CompletedProcess[str]) -> str:
+    last = done.stderr.strip().splitlines()[-1:] if done.returncode else []
+    return " ".join([str(done.returncode), *last])

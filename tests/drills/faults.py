@@ -101,4 +101,6 @@ def crash_plan(order: "Order") -> str:
         "archive.begun", "archive.events", "archive.letters", "archive.recorded",
     ]  # fmt: skip
     chance = random.Random(f"crashes {order.seed}")
-    return ",".join(f"{point}:{chance.randint(2, 6)}" for point in chance.sample(points, order.crashes))
+    once = {"speed.took_over"}  # in the life of a generation
+    chosen = chance.sample(points, order.crashes)
+    return ",".join(f"{point}:{1 if point in once else chance.randint(2, 6)}" for point in chosen)
