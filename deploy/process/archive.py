@@ -4,6 +4,8 @@ from functools import partial
 
 from deploy.cassandra import session_of
 from deploy.process.edge import Process
+from deploy.process.lookout import Lookout
+from deploy.process.micro_batches import MicroBatches
 from deploy.settings import Settings
 from deploy.spark import Work, spark_session
 from master_dataset.archive import Archive, Pace
@@ -23,13 +25,16 @@ def run(process: Process, settings: Settings) -> None:
     for topic in registered_sources():
         topics.check(topic, settings.kafka_partitions)
     spark = spark_session(settings, "archive", Work.STREAM, memory_mb=HEAP_MB, partitions=2)
-    archive = Archive(
-        spark, MasterTables(settings.master_uri), ArchivePositions(connect()), partial(currencies, connect)
-    )
+    positions = ArchivePositions(connect())
+    archive = Archive(spark, MasterTables(settings.master_uri), positions, partial(currencies, connect))
     pace = Pace(settings.archive_seconds, settings.records_per_batch)
     for source in registered_sources().values():
         checkpoint = f"{settings.checkpoint_uri}/archive/{source.topic}"
         archive.start(source, settings.kafka_bootstrap, checkpoint, pace)
+    spark.streams.addListener(MicroBatches("archive"))
+    lookout = Lookout("archive", list(registered_sources()), positions.read, settings.kafka_bootstrap)
+    lookout.start(connect())
+    process.show_metrics(settings.archive_metrics_port)
     process.ready()
     spark.streams.awaitAnyTermination()
 

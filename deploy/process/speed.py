@@ -5,9 +5,12 @@ from datetime import UTC, datetime
 from functools import partial
 
 import structlog
+from prometheus_client import Gauge
 
 from deploy.cassandra import session_of
 from deploy.process.edge import Process
+from deploy.process.lookout import Lookout
+from deploy.process.micro_batches import MicroBatches
 from deploy.settings import Settings
 from deploy.spark import Work, folder_exists, spark_session
 from master_dataset.kafka import EARLIEST, Topics, offsets_json
@@ -21,6 +24,7 @@ from speed_layer.receipts import ReceiptWriter
 from views import current_definitions, registered_views
 
 HEAP_MB = 640
+GENERATION = Gauge("galatea_speed_generation", "The generation that this process writes.")
 
 log = structlog.get_logger()
 
@@ -49,6 +53,8 @@ def run(process: Process, settings: Settings) -> None:
     feed = Feed(settings.kafka_bootstrap, offsets, records, partial(currencies, connect), receipts)
     driver = SpeedDriver(connect, registered_views(), horizons)
     query = driver.start(spark, generation, feed, f"{folder}/{generation.number}")
+    _look_out(process, settings, generations, generation)
+    spark.streams.addListener(MicroBatches("speed"))
     process.ready()
     shown = -1
     while query.isActive:
@@ -60,6 +66,14 @@ def run(process: Process, settings: Settings) -> None:
     if driver.refusal:
         raise driver.refusal
     query.awaitTermination()
+
+
+def _look_out(process: Process, settings: Settings, generations: Generations, generation: Generation) -> None:
+    topics = [source.topic for source in sources_of(registered_views())]
+    lookout = Lookout("speed", topics, lambda: generations.positions(generation.number), settings.kafka_bootstrap)
+    lookout.start(session_of(settings.cassandra_address))
+    GENERATION.set(generation.number)
+    process.show_metrics(settings.speed_metrics_port)
 
 
 def _begin(generations: Generations, topics: Topics, current: dict[str, str]) -> Generation:

@@ -88,6 +88,18 @@ def test_every_setting_says_what_it_is() -> None:
     assert [name for name, field in Settings.model_fields.items() if not field.description] == []
 
 
+def test_every_metric_of_a_process_has_its_line_in_operations() -> None:
+    page = text(ROOT / "docs" / "operations.md")
+    made = {
+        name
+        for path in product()
+        for name in re.findall(r'(?:Gauge|Counter|Histogram|Family)\(\s*"(galatea_\w+)"', text(path))
+    }
+
+    assert len(made) > 10
+    assert sorted(name for name in made if f"| `{name}" not in page) == []
+
+
 def test_every_view_and_metric_stands_on_its_page() -> None:
     written = {name: page.text() for name, page in reference().items()}
 

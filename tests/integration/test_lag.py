@@ -1,13 +1,118 @@
-"""Lag with the real broker: what is left to read, and for how long it has been waiting."""
+"""Lag with the real broker: what the readers recorded, seen by our command, by Kafka's own tools and by Prometheus."""
 
+import asyncio
+import time
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-from confluent_kafka import Producer
+import httpx
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
+from prometheus_client import REGISTRY
+from prometheus_client.parser import text_string_to_metric_families
 
-from master_dataset.lag import Probe
+from deploy.process.lookout import Lookout
+from master_dataset.lag import Lag, Probe, Unread
+from master_dataset.lag_table import LagTable
+from serving_layer.tables import Bridge, WatchTables
 from tests.integration.conftest import Stack
+from tests.world import receipt
+from tests.world.world import at
+
+if TYPE_CHECKING:
+    from cassandra.cluster import Session
+
+TOPIC = "pos_transactions"
+DEADLINE_SECONDS = 240
+
+
+def until(is_so: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while not is_so():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.5)
+
+
+def committed(stack: Stack, group: str) -> dict[int, int]:
+    """As `kafka-consumer-groups.sh --describe` asks for it."""
+    admin = AdminClient({"bootstrap.servers": stack.settings.kafka_bootstrap})
+    asked = ConsumerGroupTopicPartitions(group)
+    found = admin.list_consumer_group_offsets([asked])[group].result(30)
+    return {each.partition: each.offset for each in found.topic_partitions if each.topic == TOPIC}
+
+
+def scraped(url: str) -> Callable[..., float]:
+    """What a process tells Prometheus, by the name and the labels of a sample."""
+    text = httpx.get(url, timeout=30, trust_env=False).text
+    samples = [sample for family in text_string_to_metric_families(text) for sample in family.samples]
+
+    def value(sample: str, /, **labels: str) -> float:
+        [found] = [each.value for each in samples if each.name == sample and each.labels == labels]
+        return float(found)
+
+    return value
+
+
+def all_read(stack: Stack) -> list[dict[str, Any]]:
+    """The rows of `galatea lag` as soon as nothing is left to read."""
+    rows: list[dict[str, Any]] = []
+
+    def is_so() -> bool:
+        rows[:] = stack.galatea("lag")["lag"]
+        return not any(row["records"] for row in rows)
+
+    until(is_so)
+    return rows
+
+
+def test_lag_goes_to_zero_and_every_place_that_shows_it_says_the_same(stack: Stack, tmp_path: Path) -> None:
+    file, now = tmp_path / "receipts.jsonl", datetime.now(UTC).isoformat()
+    stores = [uuid4().hex for _ in range(20)]  # no other test asks for them
+    file.write_bytes(b"\n".join(receipt(now, minor=100, store=store) for store in stores) + b"\n")
+
+    stack.galatea("ingest", TOPIC, str(file))
+    rows = all_read(stack)
+
+    assert {(row["reader"], row["seconds"]) for row in rows} == {("archive", 0.0), ("speed", 0.0)}
+    metrics = {each["name"]: each.get("metrics") for each in stack.galatea("status")["components"]}
+    for reader in ("archive", "speed"):
+        ends = {row["partition"]: row["end"] for row in rows if row["reader"] == reader and row["position"]}
+        until(lambda reader=reader, ends=ends: committed(stack, f"galatea.{reader}") == ends)  # type: ignore[misc]
+        value = scraped(metrics[reader])
+        for partition, end in ends.items():
+            place = {"reader": reader, "topic": TOPIC, "partition": str(partition)}
+            assert (value("galatea_position", **place), value("galatea_lag_records", **place)) == (end, 0)
+        assert value("galatea_micro_batch_seconds_count", reader=reader) > 0
+
+
+def test_serving_shows_what_the_readers_measured(stack: Stack) -> None:
+    until(lambda: {row["reader"] for row in stack.get("/v1/freshness")["lag"]} == {"archive", "speed"})
+    url = next(each["metrics"] for each in stack.galatea("status")["components"] if each["name"] == "api")
+
+    value = scraped(url)
+
+    assert value("galatea_request_seconds_count", route="/v1/freshness", status="200") > 0
+    assert {value("galatea_component_running", component=name) for name in ("kafka", "speed", "api")} == {1}
+
+
+def test_a_group_that_somebody_has_joined_is_counted_as_not_committed_and_lag_is_measured_all_the_same(
+    stack: Stack, shared_cassandra: "Session"
+) -> None:
+    reader, bootstrap = f"reader_{uuid4().hex}", stack.settings.kafka_bootstrap
+    member = Consumer({"bootstrap.servers": bootstrap, "group.id": f"galatea.{reader}"})
+    member.subscribe([TOPIC])
+    until(lambda: member.poll(0.1) is None and bool(member.assignment()))
+    lookout = Lookout(reader, [TOPIC], lambda: {TOPIC: {0: 0}}, bootstrap)
+
+    lookout.look(LagTable(shared_cassandra, reader))
+
+    member.close()
+    assert REGISTRY.get_sample_value("galatea_commit_failures_total", {"reader": reader}) == 1
+    measured = asyncio.run(WatchTables(Bridge(shared_cassandra)).lag(reader))
+    assert {(each.partition, each.position) for each in measured} == {(0, 0), (1, 0)}
 
 
 def test_an_aborted_transaction_is_no_lag_and_an_unread_record_says_since_when(stack: Stack) -> None:
@@ -34,3 +139,14 @@ def test_an_aborted_transaction_is_no_lag_and_an_unread_record_says_since_when(s
     assert (kept.records, read.records, read.oldest) == (3, 0, None)
     assert kept.oldest is not None
     assert kept.seconds(kept.oldest.received_at + timedelta(seconds=7)) == 7.0
+
+
+def test_what_a_reader_measured_is_read_back_and_a_restart_is_no_movement(shared_cassandra: "Session") -> None:
+    measured = [Lag("t", 0, 5, 9, Unread(6, at("2026-11-21T09:01:00Z"))), Lag("t", 1, 5, 5, None)]
+
+    LagTable(shared_cassandra, "speed").write(measured, at("2026-11-21T09:02:00Z"))
+    LagTable(shared_cassandra, "speed").write(measured, at("2026-11-21T09:03:00Z"))
+    found = asyncio.run(WatchTables(Bridge(shared_cassandra)).lag("speed"))
+
+    assert [(each.records, each.seconds) for each in found] == [(3, 120.0), (0, 0.0)]
+    assert {each.moved_at for each in found} == {at("2026-11-21T09:02:00Z")}
