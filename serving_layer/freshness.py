@@ -1,14 +1,16 @@
-"""How old everything is, and how far each reader is behind."""
+"""How old everything is, how far each reader is behind, and which alarms stand."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
+from serving_layer.alarms import Alarm, Known, alarms
 from serving_layer.answers import Answers
 from serving_layer.basis import Basis
 from serving_layer.readers import Position
 from serving_layer.stamp import stamp
 from serving_layer.watched import READERS, Measured, WatchReader
+from views.core.cut import BEGINNING
 
 
 @dataclass(frozen=True)
@@ -20,6 +22,7 @@ class Fresh:
     published_at: datetime | None
     archived: Sequence[Position]
     lag: Sequence[Measured]
+    alarms: Sequence[Alarm]
 
     @property
     def archive_as_of(self) -> datetime | None:
@@ -44,15 +47,16 @@ class Fresh:
             "speed": [_position(each) for each in self.basis.positions],
             "archive": [_position(each) for each in self.archived],
             "lag": [each.shown() for each in self.lag],
+            "alarms": [each._asdict() | {"since": stamp(each.since)} for each in self.alarms],
         }
 
 
 class Freshness:
     """Reads it, as often as it is asked."""
 
-    def __init__(self, answers: Answers, watched: WatchReader, now: Callable[[], datetime]) -> None:
-        """`now`: the time of day."""
-        self._answers, self._watched, self._now = answers, watched, now
+    def __init__(self, answers: Answers, watched: WatchReader, ttl: timedelta, now: Callable[[], datetime]) -> None:
+        """`ttl`: how long speed rows live. `now`: the time of day, for alarms."""
+        self._answers, self._watched, self._ttl, self._now = answers, watched, ttl, now
 
     async def read(self) -> Fresh:
         """StoreUnavailable when the store does not answer."""
@@ -61,7 +65,10 @@ class Freshness:
         archived = [each for topic in topics for each in await self._answers.readers.receipts.archived(topic)]
         lag = [each for reader in READERS for each in await self._watched.lag(reader)]
         found = await self._watched.publication(basis.pointer.publication)
-        return Fresh(self._now(), basis, found.published_at, archived, lag)
+        noticed = await self._watched.noticed("clock_stepped_back", found.published_at or BEGINNING)
+        now = self._now()
+        known = Known(now, basis.pointer, found.published_at, found.stats, noticed, lag, self._ttl)
+        return Fresh(now, basis, found.published_at, archived, lag, alarms(known))
 
 
 def _position(position: Position) -> dict[str, object]:

@@ -1,9 +1,9 @@
-"""What the other processes say of themselves: how far they are behind, and when was published."""
+"""What the other processes say of themselves: their lag, what they noticed, and what a publication found."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from serving_layer.stamp import stamp
 
@@ -39,10 +39,19 @@ class Measured:
         return {**place, **behind, "measured_at": stamp(self.measured_at)}
 
 
+class Noticed(NamedTuple):
+    """Something noticed in passing. `detail` is one sentence."""
+
+    at: datetime
+    place: str
+    detail: str
+
+
 class Found(NamedTuple):
-    """What a publication says of itself."""
+    """What a publication says of itself. `stats`: what its rebuild counted, by name."""
 
     published_at: datetime | None
+    stats: Mapping[str, Any]
 
 
 class WatchReader(Protocol):
@@ -50,6 +59,9 @@ class WatchReader(Protocol):
 
     async def lag(self, reader: str) -> Sequence[Measured]:
         """The last measurement of each partition; none if that reader has never run."""
+
+    async def noticed(self, name: str, after: datetime) -> Sequence[Noticed]:
+        """What was noticed under the name of an alarm, oldest first; of very many the first ones."""
 
     async def publication(self, number: int) -> Found:
         """What is known of that publication."""

@@ -47,7 +47,7 @@ def run(process: Process, settings: Settings) -> None:
     )
     catalogue = Catalogue({view.name: view for view in registered_views()}, registered_metrics())
     answers = Answers(readers, catalogue, settings.speed_ttl, time.monotonic)
-    freshness = Freshness(answers, WatchTables(bridge), lambda: datetime.now(UTC))
+    freshness = Freshness(answers, WatchTables(bridge), settings.speed_ttl, lambda: datetime.now(UTC))
     app = create_app(answers, freshness, operator_key(settings.home / "operator.key"))
     config = uvicorn.Config(
         app, LOOPBACK, settings.api_port, log_level="warning", access_log=False, server_header=False,

@@ -46,10 +46,10 @@ class Lookout:
         NOT_MEASURED.labels(reader)  # a counter that is there from the start shows its first increase
         NOT_COMMITTED.labels(reader)
 
-    def start(self, session: "Session") -> None:
-        """Look until the process ends."""
+    def start(self, session: "Session", also: Callable[[], None] = lambda: None) -> None:
+        """Look until the process ends. `also` is done in every round."""
         table = LagTable(session, self._reader)
-        threading.Thread(target=self._watch, args=(table,), name="lookout", daemon=True).start()
+        threading.Thread(target=self._watch, args=(table, also), name="lookout", daemon=True).start()
 
     def look(self, table: LagTable) -> None:
         """One round. A group that cannot be committed is only counted; what cannot be measured is raised."""
@@ -65,11 +65,12 @@ class Lookout:
             log.warning("lag.not_committed", group=self._group.name, error=str(error))
         table.write(measured, now)
 
-    def _watch(self, table: LagTable) -> None:
+    def _watch(self, table: LagTable, also: Callable[[], None]) -> None:
         pause = threading.Event()
         while True:
             try:
                 self.look(table)
+                also()
             except FAILURES as error:
                 NOT_MEASURED.labels(self._reader).inc()
                 log.warning("lag.not_measured", reader=self._reader, error=str(error))

@@ -1,4 +1,4 @@
-"""What is published, how old it is and what runs, read anew each time that Prometheus asks."""
+"""What is published, how old it is, which alarms stand and what runs, read anew each time that Prometheus asks."""
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
@@ -9,6 +9,7 @@ from prometheus_client.registry import Collector
 
 from deploy.stack.board import RUNNING
 from master_dataset.errors import GalateaError
+from serving_layer.alarms import RULES
 from serving_layer.freshness import Fresh, Freshness
 
 TIMEOUT_SECONDS = 10.0
@@ -44,6 +45,7 @@ class ServingMetrics(Collector):
             return
         yield GaugeMetricFamily("galatea_store_up", "Whether the store answers.", 1)
         yield from _published(fresh)
+        yield from _alarms(fresh)
 
 
 def _published(fresh: Fresh) -> Iterator[Metric]:
@@ -56,3 +58,11 @@ def _published(fresh: Fresh) -> Iterator[Metric]:
     if fresh.basis.speed_as_of:
         age = (fresh.at - fresh.basis.speed_as_of).total_seconds()
         yield GaugeMetricFamily("galatea_speed_as_of_age_seconds", "Age of the newest record that speed has read.", age)
+
+
+def _alarms(fresh: Fresh) -> Iterator[Metric]:
+    gauge = GaugeMetricFamily("galatea_alarm", "1 while the alarm stands.", labels=["name"])
+    standing = {alarm.name for alarm in fresh.alarms}
+    for name in RULES:
+        gauge.add_metric([name], name in standing)
+    yield gauge

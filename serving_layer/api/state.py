@@ -12,7 +12,7 @@ JSON = "application/json"
 
 @router.get("/freshness", operation_id="get_freshness")
 async def get_freshness(freshness: FreshnessOf) -> Response:
-    """How far each layer has read. `lag`: what is left, as each reader measured it last.
+    """How far each layer has read; `lag`: what is left, as each reader measured it last; which alarms stand.
 
     `speed_lag_ms`: for how long the oldest record that speed has not read is waiting; 0 if there is none.
     `archive_lag_ms`: how much older the archive's newest record is than speed's.

@@ -15,12 +15,16 @@ from prometheus_client import REGISTRY
 from prometheus_client.parser import text_string_to_metric_families
 
 from deploy.process.lookout import Lookout
+from master_dataset.alarm_table import CLOCK_STEPPED_BACK, AlarmTable
 from master_dataset.lag import Lag, Probe, Unread
 from master_dataset.lag_table import LagTable
+from serving_layer.alarms import RULES
 from serving_layer.tables import Bridge, WatchTables
 from tests.integration.conftest import Stack
-from tests.world import receipt
+from tests.world import World, receipt
+from tests.world.asking import Asking
 from tests.world.world import at
+from tests.world.written import write
 
 if TYPE_CHECKING:
     from cassandra.cluster import Session
@@ -86,9 +90,10 @@ def test_lag_goes_to_zero_and_every_place_that_shows_it_says_the_same(stack: Sta
             place = {"reader": reader, "topic": TOPIC, "partition": str(partition)}
             assert (value("galatea_position", **place), value("galatea_lag_records", **place)) == (end, 0)
         assert value("galatea_micro_batch_seconds_count", reader=reader) > 0
+    assert scraped(metrics["archive"])("galatea_events_total", topic=TOPIC) >= len(stores)
 
 
-def test_serving_shows_what_the_readers_measured(stack: Stack) -> None:
+def test_serving_shows_what_the_readers_measured_and_which_alarms_stand(stack: Stack) -> None:
     until(lambda: {row["reader"] for row in stack.get("/v1/freshness")["lag"]} == {"archive", "speed"})
     url = next(each["metrics"] for each in stack.galatea("status")["components"] if each["name"] == "api")
 
@@ -96,6 +101,8 @@ def test_serving_shows_what_the_readers_measured(stack: Stack) -> None:
 
     assert value("galatea_request_seconds_count", route="/v1/freshness", status="200") > 0
     assert {value("galatea_component_running", component=name) for name in ("kafka", "speed", "api")} == {1}
+    assert {value("galatea_alarm", name=name) for name in RULES} <= {0, 1}
+    assert {finding["check"] for finding in stack.galatea("doctor")["findings"]} & {"alarms", *RULES}
 
 
 def test_a_group_that_somebody_has_joined_is_counted_as_not_committed_and_lag_is_measured_all_the_same(
@@ -141,12 +148,24 @@ def test_an_aborted_transaction_is_no_lag_and_an_unread_record_says_since_when(s
     assert kept.seconds(kept.oldest.received_at + timedelta(seconds=7)) == 7.0
 
 
-def test_what_a_reader_measured_is_read_back_and_a_restart_is_no_movement(shared_cassandra: "Session") -> None:
+def test_what_the_archive_notices_stands_in_freshness_until_a_publication(shared_cassandra: "Session") -> None:
+    world = World()
+    world.rebuild("2026-11-21T09:00:00Z")
+    write(world, shared_cassandra)
+    notice = AlarmTable(shared_cassandra).notice
+    notice(CLOCK_STEPPED_BACK, at("2026-11-21T08:59:00Z"), "t/0", "a stamp of before the publication")
+    notice(CLOCK_STEPPED_BACK, at("2026-11-21T09:01:00Z"), "t/0", "a stamp lies behind")
+    notice(CLOCK_STEPPED_BACK, at("2026-11-21T09:02:00Z"), "t/1", "a stamp lies far behind")
     measured = [Lag("t", 0, 5, 9, Unread(6, at("2026-11-21T09:01:00Z"))), Lag("t", 1, 5, 5, None)]
-
     LagTable(shared_cassandra, "speed").write(measured, at("2026-11-21T09:02:00Z"))
-    LagTable(shared_cassandra, "speed").write(measured, at("2026-11-21T09:03:00Z"))
-    found = asyncio.run(WatchTables(Bridge(shared_cassandra)).lag("speed"))
+    LagTable(shared_cassandra, "speed").write(measured, at("2026-11-21T09:03:00Z"))  # after a restart
 
-    assert [(each.records, each.seconds) for each in found] == [(3, 120.0), (0, 0.0)]
-    assert {each.moved_at for each in found} == {at("2026-11-21T09:02:00Z")}
+    real = WatchTables(Bridge(shared_cassandra))
+    body = Asking(world, watched=real).body("/v1/freshness")
+    moved_at = {each.moved_at for each in asyncio.run(real.lag("speed"))}
+
+    assert [(alarm["name"], alarm["since"]) for alarm in body["alarms"]] == [
+        ("clock_stepped_back", "2026-11-21T09:01:00Z")
+    ]
+    assert [(row["records"], row["seconds"]) for row in body["lag"]] == [(3, 120.0), (0, 0.0)]
+    assert moved_at == {at("2026-11-21T09:02:00Z")}

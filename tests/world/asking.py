@@ -31,8 +31,8 @@ class Asking:
         clock = count(step=10)  # every question finds the registry's version old
         read_from = readers or WorldTables(world).readers
         self.answers = Answers(read_from, catalogue, timedelta(days=7), lambda: float(next(clock)))
-        watched = watched or WorldWatch(world)
-        freshness = Freshness(self.answers, watched, lambda: world.speed_as_of or world.pointer.cut)
+        ttl, watched = timedelta(days=7), watched or WorldWatch(world)
+        freshness = Freshness(self.answers, watched, ttl, lambda: world.speed_as_of or world.pointer.cut)
         self.app = create_app(self.answers, freshness, OPERATOR_KEY)
 
     def response(

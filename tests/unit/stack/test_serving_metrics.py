@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 
 from deploy.process.serving_metrics import ServingMetrics
 from master_dataset.errors import StoreUnavailable
+from serving_layer.alarms import RULES
 from serving_layer.freshness import Freshness
 from serving_layer.watched import Measured
 from tests.world import World
@@ -13,6 +14,7 @@ from tests.world.asking import Asking
 from tests.world.watch import WorldWatch
 from tests.world.world import at
 
+TTL = timedelta(days=7)
 CUT = at("2026-11-21T09:00:00Z")
 
 
@@ -25,7 +27,7 @@ class Down(WorldWatch):
 
 def told(watch: WorldWatch, now: datetime) -> dict[str, float]:
     """Each sample's name and labels to its value."""
-    freshness = Freshness(Asking(watch.world).answers, watch, lambda: now)
+    freshness = Freshness(Asking(watch.world).answers, watch, TTL, lambda: now)
 
     async def scrape() -> dict[str, float]:
         states = {"speed": "running", "archive": "backing_off"}
@@ -37,7 +39,7 @@ def told(watch: WorldWatch, now: datetime) -> dict[str, float]:
     return asyncio.run(scrape())
 
 
-def test_the_publication_and_its_age_are_told() -> None:
+def test_publication_ages_and_every_alarm_are_told() -> None:
     world = World()
     world.rebuild(CUT)
     world.pass_time(CUT + timedelta(seconds=20))
@@ -47,6 +49,8 @@ def test_the_publication_and_its_age_are_told() -> None:
     assert (values["galatea_store_up"], values["galatea_publications_total"], values["galatea_generation"]) == (1, 1, 1)
     assert values["galatea_cut_age_seconds"] == timedelta(days=5).total_seconds()
     assert values["galatea_speed_as_of_age_seconds"] == values["galatea_cut_age_seconds"] - 20
+    standing = {name: values[f"galatea_alarm {name}"] for name in RULES}
+    assert standing == dict.fromkeys(RULES, 0) | {"speed_rows_expire": 1}
 
 
 def test_without_the_store_only_what_runs_is_told() -> None:
