@@ -75,7 +75,7 @@ class Rebuild:
             number=plan.base.publication + 1, cut=plan.cut, manifest=name, generation=plan.generation,
             published_at=datetime.now(UTC), published_by=by, why=why, definitions=plan.definitions,
             master_versions=plan.master_versions,
-            stats=orjson.dumps(counted).decode(),
+            stats=orjson.dumps({**counted, "alarms": plan.alarms}).decode(),
         )  # fmt: skip
         self._publish(plan, publication)
         passing(CrashPoint.REBUILD_PUBLISHED)

@@ -39,6 +39,12 @@ class Settings(BaseSettings):
     """Port of the local node's internode traffic; 0: the one behind `cassandra_port`."""
     airflow_port: Port = 8080
     """Port of Airflow's web server."""
+    archive_metrics_port: int = Field(default=0, ge=0, le=65535)
+    """Port of the archive's metrics for Prometheus; 0: any free one, named in `run/archive.targets.json`."""
+    speed_metrics_port: int = Field(default=0, ge=0, le=65535)
+    """Port of the speed layer's metrics; 0 likewise."""
+    api_metrics_port: int = Field(default=0, ge=0, le=65535)
+    """Port of the metrics of the REST interface; 0 likewise."""
     kafka_bootstrap: str = ""
     """host:port of the brokers; empty: the local stack's."""
     cassandra_contact_points: str = "127.0.0.1"

@@ -44,6 +44,13 @@ class Positions(Protocol):
         """Topic to partition to position."""
 
 
+class Watch(Protocol):
+    """Looks at what is kept, for metrics and alarms."""
+
+    def kept(self, topic: str, seen: Seen, *, may_repeat: bool) -> None:
+        """A micro-batch is in the tables, its positions are not recorded yet. `may_repeat`: after a crash, perhaps."""
+
+
 @dataclass(frozen=True)
 class Pace:
     """How often a micro-batch starts, and how many records it takes at most."""
@@ -56,10 +63,16 @@ class Archive:
     """Writes the master dataset of one deployment. There is one appender per table: this one."""
 
     def __init__(
-        self, spark: SparkSession, tables: MasterTables, positions: Positions, currencies: "Callable[[], CurrencyOf]"
+        self,
+        spark: SparkSession,
+        tables: MasterTables,
+        positions: Positions,
+        currencies: "Callable[[], CurrencyOf]",
+        watch: Watch | None = None,
     ) -> None:
         """`currencies` is called in Spark's workers, once per task; it must be picklable."""
         self._spark, self._tables, self._positions, self._currencies = spark, tables, positions, currencies
+        self._watch = watch
         self._begun: set[str] = set()
 
     def start(self, source: "Source[Any]", bootstrap: str, checkpoint: str, pace: Pace) -> StreamingQuery:
@@ -103,15 +116,18 @@ class Archive:
         else:
             self._tables.append_events(source, batch.where("kind = 'event'"), mark)
         passing(CrashPoint.ARCHIVE_EVENTS)
-        has_letters = any(each.dead_letters for each in seen.value.values())
+        first = dict(seen.value)  # the second parse, of dead letters, counts everything again
+        has_letters = any(each.dead_letters for each in first.values())
         if has_letters and not (may_repeat and self._tables.holds(self._spark, DEAD_LETTERS, mark)):
             self._tables.append_dead_letters(batch.where("kind = 'dead_letter'"), mark)
         passing(CrashPoint.ARCHIVE_LETTERS)
-        for partition, each in seen.value.items():
+        if self._watch is not None:
+            self._watch.kept(source.topic, first, may_repeat=may_repeat)
+        for partition, each in first.items():
             self._positions.record(source.topic, partition, each.offset + 1, each.received_at)
         passing(CrashPoint.ARCHIVE_RECORDED)
         self._begun.add(source.topic)
-        events = sum(each.events for each in seen.value.values())
+        events = sum(each.events for each in first.values())
         log.info("archive.kept", source=source.topic, batch=number, events=events)
 
 
@@ -119,8 +135,9 @@ def _parser(
     source: "Source[Any]", currencies: "Callable[[], CurrencyOf]", seen: "Accumulator[Seen]"
 ) -> "Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]":
     def parsed(batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
+        newest: dict[int, int] = {}
         for batch in rows(source, batches, currencies()):
-            seen.add(seen_in(batch))
+            seen.add(seen_in(batch, newest))
             yield batch
 
     return parsed

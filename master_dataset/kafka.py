@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import stamina
-from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec, ResourceType
 
 from master_dataset.errors import BrokerUnavailable, OperatorError
@@ -115,6 +115,10 @@ class Topics:
         """Partition to the offset behind its last record."""
         return self._offsets(topic, OffsetSpec.latest())  # type: ignore[no-untyped-call]
 
+    def committed_ends(self, topic: str) -> dict[int, int]:
+        """Partition to the offset before which every transaction is decided: nobody can be asked to read further."""
+        return self._offsets(topic, OffsetSpec.latest(), IsolationLevel.READ_COMMITTED)  # type: ignore[no-untyped-call]
+
     def offsets_since(self, topic: str, epoch_ms: int) -> dict[int, int]:
         """Partition to the first offset stamped at or after the time, or its end where there is none.
 
@@ -125,7 +129,9 @@ class Topics:
         return {partition: since[partition] if since[partition] >= 0 else end for partition, end in ends.items()}
 
     @stamina.retry(on=_may_pass, timeout=_TIMEOUT_SECONDS)
-    def _offsets(self, topic: str, spec: OffsetSpec) -> dict[int, int]:
+    def _offsets(
+        self, topic: str, spec: OffsetSpec, isolation: IsolationLevel = IsolationLevel.READ_UNCOMMITTED
+    ) -> dict[int, int]:
         asked = {TopicPartition(topic, partition): spec for partition in self.partitions(topic)}
-        found = self._admin.list_offsets(asked, request_timeout=_TIMEOUT_SECONDS)
+        found = self._admin.list_offsets(asked, isolation_level=isolation, request_timeout=_TIMEOUT_SECONDS)
         return {place.partition: future.result().offset for place, future in found.items()}

@@ -1,23 +1,32 @@
 """What the workers saw while they parsed a micro-batch: how far it reaches in each partition, and what is in it."""
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.accumulators import AccumulatorParam
 
+from master_dataset.stamps import NO_STEP, Newest, steps
+
 
 @dataclass(frozen=True)
 class Reached:
-    """One partition of a micro-batch. `offset`, `received_at`: the greatest. Repeated work of a task counts twice."""
+    """One partition of a micro-batch. `offset`, `received_at`: the greatest. Repeated work of a task counts twice.
+
+    `dead_letters`: how many by reason. `oldest_at`: the least `received_at`. `step_back`: by how much a record was
+    stamped before one that precedes it, at most.
+    """
 
     offset: int
     received_at: datetime
     events: int
-    dead_letters: int
+    dead_letters: Counter[str]
+    oldest_at: datetime
+    step_back: timedelta = NO_STEP
 
     def __add__(self, other: "Reached") -> "Reached":
         """Both seen."""
@@ -26,6 +35,8 @@ class Reached:
             max(self.received_at, other.received_at),
             self.events + other.events,
             self.dead_letters + other.dead_letters,
+            min(self.oldest_at, other.oldest_at),
+            max(self.step_back, other.step_back),
         )
 
 
@@ -33,23 +44,38 @@ Seen = Mapping[int, Reached]
 """By partition."""
 
 
-def seen(parsed: pa.RecordBatch) -> Seen:
-    """What is in one batch of parsed records."""
+def seen(parsed: pa.RecordBatch, newest: Newest) -> Seen:
+    """What is in one batch of parsed records. `newest`: what the task has seen before it, and sees with it."""
     columns = pa.table(
         {
             "partition": parsed["partition"],
             "offset": parsed["offset"],
             "received_at": parsed["received_at"],
             "event": pc.equal(parsed["kind"], "event").cast(pa.int64()),
-            "dead_letter": pc.equal(parsed["kind"], "dead_letter").cast(pa.int64()),
         }
     )
-    wanted = [("offset", "max"), ("received_at", "max"), ("event", "sum"), ("dead_letter", "sum")]
+    wanted = [("offset", "max"), ("received_at", "max"), ("event", "sum"), ("received_at", "min")]
     rows: list[dict[str, Any]] = columns.group_by("partition").aggregate(wanted).to_pylist()
+    letters, stepped = _dead_letters(parsed), steps(parsed, newest)
     return {
-        row["partition"]: Reached(row["offset_max"], row["received_at_max"], row["event_sum"], row["dead_letter_sum"])
+        partition: Reached(
+            row["offset_max"], row["received_at_max"], row["event_sum"],
+            letters.get(partition, Counter()), row["received_at_min"], stepped[partition],
+        )
         for row in rows
-    }
+        for partition in [row["partition"]]
+    }  # fmt: skip
+
+
+def _dead_letters(parsed: pa.RecordBatch) -> dict[int, Counter[str]]:
+    refused = pa.table({"partition": parsed["partition"], "reason": parsed["reason"]}).filter(
+        pc.equal(parsed["kind"], "dead_letter")
+    )
+    found: dict[int, Counter[str]] = {}
+    if refused.num_rows:
+        for row in refused.group_by(["partition", "reason"]).aggregate([([], "count_all")]).to_pylist():
+            found.setdefault(row["partition"], Counter())[row["reason"]] += row["count_all"]
+    return found
 
 
 class SeenParam(AccumulatorParam[Seen]):

@@ -9,10 +9,12 @@ from deploy.settings import Settings
 
 
 def doctor(as_json: Annotated[bool, Option("--json", help="One JSON object on stdout.")] = False) -> None:
-    """Check memory, disk, ports, Java, jars and leftovers. Exit 1 if something blocks."""
+    """Check memory, disk, ports, Java, jars, leftovers, and alarms of what runs. Exit 1 if something blocks."""
+    from deploy.alarmed import alarmed
     from deploy.stack.checkup import checkup
 
-    findings = checkup(Settings())
+    settings = Settings()
+    findings = [*checkup(settings), *alarmed(settings)]
     if as_json:
         answer({"findings": [finding._asdict() for finding in findings]})
     else:

@@ -1,5 +1,6 @@
 """`galatea lag`: how far each layer is behind the topics."""
 
+from datetime import UTC, datetime
 from typing import Annotated
 
 from typer import Option
@@ -9,10 +10,10 @@ from deploy.settings import Settings
 
 
 def lag(as_json: Annotated[bool, Option("--json", help="One JSON object on stdout.")] = False) -> None:
-    """Show, per partition, how many records archive and speed have still to read."""
+    """Show, per partition, how many records archive and speed have still to read, and how long the oldest waits."""
     from deploy.cassandra import session_of
     from master_dataset.archive_positions import ArchivePositions
-    from master_dataset.kafka import Topics
+    from master_dataset.lag import Probe
     from master_dataset.sources import registered_sources
     from speed_layer.generation import Generations
 
@@ -21,24 +22,28 @@ def lag(as_json: Annotated[bool, Option("--json", help="One JSON object on stdou
     generations = Generations(session)
     readers = {
         "archive": ArchivePositions(session).read(),
-        "speed": generations.positions(generations.pointer().generation),
+        "speed": generations.positions(generations.greatest()),  # the one that runs, published or catching up
     }
-    topics = Topics(settings.kafka_bootstrap)
+    with Probe(settings.kafka_bootstrap) as probe:
+        measured = {reader: probe.measure(registered_sources(), positions) for reader, positions in readers.items()}
+    now = datetime.now(UTC)
     rows = [
         {
             "reader": reader,
-            "topic": topic,
-            "partition": partition,
-            "position": at,
-            "end": end,
-            "records": max(end - at, 0),
+            "topic": each.topic,
+            "partition": each.partition,
+            "position": each.position,
+            "end": each.end,
+            "records": each.records,
+            "seconds": round(each.seconds(now), 3),
         }
-        for topic in registered_sources()
-        for partition, end in sorted(topics.end_offsets(topic).items())
-        for reader, positions in readers.items()
-        for at in [positions.get(topic, {}).get(partition, 0)]
+        for reader, own in measured.items()
+        for each in own
     ]
     if as_json:
         answer({"lag": rows})
     else:
-        table(("reader", "topic", "partition", "position", "end", "records"), [tuple(row.values()) for row in rows])
+        table(
+            ("reader", "topic", "partition", "position", "end", "records", "seconds"),
+            [tuple(row.values()) for row in rows],
+        )

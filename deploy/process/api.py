@@ -1,5 +1,6 @@
 """The REST interface as a process of the local stack: `python -m deploy.process.api`. Listens on this machine only."""
 
+import asyncio
 import secrets
 import time
 from collections.abc import Callable
@@ -9,15 +10,27 @@ from pathlib import Path
 from socket import socket
 
 import uvicorn
+from prometheus_client import REGISTRY
 
 from deploy.cassandra import session_of
 from deploy.process.edge import Process
+from deploy.process.serving_metrics import ServingMetrics
 from deploy.settings import Settings
+from deploy.stack import board
 from serving_layer.answers import Answers, Clocks
 from serving_layer.api.app import create_app
 from serving_layer.catalogue import Catalogue
+from serving_layer.freshness import Freshness
 from serving_layer.readers import Readers
-from serving_layer.tables import BatchTables, Bridge, PublishedTables, ReceiptTables, SpeedTables, StoreTables
+from serving_layer.tables import (
+    BatchTables,
+    Bridge,
+    PublishedTables,
+    ReceiptTables,
+    SpeedTables,
+    StoreTables,
+    WatchTables,
+)
 from views import registered_views
 from views.metrics import registered_metrics
 
@@ -33,13 +46,21 @@ def run(process: Process, settings: Settings) -> None:
         PublishedTables(bridge), BatchTables(bridge), SpeedTables(bridge), StoreTables(bridge), ReceiptTables(bridge)
     )
     catalogue = Catalogue({view.name: view for view in registered_views()}, registered_metrics())
-    answers = Answers(readers, catalogue, settings.speed_ttl, Clocks(time.monotonic, partial(datetime.now, UTC)))
-    app = create_app(answers, operator_key(settings.home / "operator.key"))
+    now = partial(datetime.now, UTC)
+    answers = Answers(readers, catalogue, settings.speed_ttl, Clocks(time.monotonic, now))
+    freshness = Freshness(answers, WatchTables(bridge), settings.speed_ttl, now)
+    app = create_app(answers, freshness, operator_key(settings.home / "operator.key"))
     config = uvicorn.Config(
         app, LOOPBACK, settings.api_port, log_level="warning", access_log=False, server_header=False,
         timeout_keep_alive=IDLE_SECONDS, h11_max_incomplete_event_size=HEADER_BYTES,
     )  # fmt: skip
-    Server(config, process.ready).run()
+
+    def listening() -> None:
+        REGISTRY.register(ServingMetrics(freshness, asyncio.get_running_loop(), partial(board.read, settings.home)))
+        process.show_metrics(settings.api_metrics_port)
+        process.ready()
+
+    Server(config, listening).run()
 
 
 class Server(uvicorn.Server):

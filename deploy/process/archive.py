@@ -3,15 +3,20 @@
 from functools import partial
 
 from deploy.cassandra import session_of
+from deploy.process.archive_watch import ArchiveWatch
 from deploy.process.edge import Process
+from deploy.process.lookout import Lookout
+from deploy.process.micro_batches import MicroBatches
 from deploy.settings import Settings
 from deploy.spark import Work, spark_session
+from master_dataset.alarm_table import AlarmTable
 from master_dataset.archive import Archive, Pace
 from master_dataset.archive_positions import ArchivePositions
 from master_dataset.kafka import Topics
 from master_dataset.registry import currencies
 from master_dataset.sources import registered_sources
 from master_dataset.tables import MasterTables
+from views.core.pointer_row import PointerRow
 
 HEAP_MB = 512
 
@@ -23,13 +28,17 @@ def run(process: Process, settings: Settings) -> None:
     for topic in registered_sources():
         topics.check(topic, settings.kafka_partitions)
     spark = spark_session(settings, "archive", Work.STREAM, memory_mb=HEAP_MB, partitions=2)
-    archive = Archive(
-        spark, MasterTables(settings.master_uri), ArchivePositions(connect()), partial(currencies, connect)
-    )
+    positions, pointer = ArchivePositions(connect()), PointerRow(connect())
+    watch = ArchiveWatch(AlarmTable(connect()).notice, lambda: pointer.read().cut, settings.skew)
+    archive = Archive(spark, MasterTables(settings.master_uri), positions, partial(currencies, connect), watch)
     pace = Pace(settings.archive_seconds, settings.records_per_batch)
     for source in registered_sources().values():
         checkpoint = f"{settings.checkpoint_uri}/archive/{source.topic}"
         archive.start(source, settings.kafka_bootstrap, checkpoint, pace)
+    spark.streams.addListener(MicroBatches("archive"))
+    lookout = Lookout("archive", list(registered_sources()), positions.read, settings.kafka_bootstrap)
+    lookout.start(connect(), also=watch.refresh)
+    process.show_metrics(settings.archive_metrics_port)
     process.ready()
     spark.streams.awaitAnyTermination()
 

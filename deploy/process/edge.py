@@ -10,10 +10,12 @@ from collections.abc import Callable
 from types import FrameType
 
 import structlog
+from prometheus_client import start_http_server
 
 from deploy.crashing import arm_if_asked
 from deploy.garbage import look_seldom
 from deploy.settings import Settings
+from deploy.stack import targets
 from master_dataset.errors import GenerationReplaced, OperatorError
 
 NAMED_STOP = 3
@@ -33,6 +35,11 @@ class Process:
     def ready(self) -> None:
         """Tell the supervisor that this process serves: its pid in `run/<name>.ready`."""
         (self._settings.home / "run" / f"{self._name}.ready").write_text(str(os.getpid()))
+
+    def show_metrics(self, port: int) -> None:
+        """Answer Prometheus on this machine, at this port or, for 0, one that is free; say where in `run/`."""
+        server, _ = start_http_server(port, targets.LOOPBACK)
+        targets.write(self._settings.home, self._name, server.server_port)
 
     def main(self, run: Callable[["Process", Settings], None]) -> None:
         """Run until the end and leave with an exit code that says what it was."""

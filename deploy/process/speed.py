@@ -6,9 +6,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import structlog
+from prometheus_client import Gauge
 
 from deploy.cassandra import session_of
 from deploy.process.edge import Process
+from deploy.process.lookout import Lookout
+from deploy.process.micro_batches import MicroBatches
 from deploy.settings import Settings
 from deploy.spark import Work, folder_exists, spark_session
 from master_dataset.kafka import EARLIEST, Topics, offsets_json
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 HEAP_MB = 640
+GENERATION = Gauge("galatea_speed_generation", "The generation that this process writes.")
 
 log = structlog.get_logger()
 
@@ -54,6 +58,8 @@ def run(process: Process, settings: Settings) -> None:
     feed = Feed(settings.kafka_bootstrap, offsets, records, partial(currencies, connect), receipts)
     driver = SpeedDriver(connect, registered_views(), horizons)
     query = driver.start(spark, generation, feed, f"{folder}/{generation.number}")
+    _look_out(process, settings, generations, generation)
+    spark.streams.addListener(MicroBatches("speed"))
     process.ready()
     shown = -1
     while query.isActive:
@@ -75,6 +81,14 @@ def _may_go_on(
     started = folder_exists(spark, f"{folder}/{generation.number}/offsets")
     same = dict(generation.definitions) == current_definitions(settings.epoch_seconds)
     return started and same and not generations.claims.is_replaced(generation.number)
+
+
+def _look_out(process: Process, settings: Settings, generations: Generations, generation: Generation) -> None:
+    topics = [source.topic for source in sources_of(registered_views())]
+    lookout = Lookout("speed", topics, lambda: generations.positions(generation.number), settings.kafka_bootstrap)
+    lookout.start(session_of(settings.cassandra_address))
+    GENERATION.set(generation.number)
+    process.show_metrics(settings.speed_metrics_port)
 
 
 def _begin(generations: Generations, topics: Topics, current: dict[str, str]) -> Generation:

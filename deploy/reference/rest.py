@@ -18,8 +18,8 @@ def page() -> Page:
         "JSON over HTTP. A refusal is `application/problem+json` with a code (see [errors](errors.md)); an argument "
         "that is not listed here is refused. The same, for machines: `GET /openapi.json`.",
     )
-    answers = cast("Any", None)  # nothing is answered here
-    described = create_app(answers, operator_key="").openapi()
+    nothing = cast("Any", None)  # nothing is answered here
+    described = create_app(nothing, nothing, operator_key="").openapi()
     for path, methods in described["paths"].items():
         for method, operation in methods.items():
             written.heading(code(f"{method.upper()} {path}"))

@@ -15,10 +15,12 @@ if TYPE_CHECKING:
 def layer(name: str, settings: "Settings") -> Component:
     """`archive` or `speed`: serves when it has written its pid into `run/<name>.ready`."""
     ready = settings.home / "run" / f"{name}.ready"
+    port = {"archive": settings.archive_metrics_port, "speed": settings.speed_metrics_port}[name]
     return Component(
         name=name,
         command=lambda: _command(name),
         serves=ready.exists,
+        ports=_chosen(port, f"GALATEA_{name.upper()}_METRICS_PORT"),
         environment=settings.environment(),
         prepare=lambda: _forget(ready),
         stage=1,
@@ -34,11 +36,16 @@ def api(settings: "Settings") -> Component:
         command=lambda: _command("api"),
         serves=lambda: _answers(f"{url}/healthz"),
         where={"url": url},
-        ports={settings.api_port: "GALATEA_API_PORT"},
+        ports={settings.api_port: "GALATEA_API_PORT"} | _chosen(settings.api_metrics_port, "GALATEA_API_METRICS_PORT"),
         stage=1,
         environment=settings.environment(),
         grace_seconds=10,
     )
+
+
+def _chosen(port: int, setting: str) -> dict[int, str]:
+    """Port 0 is none that could be taken already."""
+    return {port: setting} if port else {}
 
 
 def _command(name: str) -> list[str]:

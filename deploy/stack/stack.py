@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from deploy.stack import board
+from deploy.stack import board, targets
 from deploy.stack.broker import broker
 from deploy.stack.component import Component
 from deploy.stack.processes import api, layer
@@ -98,12 +98,14 @@ def down(settings: "Settings") -> list[str]:
 
 
 def status(settings: "Settings") -> dict[str, Any]:
-    """The home, and of each component: name, state, pid, address or url. Without a supervisor nothing is running."""
+    """The home, and of each component: name, state, pid, address or url, metrics. Nothing runs without a supervisor."""
     records = Records(settings.home)
     states = board.read(settings.home) if records.pid(SUPERVISOR) is not None else {}
     listed = []
     for component in components(settings):
         pid = records.pid(component.name)
         state = states.get(component.name, board.STOPPED)
-        listed.append({"name": component.name, "state": state, "pid": pid, **component.where})
+        metrics = targets.url(settings.home, component.name) if pid else None
+        shown = {"metrics": metrics} if metrics else {}
+        listed.append({"name": component.name, "state": state, "pid": pid, **component.where, **shown})
     return {"home": str(settings.home), "components": listed}

@@ -1,6 +1,6 @@
 """Who asks: anybody, or the operator of this stack, who holds its key.
 
-Both are coroutines without an `await`: FastAPI would hand plain functions to a thread, which costs more than an answer.
+All are coroutines without an `await`: FastAPI would hand plain functions to a thread, which costs more than an answer.
 """
 
 import hmac
@@ -9,12 +9,19 @@ from typing import Annotated
 from fastapi import Depends, Header, Request
 
 from serving_layer.answers import Answers
+from serving_layer.freshness import Freshness
 
 
 async def answers_of(request: Request) -> Answers:
     """The answers that the app was made with."""
     answers: Answers = request.app.state.answers
     return answers
+
+
+async def freshness_of(request: Request) -> Freshness:
+    """The freshness that the app was made with."""
+    freshness: Freshness = request.app.state.freshness
+    return freshness
 
 
 async def is_operator(
@@ -27,4 +34,5 @@ async def is_operator(
 
 
 AnswersOf = Annotated[Answers, Depends(answers_of)]
+FreshnessOf = Annotated[Freshness, Depends(freshness_of)]
 ByOperator = Annotated[bool, Depends(is_operator)]

@@ -6,5 +6,6 @@ from serving_layer.tables.published import PublishedTables
 from serving_layer.tables.receipts import ReceiptTables
 from serving_layer.tables.speed import SpeedTables
 from serving_layer.tables.stores import StoreTables
+from serving_layer.tables.watch import WatchTables
 
-__all__ = ["BatchTables", "Bridge", "PublishedTables", "ReceiptTables", "SpeedTables", "StoreTables"]
+__all__ = ["BatchTables", "Bridge", "PublishedTables", "ReceiptTables", "SpeedTables", "StoreTables", "WatchTables"]

@@ -12,6 +12,7 @@ from deploy.reference.errors import family
 from deploy.settings import Settings
 from master_dataset.errors import GalateaError
 from master_dataset.parsing.dead_letter import Reason
+from serving_layer.alarms import RULES
 from tests.house.tree import ROOT, named, pages, product, text
 from views import registered_views
 from views.metrics import registered_metrics
@@ -86,6 +87,24 @@ def test_every_verb_has_help_and_every_option_a_meaning() -> None:
 
 def test_every_setting_says_what_it_is() -> None:
     assert [name for name, field in Settings.model_fields.items() if not field.description] == []
+
+
+def test_every_alarm_has_its_line_in_operations() -> None:
+    page = text(ROOT / "docs" / "operations.md")
+
+    assert [name for name in RULES if f"| `{name}` |" not in page] == []
+
+
+def test_every_metric_of_a_process_has_its_line_in_operations() -> None:
+    page = text(ROOT / "docs" / "operations.md")
+    made = {
+        name
+        for path in product()
+        for name in re.findall(r'(?:Gauge|Counter|Histogram|Family)\(\s*"(galatea_\w+)"', text(path))
+    }
+
+    assert len(made) > 10
+    assert sorted(name for name in made if f"| `{name}" not in page) == []
 
 
 def test_every_view_and_metric_stands_on_its_page() -> None:

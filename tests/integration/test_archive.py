@@ -1,5 +1,6 @@
 """The archive with real Spark and Delta: everything of a micro-batch is kept, and kept once when it is repeated."""
 
+from collections import Counter
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -8,6 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from master_dataset.archive import Archive
 from master_dataset.currency import DEFAULT_CURRENCY
+from master_dataset.reached import Seen
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from master_dataset.tables import DEAD_LETTERS, MasterTables
 from tests.corpus.case import receipt
@@ -30,6 +32,18 @@ class Positions:
 
     def read(self) -> dict[str, dict[int, int]]:
         return {}
+
+
+@dataclass
+class Watch:
+    """Remembers what it was told: events, dead letters by reason, and whether they may be told again."""
+
+    told: list[tuple[int, Counter[str], bool]] = field(default_factory=list)
+
+    def kept(self, topic: str, seen: Seen, *, may_repeat: bool) -> None:
+        assert (topic, {each.oldest_at for each in seen.values()}) == (POS_TRANSACTIONS.topic, {RECEIVED})
+        events = sum(each.events for each in seen.values())
+        self.told.append((events, sum((each.dead_letters for each in seen.values()), Counter()), may_repeat))
 
 
 def records(spark: SparkSession) -> DataFrame:
@@ -55,18 +69,19 @@ def places(spark: SparkSession, path: str) -> list[tuple[int, int]]:
 def test_a_batch_that_is_repeated_after_a_crash_is_kept_once_and_its_positions_are_recorded(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    tables, positions = MasterTables(str(tmp_path)), Positions()
+    tables, positions, watch = MasterTables(str(tmp_path)), Positions(), Watch()
     tables.create(spark, POS_TRANSACTIONS)
     spark.sparkContext.setLocalProperty("sql.streaming.queryId", "query")
     found = []
 
     for _process in range(2):
-        archive = Archive(spark, tables, positions, lambda: lambda _store: DEFAULT_CURRENCY)
+        archive = Archive(spark, tables, positions, lambda: lambda _store: DEFAULT_CURRENCY, watch)
         batch, seen = archive.parsed(POS_TRANSACTIONS, records(spark))
         archive.keep(POS_TRANSACTIONS, batch, 7, seen)
         found.append(dict(positions.found))
         positions.found.clear()
 
     assert found == [{0: 7, 3: 2, 5: 9}] * 2
+    assert watch.told == [(3, Counter(not_json=1), True)] * 2
     assert places(spark, tables.path(POS_TRANSACTIONS.topic)) == [(0, 4), (0, 6), (3, 0)]
     assert places(spark, tables.path(DEAD_LETTERS)) == [(0, 5)]

@@ -10,8 +10,11 @@ import httpx
 from serving_layer.answers import Answers, Clocks
 from serving_layer.api.app import create_app
 from serving_layer.catalogue import Catalogue
+from serving_layer.freshness import Freshness
 from serving_layer.readers import Readers
+from serving_layer.watched import WatchReader
 from tests.world.readers import WorldTables
+from tests.world.watch import WorldWatch
 from tests.world.world import World
 from views.metrics import registered_metrics
 from views.registry import registered_views
@@ -23,12 +26,14 @@ Body = dict[str, Any]
 class Asking:
     """One process that serves. Its answers are remembered from question to question, as in the real one."""
 
-    def __init__(self, world: World, readers: Readers | None = None) -> None:
+    def __init__(self, world: World, readers: Readers | None = None, watched: WatchReader | None = None) -> None:
         catalogue = Catalogue({view.name: view for view in registered_views()}, registered_metrics())
         clock = count(step=10)  # every question finds the registry's version old
         read_from = readers or WorldTables(world).readers
-        self.answers = Answers(read_from, catalogue, timedelta(days=7), Clocks(lambda: float(next(clock)), world.now))
-        self.app = create_app(self.answers, OPERATOR_KEY)
+        ttl = timedelta(days=7)
+        self.answers = Answers(read_from, catalogue, ttl, Clocks(lambda: float(next(clock)), world.now))
+        freshness = Freshness(self.answers, watched or WorldWatch(world), ttl, world.now)
+        self.app = create_app(self.answers, freshness, OPERATOR_KEY)
 
     def response(
         self, path: str, *, method: str = "GET", key: str | None = None, **arguments: object

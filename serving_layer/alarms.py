@@ -1,0 +1,121 @@
+"""Which alarms stand: pure rules over what is known. An alarm asks an operator to act; it ends when its cause does."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple
+
+from serving_layer.watched import READERS, Measured, Noticed
+from views.core.publication import Pointer
+
+DAY = timedelta(days=1)
+STILL = timedelta(seconds=60)
+"""A reader that has something to read moves within this time, and measures itself more often."""
+
+
+class Alarm(NamedTuple):
+    """`meaning` is one sentence, `do` the operator's next step."""
+
+    name: str
+    since: datetime
+    meaning: str
+    do: str
+
+
+Standing = tuple[datetime, str, str] | None
+"""Since when, what it means, what to do; None if all is well."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """`published_at`, `stats`: of the publication that is pointed at. `noticed`: steps of the clock since then.
+
+    `lag`: the last measurements of every reader. `ttl`: how long speed rows live.
+    """
+
+    now: datetime
+    pointer: Pointer
+    published_at: datetime | None
+    stats: Mapping[str, Any]
+    noticed: Sequence[Noticed]
+    lag: Sequence[Measured]
+    ttl: timedelta
+
+    @property
+    def expires_at(self) -> datetime:
+        """When merged answers are refused (R10)."""
+        return self.pointer.cut + self.ttl - DAY
+
+
+def clock_stepped_back(known: Known) -> Standing:
+    """The archive has noticed it since the last publication, or that publication picked up what it had put too low."""
+    do = "compare the clocks of the brokers, then: galatea rebuild"
+    if known.noticed:
+        last = known.noticed[-1]
+        return known.noticed[0].at, f"In `{last.place}` {last.detail}.", do
+    told = [alarm.partition(": ") for alarm in known.stats.get("alarms", ())]
+    if days := [days for name, _, days in told if name == "clock_stepped_back"]:
+        meaning = f"The last publication picked up records stamped below the cut before it: {'; '.join(days)}."
+        return known.published_at or known.pointer.cut, meaning, "compare the clocks of the brokers"
+    return None
+
+
+def miskeyed(known: Known) -> Standing:
+    """The last publication found deliveries of one event in two partitions."""
+    number = known.stats.get("miskeyed", 0)
+    if not number:
+        return None
+    meaning = f"The last publication found {number} repeats in another partition than the first delivery."
+    return known.published_at or known.pointer.cut, meaning, "let the sender use the store as the record's key"
+
+
+def speed_rows_expire(known: Known) -> Standing:
+    """Half of the time that speed rows live is over."""
+    since = known.pointer.cut + known.ttl / 2
+    if not known.pointer.publication or not since < known.now <= known.expires_at:
+        return None
+    meaning = f"For half of the time that speed rows live nothing was published; answers end {known.expires_at:%F %R}Z."
+    return since, meaning, "galatea rebuild"
+
+
+def speed_expired(known: Known) -> Standing:
+    """The clock tells, whether anything arrives or not."""
+    if not known.pointer.publication or known.now <= known.expires_at:
+        return None
+    meaning = "The published cut is nearly as old as speed rows live: merged answers are refused, or miss sales."
+    return known.expires_at, meaning, "galatea rebuild"
+
+
+def stands_still(reader: str) -> Callable[[Known], Standing]:
+    """The rule for one reader: it has something to read and does not move, or it no longer says how it is."""
+
+    def rule(known: Known) -> Standing:
+        do = f"galatea status, then logs/{reader}.log"
+        own = [each for each in known.lag if each.reader == reader]
+        heard = min((each.measured_at for each in own), default=known.now)
+        if known.now - heard > STILL:
+            return heard, f"The process `{reader}` no longer says how far it is.", do
+        waits = [(max(each.moved_at, each.oldest_at), each) for each in own if each.oldest_at]
+        since, longest = min(waits, key=lambda wait: wait[0], default=(known.now, None))
+        if longest is None or known.now - since <= STILL:
+            return None
+        place = f"`{longest.topic}/{longest.partition}`"
+        return since, f"The process `{reader}` stands still, and {longest.records} records of {place} wait.", do
+
+    return rule
+
+
+RULES: Mapping[str, Callable[[Known], Standing]] = {
+    "clock_stepped_back": clock_stepped_back,
+    "miskeyed": miskeyed,
+    "speed_rows_expire": speed_rows_expire,
+    "speed_expired": speed_expired,
+    **{f"{reader}_stands_still": stands_still(reader) for reader in READERS},
+}
+"""Every alarm that there is."""
+
+
+def alarms(known: Known) -> list[Alarm]:
+    """Those that stand."""
+    found = ((name, rule(known)) for name, rule in RULES.items())
+    return [Alarm(name, *standing) for name, standing in found if standing is not None]

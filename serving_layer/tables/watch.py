@@ -1,0 +1,49 @@
+"""`lag`, `alarms`, and what `publications` keeps of a rebuild."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+import orjson
+
+from serving_layer.tables.bridge import Bridge, instant_of
+from serving_layer.watched import Found, Measured, Noticed
+from views.core.publication import SERIES
+
+AT_MOST = 1000
+"""So many rows of one alarm are looked at."""
+
+
+class WatchTables:
+    """WatchReader."""
+
+    def __init__(self, bridge: Bridge) -> None:
+        """Prepares its statements."""
+        self._bridge = bridge
+        self._lag = bridge.prepare(
+            "SELECT topic, partition, position, end_offset, records, oldest_at, moved_at, measured_at "
+            "FROM lag WHERE reader = ?"
+        )
+        self._noticed = bridge.prepare(
+            "SELECT noticed_at, place, detail FROM alarms WHERE name = ? AND noticed_at > ? LIMIT ?"
+        )
+        self._found = bridge.prepare(
+            "SELECT published_at, stats FROM publications WHERE series = ? AND publication = ?"
+        )
+
+    async def lag(self, reader: str) -> Sequence[Measured]:
+        """Per topic and partition."""
+        return [
+            Measured(reader, topic, number, at, end, records, oldest and instant_of(oldest), *map(instant_of, times))
+            for topic, number, at, end, records, oldest, *times in await self._bridge.rows(self._lag, reader)
+        ]
+
+    async def noticed(self, name: str, after: datetime) -> Sequence[Noticed]:
+        """Oldest first, as the table is sorted."""
+        rows = await self._bridge.rows(self._noticed, name, after, AT_MOST)
+        return [Noticed(instant_of(at), place, detail) for at, place, detail in rows]
+
+    async def publication(self, number: int) -> Found:
+        """Nothing is known of one that is not there."""
+        for published_at, stats in await self._bridge.rows(self._found, SERIES, number):
+            return Found(published_at and instant_of(published_at), orjson.loads(stats or "{}"))
+        return Found(None, {})

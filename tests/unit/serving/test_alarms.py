@@ -1,0 +1,118 @@
+"""Each alarm stands from the moment that its rule says, and ends with its cause."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from serving_layer.alarms import Known, alarms
+from serving_layer.watched import READERS, Measured, Noticed
+from tests.world import World
+from tests.world.asking import Asking
+from tests.world.watch import WorldWatch
+from views.core.cut import BEGINNING
+from views.core.publication import Pointer
+
+CUT = datetime(2026, 11, 21, 9, tzinfo=UTC)
+PUBLISHED = CUT + timedelta(minutes=1)
+NOW = CUT + timedelta(hours=1)
+SECOND = timedelta(seconds=1)
+TTL = timedelta(days=7)
+
+
+def known(**other: Any) -> Known:
+    """A healthy deployment, but for what is said."""
+    lag = [measured(reader) for reader in READERS]
+    return replace(Known(NOW, Pointer(1, CUT, "run", 1, {}), PUBLISHED, {}, [], lag, TTL), **other)
+
+
+def measured(reader: str, *, oldest: datetime | None = None, moved: datetime = CUT, at: datetime = NOW) -> Measured:
+    """One partition, a second after its last record."""
+    return Measured(reader, "t", 0, 5, 9 if oldest else 5, 4 if oldest else 0, oldest, moved, at)
+
+
+def standing(found: Known) -> dict[str, datetime]:
+    """Name of each alarm to the time since when it stands."""
+    return {alarm.name: alarm.since for alarm in alarms(found)}
+
+
+def test_a_healthy_deployment_has_no_alarm_however_long_nothing_arrives() -> None:
+    assert standing(known()) == {}
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_a_reader_stands_still_when_it_has_not_moved_for_a_minute_although_records_wait(reader: str) -> None:
+    waits = NOW - 61 * SECOND
+
+    still = standing(known(lag=[measured(reader, oldest=waits)]))
+    waiting_shortly = standing(known(lag=[measured(reader, oldest=waits + SECOND)]))
+    catching_up = standing(known(lag=[measured(reader, oldest=CUT, moved=NOW - SECOND)]))
+
+    assert (still, waiting_shortly, catching_up) == ({f"{reader}_stands_still": waits}, {}, {})
+
+
+def test_a_reader_that_no_longer_says_how_far_it_is_stands_still() -> None:
+    heard = NOW - 61 * SECOND
+
+    assert standing(known(lag=[measured("archive"), measured("speed", at=heard)])) == {"speed_stands_still": heard}
+
+
+def test_a_reader_that_never_ran_gives_no_alarm() -> None:
+    assert standing(known(lag=[])) == {}
+
+
+def test_speed_rows_expire_at_half_of_their_life_and_are_expired_a_day_before_its_end() -> None:
+    half, end = CUT + TTL / 2, CUT + TTL - timedelta(days=1)
+
+    found = [standing(known(now=at, lag=[])) for at in (half, half + SECOND, end, end + SECOND)]
+
+    assert found == [{}, {"speed_rows_expire": half}, {"speed_rows_expire": half}, {"speed_expired": end}]
+
+
+def test_before_the_first_publication_no_row_expires() -> None:
+    assert standing(known(pointer=Pointer(0, BEGINNING, "", 1, {}), published_at=None)) == {}
+
+
+def test_a_step_of_the_clock_stands_from_when_it_was_noticed_first() -> None:
+    steps = [Noticed(NOW - 9 * SECOND, "t/0", "a stamp lies behind"), Noticed(NOW, "t/1", "a stamp lies far behind")]
+
+    [alarm] = alarms(known(noticed=steps))
+
+    assert (alarm.name, alarm.since) == ("clock_stepped_back", NOW - 9 * SECOND)
+    assert alarm.meaning == "In `t/1` a stamp lies far behind."
+
+
+def test_what_a_rebuild_found_stands_until_the_next_publication() -> None:
+    stats = {"miskeyed": 3, "alarms": ["clock_stepped_back: t on 2026-11-20"]}
+
+    found = alarms(known(stats=stats))
+
+    assert {alarm.name: alarm.since for alarm in found} == {"clock_stepped_back": PUBLISHED, "miskeyed": PUBLISHED}
+    assert "t on 2026-11-20" in found[0].meaning
+
+
+def test_freshness_says_how_far_readers_are_behind_and_which_alarms_stand() -> None:
+    world = World()
+    world.rebuild(CUT)
+    world.pass_time(NOW)
+    watch = WorldWatch(world)
+    watch.measured = [measured("speed", oldest=NOW - 90 * SECOND)]
+    watch.steps = [Noticed(CUT - SECOND, "t/0", "settled by the publication")]
+
+    body = Asking(world, watched=watch).body("/v1/freshness")
+
+    assert (body["published_at"], body["speed_lag_ms"]) == ("2026-11-21T09:00:00Z", 90_000)
+    assert body["lag"] == [
+        {
+            "reader": "speed", "topic": "t", "partition": 0, "position": 5, "end": 9, "records": 4, "seconds": 90.0,
+            "measured_at": "2026-11-21T10:00:00Z",
+        }
+    ]  # fmt: skip
+    assert body["alarms"] == [
+        {
+            "name": "speed_stands_still", "since": "2026-11-21T09:58:30Z",
+            "meaning": "The process `speed` stands still, and 4 records of `t/0` wait.",
+            "do": "galatea status, then logs/speed.log",
+        }
+    ]  # fmt: skip

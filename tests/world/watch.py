@@ -1,0 +1,29 @@
+"""What the processes of a World say of themselves."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from serving_layer.watched import Found, Measured, Noticed
+from tests.world.world import World
+
+
+class WorldWatch:
+    """WatchReader. A test fills in what was measured and noticed."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.measured: list[Measured] = []
+        self.steps: list[Noticed] = []
+        self.stats: dict[str, Any] = {}
+
+    async def lag(self, reader: str) -> Sequence[Measured]:
+        return [each for each in self.measured if each.reader == reader]
+
+    async def noticed(self, name: str, after: datetime) -> Sequence[Noticed]:
+        assert name == "clock_stepped_back"
+        return [each for each in self.steps if each.at > after]
+
+    async def publication(self, number: int) -> Found:
+        [entry] = [entry for entry in self.world.history if entry.publication == number]
+        return Found(entry.published_at, self.stats)
