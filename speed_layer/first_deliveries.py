@@ -5,7 +5,7 @@ anything is counted, so a replay of the micro-batch finds its own places and cou
 is removed: rows expire, when no repeat of the event can be counted any more (R5).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -58,6 +58,20 @@ class Delivery(NamedTuple):
 _FIELDS = Delivery._fields
 
 
+def first_met(deliveries: Iterable[Delivery]) -> list[Delivery]:
+    """Of the deliveries of a micro-batch, sorted, the first of each identity."""
+    met: dict[Identity, Delivery] = {}
+    for each in deliveries:
+        met.setdefault(each.of, each)
+    return list(met.values())
+
+
+def settled(met: Sequence[Delivery], known: Mapping[Identity, Place]) -> tuple[dict[Identity, Place], list[Delivery]]:
+    """The place that counts of each identity, and the deliveries among `met` that lie there; `known` are remembered."""
+    own = [each for each in met if known.get(each.of, each.place) == each.place]
+    return {**known, **{each.of: each.place for each in own}}, own
+
+
 class FirstDeliveries:
     """What one generation remembers."""
 
@@ -72,19 +86,12 @@ class FirstDeliveries:
         too_old = pc.greater(age, pa.scalar(self._oldest, _MICROSECONDS))
         young = events.filter(pc.invert(too_old)).sort_by(_IN_ORDER)
         deliveries = [Delivery(*values) for values in zip(*(young[name].to_pylist() for name in _FIELDS), strict=True)]
-        firsts = self._firsts(deliveries)
+        met = first_met(deliveries)
+        firsts, own = settled(met, self._known(met))
+        # Those of a replay too: they are to live as long as the rows that it writes.
+        self._remember(own)
         counts = pa.array([firsts[each.of] == each.place for each in deliveries], pa.bool_())
         return pa.concat_tables([events.filter(too_old), young.filter(counts)])
-
-    def _firsts(self, deliveries: Sequence[Delivery]) -> dict[Identity, Place]:
-        earliest: dict[Identity, Delivery] = {}
-        for each in deliveries:
-            earliest.setdefault(each.of, each)
-        firsts = self._known(earliest.values())
-        # Those of a replay too: they are to live as long as the rows that it writes.
-        own = [each for identity, each in earliest.items() if firsts.get(identity, each.place) == each.place]
-        self._remember(own)
-        return firsts | {each.of: each.place for each in own}
 
     def _known(self, deliveries: Iterable[Delivery]) -> dict[Identity, Place]:
         asked = [

@@ -116,10 +116,16 @@ class Generations:
         return list(self._session.execute(self._session.prepare(query), (number,)))
 
     def take_over(self, generation: Generation) -> bool:
-        """Point readers at this generation if it has reached its targets and the pointer has not moved meanwhile."""
+        """Point readers at this generation if it has reached its targets and the pointer has not moved meanwhile.
+
+        Other definitions than the published ones wait for the next rebuild, which publishes both together (R12).
+        """
+        pointer = self._pointer.read()
+        same = dict(pointer.definitions) == dict(generation.definitions)
+        if pointer.publication and not same:
+            return False
         if not reached(self.positions(generation.number), generation.targets):
             return False
-        pointer = self._pointer.read()
         if pointer.generation >= generation.number:
             return True
         return self._pointer.switch_generation(pointer, generation.number, generation.definitions)

@@ -1,7 +1,8 @@
 """The speed layer as a process of the local stack: `python -m deploy.process.speed`."""
 
 import time
-from datetime import UTC, datetime
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 from functools import partial
 
 import structlog
@@ -19,6 +20,7 @@ from speed_layer.micro_batch import Horizons
 from speed_layer.query import Feed, sources_of
 from speed_layer.receipts import ReceiptWriter
 from views import current_definitions, registered_views
+from views.core.publication import Pointer
 
 HEAP_MB = 640
 
@@ -39,8 +41,11 @@ def run(process: Process, settings: Settings) -> None:
     current = current_definitions(settings.epoch_seconds)
     started = generation is not None and folder_exists(spark, f"{folder}/{generation.number}/offsets")
     if generation is None or not started or dict(generation.definitions) != current:
-        generation = _begin(generations, topics, current)
-    offsets = _starting_offsets(settings, generations, topics)
+        generation = begin(generations, topics, current, datetime.now(UTC))
+    offsets = {
+        topic: offsets_json({topic: own})
+        for topic, own in starting_offsets(generations.pointer(), topics, settings.remembered).items()
+    }
     receipts = {POS_TRANSACTIONS.topic: ReceiptWriter(connect, int(settings.receipts_ttl.total_seconds()))}
     horizons = Horizons(
         epoch=settings.epoch, oldest=settings.oldest, remembered=settings.remembered, ttl=settings.speed_ttl
@@ -62,9 +67,9 @@ def run(process: Process, settings: Settings) -> None:
     query.awaitTermination()
 
 
-def _begin(generations: Generations, topics: Topics, current: dict[str, str]) -> Generation:
+def begin(generations: Generations, topics: Topics, current: Mapping[str, str], now: datetime) -> Generation:
+    """Write down another generation: it takes over when it has read as far as the one that is published."""
     pointer = generations.pointer()
-    now = datetime.now(UTC)
     topic_names = [source.topic for source in sources_of(registered_views())]
     targets: Offsets = generations.positions(pointer.generation)
     ends = {topic: topics.end_offsets(topic) for topic in topic_names}
@@ -78,18 +83,15 @@ def _begin(generations: Generations, topics: Topics, current: dict[str, str]) ->
     return generation
 
 
-def _starting_offsets(settings: Settings, generations: Generations, topics: Topics) -> dict[str, str]:
+def starting_offsets(pointer: Pointer, topics: Topics, remembered: timedelta) -> Offsets:
     """Where a query without a checkpoint starts: D before the published cut, or at the first record there is."""
-    pointer = generations.pointer()
-    since_ms = int((pointer.cut - settings.remembered).timestamp() * 1000)
-    found = {}
-    for source in sources_of(registered_views()):
-        if pointer.publication:
-            offsets = topics.offsets_since(source.topic, since_ms)
-        else:
-            offsets = dict.fromkeys(topics.partitions(source.topic), EARLIEST)
-        found[source.topic] = offsets_json({source.topic: offsets})
-    return found
+    since_ms = int((pointer.cut - remembered).timestamp() * 1000)
+    return {
+        source.topic: topics.offsets_since(source.topic, since_ms)
+        if pointer.publication
+        else dict.fromkeys(topics.partitions(source.topic), EARLIEST)
+        for source in sources_of(registered_views())
+    }
 
 
 if __name__ == "__main__":
