@@ -5,7 +5,7 @@ registry. Speed writes rows first and positions after them, so a body never says
 """
 
 from collections.abc import Awaitable, Callable, Hashable
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import orjson
 
@@ -28,13 +28,21 @@ class Answers:
     """One per process and event loop."""
 
     def __init__(
-        self, readers: Readers, catalogue: Catalogue, speed_ttl: timedelta, clock: Callable[[], float]
+        self,
+        readers: Readers,
+        catalogue: Catalogue,
+        speed_ttl: timedelta,
+        clock: Callable[[], float],
+        now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
-        """`speed_ttl`: how long speed rows live. `clock`: monotonic seconds, for how often the registry is asked."""
+        """`speed_ttl`: how long speed rows live, by `now`.
+
+        `clock`: monotonic seconds, for how often the registry is asked.
+        """
         self.readers = readers
         self.catalogue = catalogue
         self.stores = KnownStores(readers.stores, clock)
-        self._basis = BasisReader(readers, speed_ttl)
+        self._basis = BasisReader(readers, speed_ttl, now)
         self._cells = MergedCells(readers, speed_ttl)
         self._bodies: Lru[bytes] = Lru(BODIES_KEPT)
 

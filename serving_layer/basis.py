@@ -5,7 +5,7 @@ partition everything before it. An idle partition does not hold it back; a laggi
 (`/v1/freshness` lists every partition).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
@@ -64,10 +64,14 @@ class Basis:
 class BasisReader:
     """Reads the basis of one request after another; never goes back behind a publication it has served."""
 
-    def __init__(self, readers: Readers, speed_ttl: timedelta) -> None:
-        """`speed_ttl`: how long speed rows live."""
+    def __init__(
+        self, readers: Readers, speed_ttl: timedelta, now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    ) -> None:
+        """`speed_ttl`: how long speed rows live. `now`: by which they expire."""
         self._readers = readers
         self._ttl = speed_ttl
+        self._now = now
+        self._begun: datetime | None = None
         self._pointers: SharedRead[Pointer] = SharedRead()
         self._positions: SharedRead[Sequence[Position]] = SharedRead()
         self._served = -1
@@ -96,9 +100,23 @@ class BasisReader:
                 "No generation of the speed layer is published yet.", do="galatea status, or `partial=true`"
             )
         read = await self._positions.read(number, lambda: self._readers.speed.positions(number))
-        found = Basis(pointer, tuple(sorted(read)), ())
-        age = found.speed_as_of - pointer.cut if found.speed_as_of else timedelta(0)
-        if pointer.publication and age > self._ttl - DAY:
-            message = f"The published cut is {age.days} days old, and speed rows live {self._ttl.days}."
+        since = pointer.cut if pointer.publication else await self._beginning()
+        if since is not None and is_expired(since, self._now(), self._ttl):
+            what = f"Nothing received since {since:%Y-%m-%d %H:%M} UTC is published"
+            message = f"{what}, and speed rows live {self._ttl.days} days."
             raise SpeedExpired(message, do="galatea rebuild")
-        return found.positions
+        return tuple(sorted(read))
+
+    async def _beginning(self) -> datetime | None:
+        """When publication 0 was written down: before the first speed row."""
+        if self._begun is None:
+            self._begun = (await self._readers.published.history())[-1].published_at
+        return self._begun
+
+
+def is_expired(since: datetime, now: datetime, ttl: timedelta) -> bool:
+    """Whether rows of what was received since then may be gone, with a day to spare.
+
+    Judged by the clock, as rows expire by it, and not by how far speed has read: it may have stood still.
+    """
+    return now - since > ttl - DAY

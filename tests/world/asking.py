@@ -1,7 +1,7 @@
 """Questions to the REST interface over a World, without a network."""
 
 import asyncio
-from datetime import timedelta
+from datetime import datetime, timedelta
 from itertools import count
 from typing import Any
 
@@ -13,6 +13,7 @@ from serving_layer.catalogue import Catalogue
 from serving_layer.readers import Readers
 from tests.world.readers import WorldTables
 from tests.world.world import World
+from views.core.cut import BEGINNING
 from views.metrics import registered_metrics
 from views.registry import registered_views
 
@@ -24,11 +25,15 @@ class Asking:
     """One process that serves. Its answers are remembered from question to question, as in the real one."""
 
     def __init__(self, world: World, readers: Readers | None = None) -> None:
+        self._world = world
         catalogue = Catalogue({view.name: view for view in registered_views()}, registered_metrics())
         clock = count(step=10)  # every question finds the registry's version old
         read_from = readers or WorldTables(world).readers
-        self.answers = Answers(read_from, catalogue, timedelta(days=7), lambda: float(next(clock)))
+        self.answers = Answers(read_from, catalogue, timedelta(days=7), lambda: float(next(clock)), self._now)
         self.app = create_app(self.answers, OPERATOR_KEY)
+
+    def _now(self) -> datetime:
+        return self._world.now or self._world.speed_as_of or BEGINNING
 
     def response(
         self, path: str, *, method: str = "GET", key: str | None = None, **arguments: object

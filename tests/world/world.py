@@ -30,6 +30,8 @@ class World:
         self.stores = {store.id: store for store in stores or (Store(id="1", timezone="Europe/Bratislava"),)}
         self.deliveries: dict[str, list[Delivery]] = {}
         self.speed_as_of: datetime | None = None
+        self.now: datetime | None = None
+        """What time it is, if that is later than what speed has read."""
         self.definitions = {view.name: view.definition_hash for view in registered_views()}
         self.pointer = Pointer(0, BEGINNING, "", 1, self.definitions)
         self.history = [PublicationEntry(0, BEGINNING, None, "world", "the beginning")]
