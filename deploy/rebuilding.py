@@ -114,8 +114,8 @@ class Rebuilding:
 
 
 def generation_to_publish(generations: Generations, base: Pointer, current: Mapping[str, str]) -> int:
-    """The generation that a publication may point at: of the same definitions, and caught up (R12)."""
-    if not base.publication or dict(base.definitions) == dict(current):
+    """The generation that a publication may point at: of the same definitions, and caught up (R12). 0: none yet."""
+    if not base.generation or dict(base.definitions) == dict(current):
         return base.generation
     newest = generations.find(generations.greatest())
     if newest is not None and dict(newest.definitions) == dict(current):
