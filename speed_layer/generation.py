@@ -1,8 +1,8 @@
 """One continuous life of the speed layer's rows (R9). The checkpoint can be deleted at any time.
 
 A new generation reads from (the published cut - D), so that it knows what was received before; writes rows of epochs
-from `emit_from` on, its cut at the start; and takes over only when it has read as far as the old one had, or without
-an old one as far as the topics reached at its start. So an answer never shrinks.
+from `emit_from` on, its cut at the start; and takes over only when it has read the markers that were written at its
+start, behind everything that the old one had read. So an answer never shrinks.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

@@ -7,6 +7,7 @@ from functools import partial
 
 import structlog
 
+from batch_layer.fence import Markers
 from deploy.cassandra import session_of
 from deploy.process.edge import Process
 from deploy.settings import Settings
@@ -41,7 +42,8 @@ def run(process: Process, settings: Settings) -> None:
     current = current_definitions(settings.epoch_seconds)
     started = generation is not None and folder_exists(spark, f"{folder}/{generation.number}/offsets")
     if generation is None or not started or dict(generation.definitions) != current:
-        generation = begin(generations, topics, current, datetime.now(UTC))
+        markers = Markers(settings.kafka_bootstrap).send(source.topic for source in sources_of(registered_views()))
+        generation = begin(generations, markers.offsets, current, datetime.now(UTC))
     offsets = {
         topic: offsets_json({topic: own})
         for topic, own in starting_offsets(generations.pointer(), topics, settings.remembered).items()
@@ -67,14 +69,14 @@ def run(process: Process, settings: Settings) -> None:
     query.awaitTermination()
 
 
-def begin(generations: Generations, topics: Topics, current: Mapping[str, str], now: datetime) -> Generation:
-    """Write down another generation: it takes over when it has read as far as the one that is published."""
+def begin(generations: Generations, marked: Offsets, current: Mapping[str, str], now: datetime) -> Generation:
+    """Write down another generation: it takes over when it has read these markers, written after the old one ended.
+
+    Not when it has reached the old one's positions: rows of a micro-batch that was cut short lie behind them, and
+    readers have seen these. Nor the ends of the topics: where a transaction ended lies a record that nobody is given.
+    """
     pointer = generations.pointer()
-    topic_names = [source.topic for source in sources_of(registered_views())]
-    targets: Offsets = generations.positions(pointer.generation)
-    ends = {topic: topics.end_offsets(topic) for topic in topic_names}
-    if pointer.generation == 0:
-        targets = ends
+    targets = {topic: {partition: at + 1 for partition, at in own.items()} for topic, own in marked.items()}
     # Never a number that was used before, also if Cassandra was lost and a checkpoint of that number is still there.
     number = max(generations.greatest() + 1, int(now.timestamp()))
     generation = Generation(number, pointer.cut, current, targets)
