@@ -1,4 +1,4 @@
-"""Which delivery of an event counts: of equal identities the least (received_at, partition, offset).
+"""Which delivery of an event counts: in a partition the least offset, of several partitions the one received first.
 
 Duplicates are dropped over everything archived, before the cut selects (R4). The 64-bit hash only finds candidates, the
 identity itself decides. Whole events are never shuffled: the places of later deliveries are found once, from narrow
@@ -61,8 +61,11 @@ def _later(candidates: DataFrame) -> DataFrame:
 
     An archive that lost its checkpoint goes on at its recorded positions and may keep some places twice.
     """
-    same = Window.partitionBy("identity").orderBy("received_at", "partition", "offset")
-    ranked = candidates.select(
+    home = Window.partitionBy("identity", "partition").orderBy("offset")
+    # Stamps may step back, and speed goes by offset: else it would count the one and batch the other (R3).
+    met = candidates.withColumn("_met", F.first("received_at").over(home))
+    same = Window.partitionBy("identity").orderBy("_met", "partition", "offset")
+    ranked = met.select(
         *_PLACE,
         F.row_number().over(same).alias("delivery"),
         F.struct("partition", "offset")

@@ -63,7 +63,7 @@ class Fence:
         while (left := (cut + self.skew - self.now()).total_seconds()) > 0:
             waiting(left)
             time.sleep(min(left, 1.0))
-        sent = _Markers(self.bootstrap).send(self.topics)
+        sent = Markers(self.bootstrap).send(self.topics)
         early = [place for place, stamp in sent.stamps.items() if stamp < cut + self.skew]
         if early:
             message = (
@@ -94,16 +94,18 @@ def _behind(marked: Marked, positions: Offsets, reader: str) -> str:
     return f"{reader} is behind the markers of {marked.cut}. Nothing was changed"
 
 
-class _Markers:
-    """Sends one marker to every partition and keeps where it came to lie."""
+class Markers:
+    """Sends one marker to every partition and keeps where it came to lie. BrokerUnavailable."""
 
     def __init__(self, bootstrap: str) -> None:
+        """`bootstrap`: host:port of any broker."""
         self._bootstrap = bootstrap
         self.offsets: dict[str, dict[int, int]] = {}
         self.stamps: dict[tuple[str, int], datetime] = {}
         self._failed: list[KafkaError] = []
 
-    def send(self, topics: Iterable[str]) -> "_Markers":
+    def send(self, topics: Iterable[str]) -> "Markers":
+        """Write them; when this returns, every one is acknowledged."""
         producer = Producer({"bootstrap.servers": self._bootstrap, "enable.idempotence": True, "acks": "all"})
         admin = Topics(self._bootstrap)
         try:

@@ -11,15 +11,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import orjson
 import structlog
-from cassandra import OperationTimedOut, WriteTimeout
 from pyspark.sql import DataFrame, SparkSession
 
 from batch_layer.conflicts import keep_conflicts
 from batch_layer.deliveries import deliveries
 from batch_layer.plan import Plan
+from batch_layer.publish import publish
 from batch_layer.run import Run, read_manifest
 from master_dataset.crash_points import CrashPoint, passing
-from master_dataset.errors import PublicationMoved
 from master_dataset.tables import MasterTables
 from views.core.pointer_row import PointerRow, Publication
 
@@ -77,7 +76,7 @@ class Rebuild:
             master_versions=plan.master_versions,
             stats=orjson.dumps({**counted, "alarms": plan.alarms}).decode(),
         )  # fmt: skip
-        self._publish(plan, publication)
+        publish(self._pointer, plan.base, publication)
         passing(CrashPoint.REBUILD_PUBLISHED)
         log.info("rebuild.published", publication=publication.number, cut=str(plan.cut), **counted)
         found = {key: counted.get(key, 0) for key in ("blocks", "repeats", "conflicts", "miskeyed")}
@@ -109,15 +108,3 @@ class Rebuild:
         days = sorted({day for view, days in plan.work if view.source.topic == source.topic for day in days})
         table = self._spark().read.format("delta").option("versionAsOf", master.version).load(master.path)
         return table.where(table.day.isin(days))
-
-    def _publish(self, plan: Plan, publication: Publication) -> None:
-        """Switch; an unknown outcome is settled by the history: if the row is ours, so is the switch."""
-        try:
-            switched = self._pointer.publish(plan.base, publication)
-        except (OperationTimedOut, WriteTimeout):
-            log.warning("rebuild.outcome_unknown", publication=publication.number)
-            found = self._pointer.publication(publication.number)
-            switched = found is not None and found.manifest == publication.manifest
-        if not switched:
-            message = f"somebody else published after publication {plan.base.publication}, on which this run was based"
-            raise PublicationMoved(message, do="galatea rebuild")

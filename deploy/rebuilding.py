@@ -62,8 +62,8 @@ class Rebuilding:
         published = pointer.publication(base.publication)
         current = current_definitions(self.settings.epoch_seconds)
         if asked.is_partial:
-            _refuse_partial(base, current)
-        generation = self._generation(base, current)
+            refuse_partial(base, current)
+        generation = generation_to_publish(Generations(self._session), base, current)
         cut = base.cut if asked.is_partial and base.publication else self._reach(base, wait=wait, progress=progress)
         tables = MasterTables(self.settings.master_uri)
         topics = {view.source.topic for view in registered_views()}
@@ -112,22 +112,22 @@ class Rebuilding:
         fence.wait(marked, ArchivePositions(self._session).read, "archive", self.settings.cut_timeout)
         return cut
 
-    def _generation(self, base: Pointer, current: Mapping[str, str]) -> int:
-        """The generation that a publication may point at: of the same definitions, and caught up (R12)."""
-        if not base.publication or dict(base.definitions) == dict(current):
-            return base.generation
-        generations = Generations(self._session)
-        newest = generations.find(generations.greatest())
-        if newest is not None and dict(newest.definitions) == dict(current):
-            if generations.has_caught_up(newest, base.generation):
-                return newest.number
-            message = f"generation {newest.number} of the speed layer has the new definitions but has not caught up"
-            raise CutNotReached(message, do="galatea status; wait a little, then: galatea rebuild")
-        message = "the definitions of the views differ from the published ones and no speed layer runs with them"
-        raise DefinitionNotCovered(message, do="galatea down, galatea up --detach, then: galatea rebuild")
+
+def generation_to_publish(generations: Generations, base: Pointer, current: Mapping[str, str]) -> int:
+    """The generation that a publication may point at: of the same definitions, and caught up (R12). 0: none yet."""
+    if not base.generation or dict(base.definitions) == dict(current):
+        return base.generation
+    newest = generations.find(generations.greatest())
+    if newest is not None and dict(newest.definitions) == dict(current):
+        if generations.has_caught_up(newest, base.generation):
+            return newest.number
+        message = f"generation {newest.number} of the speed layer has the new definitions but has not caught up"
+        raise CutNotReached(message, do="galatea status; wait a little, then: galatea rebuild")
+    message = "the definitions of the views differ from the published ones and no speed layer runs with them"
+    raise DefinitionNotCovered(message, do="galatea down, galatea up --detach, then: galatea rebuild")
 
 
-def _refuse_partial(base: Pointer, current: Mapping[str, str]) -> None:
+def refuse_partial(base: Pointer, current: Mapping[str, str]) -> None:
     """A part keeps the published cut, so everything else has to be published already, with the same definitions."""
     if not base.publication:
         raise NothingPublished("nothing is published yet, so a part cannot be recomputed alone", do="galatea rebuild")

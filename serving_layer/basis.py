@@ -67,6 +67,7 @@ class BasisReader:
     def __init__(self, readers: Readers, speed_ttl: timedelta, now: Callable[[], datetime]) -> None:
         """`speed_ttl`: how long speed rows live. `now`: the time by which they expire."""
         self._readers, self._ttl, self._now = readers, speed_ttl, now
+        self._begun: datetime | None = None
         self._pointers: SharedRead[Pointer] = SharedRead()
         self._positions: SharedRead[Sequence[Position]] = SharedRead()
         self._served = -1
@@ -95,14 +96,23 @@ class BasisReader:
                 "No generation of the speed layer is published yet.", do="galatea status, or `partial=true`"
             )
         read = await self._positions.read(number, lambda: self._readers.speed.positions(number))
-        await self._refuse_expired(pointer)
+        since = pointer.cut if pointer.publication else await self._beginning()
+        if since is not None and is_expired(since, self._now(), self._ttl):
+            what = f"Nothing received since {since:%Y-%m-%d %H:%M} UTC is published"
+            message = f"{what}, and speed rows live {self._ttl.days} days."
+            raise SpeedExpired(message, do="galatea rebuild")
         return tuple(sorted(read))
 
-    async def _refuse_expired(self, pointer: Pointer) -> None:
-        """Rows that count may be gone a while after the cut, or, as long as nothing is published, after the first."""
-        since: datetime | None = pointer.cut
-        if not pointer.publication:
-            since = await self._readers.speed.begun_at(pointer.generation)
-        if since is not None and (age := self._now() - since) > self._ttl - DAY:
-            message = f"Nothing was published for {age.days} days, and speed rows live {self._ttl.days}."
-            raise SpeedExpired(message, do="galatea rebuild")
+    async def _beginning(self) -> datetime | None:
+        """When publication 0 was written down: before the first speed row."""
+        if self._begun is None:
+            self._begun = (await self._readers.published.history())[-1].published_at
+        return self._begun
+
+
+def is_expired(since: datetime, now: datetime, ttl: timedelta) -> bool:
+    """Whether rows of what was received since then may be gone, with a day to spare.
+
+    Judged by the clock, as rows expire by it, and not by how far speed has read: it may have stood still.
+    """
+    return now - since > ttl - DAY

@@ -89,9 +89,6 @@ class SpeedReader(Protocol):
     async def positions(self, generation: int) -> Sequence[Position]:
         """How far the generation has read."""
 
-    async def begun_at(self, generation: int) -> datetime | None:
-        """When the generation began to write. None if it is not known."""
-
     async def rows(
         self, view: str, store: str, received_day: date, generation: int, cut: datetime
     ) -> Sequence[SpeedBlock]:

@@ -1,12 +1,13 @@
 """Which delivery of an event speed counts: the first that it met, by the place that is remembered for the identity.
 
-Inside a micro-batch the least (received_at, partition, offset) is the first, as in batch. Places are written before
+Inside a micro-batch the first is found as in batch. Places are written before
 anything is counted, so a replay of the micro-batch finds its own places and counts the same events again (R7). Nothing
 is removed: rows expire, when no repeat of the event can be counted any more (R5).
 """
 
-from collections.abc import Iterable, Sequence
-from datetime import date, timedelta
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date, datetime, timedelta
+from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
@@ -25,7 +26,6 @@ _INSERT = (
     "INSERT INTO first_deliveries (generation, topic, store, day, identity, partition, offset) "
     "VALUES (?, ?, ?, ?, ?, ?, ?) USING TTL ?"
 )
-_IN_ORDER = [("received_at", "ascending"), ("partition", "ascending"), ("offset", "ascending")]
 _MICROSECONDS = pa.duration("us")
 
 Identity = tuple[str, str]
@@ -43,6 +43,7 @@ class Delivery(NamedTuple):
     identity: str
     partition: int
     offset: int
+    received_at: datetime
 
     @property
     def of(self) -> Identity:
@@ -58,6 +59,26 @@ class Delivery(NamedTuple):
 _FIELDS = Delivery._fields
 
 
+def first_met(deliveries: Iterable[Delivery]) -> list[Delivery]:
+    """Of the deliveries of a micro-batch the first of each identity: the order of R3, as in `batch_layer.deliveries`.
+
+    In one partition the least offset, as stamps may step back; of several partitions the one received first.
+    """
+    homes: dict[tuple[Identity, int], Delivery] = {}
+    for each in sorted(deliveries, key=attrgetter("offset")):
+        homes.setdefault((each.of, each.partition), each)
+    met: dict[Identity, Delivery] = {}
+    for each in sorted(homes.values(), key=attrgetter("received_at", "partition")):
+        met.setdefault(each.of, each)
+    return list(met.values())
+
+
+def settled(met: Sequence[Delivery], known: Mapping[Identity, Place]) -> tuple[dict[Identity, Place], list[Delivery]]:
+    """The place that counts of each identity, and the deliveries among `met` that lie there; `known` are remembered."""
+    own = [each for each in met if known.get(each.of, each.place) == each.place]
+    return {**known, **{each.of: each.place for each in own}}, own
+
+
 class FirstDeliveries:
     """What one generation remembers."""
 
@@ -70,21 +91,14 @@ class FirstDeliveries:
         """The events without those that repeat an earlier delivery. From now on these are remembered as the first."""
         age = pc.subtract(events["received_at"], events["happened_at"]).cast(_MICROSECONDS)
         too_old = pc.greater(age, pa.scalar(self._oldest, _MICROSECONDS))
-        young = events.filter(pc.invert(too_old)).sort_by(_IN_ORDER)
+        young = events.filter(pc.invert(too_old))
         deliveries = [Delivery(*values) for values in zip(*(young[name].to_pylist() for name in _FIELDS), strict=True)]
-        firsts = self._firsts(deliveries)
+        met = first_met(deliveries)
+        firsts, own = settled(met, self._known(met))
+        # Those of a replay too: they are to live as long as the rows that it writes.
+        self._remember(own)
         counts = pa.array([firsts[each.of] == each.place for each in deliveries], pa.bool_())
         return pa.concat_tables([events.filter(too_old), young.filter(counts)])
-
-    def _firsts(self, deliveries: Sequence[Delivery]) -> dict[Identity, Place]:
-        earliest: dict[Identity, Delivery] = {}
-        for each in deliveries:
-            earliest.setdefault(each.of, each)
-        firsts = self._known(earliest.values())
-        # Those of a replay too: they are to live as long as the rows that it writes.
-        own = [each for identity, each in earliest.items() if firsts.get(identity, each.place) == each.place]
-        self._remember(own)
-        return firsts | {each.of: each.place for each in own}
 
     def _known(self, deliveries: Iterable[Delivery]) -> dict[Identity, Place]:
         asked = [
@@ -99,7 +113,8 @@ class FirstDeliveries:
 
     def _remember(self, deliveries: Iterable[Delivery]) -> None:
         values = (
-            [(self._generation, *each, self._ttl_seconds) for each in own] for _, own in slices(deliveries, _partition)
+            [(self._generation, *each[:-1], self._ttl_seconds) for each in own]
+            for _, own in slices(deliveries, _partition)
         )
         write(self._session, self._session.prepare(_INSERT), values)
 

@@ -125,8 +125,14 @@ class Generations:
         return sum(min(at, target) for at, target in wanted), sum(target for _, target in wanted)
 
     def take_over(self, generation: Generation) -> bool:
-        """Point readers at this generation if it has caught up and the pointer has not moved meanwhile."""
+        """Point readers at this generation if it has caught up and the pointer has not moved meanwhile.
+
+        Other definitions than the published ones wait for the next rebuild, which publishes both together (R12).
+        """
         pointer = self._pointer.read()
+        same = dict(pointer.definitions) == dict(generation.definitions)
+        if pointer.publication and not same:
+            return False
         if pointer.generation >= generation.number:
             return True
         if not self.has_caught_up(generation, pointer.generation):

@@ -16,13 +16,19 @@ WITH parsed AS (
     r.transaction_id AS number, epoch_ms(CAST(r.happened_at AS TIMESTAMPTZ)) AS happened_ms, r.transactions AS lines
   FROM parsed
   WHERE getvariable('only_store') IS NULL OR r.operation_id = getvariable('only_store')
+), met AS (
+  -- In one partition the least offset is the first, although its stamp may be the greater one.
+  SELECT *, first_value(received_us) OVER (
+    PARTITION BY store, till, number, happened_ms, partition ORDER BY "offset"
+  ) AS met_us
+  FROM identified
 )
 SELECT *, row_number() OVER deliveries AS nth,
   received_us >= getvariable('cut_us') AND received_us - happened_ms * 1000 > getvariable('oldest_us') AS is_old,
   lines IS DISTINCT FROM first_value(lines) OVER deliveries AS is_conflict
-FROM identified
+FROM met
 WINDOW deliveries AS (
-  PARTITION BY store, till, number, happened_ms ORDER BY received_us, partition, "offset"
+  PARTITION BY store, till, number, happened_ms ORDER BY met_us, partition, "offset"
   ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING
 );
 

@@ -1,7 +1,8 @@
 """The speed layer as a process of the local stack: `python -m deploy.process.speed`."""
 
 import time
-from datetime import UTC, datetime
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,7 @@ from speed_layer.micro_batch import Horizons
 from speed_layer.query import Feed, sources_of
 from speed_layer.receipts import ReceiptWriter
 from views import current_definitions, registered_views
+from views.core.publication import Pointer
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -48,14 +50,12 @@ def run(process: Process, settings: Settings) -> None:
     generations = Generations(connect())
     generation = generations.find(generations.greatest())
     if generation is None or not _may_go_on(generation, generations, settings, spark, folder):
-        generation = _begin(generations, topics, current_definitions(settings.epoch_seconds))
-    offsets = _starting_offsets(settings, generations, topics)
-    receipts = {POS_TRANSACTIONS.topic: ReceiptWriter(connect, int(settings.receipts_ttl.total_seconds()))}
+        ends = {source.topic: topics.end_offsets(source.topic) for source in sources_of(registered_views())}
+        generation = begin(generations, ends, current_definitions(settings.epoch_seconds), datetime.now(UTC))
+    feed = _feed(settings, generations.pointer(), topics)
     horizons = Horizons(
         epoch=settings.epoch, oldest=settings.oldest, remembered=settings.remembered, ttl=settings.speed_ttl
     )
-    records = settings.records_per_batch
-    feed = Feed(settings.kafka_bootstrap, offsets, records, partial(currencies, connect), receipts)
     driver = SpeedDriver(connect, registered_views(), horizons)
     query = driver.start(spark, generation, feed, f"{folder}/{generation.number}")
     _look_out(process, settings, generations, generation)
@@ -72,6 +72,19 @@ def run(process: Process, settings: Settings) -> None:
     if driver.refusal:
         raise driver.refusal
     query.awaitTermination()
+
+
+def _feed(settings: Settings, pointer: Pointer, topics: Topics) -> Feed:
+    connect = partial(session_of, settings.cassandra_address)
+    offsets = starting_offsets(pointer, topics, settings.remembered)
+    receipts = {POS_TRANSACTIONS.topic: ReceiptWriter(connect, int(settings.receipts_ttl.total_seconds()))}
+    return Feed(
+        settings.kafka_bootstrap,
+        {topic: offsets_json({topic: own}) for topic, own in offsets.items()},
+        settings.records_per_batch,
+        partial(currencies, connect),
+        receipts,
+    )
 
 
 def _may_go_on(
@@ -91,34 +104,26 @@ def _look_out(process: Process, settings: Settings, generations: Generations, ge
     process.show_metrics(settings.speed_metrics_port)
 
 
-def _begin(generations: Generations, topics: Topics, current: dict[str, str]) -> Generation:
+def begin(generations: Generations, ends: Offsets, current: Mapping[str, str], now: datetime) -> Generation:
+    """Write down another generation. `ends`: of the topics now, which it has to read if there is no other before it."""
     pointer = generations.pointer()
-    now = datetime.now(UTC)
-    topic_names = [source.topic for source in sources_of(registered_views())]
-    targets: Offsets = generations.positions(pointer.generation)
-    ends = {topic: topics.end_offsets(topic) for topic in topic_names}
-    if pointer.generation == 0:
-        targets = ends
     # Never a number that was used before, also if Cassandra was lost and a checkpoint of that number is still there.
     number = max(generations.greatest() + 1, int(now.timestamp()))
-    generation = Generation(number, pointer.cut, current, targets)
+    generation = Generation(number, pointer.cut, current, ends)
     generations.begin(generation, now)
     log.info("speed.generation_begun", generation=generation.number, emit_from=str(pointer.cut))
     return generation
 
 
-def _starting_offsets(settings: Settings, generations: Generations, topics: Topics) -> dict[str, str]:
+def starting_offsets(pointer: Pointer, topics: Topics, remembered: timedelta) -> Offsets:
     """Where a query without a checkpoint starts: D before the published cut, or at the first record there is."""
-    pointer = generations.pointer()
-    since_ms = int((pointer.cut - settings.remembered).timestamp() * 1000)
-    found = {}
-    for source in sources_of(registered_views()):
-        if pointer.publication:
-            offsets = topics.offsets_since(source.topic, since_ms)
-        else:
-            offsets = dict.fromkeys(topics.partitions(source.topic), EARLIEST)
-        found[source.topic] = offsets_json({source.topic: offsets})
-    return found
+    since_ms = int((pointer.cut - remembered).timestamp() * 1000)
+    return {
+        source.topic: topics.offsets_since(source.topic, since_ms)
+        if pointer.publication
+        else dict.fromkeys(topics.partitions(source.topic), EARLIEST)
+        for source in sources_of(registered_views())
+    }
 
 
 if __name__ == "__main__":

@@ -16,7 +16,6 @@ class SpeedTables:
         self._positions = bridge.prepare(
             "SELECT topic, partition, position, received_at FROM speed_positions WHERE generation = ?"
         )
-        self._begun = bridge.prepare("SELECT started_at FROM generations WHERE generation = ?")
         self._rows = bridge.prepare(
             "SELECT epoch, block FROM speed_cells "
             "WHERE view_name = ? AND store = ? AND received_day = ? AND generation = ? AND epoch >= ?"
@@ -26,10 +25,6 @@ class SpeedTables:
         """Per topic and partition."""
         rows = await self._bridge.rows(self._positions, generation)
         return [Position(topic, number, at, read and instant_of(read)) for topic, number, at, read in rows]
-
-    async def begun_at(self, generation: int) -> datetime | None:
-        """When the generation began."""
-        return next((instant_of(begun) for (begun,) in await self._bridge.rows(self._begun, generation)), None)
 
     async def rows(
         self, view: str, store: str, received_day: date, generation: int, cut: datetime

@@ -36,6 +36,21 @@ def test_the_least_receipt_place_wins_and_every_later_delivery_is_a_repeat(spark
     assert {(each.offset, each.is_conflict) for each in found.repeats.collect()} == {(5, False), (7, True)}
 
 
+def test_in_one_partition_the_least_offset_is_the_first_although_a_clock_stepped_back(spark: SparkSession) -> None:
+    rows = [
+        row("a", (0, 5), at=60),
+        row("a", (0, 6), at=57),
+        row("b", (0, 7), at=60, hashed=2),
+        row("b", (0, 8), at=57, hashed=2),
+        row("b", (1, 0), at=58, hashed=2),
+    ]
+
+    found = deliveries(spark.createDataFrame(rows, SCHEMA))
+
+    assert places(found.first) == [(0, 5), (1, 0)]
+    assert places(found.repeats) == [(0, 6), (0, 7), (0, 8)]
+
+
 def test_where_nothing_came_twice_every_row_is_a_first_delivery(spark: SparkSession) -> None:
     rows = [row("a", (0, 1), hashed=1), row("b", (0, 2), hashed=2)]
 

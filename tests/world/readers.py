@@ -41,9 +41,6 @@ class WorldTables:
         sent = sum(len(of) for of in self.world.deliveries.values())
         return [Position(POS_TRANSACTIONS.topic, 0, sent, self.world.speed_as_of)] if generation else []
 
-    async def begun_at(self, generation: int) -> datetime | None:
-        return self.world.begun_at if generation else None
-
     async def rows(
         self, view: str, store: str, received_day: date, generation: int, cut: datetime
     ) -> Sequence[SpeedBlock]:

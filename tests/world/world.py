@@ -30,7 +30,6 @@ class World:
         self.stores = {store.id: store for store in stores or (Store(id="1", timezone="Europe/Bratislava"),)}
         self.deliveries: dict[str, list[Delivery]] = {}
         self.speed_as_of: datetime | None = None
-        self.begun_at: datetime | None = None
         self._clock = BEGINNING
         self.definitions = {view.name: view.definition_hash for view in registered_views()}
         self.pointer = Pointer(0, BEGINNING, "", 1, self.definitions)
@@ -46,7 +45,6 @@ class World:
         assert isinstance(event, Event), event
         self.deliveries.setdefault(event.store, []).append(Delivery(event, stamp))
         self.speed_as_of = max(stamp, self.speed_as_of or stamp)
-        self.begun_at = self.begun_at or stamp
 
     def speed_blocks(self, store: str) -> Iterator[tuple[str, datetime, str]]:
         """Speed's rows of a store, one for each view and epoch, as if an epoch were one micro-batch."""

@@ -8,6 +8,7 @@ import pytest
 from master_dataset.errors import StoreUnavailable
 from tests.world import World, receipt
 from tests.world.asking import Asking
+from tests.world.world import at
 
 NET = "/v1/metrics/net_sales"
 DAY = {"store": "1", "from_": "2026-11-21", "to": "2026-11-22"}
@@ -60,7 +61,7 @@ def test_a_cut_older_than_the_speed_rows_is_refused() -> None:
     assert response.headers["retry-after"] == "2"
 
 
-def test_speed_rows_expire_also_while_speed_stands_still() -> None:
+def test_a_silent_week_is_refused_although_speed_has_read_nothing_since() -> None:
     world = published()
     asking = Asking(world)
     asking.body(NET, **DAY)
@@ -70,15 +71,14 @@ def test_speed_rows_expire_also_while_speed_stands_still() -> None:
     assert asking.refusal(NET, **DAY)["code"] == "speed_expired"
 
 
-def test_before_the_first_publication_speed_rows_expire_by_the_beginning_of_their_generation() -> None:
+def test_before_the_first_publication_rows_are_as_old_as_the_deployment() -> None:
     world = World()
+    world.history = [world.history[0]._replace(published_at=at("2026-11-21T08:00:00Z"))]
     world.receive(receipt("2026-11-21T09:00:00Z", minor=100), "2026-11-21T09:00:01Z")
     asking = Asking(world)
-    layers = asking.body(NET, **DAY)["as_of"]["layers"]
 
-    world.pass_time("2026-11-27T09:00:02Z")
-
-    assert layers == ["speed"]
+    assert asking.body(NET, **DAY)["as_of"]["layers"] == ["speed"]
+    world.pass_time("2026-11-27T08:00:01Z")
     assert asking.refusal(NET, **DAY)["code"] == "speed_expired"
 
 
