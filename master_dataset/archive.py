@@ -106,8 +106,8 @@ class Archive:
         for partition, each in seen.value.items():
             self._positions.record(source.topic, partition, each.offset + 1, each.received_at)
         self._begun.add(source.topic)
-        events = sum(each.events for each in seen.value.values())
-        log.info("archive.kept", source=source.topic, batch=number, events=events)
+        reached = {partition: each.offset for partition, each in sorted(seen.value.items())}
+        log.info("archive.kept", source=source.topic, batch=number, reached=reached)
 
 
 def _parser(

@@ -12,20 +12,21 @@ from pyspark.accumulators import AccumulatorParam
 
 @dataclass(frozen=True)
 class Reached:
-    """One partition of a micro-batch. `offset`, `received_at`: the greatest. Repeated work of a task counts twice."""
+    """One partition of a micro-batch. `offset`, `received_at`: the greatest. `dead_letters`: whether there are any.
+
+    Nothing is counted: what a task says twice, because it was repeated or ran beside its copy, changes nothing.
+    """
 
     offset: int
     received_at: datetime
-    events: int
-    dead_letters: int
+    dead_letters: bool
 
-    def __add__(self, other: "Reached") -> "Reached":
+    def __or__(self, other: "Reached") -> "Reached":
         """Both seen."""
         return Reached(
             max(self.offset, other.offset),
             max(self.received_at, other.received_at),
-            self.events + other.events,
-            self.dead_letters + other.dead_letters,
+            self.dead_letters or other.dead_letters,
         )
 
 
@@ -40,20 +41,21 @@ def seen(parsed: pa.RecordBatch) -> Seen:
             "partition": parsed["partition"],
             "offset": parsed["offset"],
             "received_at": parsed["received_at"],
-            "event": pc.equal(parsed["kind"], "event").cast(pa.int64()),
-            "dead_letter": pc.equal(parsed["kind"], "dead_letter").cast(pa.int64()),
+            "dead_letters": pc.equal(parsed["kind"], "dead_letter"),
         }
     )
-    wanted = [("offset", "max"), ("received_at", "max"), ("event", "sum"), ("dead_letter", "sum")]
+    wanted = [("offset", "max"), ("received_at", "max"), ("dead_letters", "any")]
     rows: list[dict[str, Any]] = columns.group_by("partition").aggregate(wanted).to_pylist()
     return {
-        row["partition"]: Reached(row["offset_max"], row["received_at_max"], row["event_sum"], row["dead_letter_sum"])
-        for row in rows
+        row["partition"]: Reached(row["offset_max"], row["received_at_max"], row["dead_letters_any"]) for row in rows
     }
 
 
 class SeenParam(AccumulatorParam[Seen]):
-    """Adds up what the tasks of a micro-batch saw."""
+    """What the tasks of a micro-batch saw, together. Spark merges a task's part before the job that ran it ends.
+
+    A job may merge one part twice: of a task that ran again because its shuffle files were lost, or speculatively.
+    """
 
     def zero(self, value: Seen) -> Seen:  # noqa: ARG002 - Spark's signature
         """Nothing seen."""
@@ -61,5 +63,5 @@ class SeenParam(AccumulatorParam[Seen]):
 
     def addInPlace(self, value1: Seen, value2: Seen) -> Seen:  # noqa: N802 - Spark's name
         """Both."""
-        both = {partition: value1[partition] + value2[partition] for partition in value1.keys() & value2.keys()}
+        both = {partition: value1[partition] | value2[partition] for partition in value1.keys() & value2.keys()}
         return {**value1, **value2, **both}
