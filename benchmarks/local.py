@@ -31,6 +31,7 @@ def own_home() -> Iterator[Settings]:
     os.environ |= {
         "GALATEA_HOME": str(home), "GALATEA_API_PORT": str(api), "GALATEA_KAFKA_PORT": str(kafka),
         "GALATEA_CASSANDRA_PORT": str(cassandra), "GALATEA_EPOCH_SECONDS": "10", "GALATEA_SKEW_SECONDS": "1",
+        "GALATEA_MASTER_URI": "", "GALATEA_CHECKPOINT_URI": "",
     }  # fmt: skip
     settings = Settings()
     ensure_jars(settings)

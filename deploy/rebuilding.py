@@ -100,7 +100,8 @@ class Rebuilding:
         from deploy.spark import Work, spark_session  # noqa: PLC0415 - only where something is computed
 
         work = Work.LONG if full else Work.SHORT
-        session = spark_session(self.settings, "rebuild", work, memory_mb=HEAP_MB, partitions=PARTITIONS)
+        partitions = max(PARTITIONS, 2 * self.settings.spark_cores)
+        session = spark_session(self.settings, "rebuild", work, memory_mb=HEAP_MB, partitions=partitions)
         session.range(1).mapInArrow(lambda batches: batches, "id long").collect()
         return session
 

@@ -20,6 +20,14 @@ def _user_cache() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "galatea"
 
 
+def _rooted(uri: str) -> str:
+    """A folder as an absolute path, so that it is the same one wherever a process was started; a URI as it is."""
+    scheme, colon, _ = uri.partition("://")
+    if colon and scheme != "file":
+        return uri.rstrip("/")
+    return str(Path(uri.removeprefix("file://")).expanduser().resolve())
+
+
 class Settings(BaseSettings):
     """Read from variables named `GALATEA_` + the field's name in capitals."""
 
@@ -27,6 +35,10 @@ class Settings(BaseSettings):
 
     home: Path = Path(".galatea")
     """The folder that holds all state: master dataset, checkpoints, logs, the local stack's own data."""
+    master_uri: str = ""
+    """Root of the master dataset's tables, a folder or a URI; empty: `master` in the home."""
+    checkpoint_uri: str = ""
+    """Root of the streams' checkpoints, a folder or a URI; empty: `checkpoints` in the home."""
     api_port: Port = 8000
     """Port of the REST interface."""
     kafka_port: Port = 9092
@@ -51,6 +63,14 @@ class Settings(BaseSettings):
     """Hosts of Cassandra, separated by commas."""
     spark_master: str = "local[2]"
     """Spark master URL of every Spark process."""
+    spark_cores: int = Field(default=2, ge=1)
+    """Cores that each Spark process takes of a cluster; `local[N]` says its own number."""
+    spark_executor_memory_mb: int = Field(default=1024, ge=512)
+    """Heap of each executor on a cluster, in MB; its Python workers come on top."""
+    spark_driver_host: str = ""
+    """Where executors reach a driver; empty: on loopback if the Spark master is there, else as Spark chooses."""
+    spark_python: str = ""
+    """Python of a cluster's executors, with this package installed; empty: the same path as that of the driver."""
     epoch_seconds: int = Field(default=300, ge=1, le=3600)
     """Length of a receipt epoch in seconds: a cut is a multiple of it."""
     skew_seconds: float = Field(default=5.0, ge=0)
@@ -97,6 +117,8 @@ class Settings(BaseSettings):
                 "GALATEA_KAFKA_RETENTION_DAYS must cover GALATEA_SPEED_TTL_DAYS and GALATEA_REMEMBERED_HOURS"
             )
         object.__setattr__(self, "home", self.home.expanduser().resolve())
+        for name, folder in (("master_uri", "master"), ("checkpoint_uri", "checkpoints")):
+            object.__setattr__(self, name, _rooted(getattr(self, name) or str(self.home / folder)))
         object.__setattr__(self, "cache_dir", self.cache_dir.expanduser().resolve())
         object.__setattr__(self, "kafka_controller_port", self.kafka_controller_port or self.kafka_port + 1)
         object.__setattr__(self, "cassandra_storage_port", self.cassandra_storage_port or self.cassandra_port + 1)
@@ -156,13 +178,3 @@ class Settings(BaseSettings):
     def crash_folder(self) -> Path:
         """Which of `crash_at` have happened."""
         return self.home / "crashed"
-
-    @property
-    def master_uri(self) -> str:
-        """Root of the master dataset's tables."""
-        return str(self.home / "master")
-
-    @property
-    def checkpoint_uri(self) -> str:
-        """Root of the streaming checkpoints."""
-        return str(self.home / "checkpoints")

@@ -5,20 +5,17 @@ import sys
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from deploy.executors import ARROW, driver_host, executor_options, executor_python, on_cluster
 from deploy.jars import jar_paths
 from deploy.java import ONE_COMPILER, java_home_for_spark
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from pyspark.sql import SparkSession
 
     from deploy.settings import Settings
 
 _ENVIRONMENT = {
     "MALLOC_ARENA_MAX": "2",  # glibc's default arenas cost each process some hundred MB
-    "SPARK_LOCAL_IP": "127.0.0.1",
-    "PYSPARK_PYTHON": sys.executable,
     "PYSPARK_DRIVER_PYTHON": sys.executable,
 }
 _ALWAYS = {
@@ -35,10 +32,7 @@ _ALWAYS = {
     # Hadoop's own local file system starts a process, `chmod`, for every file that it makes.
     "spark.hadoop.fs.file.impl": "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem",
 }
-_JAVA_OPTIONS = (
-    "-XX:+UseSerialGC "
-    "-Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false"  # Spark itself writes in bounds
-)
+_JAVA_OPTIONS = f"-XX:+UseSerialGC {ARROW}"
 _LATE_COMPILER = (
     "-XX:Tier4InvocationThreshold=20000 -XX:Tier4MinInvocationThreshold=2400 "
     "-XX:Tier4CompileThreshold=60000 -XX:Tier4BackEdgeThreshold=160000"
@@ -76,7 +70,9 @@ def spark_session(settings: "Settings", name: str, work: Work, *, memory_mb: int
 
     Java is the machine's or the bundled one, jars come from the verified cache; Spark resolves nothing itself.
     """
-    os.environ.update(_ENVIRONMENT, JAVA_HOME=str(java_home_for_spark(settings)))
+    os.environ.update(
+        _ENVIRONMENT, PYSPARK_PYTHON=executor_python(settings), JAVA_HOME=str(java_home_for_spark(settings))
+    )
     from pyspark.sql import SparkSession  # noqa: PLC0415 - reads the environment when it starts Java
 
     scratch = settings.home / "spark" / name
@@ -84,24 +80,25 @@ def spark_session(settings: "Settings", name: str, work: Work, *, memory_mb: int
     jars = [str(path) for path in jar_paths("spark", settings)]
     compiler = _LATE_COMPILER if work is Work.LONG else ONE_COMPILER
     java = f"{_JAVA_OPTIONS} {compiler} -Dderby.system.home={scratch}"
-    options: Mapping[str, str] = {
+    options = {
         "spark.jars": ",".join(jars),
         "spark.driver.extraClassPath": os.pathsep.join(jars),  # there already when Spark looks for its jars
         "spark.driver.memory": f"{memory_mb}m",
         "spark.driver.extraJavaOptions": f"{java} -Djava.io.tmpdir={scratch}",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.host": "127.0.0.1",
         "spark.local.dir": str(scratch),
         "spark.sql.shuffle.partitions": str(partitions),
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
+        **executor_options(settings),
     }
+    if host := driver_host(settings):
+        os.environ["SPARK_LOCAL_IP"] = host
+        options |= {"spark.driver.bindAddress": host, "spark.driver.host": host}
     builder = SparkSession.builder.appName(f"galatea-{name}").master(settings.spark_master)
     for key, value in {**_ALWAYS, **options, **(_STREAMING if work is Work.STREAM else _BATCH)}.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
-    spark.sparkContext.setLogLevel(
-        "WARN" if work is Work.STREAM else "ERROR"
-    )  # without a stream somebody looks at the terminal
+    # Without a stream somebody looks at the terminal, and is to see there that a cluster has no core left.
+    spark.sparkContext.setLogLevel("WARN" if work is Work.STREAM or on_cluster(settings) else "ERROR")
     return spark
 
 

@@ -15,10 +15,11 @@ from master_dataset.stamps import NO_STEP, Newest, steps
 
 @dataclass(frozen=True)
 class Reached:
-    """One partition of a micro-batch. `offset`, `received_at`: the greatest. Repeated work of a task counts twice.
+    """One partition of a micro-batch. `offset`, `received_at`: the greatest; `oldest_at`: the least `received_at`.
 
-    `dead_letters`: how many by reason. `oldest_at`: the least `received_at`. `step_back`: by how much a record was
-    stamped before one that precedes it, at most.
+    `step_back`: by how much a record was stamped before one that precedes it, at most. `events`, `dead_letters` by
+    reason: for metrics only, because what a task says twice, repeated or beside its copy, is counted twice. Whether
+    there are any dead letters, and all else, does not change by that.
     """
 
     offset: int
@@ -28,7 +29,7 @@ class Reached:
     oldest_at: datetime
     step_back: timedelta = NO_STEP
 
-    def __add__(self, other: "Reached") -> "Reached":
+    def __or__(self, other: "Reached") -> "Reached":
         """Both seen."""
         return Reached(
             max(self.offset, other.offset),
@@ -79,7 +80,10 @@ def _dead_letters(parsed: pa.RecordBatch) -> dict[int, Counter[str]]:
 
 
 class SeenParam(AccumulatorParam[Seen]):
-    """Adds up what the tasks of a micro-batch saw."""
+    """What the tasks of a micro-batch saw, together. Spark merges a task's part before the job that ran it ends.
+
+    A job may merge one part twice: of a task that ran again because its shuffle files were lost, or speculatively.
+    """
 
     def zero(self, value: Seen) -> Seen:  # noqa: ARG002 - Spark's signature
         """Nothing seen."""
@@ -87,5 +91,5 @@ class SeenParam(AccumulatorParam[Seen]):
 
     def addInPlace(self, value1: Seen, value2: Seen) -> Seen:  # noqa: N802 - Spark's name
         """Both."""
-        both = {partition: value1[partition] + value2[partition] for partition in value1.keys() & value2.keys()}
+        both = {partition: value1[partition] | value2[partition] for partition in value1.keys() & value2.keys()}
         return {**value1, **value2, **both}

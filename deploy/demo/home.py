@@ -16,6 +16,7 @@ PACE = {
     "GALATEA_SKEW_SECONDS": "1",  # one machine has one clock
 }
 PORTS = ("GALATEA_API_PORT", "GALATEA_KAFKA_PORT", "GALATEA_CASSANDRA_PORT")
+ELSEWHERE = ("GALATEA_MASTER_URI", "GALATEA_CHECKPOINT_URI")
 MARK = "demo"
 """A file of this name says that a home was made by `--once`, which may throw it away."""
 
@@ -25,10 +26,12 @@ def settings_of_the_demo(*, once: bool) -> Settings:
 
     The demo that stays uses GALATEA_HOME itself, so that every command finds it. `--once` uses the folder `demo-once`
     in it, which it removes if all was equal and keeps otherwise, and moves to free ports where others are taken.
-    OperatorError if the home holds data already.
+    OperatorError if the home holds data already, or if data would lie outside of it.
     """
     for name, value in PACE.items():
         os.environ.setdefault(name, value)
+    for name in (name for name in ELSEWHERE if os.environ.get(name)):
+        raise OperatorError(f"{name} is set, and the demo keeps all its data in its home", do=f"unset {name}")
     if once:
         os.environ["GALATEA_HOME"] = str(Settings().home / "demo-once")
         _move_aside(Settings())

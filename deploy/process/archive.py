@@ -27,7 +27,7 @@ def run(process: Process, settings: Settings) -> None:
     topics = Topics(settings.kafka_bootstrap)
     for topic in registered_sources():
         topics.check(topic, settings.kafka_partitions)
-    spark = spark_session(settings, "archive", Work.STREAM, memory_mb=HEAP_MB, partitions=2)
+    spark = spark_session(settings, "archive", Work.STREAM, memory_mb=HEAP_MB, partitions=max(2, settings.spark_cores))
     positions, pointer = ArchivePositions(connect()), PointerRow(connect())
     watch = ArchiveWatch(AlarmTable(connect()).notice, lambda: pointer.read().cut, settings.skew)
     archive = Archive(spark, MasterTables(settings.master_uri), positions, partial(currencies, connect), watch)

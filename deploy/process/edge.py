@@ -46,6 +46,7 @@ class Process:
         structlog.configure(processors=[
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso"),
+            structlog.processors.format_exc_info,
             structlog.processors.LogfmtRenderer(bool_as_flag=False),
         ])  # fmt: skip
         signal.signal(signal.SIGTERM, _leave)

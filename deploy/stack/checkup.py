@@ -9,6 +9,7 @@ import psutil
 
 from deploy.jars import missing_jars
 from deploy.java import find_java
+from deploy.stack.elsewhere import as_folder, elsewhere
 from deploy.stack.finding import Finding
 from deploy.stack.generation_check import generation_finding
 from deploy.stack.ports import holder, is_free
@@ -30,6 +31,7 @@ def checkup(settings: "Settings") -> list[Finding]:
     """Every finding, good ones too."""
     running = Records(settings.home).pid(SUPERVISOR) is not None
     findings = [_python(), _java(), _jars(settings), _memory(running=running), _disk(settings), _copies()]
+    findings += elsewhere(settings)
     leftovers = list(_leftovers(settings, running=running))
     return [
         *findings,
@@ -68,8 +70,9 @@ def _memory(*, running: bool) -> Finding:
 
 
 def _disk(settings: "Settings") -> Finding:
-    place = settings.home if settings.home.exists() else settings.home.parent
-    free = shutil.disk_usage(place).free
+    wanted = [settings.home, as_folder(settings.master_uri) or settings.home]
+    there = [next(each for each in (place, *place.parents) if each.exists()) for place in wanted]
+    free = min(shutil.disk_usage(place).free for place in there)
     do = "" if free >= NEEDED_DISK else "free some, or set GALATEA_HOME to a folder on another disk"
     return Finding("disk", free >= NEEDED_DISK, f"{free / GIB:.1f} GiB free", do, blocks=free < GIB)
 

@@ -75,13 +75,13 @@ def around_now() -> dict[str, str]:
     return {"from": f"{first:%Y-%m-%d}", "to": f"{last:%Y-%m-%d}"}
 
 
-def settings_of(home: Path) -> tuple[Settings, dict[str, str]]:
-    """Settings of a stack of its own, and the environment that says the same to its commands."""
+def settings_of(home: Path, **more: str) -> tuple[Settings, dict[str, str]]:
+    """Settings of a stack of its own, and the environment that says the same to its commands. `more`: other ones."""
     api, kafka, cassandra = free_ports(3)
     own = {
         "GALATEA_HOME": str(home), "GALATEA_API_PORT": str(api), "GALATEA_KAFKA_PORT": str(kafka),
         "GALATEA_CASSANDRA_PORT": str(cassandra), "GALATEA_EPOCH_SECONDS": "1", "GALATEA_SKEW_SECONDS": "1",
-        "GALATEA_ARCHIVE_SECONDS": "1",
+        "GALATEA_ARCHIVE_SECONDS": "1", **more,
     }  # fmt: skip
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GALATEA_")} | own
     fields = {name.removeprefix("GALATEA_").lower(): value for name, value in own.items()}

@@ -48,3 +48,13 @@ def test_once_throws_away_only_what_it_made(home: Path) -> None:
 
     assert (folder / "precious").exists()
     assert not (folder / MARK).exists()
+
+
+def test_a_master_dataset_outside_of_the_home_is_refused(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GALATEA_MASTER_URI", str(home.parent / "precious"))
+
+    with pytest.raises(OperatorError) as refused:
+        settings_of_the_demo(once=True)
+
+    assert refused.value.do == "unset GALATEA_MASTER_URI"
+    assert not home.exists()

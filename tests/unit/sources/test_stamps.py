@@ -39,8 +39,8 @@ def test_the_largest_step_of_each_partition_is_found_also_across_batches() -> No
     assert second == {0: timedelta(seconds=8), 1: timedelta(0)}
 
 
-def test_two_parts_of_a_micro_batch_add_up_to_the_larger_step() -> None:
-    both = reached(3, 9, step=1) + reached(2, 8, step=6)
+def test_two_parts_of_a_micro_batch_have_the_larger_step() -> None:
+    both = reached(3, 9, step=1) | reached(2, 8, step=6)
 
     assert (both.oldest_at, both.received_at, both.step_back) == (at(2), at(9), timedelta(seconds=6))
 

@@ -1,0 +1,105 @@
+"""What speed shows between two instants of receipt: a driver knows which partitions there are, workers read them."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from itertools import groupby
+from operator import attrgetter
+from typing import TYPE_CHECKING, NamedTuple
+
+import pyarrow as pa
+from cassandra.concurrent import execute_concurrent_with_args
+
+from serving_layer.merge import Addition
+from views.core.cells import read_block
+from views.core.cut import instant, utc
+from views.core.shape import WAITING, Shape, number_of
+from views.registry import registered_views
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cassandra.cluster import Session
+
+PLACES = pa.schema([
+    ("view", pa.string()), ("store", pa.string()), ("received_day", pa.date32()), ("day", pa.date32()),
+    ("waiting", pa.int64()),
+])  # fmt: skip
+"""A UTC day of windows that a partition has cells of; or no day, and how many events of it wait for batch."""
+PARTITIONS_SQL = "view string, store string, received_day date"
+_SELECT_KEYS = "SELECT DISTINCT view_name, store, received_day, generation FROM speed_cells"
+_SELECT = (
+    "SELECT epoch, block FROM speed_cells "
+    "WHERE view_name = ? AND store = ? AND received_day = ? AND generation = ? AND epoch >= ? AND epoch < ?"
+)
+_PARTITIONS_AT_ONCE = 32
+_ROWS_AT_ONCE = 100
+"""Of a partition, some 50 kB each at most: bounds a worker's memory."""
+
+
+class Partition(NamedTuple):
+    """Where the rows of a view and store lie that were received on a UTC day."""
+
+    view: str
+    store: str
+    received_day: date
+
+
+@dataclass(frozen=True)
+class SpeedSpan:
+    """The rows of one generation with `since` <= epoch < `until`."""
+
+    connect: "Callable[[], Session]"
+    generation: int
+    since: datetime
+    until: datetime
+
+    def partitions(self) -> list[Partition]:
+        """Every partition that may have such rows: keys only."""
+        days = (self.since.date(), self.until.date())
+        return [
+            Partition(row.view_name, row.store, row.received_day.date())
+            for row in self.connect().execute(_SELECT_KEYS)
+            if row.generation == self.generation and days[0] <= row.received_day.date() <= days[1]
+        ]
+
+    def read(self, shape: Shape, partitions: Sequence[Partition]) -> Iterator[list[Addition]]:
+        """What the rows of each partition add to the cells of this shape."""
+        session = self.connect()
+        select = session.prepare(_SELECT)
+        select.fetch_size = _ROWS_AT_ONCE
+        for start in range(0, len(partitions), _PARTITIONS_AT_ONCE):
+            asked = [
+                (*own, self.generation, self.since, self.until)
+                for own in partitions[start : start + _PARTITIONS_AT_ONCE]
+            ]
+            for _, rows in execute_concurrent_with_args(session, select, asked, concurrency=_PARTITIONS_AT_ONCE):
+                yield [
+                    Addition(key, utc(row.epoch), states)
+                    for row in rows
+                    for key, states in read_block(shape, row.block)
+                ]
+
+
+@dataclass(frozen=True)
+class PlaceFinder:
+    """Runs in Spark's workers: takes partitions, gives back `PLACES`. Cells stay where they were read."""
+
+    span: SpeedSpan
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """One row for each day of a partition; of waiting events one row per partition."""
+        shapes: dict[str, Shape] = {shape.name: shape for shape in (*registered_views(), WAITING)}
+        for batch in batches:
+            asked = sorted(Partition(**row) for row in batch.to_pylist())
+            for view, own in groupby(asked, key=attrgetter("view")):
+                partitions = list(own)
+                for partition, found in zip(partitions, self.span.read(shapes[view], partitions), strict=True):
+                    yield pa.RecordBatch.from_pylist(_places(partition, found), schema=PLACES)
+
+
+def _places(partition: Partition, additions: Sequence[Addition]) -> list[dict[str, object]]:
+    own = partition._asdict()
+    if partition.view == WAITING.name:
+        return [own | {"waiting": sum(number_of(each.states) for each in additions)}]
+    return [own | {"day": day} for day in sorted({instant(each.key.window).date() for each in additions})]

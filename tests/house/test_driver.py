@@ -1,0 +1,44 @@
+"""A Spark driver is given places, counts and positions, never the cells of a view: what brings it rows stands here."""
+
+import ast
+from collections import Counter
+from collections.abc import Iterator
+
+from tests.house.tree import named, product, tree
+
+BRINGS_ROWS = {"collect", "collectAsList", "head", "tail", "toArrow", "toLocalIterator", "toPandas"}
+NOT_OF_SPARK = {"gc"}
+BOUNDED = {
+    "batch_layer/conflicts.py": 1,  # one row of three counts
+    "batch_layer/deliveries.py": 1,  # days on which a hash is there twice
+    "batch_layer/run.py": 1,  # (day, store) of the blocks that workers have written
+    "deploy/rebuilding.py": 1,  # one number, so that the first Python worker is there
+    "deploy/verifying.py": 2,  # (view, store, day) that speed shows; (store, day) and counts of what was compared
+    "speed_layer/driver.py": 1,  # a row per task and partition: how far it was read
+}
+"""File to how often it brings rows to the driver."""
+
+
+def calls() -> Iterator[str]:
+    for path in product():
+        for node in ast.walk(tree(path)):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in BRINGS_ROWS:
+                of = node.func.value
+                if not (isinstance(of, ast.Name) and of.id in NOT_OF_SPARK):
+                    yield named(path)
+
+
+def test_nothing_but_places_counts_and_positions_comes_to_the_driver() -> None:
+    assert Counter(calls()) == BOUNDED
+
+
+def test_no_process_reads_all_speed_rows_by_itself() -> None:
+    everything = [
+        named(path)
+        for path in product()
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        if "FROM speed_cells" in node.value and "WHERE" not in node.value and "DISTINCT" not in node.value
+    ]
+
+    assert everything == []

@@ -1,0 +1,96 @@
+"""Verification's workers with real Cassandra: they read the speed rows of a place themselves, and find what differs."""
+
+import itertools
+from collections.abc import Mapping, Sequence
+from datetime import UTC, date, datetime, timedelta
+
+import pyarrow as pa
+import pytest
+from cassandra.cluster import Session
+
+from batch_layer.blocks import BLOCK
+from deploy.comparer import Comparer, Place
+from deploy.speed_span import PlaceFinder, SpeedSpan
+from speed_layer.additions import AdditionKey, Cells, shapes_of
+from speed_layer.rows import SpeedRows
+from views.core.cells import CellKey, write_block
+from views.core.cut import seconds
+from views.core.shape import WAITING
+from views.sales_by_till import SALES_BY_TILL
+
+CUT = datetime(2026, 3, 7, 9, 0, tzinfo=UTC)
+UNTIL = CUT + timedelta(minutes=10)
+TODAY = CUT.date()
+YESTERDAY = TODAY - timedelta(days=1)
+BEFORE, WITHIN = CUT - timedelta(minutes=5), CUT + timedelta(minutes=5)
+NUMBERS = itertools.count(1)
+
+
+@pytest.fixture
+def span(shared_cassandra: Session) -> SpeedSpan:
+    """Of a generation of its own for each test."""
+    return SpeedSpan(lambda: shared_cassandra, next(NUMBERS), CUT, UNTIL)
+
+
+def key(day: date, till: str = "1") -> CellKey:
+    return CellKey(seconds(datetime(day.year, day.month, day.day, 8, 45, tzinfo=UTC)), ("EUR", till))
+
+
+def write(span: SpeedSpan, shape: str, epoch: datetime, cells: Cells, generation: int | None = None) -> None:
+    own = span.generation if generation is None else generation
+    rows = SpeedRows(span.connect(), own, timedelta(days=3650), shapes_of([SALES_BY_TILL]))
+    rows.write(next(NUMBERS), [(AdditionKey(shape, "7", epoch), cells)])
+
+
+def found(span: SpeedSpan) -> list[tuple[str, date, date | None, int | None]]:
+    asked = pa.RecordBatch.from_pylist([each._asdict() for each in span.partitions()])
+    rows = [row for batch in PlaceFinder(span)(iter([asked])) for row in batch.to_pylist()]
+    return sorted((row["view"], row["received_day"], row["day"], row["waiting"]) for row in rows)
+
+
+def compared(
+    span: SpeedSpan, recomputed: Mapping[date, Cells], received: Mapping[Place, Sequence[date]]
+) -> list[tuple[date, int, int]]:
+    """Day, cells, how many differ; nothing is published."""
+    blocks = [{"store": "7", "day": day, "block": write_block(SALES_BY_TILL, own)} for day, own in recomputed.items()]
+    batch = pa.RecordBatch.from_pylist(blocks, schema=BLOCK)
+    rows = Comparer(span.connect, SALES_BY_TILL, {}, span, received)(iter([batch]))
+    return [(row["day"], row["cells"], row["differing"]) for each in rows for row in each.to_pylist()]
+
+
+def test_a_worker_says_which_days_a_partition_shows_and_leaves_its_cells_where_they_are(span: SpeedSpan) -> None:
+    write(span, SALES_BY_TILL.name, WITHIN, [(key(YESTERDAY), (1, 1, 218)), (key(TODAY), (1, 1, 218))])
+    write(span, SALES_BY_TILL.name, BEFORE, [(key(TODAY - timedelta(days=2)), (1, 1, 218))])  # is in batch
+    write(span, SALES_BY_TILL.name, UNTIL, [(key(TODAY + timedelta(days=1)), (1, 1, 218))])  # is not closed yet
+    write(span, SALES_BY_TILL.name, WITHIN, [(key(TODAY), (9, 9, 9))], generation=span.generation + 1_000_000)
+    write(span, WAITING.name, WITHIN, [(CellKey(0, ("pos_transactions",)), (3,))])
+
+    places = found(span)
+
+    assert places == [
+        (SALES_BY_TILL.name, TODAY, YESTERDAY, None),
+        (SALES_BY_TILL.name, TODAY, TODAY, None),
+        (WAITING.name, TODAY, None, 3),
+    ]
+
+
+def test_a_worker_adds_up_the_rows_of_a_place_and_names_no_difference_where_there_is_none(span: SpeedSpan) -> None:
+    write(span, SALES_BY_TILL.name, WITHIN, [(key(YESTERDAY), (1, 1, 218)), (key(TODAY), (1, 1, 218))])
+    write(span, SALES_BY_TILL.name, WITHIN, [(key(TODAY), (2, 1, 109)), (key(TODAY, "2"), (1, 0, -5))])
+    recomputed: dict[date, Cells] = {
+        YESTERDAY: [(key(YESTERDAY), (1, 1, 218))],
+        TODAY: [(key(TODAY), (3, 2, 327)), (key(TODAY, "2"), (1, 0, -5))],
+    }
+
+    results = compared(span, recomputed, {("7", YESTERDAY): [TODAY], ("7", TODAY): [TODAY]})
+
+    assert results == [(YESTERDAY, 1, 0), (TODAY, 2, 0)]
+
+
+def test_a_cent_too_many_a_missing_cell_and_one_that_should_not_be_there_differ(span: SpeedSpan) -> None:
+    write(span, SALES_BY_TILL.name, WITHIN, [(key(TODAY), (1, 1, 219)), (key(TODAY, "2"), (1, 1, 1))])
+    recomputed: dict[date, Cells] = {TODAY: [(key(TODAY), (1, 1, 218)), (key(TODAY, "3"), (1, 1, 1))]}
+
+    results = compared(span, recomputed, {("7", TODAY): [TODAY]})
+
+    assert results == [(TODAY, 3, 3)]

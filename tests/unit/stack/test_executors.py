@@ -1,0 +1,62 @@
+"""What is said of a cluster is said to a cluster only, and nothing listens beyond loopback unless it has to."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from deploy.executors import driver_host, executor_options, executor_python
+from deploy.settings import Settings
+
+
+def settings(tmp_path: Path, master: str, host: str = "") -> Settings:
+    python = "python-of-the-workers"
+    return Settings(
+        home=tmp_path, spark_master=master, spark_driver_host=host, spark_cores=6, spark_python=python
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("master", ["local", "local[2]", "local[*]"])
+def test_a_local_master_has_no_executors_and_its_driver_stays_on_loopback(tmp_path: Path, master: str) -> None:
+    local = settings(tmp_path, master, host="10.0.0.7")
+
+    assert executor_options(local) == {}
+    assert driver_host(local) == "127.0.0.1"
+    assert executor_python(local) == sys.executable
+
+
+@pytest.mark.parametrize("master", ["spark://127.0.0.1:7077", "spark://a:7077,b:7077", "local-cluster[2,1,512]"])
+def test_an_application_takes_no_more_of_a_cluster_than_the_settings_say(tmp_path: Path, master: str) -> None:
+    elsewhere = settings(tmp_path, master)
+
+    options = executor_options(elsewhere)
+
+    assert executor_python(elsewhere) == "python-of-the-workers"
+    assert (options["spark.cores.max"], options["spark.executor.memory"]) == ("6", "1024m")
+
+
+@pytest.mark.parametrize(
+    ("master", "host", "expected"),
+    [
+        ("spark://127.0.0.1:7077", "", "127.0.0.1"),
+        ("spark://localhost:7077", "", "127.0.0.1"),
+        ("spark://spark-1:7077,spark-2:7077", "", ""),
+        ("spark://spark-1:7077", "10.0.0.7", "10.0.0.7"),
+        ("yarn", "", ""),
+    ],
+)
+def test_a_driver_listens_where_executors_can_reach_it(tmp_path: Path, master: str, host: str, expected: str) -> None:
+    assert driver_host(settings(tmp_path, master, host)) == expected
+
+
+def test_master_dataset_and_checkpoints_lie_in_the_home_unless_the_settings_say_where(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+
+    home, elsewhere = Settings(home=Path("home")), Settings(master_uri="lake", checkpoint_uri="s3a://galatea/marks/")
+
+    assert home.master_uri == str(tmp_path / "home" / "master")
+    assert home.checkpoint_uri == str(tmp_path / "home" / "checkpoints")
+    assert (elsewhere.master_uri, elsewhere.checkpoint_uri) == (f"{tmp_path}/lake", "s3a://galatea/marks")
+    assert Settings(master_uri=(tmp_path / "lake").as_uri()).master_uri == f"{tmp_path}/lake"
