@@ -8,7 +8,6 @@ stores and days. The driver knows places and counts, and no cell.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from datetime import date, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -30,7 +29,7 @@ from master_dataset.archive_positions import ArchivePositions
 from master_dataset.errors import DefinitionNotCovered
 from master_dataset.tables import MasterTables
 from speed_layer.generation import Generations
-from views.core.pointer_row import PointerRow
+from views.core.publication import Pointer
 from views.core.view import View
 from views.registry import current_definitions, registered_views
 
@@ -64,18 +63,7 @@ class Verification:
 
     def run(self, progress: Callable[[int, int, str], None]) -> Verdict:
         """Close an epoch in both layers, then compare every view. DefinitionNotCovered if a view has changed."""
-        fence, generations = Rebuilding(self._settings).fence(), Generations(self._session)
-        pointer = PointerRow(self._session).read()
-        if pointer.generation and dict(pointer.definitions) != current_definitions(self._settings.epoch_seconds):
-            message = "the definitions of the views differ from the published ones, so their cells cannot be compared"
-            raise DefinitionNotCovered(message, do="galatea down, galatea up --detach, then: galatea rebuild")
-        epoch = max(fence.newest_cut(), pointer.cut)
-        marked = fence.mark(epoch)
-        timeout = self._settings.cut_timeout
-        fence.wait(marked, ArchivePositions(self._session).read, "archive", timeout)
-        fence.wait(marked, lambda: generations.positions(generations.pointer().generation), "speed", timeout)
-        # The cut and its cells stay as they were read; a generation may have taken over since: its rows are the same.
-        pointer = replace(pointer, generation=generations.pointer().generation)
+        epoch, pointer = self._closed()
         spark = self._spark()
         speed = SpeedSpan(self._connect, pointer.generation, pointer.cut, epoch)
         received, waiting = _received(spark, speed)
@@ -94,6 +82,26 @@ class Verification:
                 examples += [found["example"]] if found["example"] else []
         progress(len(views), len(views), "compared")
         return Verdict(epoch, cells, differing, examples[:10], waiting)
+
+    def _closed(self) -> tuple[datetime, Pointer]:
+        """An epoch that both layers have closed, on what is published. Begins anew if somebody publishes meanwhile.
+
+        A generation that has taken over meanwhile has the rows of the one before: it began at this cut or earlier.
+        """
+        fence, generations = Rebuilding(self._settings).fence(), Generations(self._session)
+        while True:
+            pointer = generations.pointer()
+            if pointer.generation and dict(pointer.definitions) != current_definitions(self._settings.epoch_seconds):
+                message = "the definitions of the views differ from the published ones, so cells cannot be compared"
+                raise DefinitionNotCovered(message, do="galatea down, galatea up --detach, then: galatea rebuild")
+            epoch = max(fence.newest_cut(), pointer.cut)
+            marked = fence.mark(epoch)
+            timeout = self._settings.cut_timeout
+            fence.wait(marked, ArchivePositions(self._session).read, "archive", timeout)
+            fence.wait(marked, lambda: generations.positions(generations.pointer().generation), "speed", timeout)
+            now = generations.pointer()
+            if now.publication == pointer.publication:
+                return epoch, now
 
     def _spark(self) -> "SparkSession":
         partitions = max(PARTITIONS, 2 * self._settings.spark_cores)
