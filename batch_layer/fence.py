@@ -104,7 +104,8 @@ class _Markers:
         self._failed: list[KafkaError] = []
 
     def send(self, topics: Iterable[str]) -> "_Markers":
-        producer = Producer({"bootstrap.servers": self._bootstrap, "enable.idempotence": True, "acks": "all"})
+        quiet = {"log_level": 2}  # of a broker that is lost
+        producer = Producer({"bootstrap.servers": self._bootstrap, "enable.idempotence": True, "acks": "all", **quiet})
         admin = Topics(self._bootstrap)
         try:
             for topic in topics:

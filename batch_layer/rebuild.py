@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import orjson
 import structlog
-from cassandra import OperationTimedOut, WriteTimeout
+from cassandra import DriverException
+from cassandra.cluster import NoHostAvailable
+from cassandra.protocol import ErrorMessage
 from pyspark.sql import DataFrame, SparkSession
 
 from batch_layer.conflicts import keep_conflicts
@@ -31,6 +33,9 @@ if TYPE_CHECKING:
     from master_dataset.source import Source
 
 log = structlog.get_logger()
+
+_UNKNOWN = (DriverException, NoHostAvailable, ErrorMessage)
+"""What the driver raises for a request that may have been done."""
 
 
 class Progress(Protocol):
@@ -111,13 +116,20 @@ class Rebuild:
         return table.where(table.day.isin(days))
 
     def _publish(self, plan: Plan, publication: Publication) -> None:
-        """Switch; an unknown outcome is settled by the history: if the row is ours, so is the switch."""
+        """Switch. The history decides after a failure, or a second try that did not find what the first had changed.
+
+        If its row is ours, so is the switch.
+        """
+        failure = None
         try:
-            switched = self._pointer.publish(plan.base, publication)
-        except (OperationTimedOut, WriteTimeout):
+            if self._pointer.publish(plan.base, publication):
+                return
+        except _UNKNOWN as error:
             log.warning("rebuild.outcome_unknown", publication=publication.number)
-            found = self._pointer.publication(publication.number)
-            switched = found is not None and found.manifest == publication.manifest
-        if not switched:
+            failure = error
+        found = self._pointer.publication(publication.number)
+        if found is None and failure is not None:
+            raise failure
+        if found is None or found.manifest != publication.manifest:
             message = f"somebody else published after publication {plan.base.publication}, on which this run was based"
             raise PublicationMoved(message, do="galatea rebuild")
