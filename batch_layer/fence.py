@@ -106,7 +106,8 @@ class Markers:
 
     def send(self, topics: Iterable[str]) -> "Markers":
         """Write them; when this returns, every one is acknowledged."""
-        producer = Producer({"bootstrap.servers": self._bootstrap, "enable.idempotence": True, "acks": "all"})
+        quiet = {"log_level": 2}  # of a broker that is lost
+        producer = Producer({"bootstrap.servers": self._bootstrap, "enable.idempotence": True, "acks": "all", **quiet})
         admin = Topics(self._bootstrap)
         try:
             for topic in topics:

@@ -1,7 +1,9 @@
 """The one switch to a new publication, and what is done when its outcome is unknown (R11)."""
 
 import structlog
-from cassandra import OperationTimedOut, WriteTimeout
+from cassandra import DriverException
+from cassandra.cluster import NoHostAvailable
+from cassandra.protocol import ErrorMessage
 
 from master_dataset.errors import PublicationMoved
 from views.core.pointer_row import PointerRow, Publication
@@ -9,18 +11,26 @@ from views.core.publication import Pointer
 
 log = structlog.get_logger()
 
+_UNKNOWN = (DriverException, NoHostAvailable, ErrorMessage)
+"""What the driver raises for a request that may have been done."""
+
 
 def publish(pointer: PointerRow, base: Pointer, new: Publication) -> None:
     """Switch readers to `new`. PublicationMoved if somebody else has published since `base` was read.
 
-    An unknown outcome is settled by the history: if the row is ours, so is the switch.
+    The history decides after a failure, or a second try that did not find what the first had changed: if its row is
+    ours, so is the switch. Raises what the driver raised if nothing was published at all.
     """
+    failure = None
     try:
-        switched = pointer.publish(base, new)
-    except (OperationTimedOut, WriteTimeout):
+        if pointer.publish(base, new):
+            return
+    except _UNKNOWN as error:
         log.warning("rebuild.outcome_unknown", publication=new.number)
-        found = pointer.publication(new.number)
-        switched = found is not None and found.manifest == new.manifest
-    if not switched:
+        failure = error
+    found = pointer.publication(new.number)
+    if found is None and failure is not None:
+        raise failure
+    if found is None or found.manifest != new.manifest:
         message = f"somebody else published after publication {base.publication}, on which this run was based"
         raise PublicationMoved(message, do="galatea rebuild")

@@ -2,17 +2,22 @@
 
 from collections.abc import Sequence
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from cassandra import ConsistencyLevel
+from cassandra import ConsistencyLevel, OperationTimedOut, RequestExecutionException
 from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile, NoHostAvailable, Session
-from cassandra.policies import ConstantReconnectionPolicy, RoundRobinPolicy, TokenAwarePolicy
+from cassandra.policies import ConstantReconnectionPolicy, RetryPolicy, RoundRobinPolicy, TokenAwarePolicy
 
 from master_dataset.errors import StoreUnavailable
 
-REQUEST_SECONDS = 10.0
+CONNECT_SECONDS = 10.0
+REQUEST_SECONDS = 15.0
+"""Longer than the three tries of a ring, whose nodes give up after 4 s when they have asked a lost one."""
 RECONNECT_SECONDS = 1.0
 """The driver's own policy waits up to ten minutes before it looks again whether a node is back."""
+FAILURES = (RequestExecutionException, OperationTimedOut, NoHostAvailable)
+"""What the driver raises when the nodes do not answer, or too few of them."""
+_TRIES = 3
 
 
 class Address(NamedTuple):
@@ -21,6 +26,29 @@ class Address(NamedTuple):
     contact_points: tuple[str, ...]
     port: int
     keyspace: str | None
+
+
+class AnotherNode(RetryPolicy):  # type: ignore[misc]  # the driver has no types
+    """What one node could not do in time is asked of another, as the driver itself does when a connection ends.
+
+    All of ours may be asked twice: rows are overwritten by key, and who gets a compare-and-set that did not apply looks
+    whether the row says what it wanted, because the first try may have done it.
+    """
+
+    def on_read_timeout(self, *_: Any, retry_num: int, **_more: Any) -> tuple[int, int | None]:  # noqa: ANN401 - the driver has no types
+        """A replica did not answer in time: the same node, warned, asks another, before it knows of a loss."""
+        return (self.RETRY, None) if retry_num == 0 else self._next(retry_num)
+
+    def on_write_timeout(self, *_: Any, retry_num: int, **_more: Any) -> tuple[int, int | None]:  # noqa: ANN401 - likewise
+        """Too few replicas acknowledged in time; the row may be written."""
+        return self._next(retry_num)
+
+    def on_unavailable(self, *_: Any, retry_num: int, **_more: Any) -> tuple[int, int | None]:  # noqa: ANN401 - likewise
+        """A node, perhaps one that has just started, knows of too few others. Nothing was done."""
+        return self._next(retry_num)
+
+    def _next(self, retry_num: int) -> tuple[int, int | None]:
+        return (self.RETRY_NEXT_HOST if retry_num < _TRIES else self.RETHROW), None
 
 
 def connect(contact_points: Sequence[str], port: int, keyspace: str | None) -> Session:
@@ -32,10 +60,11 @@ def connect(contact_points: Sequence[str], port: int, keyspace: str | None) -> S
         load_balancing_policy=TokenAwarePolicy(RoundRobinPolicy()),
         consistency_level=ConsistencyLevel.QUORUM,
         request_timeout=REQUEST_SECONDS,
+        retry_policy=AnotherNode(),
     )
     cluster = Cluster(
         list(contact_points), port=port, protocol_version=5, execution_profiles={EXEC_PROFILE_DEFAULT: profile},
-        connect_timeout=REQUEST_SECONDS, compression=False,
+        connect_timeout=CONNECT_SECONDS, compression=False,
         reconnection_policy=ConstantReconnectionPolicy(RECONNECT_SECONDS, max_attempts=None),
     )  # fmt: skip
     try:

@@ -10,6 +10,7 @@ from pydantic import Field, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from deploy.cassandra import Address
+from deploy.nodes import HOSTS, ONE, THREE, Nodes, addresses, kept_nodes
 from master_dataset.crash_points import planned
 from master_dataset.parsing.parse import FUTURE_US
 
@@ -45,10 +46,14 @@ class Settings(BaseSettings):
     """Port of the broker."""
     kafka_controller_port: int = Field(default=0, ge=0, le=65535)
     """Port of the local broker's controller; 0: the one behind `kafka_port`."""
+    kafka_brokers: int = Field(default=0, ge=0, le=THREE)
+    """Brokers of the local stack, 1 or 3; 0: as many as the home was made with, 1 for a new one."""
     cassandra_port: Port = 9042
     """Port of Cassandra's native protocol."""
     cassandra_storage_port: int = Field(default=0, ge=0, le=65535)
     """Port of the local node's internode traffic; 0: the one behind `cassandra_port`."""
+    cassandra_nodes: int = Field(default=0, ge=0, le=THREE)
+    """Cassandra nodes of the local stack, 1 or 3; 0: as many as the home was made with, 1 for a new one."""
     airflow_port: Port = 8080
     """Port of Airflow's web server."""
     archive_metrics_port: int = Field(default=0, ge=0, le=65535)
@@ -59,8 +64,8 @@ class Settings(BaseSettings):
     """Port of the metrics of the REST interface; 0 likewise."""
     kafka_bootstrap: str = ""
     """host:port of the brokers; empty: the local stack's."""
-    cassandra_contact_points: str = "127.0.0.1"
-    """Hosts of Cassandra, separated by commas."""
+    cassandra_contact_points: str = ""
+    """Hosts of Cassandra, separated by commas; empty: the local stack's."""
     spark_master: str = "local[2]"
     """Spark master URL of every Spark process."""
     spark_cores: int = Field(default=2, ge=1)
@@ -116,18 +121,33 @@ class Settings(BaseSettings):
             raise ValueError(
                 "GALATEA_KAFKA_RETENTION_DAYS must cover GALATEA_SPEED_TTL_DAYS and GALATEA_REMEMBERED_HOURS"
             )
-        object.__setattr__(self, "home", self.home.expanduser().resolve())
-        for name, folder in (("master_uri", "master"), ("checkpoint_uri", "checkpoints")):
-            object.__setattr__(self, name, _rooted(getattr(self, name) or str(self.home / folder)))
-        object.__setattr__(self, "cache_dir", self.cache_dir.expanduser().resolve())
-        object.__setattr__(self, "kafka_controller_port", self.kafka_controller_port or self.kafka_port + 1)
-        object.__setattr__(self, "cassandra_storage_port", self.cassandra_storage_port or self.cassandra_port + 1)
-        object.__setattr__(self, "kafka_bootstrap", self.kafka_bootstrap or f"127.0.0.1:{self.kafka_port}")
+        home = self.home.expanduser().resolve()
+        kept = kept_nodes(home) or Nodes()
+        brokers, nodes = self.kafka_brokers or kept.brokers, self.cassandra_nodes or kept.cassandra
+        if not {brokers, nodes} <= {ONE, THREE}:
+            raise ValueError("GALATEA_KAFKA_BROKERS and GALATEA_CASSANDRA_NODES must be 1 or 3: of 2 none may be lost")
+        known = {
+            "home": home, "cache_dir": self.cache_dir.expanduser().resolve(),
+            "master_uri": _rooted(self.master_uri or str(home / "master")),
+            "checkpoint_uri": _rooted(self.checkpoint_uri or str(home / "checkpoints")),
+            "kafka_controller_port": self.kafka_controller_port or self.kafka_port + 1,
+            "cassandra_storage_port": self.cassandra_storage_port or self.cassandra_port + 1,
+            "kafka_brokers": brokers, "cassandra_nodes": nodes,
+            "kafka_bootstrap": self.kafka_bootstrap or addresses(brokers, self.kafka_port),
+            "cassandra_contact_points": self.cassandra_contact_points or ",".join(HOSTS[:nodes]),
+        }  # fmt: skip
+        for name, value in known.items():
+            object.__setattr__(self, name, value)
         return self
 
     def environment(self) -> dict[str, str]:
         """Every setting as a variable, so that a child process has the same ones wherever it was started."""
         return {f"GALATEA_{name.upper()}": str(value) for name, value in self.model_dump().items()}
+
+    @property
+    def nodes(self) -> Nodes:
+        """How many nodes the local stack has."""
+        return Nodes(self.kafka_brokers, self.cassandra_nodes)
 
     @property
     def epoch(self) -> timedelta:

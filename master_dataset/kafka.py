@@ -19,7 +19,12 @@ EARLIEST = -2
 
 _HEADERS = "coalesce(headers, array())"  # Spark's Arrow writer takes a time that is quadratic in NULLs of a list
 _TOPIC_EXISTS = 36
+_GRAVE = 2
+"""The driver's least level of messages: it does without a broker that is lost, and need not say so every second."""
 _TIMEOUT_SECONDS = 30
+_ASK_AGAIN_MS, _TIMES_ASKED = 10_000, 18
+"""How long Spark waits for the end of a partition, and how often. Java's client asks a leader that is lost, and no
+other, until its time is over, a minute unless said; then Spark asks again, and finds the new leader."""
 
 
 def _may_pass(error: Exception) -> bool:
@@ -49,6 +54,9 @@ def record_stream(spark: "SparkSession", topic: str, intake: Intake) -> "DataFra
         spark.readStream.format("kafka")
         .option("kafka.bootstrap.servers", intake.bootstrap)
         .option("kafka.isolation.level", "read_committed")
+        .option("kafka.request.timeout.ms", _ASK_AGAIN_MS)
+        .option("kafka.default.api.timeout.ms", _ASK_AGAIN_MS)
+        .option("fetchOffset.numRetries", _TIMES_ASKED)
         .option("subscribe", topic)
         .option("startingOffsets", intake.starting_offsets)
         .option("maxOffsetsPerTrigger", intake.per_batch)
@@ -72,13 +80,17 @@ class Topics:
 
     def __init__(self, bootstrap: str) -> None:
         """`bootstrap`: host:port of any broker."""
-        self._admin = AdminClient({"bootstrap.servers": bootstrap})
+        self._admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": _GRAVE})
 
     def create(self, topics: Iterable[str], partitions: int, replication: int, retention_ms: int) -> None:
-        """Create what is missing. BrokerUnavailable if the cluster does not answer."""
+        """Create what is missing, `replication` copies each. BrokerUnavailable if the cluster does not answer.
+
+        A record is acknowledged, and seen by readers, when a majority of the copies has it.
+        """
         config = {
             "message.timestamp.type": "LogAppendTime",  # R1
             "retention.ms": str(retention_ms),
+            "min.insync.replicas": str(replication // 2 + 1),
             "max.message.bytes": str(4 * 1024 * 1024),  # so that a value that is too large can be kept as a dead letter
         }
         wanted = [NewTopic(topic, partitions, replication, config=config) for topic in topics]

@@ -1,5 +1,6 @@
 """`galatea up`: start the local stack."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -10,12 +11,14 @@ from typing import Annotated
 from typer import Option
 
 from deploy.cli.output import Steps, say
+from deploy.nodes import keep_nodes
 from deploy.settings import Settings
 from deploy.stack import board
 from deploy.stack.stack import status, supervisor
 from deploy.stack.supervisor import last_line
 from master_dataset.errors import OperatorError
 
+_NODES = "1 or 3; a home keeps what it was made with. Of three, one may be lost."
 _NO_AIRFLOW = "Accepted for scripts: Airflow is not part of the local stack yet."
 
 
@@ -23,10 +26,13 @@ def up(
     detach: Annotated[bool, Option("--detach", help="Return when all is running.")] = False,
     without_airflow: Annotated[bool, Option("--without-airflow", help=_NO_AIRFLOW)] = False,
     only: Annotated[str, Option("--only", help="Names of components, separated by commas.")] = "",
+    brokers: Annotated[int, Option("--brokers", help=f"Brokers, {_NODES}", show_default=False)] = 0,
+    cassandra: Annotated[int, Option("--cassandra", help=f"Cassandra nodes, {_NODES}", show_default=False)] = 0,
 ) -> None:
-    """Start broker, Cassandra, archive, speed and api; keep them running until Ctrl-C, SIGTERM or `galatea down`."""
+    """Start brokers, Cassandra, archive, speed and api; keep them running until Ctrl-C, SIGTERM or `galatea down`."""
     del without_airflow
-    settings = Settings()
+    asked = {"kafka_brokers": brokers, "cassandra_nodes": cassandra}
+    settings = Settings(**{name: number for name, number in asked.items() if number})  # type: ignore[arg-type]
     names = [name for name in only.split(",") if name]
     _fetch_jars(settings)
     if detach:
@@ -63,24 +69,26 @@ def _leave(_number: int, _frame: FrameType | None) -> None:
 
 def _told(name: str, state: str, seconds: float) -> None:
     if state != board.STARTING:
-        say(f"  {name:<10} {state}" + (f" {seconds:.1f} s" if state == board.RUNNING else ""))
+        say(f"  {name:<11} {state}" + (f" {seconds:.1f} s" if state == board.RUNNING else ""))
 
 
 def _detached(settings: Settings, names: list[str]) -> None:
     log = settings.home / "logs" / "supervisor.log"
     log.parent.mkdir(parents=True, exist_ok=True)
+    keep_nodes(settings.home, settings.nodes)
     command = [sys.executable, "-m", "deploy.cli.main", "up", *(["--only", ",".join(names)] if names else [])]
     with log.open("ab") as file:
         child = subprocess.Popen(  # noqa: S603 - our own command
-            command, stdin=subprocess.DEVNULL, stdout=file, stderr=file, start_new_session=True
-        )
+            command, stdin=subprocess.DEVNULL, stdout=file, stderr=file, start_new_session=True,
+            env={**os.environ, **settings.environment()},
+        )  # fmt: skip
     states: dict[str, str] = {}
     while True:
         now = {
             each["name"]: each["state"] for each in status(settings)["components"] if not names or each["name"] in names
         }
         for name in (name for name, state in now.items() if state == board.RUNNING != states.get(name)):
-            say(f"  {name:<10} running")
+            say(f"  {name:<11} running")
         states = now
         if all(state == board.RUNNING for state in now.values()):
             return

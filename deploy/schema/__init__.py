@@ -4,20 +4,29 @@ import hashlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from master_dataset.errors import OperatorError
+from cassandra import DriverException
+
+from master_dataset.errors import OperatorError, StoreUnavailable
 
 if TYPE_CHECKING:
     from cassandra.cluster import Session
 
 KEYSPACE = "galatea"
+_DEFINES = ("CREATE ", "ALTER ", "DROP ")
+_AGREEMENT_SECONDS = 60
 
 
 def migrate(session: "Session", keyspace: str = KEYSPACE, replication: int = 1) -> None:
-    """Bring a keyspace to the newest schema. OperatorError if a file that was applied has been edited since."""
+    """Bring a keyspace to the newest schema. OperatorError if a file that was applied has been edited since.
+
+    A new keyspace has `replication` copies of each row. The session is for this alone: it learns no tables by itself.
+    """
     strategy = "{'class': 'SimpleStrategy', 'replication_factor': %d}" % replication  # noqa: UP031 - braces of CQL
-    session.execute(f"CREATE KEYSPACE IF NOT EXISTS {keyspace} WITH replication = {strategy}")
+    definition = _Definition(session)
+    definition.change(f"CREATE KEYSPACE IF NOT EXISTS {keyspace} WITH replication = {strategy}")
+    definition.change(f"CREATE TABLE IF NOT EXISTS {keyspace}.migrations (name text PRIMARY KEY, checksum text)")
+    definition.agree()
     session.set_keyspace(keyspace)
-    session.execute("CREATE TABLE IF NOT EXISTS migrations (name text PRIMARY KEY, checksum text)")
     applied = {row.name: row.checksum for row in session.execute("SELECT name, checksum FROM migrations")}
     record = session.prepare("INSERT INTO migrations (name, checksum) VALUES (?, ?)")
     for file in sorted(Path(__file__).parent.glob("*.cql")):
@@ -28,8 +37,32 @@ def migrate(session: "Session", keyspace: str = KEYSPACE, replication: int = 1) 
             raise OperatorError(message, do="restore the file and put the change into a new one")
         if file.name not in applied:
             for statement in _statements(text):
-                session.execute(statement)
+                definition.change(statement)
+            definition.agree()
             session.execute(record, (file.name, checksum))
+
+
+class _Definition:
+    """The definition of the tables, changed by one node; the others are waited for only when rows are touched."""
+
+    def __init__(self, session: "Session") -> None:
+        self._session, self._cluster = session, session.cluster
+        self._cluster.schema_metadata_enabled = False
+        self._cluster.max_schema_agreement_wait = 0
+        self._node = self._cluster.get_control_connection_host()
+
+    def change(self, statement: str) -> None:
+        if not statement.startswith(_DEFINES):
+            self.agree()
+        self._session.execute(statement, host=self._node)
+
+    def agree(self) -> None:
+        """Until every living node knows what was changed. StoreUnavailable if one does not in time."""
+        try:
+            self._cluster.refresh_schema_metadata(_AGREEMENT_SECONDS)
+        except DriverException as error:
+            message = f"Cassandra's nodes do not agree on the tables after {_AGREEMENT_SECONDS} s"
+            raise StoreUnavailable(message, do="galatea status") from error
 
 
 def _statements(text: str) -> list[str]:

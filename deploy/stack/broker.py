@@ -1,8 +1,10 @@
-"""The broker as a component: one Kafka node in KRaft mode, its own controller, on loopback."""
+"""The brokers as components: one or three Kafka nodes in KRaft mode, each its own controller, on loopback."""
 
 import base64
+import re
 import subprocess
 import uuid
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,6 +13,7 @@ from confluent_kafka.admin import AdminClient
 
 from deploy.jars import jar_paths
 from deploy.java import ONE_COMPILER, find_java
+from deploy.nodes import ONE, THREE, Node, addresses, majority, nodes_of
 from deploy.stack.component import Component
 from master_dataset.errors import OperatorError
 from master_dataset.kafka import Topics
@@ -21,20 +24,24 @@ if TYPE_CHECKING:
 
 _PROPERTIES = """\
 process.roles=broker,controller
-node.id=1
-controller.quorum.voters=1@127.0.0.1:{controller}
-listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}
-advertised.listeners=PLAINTEXT://127.0.0.1:{port}
+node.id={number}
+controller.quorum.voters={voters}
+listeners=PLAINTEXT://{host}:{port},CONTROLLER://{host}:{controller}
+advertised.listeners=PLAINTEXT://{host}:{port}
 controller.listener.names=CONTROLLER
 log.dirs={data}
 auto.create.topics.enable=false
-offsets.topic.replication.factor=1
+default.replication.factor={copies}
+min.insync.replicas={enough}
+offsets.topic.replication.factor={copies}
 offsets.topic.num.partitions=4
-transaction.state.log.replication.factor=1
-transaction.state.log.min.isr=1
+transaction.state.log.replication.factor={copies}
+transaction.state.log.min.isr={enough}
 transaction.state.log.num.partitions=4
-share.coordinator.state.topic.replication.factor=1
-share.coordinator.state.topic.min.isr=1
+share.coordinator.state.topic.replication.factor={copies}
+share.coordinator.state.topic.min.isr={enough}
+unclean.leader.election.enable=false
+broker.session.timeout.ms={silence_ms}
 message.max.bytes=4194304
 replica.fetch.max.bytes=4194304
 group.initial.rebalance.delay.ms=0
@@ -45,22 +52,35 @@ _LOGGING = """\
 <PatternLayout pattern="%d{ISO8601} %p %c{1} %m%n"/></Console></Appenders>
 <Loggers><Root level="WARN"><AppenderRef ref="out"/></Root></Loggers></Configuration>
 """
+_SILENCE_MS = {ONE: 9000, THREE: 6000}
+"""How long a broker may be silent, by the number of brokers, before another leads: all that a sender waits."""
+_META = "meta.properties"
+"""What Kafka writes into a folder that is formatted."""
 
 
-def broker(settings: "Settings") -> Component:
-    """One node is one copy: what is acknowledged survives a crash of the process, not the loss of the disk."""
-    folder = settings.home / "kafka"
+def brokers(settings: "Settings") -> Sequence[Component]:
+    """Each its own controller too. The copies of a record are as many as the nodes, and a majority acknowledges it.
+
+    One node is one copy: what is acknowledged survives a crash of the process, not the loss of the disk.
+    """
+    nodes = nodes_of("kafka", settings.kafka_brokers)
+    return [_component(node, nodes, settings) for node in nodes]
+
+
+def _component(node: Node, nodes: Sequence[Node], settings: "Settings") -> Component:
+    folder, address = settings.home / node.name, f"{node.host}:{settings.kafka_port}"
     return Component(
-        name="kafka",
+        name=node.name,
         command=lambda: [*_command(folder, settings, "-Xmx256m"), "kafka.Kafka", str(folder / "server.properties")],
-        serves=lambda: _serves(settings.kafka_bootstrap),
-        where={"address": settings.kafka_bootstrap},
+        serves=lambda: _serves(node, address),
+        where={"address": address},
         ports={
             settings.kafka_port: "GALATEA_KAFKA_PORT",
             settings.kafka_controller_port: "GALATEA_KAFKA_CONTROLLER_PORT",
         },
-        prepare=lambda: _format(folder, settings),
-        once_ready=lambda: _create_topics(settings),
+        host=node.host,
+        prepare=lambda: _format(node, nodes, settings),
+        once_ready=(lambda: _create_topics(settings)) if node == nodes[-1] else lambda: None,
     )
 
 
@@ -71,23 +91,29 @@ def _command(folder: Path, settings: "Settings", heap: str) -> list[str]:
     return [*java, logging, "-cp", jars]
 
 
-def _serves(bootstrap: str) -> bool:
+def _serves(node: Node, address: str) -> bool:
+    """Whether this very node answers, and the others have taken it in."""
     try:
-        return bool(AdminClient({"bootstrap.servers": bootstrap, "log_level": 0}).list_topics(timeout=2).brokers)
+        return node.number in AdminClient({"bootstrap.servers": address, "log_level": 0}).list_topics(timeout=2).brokers
     except KafkaException:
         return False
 
 
-def _format(folder: Path, settings: "Settings") -> None:
+def _format(node: Node, nodes: Sequence[Node], settings: "Settings") -> None:
+    folder = settings.home / node.name
     data = folder / "data"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "log4j2.xml").write_text(_LOGGING)
     properties = folder / "server.properties"
+    voters = ",".join(f"{each.number}@{each.host}:{settings.kafka_controller_port}" for each in nodes)
+    copies = {"copies": len(nodes), "enough": majority(len(nodes)), "silence_ms": _SILENCE_MS[len(nodes)]}
     ports = {"port": settings.kafka_port, "controller": settings.kafka_controller_port}
-    properties.write_text(_PROPERTIES.format(**ports, data=data))
-    if (data / "meta.properties").exists():
+    properties.write_text(
+        _PROPERTIES.format(number=node.number, host=node.host, voters=voters, data=data, **ports, **copies)
+    )
+    if (data / _META).exists():
         return
-    cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+    cluster = _cluster_of(settings.home / each.name / "data" / _META for each in nodes)
     tool = [*_command(folder, settings, "-Xmx128m"), "kafka.tools.StorageTool"]
     done = subprocess.run(  # every argument is ours
         [*tool, "format", f"--cluster-id={cluster}", "-c", str(properties)], capture_output=True, text=True, check=False
@@ -97,6 +123,16 @@ def _format(folder: Path, settings: "Settings") -> None:
         raise OperatorError(f"the broker's folder `{data}` could not be formatted: {last}", do="galatea doctor")
 
 
+def _cluster_of(files: Iterable[Path]) -> str:
+    """The id that a formatted node of this home has; a new one for the first."""
+    for file in files:
+        found = re.search("^cluster.id=(.+)$", file.read_text(), re.MULTILINE) if file.exists() else None
+        if found:
+            return found[1]
+    return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+
+
 def _create_topics(settings: "Settings") -> None:
     retention_ms = int(settings.retention.total_seconds() * 1000)
-    Topics(settings.kafka_bootstrap).create(registered_sources(), settings.kafka_partitions, 1, retention_ms)
+    topics = Topics(addresses(settings.kafka_brokers, settings.kafka_port))
+    topics.create(registered_sources(), settings.kafka_partitions, settings.kafka_brokers, retention_ms)

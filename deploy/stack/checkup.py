@@ -24,14 +24,23 @@ if TYPE_CHECKING:
 GIB = 1 << 30
 NEEDED_MEMORY = 6 * GIB
 """The whole stack with a rebuild, and something for the machine itself."""
+MORE_BROKER, MORE_CASSANDRA = GIB // 2, 3 * GIB // 4
+"""What another node of each kind takes."""
 NEEDED_DISK = 4 * GIB
 
 
 def checkup(settings: "Settings") -> list[Finding]:
     """Every finding, good ones too."""
     running = Records(settings.home).pid(SUPERVISOR) is not None
-    findings = [_python(), _java(), _jars(settings), _memory(running=running), _disk(settings), _copies()]
-    findings += elsewhere(settings)
+    findings = [
+        _python(),
+        _java(),
+        _jars(settings),
+        _memory(settings, running=running),
+        _disk(settings),
+        _copies(settings),
+        *elsewhere(settings),
+    ]
     leftovers = list(_leftovers(settings, running=running))
     return [
         *findings,
@@ -62,11 +71,15 @@ def _jars(settings: "Settings") -> Finding:
     )
 
 
-def _memory(*, running: bool) -> Finding:
+def _memory(settings: "Settings", *, running: bool) -> Finding:
     free = psutil.virtual_memory().available
-    ok = running or free >= NEEDED_MEMORY
-    do = "" if ok else "close something, or leave parts out: galatea up --only kafka,cassandra,archive,api"
-    return Finding("memory", ok, f"{free / GIB:.1f} GiB free", do)
+    needed = (
+        NEEDED_MEMORY + (settings.kafka_brokers - 1) * MORE_BROKER + (settings.cassandra_nodes - 1) * MORE_CASSANDRA
+    )
+    ok = running or free >= needed
+    without_speed = ",".join(component.name for component in components(settings) if component.name != "speed")
+    do = "" if ok else f"close something, or leave a part out: galatea up --only {without_speed}"
+    return Finding("memory", ok, f"{free / GIB:.1f} GiB free, all parts take {needed / GIB:.1f}", do)
 
 
 def _disk(settings: "Settings") -> Finding:
@@ -77,10 +90,14 @@ def _disk(settings: "Settings") -> Finding:
     return Finding("disk", free >= NEEDED_DISK, f"{free / GIB:.1f} GiB free", do, blocks=free < GIB)
 
 
-def _copies() -> Finding:
-    return Finding(
-        "copies", ok=True, found="one node each: acknowledged data survives crashes, not the loss of the disk"
-    )
+def _copies(settings: "Settings") -> Finding:
+    nodes = (settings.kafka_brokers, settings.cassandra_nodes)
+    if nodes == (1, 1):
+        found = "one node each: acknowledged data survives crashes, not the loss of the disk"
+    else:
+        topics, tables = nodes
+        found = f"topics in {topics}, tables in {tables}: of three nodes one may be lost; all are on this machine"
+    return Finding("copies", ok=True, found=found)
 
 
 def _leftovers(settings: "Settings", *, running: bool) -> Iterator[Finding]:
@@ -92,9 +109,10 @@ def _leftovers(settings: "Settings", *, running: bool) -> Iterator[Finding]:
 
 def _ports(settings: "Settings") -> Iterator[Finding]:
     for component in components(settings):
+        host = component.host
         for port, setting in component.ports.items():
-            if is_free(port):
+            if is_free(port, host):
                 yield Finding(f"port {port}", ok=True, found=f"free for {component.name}")
             else:
                 do = f"end that process, or set {setting} to a free port"
-                yield Finding(f"port {port}", ok=False, found=f"held by {holder(port)}", do=do, blocks=True)
+                yield Finding(f"port {port}", ok=False, found=f"held by {holder(port, host)}", do=do, blocks=True)

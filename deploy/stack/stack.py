@@ -9,13 +9,14 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from deploy.nodes import keep_nodes
 from deploy.stack import board, targets
-from deploy.stack.broker import broker
+from deploy.stack.broker import brokers
 from deploy.stack.component import Component
 from deploy.stack.processes import api, layer
 from deploy.stack.records import Records
 from deploy.stack.signals import uninterrupted
-from deploy.stack.store import store
+from deploy.stack.store import ring
 from deploy.stack.supervisor import SUPERVISOR, Supervisor, Told, end_orphans
 from master_dataset.errors import UnknownName
 
@@ -27,7 +28,8 @@ DOWN_SECONDS = 90.0
 
 def components(settings: "Settings", only: Collection[str] = ()) -> Sequence[Component]:
     """The components in the order in which they start; `only` chooses some by name."""
-    every = (broker(settings), store(settings), layer("archive", settings), layer("speed", settings), api(settings))
+    galatea = (layer("archive", settings), layer("speed", settings), api(settings))
+    every = (*brokers(settings), *ring(settings), *galatea)
     names = {component.name for component in every}
     for name in only:
         if name not in names:
@@ -36,8 +38,12 @@ def components(settings: "Settings", only: Collection[str] = ()) -> Sequence[Com
 
 
 def supervisor(settings: "Settings", only: Collection[str] = (), told: Told = lambda _n, _s, _t: None) -> Supervisor:
-    """A supervisor for the stack of this home. The operator's key is made with the first one."""
+    """A supervisor for the stack of this home. The operator's key is made with the first one.
+
+    OperatorError if the home was made with other nodes.
+    """
     settings.home.mkdir(parents=True, exist_ok=True)
+    keep_nodes(settings.home, settings.nodes)
     key = settings.home / "operator.key"
     if not key.exists():
         with os.fdopen(os.open(key, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:

@@ -1,17 +1,19 @@
-"""Cassandra as a component: one node on loopback."""
+"""Cassandra as components: one node on loopback, or a ring of three."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from deploy.cassandra import connect
+from deploy.cassandra import FAILURES, connect
 from deploy.jars import jar_paths
 from deploy.java import ONE_COMPILER, find_java
+from deploy.nodes import HOSTS, ONE, THREE, Node, addresses, nodes_of
 from deploy.schema import migrate
 from deploy.stack.component import Component
-from master_dataset.errors import StoreUnavailable
+from master_dataset.errors import OperatorError, StoreUnavailable
 from views.core.pointer_row import PointerRow
 
 if TYPE_CHECKING:
@@ -34,32 +36,46 @@ _LOGGING = """\
 <encoder><pattern>%d{ISO8601} %level %logger{0} %msg%n</pattern></encoder></appender>
 <root level="WARN"><appender-ref ref="out"/></root></configuration>
 """
-_HEAP_MB = 512
+_MEMORY_MB = {ONE: (512, 256), THREE: (384, 160)}
+"""Heap and direct memory of each node, by the number of nodes."""
+_TOKENS = 1 << 64
+_LEAST_TOKEN = -(1 << 63)
 
 
-def store(settings: "Settings") -> Component:
-    """Single node, so a quorum is one; small memtables, because the machine is shared with Spark."""
-    folder = settings.home / "cassandra"
+def ring(settings: "Settings") -> Sequence[Component]:
+    """A row has as many copies as there are nodes, and a majority reads and writes it; with one node that is one.
+
+    Small memtables, because the machine is shared with Spark.
+    """
+    nodes = nodes_of("cassandra", settings.cassandra_nodes)
+    return [_component(node, nodes, settings) for node in nodes]
+
+
+def _component(node: Node, nodes: Sequence[Node], settings: "Settings") -> Component:
+    folder = settings.home / node.name
     return Component(
-        name="cassandra",
-        command=lambda: _command(folder, settings),
-        serves=lambda: _serves(settings),
-        where={"address": f"127.0.0.1:{settings.cassandra_port}"},
+        name=node.name,
+        command=lambda: _command(folder, len(nodes), settings),
+        serves=lambda: _serves(node, settings),
+        where={"address": f"{node.host}:{settings.cassandra_port}"},
         ports={
             settings.cassandra_port: "GALATEA_CASSANDRA_PORT",
             settings.cassandra_storage_port: "GALATEA_CASSANDRA_STORAGE_PORT",
         },
-        prepare=lambda: _configure(folder, settings),
-        once_ready=lambda: _create_tables(settings),
+        host=node.host,
+        prepare=lambda: _configure(node, nodes, settings),
+        start_seconds=180.0 * len(nodes),  # they share the machine, and the last one's tables are made meanwhile
+        once_ready=(lambda: _create_tables(settings)) if node == nodes[-1] else lambda: None,
     )
 
 
-def _command(folder: Path, settings: "Settings") -> list[str]:
+def _command(folder: Path, nodes: int, settings: "Settings") -> list[str]:
     java = find_java()
+    heap, direct = _MEMORY_MB[nodes]
     on_21 = ["-Djava.security.manager=allow"] if java.major > 17 else []  # noqa: PLR2004 - a Java version
     return [
-        str(java.executable), f"-Xmx{_HEAP_MB}m", f"-Xms{_HEAP_MB // 2}m", "-XX:+UseSerialGC", ONE_COMPILER,
-        "-XX:+ExitOnOutOfMemoryError", "-XX:MaxDirectMemorySize=256m", *on_21,
+        str(java.executable), f"-Xmx{heap}m", f"-Xms{heap // 2}m", "-XX:+UseSerialGC", ONE_COMPILER,
+        "-XX:+ExitOnOutOfMemoryError", f"-XX:MaxDirectMemorySize={direct}m", *on_21,
         *(flag for name in _EXPORTS for flag in ("--add-exports", f"{name}=ALL-UNNAMED")),
         *(flag for name in _OPENS for flag in ("--add-opens", f"{name}=ALL-UNNAMED")),
         "-Djdk.attach.allowAttachSelf=true", "-Dio.netty.tryReflectionSetAccessible=true",
@@ -72,15 +88,17 @@ def _command(folder: Path, settings: "Settings") -> list[str]:
     ]  # fmt: skip
 
 
-def _configure(folder: Path, settings: "Settings") -> None:
+def _configure(node: Node, nodes: Sequence[Node], settings: "Settings") -> None:
+    _refuse_without_data(node, nodes, settings)
+    folder = settings.home / node.name
     (folder / "tmp").mkdir(parents=True, exist_ok=True)
     (folder / "logback.xml").write_text(_LOGGING)
     internode = settings.cassandra_storage_port
-    itself = {"seeds": f"127.0.0.1:{internode}"}
-    seeds = [{"class_name": "org.apache.cassandra.locator.SimpleSeedProvider", "parameters": [itself]}]
+    known = {"seeds": addresses(len(nodes), internode)}
+    seeds = [{"class_name": "org.apache.cassandra.locator.SimpleSeedProvider", "parameters": [known]}]
     config = {
         "cluster_name": "galatea", "num_tokens": 1, "partitioner": "org.apache.cassandra.dht.Murmur3Partitioner",
-        "endpoint_snitch": "SimpleSnitch", "listen_address": "127.0.0.1", "rpc_address": "127.0.0.1",
+        "endpoint_snitch": "SimpleSnitch", "listen_address": node.host, "rpc_address": node.host,
         "native_transport_port": settings.cassandra_port, "storage_port": internode, "seed_provider": seeds,
         "commitlog_sync": "periodic", "commitlog_sync_period": "1000ms",  # a crash of the process loses nothing
         "commitlog_segment_size": "16MiB", "commitlog_total_space": "256MiB",
@@ -91,12 +109,33 @@ def _configure(folder: Path, settings: "Settings") -> None:
         "saved_caches_directory": str(folder / "saved_caches"), "hints_directory": str(folder / "hints"),
         "cdc_raw_directory": str(folder / "cdc"),
     }  # fmt: skip
+    if len(nodes) > ONE:
+        config |= _in_ring(node, len(nodes))
     (folder / "cassandra.yaml").write_text(yaml.safe_dump(config))
 
 
-def _serves(settings: "Settings") -> bool:
+def _refuse_without_data(node: Node, nodes: Sequence[Node], settings: "Settings") -> None:
+    """A node that takes part again without what it has acknowledged would make a majority of those who forgot."""
+    data = {each.name: settings.home / each.name / "data" for each in nodes}
+    complete = any((place / str(settings.cassandra_address.keyspace)).exists() for place in data.values())
+    if complete and not (data[node.name] / "system").exists():
+        message = f"{node.name} has lost its data, `{data[node.name]}`, and would answer as if it had never had any"
+        raise OperatorError(message, do="put the folder back, or make all tables anew: docs/operations.md, Backups")
+
+
+def _in_ring(node: Node, nodes: int) -> dict[str, Any]:
+    """All are seeds and have their place from the start: an empty ring can be started at once, a lost node missed.
+
+    Until a loss is known, after some 15 s, half of the scans ask the lost node: they are tried again in good time.
+    """
+    place = _LEAST_TOKEN + (node.number - 1) * _TOKENS // nodes
+    timeouts = {"read_request_timeout": "4000ms", "range_request_timeout": "4000ms"}
+    return {"initial_token": str(place), "auto_bootstrap": False, **timeouts}
+
+
+def _serves(node: Node, settings: "Settings") -> bool:
     try:
-        session = connect(["127.0.0.1"], settings.cassandra_port, None)
+        session = connect([node.host], settings.cassandra_port, None)
     except StoreUnavailable:
         return False
     session.cluster.shutdown()
@@ -104,9 +143,15 @@ def _serves(settings: "Settings") -> bool:
 
 
 def _create_tables(settings: "Settings") -> None:
-    session = connect(["127.0.0.1"], settings.cassandra_port, None)
+    session = connect(HOSTS[: settings.cassandra_nodes], settings.cassandra_port, None)
     try:
-        migrate(session, settings.cassandra_address.keyspace or "")
+        known = len(session.cluster.metadata.all_hosts())
+        if known < settings.cassandra_nodes:  # in the first seconds of a ring: the others would not hear of a table
+            message = f"the ring has {known} of {settings.cassandra_nodes} nodes so far"
+            raise StoreUnavailable(message, do="galatea status")
+        migrate(session, settings.cassandra_address.keyspace or "", settings.cassandra_nodes)
         PointerRow(session).begin(datetime.now(UTC))
+    except FAILURES as error:
+        raise StoreUnavailable(f"the tables could not be made: {error}", do="galatea status") from error
     finally:
         session.cluster.shutdown()

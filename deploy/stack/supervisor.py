@@ -17,7 +17,7 @@ from deploy.stack.component import Component
 from deploy.stack.ports import check_free
 from deploy.stack.records import Records
 from deploy.stack.signals import uninterrupted
-from master_dataset.errors import OperatorError
+from master_dataset.errors import OperatorError, Unavailable
 
 NAMED_STOP = 3
 FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 0.5, 30.0
@@ -77,7 +77,7 @@ class Supervisor:
     def start(self) -> None:
         """Start all, stage by stage. OperatorError with the end of its log if a component does not serve."""
         for child in self._children:
-            check_free(child.component.name, child.component.ports)
+            check_free(child.component.name, child.component.ports, child.component.host)
         for _, stage in groupby(self._children, lambda child: child.component.stage):
             children = list(stage)
             for child in children:
@@ -128,7 +128,7 @@ class Supervisor:
 
     def _await(self, child: Child) -> None:
         component = child.component
-        while not component.serves():
+        while not _is_ready(component):
             ended = child.process is not None and child.process.poll() is not None
             if ended or time.monotonic() - child.started > component.start_seconds:
                 self._set(child, board.FAILED)
@@ -136,7 +136,6 @@ class Supervisor:
                 message = f"{component.name} {what}: {last_line(component.log(self._home))}"
                 raise OperatorError(message, do=f"read `{component.log(self._home)}`, or galatea doctor")
             time.sleep(0.1)
-        component.once_ready()
         self._set(child, board.RUNNING)
 
     def _look_after(self, child: Child) -> None:
@@ -144,11 +143,19 @@ class Supervisor:
             code = child.process.poll()
             if code is not None:
                 self._died(child, code)
-            elif child.state == board.STARTING and child.component.serves():
-                child.component.once_ready()
+            elif child.state == board.STARTING and _is_ready(child.component):
                 self._set(child, board.RUNNING)
         elif child.state == board.BACKING_OFF and time.monotonic() >= child.again_at:
+            self._start_again(child)
+
+    def _start_again(self, child: Child) -> None:
+        """What cannot start again is for an operator; the others go on without it."""
+        try:
             self._start(child)
+        except OperatorError as error:
+            with child.component.log(self._home).open("a") as log:
+                log.write(f"{error.message}. Next: {error.do}\n")
+            self._set(child, board.FAILED)
 
     def _died(self, child: Child, code: int) -> None:
         self._records.end(child.component.name, 0)
@@ -166,6 +173,17 @@ class Supervisor:
         seconds = time.monotonic() - child.started if child.started else 0.0
         board.write(self._home, {each.component.name: each.state for each in self._children})
         self._told(child.component.name, state, seconds)
+
+
+def _is_ready(component: Component) -> bool:
+    """Whether it serves and what follows its start is done; that may have to wait for other components."""
+    if not component.serves():
+        return False
+    try:
+        component.once_ready()
+    except Unavailable:
+        return False
+    return True
 
 
 def end_orphans(home: Path, components: Sequence[Component]) -> list[str]:

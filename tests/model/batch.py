@@ -173,7 +173,7 @@ class Batch:
         world.tables.outcome = outcome
         try:
             said = self._switch(run, run.publication)
-        except PublicationMoved:
+        except (PublicationMoved, OperationTimedOut):  # the latter if nothing was published at all
             said = False
         found = world.tables.history.get(run.publication.number)
         applied = found is not None and found.manifest == run.name

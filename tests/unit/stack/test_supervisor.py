@@ -3,6 +3,7 @@
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -11,7 +12,7 @@ import pytest
 from deploy.stack import board
 from deploy.stack.component import Component
 from deploy.stack.supervisor import Supervisor
-from master_dataset.errors import OperatorError
+from master_dataset.errors import OperatorError, StoreUnavailable
 
 LIVES = "import time; time.sleep(60)"
 DIES_ONCE = """
@@ -75,3 +76,33 @@ def test_nothing_runs_after_the_supervisor_has_left(tmp_path: Path) -> None:
         assert len(own) == 1
     assert not own[0].is_running()
     assert list((tmp_path / "run").glob("*.pid.json")) == []
+
+
+def test_what_cannot_be_started_again_has_failed_and_leaves_the_others_alone(tmp_path: Path) -> None:
+    tries: list[int] = []
+
+    def prepare() -> None:
+        tries.append(1)
+        if len(tries) > 1:
+            raise OperatorError("its folder is gone", do="put it back")
+
+    dies_once = replace(component(DIES_ONCE, str(tmp_path / "seen")), prepare=prepare)
+    with Supervisor(tmp_path, [dies_once]) as running:
+        running.start()
+        look_after_until(running, tmp_path, board.FAILED)
+
+    assert "its folder is gone. Next: put it back" in dies_once.log(tmp_path).read_text()
+
+
+def test_what_follows_a_start_waits_for_its_neighbours(tmp_path: Path) -> None:
+    asked: list[int] = []
+
+    def once_ready() -> None:
+        asked.append(1)
+        if len(asked) < 3:
+            raise StoreUnavailable("the ring has 2 of 3 nodes so far", do="galatea status")
+
+    with Supervisor(tmp_path, [replace(component(LIVES), once_ready=once_ready)]) as running:
+        running.start()
+
+    assert len(asked) == 3

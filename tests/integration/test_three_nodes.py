@@ -1,0 +1,146 @@
+"""Three brokers, three Cassandra nodes: each is lost once, one of each kind at a time, and no number is wrong."""
+
+import json
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import httpx
+import pytest
+from cassandra import ConsistencyLevel
+from cassandra.query import SimpleStatement
+from confluent_kafka.admin import AdminClient
+
+from deploy.cassandra import FAILURES, connect
+from deploy.nodes import HOSTS
+from deploy.stack.ports import is_free
+from deploy.stack.records import Records
+from master_dataset.errors import StoreUnavailable
+from tests.integration.conftest import Stack, around_now, settings_of
+
+PORTION = 200
+NODES = {"kafka", "kafka-2", "kafka-3", "cassandra", "cassandra-2", "cassandra-3"}
+
+
+def receipts(portion: int) -> bytes:
+    """Of ten stores, over the last hours."""
+    now = datetime.now(UTC)
+    return b"".join(
+        json.dumps({
+            "happened_at": (now - timedelta(minutes=number)).isoformat(timespec="milliseconds"),
+            "operation_id": number % 10, "transaction_id": portion * PORTION + number, "vendor_fiscal_module": 1,
+            "transactions": [{"title": "Milk 1 l", "price": 1.09, "amount": 2}],
+        }).encode() + b"\n"
+        for number in range(PORTION)
+    )  # fmt: skip
+
+
+def wait_until(is_so: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 240
+    while not is_so():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.1)
+
+
+def total(stack: Stack) -> int | None:
+    """All receipts as REST counts them; None if it refuses to say, which is not an answer."""
+    question = {"store": [str(number) for number in range(10)], "grain": "total", **around_now()}
+    url = f"http://127.0.0.1:{stack.settings.api_port}/v1/metrics/total_transactions_count"
+    key = {"Authorization": f"Bearer {(stack.settings.home / 'operator.key').read_text()}"}
+    answer = httpx.get(url, params=question, headers=key, timeout=60, trust_env=False)
+    assert answer.status_code in {200, 503}, answer.text
+    if answer.status_code == 503:
+        return None
+    return sum(series["points"][0]["value"] or 0 for series in answer.json()["series"])
+
+
+class Asked:
+    """The total, asked again and again: it never shrinks, and never exceeds what was sent."""
+
+    def __init__(self, stack: Stack) -> None:
+        self.stack, self.sent, self.seen = stack, 0, 0
+
+    def is_whole(self) -> bool:
+        found = total(self.stack)
+        if found is not None:
+            assert self.seen <= found <= self.sent
+            self.seen = found
+        return found == self.sent
+
+
+@contextmanager
+def lost(stack: Stack, number: int) -> Iterator[None]:
+    """One broker and one Cassandra node are killed; what is started in their place is stopped before it listens."""
+    kinds = {"kafka": stack.settings.kafka_port, "cassandra": stack.settings.cassandra_port}
+    names = {kind if number == 1 else f"{kind}-{number}": port for kind, port in kinds.items()}
+    records, held = Records(stack.settings.home), []
+    killed = {name: records.pid(name) for name in names}
+    for pid in killed.values():
+        assert pid is not None
+        os.kill(pid, signal.SIGKILL)
+    try:
+        for name, port in names.items():
+            wait_until(lambda name=name: records.pid(name) not in {None, killed[name]})  # type: ignore[misc]
+            held.append(records.pid(name) or 0)
+            os.kill(held[-1], signal.SIGSTOP)
+            assert is_free(port, HOSTS[number - 1])
+        yield
+    finally:
+        for pid in held:
+            os.kill(pid, signal.SIGCONT)
+
+
+def copies_are_whole(stack: Stack) -> bool:
+    """Every partition has three copies in step, and every Cassandra node sees both others."""
+    try:
+        admin = AdminClient({"bootstrap.servers": stack.settings.kafka_bootstrap, "log_level": 0})
+        topics = admin.list_topics(timeout=20).topics
+        for host in HOSTS:
+            session = connect([host], stack.settings.cassandra_port, "galatea")
+            try:
+                [asked] = [each for each in session.cluster.metadata.all_hosts() if each.address == host]
+                every = SimpleStatement("SELECT name FROM migrations", consistency_level=ConsistencyLevel.ALL)
+                session.execute(every, host=asked)
+            finally:
+                session.cluster.shutdown()
+    except (StoreUnavailable, *FAILURES):
+        return False
+    return all(len(part.isrs) == 3 for topic in topics.values() for part in topic.partitions.values())
+
+
+@pytest.fixture
+def stack(tmp_path: Path) -> Iterator[Stack]:
+    settings, environment = settings_of(tmp_path / "home")
+    started = Stack(settings, environment)
+    try:
+        started.run("up", "--detach", "--brokers", "3", "--cassandra", "3")
+        yield started
+    finally:
+        started.run("down")
+
+
+def test_any_one_node_is_lost_without_a_wrong_or_missing_number(stack: Stack, tmp_path: Path) -> None:
+    file, asked = tmp_path / "receipts.jsonl", Asked(stack)
+    states = {each["name"]: each["state"] for each in stack.galatea("status")["components"]}
+    assert {name for name in states if states[name] == "running"} == {*NODES, "archive", "speed", "api"}
+
+    for number in (1, 2, 3):
+        wait_until(lambda: copies_are_whole(stack))
+        file.write_bytes(receipts(number))
+        with lost(stack, number):
+            asked.sent += PORTION
+            assert stack.galatea("ingest", "pos_transactions", str(file))["acknowledged"] == PORTION
+            if number == 2:
+                stack.galatea("rebuild", "--wait")
+            wait_until(asked.is_whole)
+    verdict = stack.galatea("verify")
+
+    assert asked.seen == 3 * PORTION
+    assert verdict["differing"] == 0
+    assert verdict["cells"] > 0
+    assert verdict["waiting_for_batch"] == 0
+    assert stack.galatea("dead-letters", "list")["counts"] == {}

@@ -1,0 +1,60 @@
+"""A switch whose outcome is unknown is settled by the history: it is ours, somebody else's, or it was never made."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+from cassandra import OperationTimedOut
+from cassandra.cluster import NoHostAvailable
+
+from batch_layer.publish import publish as switch
+from master_dataset.errors import PublicationMoved
+from views.core.pointer_row import PointerRow, Publication
+from views.core.publication import Pointer
+
+NOON = datetime(2026, 3, 7, 12, 0, tzinfo=UTC)
+BASE = Pointer(3, NOON, "", 1, {})
+NEW = Publication(4, NOON, "ours", 1, NOON, "us", "why")
+
+
+class Store:
+    """Answers the switch with `outcome`; its history says that publication 4 is of the run `history`, if of any."""
+
+    def __init__(self, outcome: object, history: str | None) -> None:
+        self._outcome, self._history = outcome, history
+
+    def prepare(self, query: str) -> Any:
+        return SimpleNamespace(text=query)
+
+    def execute(self, query: Any, _values: Sequence[Any] | None = None) -> Any:
+        if query.text.startswith("SELECT"):
+            row = self._history and SimpleNamespace(
+                publication=4, cut=NOON, manifest=self._history, generation=1, published_at=NOON, published_by="",
+                why="", definitions={}, master_versions={}, stats="{}",
+            )  # fmt: skip
+            return SimpleNamespace(one=lambda: row)
+        if isinstance(self._outcome, Exception):
+            raise self._outcome
+        return SimpleNamespace(one=lambda: SimpleNamespace(applied=self._outcome))
+
+
+def publish(store: Store) -> None:
+    switch(PointerRow(cast("Any", store)), BASE, NEW)
+
+
+@pytest.mark.parametrize("outcome", [True, False, OperationTimedOut(), NoHostAvailable("none is left", {})])
+def test_a_switch_that_the_history_knows_as_ours_was_made(outcome: object) -> None:
+    publish(Store(outcome, history="ours"))
+
+
+@pytest.mark.parametrize("outcome", [False, OperationTimedOut(), NoHostAvailable("none is left", {})])
+def test_a_switch_of_somebody_else_is_not_ours(outcome: object) -> None:
+    with pytest.raises(PublicationMoved):
+        publish(Store(outcome, history="theirs"))
+
+
+def test_a_switch_that_was_never_made_is_no_move_of_somebody_else() -> None:
+    with pytest.raises(NoHostAvailable):
+        publish(Store(NoHostAvailable("none is left", {}), history=None))

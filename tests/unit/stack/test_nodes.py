@@ -1,0 +1,112 @@
+"""A home keeps how many nodes it was made with, and every command sees the same ones."""
+
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from deploy.nodes import Node, Nodes, keep_nodes, kept_nodes
+from deploy.settings import Settings
+from deploy.stack.broker import brokers
+from deploy.stack.checkup import checkup
+from deploy.stack.stack import components
+from deploy.stack.store import ring
+from master_dataset.errors import OperatorError
+
+THREE = Nodes(3, 3)
+
+
+def started(home: Path, nodes: Nodes) -> None:
+    """As `galatea up` does: the numbers first, then the folders of the nodes."""
+    home.mkdir()
+    keep_nodes(home, nodes)
+    (home / "kafka").mkdir()
+
+
+def test_a_home_of_three_nodes_is_seen_by_every_command(tmp_path: Path) -> None:
+    started(tmp_path / "home", THREE)
+
+    settings = Settings(home=tmp_path / "home")
+
+    assert settings.nodes == THREE
+    assert settings.kafka_bootstrap == "127.0.0.1:9092,127.0.0.2:9092,127.0.0.3:9092"
+    assert settings.cassandra_address.contact_points == ("127.0.0.1", "127.0.0.2", "127.0.0.3")
+    assert [component.name for component in components(settings)] == [
+        "kafka", "kafka-2", "kafka-3", "cassandra", "cassandra-2", "cassandra-3", "archive", "speed", "api",
+    ]  # fmt: skip
+
+
+def test_a_new_home_has_one_node_of_each_kind(tmp_path: Path) -> None:
+    settings = Settings(home=tmp_path / "home")
+
+    assert settings.nodes == Nodes(1, 1)
+    assert settings.kafka_bootstrap == "127.0.0.1:9092"
+    assert settings.cassandra_contact_points == "127.0.0.1"
+    assert [component.name for component in components(settings)] == ["kafka", "cassandra", "archive", "speed", "api"]
+
+
+def test_a_home_made_before_there_were_three_has_one(tmp_path: Path) -> None:
+    (tmp_path / "cassandra").mkdir()
+
+    assert kept_nodes(tmp_path) == Nodes(1, 1)
+
+
+def test_another_number_for_a_home_is_refused(tmp_path: Path) -> None:
+    started(tmp_path / "home", THREE)
+
+    with pytest.raises(OperatorError, match=r"made with 3 broker\(s\) and 3 Cassandra node\(s\)") as refused:
+        keep_nodes(tmp_path / "home", Nodes(1, 3))
+
+    assert "new home" in refused.value.do
+    assert kept_nodes(tmp_path / "home") == THREE
+
+
+def test_what_never_started_decides_nothing(tmp_path: Path) -> None:
+    keep_nodes(tmp_path, THREE)
+    keep_nodes(tmp_path, Nodes(1, 1))
+
+    assert Settings(home=tmp_path).nodes == Nodes(1, 1)
+
+
+def test_two_nodes_are_no_setting() -> None:
+    with pytest.raises(ValidationError, match="must be 1 or 3"):
+        Settings(kafka_brokers=2)
+
+
+def test_all_nodes_of_a_kind_have_the_same_ports_on_addresses_of_their_own(tmp_path: Path) -> None:
+    settings = Settings(home=tmp_path / "home", kafka_brokers=3, cassandra_nodes=3)
+
+    for kind in (brokers(settings), ring(settings)):
+        assert {frozenset(component.ports.items()) for component in kind} == {frozenset(kind[0].ports.items())}
+        assert [component.host for component in kind] == ["127.0.0.1", "127.0.0.2", "127.0.0.3"]
+
+
+def test_the_first_node_has_the_name_of_its_kind() -> None:
+    assert [Node("kafka", number).name for number in (1, 2, 3)] == ["kafka", "kafka-2", "kafka-3"]
+
+
+def test_a_cassandra_node_that_lost_its_data_does_not_take_part(tmp_path: Path) -> None:
+    settings = Settings(home=tmp_path, cassandra_nodes=3)
+    for name in ("cassandra", "cassandra-3"):
+        (tmp_path / name / "data" / "system").mkdir(parents=True)
+    first, second, _ = ring(settings)
+    second.prepare()  # the ring was never complete: an ordinary first start
+    (tmp_path / "cassandra" / "data" / "galatea").mkdir()
+
+    first.prepare()
+    with pytest.raises(OperatorError, match="cassandra-2 has lost its data"):
+        second.prepare()
+
+
+def test_doctor_knows_what_three_nodes_take(tmp_path: Path) -> None:
+    one, three = (
+        {
+            each.check: each.found
+            for each in checkup(Settings(home=tmp_path, kafka_brokers=number, cassandra_nodes=number))
+        }
+        for number in (1, 3)
+    )
+
+    assert one["memory"].endswith("take 6.0")
+    assert three["memory"].endswith("take 8.5")
+    assert "one may be lost" in three["copies"]
