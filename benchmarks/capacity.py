@@ -28,7 +28,6 @@ from master_dataset.ingest import ingest
 from master_dataset.kafka import Topics
 from master_dataset.parsing.parse import parse
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
-from speed_layer.generation import Generations
 from views import view_named
 from views.core.cells import read_block
 
@@ -43,16 +42,17 @@ Totals = dict[str, int]
 """What all cells add up to, and how many there are: equal for whoever counts the same."""
 
 
-def capacity(settings: "Settings", size: int) -> Iterator[Measured]:
+def capacity(size: int) -> Iterator[Measured]:
     """`size` receipts and a tenth of them again. RuntimeError if Quix Streams counted something else than we did."""
-    with local.running(settings, "kafka"):
-        ingest(POS_TRANSACTIONS, receipts.backlog(size), settings.kafka_bootstrap, lambda _result: None)
-        parsed = _bare(settings, lambda value: parse(POS_TRANSACTIONS, value, lambda _store: DEFAULT_CURRENCY))
-        decoded = _bare(settings, msgspec.json.decode)
-        quix, theirs = _quix(settings)
-    with local.running(settings, "kafka", "cassandra", "speed"):
-        ours, others = _ours(settings)
-        counted = _totals(settings)
+    with local.own_home() as settings:
+        with local.running(settings, "kafka"):
+            ingest(POS_TRANSACTIONS, receipts.backlog(size), settings.kafka_bootstrap, lambda _result: None)
+            parsed = _bare(settings, lambda value: parse(POS_TRANSACTIONS, value, lambda _store: DEFAULT_CURRENCY))
+            decoded = _bare(settings, msgspec.json.decode)
+            quix, theirs = _quix(settings)
+        with local.running(settings, "kafka", "cassandra", "speed"):
+            ours, others = _ours(settings)
+            counted = _totals(settings)
     if counted != theirs:
         raise RuntimeError(f"Quix Streams counted {theirs} and we counted {counted}")
     details = {
@@ -97,7 +97,7 @@ def _quix(settings: "Settings") -> tuple[Pace, Totals]:
     uv = os.environ.get("UV") or shutil.which("uv")
     if uv is None:
         raise RuntimeError("Quix Streams is installed by uv: start this by `make bench`, which has one")
-    events = sum(Topics(settings.kafka_bootstrap).end_offsets(TOPIC).values())
+    events = local.received(settings)
     environment = ["--no-project", "--isolated", "--python", sys.executable]
     packages = ["--with-requirements", str(HERE / "quix_streams.txt")]
     asked = [settings.kafka_bootstrap, TOPIC, str(events), str(settings.home / "quix")]
@@ -114,19 +114,12 @@ def _ours(settings: "Settings") -> tuple[Pace, dict[str, float]]:
 
     Also what the neighbours spent on an event meanwhile.
     """
-    generations, ends = Generations(local.cassandra(settings)), Topics(settings.kafka_bootstrap).end_offsets(TOPIC)
-    number = generations.greatest()
-
-    def read() -> int:
-        return sum(generations.positions(number).get(TOPIC, {}).values())
-
-    began_at = time.monotonic()
-    before, began = _spent(settings), 0
-    total = sum(ends.values())
-    local.until(lambda: read() > 0, "the first micro-batch")
-    if (first := read()) < total:
+    total = local.received(settings)
+    began_at, before, began = time.monotonic(), _spent(settings), 0
+    local.until(lambda: local.counted(settings) > 0, "the first micro-batch")
+    if (first := local.counted(settings)) < total:
         began_at, before, began = time.monotonic(), _spent(settings), first
-    local.until(lambda: read() >= total, "the speed layer")
+    local.until(lambda: local.counted(settings) >= total, "the speed layer")
     seconds = time.monotonic() - began_at
     used = {name: after - before[name] for name, after in _spent(settings).items()}
     pace = Pace(total - began, seconds, used["speed"])

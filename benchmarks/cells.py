@@ -57,11 +57,11 @@ Row = tuple[object, ...]
 Placed = tuple[AdditionKey, Cells]
 
 
-def cells(settings: "Settings", size: int) -> Iterator[Measured]:
+def cells(size: int) -> Iterator[Measured]:
     """`size` rows of each kind, in turns with the bare loop; the best round of each counts."""
-    session = local.cassandra(settings)
-    yield _batch(settings, session, size)
-    yield _speed(session, size)
+    with local.own_home() as settings, local.running(settings, "cassandra"):
+        yield _batch(settings, local.cassandra(settings), size)
+        yield _speed(local.cassandra(settings), size)
 
 
 def _batch(settings: "Settings", session: "Session", size: int) -> Measured:
