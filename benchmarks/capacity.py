@@ -20,8 +20,9 @@ from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from benchmarks import local, receipts
 from benchmarks.measured import Measured
+from benchmarks.micro_batches import steps
 from benchmarks.pace import Pace
-from benchmarks.processor import cpu_seconds
+from benchmarks.processor import cpu_seconds, cpu_seconds_by_program
 from deploy.stack.records import Records
 from master_dataset.currency import DEFAULT_CURRENCY
 from master_dataset.ingest import ingest
@@ -51,20 +52,21 @@ def capacity(size: int) -> Iterator[Measured]:
             decoded = _bare(settings, msgspec.json.decode)
             quix, theirs = _quix(settings)
         with local.running(settings, "kafka", "cassandra", "speed"):
-            ours, others = _ours(settings)
+            ours, profile = _ours(settings)
             counted = _totals(settings)
     if counted != theirs:
         raise RuntimeError(f"Quix Streams counted {theirs} and we counted {counted}")
     details = {
-        "events": quix.events, **counted, "seconds": round(ours.seconds, 1), "events_timed": ours.events, **others,
-        "msgspec_alone_per_second": round(decoded.per_second),
-        "msgspec_alone_per_core_second": round(decoded.per_core_second),
+        "events": quix.events, **counted, "seconds": round(ours.seconds, 1), "events_timed": ours.events, **profile,
     }  # fmt: skip
     yield from _both("bare consumer, our parser", ours, parsed, AT_LEAST_OF_BARE, details)
+    yield from _both("bare consumer, msgspec only", ours, decoded, None, {})
     yield from _both("Quix Streams 3.28", ours, quix, AT_LEAST_OF_QUIX, {})
 
 
-def _both(name: str, ours: Pace, beside: Pace, limit: float, details: Mapping[str, object]) -> Iterator[Measured]:
+def _both(
+    name: str, ours: Pace, beside: Pace, limit: float | None, details: Mapping[str, object]
+) -> Iterator[Measured]:
     second = (ours.per_second, beside.per_second)
     core = (ours.per_core_second, beside.per_core_second)
     yield Measured("capacity", *second, "events/s", name, limit=limit, details=details)
@@ -109,10 +111,10 @@ def _quix(settings: "Settings") -> tuple[Pace, Totals]:
     return Pace(events, found["seconds"], found["cpu_seconds"]), found["totals"]
 
 
-def _ours(settings: "Settings") -> tuple[Pace, dict[str, float]]:
+def _ours(settings: "Settings") -> tuple[Pace, dict[str, object]]:
     """From the end of the first micro-batch, in which Java warms up, to that of the last, by the positions recorded.
 
-    Also what the neighbours spent on an event meanwhile.
+    Also where the time went: the steps of a micro-batch, and processor time per event of each process that took part.
     """
     total = local.received(settings)
     began_at, before, began = time.monotonic(), _spent(settings), 0
@@ -122,13 +124,16 @@ def _ours(settings: "Settings") -> tuple[Pace, dict[str, float]]:
     local.until(lambda: local.counted(settings) >= total, "the speed layer")
     seconds = time.monotonic() - began_at
     used = {name: after - before[name] for name, after in _spent(settings).items()}
-    pace = Pace(total - began, seconds, used["speed"])
-    return pace, {f"{name}_core_ms_per_event": round(1000 * spent / pace.events, 3) for name, spent in used.items()}
+    pace = Pace(total - began, seconds, used["speed java"] + used["speed python"])
+    each = {name: round(1000 * spent / pace.events, 3) for name, spent in used.items()}
+    return pace, {"core_ms_per_event": each, "micro_batch_ms": steps(settings.home / "logs" / "speed.log", 100)}
 
 
 def _spent(settings: "Settings") -> dict[str, float]:
     records = Records(settings.home)
-    return {name: cpu_seconds(records.pid(name)) for name in ("speed", "cassandra", "kafka")}
+    speed = cpu_seconds_by_program(records.pid("speed"))
+    neighbours = {name: cpu_seconds(records.pid(name)) for name in ("cassandra", "kafka")}
+    return {f"speed {program}": spent for program, spent in speed.items()} | neighbours
 
 
 def _totals(settings: "Settings") -> Totals:

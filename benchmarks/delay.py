@@ -2,11 +2,8 @@
 
 import itertools
 import random
-import re
 import time
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
-from statistics import median
 from typing import TYPE_CHECKING
 
 import httpx
@@ -14,6 +11,7 @@ import httpx
 from benchmarks import bare, local, receipts
 from benchmarks.beside import beside
 from benchmarks.measured import Measured, percentile
+from benchmarks.micro_batches import steps
 from benchmarks.stream import Stream
 from master_dataset.kafka import Topics
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
@@ -25,7 +23,6 @@ AIM_SECONDS = 1.0
 ASK_EVERY = 0.05
 PAUSE = 0.37  # between two timed receipts, in no step with anything
 GIVE_UP = 60.0
-STEPS = ("latestOffset", "queryPlanning", "walCommit", "addBatch", "commitOffsets", "triggerExecution")
 
 
 def delays(settings: "Settings", probes: int) -> list[Measured]:
@@ -36,9 +33,9 @@ def delays(settings: "Settings", probes: int) -> list[Measured]:
     with beside(stream):
         _warm(settings)
         ours = _ours(settings, probes)
-    steps = _batches(settings.home / "logs" / "speed.log", probes)
     details = {
-        "aim_seconds": AIM_SECONDS, "probes": probes, "sent_per_second": round(stream.rate), "micro_batch_ms": steps,
+        "aim_seconds": AIM_SECONDS, "probes": probes, "sent_per_second": round(stream.rate),
+        "micro_batch_ms": steps(settings.home / "logs" / "speed.log", probes),
     }  # fmt: skip
     both = {"p50": 0.5, "p99": 0.99}
     pairs = {name: (percentile(ours, share), percentile(simple, share)) for name, share in both.items()}
@@ -125,10 +122,3 @@ class _Sender:
 def _not_for_ever(sent: float) -> None:
     if time.monotonic() - sent > GIVE_UP:
         raise TimeoutError(f"a receipt was not seen for {GIVE_UP:g} seconds")
-
-
-def _batches(log: Path, at_most: int) -> dict[str, float]:
-    """What the last micro-batches of the speed layer spent their time on: the median of each step in ms."""
-    told = [line for line in log.read_text().splitlines() if "event=speed.batch" in line][-at_most:]
-    found = {step: [int(taken) for line in told for taken in re.findall(rf"\b{step}=(\d+)", line)] for step in STEPS}
-    return {step: median(taken) for step, taken in found.items() if taken}
