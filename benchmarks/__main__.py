@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from benchmarks.report import Load, keep, show
@@ -12,7 +13,9 @@ if TYPE_CHECKING:
     from benchmarks.measured import Measured
 
 STACK = ("ingest", "archive", "bytes", "delay", "answers", "memory")
-NAMES = (*STACK, "rebuild")
+ALONE = ("state", "cells", "capacity", "incremental", "rebuild")
+"""Each is a function of its module's name, on a stack of its own; `FULL` is its size."""
+NAMES = (*STACK, *ALONE)
 
 
 def main() -> int:
@@ -35,19 +38,16 @@ def _measured(names: list[str], size: int) -> "Iterator[Measured]":
         from benchmarks.stack import FULL, on_stack  # noqa: PLC0415 - engines are loaded when they are needed
 
         yield from (row for row in on_stack(size or FULL, wanted) if row.name.split()[0].rstrip(",") in wanted)
-    if "rebuild" in names:
-        from benchmarks.rebuild import FULL as ALL  # noqa: PLC0415
-        from benchmarks.rebuild import rebuild  # noqa: PLC0415
-
-        yield from rebuild(size or ALL)
+    for name in ALONE:
+        if name in names:
+            module = import_module(f"benchmarks.{name}")
+            yield from getattr(module, name)(size or module.FULL)
 
 
 def _asked() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"any of {', '.join(NAMES)}; all if none is named")
-    parser.add_argument(
-        "--size", type=int, default=0, help="receipts; by default 5,000,000 in the rebuild, else 150,000"
-    )
+    parser.add_argument("--size", type=int, default=0, help="receipts, or rows of cells; each has a default of its own")
     asked = parser.parse_args()
     if unknown := set(asked.names) - set(NAMES):
         parser.error(f"`{unknown.pop()}` is none of {', '.join(NAMES)}")

@@ -1,4 +1,7 @@
-"""Merged answers a second, beside an app of the same framework that always gives the same bytes of the same length."""
+"""Merged answers a second, beside an app of the same framework that always gives the same bytes of the same length.
+
+And how long the slowest answer in a hundred takes, beside a point read of one block.
+"""
 
 import asyncio
 import socket
@@ -8,18 +11,21 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from statistics import median
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 from benchmarks import local
-from benchmarks.measured import Measured
+from benchmarks.measured import Measured, percentile
 from deploy.stack.ports import free_ports
 
 if TYPE_CHECKING:
+    from cassandra.cluster import Session
+
     from deploy.settings import Settings
 
 CONNECTIONS = 8
-SECONDS = 5.0
+SECONDS, WARM_SECONDS = 5.0, 1.0
 STORE = "1"
 
 
@@ -35,6 +41,32 @@ def answered(settings: "Settings") -> Iterator[Measured]:
     }
     for name, path in asked.items():
         yield _measured(settings.api_port, name, path, key)
+    yield _slowest(settings, asked["answers, speed rows re-read"], key)
+
+
+def _slowest(settings: "Settings", path: str, key: str) -> Measured:
+    """One caller after the other: with more of them the time in the queue would be measured, not that of an answer."""
+    client = _Client(settings.api_port, path, key)
+    ours = asyncio.run(client.durations())
+    beside = _point_reads(local.cassandra(settings))
+    p50 = {"p50": round(median(ours), 5), "p50_beside": round(median(beside), 5), "answers": len(ours)}
+    both = percentile(ours, 0.99), percentile(beside, 0.99)
+    return Measured("answers p99, one caller", *both, "s", "bare point read", better="low", details=p50)
+
+
+def _point_reads(session: "Session") -> list[float]:
+    """Seconds of each read of one block by its whole key, prepared, for as long as ours were asked."""
+    names = "view_name, store, month, run, day"
+    found = session.execute(f"SELECT {names} FROM batch_cells LIMIT 1").one()  # noqa: S608 - names of columns
+    where = " AND ".join(f"{name} = ?" for name in names.split(", "))
+    select = session.prepare(f"SELECT block FROM batch_cells WHERE {where}")  # noqa: S608 - likewise
+    taken = []
+    warm = time.monotonic() + WARM_SECONDS
+    while (began := time.monotonic()) < warm + SECONDS:
+        session.execute(select, tuple(found)).one()
+        if began > warm:
+            taken.append(time.monotonic() - began)
+    return taken
 
 
 def _measured(port: int, name: str, path: str, key: str) -> Measured:
@@ -78,10 +110,22 @@ class _Client:
 
     async def rate(self) -> float:
         """Answers a second over all connections, after a short warm-up."""
-        await self._all(until=time.monotonic() + 1)
+        await self._all(until=time.monotonic() + WARM_SECONDS)
         self._done, began = 0, time.monotonic()
         await self._all(until=began + SECONDS)
         return self._done / (time.monotonic() - began)
+
+    async def durations(self) -> list[float]:
+        """Seconds of each answer on one connection, after a short warm-up."""
+        reader, writer = await asyncio.open_connection("127.0.0.1", self._port)
+        taken = []
+        warm = time.monotonic() + WARM_SECONDS
+        while (began := time.monotonic()) < warm + SECONDS:
+            await self._ask(reader, writer)
+            if began > warm:
+                taken.append(time.monotonic() - began)
+        writer.close()
+        return taken
 
     async def _all(self, until: float) -> None:
         await asyncio.gather(*(self._keep_asking(until) for _ in range(CONNECTIONS)))

@@ -1,13 +1,9 @@
-"""From the broker's acknowledgement to an answer that shows the receipt, while 500 a second come in beside it."""
+"""From the broker's acknowledgement to an answer that shows the receipt, while 1,000 a second come in beside it."""
 
 import itertools
 import random
-import re
 import time
-from contextlib import AbstractContextManager
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
-from statistics import median
 from typing import TYPE_CHECKING
 
 import httpx
@@ -15,54 +11,38 @@ import httpx
 from benchmarks import bare, local, receipts
 from benchmarks.beside import beside
 from benchmarks.measured import Measured, percentile
-from master_dataset.json_lines import paced
+from benchmarks.micro_batches import steps
+from benchmarks.stream import Stream
 from master_dataset.kafka import Topics
-from master_dataset.parsing.key import key_of
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 
 if TYPE_CHECKING:
-    from threading import Event
-
     from deploy.settings import Settings
 
-PER_SECOND = 500
 AIM_SECONDS = 1.0
 ASK_EVERY = 0.05
 PAUSE = 0.37  # between two timed receipts, in no step with anything
 GIVE_UP = 60.0
-STEPS = ("latestOffset", "queryPlanning", "walCommit", "addBatch", "commitOffsets", "triggerExecution")
 
 
 def delays(settings: "Settings", probes: int) -> list[Measured]:
     """The bare loop first, then ours, both under the same stream."""
-    with background(settings, bare.TOPIC):
+    with beside(Stream(settings, bare.TOPIC)):
         simple = _bare(settings, probes)
-    with background(settings, POS_TRANSACTIONS.topic):
+    stream = Stream(settings, POS_TRANSACTIONS.topic)
+    with beside(stream):
         _warm(settings)
         ours = _ours(settings, probes)
-    steps = _batches(settings.home / "logs" / "speed.log", probes)
-    details = {"aim_seconds": AIM_SECONDS, "probes": probes, "micro_batch_ms": steps}
+    details = {
+        "aim_seconds": AIM_SECONDS, "probes": probes, "sent_per_second": round(stream.rate),
+        "micro_batch_ms": steps(settings.home / "logs" / "speed.log", probes),
+    }  # fmt: skip
     both = {"p50": 0.5, "p99": 0.99}
     pairs = {name: (percentile(ours, share), percentile(simple, share)) for name, share in both.items()}
     return [
         Measured(f"delay {name}", *pair, "s", "bare loop", better="low", details=details if name == "p50" else {})
         for name, pair in pairs.items()
     ]
-
-
-def background(settings: "Settings", topic: str) -> AbstractContextManager[None]:
-    """Receipts of now on this topic, as long as it is entered."""
-
-    def send(leave: "Event") -> None:
-        producer, key = bare.producer(settings.kafka_bootstrap), key_of(POS_TRANSACTIONS)
-        for value in paced(receipts.live(time.time_ns() // 1000), PER_SECOND):
-            if leave.is_set():
-                break
-            producer.produce(topic, value, key=key(value))
-            producer.poll(0)
-        producer.flush(30)
-
-    return beside(send)
 
 
 def _bare(settings: "Settings", probes: int) -> list[float]:
@@ -142,10 +122,3 @@ class _Sender:
 def _not_for_ever(sent: float) -> None:
     if time.monotonic() - sent > GIVE_UP:
         raise TimeoutError(f"a receipt was not seen for {GIVE_UP:g} seconds")
-
-
-def _batches(log: Path, at_most: int) -> dict[str, float]:
-    """What the last micro-batches of the speed layer spent their time on: the median of each step in ms."""
-    told = [line for line in log.read_text().splitlines() if "event=speed.batch" in line][-at_most:]
-    found = {step: [int(taken) for line in told for taken in re.findall(rf"\b{step}=(\d+)", line)] for step in STEPS}
-    return {step: median(taken) for step, taken in found.items() if taken}

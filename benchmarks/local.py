@@ -16,6 +16,8 @@ from deploy.settings import Settings
 from deploy.stack.ports import free_ports
 from deploy.stack.stack import Stack
 from master_dataset.kafka import Topics
+from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
+from speed_layer.generation import Generations
 
 if TYPE_CHECKING:
     from cassandra.cluster import Session
@@ -61,6 +63,17 @@ def new_topic(settings: Settings, name: str) -> None:
     """A topic like those of the sources."""
     retention_ms = int(settings.retention.total_seconds() * 1000)
     Topics(settings.kafka_bootstrap).create([name], settings.kafka_partitions, 1, retention_ms)
+
+
+def received(settings: Settings) -> int:
+    """How many receipts the broker has."""
+    return sum(Topics(settings.kafka_bootstrap).end_offsets(POS_TRANSACTIONS.topic).values())
+
+
+def counted(settings: Settings) -> int:
+    """How many of them the newest generation of the speed layer has counted."""
+    generations = Generations(cassandra(settings))
+    return sum(generations.positions(generations.greatest()).get(POS_TRANSACTIONS.topic, {}).values())
 
 
 def until(done: Callable[[], bool], what: str, every: float = 0.1) -> None:

@@ -50,15 +50,31 @@ def make(path: Path, receipts: int, days: int, seed: int = 7) -> Master:
     for number in range(days):
         day = FIRST_DAY + timedelta(days=number)
         table, of_day = _day(rng, day, per_day, deliveries)
-        folder = path / f"day={day}"
-        folder.mkdir()
-        file = folder / "part-00000.snappy.parquet"
-        pq.write_table(table, file, compression="snappy", use_deprecated_int96_timestamps=True)
-        adds.append(_add(file.relative_to(path), day, file.stat().st_size, table.num_rows))
+        adds.append(_write(path, day, table))
         deliveries += table.num_rows
         lines += of_day
     _write_log(path, adds)
     return Master(path, deliveries, per_day * days, lines)
+
+
+def add(master: Master, day: date, receipts: int, received_at: datetime) -> None:
+    """Append receipts of that day, all received then, as one more version of the table."""
+    version = len(list((master.path / "_delta_log").glob("*.json")))
+    table, _ = _day(np.random.default_rng(version), day, receipts, master.deliveries * (version + 1))
+    at = table.schema.get_field_index("received_at")
+    table = table.set_column(
+        at, "received_at", pa.repeat(pa.scalar(received_at, table["received_at"].type), len(table))
+    )
+    _commit(master.path, version, [_write(master.path, day, table)])
+
+
+def _write(path: Path, day: date, table: pa.Table) -> dict[str, object]:
+    """Write one more file of that day; gives back what the log says of it."""
+    folder = path / f"day={day}"
+    folder.mkdir(exist_ok=True)
+    file = folder / f"part-{len(list(folder.iterdir())):05}.snappy.parquet"
+    pq.write_table(table, file, compression="snappy", use_deprecated_int96_timestamps=True)
+    return _add(file.relative_to(path), day, file.stat().st_size, table)
 
 
 def _day(rng: np.random.Generator, day: date, receipts: int, first_offset: int) -> tuple[pa.Table, int]:
@@ -124,11 +140,21 @@ def _items(rng: np.random.Generator, counts: np.ndarray) -> tuple[pa.Array, np.n
     return lists, np.add.reduceat(cents, starts[:-1]), np.add.reduceat(units, starts[:-1])
 
 
-def _add(file: Path, day: date, size: int, rows: int) -> dict[str, object]:
+def _add(file: Path, day: date, size: int, rows: pa.Table) -> dict[str, object]:
+    found = pc.min_max(rows["received_at"]).as_py()
+    least, greatest = found["min"], found["max"] + timedelta(milliseconds=1)  # Delta's statistics count milliseconds
+    stats = {
+        "numRecords": rows.num_rows, "minValues": {"received_at": _instant(least)},
+        "maxValues": {"received_at": _instant(greatest)}, "nullCount": {"received_at": 0},
+    }  # fmt: skip
     return {"add": {
         "path": str(file), "partitionValues": {"day": str(day)}, "size": size, "modificationTime": 0,
-        "dataChange": True, "stats": json.dumps({"numRecords": rows}),
+        "dataChange": True, "stats": json.dumps(stats),
     }}  # fmt: skip
+
+
+def _instant(at: datetime) -> str:
+    return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.") + f"{at.microsecond // 1000:03}Z"
 
 
 def _write_log(path: Path, adds: list[dict[str, object]]) -> None:
@@ -139,7 +165,11 @@ def _write_log(path: Path, adds: list[dict[str, object]]) -> None:
         "schemaString": schema, "partitionColumns": ["day"], "configuration": {"delta.appendOnly": "true"},
         "createdTime": 0,
     }  # fmt: skip
-    actions = [{"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}, {"metaData": table}, *adds]
-    log = path / "_delta_log"
-    log.mkdir()
-    (log / f"{0:020}.json").write_text("\n".join(map(json.dumps, actions)))
+    protocol = {"minReaderVersion": 1, "minWriterVersion": 2}
+    actions: list[dict[str, object]] = [{"protocol": protocol}, {"metaData": table}, *adds]
+    (path / "_delta_log").mkdir()
+    _commit(path, 0, actions)
+
+
+def _commit(path: Path, version: int, actions: list[dict[str, object]]) -> None:
+    (path / "_delta_log" / f"{version:020}.json").write_text("\n".join(map(json.dumps, actions)))

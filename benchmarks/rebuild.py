@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING
 
 import duckdb
 import orjson
-import psutil
 
 from batch_layer.blocks import BLOCK, blocks_used
 from batch_layer.deliveries import deliveries
 from benchmarks.master import Master, make
 from benchmarks.measured import Measured
+from benchmarks.processor import cpu_seconds
 from deploy.rebuilding import HEAP_MB, PARTITIONS
 from deploy.settings import Settings
 from deploy.spark import Work, spark_session
@@ -38,7 +38,7 @@ CUT = datetime(2100, 1, 1, tzinfo=UTC)
 VIEWS = ("sales", "sales_by_sku", "sales_by_till")
 SQL = Path(__file__).with_name("rebuild.sql")
 Timed = tuple[float, float]
-"""Seconds on the clock, and seconds of processor time: on a busy machine the second says more."""
+"""Seconds on the clock, and seconds of processor time."""
 
 
 def rebuild(size: int) -> list[Measured]:
@@ -87,16 +87,9 @@ def _by_duckdb(files: list[str]) -> None:
 
 
 def _timed(work: Callable[[], object]) -> Timed:
-    began, spent = time.monotonic(), _cpu_seconds()
+    began, spent = time.monotonic(), cpu_seconds()
     work()
-    return round(time.monotonic() - began, 2), round(_cpu_seconds() - spent, 2)
-
-
-def _cpu_seconds() -> float:
-    """Of this process, of Spark's Java and of its Python workers."""
-    itself = psutil.Process()
-    spent = [each.cpu_times() for each in (itself, *itself.children(recursive=True))]
-    return float(sum(each.user + each.system for each in spent))
+    return round(time.monotonic() - began, 2), round(cpu_seconds() - spent, 2)
 
 
 def _compare(table: "DataFrame", folder: Path, size: int) -> None:

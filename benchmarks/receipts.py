@@ -1,12 +1,15 @@
 """Receipts as tills send them, as JSON lines: made from a seed, of shops and items that do not exist."""
 
 import random
+from collections import deque
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import orjson
 
 STORES, TILLS, SKUS = 100, 8, 20_000
+REPEATED = 10
+"""One receipt in so many of a backlog is delivered twice."""
 PROBE = "999"
 """The shop of the receipts whose way is timed; nobody else sells there."""
 
@@ -17,6 +20,20 @@ def history(count: int, days: int, seed: int = 7) -> list[bytes]:
     step = timedelta(days=days) / count
     rng = random.Random(seed)  # noqa: S311 - no secret
     return [line(rng, number, start + step * number) for number in range(count)]
+
+
+def backlog(count: int, seed: int = 10) -> Iterator[bytes]:
+    """`count` receipts of the last hour, in order. One in ten is sent again when a tenth of all have followed it."""
+    start, step = datetime.now(UTC) - timedelta(hours=1), timedelta(hours=1) / count
+    rng = random.Random(seed)  # noqa: S311 - no secret
+    waiting: deque[bytes] = deque()
+    for number in range(count):
+        waiting.append(line(rng, number, start + step * number))
+        yield waiting[-1]
+        if len(waiting) > count // REPEATED:
+            again = waiting.popleft()
+            if number % REPEATED == 0:
+                yield again
 
 
 def live(first: int, seed: int = 8) -> Iterator[bytes]:

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from benchmarks import ingest, local
 from benchmarks.answers import answered
 from benchmarks.beside import beside
-from benchmarks.delay import background, delays
+from benchmarks.delay import delays
 from benchmarks.memory import Sampler
+from benchmarks.stream import Stream
 from master_dataset.ingest import ingest as send
 from master_dataset.kafka import Topics
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
@@ -45,7 +46,7 @@ def _whole(settings: "Settings", lines: list[bytes], probes: int) -> "Iterator[M
         memory.phase = "catching up"
         _until_speed_has_read(settings)
         memory.phase = "rebuild while receipts come in"
-        with background(settings, POS_TRANSACTIONS.topic):
+        with beside(Stream(settings, POS_TRANSACTIONS.topic)):
             _rebuild(memory)
         memory.phase = "ingest"
         again = lines[: len(lines) // 3]  # the same receipts: every one a duplicate

@@ -1,0 +1,38 @@
+"""Receipts of this moment on a topic: what comes in beside something that is measured."""
+
+import time
+from typing import TYPE_CHECKING
+
+from benchmarks import bare, receipts
+from master_dataset.json_lines import paced
+from master_dataset.parsing.key import key_of
+from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
+
+if TYPE_CHECKING:
+    from threading import Event
+
+    from deploy.settings import Settings
+
+PER_SECOND = 1_000
+
+
+class Stream:
+    """Sends until the event is set, so it goes `beside`. Afterwards `rate` says how many a second it really sent."""
+
+    def __init__(self, settings: "Settings", topic: str) -> None:
+        """On this topic."""
+        self._bootstrap, self._topic = settings.kafka_bootstrap, topic
+        self.rate = 0.0
+
+    def __call__(self, leave: "Event") -> None:
+        """Send, and wait in the end until all is acknowledged."""
+        producer, key = bare.producer(self._bootstrap), key_of(POS_TRANSACTIONS)
+        began, sent = time.monotonic(), 0
+        for value in paced(receipts.live(time.time_ns() // 1000), PER_SECOND):
+            if leave.is_set():
+                break
+            producer.produce(self._topic, value, key=key(value))
+            producer.poll(0)
+            sent += 1
+        self.rate = sent / (time.monotonic() - began)
+        producer.flush(30)
