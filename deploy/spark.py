@@ -102,7 +102,7 @@ def spark_session(settings: "Settings", name: str, work: Work, *, memory_mb: int
     return spark
 
 
-def folder_exists(spark: "SparkSession", uri: str) -> bool:
-    """Whether there is such a folder, on whatever file system the URI names."""
+def exists(spark: "SparkSession", uri: str) -> bool:
+    """Whether there is such a file or folder, on whatever file system the URI names."""
     path = spark._jvm.org.apache.hadoop.fs.Path(uri)  # type: ignore[union-attr]  # noqa: SLF001 - Spark's only way
     return bool(path.getFileSystem(spark._jsc.hadoopConfiguration()).exists(path))  # noqa: SLF001

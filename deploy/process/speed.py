@@ -14,7 +14,7 @@ from deploy.process.edge import Process
 from deploy.process.lookout import Lookout
 from deploy.process.micro_batches import MicroBatches
 from deploy.settings import Settings
-from deploy.spark import Work, folder_exists, spark_session
+from deploy.spark import Work, exists, spark_session
 from master_dataset.kafka import EARLIEST, Topics, offsets_json
 from master_dataset.registry import currencies
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
@@ -49,7 +49,7 @@ def run(process: Process, settings: Settings) -> None:
     folder = f"{settings.checkpoint_uri}/speed/{settings.oldest_hours}-{settings.remembered_hours}"
     generations = Generations(connect())
     generation = generations.find(generations.greatest())
-    if generation is None or not _may_go_on(generation, generations, settings, spark, folder):
+    if generation is None or not may_go_on(generation, generations, settings, spark, folder):
         ends = {source.topic: topics.end_offsets(source.topic) for source in sources_of(registered_views())}
         generation = begin(generations, ends, current_definitions(settings.epoch_seconds), datetime.now(UTC))
     feed = _feed(settings, generations.pointer(), topics)
@@ -87,11 +87,16 @@ def _feed(settings: Settings, pointer: Pointer, topics: Topics) -> Feed:
     )
 
 
-def _may_go_on(
+def may_go_on(
     generation: Generation, generations: Generations, settings: Settings, spark: "SparkSession", folder: str
 ) -> bool:
-    """Whether its checkpoint is there, its definitions are those of now, and no other is to take over."""
-    started = folder_exists(spark, f"{folder}/{generation.number}/offsets")
+    """Whether its checkpoint is there, its definitions are those of now, and no other is to take over.
+
+    If a checkpoint was removed under a running query, that query may have begun to write another one without its
+    beginning, `metadata`, with which Spark would never start again.
+    """
+    checkpoint = f"{folder}/{generation.number}"
+    started = exists(spark, f"{checkpoint}/offsets") and exists(spark, f"{checkpoint}/metadata")
     same = dict(generation.definitions) == current_definitions(settings.epoch_seconds)
     return started and same and not generations.claims.is_replaced(generation.number)
 

@@ -1,0 +1,34 @@
+"""A speed checkpoint that was removed, or half of it, does not keep speed from starting: another generation begins."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+
+from deploy.process.speed import may_go_on
+from deploy.settings import Settings
+from speed_layer.generation import Generation
+from views import current_definitions
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+WHOLE = ("metadata", "offsets/0")
+
+
+@pytest.mark.parametrize("left", [WHOLE, ("offsets/0",), ("metadata",), ()])
+def test_a_generation_goes_on_with_a_whole_checkpoint_only(
+    spark: "SparkSession", tmp_path: Path, left: tuple[str, ...]
+) -> None:
+    settings = Settings(home=tmp_path)
+    definitions = current_definitions(settings.epoch_seconds)
+    generation = Generation(7, datetime.now(UTC), definitions, {})
+    generations = cast("Any", SimpleNamespace(claims=SimpleNamespace(is_replaced=lambda _: False)))
+    for name in left:
+        (tmp_path / "7" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "7" / name).touch()
+
+    assert may_go_on(generation, generations, settings, spark, str(tmp_path)) is (left == WHOLE)
