@@ -79,6 +79,7 @@ class Drill:
     def _do(self, fault: str) -> str:
         what, _, name = fault.partition(" ")
         if what == "kill":
+            time.sleep(self._chance.uniform(1, 5))
             return self._faults.kill(name)
         if what == "pause":
             return self._faults.pause(name, self._chance.uniform(2, 6))
@@ -89,6 +90,7 @@ class Drill:
 
     def _rebuild(self, crash: str) -> str:
         """A rebuild that crashes or finds a neighbour down is started again, as an operator would."""
+        wait_until(self._faults.all_run, "every component to be back")
         done = self._galatea("rebuild", *(["--full"] if crash else []), crash_at=crash)
         told = f"rebuild{f' --full crashing at {crash}' if crash else ''}: {_ended(done)}"
         if crash and crash not in self._faults.crashed():
@@ -111,6 +113,7 @@ class Drill:
 
     def _settle(self) -> None:
         """Nothing is under way any more: the last rebuild covers everything that was sent."""
+        wait_until(self._faults.all_run, "every component to be back")
         done = self._galatea("rebuild", "--wait")
         if done.returncode:
             self._report.wrong.append(f"the last rebuild: {_ended(done)}")

@@ -28,11 +28,11 @@ class Faults:
         self._settings = settings
 
     def kill(self, name: str) -> str:
-        """As by `kill -9`, with everything that it has started, then wait until it serves again."""
+        """As by `kill -9`, with everything that it has started. What was killed before it may not be back yet."""
         old = self._pid(name)
         for each in [*psutil.Process(old).children(recursive=True), psutil.Process(old)]:
             _kill(each)
-        wait_until(lambda: self._runs_again(name, old), f"{name} to be back")
+        wait_until(lambda: Records(self._settings.home).pid(name) != old, f"{name} to be missed")
         return f"kill {name}"
 
     def pause(self, name: str, seconds: float) -> str:
@@ -47,8 +47,8 @@ class Faults:
         return f"pause {name} {seconds} s"
 
     def lose_speed_checkpoint(self) -> str:
-        """Delete it while speed writes to it."""
-        shutil.rmtree(self._settings.home / "checkpoints" / "speed")
+        """Delete it while speed writes to it: what it writes meanwhile may be left."""
+        shutil.rmtree(self._settings.home / "checkpoints" / "speed", ignore_errors=True)
         return "lose checkpoints/speed"
 
     def crashed(self) -> list[str]:
@@ -66,9 +66,9 @@ class Faults:
         wait_until(runs, f"{name} to run")
         return found[0]
 
-    def _runs_again(self, name: str, old: int) -> bool:
-        pid = Records(self._settings.home).pid(name)
-        return pid not in {None, old} and self._state(name) == "running"
+    def all_run(self) -> bool:
+        """Whether nothing is being started again."""
+        return all(self._state(name) == "running" for name in COMPONENTS)
 
     def _state(self, name: str) -> str:
         states = {each["name"]: str(each["state"]) for each in status(self._settings)["components"]}
