@@ -13,8 +13,8 @@ import pytest
 from confluent_kafka import Producer
 
 from deploy.settings import Settings
+from tests.deployments.standalone import Standalone, standalone
 from tests.integration.conftest import PATIENCE_SECONDS, Stack, around_now, settings_of
-from tests.integration.standalone import Standalone, standalone
 
 STORES = [str(number) for number in range(1, 7)]
 EACH = 10
