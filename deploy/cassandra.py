@@ -36,8 +36,8 @@ class AnotherNode(RetryPolicy):  # type: ignore[misc]  # the driver has no types
     """
 
     def on_read_timeout(self, *_: Any, retry_num: int, **_more: Any) -> tuple[int, int | None]:  # noqa: ANN401 - the driver has no types
-        """A replica did not answer in time: the same node, warned, asks another, before it knows of a loss."""
-        return (self.RETRY, None) if retry_num == 0 else self._next(retry_num)
+        """A replica did not answer in time. The same node, warned, asks another replica, before it knows of a loss."""
+        return (self.RETRY if retry_num < _TRIES else self.RETHROW), None
 
     def on_write_timeout(self, *_: Any, retry_num: int, **_more: Any) -> tuple[int, int | None]:  # noqa: ANN401 - likewise
         """Too few replicas acknowledged in time; the row may be written."""
