@@ -35,7 +35,7 @@ from views.core.cells import read_block
 if TYPE_CHECKING:
     from deploy.settings import Settings
 
-FULL = 300_000
+FULL = 200_000
 AT_LEAST_OF_BARE, AT_LEAST_OF_QUIX = 0.2, 3.0
 TOPIC = POS_TRANSACTIONS.topic
 HERE = Path(__file__).parent

@@ -49,6 +49,7 @@ def main(cut: datetime, *, full: bool) -> None:
     spark.result()
     started, spent, steps = time.monotonic(), cpu_seconds(), Steps()
     plan = rebuilding.plan(Asked(full=full), wait=False, progress=steps)
+    steps.step(0, 0, "first deliveries")
     outcome = rebuilding.run(plan, spark.result, why="measured", by="benchmarks", progress=steps)
     found = {
         "days": outcome.days, "blocks": outcome.blocks, "seconds": time.monotonic() - started,

@@ -1,8 +1,8 @@
 """How many bytes the speed layer keeps for what it has to know: an identity that it met, a cell that it added to.
 
 Of the table files of one Cassandra node, all components of them, after receipts came in as they do live. There is no
-command to flush a node from outside, so it is stopped and started again: whatever was only in memory is written to
-table files before it takes a question.
+command to flush a node from outside, so it is stopped, which writes to table files what was only in memory, and started
+again to be counted.
 """
 
 from collections.abc import Iterator
