@@ -46,6 +46,8 @@ class Plan:
     generation: int
     definitions: Mapping[str, str]
     alarms: Sequence[str] = field(default=())
+    read_at: datetime | None = None
+    """Before the tables were read: what the archive kept later may not be in them."""
 
     @property
     def days(self) -> set[date]:

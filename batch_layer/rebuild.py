@@ -74,7 +74,7 @@ class Rebuild:
             number=plan.base.publication + 1, cut=plan.cut, manifest=name, generation=plan.generation,
             published_at=datetime.now(UTC), published_by=by, why=why, definitions=plan.definitions,
             master_versions=plan.master_versions,
-            stats=orjson.dumps({**counted, "alarms": plan.alarms}).decode(),
+            stats=orjson.dumps({**counted, "alarms": plan.alarms, "read_at": plan.read_at}).decode(),
         )  # fmt: skip
         publish(self._pointer, plan.base, publication)
         passing(CrashPoint.REBUILD_PUBLISHED)

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from cassandra import ConsistencyLevel, OperationTimedOut, RequestExecutionException
 from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile, NoHostAvailable, Session
 from cassandra.policies import ConstantReconnectionPolicy, RetryPolicy, RoundRobinPolicy, TokenAwarePolicy
+from cassandra.protocol import ErrorMessage
 
 from master_dataset.errors import StoreUnavailable
 
@@ -15,9 +16,10 @@ REQUEST_SECONDS = 15.0
 """Longer than the three tries of a ring, whose nodes give up after 4 s when they have asked a lost one."""
 RECONNECT_SECONDS = 1.0
 """The driver's own policy waits up to ten minutes before it looks again whether a node is back."""
-FAILURES = (RequestExecutionException, OperationTimedOut, NoHostAvailable)
-"""What the driver raises when the nodes do not answer, or too few of them."""
+FAILURES = (RequestExecutionException, OperationTimedOut, NoHostAvailable, ErrorMessage)
+"""What the driver raises when the nodes do not answer, or too few of them, or do not know what became of a switch."""
 _TRIES = 3
+"""The first one included."""
 
 
 class Address(NamedTuple):
@@ -37,7 +39,7 @@ class AnotherNode(RetryPolicy):  # type: ignore[misc]  # the driver has no types
 
     def on_read_timeout(self, *_: Any, retry_num: int, **_more: Any) -> tuple[int, int | None]:  # noqa: ANN401 - the driver has no types
         """A replica did not answer in time. The same node, warned, asks another replica, before it knows of a loss."""
-        return (self.RETRY if retry_num < _TRIES else self.RETHROW), None
+        return (self.RETRY if retry_num < _TRIES - 1 else self.RETHROW), None
 
     def on_write_timeout(self, *_: Any, retry_num: int, **_more: Any) -> tuple[int, int | None]:  # noqa: ANN401 - likewise
         """Too few replicas acknowledged in time; the row may be written."""
@@ -48,7 +50,7 @@ class AnotherNode(RetryPolicy):  # type: ignore[misc]  # the driver has no types
         return self._next(retry_num)
 
     def _next(self, retry_num: int) -> tuple[int, int | None]:
-        return (self.RETRY_NEXT_HOST if retry_num < _TRIES else self.RETHROW), None
+        return (self.RETRY_NEXT_HOST if retry_num < _TRIES - 1 else self.RETHROW), None
 
 
 def connect(contact_points: Sequence[str], port: int, keyspace: str | None) -> Session:

@@ -3,8 +3,8 @@
 import uuid
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -67,10 +67,11 @@ class Rebuilding:
         cut = base.cut if asked.is_partial and base.publication else self._reach(base, wait=wait, progress=progress)
         tables = MasterTables(self.settings.master_uri)
         topics = {view.source.topic for view in registered_views()}
+        read_at = datetime.now(UTC)
         masters = {topic: Master.newest(tables.path(topic)) for topic in sorted(topics)}
         versions: Mapping[str, int] = published.master_versions if published else {}
         planner = Planner(registered_views(), masters, base, versions, self.settings.epoch)
-        return planner.plan(asked, cut, generation, current)
+        return replace(planner.plan(asked, cut, generation, current), read_at=read_at)
 
     @staticmethod
     def is_published(plan: Plan) -> bool:

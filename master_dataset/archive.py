@@ -111,7 +111,8 @@ class Archive:
         may_repeat = source.topic not in self._begun
         seen.value = {}
         passing(CrashPoint.ARCHIVE_BEGUN)
-        if may_repeat and self._tables.holds(self._spark, source.topic, mark):
+        repeats = may_repeat and self._tables.holds(self._spark, source.topic, mark)
+        if repeats:
             batch.write.format("noop").mode("overwrite").save()  # parse only
         else:
             self._tables.append_events(source, batch.where("kind = 'event'"), mark)
@@ -122,7 +123,7 @@ class Archive:
             self._tables.append_dead_letters(batch.where("kind = 'dead_letter'"), mark)
         passing(CrashPoint.ARCHIVE_LETTERS)
         if self._watch is not None:
-            self._watch.kept(source.topic, first, may_repeat=may_repeat)
+            self._watch.kept(source.topic, first, may_repeat=repeats)
         for partition, each in first.items():
             self._positions.record(source.topic, partition, each.offset + 1, each.received_at)
         passing(CrashPoint.ARCHIVE_RECORDED)

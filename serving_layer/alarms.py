@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
+from serving_layer.basis import Basis
 from serving_layer.watched import READERS, Measured, Noticed
 from views.core.publication import Pointer
 
@@ -34,7 +35,7 @@ class Known:
     """
 
     now: datetime
-    pointer: Pointer
+    basis: Basis
     published_at: datetime | None
     stats: Mapping[str, Any]
     noticed: Sequence[Noticed]
@@ -42,9 +43,19 @@ class Known:
     ttl: timedelta
 
     @property
+    def pointer(self) -> Pointer:
+        """What is published."""
+        return self.basis.pointer
+
+    @property
+    def covered_until(self) -> datetime:
+        """Batch covers what was received before; nothing, as long as nothing but the beginning is published."""
+        return self.pointer.cut if self.pointer.publication else self.published_at or self.now
+
+    @property
     def expires_at(self) -> datetime:
         """When merged answers are refused (R10)."""
-        return self.pointer.cut + self.ttl - DAY
+        return self.covered_until + self.ttl - DAY
 
 
 def clock_stepped_back(known: Known) -> Standing:
@@ -71,8 +82,8 @@ def miskeyed(known: Known) -> Standing:
 
 def speed_rows_expire(known: Known) -> Standing:
     """Half of the time that speed rows live is over."""
-    since = known.pointer.cut + known.ttl / 2
-    if not known.pointer.publication or not since < known.now <= known.expires_at:
+    since = known.covered_until + known.ttl / 2
+    if not since < known.now <= known.expires_at:
         return None
     meaning = f"For half of the time that speed rows live nothing was published; answers end {known.expires_at:%F %R}Z."
     return since, meaning, "galatea rebuild"
@@ -80,7 +91,7 @@ def speed_rows_expire(known: Known) -> Standing:
 
 def speed_expired(known: Known) -> Standing:
     """The clock tells, whether anything arrives or not."""
-    if not known.pointer.publication or known.now <= known.expires_at:
+    if known.now <= known.expires_at:
         return None
     meaning = "The published cut is nearly as old as speed rows live: merged answers are refused, or miss sales."
     return known.expires_at, meaning, "galatea rebuild"
@@ -105,11 +116,25 @@ def stands_still(reader: str) -> Callable[[Known], Standing]:
     return rule
 
 
+def speed_not_taken_over(known: Known) -> Standing:
+    """Readers are shown a generation that nobody writes any more, while another one has read further."""
+    read = {(each.topic, each.partition): each.position for each in known.basis.positions}
+    own = [each for each in known.lag if each.reader == "speed"]
+    ahead = [each for each in own if each.position > read.get((each.topic, each.partition), each.position)]
+    since = known.basis.speed_as_of
+    if not ahead or since is None or known.now - since <= STILL:
+        return None
+    place = f"`{ahead[0].topic}/{ahead[0].partition}`"
+    meaning = f"Generation {known.pointer.generation} is read and ends in {place} before where speed is now."
+    return since, meaning, "galatea doctor"
+
+
 RULES: Mapping[str, Callable[[Known], Standing]] = {
     "clock_stepped_back": clock_stepped_back,
     "miskeyed": miskeyed,
     "speed_rows_expire": speed_rows_expire,
     "speed_expired": speed_expired,
+    "speed_not_taken_over": speed_not_taken_over,
     **{f"{reader}_stands_still": stands_still(reader) for reader in READERS},
 }
 """Every alarm that there is."""

@@ -65,9 +65,9 @@ class Freshness:
         archived = [each for topic in topics for each in await self._answers.readers.receipts.archived(topic)]
         lag = [each for reader in READERS for each in await self._watched.lag(reader)]
         found = await self._watched.publication(basis.pointer.publication)
-        noticed = await self._watched.noticed("clock_stepped_back", found.published_at or BEGINNING)
+        noticed = await self._watched.noticed("clock_stepped_back", found.read_at or BEGINNING)
         now = self._now()
-        known = Known(now, basis.pointer, found.published_at, found.stats, noticed, lag, self._ttl)
+        known = Known(now, basis, found.published_at, found.stats, noticed, lag, self._ttl)
         return Fresh(now, basis, found.published_at, archived, lag, alarms(known))
 
 

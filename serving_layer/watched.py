@@ -53,6 +53,12 @@ class Found(NamedTuple):
     published_at: datetime | None
     stats: Mapping[str, Any]
 
+    @property
+    def read_at(self) -> datetime | None:
+        """Before its rebuild read the master dataset: what was noticed later may not be settled by it."""
+        told = self.stats.get("read_at")
+        return datetime.fromisoformat(told) if told else self.published_at
+
 
 class WatchReader(Protocol):
     """Reads all of it. Every method raises StoreUnavailable when the store does not answer in time."""

@@ -59,7 +59,7 @@ class Generations:
             "WHERE generation = ? AND topic = ? AND partition = ?"
         )
         self._received = session.prepare(
-            "UPDATE speed_positions USING TIMESTAMP ? SET received_at = ? "
+            "UPDATE speed_positions USING TIMESTAMP ? SET received_at = ?, position = ? "
             "WHERE generation = ? AND topic = ? AND partition = ?"
         )
 
@@ -101,9 +101,10 @@ class Generations:
         """
         for topic, partition, position, received_at in reached:
             place = (number, topic, partition)
-            self._session.execute(self._position, (position, position, *place))
-            if received_at is not None:
-                self._session.execute(self._received, (position, received_at, *place))
+            if received_at is None:
+                self._session.execute(self._position, (position, position, *place))
+            else:
+                self._session.execute(self._received, (position, received_at, position, *place))
 
     def has_caught_up(self, generation: Generation, served: int) -> bool:
         """Whether no answer shrinks if this generation is read instead of the one `served` (0: of none).

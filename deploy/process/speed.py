@@ -113,7 +113,7 @@ def begin(generations: Generations, ends: Offsets, current: Mapping[str, str], n
     """Write down another generation. `ends`: of the topics now, which it has to read if there is no other before it."""
     pointer = generations.pointer()
     # Never a number that was used before, also if Cassandra was lost and a checkpoint of that number is still there.
-    number = max(generations.greatest() + 1, int(now.timestamp()))
+    number = max(generations.greatest() + 1, pointer.generation + 1, int(now.timestamp()))
     generation = Generation(number, pointer.cut, current, ends)
     generations.begin(generation, now)
     log.info("speed.generation_begun", generation=generation.number, emit_from=str(pointer.cut))

@@ -136,8 +136,9 @@ class Tables:
         return []
 
     def _receive(self, values: Sequence[Any]) -> list[Any]:
-        written_at, received_at, *place = values
+        written_at, received_at, position, *place = values
         row = self._position(*place)
+        row.position = max(row.position, position)
         if written_at >= row.written_at:
             row.written_at, row.received_at = written_at, received_at
         return []

@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from serving_layer.alarms import Known, alarms
-from serving_layer.watched import READERS, Measured, Noticed
+from serving_layer.basis import Basis
+from serving_layer.readers import Position
+from serving_layer.watched import READERS, Found, Measured, Noticed
 from tests.world import World
 from tests.world.asking import Asking
 from tests.world.watch import WorldWatch
@@ -24,7 +26,8 @@ TTL = timedelta(days=7)
 def known(**other: Any) -> Known:
     """A healthy deployment, but for what is said."""
     lag = [measured(reader) for reader in READERS]
-    return replace(Known(NOW, Pointer(1, CUT, "run", 1, {}), PUBLISHED, {}, [], lag, TTL), **other)
+    basis = Basis(Pointer(1, CUT, "run", 1, {}), (Position("t", 0, 5, CUT),), ())
+    return replace(Known(NOW, basis, PUBLISHED, {}, [], lag, TTL), **other)
 
 
 def measured(reader: str, *, oldest: datetime | None = None, moved: datetime = CUT, at: datetime = NOW) -> Measured:
@@ -70,8 +73,20 @@ def test_speed_rows_expire_at_half_of_their_life_and_are_expired_a_day_before_it
     assert found == [{}, {"speed_rows_expire": half}, {"speed_rows_expire": half}, {"speed_expired": end}]
 
 
-def test_before_the_first_publication_no_row_expires() -> None:
-    assert standing(known(pointer=Pointer(0, BEGINNING, "", 1, {}), published_at=None)) == {}
+def test_before_the_first_publication_rows_expire_by_the_beginning() -> None:
+    beginning, begun = Basis(Pointer(0, BEGINNING, "", 1, {}), (), ()), NOW - TTL
+
+    found = [standing(known(basis=beginning, published_at=at, lag=[])) for at in (None, NOW, begun)]
+
+    assert found == [{}, {}, {"speed_expired": begun + TTL - timedelta(days=1)}]
+
+
+def test_a_generation_that_is_read_and_no_longer_written_is_told_while_another_one_is_further() -> None:
+    behind = Basis(Pointer(1, CUT, "run", 1, {}), (Position("t", 0, 4, CUT),), ())
+    just_now = Basis(Pointer(1, CUT, "run", 1, {}), (Position("t", 0, 4, NOW - SECOND),), ())
+
+    assert standing(known(basis=behind)) == {"speed_not_taken_over": CUT}
+    assert standing(known(basis=just_now)) == {}
 
 
 def test_a_step_of_the_clock_stands_from_when_it_was_noticed_first() -> None:
@@ -116,3 +131,20 @@ def test_freshness_says_how_far_readers_are_behind_and_which_alarms_stand() -> N
             "do": "galatea status, then logs/speed.log",
         }
     ]  # fmt: skip
+
+
+def test_what_was_noticed_while_a_rebuild_computed_is_not_settled_by_its_publication() -> None:
+    world = World()
+    world.rebuild(CUT)
+    world.pass_time(CUT + SECOND)
+    watch = WorldWatch(world)
+    watch.steps = [Noticed(CUT - SECOND, "t/0", "a stamp lies behind")]
+    watch.stats = {"read_at": (CUT - 2 * SECOND).isoformat()}
+
+    body = Asking(world, watched=watch).body("/v1/freshness")
+
+    assert [alarm["name"] for alarm in body["alarms"]] == ["clock_stepped_back"]
+
+
+def test_a_publication_that_does_not_say_when_it_was_read_counts_from_when_it_was_published() -> None:
+    assert Found(PUBLISHED, {}).read_at == PUBLISHED
