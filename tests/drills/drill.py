@@ -85,7 +85,7 @@ class Drill:
             return self._faults.pause(name, self._chance.uniform(2, 6))
         if what == "lose":
             return self._faults.lose_speed_checkpoint()
-        crash = REBUILD_CRASHES[int(name) % len(REBUILD_CRASHES)] if int(name) % 2 else ""
+        crash = "" if int(name) % 2 else REBUILD_CRASHES[int(name) // 2 % len(REBUILD_CRASHES)]
         return self._rebuild(crash)
 
     def _rebuild(self, crash: str) -> str:
