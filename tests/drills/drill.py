@@ -25,7 +25,7 @@ from tests.drills.sampler import METRIC, Sampler, Seen
 PAST_SHARE = 0.2
 """Of the stream, as if received ten hours to one hour ago: what is sent again now repeats it hours later."""
 REBUILD_CRASHES = (
-    "rebuild.blocks:2",
+    "rebuild.blocks:1",
     "rebuild.view:2",
     "rebuild.manifest:1",
     "rebuild.published:1",

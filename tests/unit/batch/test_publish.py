@@ -22,13 +22,20 @@ NEW = Publication(4, NOON, "ours", 1, NOON, "us", "why")
 class Store:
     """Answers the switch with `outcome`; its history says that publication 4 is of the run `history`, if of any."""
 
-    def __init__(self, outcome: object, history: str | None) -> None:
-        self._outcome, self._history = outcome, history
+    def __init__(self, outcome: object, history: str | None, generation: int = 1) -> None:
+        self._outcome, self._history, self._generation = outcome, history, generation
+        self.pointed: list[Any] = []
 
     def prepare(self, query: str) -> Any:
         return SimpleNamespace(text=query)
 
-    def execute(self, query: Any, _values: Sequence[Any] | None = None) -> Any:
+    def execute(self, query: Any, values: Sequence[Any] | None = None) -> Any:
+        if query.text.startswith("SELECT current,"):
+            now = SimpleNamespace(
+                current=3, current_cut=NOON, current_manifest="", current_generation=self._generation,
+                current_definitions={},
+            )  # fmt: skip
+            return SimpleNamespace(one=lambda: now)
         if query.text.startswith("SELECT"):
             row = self._history and SimpleNamespace(
                 publication=4, cut=NOON, manifest=self._history, generation=1, published_at=NOON, published_by="",
@@ -37,6 +44,7 @@ class Store:
             return SimpleNamespace(one=lambda: row)
         if isinstance(self._outcome, Exception):
             raise self._outcome
+        self.pointed = list(values or ())
         return SimpleNamespace(one=lambda: SimpleNamespace(applied=self._outcome))
 
 
@@ -58,3 +66,12 @@ def test_a_switch_of_somebody_else_is_not_ours(outcome: object) -> None:
 def test_a_switch_that_was_never_made_is_no_move_of_somebody_else() -> None:
     with pytest.raises(NoHostAvailable):
         publish(Store(NoHostAvailable("none is left", {}), history=None))
+
+
+def test_a_generation_that_took_over_while_the_run_computed_is_kept_by_the_publication() -> None:
+    store = Store(outcome=True, history=None, generation=2)
+
+    publish(store)
+
+    generation, seen = store.pointed[3], store.pointed[5:7]
+    assert (generation, seen) == (2, [3, 2])
