@@ -5,11 +5,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-from serving_layer.basis import Basis
+from serving_layer.basis import Basis, expires_at
 from serving_layer.watched import READERS, Measured, Noticed
 from views.core.publication import Pointer
 
-DAY = timedelta(days=1)
 STILL = timedelta(seconds=60)
 """A reader that has something to read moves within this time, and measures itself more often."""
 
@@ -54,8 +53,8 @@ class Known:
 
     @property
     def expires_at(self) -> datetime:
-        """When merged answers are refused (R10)."""
-        return self.covered_until + self.ttl - DAY
+        """When merged answers are refused."""
+        return expires_at(self.covered_until, self.ttl)
 
 
 def clock_stepped_back(known: Known) -> Standing:

@@ -110,9 +110,11 @@ class BasisReader:
         return self._begun
 
 
-def is_expired(since: datetime, now: datetime, ttl: timedelta) -> bool:
-    """Whether rows of what was received since then may be gone, with a day to spare.
+def expires_at(since: datetime, ttl: timedelta) -> datetime:
+    """From when on rows of what was received since then may be gone, with a day to spare (R10)."""
+    return since + ttl - DAY
 
-    Judged by the clock, as rows expire by it, and not by how far speed has read: it may have stood still.
-    """
-    return now - since > ttl - DAY
+
+def is_expired(since: datetime, now: datetime, ttl: timedelta) -> bool:
+    """Judged by the clock, as rows expire by it, and not by how far speed has read: it may have stood still."""
+    return now > expires_at(since, ttl)
