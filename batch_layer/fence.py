@@ -63,7 +63,7 @@ class Fence:
         while (left := (cut + self.skew - self.now()).total_seconds()) > 0:
             waiting(left)
             time.sleep(min(left, 1.0))
-        sent = Markers(self.bootstrap).send(self.topics)
+        sent = _Markers(self.bootstrap).send(self.topics)
         early = [place for place, stamp in sent.stamps.items() if stamp < cut + self.skew]
         if early:
             message = (
@@ -94,18 +94,16 @@ def _behind(marked: Marked, positions: Offsets, reader: str) -> str:
     return f"{reader} is behind the markers of {marked.cut}. Nothing was changed"
 
 
-class Markers:
-    """Sends one marker to every partition and keeps where it came to lie. BrokerUnavailable."""
+class _Markers:
+    """Sends one marker to every partition and keeps where it came to lie."""
 
     def __init__(self, bootstrap: str) -> None:
-        """`bootstrap`: host:port of any broker."""
         self._bootstrap = bootstrap
         self.offsets: dict[str, dict[int, int]] = {}
         self.stamps: dict[tuple[str, int], datetime] = {}
         self._failed: list[KafkaError] = []
 
-    def send(self, topics: Iterable[str]) -> "Markers":
-        """Write them; when this returns, every one is acknowledged."""
+    def send(self, topics: Iterable[str]) -> "_Markers":
         quiet = {"log_level": 2}  # of a broker that is lost
         producer = Producer({"bootstrap.servers": self._bootstrap, "enable.idempotence": True, "acks": "all", **quiet})
         admin = Topics(self._bootstrap)
