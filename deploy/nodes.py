@@ -8,7 +8,9 @@ import orjson
 
 from master_dataset.errors import OperatorError
 
-HOSTS = ("127.0.0.1", "127.0.0.2", "127.0.0.3")
+LOOPBACK = "127.0.0.1"
+"""All that the local stack listens on, but for further nodes."""
+HOSTS = (LOOPBACK, "127.0.0.2", "127.0.0.3")
 """The loopback address of each node, so that all nodes of a kind share their ports."""
 ONE, THREE = 1, 3
 """One node is one copy. Three is the least number of which a majority is left when one is lost."""
@@ -46,11 +48,6 @@ def keep_nodes(home: Path, nodes: Nodes) -> None:
 def addresses(number: int, port: int) -> str:
     """host:port of the first so many nodes, separated by commas."""
     return ",".join(f"{host}:{port}" for host in HOSTS[:number])
-
-
-def majority(copies: int) -> int:
-    """How many copies have to be written before a record counts as written."""
-    return copies // 2 + 1
 
 
 class Node(NamedTuple):

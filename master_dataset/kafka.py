@@ -32,6 +32,11 @@ def _may_pass(error: Exception) -> bool:
     return isinstance(error, KafkaException) and error.args[0].retriable()
 
 
+def majority(copies: int) -> int:
+    """How many copies have to be written before a record counts as written."""
+    return copies // 2 + 1
+
+
 @dataclass(frozen=True)
 class Intake:
     """How a topic is read. `starting_offsets`: the JSON that Spark's source takes. `per_batch`: records, at most.
@@ -90,7 +95,7 @@ class Topics:
         config = {
             "message.timestamp.type": "LogAppendTime",  # R1
             "retention.ms": str(retention_ms),
-            "min.insync.replicas": str(replication // 2 + 1),
+            "min.insync.replicas": str(majority(replication)),
             "max.message.bytes": str(4 * 1024 * 1024),  # so that a value that is too large can be kept as a dead letter
         }
         wanted = [NewTopic(topic, partitions, replication, config=config) for topic in topics]

@@ -10,10 +10,10 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import structlog
-from cassandra import DriverException, OperationTimedOut, RequestExecutionException
-from cassandra.cluster import NoHostAvailable
+from cassandra import DriverException
 from prometheus_client import Counter, Gauge
 
+from deploy.cassandra import FAILURES
 from master_dataset.consumer_group import ConsumerGroup
 from master_dataset.errors import Unavailable
 from master_dataset.lag import Lag, Offsets, Probe
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from cassandra.cluster import Session
 
 ROUND_SECONDS = 2.0
-FAILURES = (Unavailable, RequestExecutionException, OperationTimedOut, NoHostAvailable, DriverException)
 
 _PLACE = ("reader", "topic", "partition")
 POSITION = Gauge("galatea_position", "Offset before which everything is read, as the query recorded it.", _PLACE)
@@ -71,7 +70,7 @@ class Lookout:
             try:
                 self.look(table)
                 also()
-            except FAILURES as error:
+            except (Unavailable, DriverException, *FAILURES) as error:
                 NOT_MEASURED.labels(self._reader).inc()
                 log.warning("lag.not_measured", reader=self._reader, error=str(error))
             pause.wait(ROUND_SECONDS)

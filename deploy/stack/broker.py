@@ -13,10 +13,10 @@ from confluent_kafka.admin import AdminClient
 
 from deploy.jars import jar_paths
 from deploy.java import ONE_COMPILER, find_java
-from deploy.nodes import ONE, THREE, Node, addresses, majority, nodes_of
+from deploy.nodes import ONE, THREE, Node, addresses, nodes_of
 from deploy.stack.component import Component
 from master_dataset.errors import OperatorError
-from master_dataset.kafka import Topics
+from master_dataset.kafka import Topics, majority
 from master_dataset.sources import registered_sources
 
 if TYPE_CHECKING:
