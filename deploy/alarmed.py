@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 import httpx
 
+from deploy.nodes import LOOPBACK
 from deploy.stack.finding import Finding
 from deploy.stack.records import Records
 
@@ -19,7 +20,7 @@ def alarmed(settings: "Settings") -> list[Finding]:
         return []
     try:
         answer = httpx.get(
-            f"http://127.0.0.1:{settings.api_port}/v1/freshness", timeout=TIMEOUT_SECONDS, trust_env=False
+            f"http://{LOOPBACK}:{settings.api_port}/v1/freshness", timeout=TIMEOUT_SECONDS, trust_env=False
         ).raise_for_status()
     except httpx.HTTPError as error:
         return [Finding("alarms", ok=False, found=f"not known: {error}", do="galatea status")]

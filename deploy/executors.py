@@ -8,12 +8,13 @@ import sys
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from deploy.nodes import LOOPBACK
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from deploy.settings import Settings
 
-LOOPBACK = "127.0.0.1"
 ARROW = "-Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false"
 """Java options of every process that hands rows to Python: Spark itself writes in bounds."""
 _IN_THIS_PROCESS = re.compile(r"local(\[.*\])?")

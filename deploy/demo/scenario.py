@@ -20,6 +20,7 @@ from deploy.demo.screen import LiveTable, Stage
 from deploy.demo.trading_day import trading_day
 from deploy.demo.verdict import Judge, Verdict
 from deploy.demo.watch import Watch
+from deploy.nodes import LOOPBACK
 from deploy.rebuilding import rebuild
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from master_dataset.tables import MasterTables
@@ -82,7 +83,7 @@ class Scenario:
         say(f"  a trading day live: {mixed}")
         with self._oracle("200MB") as oracle:
             watch = Watch(
-                f"http://127.0.0.1:{self.settings.api_port}",
+                f"http://{LOOPBACK}:{self.settings.api_port}",
                 MasterTables(self.settings.master_uri).path(POS_TRANSACTIONS.topic),
                 oracle, day.focus, [*day.windows, day.late_window],
             )  # fmt: skip

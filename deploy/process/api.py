@@ -13,6 +13,7 @@ import uvicorn
 from prometheus_client import REGISTRY
 
 from deploy.cassandra import session_of
+from deploy.nodes import LOOPBACK
 from deploy.process.edge import Process
 from deploy.process.serving_metrics import ServingMetrics
 from deploy.settings import Settings
@@ -34,7 +35,6 @@ from serving_layer.tables import (
 from views import registered_views
 from views.metrics import registered_metrics
 
-LOOPBACK = "127.0.0.1"
 IDLE_SECONDS = 30
 HEADER_BYTES = 16_384
 

@@ -14,6 +14,7 @@ from prometheus_client import start_http_server
 
 from deploy.crashing import arm_if_asked
 from deploy.garbage import look_seldom
+from deploy.nodes import LOOPBACK
 from deploy.settings import Settings
 from deploy.stack import targets
 from master_dataset.errors import GenerationReplaced, OperatorError
@@ -38,7 +39,7 @@ class Process:
 
     def show_metrics(self, port: int) -> None:
         """Answer Prometheus on this machine, at this port or, for 0, one that is free; say where in `run/`."""
-        server, _ = start_http_server(port, targets.LOOPBACK)
+        server, _ = start_http_server(port, LOOPBACK)
         targets.write(self._settings.home, self._name, server.server_port)
 
     def main(self, run: Callable[["Process", Settings], None]) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from deploy.nodes import HOSTS
+from deploy.nodes import LOOPBACK
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Component:
     serves: Callable[[], bool]
     where: Mapping[str, str] = field(default_factory=dict)
     ports: Mapping[int, str] = field(default_factory=dict)
-    host: str = HOSTS[0]
+    host: str = LOOPBACK
     environment: Mapping[str, str] = field(default_factory=dict)
     prepare: Callable[[], None] = lambda: None
     once_ready: Callable[[], None] = lambda: None

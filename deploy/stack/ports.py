@@ -6,14 +6,14 @@ from collections.abc import Mapping
 
 import psutil
 
-from deploy.nodes import HOSTS
+from deploy.nodes import HOSTS, LOOPBACK
 from master_dataset.errors import OperatorError
 
 _SHOWN = 60
 """How many characters of a command are shown."""
 
 
-def check_free(component: str, ports: Mapping[int, str], host: str = HOSTS[0]) -> None:
+def check_free(component: str, ports: Mapping[int, str], host: str = LOOPBACK) -> None:
     """OperatorError that names the holder and the setting to change, for the first port that is taken.
 
     Another one if the machine has no such address: Linux has all that begin with 127, macOS only the first.
@@ -37,7 +37,7 @@ def has_address(host: str) -> bool:
     return True
 
 
-def is_free(port: int, host: str = HOSTS[0]) -> bool:
+def is_free(port: int, host: str = LOOPBACK) -> bool:
     """Whether a server could listen there now, on loopback."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -48,7 +48,7 @@ def is_free(port: int, host: str = HOSTS[0]) -> bool:
     return True
 
 
-def holder(port: int, host: str = HOSTS[0]) -> str:
+def holder(port: int, host: str = LOOPBACK) -> str:
     """The process that listens there, as a person would name it."""
     try:
         listening = psutil.net_connections(kind="inet")
@@ -78,7 +78,7 @@ def free_ports(count: int) -> list[int]:
     found: list[int] = []
     while len(found) < count:
         with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
+            probe.bind((LOOPBACK, 0))
             port = probe.getsockname()[1]
         taken = {at + offset for at in found for offset in (0, 1)}
         if port + 1 < 65536 and is_free(port + 1) and not taken & {port, port + 1}:  # noqa: PLR2004 - the last port

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import httpx
 
+from deploy.nodes import LOOPBACK
 from deploy.stack.component import Component
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def layer(name: str, settings: "Settings") -> Component:
 
 def api(settings: "Settings") -> Component:
     """The REST interface."""
-    url = f"http://127.0.0.1:{settings.api_port}"
+    url = f"http://{LOOPBACK}:{settings.api_port}"
     return Component(
         name="api",
         command=lambda: _command("api"),

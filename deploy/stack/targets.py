@@ -4,7 +4,7 @@ from pathlib import Path
 
 import orjson
 
-LOOPBACK = "127.0.0.1"
+from deploy.nodes import LOOPBACK
 
 
 def write(home: Path, name: str, port: int) -> None:
