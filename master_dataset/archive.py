@@ -47,8 +47,8 @@ class Positions(Protocol):
 class Watch(Protocol):
     """Looks at what is kept, for metrics and alarms."""
 
-    def kept(self, topic: str, seen: Seen, *, may_repeat: bool) -> None:
-        """A micro-batch is in the tables, its positions are not recorded yet. `may_repeat`: after a crash, perhaps."""
+    def kept(self, topic: str, seen: Seen, *, repeats: bool) -> None:
+        """A micro-batch is in the tables, its positions are not recorded. `repeats`: it was there before a crash."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ class Archive:
             self._tables.append_dead_letters(batch.where("kind = 'dead_letter'"), mark)
         passing(CrashPoint.ARCHIVE_LETTERS)
         if self._watch is not None:
-            self._watch.kept(source.topic, first, may_repeat=repeats)
+            self._watch.kept(source.topic, first, repeats=repeats)
         for partition, each in first.items():
             self._positions.record(source.topic, partition, each.offset + 1, each.received_at)
         passing(CrashPoint.ARCHIVE_RECORDED)

@@ -12,7 +12,11 @@ from typing import NamedTuple
 
 
 class CrashPoint(StrEnum):
-    """Each name says what has just been done. `fence`, `rebuild`: in the command; the others: in the process."""
+    """Each name says what has just been done.
+
+    `rebuild.*` in commands (`marked` in each that makes a cut), the others in the process of that name; and in Spark's
+    workers `speed.remembered`, `speed.row` and `rebuild.blocks`, where a worker ends and the process finds it gone.
+    """
 
     ARCHIVE_BEGUN = "archive.begun"
     ARCHIVE_EVENTS = "archive.events"

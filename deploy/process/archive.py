@@ -30,6 +30,7 @@ def run(process: Process, settings: Settings) -> None:
     spark = spark_session(settings, "archive", Work.STREAM, memory_mb=HEAP_MB, partitions=max(2, settings.spark_cores))
     positions, pointer = ArchivePositions(connect()), PointerRow(connect())
     watch = ArchiveWatch(AlarmTable(connect()).notice, lambda: pointer.read().cut, settings.skew)
+    watch.refresh()  # the first micro-batch is looked at, too
     archive = Archive(spark, MasterTables(settings.master_uri), positions, partial(currencies, connect), watch)
     pace = Pace(settings.archive_seconds, settings.records_per_batch)
     for source in registered_sources().values():

@@ -33,10 +33,10 @@ class ArchiveWatch:
         """Learn the published cut."""
         self._cut = self._cut_now()
 
-    def kept(self, topic: str, seen: Seen, *, may_repeat: bool) -> None:
+    def kept(self, topic: str, seen: Seen, *, repeats: bool) -> None:
         """Count, and compare the stamps. What repeats may be older than a cut that was published meanwhile."""
         newest = self._newest.setdefault(topic, {})
-        for partition, sentence in steps_back(seen, newest, BEGINNING if may_repeat else self._cut, self._skew):
+        for partition, sentence in steps_back(seen, newest, BEGINNING if repeats else self._cut, self._skew):
             place = f"{topic}/{partition}"
             log.error("alarm.clock_stepped_back", place=place, detail=sentence)
             self._notice(CLOCK_STEPPED_BACK, datetime.now(UTC), place, sentence)

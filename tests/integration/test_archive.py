@@ -36,14 +36,14 @@ class Positions:
 
 @dataclass
 class Watch:
-    """Remembers what it was told: events, dead letters by reason, and whether they may be told again."""
+    """Remembers what it was told: events, dead letters by reason, and whether they were told before."""
 
     told: list[tuple[int, Counter[str], bool]] = field(default_factory=list)
 
-    def kept(self, topic: str, seen: Seen, *, may_repeat: bool) -> None:
+    def kept(self, topic: str, seen: Seen, *, repeats: bool) -> None:
         assert (topic, {each.oldest_at for each in seen.values()}) == (POS_TRANSACTIONS.topic, {RECEIVED})
         events = sum(each.events for each in seen.values())
-        self.told.append((events, sum((each.dead_letters for each in seen.values()), Counter()), may_repeat))
+        self.told.append((events, sum((each.dead_letters for each in seen.values()), Counter()), repeats))
 
 
 def records(spark: SparkSession) -> DataFrame:
