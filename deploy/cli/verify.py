@@ -12,7 +12,7 @@ from deploy.settings import Settings
 
 def verify(as_json: Annotated[bool, Option("--json", help="One JSON object on stdout.")] = False) -> None:
     """Close an epoch in both layers and compare every merged cell with a full recompute. Exit 1 on any difference."""
-    from deploy.verifying import Verification
+    from deploy.verification import Verification
 
     with Steps("verify") as steps:
         verdict = Verification(Settings()).run(steps.step)

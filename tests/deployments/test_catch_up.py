@@ -24,7 +24,7 @@ from deploy.rebuilding import rebuild
 from deploy.settings import Settings
 from deploy.stack.ports import free_ports
 from deploy.stack.stack import Stack
-from deploy.verifying import Verification
+from deploy.verification import Verification
 from master_dataset.archive_positions import ArchivePositions
 from master_dataset.kafka import Topics
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS

@@ -13,7 +13,7 @@ BOUNDED = {
     "batch_layer/deliveries.py": 1,  # days on which a hash is there twice
     "batch_layer/run.py": 1,  # (day, store) of the blocks that workers have written
     "deploy/rebuilding.py": 1,  # one number, so that the first Python worker is there
-    "deploy/verifying.py": 2,  # (view, store, day) that speed shows; (store, day) and counts of what was compared
+    "deploy/verification/verification.py": 2,  # (view, store, day) that speed shows; (store, day) and counts
     "speed_layer/driver.py": 1,  # a row per task and partition: how far it was read
 }
 """File to how often it brings rows to the driver."""

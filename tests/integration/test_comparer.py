@@ -9,8 +9,8 @@ import pytest
 from cassandra.cluster import Session
 
 from batch_layer.blocks import BLOCK
-from deploy.comparer import Comparer, Place
-from deploy.speed_span import PlaceFinder, SpeedSpan
+from deploy.verification.comparer import Comparer, Place
+from deploy.verification.speed_span import PlaceFinder, SpeedSpan
 from speed_layer.additions import AdditionKey, Cells, shapes_of
 from speed_layer.rows import SpeedRows
 from views.core.cells import CellKey, write_block

@@ -21,10 +21,10 @@ from batch_layer.blocks import blocks_used
 from batch_layer.deliveries import deliveries
 from batch_layer.run import read_manifest
 from deploy.cassandra import session_of
-from deploy.comparer import COMPARED, Comparer, Place
 from deploy.rebuilding import Rebuilding
 from deploy.spark import Work, spark_session
-from deploy.speed_span import PARTITIONS_SQL, PLACES, PlaceFinder, SpeedSpan
+from deploy.verification.comparer import COMPARED, Comparer, Place
+from deploy.verification.speed_span import PARTITIONS_SQL, PLACES, PlaceFinder, SpeedSpan
 from master_dataset.archive_positions import ArchivePositions
 from master_dataset.errors import DefinitionNotCovered
 from master_dataset.tables import MasterTables
