@@ -1,8 +1,8 @@
 """Which delivery of an event speed counts: the first that it met, by the place that is remembered for the identity.
 
-Inside a micro-batch the first is found as in batch. Places are written before
-anything is counted, so a replay of the micro-batch finds its own places and counts the same events again (R7). Nothing
-is removed: rows expire, when no repeat of the event can be counted any more (R5).
+Inside a micro-batch the first is found as in batch. Places are written before anything is counted, so a replay of the
+micro-batch finds its own places and counts the same events again (R7). Nothing is removed: rows expire, when no repeat
+of the event can be counted any more (R5).
 """
 
 from collections.abc import Iterable, Mapping, Sequence

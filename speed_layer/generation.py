@@ -38,7 +38,7 @@ class Reached(NamedTuple):
 
 @dataclass(frozen=True)
 class Generation:
-    """`targets`: the positions that it must have written before it may be the first. `definitions`: view to hash."""
+    """`targets`: the positions that it must have written before readers may move to it. `definitions`: view to hash."""
 
     number: int
     emit_from: datetime

@@ -33,7 +33,7 @@ def generation_finding(settings: "Settings") -> Finding:
 def _coming(generations: Generations, newest: Generation, served: int, current: dict[str, str]) -> Finding:
     done, total = generations.progress(newest, served)
     read = f"generation {served} is read" if served else "none is read yet"
-    found = f"{read}; {newest.number} takes over after {total - done:,} more records"
+    found = f"{read}; {newest.number} takes over after at most {total - done:,} more records"
     pointer = generations.pointer()
     if pointer.publication and dict(pointer.definitions) != current:
         return Finding("speed", ok=False, found=f"{read}; {newest.number} has new definitions", do="galatea rebuild")
