@@ -50,5 +50,7 @@ def _wait(generations: "Generations", old: int) -> int:
             if new is not None and new.number > old:
                 done, total = generations.progress(new, shown)
                 steps.step(done, total, f"generation {new.number}")
+            else:
+                steps.step(0, 1, "no generation begun yet, is the speed process running? See galatea status.")
             time.sleep(POLL_SECONDS)
     return shown

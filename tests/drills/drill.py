@@ -66,9 +66,9 @@ class Drill:
         return report
 
     def _plan(self) -> Iterator[str]:
-        """Every component is killed; the checkpoint is lost once; rebuilds lie in between, some of which crash."""
+        """Every component is killed and paused, speed loses its checkpoint and begins anew; rebuilds lie in between."""
         order = self._report.order
-        hurt = [f"kill {name}" for name in COMPONENTS] + ["lose checkpoint", "pause speed", "pause cassandra"]
+        hurt = [f"{what} {name}" for what in ("kill", "pause") for name in COMPONENTS] + ["lose checkpoint", "restart"]
         self._chance.shuffle(hurt)
         rebuilds = [f"rebuild {number}" for number in range(order.rebuilds)]
         places = sorted(self._chance.sample(range(1, len(hurt) + 1), min(order.rebuilds, len(hurt))))
@@ -85,8 +85,23 @@ class Drill:
             return self._faults.pause(name, self._chance.uniform(2, 6))
         if what == "lose":
             return self._faults.lose_speed_checkpoint()
+        if what == "restart":
+            return self._restart()
         crash = "" if int(name) % 2 else REBUILD_CRASHES[int(name) // 2 % len(REBUILD_CRASHES)]
         return self._rebuild(crash)
+
+    def _restart(self) -> str:
+        """A new generation by hand, until readers have moved to it."""
+        wait_until(self._faults.all_run, "every component to be back")
+        done = self._galatea("speed", "restart", "--wait", "--json")
+        told = f"speed restart: {_ended(done)}"
+        if done.returncode:
+            self._report.wrong.append(told)
+            return told
+        moved = json.loads(done.stdout)
+        if moved["generation"] <= moved["replaced"]:
+            self._report.wrong.append(f"{told}: {moved}")
+        return told
 
     def _rebuild(self, crash: str) -> str:
         """A rebuild that crashes or finds a neighbour down is started again, as an operator would."""
