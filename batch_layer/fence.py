@@ -74,7 +74,10 @@ class Fence:
         return Marked(cut, sent.offsets)
 
     def wait(self, marked: Marked, positions: Callable[[], Offsets], reader: str, timeout: timedelta) -> None:
-        """Return when the reader has passed the markers. CutNotReached, naming the partition, after the timeout."""
+        """Return when the reader has passed the markers. CutNotReached, naming the partition, after the timeout.
+
+        OperatorError if it has passed them because it tells of another log than the broker's.
+        """
         deadline = time.monotonic() + timeout.total_seconds()
         while not marked.passed_by(found := positions()):
             if time.monotonic() > deadline:
@@ -82,6 +85,21 @@ class Fence:
                     _behind(marked, found, reader), do=f"galatea status, then logs/{reader}.log; run it again"
                 )
             time.sleep(_POLL_SECONDS)
+        self._refuse_beyond(found, reader)
+
+    def _refuse_beyond(self, positions: Offsets, reader: str) -> None:
+        """Topics that were made anew count from 0 again, and old positions are behind every marker."""
+        for topic, ends in self.ends().items():
+            for partition, end in ends.items():
+                at = positions.get(topic, {}).get(partition, 0)
+                if at > end:
+                    message = f"{reader} has read `{topic}/{partition}` to {at}, which ends at {end}: another log"
+                    raise OperatorError(message, do="put the broker's log back, or see docs/operations.md, Backups")
+
+    def ends(self) -> Offsets:
+        """Where the topics end now."""
+        admin = Topics(self.bootstrap)
+        return {topic: admin.end_offsets(topic) for topic in self.topics}
 
 
 def _behind(marked: Marked, positions: Offsets, reader: str) -> str:

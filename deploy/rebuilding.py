@@ -79,8 +79,9 @@ class Rebuilding:
         return bool(plan.base.publication) and not plan.days and plan.cut == plan.base.cut
 
     def run(self, plan: Plan, spark: "Callable[[], SparkSession]", *, why: str, by: str, progress: Progress) -> Outcome:
-        """Compute the plan and publish it."""
+        """Compute the plan and publish it. CutNotReached if its generation of the speed layer has to read on first."""
         connect = partial(session_of, self.settings.cassandra_address)
+        hand_over(Generations(self._session), plan.base, plan.generation)
         rebuild = Rebuild(spark, connect, MasterTables(self.settings.master_uri))
         return rebuild.run(plan, f"run-{uuid.uuid4()}", why, by, progress)
 
@@ -116,17 +117,34 @@ class Rebuilding:
 
 
 def generation_to_publish(generations: Generations, base: Pointer, current: Mapping[str, str]) -> int:
-    """The generation that a publication may point at: of the same definitions, and caught up (R12). 0: none yet."""
+    """The generation to publish with: of the same definitions, and as far as the one of now (R12). 0: none yet.
+
+    Changes nothing: see `hand_over`.
+    """
     if not base.generation or dict(base.definitions) == dict(current):
         return base.generation
     newest = generations.find(generations.greatest())
     if newest is not None and dict(newest.definitions) == dict(current):
-        if generations.has_caught_up(newest, base.generation):
+        if generations.is_as_far(newest, base.generation):
             return newest.number
-        message = f"generation {newest.number} of the speed layer has the new definitions but has not caught up"
-        raise CutNotReached(message, do="galatea status; wait a little, then: galatea rebuild")
+        raise _not_caught_up(newest.number)
     message = "the definitions of the views differ from the published ones and no speed layer runs with them"
     raise DefinitionNotCovered(message, do="galatea down, galatea up --detach, then: galatea rebuild")
+
+
+def hand_over(generations: Generations, base: Pointer, to: int) -> None:
+    """Before a publication points at another generation: let the one of now write nothing more.
+
+    CutNotReached if that may have written what `to` has not read yet; it is replaced all the same.
+    """
+    generation = generations.find(to)
+    if generation is not None and to != base.generation and not generations.has_caught_up(generation, base.generation):
+        raise _not_caught_up(to)
+
+
+def _not_caught_up(number: int) -> CutNotReached:
+    message = f"generation {number} of the speed layer has the new definitions but has not caught up"
+    return CutNotReached(message, do="galatea status; wait a little, then: galatea rebuild")
 
 
 def refuse_partial(base: Pointer, current: Mapping[str, str]) -> None:

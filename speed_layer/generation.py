@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import orjson
 
+from master_dataset.errors import GenerationReplaced
 from speed_layer.claims import Claims
 from views.core.cut import utc
 from views.core.pointer_row import PointerRow
@@ -73,14 +74,17 @@ class Generations:
         return Generation(number, utc(row.emit_from), dict(row.definitions or {}), targets)
 
     def begin(self, generation: Generation, started_at: datetime) -> None:
-        """Write the generation down before its first row."""
+        """Write the generation down before its first row. GenerationReplaced if another process was first."""
         insert = self._session.prepare(
             "INSERT INTO generations (generation, emit_from, started_at, definitions, targets) "
             "VALUES (?, ?, ?, ?, ?) IF NOT EXISTS"
         )
         targets = {topic: {str(n): at for n, at in own.items()} for topic, own in generation.targets.items()}
         values = (generation.number, generation.emit_from, started_at, dict(generation.definitions))
-        self._session.execute(insert, (*values, orjson.dumps(targets).decode()))
+        begun = self._session.execute(insert, (*values, orjson.dumps(targets).decode())).one().applied
+        if not begun and self.find(generation.number) != generation:
+            message = f"generation {generation.number} of the speed layer was begun by another process"
+            raise GenerationReplaced(message, do="end the second speed process")
 
     def greatest(self) -> int:
         """The greatest number in use; 0 before the first generation."""
@@ -111,10 +115,14 @@ class Generations:
 
         From then on the one served writes nothing more, so it is asked to stop only when this one has come as far.
         """
-        own = self.positions(generation.number)
-        if not served:
-            return reached(own, generation.targets)
-        return reached(own, self.positions(served)) and reached(own, self.claims.replace(served))
+        if not self.is_as_far(generation, served):
+            return False
+        return not served or reached(self.positions(generation.number), self.claims.replace(served))
+
+    def is_as_far(self, generation: Generation, served: int) -> bool:
+        """Whether it has read what the one `served` has recorded, or without one its targets. Changes nothing."""
+        wanted = self.positions(served) if served else generation.targets
+        return reached(self.positions(generation.number), wanted)
 
     def progress(self, generation: Generation, served: int) -> tuple[int, int]:
         """How many records it has read of those that it has to read before it may take over."""

@@ -113,6 +113,7 @@ def _format(node: Node, nodes: Sequence[Node], settings: "Settings") -> None:
     )
     if (data / _META).exists():
         return
+    _refuse_without_log(nodes, settings)
     cluster = _cluster_of(settings.home / each.name / "data" / _META for each in nodes)
     tool = [*_command(folder, settings, "-Xmx128m"), "kafka.tools.StorageTool"]
     done = subprocess.run(  # every argument is ours
@@ -121,6 +122,14 @@ def _format(node: Node, nodes: Sequence[Node], settings: "Settings") -> None:
     if done.returncode:
         last = (done.stderr or done.stdout).strip().splitlines()[-1:]
         raise OperatorError(f"the broker's folder `{data}` could not be formatted: {last}", do="galatea doctor")
+
+
+def _refuse_without_log(nodes: Sequence[Node], settings: "Settings") -> None:
+    """Topics made anew count from 0 again, and every position of this home would be taken for read."""
+    complete = any((settings.home / each.name / "data" / _META).exists() for each in nodes)
+    if not complete and (settings.home / "checkpoints" / "archive").exists():
+        message = f"the broker has lost its log, `{settings.home / nodes[0].name / 'data'}`, of which the archive knows"
+        raise OperatorError(message, do="put the folder back, or begin a new home: docs/operations.md, Backups")
 
 
 def _cluster_of(files: Iterable[Path]) -> str:

@@ -10,7 +10,7 @@ from cassandra import OperationTimedOut
 from batch_layer.fence import Fence, Marked
 from batch_layer.plan import Asked, Plan, Planner
 from batch_layer.publish import publish
-from deploy.rebuilding import generation_to_publish, refuse_partial
+from deploy.rebuilding import generation_to_publish, hand_over, refuse_partial
 from master_dataset.errors import GalateaError, PublicationMoved
 from speed_layer.generation import Offsets
 from tests.model.archive import Archived, Row
@@ -78,6 +78,7 @@ class Batch:
         generation = base.generation
         if world.keeps(Rule.CHANGED_GENERATION):
             generation = generation_to_publish(world.generations, base, current)
+            hand_over(world.generations, base, generation)
         self.begun += 1
         by_run = world.keeps(Rule.CELLS_BY_RUN)
         name = f"run-{self.begun}" if by_run else f"publication-{base.publication + 1}"

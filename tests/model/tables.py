@@ -110,11 +110,13 @@ class Tables:
 
     def _insert_generation(self, values: Sequence[Any]) -> list[Any]:
         number, emit_from, _, definitions, targets = values
+        if number in self.generations:
+            return [SimpleNamespace(applied=False)]
         self.generations[number] = SimpleNamespace(
             generation=number, emit_from=emit_from, definitions=definitions, targets=targets,
             claimed=None, claimed_ends=None, replaced=None,
         )  # fmt: skip
-        return []
+        return [SimpleNamespace(applied=True)]
 
     def _claim(self, values: Sequence[Any]) -> list[Any]:
         micro_batch, ends, number, before = values

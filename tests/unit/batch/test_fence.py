@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from batch_layer.fence import Fence, Marked
-from master_dataset.errors import CutNotReached
+from master_dataset.errors import CutNotReached, OperatorError
 
 CUT = datetime(2026, 3, 7, 9, 0, tzinfo=UTC)
 
@@ -50,3 +50,15 @@ def test_a_reader_that_stays_behind_is_named_with_its_partition() -> None:
 
     with pytest.raises(CutNotReached, match=r"archive has read `t/0` to 5 and the marker .* is at 7"):
         fence(CUT).wait(marked, lambda: {"t": {0: 5}}, "archive", timedelta(0))
+
+
+def test_a_reader_that_tells_of_records_behind_the_end_of_a_topic_has_read_another_log(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Fence, "ends", lambda _: {"t": {0: 8}})
+    marked = Marked(CUT, {"t": {0: 7}})
+
+    fence(CUT).wait(marked, lambda: {"t": {0: 8}}, "archive", timedelta(0))
+
+    with pytest.raises(OperatorError, match="archive has read `t/0` to 900, which ends at 8"):
+        fence(CUT).wait(marked, lambda: {"t": {0: 900}}, "archive", timedelta(0))

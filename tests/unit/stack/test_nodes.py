@@ -98,6 +98,16 @@ def test_a_cassandra_node_that_lost_its_data_does_not_take_part(tmp_path: Path) 
         second.prepare()
 
 
+def test_a_broker_that_lost_its_log_is_not_replaced_by_an_empty_one(tmp_path: Path) -> None:
+    [broker] = brokers(Settings(home=tmp_path))
+    (tmp_path / "checkpoints" / "archive").mkdir(parents=True)
+
+    with pytest.raises(OperatorError, match="the broker has lost its log") as refused:
+        broker.prepare()
+
+    assert "Backups" in refused.value.do
+
+
 def test_doctor_knows_what_three_nodes_take(tmp_path: Path) -> None:
     one, three = (
         {
