@@ -7,29 +7,49 @@ negated receipt time as its timestamp, so neither a later delivery of the same i
 whatever order they are written.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from datetime import date
+from operator import attrgetter
+from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from cassandra.concurrent import execute_concurrent_with_args
 
 from master_dataset.parsing.rows import EVENT
+from speed_layer.slices import slices, write
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cassandra.cluster import Session
 
-COLUMNS = ("day", "store", "happened_at", "till", "transaction_id", "received_at", "value")
+_READ = pa.schema([
+    ("day", pa.date32()), ("store", pa.string()), ("happened_at", pa.int64()), ("till", pa.string()),
+    ("transaction_id", pa.string()), ("received_at", pa.int64()), ("value", pa.binary()),
+])  # fmt: skip
+"""Instants in microseconds since 1970: a datetime for each would take longer than all the rest."""
+COLUMNS = tuple(_READ.names)
 """What is read of a parsed record."""
-
-_IN_FLIGHT = 64
 _INSERT = (
     "INSERT INTO raw_pos_transactions "
     "(day, operation_id, happened_at, vendor_fiscal_module, transaction_id, received_at, value) "
     "VALUES (?, ?, ?, ?, ?, ?, ?) USING TIMESTAMP ? AND TTL ?"
 )
+
+
+class _Receipt(NamedTuple):
+    """The values of `_INSERT`. Times in milliseconds since 1970, as Cassandra keeps them."""
+
+    day: date
+    store: str
+    happened_ms: int
+    till: str
+    transaction_id: str
+    received_ms: int
+    value: str
+    negated_micros: int
+    left_seconds: int
 
 
 @dataclass(frozen=True)
@@ -42,15 +62,15 @@ class ReceiptWriter:
     def __call__(self, parsed: pa.RecordBatch) -> None:
         """Write the events among these parsed records; when it returns, every one is acknowledged."""
         events = parsed.filter(pc.equal(parsed["kind"], EVENT)).select(COLUMNS)
-        values = [values for values in map(self._values, events.to_pylist()) if values[-1] > 0]
-        if values:
+        rows = [row for row in self._rows(events) if row.left_seconds > 0]
+        if rows:
             session = self.connect()
-            insert = session.prepare(_INSERT)
-            execute_concurrent_with_args(session, insert, values, concurrency=_IN_FLIGHT, raise_on_first_error=True)
+            together = slices(rows, attrgetter("day", "store"), lambda row: len(row.value))
+            write(session, session.prepare(_INSERT), (own for _, own in together))
 
-    def _values(self, row: dict[str, Any]) -> tuple[Any, ...]:
-        received_micros = int(row["received_at"].timestamp() * 1_000_000)
-        age_seconds = int((row["received_at"] - row["happened_at"]).total_seconds())
-        left_seconds = min(self.ttl_seconds, self.ttl_seconds - age_seconds)
-        key = (row["day"], row["store"], row["happened_at"], row["till"], row["transaction_id"])
-        return (*key, row["received_at"], row["value"].decode(), -received_micros, left_seconds)
+    def _rows(self, events: pa.RecordBatch) -> Iterator[_Receipt]:
+        read = events.cast(_READ).to_pydict().values()
+        for day, store, happened, till, transaction, received, value in zip(*read, strict=True):
+            left = self.ttl_seconds - max(0, received - happened) // 1_000_000
+            said = value.decode()
+            yield _Receipt(day, store, happened // 1000, till, transaction, received // 1000, said, -received, left)
