@@ -7,13 +7,13 @@ of the event can be counted any more (R5).
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime, timedelta
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from speed_layer.slices import read, slices, write
+from speed_layer.slices import Insert, read, slices, write
 
 if TYPE_CHECKING:
     from cassandra.cluster import Session
@@ -27,6 +27,8 @@ _INSERT = (
     "VALUES (?, ?, ?, ?, ?, ?, ?) USING TTL ?"
 )
 _MICROSECONDS = pa.duration("us")
+_PLACE_BYTES = 100
+"""Of a row besides its identity."""
 
 Identity = tuple[str, str]
 """Of an event: its topic and the identity in it."""
@@ -112,11 +114,9 @@ class FirstDeliveries:
         }
 
     def _remember(self, deliveries: Iterable[Delivery]) -> None:
-        values = (
-            [(self._generation, *each[:-1], self._ttl_seconds) for each in own]
-            for _, own in slices(deliveries, _partition)
-        )
-        write(self._session, self._session.prepare(_INSERT), values)
+        insert = Insert(self._session.prepare(_INSERT), itemgetter(1, 2, 3), lambda row: len(row[4]) + _PLACE_BYTES)
+        ordered = sorted(deliveries, key=_partition)
+        write(self._session, insert, [(self._generation, *each[:-1], self._ttl_seconds) for each in ordered])
 
 
 def _partition(delivery: Delivery) -> tuple[str, str, date]:

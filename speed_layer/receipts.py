@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from master_dataset.parsing.rows import EVENT
-from speed_layer.slices import slices, write
+from speed_layer.slices import Insert, write
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -52,6 +52,9 @@ class _Receipt(NamedTuple):
     left_seconds: int
 
 
+_PARTITION = attrgetter("day", "store")
+
+
 @dataclass(frozen=True)
 class ReceiptWriter:
     """Runs in Spark's workers. `ttl_seconds`: how long after it happened a receipt is shown."""
@@ -65,8 +68,8 @@ class ReceiptWriter:
         rows = [row for row in self._rows(events) if row.left_seconds > 0]
         if rows:
             session = self.connect()
-            together = slices(rows, attrgetter("day", "store"), lambda row: len(row.value))
-            write(session, session.prepare(_INSERT), (own for _, own in together))
+            insert = Insert(session.prepare(_INSERT), _PARTITION, lambda row: len(row.value))
+            write(session, insert, sorted(rows, key=_PARTITION))
 
     def _rows(self, events: pa.RecordBatch) -> Iterator[_Receipt]:
         read = events.cast(_READ).to_pydict().values()

@@ -6,12 +6,12 @@ the start of the epoch: no clock, and sorted by receipt, as time-window compacti
 
 from collections.abc import Iterable, Iterator
 from datetime import UTC, timedelta
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
-
-from cassandra.concurrent import execute_concurrent_with_args
 
 from master_dataset.crash_points import CrashPoint, passing
 from speed_layer.additions import AdditionKey, Cells, Shapes
+from speed_layer.slices import Insert, write
 from views.core.cells import write_block
 from views.core.cut import BEGINNING
 
@@ -24,7 +24,8 @@ _INSERT = (
 )
 CELLS_AT_MOST = 1_000
 """Of one row, some 50 kB: Cassandra refuses writes of many megabytes, also where every dimension is a long text."""
-_IN_FLIGHT = 32
+_PARTITION, _BLOCK = itemgetter(0, 1, 2), 7
+"""Among the values of `_INSERT`."""
 _MICROSECOND = timedelta(microseconds=1)
 
 
@@ -39,8 +40,7 @@ class SpeedRows:
     def write(self, micro_batch: int, additions: Iterable[tuple[AdditionKey, Cells]]) -> None:
         """Write what the micro-batch of that number adds; when this returns, every row is acknowledged."""
         rows = (row for key, cells in additions for row in self._rows(micro_batch, key, cells))
-        insert = self._session.prepare(_INSERT)
-        execute_concurrent_with_args(self._session, insert, rows, concurrency=_IN_FLIGHT, raise_on_first_error=True)
+        write(self._session, Insert(self._session.prepare(_INSERT), _PARTITION, lambda row: len(row[_BLOCK])), rows)
 
     def _rows(self, micro_batch: int, key: AdditionKey, cells: Cells) -> Iterator[tuple[Any, ...]]:
         written_at = (key.epoch - BEGINNING) // _MICROSECOND

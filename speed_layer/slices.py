@@ -1,8 +1,11 @@
-"""Small rows that lie together in Cassandra, in portions that it takes at once: a request for many, not for each."""
+"""Small rows in portions that Cassandra takes at once: a request for many, not for each.
+
+A request costs it and us more than the rows that it carries.
+"""
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from cassandra.concurrent import execute_concurrent, execute_concurrent_with_args
 from cassandra.query import BatchStatement, BatchType, PreparedStatement
@@ -11,28 +14,29 @@ if TYPE_CHECKING:
     from cassandra.cluster import Session
 
 ROWS_AT_ONCE = 100
-BYTES_AT_ONCE = 256_000
-"""With one row of a megabyte more, still far below what a node takes: half a segment of its commit log, 8 MiB here."""
+PARTITIONS_AT_ONCE = 10
+"""More are written by one request only with a warning, as their nodes may all differ."""
+BYTES_AT_ONCE = 32_000
+"""Of several rows: Cassandra's default is to refuse more than 50 KiB of several partitions."""
 _IN_FLIGHT = 32
-Row = TypeVar("Row")
+Row = TypeVar("Row", bound=tuple[Any, ...])
 Key = TypeVar("Key", bound=tuple[Hashable, ...])
 
 
-def slices(
-    rows: Iterable[Row], partition: Callable[[Row], Key], size: Callable[[Row], int] = lambda _: 0
-) -> Iterator[tuple[Key, list[Row]]]:
-    """Portions of rows of one Cassandra partition each, under the values of its key. `size`: of a row, in bytes."""
+class Insert(NamedTuple):
+    """A statement, and of the values of a row the partition that they lie in and how many bytes they are."""
+
+    statement: PreparedStatement
+    partition: Callable[[Any], Hashable]
+    size: Callable[[Any], int]
+
+
+def slices(rows: Iterable[Row], partition: Callable[[Row], Key]) -> Iterator[tuple[Key, list[Row]]]:
+    """Portions of rows of one Cassandra partition each, under the values of its key."""
     for key, own in groupby(sorted(rows, key=partition), key=partition):
-        together: list[Row] = []
-        held = 0
-        for row in own:
-            together.append(row)
-            held += size(row)
-            if len(together) == ROWS_AT_ONCE or held >= BYTES_AT_ONCE:
-                yield key, together
-                together, held = [], 0
-        if together:
-            yield key, together
+        together = list(own)
+        for start in range(0, len(together), ROWS_AT_ONCE):
+            yield key, together[start : start + ROWS_AT_ONCE]
 
 
 def read(session: "Session", select: PreparedStatement, asked: list[tuple[Any, ...]]) -> list[list[Any]]:
@@ -41,12 +45,33 @@ def read(session: "Session", select: PreparedStatement, asked: list[tuple[Any, .
     return [list(rows) for _, rows in answers]
 
 
-def write(session: "Session", insert: PreparedStatement, together: Iterable[Iterable[tuple[Any, ...]]]) -> None:
-    """Write rows, each portion in one request; when this returns, every one is acknowledged."""
-    statements = []
-    for rows in together:
-        statement = BatchStatement(BatchType.UNLOGGED)  # one partition: nothing to coordinate
-        for values in rows:
-            statement.add(insert, values)
-        statements.append((statement, None))
+def write(session: "Session", insert: Insert, rows: Iterable[Row]) -> None:
+    """Write them in their order, those of a partition side by side; when this returns, every one is acknowledged."""
+    statements = ((_batch(insert.statement, own), None) for own in portions(rows, insert.partition, insert.size))
     execute_concurrent(session, statements, concurrency=_IN_FLIGHT)
+
+
+def portions(
+    rows: Iterable[Row], partition: Callable[[Row], Hashable], size: Callable[[Row], int]
+) -> Iterator[list[Row]]:
+    """What one request writes. A row that is larger than all bounds goes alone."""
+    own: list[Row] = []
+    held, partitions = 0, set[Hashable]()
+    for row in rows:
+        key, more = partition(row), size(row)
+        too_many = len(own) == ROWS_AT_ONCE or len(partitions | {key}) > PARTITIONS_AT_ONCE
+        if own and (too_many or held + more > BYTES_AT_ONCE):
+            yield own
+            own, held, partitions = [], 0, set()
+        own.append(row)
+        held += more
+        partitions.add(key)
+    if own:
+        yield own
+
+
+def _batch(insert: PreparedStatement, rows: Iterable[tuple[Any, ...]]) -> BatchStatement:
+    batch = BatchStatement(BatchType.UNLOGGED)  # every row is written again if one of them was not
+    for values in rows:
+        batch.add(insert, values)
+    return batch

@@ -1,0 +1,31 @@
+"""What one request to Cassandra carries."""
+
+from operator import itemgetter
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from speed_layer.slices import BYTES_AT_ONCE, PARTITIONS_AT_ONCE, ROWS_AT_ONCE, portions
+
+Row = tuple[int, int]
+rows_of_partitions = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 2 * BYTES_AT_ONCE)), max_size=400)
+small_rows = st.lists(st.tuples(st.integers(0, 3), st.just(1)), max_size=400)
+
+
+@given(st.one_of(rows_of_partitions, small_rows))
+def test_every_row_is_written_once_and_in_order_and_no_request_carries_too_much(rows: list[Row]) -> None:
+    found = list(portions(rows, itemgetter(0), itemgetter(1)))
+
+    assert [row for own in found for row in own] == rows
+    for own in found:
+        assert 0 < len(own) <= ROWS_AT_ONCE
+        assert len({partition for partition, _ in own}) <= PARTITIONS_AT_ONCE
+        assert len(own) == 1 or sum(size for _, size in own) <= BYTES_AT_ONCE
+
+
+def test_small_rows_of_many_partitions_share_requests() -> None:
+    rows = [(partition, 10) for partition in range(35)]
+
+    found = list(portions(rows, itemgetter(0), itemgetter(1)))
+
+    assert list(map(len, found)) == [10, 10, 10, 5]
