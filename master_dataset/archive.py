@@ -15,6 +15,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
 
 from master_dataset.crash_points import CrashPoint, passing
+from master_dataset.durations import MICRO_BATCH
 from master_dataset.kafka import EARLIEST, Intake, Topics, offsets_json, record_stream
 from master_dataset.parsing.rows import output_schema, rows
 from master_dataset.reached import Seen, SeenParam
@@ -106,6 +107,11 @@ class Archive:
 
     def keep(self, source: "Source[Any]", batch: DataFrame, number: int, seen: "Accumulator[Seen]") -> None:
         """Keep a micro-batch of parsed records. It is parsed while its events are written, again for dead letters."""
+        with MICRO_BATCH.labels("archive").time():
+            events = self._keep(source, batch, number, seen)
+        log.info("archive.kept", source=source.topic, batch=number, events=events)
+
+    def _keep(self, source: "Source[Any]", batch: DataFrame, number: int, seen: "Accumulator[Seen]") -> int:
         query = self._spark.sparkContext.getLocalProperty("sql.streaming.queryId")
         mark = f"{query} {number}"
         may_repeat = source.topic not in self._begun
@@ -128,8 +134,7 @@ class Archive:
             self._positions.record(source.topic, partition, each.offset + 1, each.received_at)
         passing(CrashPoint.ARCHIVE_RECORDED)
         self._begun.add(source.topic)
-        events = sum(each.events for each in first.values())
-        log.info("archive.kept", source=source.topic, batch=number, events=events)
+        return sum(each.events for each in first.values())
 
 
 def _parser(

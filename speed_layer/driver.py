@@ -11,6 +11,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
 
 from master_dataset.crash_points import CrashPoint, passing
+from master_dataset.durations import MICRO_BATCH
 from master_dataset.errors import CheckpointOutOfStep, GenerationReplaced
 from speed_layer.additions import shapes_of
 from speed_layer.ends import read_ends
@@ -44,9 +45,13 @@ class SpeedDriver:
             arrivals(spark, self._views, feed, self._horizons.oldest)
             .writeStream.queryName("speed")
             .option("checkpointLocation", checkpoint)
-            .foreachBatch(lambda batch, number: self._write(generation, batch, number, checkpoint))
+            .foreachBatch(lambda batch, number: self._timed(generation, batch, number, checkpoint))
             .start()
         )
+
+    def _timed(self, generation: Generation, batch: DataFrame, number: int, checkpoint: str) -> None:
+        with MICRO_BATCH.labels("speed").time():
+            self._write(generation, batch, number, checkpoint)
 
     def _write(self, generation: Generation, batch: DataFrame, number: int, checkpoint: str) -> None:
         ends = read_ends(batch.sparkSession, checkpoint, number)

@@ -6,7 +6,6 @@ from deploy.cassandra import session_of
 from deploy.process.archive_watch import ArchiveWatch
 from deploy.process.edge import Process
 from deploy.process.lookout import Lookout
-from deploy.process.micro_batches import MicroBatches
 from deploy.settings import Settings
 from deploy.spark import Work, spark_session
 from master_dataset.alarm_table import AlarmTable
@@ -36,7 +35,6 @@ def run(process: Process, settings: Settings) -> None:
     for source in registered_sources().values():
         checkpoint = f"{settings.checkpoint_uri}/archive/{source.topic}"
         archive.start(source, settings.kafka_bootstrap, checkpoint, pace)
-    spark.streams.addListener(MicroBatches("archive"))
     lookout = Lookout("archive", list(registered_sources()), positions.read, settings.kafka_bootstrap)
     lookout.start(connect(), also=watch.refresh)
     process.show_metrics(settings.archive_metrics_port)

@@ -12,7 +12,6 @@ from prometheus_client import Gauge
 from deploy.cassandra import session_of
 from deploy.process.edge import Process
 from deploy.process.lookout import Lookout
-from deploy.process.micro_batches import MicroBatches
 from deploy.settings import Settings
 from deploy.spark import Work, exists, spark_session
 from master_dataset.kafka import EARLIEST, Topics, offsets_json
@@ -59,7 +58,6 @@ def run(process: Process, settings: Settings) -> None:
     driver = SpeedDriver(connect, registered_views(), horizons)
     query = driver.start(spark, generation, feed, f"{folder}/{generation.number}")
     _look_out(process, settings, generations, generation)
-    spark.streams.addListener(MicroBatches("speed"))
     process.ready()
     shown = -1
     while query.isActive:
