@@ -20,7 +20,7 @@ demo: $(STAMP) ## Start everything, play a trading day on real receipts; ARGS=--
 	@$(RUN) galatea demo $(ARGS)
 
 test: $(STAMP) ## Every test, with the real broker, Cassandra and Spark
-	@$(RUN) pytest $(ARGS)
+	@$(RUN) pytest --numprocesses 2 --dist loadgroup $(ARGS)
 
 fast: $(STAMP) ## Tests that need no neighbour: seconds
 	@$(RUN) pytest $(wildcard tests/unit tests/laws tests/stories tests/golden tests/house) -x -q $(ARGS)

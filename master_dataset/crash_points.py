@@ -15,7 +15,7 @@ class CrashPoint(StrEnum):
     """Each name says what has just been done.
 
     `rebuild.*` in commands (`marked` in each that makes a cut), the others in the process of that name; and in Spark's
-    workers `speed.remembered`, `speed.row` and `rebuild.blocks`, where a worker ends and the process finds it gone.
+    workers `speed.remembered`, `speed.rows` and `rebuild.blocks`, where a worker ends and the process finds it gone.
     """
 
     ARCHIVE_BEGUN = "archive.begun"
@@ -24,7 +24,7 @@ class CrashPoint(StrEnum):
     ARCHIVE_RECORDED = "archive.recorded"
     SPEED_CLAIMED = "speed.claimed"
     SPEED_REMEMBERED = "speed.remembered"
-    SPEED_ROW = "speed.row"
+    SPEED_ROWS = "speed.rows"
     SPEED_COUNTED = "speed.counted"
     SPEED_RECORDED = "speed.recorded"
     SPEED_REPLACED = "speed.replaced"

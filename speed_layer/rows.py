@@ -40,7 +40,8 @@ class SpeedRows:
     def write(self, micro_batch: int, additions: Iterable[tuple[AdditionKey, Cells]]) -> None:
         """Write what the micro-batch of that number adds; when this returns, every row is acknowledged."""
         rows = (row for key, cells in additions for row in self._rows(micro_batch, key, cells))
-        write(self._session, Insert(self._session.prepare(_INSERT), _PARTITION, lambda row: len(row[_BLOCK])), rows)
+        insert = Insert(self._session.prepare(_INSERT), _PARTITION, lambda row: len(row[_BLOCK]))
+        write(self._session, insert, rows, lambda: passing(CrashPoint.SPEED_ROWS))
 
     def _rows(self, micro_batch: int, key: AdditionKey, cells: Cells) -> Iterator[tuple[Any, ...]]:
         written_at = (key.epoch - BEGINNING) // _MICROSECOND
@@ -48,4 +49,3 @@ class SpeedRows:
         for part, start in enumerate(range(0, len(cells), CELLS_AT_MOST)):
             block = write_block(self._shapes[key.shape], cells[start : start + CELLS_AT_MOST])
             yield (*place, part, block, written_at, self._ttl_seconds)
-            passing(CrashPoint.SPEED_ROW)

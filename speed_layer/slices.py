@@ -45,10 +45,16 @@ def read(session: "Session", select: PreparedStatement, asked: list[tuple[Any, .
     return [list(rows) for _, rows in answers]
 
 
-def write(session: "Session", insert: Insert, rows: Iterable[Row]) -> None:
-    """Write them in their order, those of a partition side by side; when this returns, every one is acknowledged."""
+def write(
+    session: "Session", insert: Insert, rows: Iterable[Row], acknowledged: Callable[[], None] = lambda: None
+) -> None:
+    """Write them in their order, those of a partition side by side; when this returns, every one is acknowledged.
+
+    `acknowledged` is told of each request, while others are under way.
+    """
     statements = ((_batch(insert.statement, own), None) for own in portions(rows, insert.partition, insert.size))
-    execute_concurrent(session, statements, concurrency=_IN_FLIGHT)
+    for _ in execute_concurrent(session, statements, concurrency=_IN_FLIGHT, results_generator=True):
+        acknowledged()
 
 
 def portions(

@@ -23,6 +23,7 @@ def main() -> int:
     asked.add_argument("--receipts", type=int, default=20_000)
     asked.add_argument("--rebuilds", type=int, default=6)
     asked.add_argument("--crashes", type=int, default=10)
+    asked.add_argument("--pauses", type=int, default=5)
     asked.add_argument("--seconds", type=float, default=180, help="how long the stream takes, at least")
     order = Order(**vars(asked.parse_args()))
     with tempfile.TemporaryDirectory(prefix="galatea-drill-") as folder:

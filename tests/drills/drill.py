@@ -66,9 +66,11 @@ class Drill:
         return report
 
     def _plan(self) -> Iterator[str]:
-        """Every component is killed and paused, speed loses its checkpoint and begins anew; rebuilds lie in between."""
+        """Every component is killed, some are paused, speed loses its checkpoint and is restarted; rebuilds between."""
         order = self._report.order
-        hurt = [f"{what} {name}" for what in ("kill", "pause") for name in COMPONENTS] + ["lose checkpoint", "restart"]
+        paused = self._chance.sample(COMPONENTS, order.pauses)
+        hurt = [f"kill {name}" for name in COMPONENTS] + [f"pause {name}" for name in paused]
+        hurt += ["lose checkpoint", "restart"]
         self._chance.shuffle(hurt)
         rebuilds = [f"rebuild {number}" for number in range(order.rebuilds)]
         places = sorted(self._chance.sample(range(1, len(hurt) + 1), min(order.rebuilds, len(hurt))))

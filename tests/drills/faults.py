@@ -97,7 +97,7 @@ def _signal(process: psutil.Process, number: int) -> None:
 def crash_plan(order: "Order") -> str:
     """Some points of archive and speed, each at a pass that comes early."""
     points = [
-        "speed.claimed", "speed.remembered", "speed.row", "speed.counted", "speed.recorded", "speed.took_over",
+        "speed.claimed", "speed.remembered", "speed.rows", "speed.counted", "speed.recorded", "speed.took_over",
         "archive.begun", "archive.events", "archive.letters", "archive.recorded",
     ]  # fmt: skip
     chance = random.Random(f"crashes {order.seed}")

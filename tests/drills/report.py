@@ -8,12 +8,16 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Order:
-    """What a drill does. `crashes`: how many points of archive and speed. The stream takes `seconds`, or longer."""
+    """What a drill does. The stream takes `seconds`, or longer.
+
+    `crashes`: how many points of archive and speed. `pauses`: of how many components.
+    """
 
     seed: int
     receipts: int
     rebuilds: int
     crashes: int
+    pauses: int
     seconds: float
 
 

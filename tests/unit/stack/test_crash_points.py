@@ -42,13 +42,13 @@ def test_a_process_ends_at_the_planned_pass_and_once_only(tmp_path: Path) -> Non
 
 
 def test_a_plan_names_points_and_passes() -> None:
-    assert planned("speed.row, archive.events:3") == [
-        Planned(CrashPoint.SPEED_ROW, 1),
+    assert planned("speed.rows, archive.events:3") == [
+        Planned(CrashPoint.SPEED_ROWS, 1),
         Planned(CrashPoint.ARCHIVE_EVENTS, 3),
     ]
 
 
-@pytest.mark.parametrize("plan", ["speed.nowhere:1", "speed.row:0", "speed.row:x"])
+@pytest.mark.parametrize("plan", ["speed.nowhere:1", "speed.rows:0", "speed.rows:x"])
 def test_a_plan_that_says_nothing_that_exists_is_refused(plan: str) -> None:
     with pytest.raises(ValueError, match=r"speed\."):
         planned(plan)
