@@ -15,16 +15,16 @@ BROADCAST_AT_MOST = 2_000_000
 """So many rows of a few numbers are sent to every executor instead of shuffling the events."""
 
 _SUSPECT = ["day", "identity_hash"]
-_PLACE = ["identity_hash", "partition", "offset"]
-"""With the hash, so that places differ also when a topic was made anew and counts from 0 again."""
+PLACE = ["identity_hash", "partition", "offset"]
+"""Of a delivery in its table. The hash tells places apart also where a topic was made anew and counts from 0 again."""
 
 
 @dataclass(frozen=True)
 class Deliveries:
-    """`first`: one row per event. `repeats`: every later delivery.
+    """`first`: one row per event. `repeats`: a narrow row for every later delivery, kept in memory.
 
-    A repeat has `is_conflict` (another payload than the first) and `is_miskeyed` (another partition than the first).
-    `kept` is what was kept in memory for both.
+    A repeat has its place, `received_at`, `is_conflict` (another payload than the first) and `is_miskeyed` (another
+    partition than the first). `kept` is what was kept in memory for both.
     """
 
     first: DataFrame
@@ -37,23 +37,28 @@ class Deliveries:
 
 
 def deliveries(archived: DataFrame) -> Deliveries:
-    """Take apart the rows of whole days of one source's table. Equal identities always lie in one day."""
+    """Take apart the rows of whole days of one source's table. Equal identities always lie in one day.
+
+    Few questions to Spark: of a few thousand rows each costs a second in a Java that has just started.
+    """
     twice = archived.groupBy(_SUSPECT).count().where("count > 1").select(_SUSPECT).persist(StorageLevel.MEMORY_AND_DISK)
-    days = [row.day for row in twice.select("day").distinct().collect()]
+    days = {row.day: row.number for row in twice.groupBy("day").agg(F.count("*").alias("number")).collect()}
     if not days:
-        none = archived.where("false").selectExpr("*", "false AS is_conflict", "false AS is_miskeyed")
+        none = archived.where("false").selectExpr(*PLACE, "received_at", "false AS is_conflict", "false AS is_miskeyed")
         return Deliveries(archived, none, twice)
-    suspected = archived.where(F.col("day").isin(days))
-    later = _later(suspected.join(_small(twice), on=_SUSPECT, how="left_semi")).persist(StorageLevel.MEMORY_AND_DISK)
-    left_out = _small(later.select(_PLACE))
+    suspected = archived.where(F.col("day").isin(list(days)))
+    candidates = suspected.join(small(twice, sum(days.values())), on=_SUSPECT, how="left_semi")
+    later = _later(candidates).persist(StorageLevel.MEMORY_AND_DISK)
+    found = later.agg(F.count("*").alias("later"), F.count_if("is_copy").alias("copies")).collect()[0]
     twice.unpersist()
-    first = archived.join(left_out, on=_PLACE, how="left_anti").select(archived.columns)
-    copies = later.where("is_copy").select(_PLACE).distinct()
-    if copies.count():
-        once = suspected.join(F.broadcast(copies), on=_PLACE, how="left_semi").dropDuplicates(_PLACE)
+    left_out = small(later.select(PLACE), found.later)
+    first = archived.join(left_out, on=PLACE, how="left_anti").select(archived.columns)
+    if found.copies:
+        copies = small(later.where("is_copy").select(PLACE), found.copies)
+        once = suspected.join(copies, on=PLACE, how="left_semi").dropDuplicates(PLACE)
         first = first.unionByName(once.select(archived.columns))
-    repeats = later.where("not is_copy").drop("is_copy").dropDuplicates(_PLACE)
-    return Deliveries(first, suspected.join(_small(repeats), on=_PLACE).dropDuplicates(_PLACE), later)
+    repeats = later.where("not is_copy").drop("is_copy")
+    return Deliveries(first, repeats.dropDuplicates(PLACE), later)  # of places that were archived twice
 
 
 def _later(candidates: DataFrame) -> DataFrame:
@@ -66,7 +71,8 @@ def _later(candidates: DataFrame) -> DataFrame:
     met = candidates.withColumn("_met", F.first("received_at").over(home))
     same = Window.partitionBy("identity").orderBy("_met", "partition", "offset")
     ranked = met.select(
-        *_PLACE,
+        *PLACE,
+        "received_at",
         F.row_number().over(same).alias("delivery"),
         F.struct("partition", "offset")
         .eqNullSafe(F.first(F.struct("partition", "offset")).over(same))
@@ -77,5 +83,6 @@ def _later(candidates: DataFrame) -> DataFrame:
     return ranked.where("delivery > 1").drop("delivery")
 
 
-def _small(rows: DataFrame) -> DataFrame:
-    return F.broadcast(rows) if rows.count() <= BROADCAST_AT_MOST else rows
+def small(rows: DataFrame, number: int) -> DataFrame:
+    """So few rows are sent to every executor, where they are joined."""
+    return F.broadcast(rows) if number <= BROADCAST_AT_MOST else rows

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from batch_layer.touched import Master
@@ -74,26 +75,30 @@ class Planner:
     def plan(self, asked: Asked, cut: datetime, generation: int, definitions: Mapping[str, str]) -> Plan:
         """The plan for `asked` at this cut. A partial question is planned at the published cut."""
         chosen = [view for view in self.views if not asked.views or view.name in asked.views]
+        all_days = cache(lambda topic: self.masters[topic].days(asked.stores))  # views of one source share its days
+        touched = cache(lambda topic: self._touched(topic, cut))
         work, alarms = [], []
         for view in chosen:
-            days, stepped_back = self._days(view, asked, cut)
+            topic = view.source.topic
+            whole = asked.full or asked.is_partial or not self._is_known(view)
+            days, stepped_back = (all_days(topic), set()) if whole else touched(topic)
             if stepped_back:
-                alarms.append(f"clock_stepped_back: {view.source.topic} on {', '.join(map(str, sorted(stepped_back)))}")
+                alarms.append(f"clock_stepped_back: {topic} on {', '.join(map(str, sorted(stepped_back)))}")
             work.append((view, _between(days | stepped_back, asked)))
         read = {topic: master.version for topic, master in self.masters.items()}
         versions = self.base_versions if asked.is_partial else read
         found = tuple(dict.fromkeys(alarms))
         return Plan(self.base, cut, work, self.masters, versions, generation, definitions, found)
 
-    def _days(self, view: View, asked: Asked, cut: datetime) -> tuple[set[date], set[date]]:
+    def _is_known(self, view: View) -> bool:
+        """Whether what is published of it was made with the same definition, from versions that are known."""
+        same = self.base.definitions.get(view.name) == view.definition_hash
+        return same and view.source.topic in self.base_versions
+
+    def _touched(self, topic: str, cut: datetime) -> tuple[set[date], set[date]]:
         """Touched days and, apart, those touched by rows with a stamp before the base's cut (an alarm)."""
-        master = self.masters[view.source.topic]
-        known = self.base.definitions.get(view.name) == view.definition_hash and view.source.topic in self.base_versions
-        if asked.full or asked.is_partial or not known:
-            return master.days(asked.stores), set()
-        since = self.base.cut - self.epoch
-        base_version = self.base_versions[view.source.topic]
-        return master.days_received(since, cut), master.days_stepped_back(base_version, since)
+        master, since = self.masters[topic], self.base.cut - self.epoch
+        return master.days_received(since, cut), master.days_stepped_back(self.base_versions[topic], since)
 
 
 def _between(days: set[date], asked: Asked) -> set[date]:

@@ -13,6 +13,7 @@ import orjson
 import structlog
 from pyspark.sql import DataFrame, SparkSession
 
+from batch_layer.archived import archived
 from batch_layer.conflicts import keep_conflicts
 from batch_layer.deliveries import deliveries
 from batch_layer.plan import Plan
@@ -87,10 +88,10 @@ class Rebuild:
         total = sum(len(days) for _, days in plan.work)
         done = 0
         for source in plan.sources:
-            archived = self._archived(plan, source)
-            found = deliveries(archived)
+            events = self._archived(plan, source)
+            found = deliveries(events)
             repeats = found.repeats.where(found.repeats.received_at < plan.cut)
-            for key, number in keep_conflicts(self._tables, source, repeats).items():
+            for key, number in keep_conflicts(self._tables, source, events, repeats).items():
                 counted[key] += number
             for view, days in plan.work:
                 if view.source.topic != source.topic or not days:
@@ -104,7 +105,5 @@ class Rebuild:
         return counted
 
     def _archived(self, plan: Plan, source: "Source[Any]") -> DataFrame:
-        master = plan.masters[source.topic]
-        days = sorted({day for view, days in plan.work if view.source.topic == source.topic for day in days})
-        table = self._spark().read.format("delta").option("versionAsOf", master.version).load(master.path)
-        return table.where(table.day.isin(days))
+        days = {day for view, days in plan.work if view.source.topic == source.topic for day in days}
+        return archived(self._spark(), source, plan.masters[source.topic], days)

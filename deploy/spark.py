@@ -52,6 +52,8 @@ _BATCH = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "20000",
     # Only narrow rows go to Python, and Spark would measure the batch anew after each of them.
     "spark.sql.execution.arrow.maxBytesPerBatch": "2147483647",
+    # A rebuild names local files one by one: to look at them is quicker than a job that does.
+    "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
 }
 _STREAMING = {
     "spark.sql.execution.arrow.maxRecordsPerBatch": "2000",

@@ -1,0 +1,64 @@
+"""What a rebuild reads: just the rows that Delta's own reader gives of that version and those days."""
+
+from datetime import UTC, date, datetime, timedelta
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from batch_layer.archived import archived
+from batch_layer.touched import Master
+from master_dataset.archive import Archive
+from master_dataset.currency import DEFAULT_CURRENCY
+from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
+from master_dataset.tables import MasterTables
+from tests.corpus.case import receipt
+from tests.integration.test_archive import SCHEMA, Positions
+
+NOON = datetime(2026, 3, 7, 12, 0, tzinfo=UTC)
+TODAY, YESTERDAY = NOON.date(), NOON.date() - timedelta(days=1)
+LONG_AGO = date(2020, 1, 1)
+
+
+@pytest.fixture(scope="module")
+def table(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Three commits, each with a receipt of yesterday and two of today."""
+    tables = MasterTables(str(tmp_path_factory.mktemp("master")))
+    archive = Archive(spark, tables, Positions(), lambda: lambda _store: DEFAULT_CURRENCY)
+    tables.create(spark, POS_TRANSACTIONS)
+    spark.sparkContext.setLocalProperty("sql.streaming.queryId", "query")
+    for number in range(3):
+        happened = [NOON - timedelta(days=1), NOON, NOON + timedelta(minutes=1)]
+        rows = [record(offset, at) for offset, at in enumerate(happened, start=3 * number)]
+        parsed, seen = archive.parsed(POS_TRANSACTIONS, spark.createDataFrame(rows, SCHEMA))
+        archive.keep(POS_TRANSACTIONS, parsed, number, seen)
+    return tables.path(POS_TRANSACTIONS.topic)
+
+
+def record(offset: int, happened_at: datetime) -> tuple[object, ...]:
+    value = receipt({"transaction_id": f'"{offset}"', "happened_at": f'"{happened_at.isoformat()}"'})
+    return (b"1", value, POS_TRANSACTIONS.topic, 0, offset, NOON + timedelta(minutes=9), [])
+
+
+def said(rows: DataFrame) -> list[str]:
+    return sorted(str(row) for row in rows.collect())
+
+
+@pytest.mark.parametrize("days", [{TODAY}, {YESTERDAY}, {TODAY, YESTERDAY, LONG_AGO}, set()])
+@pytest.mark.parametrize("back", [0, 1])
+def test_the_rows_are_those_of_deltas_own_reader(spark: SparkSession, table: str, days: set[date], back: int) -> None:
+    version = Master.newest(table).version - back
+    by_delta = spark.read.format("delta").option("versionAsOf", version).load(table)
+
+    rows = archived(spark, POS_TRANSACTIONS, Master(table, version), days)
+
+    expected = by_delta.where(by_delta.day.isin(sorted(days))) if days else by_delta
+    assert rows.columns == by_delta.columns
+    assert rows.count() > 0
+    assert said(rows) == said(expected)
+
+
+def test_days_without_events_have_no_rows(spark: SparkSession, table: str) -> None:
+    rows = archived(spark, POS_TRANSACTIONS, Master.newest(table), {LONG_AGO})
+
+    assert rows.count() == 0
+    assert "payload_hash" in rows.columns
