@@ -6,6 +6,7 @@ WITH_NEIGHBOURS = {"deployments", "drills", "integration"}
 """Folders whose tests start stacks: one stack at a time, and beside it what needs none."""
 
 
+@pytest.hookimpl(tryfirst=True)  # xdist reads the marks in the same hook
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """One process takes all tests of these folders, the other all the rest."""
     for item in items:
