@@ -21,18 +21,21 @@ if TYPE_CHECKING:
 
 PLAIN = 1
 """The reader version of tables whose rows are all the rows of their files."""
-_NO_NAME = re.compile(r"://|[*?{}\[\]\\]")
-"""Elsewhere than in a folder, or a pattern to Spark."""
 
 
 def archived(spark: SparkSession, source: "Source[Any]", master: Master, days: Collection[date] = ()) -> DataFrame:
     """The rows of these days, or of all; the columns of `event_schema`."""
     table = DeltaTable(master.path, version=master.version)
-    if _NO_NAME.search(master.path) or table.protocol().min_reader_version > PLAIN:
+    files = table.file_uris(file_pruning_predicate=[("day", "in", sorted(days))] if days else None)
+    if not _are_plain(master.path, files) or table.protocol().min_reader_version > PLAIN:
         rows = spark.read.format("delta").option("versionAsOf", master.version).load(master.path)
         return rows.where(rows.day.isin(sorted(days))) if days else rows
-    files = table.file_uris(file_pruning_predicate=[("day", "in", sorted(days))] if days else None)
     schema = from_arrow_schema(event_schema(source))
     if not files:
         return spark.createDataFrame([], schema)
     return spark.read.schema(schema).option("basePath", master.path).parquet(*files).select(schema.names)
+
+
+def _are_plain(path: str, files: Collection[str]) -> bool:
+    """Whether Spark finds them under these names: in a folder, not by a link, nothing encoded, and no pattern."""
+    return not re.search(r"://|[*?{}\[\]\\]", path) and all(file.startswith(f"{path}/") for file in files)

@@ -59,6 +59,10 @@ class Claims:
         update = self._session.prepare("UPDATE generations SET replaced = true WHERE generation = ? IF EXISTS")
         self._session.execute(update, (number,))
         passing(CrashPoint.SPEED_REPLACED)
+        return self.ends(number)
+
+    def ends(self, number: int) -> "Offsets":
+        """Up to where that generation may have written by now."""
         found = self._state(number)
         if found is None or found.claimed_ends is None:
             return {}

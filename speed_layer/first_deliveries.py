@@ -8,7 +8,7 @@ of the event can be counted any more (R5).
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime, timedelta
 from operator import attrgetter, itemgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -114,10 +114,14 @@ class FirstDeliveries:
         }
 
     def _remember(self, deliveries: Iterable[Delivery]) -> None:
-        insert = Insert(self._session.prepare(_INSERT), itemgetter(1, 2, 3), lambda row: len(row[4]) + _PLACE_BYTES)
+        insert = Insert(self._session.prepare(_INSERT), itemgetter(1, 2, 3), _size)
         ordered = sorted(deliveries, key=_partition)
         write(self._session, insert, [(self._generation, *each[:-1], self._ttl_seconds) for each in ordered])
 
 
 def _partition(delivery: Delivery) -> tuple[str, str, date]:
     return delivery.topic, delivery.store, delivery.day
+
+
+def _size(row: tuple[Any, ...]) -> int:
+    return len(row[4].encode()) + _PLACE_BYTES

@@ -125,12 +125,11 @@ class Generations:
         return reached(self.positions(generation.number), wanted)
 
     def progress(self, generation: Generation, served: int) -> tuple[int, int]:
-        """How many records it has read of those that it has to read before it may take over."""
+        """How many records it has read of those that it has to read before it may take over, as of now."""
         own = self.positions(generation.number)
-        wanted = [
-            (own.get(topic, {}).get(partition, 0), target)
-            for topic, partition, target in _places(self.positions(served) if served else generation.targets)
-        ]
+        # What it has claimed ends where its positions do, or behind them.
+        targets = (self.claims.ends(served) or self.positions(served)) if served else generation.targets
+        wanted = [(own.get(topic, {}).get(partition, 0), target) for topic, partition, target in _places(targets)]
         return sum(min(at, target) for at, target in wanted), sum(target for _, target in wanted)
 
     def take_over(self, generation: Generation) -> bool:

@@ -4,7 +4,8 @@ A receipt is shown for a number of days after it happened; one that is older on 
 
 They are written while the stream is parsed and hold no state: the first delivery wins because a row is written with the
 negated receipt time as its timestamp, so neither a later delivery of the same identity nor a replay overwrites it, in
-whatever order they are written.
+whatever order they are written. First is here what was received first: if a clock steps back between two deliveries,
+another one may be shown than the one that counts (ADR 0016).
 """
 
 from collections.abc import Iterator
@@ -68,7 +69,7 @@ class ReceiptWriter:
         rows = [row for row in self._rows(events) if row.left_seconds > 0]
         if rows:
             session = self.connect()
-            insert = Insert(session.prepare(_INSERT), _PARTITION, lambda row: len(row.value))
+            insert = Insert(session.prepare(_INSERT), _PARTITION, lambda row: len(row.value.encode()))
             write(session, insert, sorted(rows, key=_PARTITION))
 
     def _rows(self, events: pa.RecordBatch) -> Iterator[_Receipt]:

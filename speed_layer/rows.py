@@ -40,7 +40,7 @@ class SpeedRows:
     def write(self, micro_batch: int, additions: Iterable[tuple[AdditionKey, Cells]]) -> None:
         """Write what the micro-batch of that number adds; when this returns, every row is acknowledged."""
         rows = (row for key, cells in additions for row in self._rows(micro_batch, key, cells))
-        insert = Insert(self._session.prepare(_INSERT), _PARTITION, lambda row: len(row[_BLOCK]))
+        insert = Insert(self._session.prepare(_INSERT), _PARTITION, lambda row: len(row[_BLOCK].encode()))
         write(self._session, insert, rows, lambda: passing(CrashPoint.SPEED_ROWS))
 
     def _rows(self, micro_batch: int, key: AdditionKey, cells: Cells) -> Iterator[tuple[Any, ...]]:

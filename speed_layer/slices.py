@@ -3,15 +3,16 @@
 A request costs it and us more than the rows that it carries.
 """
 
+from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from cassandra.concurrent import execute_concurrent, execute_concurrent_with_args
+from cassandra.concurrent import execute_concurrent_with_args
 from cassandra.query import BatchStatement, BatchType, PreparedStatement
 
 if TYPE_CHECKING:
-    from cassandra.cluster import Session
+    from cassandra.cluster import ResponseFuture, Session
 
 ROWS_AT_ONCE = 100
 PARTITIONS_AT_ONCE = 10
@@ -50,10 +51,17 @@ def write(
 ) -> None:
     """Write them in their order, those of a partition side by side; when this returns, every one is acknowledged.
 
-    `acknowledged` is told of each request, while others are under way.
+    `acknowledged` is told of each request, while others are under way. Raises what the driver raises, and what `rows`
+    raises as they are made: `execute_concurrent` would make them in its event loop and lose that.
     """
-    statements = ((_batch(insert.statement, own), None) for own in portions(rows, insert.partition, insert.size))
-    for _ in execute_concurrent(session, statements, concurrency=_IN_FLIGHT, results_generator=True):
+    under_way: deque[ResponseFuture] = deque()
+    for own in portions(rows, insert.partition, insert.size):
+        if len(under_way) == _IN_FLIGHT:
+            under_way.popleft().result()
+            acknowledged()
+        under_way.append(session.execute_async(_batch(insert.statement, own)))
+    for each in under_way:
+        each.result()
         acknowledged()
 
 

@@ -125,10 +125,14 @@ def _format(node: Node, nodes: Sequence[Node], settings: "Settings") -> None:
 
 
 def _refuse_without_log(nodes: Sequence[Node], settings: "Settings") -> None:
-    """Topics made anew count from 0 again, and every position of this home would be taken for read."""
-    complete = any((settings.home / each.name / "data" / _META).exists() for each in nodes)
-    if not complete and (settings.home / "checkpoints" / "archive").exists():
-        message = f"the broker has lost its log, `{settings.home / nodes[0].name / 'data'}`, of which the archive knows"
+    """Topics made anew count from 0 again, and every position of this home would be taken for read.
+
+    One node of three may come back empty: the others have everything, and are the majority.
+    """
+    complete = sum((settings.home / each.name / "data" / _META).exists() for each in nodes)
+    if complete < majority(len(nodes)) and Path(settings.checkpoint_uri, "archive").exists():
+        data = settings.home / nodes[0].name / "data"
+        message = f"the broker has lost its log, `{data}`, of which the archive knows"
         raise OperatorError(message, do="put the folder back, or begin a new home: docs/operations.md, Backups")
 
 

@@ -62,8 +62,12 @@ class Drill:
                 self._settle()
             self._compare(len(past) + feeding.acknowledged, seen())
         report.crashed = self._faults.crashed()
+        report.wrong += [f"{point} was not reached" for point in self._missing(report.crashed)]
         report.seconds = round((datetime.now(UTC) - self._began).total_seconds(), 1)
         return report
+
+    def _missing(self, crashed: list[str]) -> set[str]:
+        return set(filter(None, self._settings.crash_at.split(","))) - set(crashed)
 
     def _plan(self) -> Iterator[str]:
         """Every component is killed, some are paused, speed loses its checkpoint and is restarted; rebuilds between."""
@@ -155,6 +159,7 @@ class Drill:
             "events": (report.events, expected.receipts),
             "net sales in cents": (round(self._value("net_sales") * 100), expected.minor),
             "not_json": (letters, {"not_json": expected.broken}),
+            "conflicts": (report.conflicts, expected.conflicts),
             "conserved": (report.archived + sum(letters.values()), acknowledged),
             "differing": (report.differing, 0),
         }

@@ -23,9 +23,10 @@ class Sent:
 class Expected:
     """What everything that was handed to a producer so far may add up to at most, and has to in the end."""
 
-    firsts: dict[Identity, int] = field(default_factory=dict)
+    firsts: dict[Identity, Sent] = field(default_factory=dict)
     sent: int = 0
     broken: int = 0
+    conflicts: int = 0
 
     def add(self, each: Sent) -> None:
         """The first that is sent of an identity counts: an identity is one store's, and a store is one partition's."""
@@ -33,7 +34,7 @@ class Expected:
         if each.identity is None:
             self.broken += 1
         else:
-            self.firsts.setdefault(each.identity, each.minor)
+            self.conflicts += self.firsts.setdefault(each.identity, each).line != each.line
 
     @property
     def receipts(self) -> int:
@@ -43,7 +44,7 @@ class Expected:
     @property
     def minor(self) -> int:
         """Net sales in cents."""
-        return sum(self.firsts.values())
+        return sum(each.minor for each in self.firsts.values())
 
 
 def stream(seed: int, receipts: int, now: datetime) -> list[Sent]:

@@ -3,9 +3,10 @@
 from datetime import UTC, date, datetime, timedelta
 
 import pytest
+from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
-from batch_layer.archived import archived
+from batch_layer.archived import PLAIN, archived
 from batch_layer.touched import Master
 from master_dataset.archive import Archive
 from master_dataset.currency import DEFAULT_CURRENCY
@@ -52,6 +53,7 @@ def test_the_rows_are_those_of_deltas_own_reader(spark: SparkSession, table: str
     rows = archived(spark, POS_TRANSACTIONS, Master(table, version), days)
 
     expected = by_delta.where(by_delta.day.isin(sorted(days))) if days else by_delta
+    assert DeltaTable(table).protocol().min_reader_version == PLAIN
     assert rows.columns == by_delta.columns
     assert rows.count() > 0
     assert said(rows) == said(expected)

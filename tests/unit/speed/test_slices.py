@@ -1,11 +1,16 @@
 """What one request to Cassandra carries."""
 
+from collections.abc import Iterator
 from operator import itemgetter
+from typing import Any
+from unittest.mock import MagicMock
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from speed_layer.slices import BYTES_AT_ONCE, PARTITIONS_AT_ONCE, ROWS_AT_ONCE, portions
+from speed_layer import slices
+from speed_layer.slices import BYTES_AT_ONCE, PARTITIONS_AT_ONCE, ROWS_AT_ONCE, Insert, portions, write
 
 Row = tuple[int, int]
 rows_of_partitions = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 2 * BYTES_AT_ONCE)), max_size=400)
@@ -29,3 +34,43 @@ def test_small_rows_of_many_partitions_share_requests() -> None:
     found = list(portions(rows, itemgetter(0), itemgetter(1)))
 
     assert list(map(len, found)) == [10, 10, 10, 5]
+
+
+class Session:
+    """Acknowledges every request at once."""
+
+    def __init__(self) -> None:
+        self.asked: list[list[Row]] = []
+
+    def execute_async(self, rows: list[Row]) -> Any:
+        self.asked.append(rows)
+        return MagicMock()
+
+
+@pytest.fixture
+def session(monkeypatch: pytest.MonkeyPatch) -> Session:
+    monkeypatch.setattr(slices, "_batch", lambda _statement, rows: rows)
+    return Session()
+
+
+INSERT = Insert(None, itemgetter(0), itemgetter(1))
+
+
+def test_what_goes_wrong_while_rows_are_made_is_not_taken_for_their_end(session: Session) -> None:
+    def rows() -> Iterator[Row]:
+        yield from ((number, BYTES_AT_ONCE) for number in range(100))
+        raise MemoryError
+
+    with pytest.raises(MemoryError):
+        write(session, INSERT, rows())
+
+    assert len(session.asked) < 101
+
+
+def test_every_request_is_told_of_when_it_is_acknowledged(session: Session) -> None:
+    told: list[int] = []
+
+    write(session, INSERT, [(number, BYTES_AT_ONCE) for number in range(70)], lambda: told.append(len(session.asked)))
+
+    assert len(told) == len(session.asked) == 70
+    assert told[0] < 70

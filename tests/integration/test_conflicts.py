@@ -1,0 +1,60 @@
+"""A delivery that repeats an identity with another content is kept whole, once, as a dead letter of its own table."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from batch_layer.archived import archived
+from batch_layer.conflicts import keep_conflicts
+from batch_layer.deliveries import deliveries
+from batch_layer.touched import Master
+from master_dataset.archive import Archive
+from master_dataset.currency import DEFAULT_CURRENCY
+from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
+from master_dataset.tables import CONFLICTS, MasterTables
+from tests.corpus.case import receipt
+from tests.integration.test_archive import SCHEMA, Positions
+
+NOON = datetime(2026, 3, 7, 12, 0, tzinfo=UTC)
+FIRST, OTHER = receipt(), receipt({"title": '"Beer"'})
+
+
+@pytest.fixture
+def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> MasterTables:
+    """A receipt, the same again, and one of its identity with another title, which was archived twice."""
+    tables = MasterTables(str(tmp_path_factory.mktemp("master")))
+    archive = Archive(spark, tables, Positions(), lambda: lambda _store: DEFAULT_CURRENCY)
+    tables.create(spark, POS_TRANSACTIONS)
+    spark.sparkContext.setLocalProperty("sql.streaming.queryId", "query")
+    for number, values in enumerate([{0: FIRST, 1: FIRST, 2: OTHER}, {2: OTHER}]):
+        rows: list[tuple[object, ...]] = [
+            (b"1", value, POS_TRANSACTIONS.topic, 0, offset, NOON + timedelta(seconds=offset), [])
+            for offset, value in values.items()
+        ]
+        parsed, seen = archive.parsed(POS_TRANSACTIONS, spark.createDataFrame(rows, SCHEMA))
+        archive.keep(POS_TRANSACTIONS, parsed, number, seen)
+    return tables
+
+
+def test_a_conflict_is_kept_once_with_its_own_bytes_however_often_its_day_is_rebuilt(
+    spark: SparkSession, tables: MasterTables
+) -> None:
+    path = tables.path(POS_TRANSACTIONS.topic)
+
+    def rebuilt() -> tuple[dict[str, int], DataFrame]:
+        rows = archived(spark, POS_TRANSACTIONS, Master.newest(path))
+        counted = keep_conflicts(tables, POS_TRANSACTIONS, rows, deliveries(rows).repeats)
+        return counted, spark.read.format("delta").load(tables.path(CONFLICTS))
+
+    found = [rebuilt() for _ in range(2)]
+
+    assert [counted for counted, _ in found] == [{"repeats": 2, "conflicts": 1, "miskeyed": 0}] * 2
+    letters = found[-1][1].collect()
+    assert [(each.partition, each.offset, bytes(each.key), bytes(each.value)) for each in letters] == [
+        (0, 2, b"1", OTHER)
+    ]
+    assert (letters[0].reason, letters[0].received_at) == (
+        "conflicting_duplicate",
+        (NOON + timedelta(seconds=2)).replace(tzinfo=None),
+    )
