@@ -101,6 +101,6 @@ def crash_plan(order: "Order") -> str:
         "archive.begun", "archive.events", "archive.letters", "archive.recorded",
     ]  # fmt: skip
     chance = random.Random(f"crashes {order.seed}")
-    once = {"speed.took_over"}  # in the life of a generation
+    once = {"speed.took_over", "speed.remembered"}  # in the life of a generation; of a worker it may be
     chosen = chance.sample(points, order.crashes)
     return ",".join(f"{point}:{1 if point in once else chance.randint(2, 4)}" for point in chosen)
