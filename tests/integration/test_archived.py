@@ -20,10 +20,10 @@ TODAY, YESTERDAY = NOON.date(), NOON.date() - timedelta(days=1)
 LONG_AGO = date(2020, 1, 1)
 
 
-@pytest.fixture(scope="module")
-def table(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> str:
+@pytest.fixture(scope="module", params=["master", "Läden #1 [neu]"])
+def table(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> str:
     """Three commits, each with a receipt of yesterday and two of today."""
-    tables = MasterTables(str(tmp_path_factory.mktemp("master")))
+    tables = MasterTables(str(tmp_path_factory.mktemp("tables") / request.param))
     archive = Archive(spark, tables, Positions(), lambda: lambda _store: DEFAULT_CURRENCY)
     tables.create(spark, POS_TRANSACTIONS)
     spark.sparkContext.setLocalProperty("sql.streaming.queryId", "query")

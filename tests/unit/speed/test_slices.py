@@ -64,7 +64,7 @@ def test_what_goes_wrong_while_rows_are_made_is_not_taken_for_their_end(session:
     with pytest.raises(MemoryError):
         write(session, INSERT, rows())
 
-    assert len(session.asked) < 101
+    assert len(session.asked) == 99  # the hundredth was still being filled
 
 
 def test_every_request_is_told_of_when_it_is_acknowledged(session: Session) -> None:

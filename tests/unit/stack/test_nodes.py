@@ -108,6 +108,16 @@ def test_a_broker_that_lost_its_log_is_not_replaced_by_an_empty_one(tmp_path: Pa
     assert "Backups" in refused.value.do
 
 
+def test_two_of_three_brokers_that_lost_their_logs_would_be_a_majority_of_those_who_forgot(tmp_path: Path) -> None:
+    _, second, _ = brokers(Settings(home=tmp_path, kafka_brokers=3))
+    (tmp_path / "checkpoints" / "archive").mkdir(parents=True)
+    (tmp_path / "kafka" / "data").mkdir(parents=True)
+    (tmp_path / "kafka" / "data" / "meta.properties").touch()
+
+    with pytest.raises(OperatorError, match="the broker has lost its log"):
+        second.prepare()
+
+
 def test_doctor_knows_what_three_nodes_take(tmp_path: Path) -> None:
     one, three = (
         {
