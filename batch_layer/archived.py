@@ -1,7 +1,7 @@
 """A source's table at one version as Spark sees it.
 
 Spark's Delta reader replays the table's log in jobs of its own, which takes four seconds in a Java that has just
-started, whatever is asked for. delta-rs reads the log in a tenth of one, so Spark is given the files that it names.
+started, whatever is asked for. delta-rs has read the log for the plan, so Spark is given the files that it names.
 """
 
 import re
