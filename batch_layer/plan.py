@@ -6,28 +6,13 @@ from datetime import date, datetime, timedelta
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from batch_layer.asked import Asked
 from batch_layer.touched import Master
 from views.core.publication import Pointer
 from views.core.view import View
 
 if TYPE_CHECKING:
     from master_dataset.source import Source
-
-
-@dataclass(frozen=True)
-class Asked:
-    """What the operator asked for; empty means everything. A `partial` question keeps the published cut."""
-
-    views: Sequence[str] = ()
-    first: date | None = None
-    last: date | None = None
-    stores: Sequence[str] = ()
-    full: bool = False
-
-    @property
-    def is_partial(self) -> bool:
-        """Whether only chosen views, days or stores are recomputed."""
-        return bool(self.views or self.first or self.last or self.stores)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from batch_layer.fence import Fence
-from batch_layer.plan import Asked, Plan, Planner
+from batch_layer.asked import Asked
+from batch_layer.plan import Plan, Planner
 from batch_layer.rebuild import Outcome, Progress, Rebuild
 from batch_layer.touched import Master
 from deploy.cassandra import session_of

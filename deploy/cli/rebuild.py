@@ -31,7 +31,8 @@ def rebuild(  # noqa: PLR0913, PLR0917 - one parameter per option
     as_json: Annotated[bool, Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
     """Recompute what was touched since the last publication, or what is named, and switch readers to it at once."""
-    from batch_layer.plan import Asked, Plan
+    from batch_layer.asked import Asked
+    from batch_layer.plan import Plan
     from deploy.rebuilding import Rebuilding
 
     if first and last and first > last:

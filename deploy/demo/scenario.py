@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from batch_layer.plan import Asked
+from batch_layer.asked import Asked
 from deploy.cassandra import session_of
 from deploy.cli.output import say
 from deploy.demo import history

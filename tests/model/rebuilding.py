@@ -4,7 +4,7 @@ from datetime import timedelta
 from random import Random
 from typing import TYPE_CHECKING
 
-from batch_layer.plan import Asked
+from batch_layer.asked import Asked
 from tests.model.batch import REFUSALS, Run
 from tests.model.facts import HORIZONS, PARTITIONS
 from tests.model.rules import Rule
