@@ -5,7 +5,7 @@ taken apart: a tenth of the rows are moved. Arrow adds them up, some ten times q
 where almost every line is a cell of its own (measured: docs/benchmarks.md).
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
@@ -23,12 +23,18 @@ from views.core.view import View
 
 _AT_ONCE = 100_000
 """Rows that are added up together, unless one store and day has more: bounds a worker's memory."""
-BLOCK = pa.schema([("store", pa.string()), ("day", pa.date32()), ("block", pa.string())])
-"""One row per store and day that has cells; for the block see `views.core.cells`."""
 _OWN = ["store", "day"]
 
 Use = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
-"""Takes batches of `BLOCK`, in Spark's workers."""
+"""Takes batches of `made_schema`, in Spark's workers."""
+
+
+def made_schema(view: View) -> pa.Schema:
+    """One row per store and day that has cells: the block (see `views.core.cells`), cells, the sum of each state."""
+    sums = [(f"sum{place}", pa.int64()) for place, _ in enumerate(view.columns)]
+    return pa.schema(
+        [("store", pa.string()), ("day", pa.date32()), ("block", pa.string()), ("cells", pa.int64()), *sums]
+    )
 
 
 def blocks_used(view: View, events: DataFrame, cut: datetime, use: Use, schema: pa.Schema) -> DataFrame:
@@ -38,22 +44,37 @@ def blocks_used(view: View, events: DataFrame, cut: datetime, use: Use, schema: 
 
 
 def cell_rows(view: View, events: DataFrame, cut: datetime) -> DataFrame:
-    """What each row adds to its cell: store, day, window (seconds since 1970), d0.. (dimensions), s0.. (state columns).
+    """What each row received before the cut adds to its cell, as `contributions` has it.
 
     All rows of a store and day follow each other in one partition, and so do the days of a month: they are written
     together.
     """
-    received = events.where(F.col("received_at") < F.lit(cut)).withColumn("_window", F.expr(window_sql(view.at)))
-    days = received.withColumn("_day", F.to_date(F.timestamp_seconds("_window")))
+    days = windowed(view, events.where(F.col("received_at") < F.lit(cut)))
     together = days.repartition("store", F.trunc("_day", "month")).sortWithinPartitions("store", "_day")
+    return contributions(view, together)
+
+
+def windowed(view: View, events: DataFrame) -> DataFrame:
+    """The events with `_window` (seconds since 1970) and `_day`, in UTC, of the instant that counts for the view."""
+    return events.withColumn("_window", F.expr(window_sql(view.at))).withColumn(
+        "_day", F.to_date(F.timestamp_seconds("_window"))
+    )
+
+
+def contributions(view: View, events: DataFrame, more: Sequence[str] = ()) -> DataFrame:
+    """What each row of `windowed` adds to its cell: store, day, window, d0.. (dimensions), s0.. (state columns).
+
+    `more`: columns that are kept besides.
+    """
     if view.each is not None:
-        together = together.withColumn(view.each.name, F.explode(view.each.of))
-    return together.where(view.where).select(
+        events = events.withColumn(view.each.name, F.explode(view.each.of))
+    return events.where(view.where).select(
         "store",
         F.col("_day").alias("day"),
         F.col("_window").alias(WINDOW_KEY),
         *(F.expr(dimension_sql(sql)).alias(f"d{place}") for place, sql in enumerate(view.dimensions.values())),
         *(F.expr(sql).alias(f"s{place}") for place, sql in enumerate(values_sql(view))),
+        *more,
     )
 
 
@@ -96,7 +117,19 @@ class _Blocks:
             for at, end in pairwise([*starts, cells.num_rows])
         ]
         made = cells.select(_OWN).take(pa.array(starts)).append_column("block", pa.array(texts, pa.string()))
-        yield from made.to_batches()
+        yield from self._with_sums(made, cells).to_batches()
+
+    def _with_sums(self, made: pa.Table, cells: pa.Table) -> pa.Table:
+        names = [f"{own}_{by}" for own, by in ((f"s{place}", by) for place, by in enumerate(self.reducers))]
+        sums = cells.group_by(_OWN, use_threads=False).aggregate(
+            [("store", "count"), *((name, "sum") for name in names)]
+        )
+        if sums.select(_OWN) != made.select(_OWN):
+            raise AssertionError("the sums are of other places than the blocks")
+        made = made.append_column("cells", sums["store_count"])
+        for place, name in enumerate(names):
+            made = made.append_column(f"sum{place}", sums[f"{name}_sum"])
+        return made
 
 
 def _starts(rows: pa.Table) -> list[int]:

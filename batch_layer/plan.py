@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from batch_layer.asked import Asked
 from batch_layer.touched import Master
@@ -13,6 +13,10 @@ from views.core.view import View
 
 if TYPE_CHECKING:
     from master_dataset.source import Source
+
+
+Why = Literal["new events", "changed definition", "asked for"]
+"""For what a view's days are recomputed. A view that was never published has a changed definition."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +36,8 @@ class Plan:
     generation: int
     definitions: Mapping[str, str]
     alarms: Sequence[str] = field(default=())
+    whys: Mapping[str, Why] = field(default_factory=dict)
+    """View to the reason for which its days are recomputed."""
     read_at: datetime | None = None
     """Before the tables were read: what the archive kept later may not be in them."""
 
@@ -63,17 +69,22 @@ class Planner:
         all_days = cache(lambda topic: self.masters[topic].days(asked.stores))  # views of one source share its days
         touched = cache(lambda topic: self._touched(topic, cut))
         work, alarms = [], []
+        whys: dict[str, Why] = {view.name: self._why(view, asked) for view in chosen}
         for view in chosen:
             topic = view.source.topic
-            whole = asked.full or asked.is_partial or not self._is_known(view)
-            days, stepped_back = (all_days(topic), set()) if whole else touched(topic)
+            days, stepped_back = touched(topic) if whys[view.name] == "new events" else (all_days(topic), set())
             if stepped_back:
                 alarms.append(f"clock_stepped_back: {topic} on {', '.join(map(str, sorted(stepped_back)))}")
             work.append((view, _between(days | stepped_back, asked)))
         read = {topic: master.version for topic, master in self.masters.items()}
         versions = self.base_versions if asked.is_partial else read
         found = tuple(dict.fromkeys(alarms))
-        return Plan(self.base, cut, work, self.masters, versions, generation, definitions, found)
+        return Plan(self.base, cut, work, self.masters, versions, generation, definitions, found, whys)
+
+    def _why(self, view: View, asked: Asked) -> Why:
+        if asked.full or asked.is_partial:
+            return "asked for"
+        return "new events" if self._is_known(view) else "changed definition"
 
     def _is_known(self, view: View) -> bool:
         """Whether what is published of it was made with the same definition, from versions that are known."""

@@ -1,109 +1,127 @@
-"""Facts to corrected cells to one publication: what a rebuild does, in the order in which it does it.
+"""Facts to corrected cells: what a rebuild computes, portion by portion.
 
-plan      the published row, the tables' versions, the cut, the days touched since            (no Spark)
-compute   first deliveries of those days -> cells of every view -> blocks under this run's name
-publish   one compare-and-set of the pointer; readers see all views old or all views new
+    first deliveries of the portion's days -> cells of every view -> blocks under the run's name
+
+Nobody sees them before a publication names the run, see `batch_layer.publish`.
 """
 
-from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Protocol
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-import orjson
 import structlog
-from pyspark.sql import DataFrame, SparkSession
 
 from batch_layer.archived import archived
 from batch_layer.conflicts import keep_conflicts
 from batch_layer.deliveries import deliveries
 from batch_layer.plan import Plan
-from batch_layer.publish import publish
-from batch_layer.run import Run, read_manifest
+from batch_layer.portions import Portion, portions
+from batch_layer.run import Run
 from master_dataset.crash_points import CrashPoint, passing
 from master_dataset.tables import MasterTables
-from views.core.pointer_row import PointerRow, Publication
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cassandra.cluster import Session
-
-    from master_dataset.source import Source
+    from pyspark.sql import SparkSession
 
 log = structlog.get_logger()
+
+Counted = Mapping[str, Any]
+"""Of a portion: `blocks`, `repeats`, `conflicts`, `miskeyed`; under `views` days, blocks, events, seconds of each."""
+
+
+class Amount(NamedTuple):
+    """Some of the work: (view, day) partitions, and the archived events that each of them reads, added up."""
+
+    partitions: int
+    events: int
+
+    def plus(self, other: "Amount") -> "Amount":
+        """Both together."""
+        return Amount(self.partitions + other.partitions, self.events + other.events)
 
 
 class Progress(Protocol):
     """Told how far a rebuild is; the edges draw it."""
 
     def step(self, done: int, total: int, what: str) -> None:
-        """`done` of `total` (view, day) partitions are rebuilt; `what` is being worked on."""
+        """`done` of `total` of whatever is counted just now; `what` is being worked on."""
 
-
-@dataclass(frozen=True)
-class Outcome:
-    """What a rebuild did: blocks (view, store, day) written, and the kinds of later deliveries it found."""
-
-    publication: int
-    cut: datetime
-    days: int
-    blocks: int
-    repeats: int
-    conflicts: int
-    miskeyed: int
+    def work(self, done: Amount, total: Amount, what: str) -> None:
+        """How much of the work is done."""
 
 
 class Rebuild:
-    """Rebuilds the views of one deployment."""
+    """Computes the cells of one plan under the name of one run."""
 
     def __init__(
         self, spark: "Callable[[], SparkSession]", connect: "Callable[[], Session]", tables: MasterTables
     ) -> None:
         """`spark` is called only when there is something to compute; `connect` is also called in Spark's workers."""
         self._spark, self._connect, self._tables = spark, connect, tables
-        self._pointer = PointerRow(connect())
 
-    def run(self, plan: Plan, name: str, why: str, by: str, progress: Progress) -> Outcome:
-        """Compute what the plan names and publish it. PublicationMoved if somebody else published in between."""
-        run = Run(self._connect, name)
-        counted = self._compute(plan, run, progress) if plan.days else {}
-        manifest = dict(read_manifest(self._connect(), plan.base.manifest))
-        manifest |= {(view.name, day): name for view, days in plan.work for day in days}
-        run.write_manifest(manifest)
-        passing(CrashPoint.REBUILD_MANIFEST)
-        publication = Publication(
-            number=plan.base.publication + 1, cut=plan.cut, manifest=name, generation=plan.generation,
-            published_at=datetime.now(UTC), published_by=by, why=why, definitions=plan.definitions,
-            master_versions=plan.master_versions,
-            stats=orjson.dumps({**counted, "alarms": plan.alarms, "read_at": plan.read_at}).decode(),
-        )  # fmt: skip
-        publish(self._pointer, plan.base, publication)
-        passing(CrashPoint.REBUILD_PUBLISHED)
-        log.info("rebuild.published", publication=publication.number, cut=str(plan.cut), **counted)
-        found = {key: counted.get(key, 0) for key in ("blocks", "repeats", "conflicts", "miskeyed")}
-        return Outcome(publication.number, plan.cut, len(plan.days), **found)
+    def compute(
+        self, plan: Plan, run: str, done: Mapping[int, Counted], progress: Progress
+    ) -> Iterator[tuple[int, Counted]]:
+        """Compute every portion that is not among those `done`; give back each when all its cells are written."""
+        every = portions(plan) if plan.days else []
+        total, reached = _amount(every), _amount(each for each in every if each.number in done)
+        writer = Run(self._connect, run)
+        for portion in every:
+            if portion.number not in done:
+                yield portion.number, self._portion(plan, portion, writer, _Part(reached, total, progress))
+                reached = reached.plus(_amount([portion]))
+        progress.work(total, total, "all views")
 
-    def _compute(self, plan: Plan, run: Run, progress: Progress) -> dict[str, int]:
-        counted = dict.fromkeys(("blocks", "repeats", "conflicts", "miskeyed"), 0)
-        total = sum(len(days) for _, days in plan.work)
-        done = 0
-        for source in plan.sources:
-            events = self._archived(plan, source)
-            found = deliveries(events)
-            repeats = found.repeats.where(found.repeats.received_at < plan.cut)
-            for key, number in keep_conflicts(self._tables, source, events, repeats).items():
-                counted[key] += number
-            for view, days in plan.work:
-                if view.source.topic != source.topic or not days:
-                    continue
-                progress.step(done, total, view.name)
-                of_days = found.first.where(found.first.day.isin(sorted(days)))
-                counted["blocks"] += run.write(view, of_days, plan.cut, days)
-                passing(CrashPoint.REBUILD_VIEW)
-                done += len(days)
-        progress.step(total, total, "publish")
+    def _portion(self, plan: Plan, portion: Portion, run: Run, part: "_Part") -> Counted:
+        part.begun(portion.work[0][0].name)
+        events = archived(self._spark(), portion.source, plan.masters[portion.source.topic], portion.days)
+        found = deliveries(events)
+        repeats = found.repeats.where(found.repeats.received_at < plan.cut)
+        counted: dict[str, Any] = dict(keep_conflicts(self._tables, portion.source, events, repeats))
+        counted |= {"blocks": 0, "views": {}}
+        for view, days in portion.work:
+            part.begun(view.name)
+            began = time.monotonic()
+            of_days = found.first.where(found.first.day.isin(sorted(days)))
+            blocks = run.write(view, of_days, plan.cut, set(days))
+            passing(CrashPoint.REBUILD_VIEW)
+            own = {"days": len(days), "blocks": blocks, "events": portion.events_of(days)}
+            counted["views"][view.name] = own | {"seconds": round(time.monotonic() - began, 2)}
+            counted["blocks"] += blocks
+            part.done(Amount(len(days), own["events"]), view.name)
+        found.release()
         return counted
 
-    def _archived(self, plan: Plan, source: "Source[Any]") -> DataFrame:
-        days = {day for view, days in plan.work if view.source.topic == source.topic for day in days}
-        return archived(self._spark(), source, plan.masters[source.topic], days)
+
+class _Part:
+    """Progress within a portion."""
+
+    def __init__(self, reached: Amount, total: Amount, progress: Progress) -> None:
+        self._reached, self._total, self._progress = reached, total, progress
+
+    def begun(self, what: str) -> None:
+        self._progress.work(self._reached, self._total, what)
+
+    def done(self, amount: Amount, what: str) -> None:
+        self._reached = self._reached.plus(amount)
+        self._progress.work(self._reached, self._total, what)
+
+
+def _amount(some: "Iterator[Portion] | list[Portion]") -> Amount:
+    of = [(len(days), portion.events_of(days)) for portion in some for _, days in portion.work]
+    return Amount(sum(days for days, _ in of), sum(events for _, events in of))
+
+
+def added_up(portions_done: Mapping[int, Counted]) -> dict[str, Any]:
+    """What all portions counted, as one."""
+    totals = dict.fromkeys(("blocks", "repeats", "conflicts", "miskeyed"), 0)
+    views: dict[str, Counter[str]] = {}
+    for counted in portions_done.values():
+        totals = {name: number + counted[name] for name, number in totals.items()}
+        for view, own in counted["views"].items():
+            views.setdefault(view, Counter()).update(own)
+    return {**totals, "views": {view: dict(own) for view, own in views.items()}}

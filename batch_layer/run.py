@@ -1,10 +1,11 @@
 """A run writes cells under its own name and deletes nothing; a publication is what makes them seen (R11)."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
+from hashlib import blake2b
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 import pyarrow as pa
@@ -12,7 +13,7 @@ from cassandra.concurrent import execute_concurrent, execute_concurrent_with_arg
 from cassandra.query import BatchStatement, BatchType, Statement
 from pyspark.sql import DataFrame
 
-from batch_layer.blocks import blocks_used
+from batch_layer.blocks import blocks_used, made_schema
 from master_dataset.crash_points import CrashPoint, passing
 from views.core.cut import month_of
 from views.core.view import View
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 Manifest = Mapping[tuple[str, date], str]
 """(view, day) to the run that wrote its cells."""
 
-_WRITTEN = pa.schema([("day", pa.date32()), ("store", pa.string())])
 _IN_FLIGHT = 32
 _REQUEST_CHARACTERS = 30_000
 """Cassandra refuses a batch of more than 50 KiB by default; a single block may be larger, and is no batch then."""
@@ -32,9 +32,26 @@ _REQUEST_CHARACTERS = 30_000
 Row = dict[str, Any]
 
 
+class Digest(NamedTuple):
+    """Of a block: equal texts, equal cells. `sums`: of each state over its cells; None where a state has no value."""
+
+    text: str
+    cells: int
+    sums: Sequence[int | None]
+
+
+Digests = dict[str, Digest]
+"""By store."""
+
+
+def written_schema(view: View) -> pa.Schema:
+    """A row per block that was written: store, day, cells, the sum of each state, digest."""
+    return pa.schema([*made_schema(view), ("digest", pa.string())]).remove(2)
+
+
 @dataclass(frozen=True)
 class BlockWriter:
-    """Runs in Spark's workers: writes blocks, gives back (day, store) of each."""
+    """Runs in Spark's workers: writes blocks, gives back `written_schema` for each."""
 
     connect: "Callable[[], Session]"
     view: str
@@ -50,7 +67,8 @@ class BlockWriter:
             statements = [(self._statement(insert, month, own), None) for month, own in requests(batch.to_pylist())]
             execute_concurrent(session, statements, concurrency=_IN_FLIGHT, raise_on_first_error=True)
             passing(CrashPoint.REBUILD_BLOCKS)
-            yield batch.select(_WRITTEN.names)
+            told = [digest_of(block) for block in batch.column("block").to_pylist()]
+            yield batch.drop_columns(["block"]).append_column("digest", pa.array(told, pa.string()))
 
     def _statement(self, insert: "PreparedStatement", month: date, rows: Sequence[Row]) -> Statement:
         values = [(self.view, row["store"], month, self.run, row["day"], row["block"]) for row in rows]
@@ -60,6 +78,11 @@ class BlockWriter:
         for each in values:
             statement.add(insert, each)
         return statement
+
+
+def digest_of(block: str) -> str:
+    """Of a block's text, 64 bits."""
+    return blake2b(block.encode(), digest_size=8).hexdigest()
 
 
 def requests(rows: Iterable[Row]) -> Iterator[tuple[date, list[Row]]]:
@@ -85,13 +108,16 @@ class Run:
 
     def write(self, view: View, events: DataFrame, cut: datetime, days: set[date]) -> int:
         """Write the blocks of these days, and for each day which stores have one. Gives back how many blocks."""
-        written = blocks_used(view, events, cut, BlockWriter(self._connect, view.name, self.name), _WRITTEN)
-        stores: dict[date, list[str]] = {day: [] for day in days}
+        writer = BlockWriter(self._connect, view.name, self.name)
+        written = blocks_used(view, events, cut, writer, written_schema(view))
+        stores: dict[date, Digests] = {day: {} for day in days}
         for places in written.toArrow().to_batches():
-            for day, store in zip(*(column.to_pylist() for column in places.columns), strict=True):
-                stores[day].append(store)
-        insert = self._session.prepare("INSERT INTO run_days (run, view_name, day, stores) VALUES (?, ?, ?, ?)")
-        values = [(self.name, view.name, day, orjson.dumps(sorted(own)).decode()) for day, own in stores.items()]
+            for store, day, cells, *sums, digest in zip(*(c.to_pylist() for c in places.columns), strict=True):
+                stores[day][store] = Digest(digest, cells, sums)
+        insert = self._session.prepare(
+            "INSERT INTO run_days (run, view_name, day, stores, digests) VALUES (?, ?, ?, ?, ?)"
+        )
+        values = [(self.name, view.name, day, *_listed(own)) for day, own in stores.items()]
         execute_concurrent_with_args(self._session, insert, values, concurrency=_IN_FLIGHT, raise_on_first_error=True)
         return sum(map(len, stores.values()))
 
@@ -100,6 +126,24 @@ class Run:
         insert = self._session.prepare("INSERT INTO manifests (manifest, view_name, day, run) VALUES (?, ?, ?, ?)")
         values = [(self.name, view, day, run) for (view, day), run in manifest.items()]
         execute_concurrent_with_args(self._session, insert, values, concurrency=_IN_FLIGHT, raise_on_first_error=True)
+
+
+def _listed(digests: Digests) -> tuple[str, str]:
+    ordered = dict(sorted(digests.items()))
+    return orjson.dumps(list(ordered)).decode(), orjson.dumps(ordered).decode()
+
+
+def read_digests(
+    session: "Session", run: str, view: str, days: Container[date]
+) -> dict[date, dict[str, Digest | None]]:
+    """Of these days, as far as the run computed them: store to its digest; None if none was kept."""
+    query = session.prepare("SELECT day, stores, digests FROM run_days WHERE run = ? AND view_name = ?")
+    found: dict[date, dict[str, Digest | None]] = {}
+    for row in session.execute(query, (run, view)):
+        if (day := row.day.date()) in days:
+            told = orjson.loads(row.digests) if row.digests else dict.fromkeys(orjson.loads(row.stores))
+            found[day] = {store: Digest(*own) if own else None for store, own in told.items()}
+    return found
 
 
 def read_manifest(session: "Session", manifest: str) -> dict[tuple[str, date], str]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from cassandra.concurrent import execute_concurrent
 
-from batch_layer.blocks import BLOCK
+from batch_layer.blocks import made_schema
 from batch_layer.run import BlockWriter
 from benchmarks import local
 from benchmarks.measured import Measured
@@ -67,7 +67,7 @@ def cells(size: int) -> Iterator[Measured]:
 def _batch(settings: "Settings", session: "Session", size: int) -> Measured:
     view = next(view for view in registered_views() if view.name == "sales")
     blocks = _blocks(view, size // ROUNDS)
-    rows = pa.Table.from_pylist(blocks, schema=BLOCK).to_batches(max_chunksize=2_000)
+    rows = pa.Table.from_pylist(blocks, schema=made_schema(view)).to_batches(max_chunksize=2_000)
     ours, beside = [], []
     for number in range(ROUNDS):
         write = BlockWriter(local.connecting(settings), view.name, f"bench-{number}")

@@ -10,21 +10,23 @@ import time
 from dataclasses import dataclass
 from datetime import datetime
 
-from batch_layer.plan import Asked
-from batch_layer.rebuild import Progress
+from batch_layer.asked import Asked
 from benchmarks.processor import cpu_seconds
-from deploy.rebuilding import Rebuilding
+from deploy.recomputing.attempt import Attempt
+from deploy.recomputing.planning import Planning
+from deploy.recomputing.planning import Steps as Told
+from deploy.recomputing.recompute import ask
 from deploy.settings import Settings
 from views.core.publication import Pointer
 
 
 @dataclass(frozen=True)
-class Unfenced(Rebuilding):
+class Unfenced(Planning):
     """Rebuilds at a cut that is given."""
 
     cut: datetime
 
-    def _reach(self, base: Pointer, *, wait: bool, progress: Progress) -> datetime:  # noqa: ARG002 - nothing to wait for
+    def _reach(self, base: Pointer, progress: Told, *, wait: bool) -> datetime:  # noqa: ARG002 - nothing to wait for
         return self.cut
 
 
@@ -44,15 +46,17 @@ class Steps:
 def main(cut: datetime, *, full: bool) -> None:
     """Rebuild; one JSON object on stdout: seconds from the plan to the publication, and of Spark's start before it."""
     began = time.monotonic()
-    rebuilding = Unfenced(Settings(), cut)
-    spark = rebuilding.starting_spark(full=full)
-    spark.result()
-    started, spent, steps = time.monotonic(), cpu_seconds(), Steps()
-    plan = rebuilding.plan(Asked(full=full), wait=False, progress=steps)
-    steps.step(0, 0, "first deliveries")
-    outcome = rebuilding.run(plan, spark.result, why="measured", by="benchmarks", progress=steps)
+    settings = Settings()
+    id_ = ask(settings, Asked(full=full), why="measured", by="benchmarks")
+    steps = Steps()
+    with Attempt(settings, id_, steps, Unfenced(settings, cut)) as attempt:
+        attempt.computing.spark()
+        started, spent = time.monotonic(), cpu_seconds()
+        for step in (attempt.plan, attempt.compute, attempt.publish):
+            step()
+        report = attempt.found.report or {}
     found = {
-        "days": outcome.days, "blocks": outcome.blocks, "seconds": time.monotonic() - started,
+        "days": report["days"], "blocks": report["blocks"], "seconds": time.monotonic() - started,
         "cpu_seconds": cpu_seconds() - spent, "start_seconds": started - began, "steps_began": steps.began,
     }  # fmt: skip
     print(json.dumps(found), flush=True)

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING
 import duckdb
 import orjson
 
-from batch_layer.blocks import BLOCK, blocks_used
+from batch_layer.blocks import blocks_used, made_schema
 from batch_layer.deliveries import deliveries
 from benchmarks.master import Master, make
 from benchmarks.measured import Measured
 from benchmarks.processor import cpu_seconds
-from deploy.rebuilding import HEAP_MB, PARTITIONS
+from deploy.recomputing.computing import HEAP_MB, PARTITIONS
 from deploy.settings import Settings
 from deploy.spark import Work, spark_session
 from views import registered_views
@@ -77,7 +77,7 @@ def _by_spark(table: "DataFrame") -> None:
 
 
 def _blocks(view: View, events: "DataFrame") -> "DataFrame":
-    return blocks_used(view, events, CUT, lambda batches: batches, BLOCK)
+    return blocks_used(view, events, CUT, lambda batches: batches, made_schema(view))
 
 
 def _by_duckdb(files: list[str]) -> None:

@@ -33,7 +33,10 @@ class CrashPoint(StrEnum):
     REBUILD_BLOCKS = "rebuild.blocks"
     REBUILD_VIEW = "rebuild.view"
     REBUILD_MANIFEST = "rebuild.manifest"
+    REBUILD_LEDGER = "rebuild.ledger"
     REBUILD_PUBLISHED = "rebuild.published"
+    ROLLBACK_REPLACED = "rollback.replaced"
+    ROLLBACK_PUBLISHED = "rollback.published"
 
 
 class Planned(NamedTuple):

@@ -14,6 +14,8 @@ GalateaError
 |   |-- GenerationReplaced   a generation of the speed layer that may write nothing more
 |   |-- NothingPublished     there is no publication yet that a part could be based on
 |   |-- DefinitionNotCovered  views were changed and no speed layer runs with the new definitions yet
+|   |-- RecomputeRunning   another process works on the same
+|   |-- RollbackTooFar     no speed rows can be had for the cut of that publication
 |   |-- CurrencyFixed      a store's currency cannot change once it has events
 |   |-- SpeedExpired       the cut is older than the speed rows live
 |   `-- LinesNotSent       an ingest that did not bring every line to the broker
@@ -142,6 +144,14 @@ class NothingPublished(OperatorError):
 
 class DefinitionNotCovered(OperatorError):
     """The definitions differ from the published ones, and two hashes are never merged (R12)."""
+
+
+class RecomputeRunning(OperatorError):
+    """Another process works on that recompute, or on the same views and days; only one of them could publish."""
+
+
+class RollbackTooFar(OperatorError):
+    """A publication that readers cannot go back to: no speed rows can be had for its cut, or its cells are gone."""
 
 
 class CurrencyFixed(OperatorError):

@@ -12,16 +12,8 @@ from functools import reduce
 from typing import NamedTuple
 
 from views.core import States, View
-from views.core.cells import CellKey
+from views.core.cells import Addition, CellKey
 from views.core.cut import is_fresh
-
-
-class Addition(NamedTuple):
-    """What one micro-batch adds to a cell; `epoch` is that of the events' receipt."""
-
-    key: CellKey
-    epoch: datetime
-    states: States
 
 
 class Cell(NamedTuple):

@@ -5,11 +5,10 @@ from collections.abc import Iterable, Sequence
 from datetime import date, timedelta
 
 from serving_layer.basis import Basis
-from serving_layer.merge import Addition
 from serving_layer.readers import SpeedBlock, SpeedReader
 from serving_layer.shared_read import SharedRead
 from views.core import View
-from views.core.cells import read_block
+from views.core.cells import Addition, read_block
 from views.core.cut import is_fresh
 from views.core.shape import WAITING, Shape, number_of
 

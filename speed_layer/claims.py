@@ -5,12 +5,14 @@ that was paused and wakes up can only write again what was claimed, the same row
 claim nothing more, so what it may ever have written ends where its last claim does.
 """
 
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
 from master_dataset.crash_points import CrashPoint, passing
 from master_dataset.errors import CheckpointOutOfStep, GenerationReplaced
+from views.core.cut import utc
 from views.core.pointer_row import SERIAL
 
 if TYPE_CHECKING:
@@ -54,10 +56,19 @@ class Claims:
             do="end the second speed process; without one: galatea speed restart, galatea down, galatea up --detach",
         )
 
-    def replace(self, number: int) -> "Offsets":
-        """Let that generation write nothing more; gives back up to where it may have written. It stays readable."""
-        update = self._session.prepare("UPDATE generations SET replaced = true WHERE generation = ? IF EXISTS")
-        self._session.execute(update, (number,))
+    def replace(self, number: int, wanted_from: datetime | None = None) -> "Offsets":
+        """Let that generation write nothing more; gives back up to where it may have written. It stays readable.
+
+        `wanted_from`: the next one has to write rows from this cut on, if that is older than the published one.
+        """
+        if wanted_from is None:
+            update = self._session.prepare("UPDATE generations SET replaced = true WHERE generation = ? IF EXISTS")
+            self._session.execute(update, (number,))
+        else:
+            update = self._session.prepare(
+                "UPDATE generations SET replaced = true, wanted_from = ? WHERE generation = ? IF EXISTS"
+            )
+            self._session.execute(update, (wanted_from, number))
         passing(CrashPoint.SPEED_REPLACED)
         return self.ends(number)
 
@@ -67,6 +78,12 @@ class Claims:
         if found is None or found.claimed_ends is None:
             return {}
         return {topic: {int(n): at for n, at in own.items()} for topic, own in orjson.loads(found.claimed_ends).items()}
+
+    def wanted_from(self, number: int) -> datetime | None:
+        """From which cut on the generation after that one has to write rows, if anybody wants that."""
+        query = self._session.prepare("SELECT wanted_from FROM generations WHERE generation = ?")
+        found = self._session.execute(query, (number,)).one()
+        return utc(found.wanted_from) if found is not None and found.wanted_from else None
 
     def is_replaced(self, number: int) -> bool:
         """Whether that generation may write nothing more, as far as is known: only `claim` is certain."""

@@ -143,6 +143,9 @@ class Generations:
             return False
         if pointer.generation >= generation.number:
             return True
+        if generation.emit_from > pointer.cut:  # somebody rolled back meanwhile: another one has to begin
+            self.claims.replace(generation.number)
+            return False
         if not self.has_caught_up(generation, pointer.generation):
             return False
         return self._pointer.switch_generation(pointer, generation.number, generation.definitions)

@@ -17,9 +17,10 @@ from deploy.garbage import look_seldom
 from master_dataset.errors import GalateaError
 
 VERBS = (
-    "up", "down", "status", "doctor", "ingest", "rebuild", "publications", "verify", "lag", "views", "metrics", "demo",
+    "up", "down", "status", "doctor", "ingest", "rebuild", "rollback", "publications", "corrections",
+    "verify", "lag", "views", "metrics", "demo",
 )  # fmt: skip
-GROUPS = ("stores", "dead_letters", "speed")
+GROUPS = ("recompute", "stores", "dead_letters", "speed")
 
 
 class Verbs(TyperGroup):

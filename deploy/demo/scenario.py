@@ -21,7 +21,7 @@ from deploy.demo.trading_day import trading_day
 from deploy.demo.verdict import Judge, Verdict
 from deploy.demo.watch import Watch
 from deploy.nodes import LOOPBACK
-from deploy.rebuilding import rebuild
+from deploy.recomputing.recompute import recompute
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from master_dataset.tables import MasterTables
 from views.core.cut import seconds
@@ -73,8 +73,10 @@ class Scenario:
 
     def _rebuild(self, stage: Stage | None = None) -> str:
         progress = stage or Silent()
-        outcome = rebuild(self.settings, Asked(), wait=True, why="the demo", by=BY, progress=progress)
-        return f"publication {outcome.publication} at cut {outcome.cut:%H:%M:%S} UTC: {outcome.days} days rebuilt"
+        done = recompute(self.settings, Asked(wait=True), why="the demo", by=BY, steps=progress)
+        report = done.report or {}
+        cut = datetime.fromisoformat(report["cut"])
+        return f"publication {done.publication} at cut {cut:%H:%M:%S} UTC: {report['days']} days rebuilt"
 
     def play(self) -> None:
         """Play the live day and rebuild on the way."""

@@ -23,7 +23,7 @@ from speed_layer.micro_batch import Horizons
 from speed_layer.query import Feed, sources_of
 from speed_layer.receipts import ReceiptWriter
 from views import current_definitions, registered_views
-from views.core.publication import Pointer
+from views.core.cut import BEGINNING
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -51,7 +51,7 @@ def run(process: Process, settings: Settings) -> None:
     if generation is None or not may_go_on(generation, generations, settings, spark, folder):
         ends = {source.topic: topics.end_offsets(source.topic) for source in sources_of(registered_views())}
         generation = begin(generations, ends, current_definitions(settings.epoch_seconds), datetime.now(UTC))
-    feed = _feed(settings, generations.pointer(), topics)
+    feed = _feed(settings, generation, topics)
     horizons = Horizons(
         epoch=settings.epoch, oldest=settings.oldest, remembered=settings.remembered, ttl=settings.speed_ttl
     )
@@ -72,9 +72,9 @@ def run(process: Process, settings: Settings) -> None:
     query.awaitTermination()
 
 
-def _feed(settings: Settings, pointer: Pointer, topics: Topics) -> Feed:
+def _feed(settings: Settings, generation: Generation, topics: Topics) -> Feed:
     connect = partial(session_of, settings.cassandra_address)
-    offsets = starting_offsets(pointer, topics, settings.remembered)
+    offsets = starting_offsets(generation.emit_from, topics, settings.remembered)
     receipts = {POS_TRANSACTIONS.topic: ReceiptWriter(connect, int(settings.receipts_ttl.total_seconds()))}
     return Feed(
         settings.kafka_bootstrap,
@@ -108,22 +108,26 @@ def _look_out(process: Process, settings: Settings, generations: Generations, ge
 
 
 def begin(generations: Generations, ends: Offsets, current: Mapping[str, str], now: datetime) -> Generation:
-    """Write down another generation. `ends`: of the topics now, which it has to read if there is no other before it."""
+    """Write down another generation. `ends`: of the topics now, which it has to read if there is no other before it.
+
+    It writes rows from the published cut on, or from an older one that a rollback wants.
+    """
     pointer = generations.pointer()
+    emit_from = min(pointer.cut, generations.claims.wanted_from(generations.greatest()) or pointer.cut)
     # Never a number that was used before, also if Cassandra was lost and a checkpoint of that number is still there.
     number = max(generations.greatest() + 1, pointer.generation + 1, int(now.timestamp()))
-    generation = Generation(number, pointer.cut, current, ends)
+    generation = Generation(number, emit_from, current, ends)
     generations.begin(generation, now)
-    log.info("speed.generation_begun", generation=generation.number, emit_from=str(pointer.cut))
+    log.info("speed.generation_begun", generation=generation.number, emit_from=str(emit_from))
     return generation
 
 
-def starting_offsets(pointer: Pointer, topics: Topics, remembered: timedelta) -> Offsets:
-    """Where a query without a checkpoint starts: D before the published cut, or at the first record there is."""
-    since_ms = int((pointer.cut - remembered).timestamp() * 1000)
+def starting_offsets(emit_from: datetime, topics: Topics, remembered: timedelta) -> Offsets:
+    """Where a query without a checkpoint starts: D before it has to write, or at the first record there is."""
+    since_ms = int((emit_from - remembered).timestamp() * 1000)
     return {
         source.topic: topics.offsets_since(source.topic, since_ms)
-        if pointer.publication
+        if emit_from > BEGINNING
         else dict.fromkeys(topics.partitions(source.topic), EARLIEST)
         for source in sources_of(registered_views())
     }

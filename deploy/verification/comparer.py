@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from cassandra.concurrent import execute_concurrent_with_args
 
-from deploy.verification.speed_span import Partition, SpeedSpan
-from serving_layer.merge import Addition, merge_cells
-from views.core.cells import CellKey, read_block
+from batch_layer.speed_span import Partition, SpeedSpan
+from serving_layer.merge import merge_cells
+from views.core.cells import Addition, CellKey, read_block
 from views.core.cut import instant, month_of
 from views.core.view import View
 

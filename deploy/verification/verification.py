@@ -20,11 +20,11 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from batch_layer.blocks import blocks_used
 from batch_layer.deliveries import deliveries
 from batch_layer.run import read_manifest
+from batch_layer.speed_span import PARTITIONS_SQL, PLACES, PlaceFinder, SpeedSpan
 from deploy.cassandra import session_of
-from deploy.rebuilding import Rebuilding
+from deploy.recomputing.planning import fence_of
 from deploy.spark import Work, spark_session
 from deploy.verification.comparer import COMPARED, Comparer, Place
-from deploy.verification.speed_span import PARTITIONS_SQL, PLACES, PlaceFinder, SpeedSpan
 from master_dataset.archive_positions import ArchivePositions
 from master_dataset.errors import DefinitionNotCovered
 from master_dataset.tables import MasterTables
@@ -88,7 +88,7 @@ class Verification:
 
         A generation that has taken over meanwhile has the rows of the one before: it began at this cut or earlier.
         """
-        fence, generations = Rebuilding(self._settings).fence(), Generations(self._session)
+        fence, generations = fence_of(self._settings), Generations(self._session)
         while True:
             pointer = generations.pointer()
             if pointer.generation and dict(pointer.definitions) != current_definitions(self._settings.epoch_seconds):

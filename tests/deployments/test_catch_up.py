@@ -16,11 +16,11 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
+from batch_layer.asked import Asked
 from batch_layer.fence import Fence
-from batch_layer.plan import Asked
 from deploy.cassandra import session_of
 from deploy.jars import ensure_jars
-from deploy.rebuilding import rebuild
+from deploy.recomputing.recompute import recompute
 from deploy.settings import Settings
 from deploy.stack.ports import free_ports
 from deploy.stack.stack import Stack
@@ -116,9 +116,10 @@ def published(settings: Settings, cut: datetime, monkeypatch: pytest.MonkeyPatch
     """Publish at a cut of the past, as if it were now."""
     with monkeypatch.context() as clock:
         clock.setattr(Fence, "newest_cut", lambda _: cut)
-        outcome = rebuild(settings, Asked(), wait=False, why="a test", by="a test", progress=Nothing())
-    assert outcome.cut == cut
-    return outcome.publication
+        done = recompute(settings, Asked(), why="a test", by="a test", steps=Nothing())
+    assert done.report and datetime.fromisoformat(done.report["cut"]) == cut
+    assert done.publication
+    return done.publication
 
 
 def told(settings: Settings) -> tuple[dict[str, int], dict[str, Any]]:

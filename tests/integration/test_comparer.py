@@ -8,9 +8,8 @@ import pyarrow as pa
 import pytest
 from cassandra.cluster import Session
 
-from batch_layer.blocks import BLOCK
+from batch_layer.speed_span import PlaceFinder, SpeedSpan
 from deploy.verification.comparer import Comparer, Place
-from deploy.verification.speed_span import PlaceFinder, SpeedSpan
 from speed_layer.additions import AdditionKey, Cells, shapes_of
 from speed_layer.rows import SpeedRows
 from views.core.cells import CellKey, write_block
@@ -53,7 +52,7 @@ def compared(
 ) -> list[tuple[date, int, int]]:
     """Day, cells, how many differ; nothing is published."""
     blocks = [{"store": "7", "day": day, "block": write_block(SALES_BY_TILL, own)} for day, own in recomputed.items()]
-    batch = pa.RecordBatch.from_pylist(blocks, schema=BLOCK)
+    batch = pa.RecordBatch.from_pylist(blocks)
     rows = Comparer(span.connect, SALES_BY_TILL, {}, span, received)(iter([batch]))
     return [(row["day"], row["cells"], row["differing"]) for each in rows for row in each.to_pylist()]
 

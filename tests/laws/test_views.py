@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from serving_layer.merge import Addition, merge_cells
+from serving_layer.merge import merge_cells
 from tests.world import World, receipt
 from tests.world.layers import OLDEST, Delivery, batch_cells, firsts, speed_rows, waiting_rows
 from views.core import States, View
-from views.core.cells import CellKey
+from views.core.cells import Addition, CellKey
 from views.core.cut import floor_to
 from views.registry import registered_views
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from cassandra import OperationTimedOut
 
-from batch_layer.fence import Fence, Marked
 from batch_layer.asked import Asked
+from batch_layer.fence import Fence, Marked
 from batch_layer.plan import Plan, Planner
 from batch_layer.publish import publish
-from deploy.rebuilding import generation_to_publish, hand_over, refuse_partial
+from deploy.recomputing.covering import generation_to_publish, hand_over, refuse_partial
 from master_dataset.errors import GalateaError, PublicationMoved
 from speed_layer.generation import Offsets
 from tests.model.archive import Archived, Row

@@ -1,5 +1,7 @@
 """What replaces a generation, and without which rule."""
 
+from datetime import datetime
+
 import orjson
 
 from speed_layer.claims import Claims
@@ -27,7 +29,7 @@ class _AtOnce(Generations):
 
 
 class _ByPositions(Claims):
-    def replace(self, number: int) -> Offsets:
+    def replace(self, number: int, wanted_from: datetime | None = None) -> Offsets:  # noqa: ARG002 - nobody rolls back here
         super().replace(number)
         return {}
 

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 from master_dataset.errors import SpeedExpired, SpeedUnavailable
 from serving_layer.basis import Basis
-from serving_layer.merge import Addition, merge_cells
+from serving_layer.merge import merge_cells
 from serving_layer.readers import Position
 from serving_layer.refusals import CellMissing
 from tests.model.facts import HORIZONS, Code
 from tests.model.oracle import Place, Shown
 from tests.model.rules import Rule
 from views.core import States, View
-from views.core.cells import CellKey, read_block
+from views.core.cells import Addition, CellKey, read_block
 from views.core.cut import is_fresh
 from views.core.publication import Pointer
 from views.core.shape import WAITING, number_of

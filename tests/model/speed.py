@@ -108,7 +108,7 @@ class Speed:
         ends = {TOPIC: world.topic.end_offsets(TOPIC)}
         generation = begin(world.generations, ends, world.code.definitions, world.now)
         before = HORIZONS.remembered if world.keeps(Rule.START_BEFORE) else HORIZONS.remembered * 0
-        offsets = starting_offsets(world.pointer.read(), world.topic, before)[TOPIC]  # type: ignore[arg-type]
+        offsets = starting_offsets(generation.emit_from, world.topic, before)[TOPIC]  # type: ignore[arg-type]
         self.driver = Driver(generation, world.code, {part: max(0, at) for part, at in offsets.items()})
 
     def restart(self) -> None:

@@ -59,6 +59,7 @@ class Tables:
             "SELECT * FROM publications": lambda values: [self.history[n] for n in values if n in self.history],
             "INSERT INTO generations": self._insert_generation,
             "SELECT * FROM generations": lambda values: [self.generations[n] for n in values if n in self.generations],
+            "SELECT wanted_from FROM": lambda values: [self.generations[n] for n in values if n in self.generations],
             "SELECT claimed,": lambda values: [self.generations[n] for n in values if n in self.generations],
             "SELECT generation FROM generations": lambda _: list(self.generations.values()),
             "UPDATE generations SET claimed": self._claim,
@@ -114,7 +115,7 @@ class Tables:
             return [SimpleNamespace(applied=False)]
         self.generations[number] = SimpleNamespace(
             generation=number, emit_from=emit_from, definitions=definitions, targets=targets,
-            claimed=None, claimed_ends=None, replaced=None,
+            claimed=None, claimed_ends=None, replaced=None, wanted_from=None,
         )  # fmt: skip
         return [SimpleNamespace(applied=True)]
 
@@ -163,4 +164,4 @@ def _entry(values: Sequence[Any]) -> Any:
         "publication", "cut", "manifest", "generation", "definitions", "published_at", "published_by", "why",
         "master_versions", "stats",
     )  # fmt: skip
-    return SimpleNamespace(**dict(zip(names, values, strict=True)))
+    return SimpleNamespace(**dict(zip(names, values, strict=True)), collected_at=None)

@@ -3,7 +3,7 @@
 import pytest
 
 from deploy.process.speed import begin
-from deploy.rebuilding import generation_to_publish
+from deploy.recomputing.covering import generation_to_publish
 from master_dataset.errors import DefinitionNotCovered
 from speed_layer.generation import Generations, Reached
 from tests.model.facts import BEGUN, CODES, TOPIC

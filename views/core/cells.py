@@ -6,6 +6,7 @@ Text, so that an operator can read it; whole numbers only, so that reading it ba
 """
 
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 import orjson
@@ -24,6 +25,14 @@ class CellKey(NamedTuple):
 
     window: int
     dimensions: tuple[str | None, ...]
+
+
+class Addition(NamedTuple):
+    """What one micro-batch of speed adds to a cell; `epoch` is that of the events' receipt."""
+
+    key: CellKey
+    epoch: datetime
+    states: States
 
 
 def read_block(shape: Shape, block: str | bytes) -> Iterator[tuple[CellKey, States]]:

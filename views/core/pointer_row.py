@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
 
+import orjson
+
 from views.core.cut import BEGINNING, utc
 from views.core.publication import SELECT_POINTER, Pointer
 
@@ -23,14 +25,20 @@ _SWITCH_GENERATION = (
     "UPDATE publications SET current_generation = ?, current_definitions = ? WHERE series = 'galatea' "
     "IF current = ? AND current_generation = ?"
 )
-_PUBLISH = (
-    "BEGIN BATCH "
+_SWITCH = (
     "UPDATE publications SET current = ?, current_cut = ?, current_manifest = ?, current_generation = ?, "
     "current_definitions = ? WHERE series = 'galatea' IF current = ? AND current_generation = ?; "
+)
+_KEEP = (
     "INSERT INTO publications (series, publication, cut, manifest, generation, definitions, published_at, "
     "published_by, why, master_versions, stats) VALUES ('galatea', ?, ?, ?, ?, ?, ?, ?, ?, ?, ?); "
-    "APPLY BATCH"
 )
+_PUBLISH = "BEGIN BATCH " + _SWITCH + _KEEP + "APPLY BATCH"
+# The collector marks what it takes away in the same partition, so one of both comes first.
+_IS_THERE = (
+    "UPDATE publications SET rolled_back_at = ? WHERE series = 'galatea' AND publication = ? IF collected_at = null; "
+)
+_RESTORE = "BEGIN BATCH " + _SWITCH + _KEEP + _IS_THERE + "APPLY BATCH"
 
 
 class Session(Protocol):
@@ -57,6 +65,20 @@ class Publication:
     definitions: Mapping[str, str] = field(default_factory=dict)
     master_versions: Mapping[str, int] = field(default_factory=dict)
     stats: str = "{}"
+    is_collected: bool = False
+    """Whether its cells were taken away."""
+
+    @property
+    def counted(self) -> Mapping[str, Any]:
+        """What its rebuild counted, by name."""
+        counted: Mapping[str, Any] = orjson.loads(self.stats)
+        return counted
+
+    @property
+    def restores(self) -> int | None:
+        """Of a rollback the publication that is shown again."""
+        number: int | None = self.counted.get("restores")
+        return number
 
 
 class PointerRow:
@@ -83,13 +105,12 @@ class PointerRow:
 
     def publish(self, seen: Pointer, new: Publication) -> bool:
         """Switch all views at once, unless the pointer has moved since it was `seen`. Raises what the driver raises."""
-        definitions = dict(new.definitions)
-        pointed = (new.number, new.cut, new.manifest, new.generation, definitions, seen.publication, seen.generation)
-        kept = (
-            new.number, new.cut, new.manifest, new.generation, definitions,
-            new.published_at, new.published_by, new.why, dict(new.master_versions), new.stats,
-        )  # fmt: skip
-        return bool(self._session.execute(self._session.prepare(_PUBLISH), (*pointed, *kept)).one().applied)
+        return bool(self._session.execute(self._session.prepare(_PUBLISH), _values(seen, new)).one().applied)
+
+    def restore(self, seen: Pointer, new: Publication, restored: int) -> bool:
+        """Publish again what publication `restored` said, unless the pointer has moved or its cells were collected."""
+        values = (*_values(seen, new), new.published_at, restored)
+        return bool(self._session.execute(self._session.prepare(_RESTORE), values).one().applied)
 
     def publication(self, number: int) -> Publication | None:
         """One entry of the history, read at SERIAL: after an unknown outcome this says whose it became."""
@@ -102,4 +123,15 @@ class PointerRow:
             row.publication, utc(row.cut), row.manifest, row.generation,
             utc(row.published_at), row.published_by, row.why,
             dict(row.definitions or {}), dict(row.master_versions or {}), row.stats or "{}",
+            row.collected_at is not None,
         )  # fmt: skip
+
+
+def _values(seen: Pointer, new: Publication) -> tuple[Any, ...]:
+    definitions = dict(new.definitions)
+    pointed = (new.number, new.cut, new.manifest, new.generation, definitions, seen.publication, seen.generation)
+    kept = (
+        new.number, new.cut, new.manifest, new.generation, definitions,
+        new.published_at, new.published_by, new.why, dict(new.master_versions), new.stats,
+    )  # fmt: skip
+    return (*pointed, *kept)

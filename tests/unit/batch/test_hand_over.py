@@ -3,7 +3,7 @@
 import pytest
 
 from deploy.process.speed import begin
-from deploy.rebuilding import generation_to_publish, hand_over
+from deploy.recomputing.covering import generation_to_publish, hand_over
 from master_dataset.errors import CutNotReached, GenerationReplaced
 from speed_layer.generation import Generation, Generations, Reached
 from tests.model.facts import BEGUN, CODES, TOPIC

@@ -8,7 +8,6 @@ import pytest
 from deltalake import write_deltalake
 
 from batch_layer.asked import Asked
-
 from batch_layer.plan import Planner
 from batch_layer.touched import Master
 from views.core.publication import Pointer

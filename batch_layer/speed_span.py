@@ -1,17 +1,17 @@
 """What speed shows between two instants of receipt: a driver knows which partitions there are, workers read them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from itertools import groupby
 from operator import attrgetter
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import orjson
 import pyarrow as pa
 from cassandra.concurrent import execute_concurrent_with_args
 
-from serving_layer.merge import Addition
-from views.core.cells import read_block
+from views.core.cells import WINDOW_KEY, Addition, read_block
 from views.core.cut import instant, utc
 from views.core.shape import WAITING, Shape, number_of
 from views.registry import registered_views
@@ -65,6 +65,21 @@ class SpeedSpan:
 
     def read(self, shape: Shape, partitions: Sequence[Partition]) -> Iterator[list[Addition]]:
         """What the rows of each partition add to the cells of this shape."""
+        for rows in self._rows(partitions):
+            yield [
+                Addition(key, utc(row.epoch), states) for row in rows for key, states in read_block(shape, row.block)
+            ]
+
+    def blocks(self, partitions: Sequence[Partition]) -> Iterator[str]:
+        """The rows' blocks as they are."""
+        return (row.block for rows in self._rows(partitions) for row in rows)
+
+    def days(self, partitions: Sequence[Partition]) -> Iterator[set[date]]:
+        """Of which days each partition has windows, whatever the cells are made of."""
+        for rows in self._rows(partitions):
+            yield {instant(window).date() for row in rows for window in orjson.loads(row.block)[WINDOW_KEY]}
+
+    def _rows(self, partitions: Sequence[Partition]) -> Iterator[Iterable[Any]]:
         session = self.connect()
         select = session.prepare(_SELECT)
         select.fetch_size = _ROWS_AT_ONCE
@@ -73,12 +88,10 @@ class SpeedSpan:
                 (*own, self.generation, self.since, self.until)
                 for own in partitions[start : start + _PARTITIONS_AT_ONCE]
             ]
-            for _, rows in execute_concurrent_with_args(session, select, asked, concurrency=_PARTITIONS_AT_ONCE):
-                yield [
-                    Addition(key, utc(row.epoch), states)
-                    for row in rows
-                    for key, states in read_block(shape, row.block)
-                ]
+            found = execute_concurrent_with_args(
+                session, select, asked, concurrency=_PARTITIONS_AT_ONCE, raise_on_first_error=True
+            )
+            yield from (rows for _, rows in found)
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,164 @@
+"""Compares what was shown of a store's days with what is corrected, where Spark has the events that may explain it."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import TYPE_CHECKING, Any
+
+import orjson
+import pyarrow as pa
+from cassandra.concurrent import execute_concurrent_with_args
+
+from batch_layer.ledger.correction import EVENTS_NAMED, Cause, Correction, summed, written
+from batch_layer.ledger.explaining import Contribution, cause_of
+from batch_layer.ledger.named_cells import NamedCells, NamedKey, add_block
+from batch_layer.ledger.table import INSERT_BLOCK
+from batch_layer.speed_span import Partition, SpeedSpan
+from views.core.aggregates.column import Value
+from views.core.cells import CellKey, read_block
+from views.core.cut import instant, month_of
+from views.core.view import States, View
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from cassandra.cluster import Session
+
+COMPARED = pa.schema([("store", pa.string()), ("month", pa.date32()), ("totals", pa.string()), ("open", pa.bool_())])
+"""A row per unit. `totals`: `Summed` as JSON. `open`: whether something in it is unexplained."""
+_SELECT_BLOCK = "SELECT block FROM batch_cells WHERE view_name = ? AND store = ? AND month = ? AND run = ? AND day = ?"
+_IN_FLIGHT = 32
+Cells = dict[CellKey, States]
+
+
+@dataclass(frozen=True)
+class Events:
+    """What may explain the changes of one cell, by kind: see `batch_layer.ledger.events`."""
+
+    waited: Sequence[Contribution] = ()
+    miskeyed: Sequence[Contribution] = ()
+    others: Sequence[Contribution] = ()
+
+
+@dataclass(frozen=True)
+class Comparing:
+    """Runs in Spark's workers. `before`, `after`: day to run. `shown`, `kept`: speed rows shown before, and after."""
+
+    connect: "Callable[[], Session]"
+    subject: str
+    view: View
+    before: Mapping[date, str]
+    after: Mapping[date, str]
+    shown: SpeedSpan
+    kept: SpeedSpan
+    fixed: Cause | None
+
+    def __call__(self, units: pa.Table, events: pa.Table | None) -> pa.Table:
+        """Of units `UNITS` of one store and month, and the events that contribute to them: write and add up lines."""
+        explaining = _by_cell(events, len(self.view.dimensions), len(self.view.columns)) if events is not None else {}
+        compared = [self._compare(unit, explaining) for unit in units.to_pylist()]
+        return pa.Table.from_pylist(compared, schema=COMPARED)
+
+    def _compare(self, unit: Mapping[str, Any], events: Mapping[CellKey, Events]) -> dict[str, Any]:
+        session, store = self.connect(), unit["store"]
+        days: list[date] = unit["days"]
+        lines = self._named(store, unit) if self.fixed else self._explained(store, unit, events)
+        by_day: dict[date, list[Correction]] = {}
+        for line in lines:
+            day = instant(line.window).date()
+            if day in days:
+                by_day.setdefault(day, []).append(line)
+        values = [(self.subject, self.view.name, store, day, written(own)) for day, own in sorted(by_day.items())]
+        insert = session.prepare(INSERT_BLOCK)
+        execute_concurrent_with_args(session, insert, values, concurrency=_IN_FLIGHT, raise_on_first_error=True)
+        told = summed(line for own in by_day.values() for line in own)
+        kept = {"store": store, "month": unit["month"], "totals": orjson.dumps(told).decode()}
+        return kept | {"open": "unexplained" in told}
+
+    def _explained(self, store: str, unit: Mapping[str, Any], events: Mapping[CellKey, Events]) -> Iterator[Correction]:
+        columns = tuple(self.view.columns.values())
+        shown = self._cells(store, unit, self.before, self.shown)
+        corrected = self._cells(store, unit, self.after, self.kept)
+        for key in sorted(shown.keys() | corrected.keys(), key=_order):
+            own = events.get(key, Events())
+            cause = cause_of(columns, shown.get(key), corrected.get(key), own.waited, own.miskeyed)
+            if cause is not None:
+                named = {"waited": own.waited, "miskeyed": own.miskeyed}.get(cause, (*own.waited, *own.others))
+                dimensions = dict(zip(self.view.dimensions, key.dimensions, strict=True))
+                pair = [_by_name(self.view, each.get(key)) for each in (shown, corrected)]
+                yield from _lines_of(key.window, dimensions, pair, cause, [each.identity for each in named])
+
+    def _named(self, store: str, unit: Mapping[str, Any]) -> Iterator[Correction]:
+        assert self.fixed is not None  # noqa: S101 - for the type checker
+        shown, corrected = NamedCells(), NamedCells()
+        for cells, runs, span in ((shown, self.before, self.shown), (corrected, self.after, self.kept)):
+            for block in (*self._blocks(store, unit["days"], runs), *span.blocks(self._partitions(store, unit))):
+                add_block(cells, self.view, block)
+        for key in sorted(shown.keys() | corrected.keys(), key=_named_order):
+            pair = [shown.get(key, {}), corrected.get(key, {})]
+            yield from _lines_of(key.window, dict(key.dimensions), pair, self.fixed, ())
+
+    def _cells(self, store: str, unit: Mapping[str, Any], runs: Mapping[date, str], span: SpeedSpan) -> Cells:
+        cells: Cells = {}
+        for block in self._blocks(store, unit["days"], runs):
+            cells.update(read_block(self.view, block))
+        for additions in span.read(self.view, self._partitions(store, unit)):
+            for each in additions:
+                cells[each.key] = self.view.merge(cells[each.key], each.states) if each.key in cells else each.states
+        return cells
+
+    def _partitions(self, store: str, unit: Mapping[str, Any]) -> list[Partition]:
+        return [Partition(self.view.name, store, received) for received in unit["received"]]
+
+    def _blocks(self, store: str, days: Sequence[date], runs: Mapping[date, str]) -> Iterator[str]:
+        session = self.connect()
+        asked = [(self.view.name, store, month_of(day), runs[day], day) for day in days if day in runs]
+        found = execute_concurrent_with_args(
+            session, session.prepare(_SELECT_BLOCK), asked, concurrency=_IN_FLIGHT, raise_on_first_error=True
+        )
+        for _, rows in found:
+            if (row := rows.one()) is not None:
+                yield row.block
+
+
+def _lines_of(
+    window: int,
+    dimensions: Mapping[str, str | None],
+    pair: Sequence[Mapping[str, Value]],
+    cause: Cause,
+    identities: Sequence[str],
+) -> Iterator[Correction]:
+    shown, corrected = pair
+    for state in dict.fromkeys((*shown, *corrected)):
+        one, other = shown.get(state), corrected.get(state)
+        if one != other:
+            events = sorted(set(identities))
+            yield Correction(window, dimensions, state, one, other, cause, events[:EVENTS_NAMED], len(events))
+
+
+def _by_cell(events: pa.Table, dimensions: int, columns: int) -> dict[CellKey, Events]:
+    found: dict[CellKey, dict[str, list[Contribution]]] = {}
+    names = [
+        "kind",
+        "identity",
+        "window",
+        *(f"d{at}" for at in range(dimensions)),
+        *(f"s{at}" for at in range(columns)),
+    ]
+    for kind, identity, window, *rest in zip(*(events[name].to_pylist() for name in names), strict=True):
+        key = CellKey(window, tuple(rest[:dimensions]))
+        own = found.setdefault(key, {"waited": [], "miskeyed": [], "others": []})
+        own[kind].append(Contribution(identity, tuple(rest[dimensions:])))
+    return {key: Events(**own) for key, own in found.items()}
+
+
+def _by_name(view: View, states: States | None) -> dict[str, Value]:
+    return {} if states is None else dict(zip(view.columns, states, strict=True))
+
+
+def _order(key: CellKey) -> tuple[int, tuple[str, ...]]:
+    return key.window, tuple(text or "" for text in key.dimensions)
+
+
+def _named_order(key: NamedKey) -> tuple[int, tuple[tuple[str, str], ...]]:
+    return key.window, tuple((name, text or "") for name, text in key.dimensions)

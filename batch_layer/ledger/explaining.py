@@ -1,0 +1,77 @@
+"""Why a cell's shown value changed: pure rules over the states of one cell.
+
+    corrected - shown  must be  the events that waited  (+)  what miskeyed deliveries were counted wrongly (R13)
+
+Everything else is `unexplained`, an alarm: the layers disagree.
+"""
+
+from collections.abc import Iterable, Sequence
+from functools import reduce
+from typing import NamedTuple
+
+from batch_layer.ledger.correction import Cause
+from views.core.aggregates.column import Column, Value
+from views.core.view import States
+
+_SUMS_AT_MOST = 5_000
+"""Of several miskeyed deliveries: so many combinations are tried before a cell counts as unexplained."""
+
+
+class Contribution(NamedTuple):
+    """What one event, or one delivery, adds to the cell."""
+
+    identity: str
+    states: States
+
+
+def cause_of(
+    columns: Sequence[Column],
+    shown: States | None,
+    corrected: States | None,
+    waited: Sequence[Contribution],
+    miskeyed: Sequence[Contribution],
+) -> Cause | None:
+    """None if nothing changed. `miskeyed`: every delivery of events that were met in two partitions."""
+    if shown == corrected:
+        return None
+    expected = _merged(columns, [shown, *(each.states for each in waited)])
+    if expected == corrected:
+        return "waited"
+    if miskeyed and _differ_by_some(columns, expected, corrected, [each.states for each in miskeyed]):
+        return "miskeyed"
+    return "unexplained"
+
+
+def _merged(columns: Sequence[Column], parts: Iterable[States | None]) -> States | None:
+    found = [part for part in parts if part is not None]
+    if not found:
+        return None
+    return reduce(lambda left, right: tuple(c.merge(a, b) for c, a, b in zip(columns, left, right, strict=True)), found)
+
+
+def _differ_by_some(
+    columns: Sequence[Column], expected: States | None, corrected: States | None, deliveries: Sequence[States]
+) -> bool:
+    """Whether some of these deliveries, each counted once too often or too little, are all of the difference.
+
+    Only sums can be taken back. A least or greatest value has to be one that was seen.
+    """
+    sums = [place for place, column in enumerate(columns) if column.by == "sum"]
+    wanted = tuple(_at(corrected, place) - _at(expected, place) for place in sums)
+    reached = {tuple(0 for _ in sums)}
+    for states in deliveries:
+        own = tuple(_at(states, place) for place in sums)
+        reached |= {tuple(a + sign * b for a, b in zip(each, own, strict=True)) for each in reached for sign in (1, -1)}
+        if len(reached) > _SUMS_AT_MOST:
+            return False
+    others = [place for place in range(len(columns)) if place not in sums]
+    seen = all(
+        corrected is None or corrected[place] in {None, *(each[place] for each in (expected, *deliveries) if each)}
+        for place in others
+    )
+    return wanted in reached and seen
+
+
+def _at(states: States | None, place: int) -> int:
+    value: Value = states[place] if states is not None else 0
+    return value or 0

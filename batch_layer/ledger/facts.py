@@ -1,0 +1,77 @@
+"""The events that may explain why a publication changed what was shown: of one source, received between both cuts."""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+
+from batch_layer.archived import archived
+from batch_layer.blocks import contributions, windowed
+from batch_layer.deliveries import Deliveries, deliveries
+from batch_layer.ledger.correction import Place
+from batch_layer.touched import Master
+from views.core.view import View
+
+if TYPE_CHECKING:
+    from master_dataset.source import Source
+
+_MICROSECOND = timedelta(microseconds=1)
+_MORE = ("identity", "kind", "month")
+
+
+@dataclass(frozen=True)
+class Facts:
+    """`since` and `until`: the cuts of both sides. `oldest`: A of R5, older ones speed leaves to batch. `days`: UTC."""
+
+    spark: SparkSession
+    source: "Source[Any]"
+    master: Master
+    since: datetime
+    until: datetime
+    oldest: timedelta
+    days: Collection[date]
+
+    def known_before(self, view: View) -> set[Place]:
+        """Where some event did not wait: it was received before, or speed had to show it."""
+        rows = windowed(view, self._archived.where(F.col("received_at") < F.lit(self.until)))
+        places = rows.where(~self._waits).select("store", "_day").distinct().collect()
+        return {(row["store"], row["_day"]) for row in places}
+
+    def contributing(self, view: View, *, others: bool) -> DataFrame:
+        """What events add to the cells of the view: `contributions`, identity, month, and `kind`.
+
+        `waited`: first deliveries that speed left to batch. `miskeyed`: every delivery of events met in two partitions.
+        `others`: the rest of what was received, only if they are asked for.
+        """
+        first = self._deliveries.first.where(self._received)
+        kinds = F.when(self._waits, "waited").otherwise("others")
+        found = (
+            first.withColumn("kind", kinds) if others else first.where(self._waits).withColumn("kind", F.lit("waited"))
+        )
+        hashes = self._deliveries.repeats.where("is_miskeyed").select("identity_hash").distinct()
+        met_twice = self._archived.join(F.broadcast(hashes), on="identity_hash", how="left_semi")
+        both = found.unionByName(met_twice.select(first.columns).withColumn("kind", F.lit("miskeyed")))
+        rows = windowed(view, both).withColumn("month", F.trunc("_day", "month"))
+        return contributions(view, rows, _MORE)
+
+    @cached_property
+    def _archived(self) -> DataFrame:
+        return archived(self.spark, self.source, self.master, self.days)
+
+    @cached_property
+    def _deliveries(self) -> Deliveries:
+        return deliveries(self._archived)
+
+    @property
+    def _received(self) -> Column:
+        at = F.col("received_at")
+        return (at >= F.lit(self.since)) & (at < F.lit(self.until))
+
+    @property
+    def _waits(self) -> Column:
+        age = F.unix_micros("received_at") - F.unix_micros("happened_at")
+        return self._received & (age > self.oldest // _MICROSECOND)

@@ -1,0 +1,148 @@
+"""Writes the ledger of one change: of a publication, or of what a preview would publish.
+
+differing   which blocks are others than before, by their digests; what speed shows between the cuts
+wholly new  nothing was shown of a store and day, and all its events waited: one line says so
+compared    the rest, cell by cell, beside the events that may explain it; again with all events where they do not
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from typing import TYPE_CHECKING, Any
+
+import orjson
+import pyarrow as pa
+import structlog
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from batch_layer.ledger.change import Change
+from batch_layer.ledger.comparing import COMPARED, Comparing
+from batch_layer.ledger.correction import Cause, Place, Summed, Totals, Whole
+from batch_layer.ledger.facts import Facts
+from batch_layer.ledger.table import Ledgers
+from batch_layer.ledger.units import Differing, differing, digests, units
+from batch_layer.run import Digest
+from batch_layer.touched import Master
+from views.core.view import View
+
+if TYPE_CHECKING:
+    from cassandra.cluster import Session
+
+log = structlog.get_logger()
+_KEYS = ("store", "month")
+_SCHEMA = from_arrow_schema(COMPARED)
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """`subject`: a run, or a publication's number. `oldest`: A of R5. `spark` is called if something is compared."""
+
+    connect: "Callable[[], Session]"
+    subject: str
+    change: Change
+    masters: Mapping[str, Master]
+    oldest: timedelta
+    spark: Callable[[], SparkSession]
+
+    def write(self, views: Sequence[View], base: int, progress: Callable[[int, int, str], None]) -> Mapping[str, Any]:
+        """Write every line and say what they add up to. Both layers have to have read all before both cuts."""
+        totals, table = Totals(), Ledgers(self.connect())
+        for place, view in enumerate(views):
+            progress(place, len(views), f"corrections of {view.name}")
+            table.begin(self.subject, view.name)
+            for some in self._of_view(view, table):
+                totals.add(view.name, some)
+        table.close(self.subject, self.subject, base, totals.shown())
+        progress(len(views), len(views), "corrections")
+        return totals.shown()
+
+    def _of_view(self, view: View, table: Ledgers) -> Iterable[Summed]:
+        received = self._received(view)
+        found = self._differing(view)
+        fixed = self.change.fixed_cause(view)
+        new = {place: digest for place, digest in found.new.items() if place not in received}
+        if new and fixed is None:
+            known = self._facts(view, {day for _, day in new}).known_before(view)
+            new = {place: digest for place, digest in new.items() if place not in known}
+        _, after = self.change.runs(view.name)
+        cause = fixed or "waited"
+        table.keep(self.subject, view.name, ((store, day, Whole(after[day], cause, 0)) for store, day in sorted(new)))
+        yield {cause: _added(view, new.values())} if new else {}
+        yield from self._compared(view, units((found.places | found.new.keys()) - new.keys(), received), fixed)
+
+    def _differing(self, view: View) -> Differing:
+        before, after = self.change.runs(view.name)
+        session = self.connect()
+        return differing(digests(session, view.name, before), digests(session, view.name, after))
+
+    def _received(self, view: View) -> Mapping[Place, list[date]]:
+        """What speed shows between the cuts, before or after: on which days it was received."""
+        found: dict[Place, list[date]] = {}
+        for span in self.change.spans(self.connect, view):
+            if span.since >= span.until:
+                continue
+            partitions = [each for each in span.partitions() if each.view == view.name]
+            for partition, days in zip(partitions, span.days(partitions), strict=True):
+                for day in days:
+                    found.setdefault((partition.store, day), []).append(partition.received_day)
+        return found
+
+    def _compared(self, view: View, asked: pa.Table, fixed: Cause | None) -> Iterable[Summed]:
+        if not asked.num_rows:
+            return
+        before, after = self.change.all_runs(view.name)
+        shown, kept = self.change.spans(self.connect, view)
+        comparing = Comparing(self.connect, self.subject, view, before, after, shown, kept, fixed)
+        told = self._with_events(view, asked, comparing, others=False)
+        unexplained = {(row["store"], row["month"]) for row in told if row["open"]}
+        yield from (orjson.loads(row["totals"]) for row in told if not row["open"])
+        if unexplained:
+            log.warning("ledger.unexplained", subject=self.subject, view=view.name, units=len(unexplained))
+            left = [row for row in asked.to_pylist() if (row["store"], row["month"]) in unexplained]
+            again = pa.Table.from_pylist(left, schema=asked.schema)
+            for row in self._with_events(view, again, comparing, others=True):
+                yield orjson.loads(row["totals"])
+
+    def _with_events(self, view: View, asked: pa.Table, comparing: Comparing, *, others: bool) -> list[dict[str, Any]]:
+        wanted = self.spark().createDataFrame(asked)
+        if comparing.fixed:
+            return _rows(wanted.groupBy(*_KEYS).applyInArrow(_without_events(comparing), _SCHEMA))
+        days = {day for own in asked["days"].to_pylist() for day in own}
+        events = self._facts(view, days).contributing(view, others=others)
+        events = events.join(F.broadcast(wanted.select(*_KEYS)), on=list(_KEYS), how="left_semi")
+        return _rows(_cogrouped(wanted, events, comparing))
+
+    def _facts(self, view: View, days: set[date]) -> Facts:
+        master = self.masters[view.source.topic]
+        return Facts(self.spark(), view.source, master, self.change.before.cut, self.change.until, self.oldest, days)
+
+
+def _rows(compared: DataFrame) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = compared.toArrow().to_pylist()
+    return rows
+
+
+def _without_events(comparing: Comparing) -> Callable[[pa.Table], pa.Table]:
+    def compare(units: pa.Table) -> pa.Table:  # Spark counts a function's arguments
+        return comparing(units, None)
+
+    return compare
+
+
+def _cogrouped(wanted: DataFrame, events: DataFrame, comparing: Comparing) -> DataFrame:
+    def compare(units: pa.Table, found: pa.Table) -> pa.Table:
+        return comparing(units, found)
+
+    return wanted.groupBy(*_KEYS).cogroup(events.groupBy(*_KEYS)).applyInArrow(compare, _SCHEMA)
+
+
+def _added(view: View, new: Iterable[Digest]) -> tuple[int, dict[str, tuple[int, int]]]:
+    """Of blocks that are wholly new."""
+    listed = list(new)
+    cells = sum(each.cells for each in listed)
+    sums = zip(*(each.sums for each in listed), strict=True)
+    return cells, {
+        state: (cells, sum(value or 0 for value in own)) for state, own in zip(view.columns, sums, strict=True)
+    }

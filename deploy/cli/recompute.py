@@ -1,0 +1,83 @@
+"""`galatea recompute`: the steps of a recompute one by one, for whoever schedules them."""
+
+from getpass import getuser
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from deploy.cli.asking import DryRun, First, Full, Last, Stores, Views, Wait, Why, asked_of
+from deploy.cli.output import Steps, answer, fields
+from deploy.cli.recomputes import leave, shown, told
+from deploy.settings import Settings
+
+if TYPE_CHECKING:
+    from batch_layer.recompute import Recompute
+
+app = typer.Typer(no_args_is_help=True, help="Take a recompute step by step: plan, compute, publish; or look at one.")
+
+Id = Annotated[str, typer.Argument(metavar="ID", help="Its id. The same id takes up what was interrupted.")]
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
+
+
+@app.command()
+def plan(  # noqa: PLR0913, PLR0917 - one parameter per option
+    id_: Id,
+    views: Views = None,
+    first: First = None,
+    last: Last = None,
+    store: Stores = None,
+    full: Full = False,
+    wait: Wait = False,
+    dry_run: DryRun = False,
+    why: Why = "asked on the command line",
+    by: Annotated[str, typer.Option("--by", help="Who asks; the user, if left out.", show_default=False)] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Write down what is asked, reach a cut, and choose what is to be recomputed."""
+    from batch_layer.recompute import checked_id
+    from deploy.recomputing.recompute import ask
+
+    asked = asked_of(views, first, last, store, full=full, wait=wait, dry_run=dry_run)
+    ask(Settings(), asked, why=why, by=by or getuser(), id_=checked_id(id_))
+    _step(id_, "plan", as_json=as_json)
+
+
+@app.command()
+def compute(id_: Id, as_json: AsJson = False) -> None:
+    """Write the cells of the plan. Readers see nothing of them yet. What an interrupted attempt has done stays done."""
+    _step(id_, "compute", as_json=as_json)
+
+
+@app.command()
+def publish(id_: Id, as_json: AsJson = False) -> None:
+    """Switch all readers to the cells; or end the preview. At most one publication, however often it is tried."""
+    _step(id_, "publish", as_json=as_json)
+
+
+@app.command()
+def show(id_: Id, as_json: AsJson = False) -> None:
+    """Say how far it is, or what became of it."""
+    from batch_layer.recompute import Recomputes
+    from deploy.cassandra import session_of
+
+    found = Recomputes(session_of(Settings().cassandra_address)).find(id_)
+    if as_json:
+        answer(shown(found) | {"asked": found.asked.shown(), "why": found.why, "progress": found.progress})
+        return
+    fields({"id": found.id, "state": found.state, "asked by": found.asked_by, "why": found.why})
+    for what, amount in (found.progress or {}).items():
+        fields({what: f"{amount['done']:,} of {amount['total']:,}" if isinstance(amount, dict) else amount})
+    told(found)
+
+
+def _step(id_: str, name: str, *, as_json: bool) -> None:
+    from deploy.recomputing.attempt import Attempt
+
+    with Steps(name) as steps, Attempt(Settings(), id_, steps) as attempt:
+        done: Recompute = getattr(attempt, name)()
+    if as_json:
+        answer(shown(done))
+    else:
+        fields({"id": done.id, "state": done.state})
+        told(done)
+    leave()

@@ -1,0 +1,202 @@
+"""One process's work at a recompute: plan, compute, publish. Each step may be repeated, and takes up what is there."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from functools import cached_property, partial
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+import orjson
+import structlog
+
+from batch_layer.kept_plan import kept, read_plan
+from batch_layer.partitions import listed
+from batch_layer.plan import Plan
+from batch_layer.publish import publish
+from batch_layer.rebuild import Rebuild, added_up
+from batch_layer.recompute import Recompute, Recomputes, State
+from batch_layer.run import Run, read_manifest
+from batch_layer.running import Running
+from deploy.cassandra import session_of
+from deploy.recomputing.computing import Computing
+from deploy.recomputing.covering import hand_over
+from deploy.recomputing.ledgers import SPEED_TIMEOUT, LedgerKeeper
+from deploy.recomputing.planning import Planning, Steps, is_published
+from deploy.recomputing.progress import RecordedProgress
+from master_dataset.crash_points import CrashPoint, passing
+from master_dataset.errors import GalateaError, RequestError
+from master_dataset.tables import MasterTables
+from speed_layer.generation import Generations
+from views import current_definitions, registered_views
+from views.core.pointer_row import PointerRow, Publication
+
+if TYPE_CHECKING:
+    from cassandra.cluster import Session
+
+    from deploy.settings import Settings
+
+ENDED = ("published", "previewed", "unchanged")
+log = structlog.get_logger()
+
+
+class Attempt:
+    """Holds the recompute from entering to leaving. What fails is written down before it is raised."""
+
+    def __init__(self, settings: "Settings", id_: str, steps: Steps, planning: Planning | None = None) -> None:
+        """`steps` draws how far it is. UnknownName if nobody has asked for such a recompute."""
+        self._settings, self._id, self._steps = settings, id_, steps
+        self._planning = planning or Planning(settings)
+        self._recomputes = Recomputes(self._session)
+        self.found = self._recomputes.find(id_)
+        self._running = Running(self._session, id_)
+        self._progress = RecordedProgress(steps, self._keep_progress)
+
+    @property
+    def _session(self) -> "Session":
+        return session_of(self._settings.cassandra_address)
+
+    @cached_property
+    def computing(self) -> Computing:
+        """The Spark of this process."""
+        return Computing(self._settings, is_long=self.found.asked.full)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing is left to do."""
+        return self.found.state in ENDED
+
+    def __enter__(self) -> Self:
+        """RecomputeRunning if another process works on it."""
+        self._running.__enter__()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Say why it failed, and let others have it."""
+        try:
+            if isinstance(error, GalateaError):
+                self._update("failed", problem={"code": error.code, "message": error.message, "do": error.do})
+            elif error is not None:
+                do = f"see the log; then: galatea rebuild --id {self._id}"
+                self._update("failed", problem={"code": "interrupted", "message": repr(error)[:500], "do": do})
+        finally:
+            self._running.__exit__(kind, error, trace)
+
+    def plan(self) -> Recompute:
+        """Choose the cut and the work, unless that is done and still holds: then an interrupted run goes on."""
+        if self.has_ended or self._plan_holds():
+            return self.found
+        self._update("planning", problem=None)
+        plan = self._planning.plan(self.found.asked, self._steps)
+        number = (self.found.plan or {}).get("number", 0) + 1
+        run = self._id if number == 1 else f"{self._id}.{number}"
+        self._recomputes.forget_portions(self._id)
+        is_preview = self.found.asked.mode == "preview"
+        report = self._told(plan) | (listed(plan) if is_preview else {})
+        state: State = "unchanged" if is_published(plan) and not is_preview else "planned"
+        return self._update(state, plan={"number": number, **kept(plan, run)}, report=report)
+
+    def compute(self) -> Recompute:
+        """Write every cell of the plan, the manifest that names them, and the ledger of what they would change."""
+        if self.has_ended or self.found.state == "computed":
+            return self.found
+        plan, run = self._planned()
+        if self.found.asked.mode == "publish":
+            self._running.claim(plan)
+            hand_over(Generations(self._session), plan.base, plan.generation)
+        self._update("computing", problem=None)
+        connect = partial(session_of, self._settings.cassandra_address)
+        rebuild = Rebuild(self.computing.spark, connect, MasterTables(self._settings.master_uri))
+        done = dict(self.found.portions)
+        for number, counted in rebuild.compute(plan, run, done, self._progress):
+            self._recomputes.keep_portion(self._id, number, counted)
+            done[number] = counted
+        manifest = read_manifest(self._session, plan.base.manifest)
+        manifest |= {(view.name, day): run for view, days in plan.work for day in days}
+        Run(connect, run).write_manifest(manifest)
+        passing(CrashPoint.REBUILD_MANIFEST)
+        corrections = self._keeper.of_run(plan, run, self._steps)
+        passing(CrashPoint.REBUILD_LEDGER)
+        return self._update("computed", report=self._told(plan) | added_up(done) | {"corrections": corrections})
+
+    def publish(self) -> Recompute:
+        """Switch readers to the cells, or end the preview. At most one publication, however often it is tried."""
+        if self.has_ended:
+            return self.found
+        plan, run = self._planned()
+        if self.found.state != "computed":
+            raise RequestError(
+                f"recompute `{self._id}` is not computed yet", do=f"galatea recompute compute {self._id}"
+            )
+        if self.found.asked.mode == "preview":
+            return self._end_preview(run, plan.base.publication)
+        report = dict(self.found.report or {})
+        publication = self._publication(plan, run, report)
+        publish(PointerRow(self._session), plan.base, publication)
+        passing(CrashPoint.REBUILD_PUBLISHED)
+        log.info("rebuild.published", publication=publication.number, cut=str(plan.cut), recompute=self._id)
+        ended = self._update(
+            "published", publication=publication.number, report=report | {"publication": publication.number}
+        )
+        self._keeper.catch_up(self._steps, timedelta(0) if report["corrections"] is None else SPEED_TIMEOUT)
+        return ended
+
+    @property
+    def _keeper(self) -> LedgerKeeper:
+        return LedgerKeeper(self._settings, self.computing.spark)
+
+    def _end_preview(self, run: str, base: int) -> Recompute:
+        totals = (self.found.report or {}).get("corrections")
+        if totals is not None:
+            self._keeper.table.close(self._id, run, base, totals)
+        return self._update("previewed")
+
+    def _publication(self, plan: Plan, run: str, report: Mapping[str, Any]) -> Publication:
+        counted = {name: report[name] for name in ("blocks", "repeats", "conflicts", "miskeyed", "views", "days")}
+        counted |= {
+            "alarms": list(plan.alarms), "read_at": plan.read_at, "recompute": self._id,
+            "read_versions": {topic: master.version for topic, master in plan.masters.items()},
+            "partitions": sum(len(days) for _, days in plan.work),
+            "seconds": round((datetime.now(UTC) - self.found.asked_at).total_seconds(), 1),
+        }  # fmt: skip
+        return Publication(
+            number=plan.base.publication + 1, cut=plan.cut, manifest=run, generation=plan.generation,
+            published_at=datetime.now(UTC), published_by=self.found.asked_by, why=self.found.why,
+            definitions=plan.definitions, master_versions=plan.master_versions, stats=orjson.dumps(counted).decode(),
+        )  # fmt: skip
+
+    def _planned(self) -> tuple[Plan, str]:
+        if self.found.plan is None or not self._has_same_definitions():
+            message = f"recompute `{self._id}` is not planned, or views were changed since"
+            raise RequestError(message, do=f"galatea rebuild --id {self._id}")
+        return read_plan(self.found.plan, registered_views()), self.found.plan["run"]
+
+    def _plan_holds(self) -> bool:
+        """Whether nobody has published since it was made, or it is this very run that was published."""
+        if self.found.plan is None or not self._has_same_definitions():
+            return False
+        pointer, base = PointerRow(self._session), self.found.plan["base"]["publication"]
+        if pointer.read().publication == base:
+            return True
+        published = pointer.publication(base + 1)
+        return published is not None and published.manifest == self.found.plan["run"]
+
+    def _has_same_definitions(self) -> bool:
+        told = (self.found.plan or {}).get("definitions")
+        return told == current_definitions(self._settings.epoch_seconds)
+
+    @staticmethod
+    def _told(plan: Plan) -> dict[str, Any]:
+        return {
+            "base": plan.base.publication, "cut": plan.cut, "days": len(plan.days), "alarms": list(plan.alarms),
+            "why": dict(plan.whys), "corrections": None,
+        }  # fmt: skip
+
+    def _keep_progress(self, told: dict[str, Any]) -> None:
+        self._recomputes.update(self._id, "computing", progress=told)
+
+    def _update(self, state: State, **values: Any) -> Recompute:  # noqa: ANN401 - JSON, by column
+        self._recomputes.update(self._id, state, **values)
+        self.found = self._recomputes.find(self._id)
+        return self.found
