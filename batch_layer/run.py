@@ -129,7 +129,7 @@ class Run:
 
 
 def _listed(digests: Digests) -> tuple[str, str]:
-    ordered = dict(sorted(digests.items()))
+    ordered = {store: tuple(digest) for store, digest in sorted(digests.items())}
     return orjson.dumps(list(ordered)).decode(), orjson.dumps(ordered).decode()
 
 

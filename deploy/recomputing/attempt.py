@@ -118,7 +118,7 @@ class Attempt:
         passing(CrashPoint.REBUILD_MANIFEST)
         corrections = self._keeper.of_run(plan, run, self._steps)
         passing(CrashPoint.REBUILD_LEDGER)
-        return self._update("computed", report=self._told(plan) | added_up(done) | {"corrections": corrections})
+        return self._update("computed", report=self._report() | added_up(done) | {"corrections": corrections})
 
     def publish(self) -> Recompute:
         """Switch readers to the cells, or end the preview. At most one publication, however often it is tried."""
@@ -131,7 +131,7 @@ class Attempt:
             )
         if self.found.asked.mode == "preview":
             return self._end_preview(run, plan.base.publication)
-        report = dict(self.found.report or {})
+        report = self._report()
         publication = self._publication(plan, run, report)
         publish(PointerRow(self._session), plan.base, publication)
         passing(CrashPoint.REBUILD_PUBLISHED)
@@ -147,7 +147,7 @@ class Attempt:
         return LedgerKeeper(self._settings, self.computing.spark)
 
     def _end_preview(self, run: str, base: int) -> Recompute:
-        totals = (self.found.report or {}).get("corrections")
+        totals = self._report().get("corrections")
         if totals is not None:
             self._keeper.table.close(self._id, run, base, totals)
         return self._update("previewed")
@@ -185,6 +185,9 @@ class Attempt:
     def _has_same_definitions(self) -> bool:
         told = (self.found.plan or {}).get("definitions")
         return told == current_definitions(self._settings.epoch_seconds)
+
+    def _report(self) -> dict[str, Any]:
+        return dict(self.found.report or {})
 
     @staticmethod
     def _told(plan: Plan) -> dict[str, Any]:

@@ -117,7 +117,8 @@ def published(settings: Settings, cut: datetime, monkeypatch: pytest.MonkeyPatch
     with monkeypatch.context() as clock:
         clock.setattr(Fence, "newest_cut", lambda _: cut)
         done = recompute(settings, Asked(), why="a test", by="a test", steps=Nothing())
-    assert done.report and datetime.fromisoformat(done.report["cut"]) == cut
+    assert done.report
+    assert datetime.fromisoformat(done.report["cut"]) == cut
     assert done.publication
     return done.publication
 

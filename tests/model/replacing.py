@@ -49,7 +49,7 @@ class _WithoutFence(Generations):
 
 
 class _WithoutReplacing(Claims):
-    def replace(self, number: int) -> Offsets:
+    def replace(self, number: int, wanted_from: datetime | None = None) -> Offsets:  # noqa: ARG002 - nobody asks
         found = self._state(number)
         ends = orjson.loads(found.claimed_ends)[TOPIC] if found.claimed_ends else {}
         return {TOPIC: {int(partition): at for partition, at in ends.items()}}

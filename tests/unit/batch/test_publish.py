@@ -40,6 +40,7 @@ class Store:
             row = self._history and SimpleNamespace(
                 publication=4, cut=NOON, manifest=self._history, generation=1, published_at=NOON, published_by="",
                 why="", definitions={}, master_versions={}, stats="{}",
+                collected_at=None,
             )  # fmt: skip
             return SimpleNamespace(one=lambda: row)
         if isinstance(self._outcome, Exception):
