@@ -31,6 +31,6 @@ def read_plan(told: Mapping[str, Any], views: Sequence[View]) -> Plan:
         base=Pointer(**base), cut=datetime.fromisoformat(told["cut"]), generation=told["generation"],
         work=[(by_name[name], set(map(date.fromisoformat, days))) for name, days in told["work"].items()],
         masters={topic: Master(path, version) for topic, (path, version) in told["masters"].items()},
-        master_versions=told["master_versions"], definitions=told["definitions"], alarms=told["alarms"],
+        master_versions=told["master_versions"], definitions=told["definitions"], alarms=tuple(told["alarms"]),
         whys=told["whys"], read_at=datetime.fromisoformat(told["read_at"]) if told["read_at"] else None,
     )  # fmt: skip

@@ -54,7 +54,7 @@ def _differ_by_some(
 ) -> bool:
     """Whether some of these deliveries, each counted once too often or too little, are all of the difference.
 
-    Only sums can be taken back. A least or greatest value has to be one that was seen.
+    Only sums can be taken back. Of a least or greatest value, the wrong or the right one has to be of a delivery.
     """
     sums = [place for place, column in enumerate(columns) if column.by == "sum"]
     wanted = tuple(_at(corrected, place) - _at(expected, place) for place in sums)
@@ -65,11 +65,16 @@ def _differ_by_some(
         if len(reached) > _SUMS_AT_MOST:
             return False
     others = [place for place in range(len(columns)) if place not in sums]
+    values = {place: {each[place] for each in deliveries} for place in others}
     seen = all(
-        corrected is None or corrected[place] in {None, *(each[place] for each in (expected, *deliveries) if each)}
+        (one := _of(expected, place)) == (other := _of(corrected, place)) or {one, other} & values[place]
         for place in others
     )
     return wanted in reached and seen
+
+
+def _of(states: States | None, place: int) -> Value:
+    return None if states is None else states[place]
 
 
 def _at(states: States | None, place: int) -> int:

@@ -11,8 +11,10 @@ NOT_OF_SPARK = {"gc"}
 BOUNDED = {
     "batch_layer/conflicts.py": 1,  # one row of three counts
     "batch_layer/deliveries.py": 2,  # days on which a hash is there twice; two numbers
-    "batch_layer/run.py": 1,  # (day, store) of the blocks that workers have written
-    "deploy/rebuilding.py": 1,  # one number, so that the first Python worker is there
+    "batch_layer/ledger/facts.py": 1,  # (store, day) of events that did not wait
+    "batch_layer/ledger/ledger.py": 1,  # (store, month) and what its corrections add up to
+    "batch_layer/run.py": 1,  # (store, day) of the blocks that workers have written, and what they add up to
+    "deploy/recomputing/computing.py": 1,  # one number, so that the first Python worker is there
     "deploy/verification/verification.py": 2,  # (view, store, day) that speed shows; (store, day) and counts
     "speed_layer/driver.py": 1,  # a row per task and partition: how far it was read
 }

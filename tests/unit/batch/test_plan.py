@@ -1,14 +1,20 @@
 """What a rebuild recomputes: the touched days, and everything where the definition changed."""
 
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
+import orjson
 import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
 from batch_layer.asked import Asked
+from batch_layer.kept_plan import kept, read_plan
+from batch_layer.partitions import listed
 from batch_layer.plan import Planner
+from batch_layer.portions import portions
+from batch_layer.running import overlapping, spans
 from batch_layer.touched import Master
 from views.core.publication import Pointer
 from views.sales import SALES
@@ -94,3 +100,44 @@ def test_a_part_relies_on_no_newer_table_version_than_its_base(master: Path) -> 
 def test_a_question_for_a_store_is_kept_to_the_days_it_has_events_on(master: Path) -> None:
     assert days_of(master, 1, Asked(stores=("1",))) == {date(2026, 3, 5), date(2026, 3, 6), date(2026, 3, 7)}
     assert days_of(master, 1, Asked(stores=("2",))) == set()
+
+
+def test_a_plan_that_was_kept_is_read_back_as_it_was(master: Path) -> None:
+    plan = replace(planner(master, 0).plan(Asked(), NOON + timedelta(hours=1), 7, {"sales": "hash"}), read_at=NOON)
+
+    told = orjson.loads(orjson.dumps(kept(plan, "run-4")))
+
+    assert read_plan(told, [SALES]) == plan
+    assert told["run"] == "run-4"
+
+
+def test_work_is_cut_into_portions_of_whole_days_that_cover_it_once(master: Path) -> None:
+    plan = planner(master, 1).plan(Asked(full=True), NOON + timedelta(hours=1), 1, {})
+
+    found = portions(plan, together=2)
+
+    assert [sorted(portion.days) for portion in found] == [[date(2026, 3, 5), date(2026, 3, 6)], [date(2026, 3, 7)]]
+    assert [portion.events_of(portion.days) for portion in found] == [2, 1]
+    assert [portion.number for portion in found] == [0, 1]
+
+
+def test_a_preview_names_the_stores_of_a_day_and_which_of_them_have_new_events(master: Path) -> None:
+    plan = planner(master, 0).plan(Asked(), NOON + timedelta(hours=1), 1, {})
+
+    found = listed(plan)
+
+    assert found == {
+        "partitions": [{"view": "sales", "day": "2026-03-07", "store": "1", "why": "new events"}],
+        "partitions_total": 1,
+    }
+
+
+def test_runs_that_have_a_day_of_a_view_in_common_overlap(master: Path) -> None:
+    own = spans(planner(master, 1).plan(Asked(full=True), NOON + timedelta(hours=1), 1, {}))
+
+    assert own == {"sales": [("2026-03-05", "2026-03-07")]}
+    assert overlapping(own, {"sales": [("2026-03-07", "2026-03-09")]}) == "sales"
+    assert (
+        overlapping(own, {"sales": [("2026-03-08", "2026-03-09")], "sales_by_sku": [("2026-03-05", "2026-03-05")]})
+        is None
+    )

@@ -57,7 +57,9 @@ def test_a_plan_that_says_nothing_that_exists_is_refused(plan: str) -> None:
 @pytest.mark.parametrize("point", CrashPoint)
 def test_every_point_is_passed_in_one_place(point: CrashPoint) -> None:
     product = [
-        path for folder in ("master_dataset", "speed_layer", "batch_layer") for path in Path(folder).rglob("*.py")
+        path
+        for folder in ("master_dataset", "speed_layer", "batch_layer", "deploy")
+        for path in Path(folder).rglob("*.py")
     ]
 
     places = [path for path in product if f"passing(CrashPoint.{point.name})" in path.read_text()]

@@ -1,0 +1,226 @@
+"""Each cause on purpose, on the real stack: what a preview predicts, what the ledger says, and the way back."""
+
+import json
+import time
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, date, datetime, timedelta
+from typing import Any, NamedTuple
+
+import orjson
+import pytest
+from cassandra.cluster import Session
+from confluent_kafka import Producer
+
+from deploy.cassandra import connect
+from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
+from tests.integration.conftest import PATIENCE_SECONDS, Stack, around_now
+
+LATE, PLANTED, LOST, MISKEYED, CONFLICT = STORES = (
+    "ledger-late", "ledger-planted", "ledger-lost", "ledger-miskeyed", "ledger-conflict",
+)  # fmt: skip
+NOW = datetime.now(UTC).replace(microsecond=0)
+AGES_AGO = NOW - timedelta(days=3)
+Line = dict[str, Any]
+
+
+class Sent(NamedTuple):
+    """A receipt of one line. `total` in major units."""
+
+    store: str
+    number: int
+    happened_at: datetime
+    total: float = 1.0
+
+    def value(self) -> bytes:
+        line = {"title": "Milk 1 l", "price": self.total, "amount": 1, "total": self.total, "sku": "8580001"}
+        return json.dumps({
+            "happened_at": self.happened_at.isoformat(), "operation_id": self.store, "transaction_id": self.number,
+            "vendor_fiscal_module": 1, "transactions": [line],
+        }).encode()  # fmt: skip
+
+
+class Published(NamedTuple):
+    """What was predicted, what the ledger of the publication says, and what readers were told before and after."""
+
+    first: int
+    number: int
+    predicted: list[Line]
+    ledger: list[Line]
+    totals: dict[str, Any]
+    before: Any
+    after: Any
+
+    def of(self, store: str) -> list[Line]:
+        return [line for line in self.ledger if line["store"] == store]
+
+
+@pytest.fixture(scope="module")
+def session(stack: Stack) -> Iterator[Session]:
+    settings = stack.settings
+    found = connect(["127.0.0.1"], settings.cassandra_port, "galatea")
+    yield found
+    found.cluster.shutdown()
+
+
+def send(stack: Stack, receipts: Sequence[Sent], partition: int = 0, **transaction: str) -> Callable[[], None]:
+    """Into one partition; with a `transactional.id` they are seen when what is given back is called."""
+    producer = Producer(
+        {"bootstrap.servers": stack.settings.kafka_bootstrap, "enable.idempotence": True, **transaction}
+    )
+    if transaction:
+        producer.init_transactions(30)
+        producer.begin_transaction()
+    for each in receipts:
+        producer.produce(POS_TRANSACTIONS.topic, each.value(), each.store, partition=partition)
+    assert producer.flush(60) == 0
+    return lambda: producer.commit_transaction(60) if transaction else None
+
+
+def sales(stack: Stack, store: str) -> dict[str, Any]:
+    """Of a store the states of all its cells, added up; and what the answer rests on."""
+    body = stack.get("/v1/views/sales/cells", store=store, **around_now())
+    names = ("receipts", "gross_sales")
+    return {name: sum(cell["merged"][name] for cell in body["cells"]) for name in names}
+
+
+def wait_for(stack: Stack, store: str, receipts: int) -> None:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while sales(stack, store)["receipts"] != receipts:
+        assert time.monotonic() < deadline, sales(stack, store)
+        time.sleep(0.2)
+
+
+def answers(stack: Stack) -> list[Any]:
+    """Everything that readers are told of these stores, but for what it rests on."""
+    question = {"store": list(STORES), **around_now()}
+    bodies = [
+        stack.get("/v1/metrics/total_revenue_amount", grain="15m", **question),
+        stack.get("/v1/metrics/total_transactions_count", grain="day", **question),
+        *(stack.get(f"/v1/views/{view}/cells", **question) for view in ("sales", "sales_by_sku", "sales_by_till")),
+    ]
+    return [{name: each for name, each in body.items() if name != "as_of"} for body in bodies]
+
+
+def lines(session: Session, subject: str) -> list[Line]:
+    """The ledger's lines of our stores, in an order that does not depend on when they were written."""
+    [ledger] = session.execute("SELECT lines FROM ledgers WHERE subject = %s", (subject,))
+    found = []
+    for row in session.execute("SELECT * FROM corrections"):
+        if row.subject == ledger.lines and row.store in STORES:
+            block = orjson.loads(row.block)
+            assert isinstance(block, list), "all of these stores were shown something of these days"
+            found += [{"view": row.view_name, "store": row.store, **line} for line in block]
+    return sorted(found, key=lambda line: json.dumps(line, sort_keys=True))
+
+
+_UPDATE = (
+    "UPDATE speed_cells SET block = ? WHERE view_name = ? AND store = ? AND received_day = ? AND generation = ? "
+    "AND epoch = ? AND micro_batch = ? AND part = ?"
+)
+_DELETE = (
+    "DELETE FROM speed_cells WHERE view_name = ? AND store = ? AND received_day = ? AND generation = ? "
+    "AND epoch = ? AND micro_batch = ? AND part = ?"
+)
+
+
+def speed_row(session: Session, view: str, store: str) -> tuple[Any, tuple[Any, ...]]:
+    """Its block, and its whole key."""
+    rows = session.execute("SELECT * FROM speed_cells")
+    row = next(row for row in rows if (row.view_name, row.store) == (view, store))
+    key = (row.view_name, row.store, row.received_day, row.generation, row.epoch, row.micro_batch, row.part)
+    return orjson.loads(row.block), key
+
+
+def harm_speed_rows(session: Session) -> None:
+    """One row says 10.00 more than was sold, another one is lost."""
+    block, key = speed_row(session, "sales_by_till", PLANTED)
+    block["net_sales"][0] += 1000
+    session.execute(session.prepare(_UPDATE), (orjson.dumps(block).decode(), *key))
+    _, key = speed_row(session, "sales_by_sku", LOST)
+    session.execute(session.prepare(_DELETE), key)
+
+
+@pytest.fixture(scope="module")
+def published(stack: Stack, session: Session) -> Published:
+    """A publication of a stream with late, duplicated, conflicting and miskeyed events, and harmed speed rows."""
+    send(stack, [Sent(store, 1, day) for store in STORES for day in (NOW, AGES_AGO)])()
+    first = stack.galatea("rebuild", "--wait")["publication"]
+    commit = send(stack, [Sent(MISKEYED, 2, NOW, 3.0)], 0, **{"transactional.id": "ledger"})
+    send(stack, [Sent(MISKEYED, 2, NOW, 4.0)], 1)()  # received later, read first, and another amount
+    wait_for(stack, MISKEYED, 3)
+    commit()
+    late, conflict = Sent(LATE, 3, AGES_AGO, 5.0), Sent(CONFLICT, 4, NOW, 6.0)
+    send(stack, [late, late, Sent(LATE, 5, NOW), conflict, conflict, conflict._replace(total=7.0)])()
+    send(stack, [Sent(store, 6, NOW, 2.0) for store in (PLANTED, LOST)])()
+    for store in (LATE, CONFLICT, PLANTED, LOST):
+        wait_for(stack, store, 3)
+    harm_speed_rows(session)
+    preview = stack.galatea("rebuild", "--wait", "--dry-run")
+    before = {store: sales(stack, store) for store in STORES}
+    done = stack.galatea("rebuild", "--wait")
+    after = {store: sales(stack, store) for store in STORES}
+    predicted, ledger = lines(session, preview["id"]), lines(session, str(done["publication"]))
+    return Published(first, done["publication"], predicted, ledger, done["corrections"], before, after)
+
+
+def test_a_preview_predicts_what_the_ledger_of_the_publication_says(published: Published) -> None:
+    assert published.predicted == published.ledger
+    assert published.ledger
+
+
+def test_an_event_older_than_speed_counts_has_waited(published: Published) -> None:
+    lines = published.of(LATE)
+
+    assert {line["cause"] for line in lines} == {"waited"}
+    [gross] = [line for line in lines if (line["view"], line["state"]) == ("sales", "gross_sales")]
+    assert (gross["shown"], gross["corrected"], gross["difference"]) == (100, 600, 500)
+    assert gross["events_total"] == 1
+    assert json.loads(gross["events"][0])[2] == "3"
+
+
+def test_what_the_ledger_says_is_what_readers_see_change(published: Published) -> None:
+    for store in STORES:
+        for state, before in published.before[store].items():
+            own = [line for line in published.of(store) if (line["view"], line["state"]) == ("sales", state)]
+
+            assert sum(line["difference"] for line in own) == published.after[store][state] - before
+
+
+def test_an_identity_on_two_partitions_of_which_the_later_was_read_first_is_miskeyed(published: Published) -> None:
+    lines = published.of(MISKEYED)
+
+    assert {line["cause"] for line in lines} == {"miskeyed"}
+    differences = {(line["view"], line["state"]): line["difference"] for line in lines}
+    assert differences["sales", "gross_sales"] == -100
+    assert {tuple(json.loads(event)[2] for event in line["events"]) for line in lines} == {("2",)}
+
+
+def test_a_planted_and_a_lost_speed_row_are_unexplained_and_found(published: Published) -> None:
+    planted, lost = published.of(PLANTED), published.of(LOST)
+
+    assert [(line["view"], line["state"], line["difference"]) for line in planted] == [
+        ("sales_by_till", "net_sales", -1000)
+    ]
+    assert {(line["view"], line["state"]): line["difference"] for line in lost} == {
+        ("sales_by_sku", "net_sales"): 200, ("sales_by_sku", "net_units"): 1000, ("sales_by_sku", "sku_receipts"): 1,
+    }  # fmt: skip
+    assert {line["cause"] for line in (*planted, *lost)} == {"unexplained"}
+    assert {json.loads(event)[2] for line in (*planted, *lost) for event in line["events"]} == {"6"}
+    assert published.totals["causes"]["unexplained"]["cells"] == 2
+
+
+def test_repeats_and_conflicts_correct_nothing(published: Published) -> None:
+    assert published.of(CONFLICT) == []
+
+
+def test_the_way_back_and_forth_gives_the_same_answers_again(stack: Stack, published: Published) -> None:
+    shown = answers(stack)
+
+    back = stack.galatea("rollback", str(published.first))
+    then = {store: sales(stack, store) for store in STORES}
+    stack.galatea("rollback", str(published.number))
+
+    assert back["restores"] == published.first
+    assert then[LATE] == published.before[LATE]
+    assert answers(stack) == shown
+    assert date.fromisoformat(shown[0]["series"][0]["points"][0]["start"][:10])
