@@ -4,6 +4,7 @@ import json
 import time
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, date, datetime, timedelta
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import orjson
@@ -124,9 +125,9 @@ _DELETE = (
 
 
 def speed_row(session: Session, view: str, store: str) -> tuple[Any, tuple[Any, ...]]:
-    """Its block, and its whole key."""
+    """The block and the whole key of the newest one: what was received before is in batch already."""
     rows = session.execute("SELECT * FROM speed_cells")
-    row = next(row for row in rows if (row.view_name, row.store) == (view, store))
+    row = max((row for row in rows if (row.view_name, row.store) == (view, store)), key=attrgetter("epoch"))
     key = (row.view_name, row.store, row.received_day, row.generation, row.epoch, row.micro_batch, row.part)
     return orjson.loads(row.block), key
 
