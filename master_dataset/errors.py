@@ -5,6 +5,7 @@ GalateaError
 |-- RequestError           the caller; 4xx, exit 2
 |   |-- UnknownName        404, with the nearest name
 |   |-- RangeTooLong       422, with the grain that fits
+|   |-- NothingArchived    404, no events on the days that were asked for
 |   |-- MixedCurrencies    409, money of two currencies has no sum
 |   `-- BadFile            422, a file of the caller's that cannot be used; names the field
 |-- OperatorError          the operator; exit 1; `do` is the next command
@@ -16,6 +17,7 @@ GalateaError
 |   |-- DefinitionNotCovered  views were changed and no speed layer runs with the new definitions yet
 |   |-- RecomputeRunning   another process works on the same
 |   |-- RollbackTooFar     no speed rows can be had for the cut of that publication
+|   |-- DiskFull           no room for what is computed
 |   |-- CurrencyFixed      a store's currency cannot change once it has events
 |   |-- SpeedExpired       the cut is older than the speed rows live
 |   `-- LinesNotSent       an ingest that did not bring every line to the broker
@@ -99,6 +101,12 @@ class RangeTooLong(RequestError):
     status = 422
 
 
+class NothingArchived(RequestError):
+    """A recompute of days, or of stores, that have no events."""
+
+    status = 404
+
+
 class MixedCurrencies(RequestError):
     """Stores of several currencies were asked for one sum of money."""
 
@@ -152,6 +160,10 @@ class RecomputeRunning(OperatorError):
 
 class RollbackTooFar(OperatorError):
     """A publication that readers cannot go back to: no speed rows can be had for its cut, or its cells are gone."""
+
+
+class DiskFull(OperatorError):
+    """There is no room left where something has to be written; what is published is as it was."""
 
 
 class CurrencyFixed(OperatorError):

@@ -46,11 +46,10 @@ class Whole(NamedTuple):
 
     run: str
     cause: Cause
-    events_total: int
 
     def kept(self) -> dict[str, Any]:
-        """As it is kept."""
-        return {"whole": self.cause, "run": self.run, "events_total": self.events_total}
+        """As it is kept. Responsible is every event of that store and day."""
+        return {"whole": self.cause, "run": self.run}
 
 
 def written(lines: Sequence[Correction] | Whole) -> str:

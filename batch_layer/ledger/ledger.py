@@ -68,7 +68,7 @@ class Ledger:
             new = {place: digest for place, digest in new.items() if place not in known}
         _, after = self.change.runs(view.name)
         cause = fixed or "waited"
-        table.keep(self.subject, view.name, ((store, day, Whole(after[day], cause, 0)) for store, day in sorted(new)))
+        table.keep(self.subject, view.name, ((store, day, Whole(after[day], cause)) for store, day in sorted(new)))
         yield {cause: _added(view, new.values())} if new else {}
         yield from self._compared(view, units((found.places | found.new.keys()) - new.keys(), received), fixed)
 

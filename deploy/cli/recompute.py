@@ -72,8 +72,9 @@ def show(id_: Id, as_json: AsJson = False) -> None:
 
 def _step(id_: str, name: str, *, as_json: bool) -> None:
     from deploy.recomputing.attempt import Attempt
+    from deploy.recomputing.failures import naming_failures
 
-    with Steps(name) as steps, Attempt(Settings(), id_, steps) as attempt:
+    with Steps(name) as steps, Attempt(Settings(), id_, steps) as attempt, naming_failures(id_):
         done: Recompute = getattr(attempt, name)()
     if as_json:
         answer(shown(done))

@@ -17,7 +17,7 @@ from batch_layer.rebuild import Rebuild, added_up
 from batch_layer.recompute import Recompute, Recomputes, State
 from batch_layer.run import Run, read_manifest
 from batch_layer.running import Running
-from deploy.cassandra import session_of
+from deploy.cassandra import FAILURES, session_of
 from deploy.recomputing.computing import Computing
 from deploy.recomputing.covering import hand_over
 from deploy.recomputing.ledgers import SPEED_TIMEOUT, LedgerKeeper
@@ -75,13 +75,19 @@ class Attempt:
     ) -> None:
         """Say why it failed, and let others have it."""
         try:
-            if isinstance(error, GalateaError):
-                self._update("failed", problem={"code": error.code, "message": error.message, "do": error.do})
-            elif error is not None:
-                do = f"see the log; then: galatea rebuild --id {self._id}"
-                self._update("failed", problem={"code": "interrupted", "message": repr(error)[:500], "do": do})
-        finally:
+            if error is not None:
+                self._fail(error)
             self._running.__exit__(kind, error, trace)
+        except FAILURES as also:  # the row expires by itself
+            log.warning("recompute.not_written_down", recompute=self._id, error=type(also).__name__)
+
+    def _fail(self, error: BaseException) -> None:
+        if isinstance(error, GalateaError):
+            problem = {"code": error.code, "message": error.message, "do": error.do}
+        else:
+            do = f"see the log; then: galatea rebuild --id {self._id}"
+            problem = {"code": "interrupted", "message": repr(error)[:500], "do": do}
+        self._update("failed", problem=problem)
 
     def plan(self) -> Recompute:
         """Choose the cut and the work, unless that is done and still holds: then an interrupted run goes on."""

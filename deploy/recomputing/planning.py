@@ -12,7 +12,7 @@ from batch_layer.touched import Master
 from deploy.cassandra import session_of
 from deploy.recomputing.covering import generation_to_publish, refuse_partial
 from master_dataset.archive_positions import ArchivePositions
-from master_dataset.errors import BrokerUnavailable
+from master_dataset.errors import BrokerUnavailable, NothingArchived
 from master_dataset.tables import MasterTables
 from speed_layer.generation import Generations
 from views import current_definitions, registered_views, view_named
@@ -64,7 +64,10 @@ class Planning:
         generation = generation_to_publish(Generations(self._session), base, current)
         versions: Mapping[str, int] = published.master_versions if published else {}
         if asked.is_partial:
-            return self._planned(asked, base, versions, generation, base.cut)
+            plan = self._planned(asked, base, versions, generation, base.cut)
+            if not plan.days:
+                raise NothingArchived("no events are archived of what is asked for", do="galatea rebuild, without days")
+            return plan
         try:
             cut = self._reach(base, progress, wait=asked.wait)
         except BrokerUnavailable:

@@ -7,6 +7,7 @@ from batch_layer.asked import Asked
 from batch_layer.recompute import Recompute, Recomputes, new_id
 from deploy.cassandra import session_of
 from deploy.recomputing.attempt import Attempt
+from deploy.recomputing.failures import naming_failures
 from deploy.recomputing.planning import Steps
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ def ask(settings: "Settings", asked: Asked, *, why: str, by: str, id_: str | Non
 
 def carry_out(settings: "Settings", id_: str, steps: Steps) -> Recompute:
     """Do what is left of it. Spark starts while a cut is reached: it takes as long."""
-    with Attempt(settings, id_, steps) as attempt:
+    with Attempt(settings, id_, steps) as attempt, naming_failures(id_):
         if not attempt.has_ended:
             attempt.computing.start()
         for step in (attempt.plan, attempt.compute, attempt.publish):
