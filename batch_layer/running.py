@@ -51,7 +51,10 @@ class Running:
     def __init__(self, session: "Session", id_: str) -> None:
         """`session` uses Galatea's keyspace."""
         self._session, self._id = session, id_
-        self._holder = orjson.dumps({**_myself(), "since": datetime.now(UTC).isoformat()}).decode()
+        self.host = socket.gethostname()
+        since = datetime.now(UTC).isoformat()
+        myself = {"host": self.host, "pid": os.getpid(), "created": psutil.Process().create_time(), "since": since}
+        self._holder = orjson.dumps(myself).decode()
         self._partitions = "{}"
         self._left = threading.Event()
         self._writing = threading.Thread(target=self._stay, name="running", daemon=True)
@@ -130,11 +133,6 @@ def _joined(days: Iterable[date]) -> Iterable[tuple[str, str]]:
 def _came_first(other: Any, id_: str, holder: str) -> bool:  # noqa: ANN401 - a driver's row
     own = orjson.loads(holder)["since"], id_
     return (orjson.loads(other.holder)["since"], other.id) < own
-
-
-def _myself() -> dict[str, Any]:
-    own = psutil.Process()
-    return {"host": socket.gethostname(), "pid": os.getpid(), "created": own.create_time()}
 
 
 def _lives(holder: str) -> bool:

@@ -46,10 +46,11 @@ class Whole(NamedTuple):
 
     run: str
     cause: Cause
+    events_total: int
 
     def kept(self) -> dict[str, Any]:
-        """As it is kept. Responsible is every event of that store and day."""
-        return {"whole": self.cause, "run": self.run}
+        """As it is kept. Where events waited, every event of that store and day is responsible."""
+        return {"whole": self.cause, "run": self.run, "events_total": self.events_total}
 
 
 def written(lines: Sequence[Correction] | Whole) -> str:

@@ -35,11 +35,14 @@ class Facts:
     oldest: timedelta
     days: Collection[date]
 
-    def known_before(self, view: View) -> set[Place]:
-        """Where some event did not wait: it was received before, or speed had to show it."""
-        rows = windowed(view, self._archived.where(F.col("received_at") < F.lit(self.until)))
-        places = rows.where(~self._waits).select("store", "_day").distinct().collect()
-        return {(row["store"], row["_day"]) for row in places}
+    def wholly_waited(self, view: View) -> dict[Place, int]:
+        """Where all events waited, and how many: none was received before, and speed had to show none."""
+        rows = windowed(view, self._deliveries.first.where(F.col("received_at") < F.lit(self.until)))
+        counted = rows.groupBy("store", "_day").agg(
+            F.count_if(self._waits).alias("waited"), F.count_if(~self._waits).alias("others")
+        )
+        places = counted.where("others = 0").collect()
+        return {(row["store"], row["_day"]): row["waited"] for row in places}
 
     def contributing(self, view: View, *, others: bool) -> DataFrame:
         """What events add to the cells of the view: `contributions`, identity, month, and `kind`.

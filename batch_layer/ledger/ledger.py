@@ -6,7 +6,7 @@ compared    the rest, cell by cell, beside the events that may explain it; again
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -45,6 +45,7 @@ class Ledger:
     masters: Mapping[str, Master]
     oldest: timedelta
     spark: Callable[[], SparkSession]
+    _known: dict[tuple[str, frozenset[date]], Facts] = field(default_factory=dict)
 
     def write(self, views: Sequence[View], base: int, progress: Callable[[int, int, str], None]) -> Mapping[str, Any]:
         """Write every line and say what they add up to. Both layers have to have read all before both cuts."""
@@ -63,12 +64,14 @@ class Ledger:
         found = self._differing(view)
         fixed = self.change.fixed_cause(view)
         new = {place: digest for place, digest in found.new.items() if place not in received}
+        events: Mapping[Place, int] = dict.fromkeys(new, 0)
         if new and fixed is None:
-            known = self._facts(view, {day for _, day in new}).known_before(view)
-            new = {place: digest for place, digest in new.items() if place not in known}
+            events = self._facts(view, {day for _, day in new}).wholly_waited(view)
+            new = {place: digest for place, digest in new.items() if place in events}
         _, after = self.change.runs(view.name)
         cause = fixed or "waited"
-        table.keep(self.subject, view.name, ((store, day, Whole(after[day], cause)) for store, day in sorted(new)))
+        wholes = ((*place, Whole(after[place[1]], cause, events[place])) for place in sorted(new))
+        table.keep(self.subject, view.name, wholes)
         yield {cause: _added(view, new.values())} if new else {}
         yield from self._compared(view, units((found.places | found.new.keys()) - new.keys(), received), fixed)
 
@@ -115,8 +118,14 @@ class Ledger:
         return _rows(_cogrouped(wanted, events, comparing))
 
     def _facts(self, view: View, days: set[date]) -> Facts:
-        master = self.masters[view.source.topic]
-        return Facts(self.spark(), view.source, master, self.change.before.cut, self.change.until, self.oldest, days)
+        """One for all views of a source that ask for the same days: first deliveries are found once."""
+        key = (view.source.topic, frozenset(days))
+        if key not in self._known:
+            master, since = self.masters[view.source.topic], self.change.before.cut
+            self._known[key] = Facts(
+                self.spark(), view.source, master, since, self.change.until, self.oldest, frozenset(days)
+            )
+        return self._known[key]
 
 
 def _rows(compared: DataFrame) -> list[dict[str, Any]]:

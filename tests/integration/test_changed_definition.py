@@ -83,7 +83,7 @@ def test_all_that_a_changed_definition_changes_has_that_cause(ledger: Ledger, ca
         ("2", "receipts"): (None, 2), ("2", "sale_tx"): (None, 2), ("2", "net_sales"): (None, 436),
     }  # fmt: skip
     assert {line["cause"] for line in blocks[DAY]} == {"definition changed"}
-    assert blocks[NEW_DAY] == {"whole": "definition changed", "run": "new"}
+    assert blocks[NEW_DAY] == {"whole": "definition changed", "run": "new", "events_total": 0}
     differences = {f"{SALES_BY_TILL.name}.receipts": 1, f"{SALES_BY_TILL.name}.net_sales": 100}
     found = totals["causes"]["definition changed"]["difference"]
     assert {name: found[name] for name in differences} == differences

@@ -1,0 +1,69 @@
+"""One process works on a recompute, and none on days that another one recomputes already."""
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, date, datetime
+from uuid import uuid4
+
+import orjson
+import psutil
+import pytest
+from cassandra.cluster import Session
+
+from batch_layer.plan import Plan
+from batch_layer.running import Running
+from master_dataset.errors import RecomputeRunning
+from views.core.publication import Pointer
+from views.sales import SALES
+
+NOON = datetime(2026, 3, 7, 12, 0, tzinfo=UTC)
+
+
+def plan(*days: int) -> Plan:
+    base = Pointer(3, NOON, "run-3", 1, {})
+    return Plan(base, NOON, [(SALES, {date(2026, 3, day) for day in days})], {}, {}, 1, {})
+
+
+def held_by(session: Session, process: "psutil.Process", days: Sequence[str]) -> str:
+    """A recompute that the row says this process works on, since long."""
+    id_ = f"other-{uuid4()}"
+    holder = {"host": Running(session, id_).host, "pid": process.pid, "created": process.create_time(), "since": "2026"}
+    session.execute(
+        "INSERT INTO running_recomputes (series, id, holder, partitions) VALUES ('galatea', %s, %s, %s) USING TTL 60",
+        (id_, orjson.dumps(holder).decode(), orjson.dumps({SALES.name: [days]}).decode()),
+    )
+    return id_
+
+
+@pytest.fixture
+def other() -> "psutil.Process":
+    """A process that lives as long as the test wants it to."""
+    return psutil.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+
+
+def test_a_second_process_is_refused_as_long_as_the_first_one_lives(cassandra: Session, other: psutil.Popen) -> None:
+    id_ = held_by(cassandra, other, [])
+
+    with pytest.raises(RecomputeRunning, match=str(other.pid)), Running(cassandra, id_):
+        pass
+
+    other.kill()
+    other.wait()
+    with Running(cassandra, id_):  # taken over at once
+        assert cassandra.execute("SELECT * FROM running_recomputes").one().id == id_
+    assert cassandra.execute("SELECT * FROM running_recomputes").one() is None
+
+
+def test_days_that_another_one_recomputes_are_refused(cassandra: Session, other: psutil.Popen) -> None:
+    theirs = held_by(cassandra, other, ["2026-03-05", "2026-03-07"])
+
+    with Running(cassandra, "own") as running:
+        running.claim(plan(4, 8))
+        with pytest.raises(RecomputeRunning, match=theirs):
+            running.claim(plan(4, 7))
+        running.claim(replace(plan(7), work=[]))
+
+    other.kill()
+    other.wait()
