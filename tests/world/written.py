@@ -67,12 +67,15 @@ def _write_batch(world: World, session: "Session") -> None:
 
 
 def _write_pointer(world: World, session: "Session") -> None:
-    for entry in world.history:
+    for each in world.history:
         session.execute(
-            "INSERT INTO publications (series, publication, cut, published_at, published_by, why) "
-            "VALUES (%s, %s, %s, %s, %s, %s)",
-            (SERIES, entry.publication, entry.cut, entry.published_at, entry.by, entry.why),
-        )
+            "INSERT INTO publications (series, publication, cut, published_at, published_by, why, manifest, "
+            "definitions, collected_at, stats) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
+            (
+                SERIES, each.publication, each.cut, each.published_at, each.by, each.why, each.manifest,
+                dict(each.definitions), each.collected_at, json.dumps(dict(each.stats)),
+            ),
+        )  # fmt: skip
     pointer = world.pointer
     session.execute(
         "UPDATE publications SET current = %s, current_cut = %s, current_manifest = %s, current_generation = %s, "
