@@ -18,6 +18,7 @@ from deploy.process.edge import Process
 from deploy.process.operating import AirflowElseRunner, operations_of, runner_of
 from deploy.process.serving_metrics import ServingMetrics
 from deploy.recomputing.launch import Trigger
+from deploy.recomputing.rest_rollback import RestRollback
 from deploy.settings import Settings
 from deploy.stack import board
 from serving_layer.answers import Answers, Clocks
@@ -25,8 +26,6 @@ from serving_layer.api.app import create_app
 from serving_layer.catalogue import Catalogue
 from serving_layer.freshness import Freshness
 from serving_layer.readers import Readers
-from serving_layer.refusals import NotAvailable
-from serving_layer.rolling_back import RolledBack, RollingBack
 from serving_layer.tables import (
     BatchTables,
     Bridge,
@@ -55,7 +54,7 @@ def run(process: Process, settings: Settings) -> None:
     freshness = Freshness(answers, WatchTables(bridge), settings.speed_ttl, now)
     runner = runner_of(settings)
     trigger = AirflowElseRunner(lambda: airflow_of(settings), runner)
-    operations = operations_of(settings, answers, trigger, rolling_back_of(settings))
+    operations = operations_of(settings, answers, trigger, RestRollback(settings))
     app = create_app(answers, freshness, operations, operator_key(settings.home / "operator.key"))
     config = uvicorn.Config(
         app, LOOPBACK, settings.api_port, log_level="warning", access_log=False, server_header=False,
@@ -74,19 +73,6 @@ def run(process: Process, settings: Settings) -> None:
 def airflow_of(_settings: Settings) -> Trigger | None:
     """The Airflow of this deployment; None if it has none."""
     return None
-
-
-def rolling_back_of(_settings: Settings) -> RollingBack:
-    """Rollbacks of this deployment."""
-    return NoRollback()
-
-
-class NoRollback:
-    """RollingBack that does none."""
-
-    def run(self, number: int, why: str, by: str, *, dry_run: bool) -> RolledBack:  # noqa: ARG002 - the Protocol's
-        """NotAvailable."""
-        raise NotAvailable(f"A rollback to publication `{number}` is not done over REST yet.", do="galatea rollback")
 
 
 class Server(uvicorn.Server):

@@ -24,7 +24,7 @@ class AirflowElseRunner:
     """Trigger: Airflow wherever there is one, even if it is down; else this process."""
 
     airflow: Callable[[], Trigger | None]
-    runner: Runner
+    runner: Trigger
 
     def trigger(self, recompute_id: str, asked: "Asked", reason: str) -> None:
         """As Trigger. AirflowUnavailable, TooBusy."""

@@ -65,7 +65,8 @@ def test_what_was_collected_and_what_was_restored_is_marked() -> None:
 
 
 def test_pages_follow_each_other_without_a_gap() -> None:
-    asking, before, numbers = Asking(published(5)), {}, []
+    asking, numbers = Asking(published(5)), []
+    before: dict[str, int] = {}
 
     while True:
         page = asking.body(LISTED, limit=4, **before)

@@ -37,8 +37,9 @@ def test_a_recompute_gets_an_id_and_can_be_looked_at_at_once(asking: Asking) -> 
 
     id_ = started.json()["id"]
     assert (started.status_code, started.headers["location"]) == (202, f"/v1/recomputes/{id_}")
+    days = (date(2026, 11, 1), date(2026, 11, 2))
     assert asking.recomputing.asked == [
-        RecomputeAsk(("sales", "sales_by_sku"), date(2026, 11, 1), date(2026, 11, 2), ("12", "77"), True, "preview")
+        RecomputeAsk(("sales", "sales_by_sku"), *days, ("12", "77"), full=True, mode="preview")
     ]
     assert asking.body(f"{PATH}/{id_}", key=OPERATOR_KEY) == {
         "id": id_, "state": "asked", "asked": {"views": ["sales", "sales_by_sku"]}, "asked_by": "operator",
