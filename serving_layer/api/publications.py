@@ -22,7 +22,7 @@ class PublicationsQuestion(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     limit: int = Field(100, ge=1, le=PAGE)
-    before: int = Field(GREATEST, ge=0, le=GREATEST, description="Only publications with a lesser number.")
+    before: int | None = Field(None, ge=0, le=GREATEST, description="Only publications with a lesser number.")
 
 
 class RollbackQuestion(BaseModel):
@@ -42,7 +42,8 @@ async def list_publications(asked: Annotated[PublicationsQuestion, Query()], ans
     it published again. What its recompute did, null where it did not say: `partitions` (pairs of view and day), `days`,
     `blocks` written, `rows` read, `seconds` from question to publication, and the same by view in `views`.
     """
-    found = await answers.readers.published.history(asked.before, asked.limit + 1)
+    before = GREATEST if asked.before is None else asked.before
+    found = await answers.readers.published.history(before, asked.limit + 1)
     page = found[: asked.limit]
     following = page[-1].publication if len(found) > asked.limit else None
     body = {"publications": [entry.shown() for entry in page], "next": following}
