@@ -3,7 +3,7 @@
 import asyncio
 from datetime import timedelta
 from itertools import count
-from typing import Any, Protocol
+from typing import Any
 
 import httpx
 import orjson
@@ -26,11 +26,6 @@ from tests.world.world import World
 from views.metrics import registered_metrics
 from views.registry import registered_views
 
-
-class Kept(LedgerReader, RecomputeReader, Protocol):
-    """What operators look at."""
-
-
 OPERATOR_KEY = "the operator's key"
 Body = dict[str, Any]
 
@@ -43,7 +38,8 @@ class Asking:
         world: World,
         readers: Readers | None = None,
         watched: WatchReader | None = None,
-        kept: Kept | None = None,
+        ledgers: LedgerReader | None = None,
+        recomputes: RecomputeReader | None = None,
     ) -> None:
         self.world = world
         catalogue = Catalogue({view.name: view for view in registered_views()}, registered_metrics())
@@ -52,10 +48,10 @@ class Asking:
         ttl = timedelta(days=7)
         self.answers = Answers(read_from, catalogue, ttl, Clocks(lambda: float(next(clock)), world.now))
         freshness = Freshness(self.answers, watched or WorldWatch(world), ttl, world.now)
-        tables = kept or WorldTables(world)
+        ledgers, recomputes = ledgers or WorldTables(world), recomputes or WorldTables(world)
         self.recomputing, self.rolling_back = WorldRecomputing(world), WorldRollingBack(world)
-        corrections = Corrections(read_from, tables, tables, catalogue.views)
-        operations = Operations(self.recomputing, tables, Rollbacks(self.rolling_back), corrections)
+        corrections = Corrections(read_from, ledgers, recomputes, catalogue.views)
+        operations = Operations(self.recomputing, recomputes, Rollbacks(self.rolling_back), corrections)
         self.app = create_app(self.answers, freshness, operations, OPERATOR_KEY)
 
     def response(

@@ -27,7 +27,18 @@ def write(world: World, session: "Session") -> None:
     at = (POS_TRANSACTIONS.topic, sum(map(len, world.deliveries.values())), world.speed_as_of)
     session.execute(position.format("speed_positions (generation,", "1,"), at)
     session.execute(position.format("archive_positions (", ""), at)
+    _write_ledgers(world, session)
     _write_pointer(world, session)
+
+
+def _write_ledgers(world: World, session: "Session") -> None:
+    block = session.prepare("INSERT INTO corrections (subject, view_name, store, day, block) VALUES (?, ?, ?, ?, ?)")
+    for (lines, view), blocks in world.corrections.items():
+        for (store, day), text in blocks.items():
+            session.execute(block, (lines, view, store, day, text))
+    whole = session.prepare("INSERT INTO ledgers (subject, lines, base, written_at, totals) VALUES (?, ?, ?, ?, ?)")
+    for each in world.ledgers.values():
+        session.execute(whole, (each.subject, each.lines, each.base, each.written_at, json.dumps(each.totals)))
 
 
 def _write_speed(world: World, session: "Session", store: str) -> None:
