@@ -1,12 +1,18 @@
 """An operator without a shell: recompute, look at what it corrects, ask the past and go back to it, all over REST."""
 
+import os
+import signal
 import time
+from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import httpx
+import psutil
 
+from deploy.stack.records import Records
 from tests.integration.conftest import PATIENCE_SECONDS, Stack, around_now
 from tests.world import receipt
 
@@ -24,15 +30,38 @@ def post(stack: Stack, path: str, **said: object) -> Any:
     return answer.json()
 
 
-def recomputed(stack: Stack, **asked: object) -> Any:
-    """The record of a recompute that was asked for and has ended."""
-    id_ = post(stack, "/v1/recomputes", **asked)["id"]
+def asked_for(stack: Stack) -> str:
+    """The id of a recompute that was just asked for."""
+    id_: str = post(stack, "/v1/recomputes")["id"]
+    return id_
+
+
+def record(stack: Stack, id_: str, is_so: Callable[[Any], bool]) -> Any:
+    """The recompute as soon as that is so, however often the api has to be started again meanwhile."""
     deadline = time.monotonic() + PATIENCE_SECONDS
-    while (found := stack.get(f"/v1/recomputes/{id_}"))["ended_at"] is None:
+    found = None
+    while found is None or not is_so(found):
         assert time.monotonic() < deadline, found
-        time.sleep(0.5)
-    assert found["state"] != "failed", found
+        time.sleep(0.2)
+        with suppress(httpx.TransportError):
+            found = stack.get(f"/v1/recomputes/{id_}")
     return found
+
+
+def killed(stack: Stack, id_: str) -> None:
+    """The api is killed while its runner works on that recompute; nothing of it stays."""
+    record(stack, id_, lambda found: found["state"] != "asked")
+    pid = Records(stack.settings.home).pid("api")
+    assert pid is not None
+    children = psutil.Process(pid).children(recursive=True)
+    assert children
+    os.kill(pid, signal.SIGKILL)
+    _, alive = psutil.wait_procs(children, timeout=PATIENCE_SECONDS)
+    assert alive == []
+
+
+def has_ended(found: Any) -> bool:
+    return found["ended_at"] is not None
 
 
 def ingested(stack: Stack, folder: Path, minor: int, age: timedelta) -> None:
@@ -57,20 +86,27 @@ def corrected(stack: Stack, **asked: object) -> list[tuple[str, int, str]]:
     return [(row["state"], row["difference"], row["cause"]) for row in body["corrections"]]
 
 
-def test_an_operator_recomputes_looks_at_the_corrections_and_goes_back(stack: Stack, tmp_path: Path) -> None:
+def test_an_operator_recomputes_and_goes_back_although_the_api_is_killed(
+    stack: Stack, tmp_path: Path
+) -> None:
     ingested(stack, tmp_path, 100, timedelta(seconds=1))
-    first = recomputed(stack)["publication"]
+    first = record(stack, asked_for(stack), has_ended)["publication"]
     ingested(stack, tmp_path, 25, timedelta(hours=40))  # too old for speed: it waits
     waits = [("receipts", 1, "waited"), ("sale_tx", 1, "waited"), ("net_sales", 25, "waited")]
 
     before = sold(stack)
-    second = recomputed(stack)["publication"]
+    id_ = asked_for(stack)
+    killed(stack, id_)
+    interrupted = record(stack, id_, has_ended)
+    stack.galatea("rebuild", "--id", id_)
+    second = record(stack, id_, has_ended)["publication"]
     published = (corrected(stack, publication=second), sold(stack), sold(stack, as_of=first), sold(stack, as_of=second))
     tried = post(stack, f"/v1/publications/{first}/rollback", dry_run=True)
     back = post(stack, f"/v1/publications/{first}/rollback")
     after = (sold(stack), sold(stack, as_of=second), sold(stack, as_of=back["publication"]))
 
     assert before == (1.0, 1)
+    assert (interrupted["state"], interrupted["problem"]["code"]) == ("failed", "recompute_interrupted")
     assert published == (waits, (1.25, 0), (1.0, 0), (1.25, 0))
     assert (tried["dry_run"], tried["restores"], back["restores"]) == (True, first, first)
     assert after == ((1.0, 1), (1.25, 0), (1.0, 0))
