@@ -86,9 +86,7 @@ def corrected(stack: Stack, **asked: object) -> list[tuple[str, int, str]]:
     return [(row["state"], row["difference"], row["cause"]) for row in body["corrections"]]
 
 
-def test_an_operator_recomputes_and_goes_back_although_the_api_is_killed(
-    stack: Stack, tmp_path: Path
-) -> None:
+def test_an_operator_recomputes_and_goes_back_although_the_api_is_killed(stack: Stack, tmp_path: Path) -> None:
     ingested(stack, tmp_path, 100, timedelta(seconds=1))
     first = record(stack, asked_for(stack), has_ended)["publication"]
     ingested(stack, tmp_path, 25, timedelta(hours=40))  # too old for speed: it waits
