@@ -82,17 +82,18 @@ class UnknownName(RequestError):
 
     status = 404
 
-    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
-        """`kind` is the word of the API (`source`, `view`, `metric`), `known` every name that would have worked."""
+    def __init__(self, kind: str, name: str, known: Iterable[str], *, do: str = "") -> None:
+        """`kind` is the word of the API (`source`, `view`, `metric`), `known` every name that would have worked.
+
+        `do`: the next step where names are too many to be known.
+        """
         names = sorted(known)
         nearest = get_close_matches(name, names, n=1, cutoff=0.5)
         if nearest:
             do = f"Did you mean `{nearest[0]}`?"
         elif names:
             do = f"There is: {', '.join(f'`{each}`' for each in names)}."
-        else:
-            do = f"No {kind} is registered yet."
-        super().__init__(f"There is no {kind} `{name}`.", do=do)
+        super().__init__(f"There is no {kind} `{name}`.", do=do or f"No {kind} is registered yet.")
 
 
 class RangeTooLong(RequestError):

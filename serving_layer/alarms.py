@@ -6,11 +6,14 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from serving_layer.basis import Basis, expires_at
+from serving_layer.ledger import Ledger
 from serving_layer.watched import READERS, Measured, Noticed
 from views.core.publication import Pointer
 
 STILL = timedelta(seconds=60)
 """A reader that has something to read moves within this time, and measures itself more often."""
+LEDGER_TIME = timedelta(hours=1)
+"""Within it the ledger of a publication is written, however far speed was behind."""
 
 
 class Alarm(NamedTuple):
@@ -30,7 +33,8 @@ Standing = tuple[datetime, str, str] | None
 class Known:
     """`published_at`, `stats`: of the publication that is pointed at. `noticed`: steps of the clock since then.
 
-    `lag`: the last measurements of every reader. `ttl`: how long speed rows live.
+    `lag`: the last measurements of every reader. `ttl`: how long speed rows live. `ledger`: of the newest publication
+    that has one; None if none has.
     """
 
     now: datetime
@@ -40,6 +44,7 @@ class Known:
     noticed: Sequence[Noticed]
     lag: Sequence[Measured]
     ttl: timedelta
+    ledger: Ledger | None = None
 
     @property
     def pointer(self) -> Pointer:
@@ -77,6 +82,27 @@ def miskeyed(known: Known) -> Standing:
         return None
     meaning = f"The last publication found {number} repeats in another partition than the first delivery."
     return known.published_at or known.pointer.cut, meaning, "let the sender use the store as the record's key"
+
+
+def unexplained(known: Known) -> Standing:
+    """The newest ledger has corrections that neither waiting events nor definitions nor keys account for."""
+    cells = known.ledger.cells("unexplained") if known.ledger else 0
+    if known.ledger is None or not cells:
+        return None
+    number = known.ledger.subject
+    meaning = f"Publication `{number}` corrected {cells} cells, and nothing explains why they had been shown otherwise."
+    return known.ledger.written_at, meaning, f"galatea corrections {number} --cause unexplained"
+
+
+def ledger_pending(known: Known) -> Standing:
+    """What the publication that is pointed at corrected is still not known."""
+    number = known.pointer.publication
+    if not number or known.published_at is None or (known.ledger and known.ledger.subject == str(number)):
+        return None
+    since = known.published_at + LEDGER_TIME
+    if known.now <= since:
+        return None
+    return since, f"What publication `{number}` corrected is not written down yet.", "galatea rebuild"
 
 
 def speed_rows_expire(known: Known) -> Standing:
@@ -131,6 +157,8 @@ def speed_not_taken_over(known: Known) -> Standing:
 RULES: Mapping[str, Callable[[Known], Standing]] = {
     "clock_stepped_back": clock_stepped_back,
     "miskeyed": miskeyed,
+    "unexplained": unexplained,
+    "ledger_pending": ledger_pending,
     "speed_rows_expire": speed_rows_expire,
     "speed_expired": speed_expired,
     "speed_not_taken_over": speed_not_taken_over,

@@ -2,9 +2,10 @@
 
 A body is remembered while everything that it rests on stands still: publication, generation, speed's positions and the
 registry. Speed writes rows first and positions after them, so a body never says less than its `speed_as_of` promises.
+Of a publication that was asked for by its number nothing moves, so its bodies are good for as long as it is kept.
 """
 
-from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import Callable, Hashable
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
@@ -13,7 +14,7 @@ import orjson
 from master_dataset.errors import UnknownName
 from serving_layer import cells_answer, metric_answer
 from serving_layer.as_of import as_of
-from serving_layer.basis import Basis, BasisReader
+from serving_layer.basis import Basis, BasisReader, past_basis
 from serving_layer.catalogue import Catalogue
 from serving_layer.known_stores import KnownStores
 from serving_layer.lru import Lru
@@ -47,20 +48,26 @@ class Answers:
 
     async def metric(self, ask: MetricAsk, *, by_operator: bool = False) -> bytes:
         """One metric over time, one series per store."""
-        basis = await self._basis.read(partial=ask.partial)
+        basis = await self._basis_of(ask)
         version, _ = await self.stores.all()
-        return await self._remembered(
-            (ask, by_operator, version, *_moment(basis)), lambda: self._metric(ask, basis, by_operator=by_operator)
-        )
+        key = (ask, by_operator, version, *_moment(basis))
+        body = self._bodies.get(key)
+        if body is None:
+            body = orjson.dumps(await self._metric(ask, basis, by_operator=by_operator))
+            await self._refuse_collected(basis)
+            self._bodies.put(key, body, len(body))
+        return body
 
     async def cells(self, ask: CellsAsk, *, by_operator: bool = False) -> bytes:
         """The cells of one view with each layer's states."""
         if ask.view not in self.catalogue.views:
             raise UnknownName("view", ask.view, self.catalogue.views)
-        basis = await self._basis.read(partial=ask.partial)
+        basis = await self._basis_of(ask)
         stores = await self.stores.asked(ask.stores, by_operator=by_operator)
         spans = [(store.id, *span(ask.start, ask.end, store.timezone, "15m")) for store in stores]
-        return orjson.dumps(await cells_answer.answer(self.catalogue.views[ask.view], spans, basis, self._cells))
+        told = await cells_answer.answer(self.catalogue.views[ask.view], spans, basis, self._cells)
+        await self._refuse_collected(basis)
+        return orjson.dumps(told)
 
     async def as_of(self) -> dict[str, object]:
         """What an answer of now would rest on; without `waiting_for_batch`, which belongs to windows."""
@@ -77,13 +84,16 @@ class Answers:
         asked = understood(ask, stores, self.catalogue.metrics, self.catalogue.views)
         return await metric_answer.answer(asked, basis, self._cells)
 
-    async def _remembered(self, key: Hashable, make: Callable[[], Awaitable[dict[str, object]]]) -> bytes:
-        body = self._bodies.get(key)
-        if body is None:
-            body = orjson.dumps(await make())
-            self._bodies.put(key, body, len(body))
-        return body
+    async def _basis_of(self, ask: MetricAsk | CellsAsk) -> Basis:
+        if ask.as_of is None:
+            return await self._basis.read(partial=ask.partial)
+        return await past_basis(self.readers.published, ask.as_of)
+
+    async def _refuse_collected(self, basis: Basis) -> None:
+        """PublicationCollected if that began while its cells were read: some of them may have been gone."""
+        if basis.is_past:
+            await past_basis(self.readers.published, basis.pointer.publication)
 
 
 def _moment(basis: Basis) -> tuple[Hashable, ...]:
-    return (basis.pointer.publication, basis.pointer.generation, basis.positions, basis.missing)
+    return (basis.pointer.publication, basis.pointer.generation, basis.positions, basis.missing, basis.is_past)

@@ -9,9 +9,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
-from master_dataset.errors import SpeedExpired, SpeedUnavailable, StoreUnavailable
-from serving_layer.readers import Position, Readers
-from serving_layer.refusals import DefinitionNotPublished, PublicationBehind
+from master_dataset.errors import SpeedExpired, SpeedUnavailable, StoreUnavailable, UnknownName
+from serving_layer.publication_entry import PublicationEntry
+from serving_layer.readers import Position, PublishedReader, Readers
+from serving_layer.refusals import DefinitionNotPublished, PublicationBehind, PublicationCollected
 from serving_layer.shared_read import SharedRead
 from views.core import View
 from views.core.publication import Pointer
@@ -21,11 +22,15 @@ DAY = timedelta(days=1)
 
 @dataclass(frozen=True)
 class Basis:
-    """`missing` names the layers that a partial answer had to do without."""
+    """`missing` names the layers that a partial answer had to do without.
+
+    `is_past`: a publication was asked for by its number, and its cells alone are the answer.
+    """
 
     pointer: Pointer
     positions: tuple[Position, ...]
     missing: tuple[str, ...]
+    is_past: bool = False
 
     @property
     def speed_as_of(self) -> datetime | None:
@@ -35,7 +40,7 @@ class Basis:
     @property
     def has_speed(self) -> bool:
         """Whether speed rows are part of the answer."""
-        return not self.missing
+        return not self.missing and not self.is_past
 
     @property
     def layers(self) -> tuple[str, ...]:
@@ -57,8 +62,10 @@ class Basis:
         is_beginning = not self.pointer.publication and not self.pointer.definitions  # there are no rows yet either
         if published != view.definition_hash and not is_beginning:
             known = f"published as `{published}`" if published else "not published yet"
-            message = f"The view `{view.name}` is defined as `{view.definition_hash}` and {known}."
-            raise DefinitionNotPublished(message, do="galatea rebuild")
+            when = f" in publication `{self.pointer.publication}`" if self.is_past else ""
+            message = f"The view `{view.name}` is defined as `{view.definition_hash}` and {known}{when}."
+            do = "Ask as of a publication since the change." if self.is_past else "galatea rebuild"
+            raise DefinitionNotPublished(message, do=do)
 
 
 class BasisReader:
@@ -106,8 +113,26 @@ class BasisReader:
     async def _beginning(self) -> datetime | None:
         """When publication 0 was written down: before the first speed row."""
         if self._begun is None:
-            self._begun = (await self._readers.published.history())[-1].published_at
+            first = await self._readers.published.entry(0)
+            self._begun = first.published_at if first else None
         return self._begun
+
+
+async def past_basis(published: PublishedReader, number: int) -> Basis:
+    """The cells of one publication exactly as they were published. UnknownName, PublicationCollected."""
+    entry = await entry_of(published, number)
+    if entry.collected_at is not None:
+        message = f"The cells of publication `{number}` were collected at {entry.collected_at:%Y-%m-%d %H:%M} UTC."
+        raise PublicationCollected(message, do="`GET /v1/publications` says which are kept.")
+    return Basis(entry.pointer, (), (), is_past=True)
+
+
+async def entry_of(published: PublishedReader, number: int) -> PublicationEntry:
+    """A publication that says something. UnknownName: publication 0 has no cells."""
+    entry = await published.entry(number) if number else None
+    if entry is None:
+        raise UnknownName("publication", str(number), (), do="`GET /v1/publications` lists them.")
+    return entry
 
 
 def expires_at(since: datetime, ttl: timedelta) -> datetime:

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from serving_layer.alarms import Alarm, Known, alarms
 from serving_layer.answers import Answers
 from serving_layer.basis import Basis
+from serving_layer.ledger import Ledger
 from serving_layer.readers import Position
 from serving_layer.stamp import stamp
 from serving_layer.watched import READERS, Measured, WatchReader
@@ -15,7 +16,7 @@ from views.core.cut import BEGINNING
 
 @dataclass(frozen=True)
 class Fresh:
-    """All of it at one moment. `archived`: positions of the archive."""
+    """All of it at one moment. `archived`: positions of the archive. `ledger`: the newest one that is written."""
 
     at: datetime
     basis: Basis
@@ -23,6 +24,7 @@ class Fresh:
     archived: Sequence[Position]
     lag: Sequence[Measured]
     alarms: Sequence[Alarm]
+    ledger: Ledger | None
 
     @property
     def archive_as_of(self) -> datetime | None:
@@ -66,9 +68,10 @@ class Freshness:
         lag = [each for reader in READERS for each in await self._watched.lag(reader)]
         found = await self._watched.publication(basis.pointer.publication)
         noticed = await self._watched.noticed("clock_stepped_back", found.read_at or BEGINNING)
+        ledger = await self._watched.newest_ledger(basis.pointer.publication)
         now = self._now()
-        known = Known(now, basis, found.published_at, found.stats, noticed, lag, self._ttl)
-        return Fresh(now, basis, found.published_at, archived, lag, alarms(known))
+        known = Known(now, basis, found.published_at, found.stats, noticed, lag, self._ttl, ledger)
+        return Fresh(now, basis, found.published_at, archived, lag, alarms(known), ledger)
 
 
 def _position(position: Position) -> dict[str, object]:

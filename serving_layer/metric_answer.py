@@ -129,7 +129,7 @@ def _points(
         point: dict[str, object] = {
             "start": start,
             "value": printed(value, asked.metric, digits),
-            "final": basis.has_speed and not provisional and bound.end <= settled,
+            "final": not basis.missing and not provisional and bound.end <= settled,
         }
         if flags:
             point["flags"] = flags

@@ -19,7 +19,10 @@ FINE_DAYS, COARSE_DAYS = 400, 3660
 
 @dataclass(frozen=True)
 class MetricAsk:
-    """`start` and `end`: an instant with offset, or a date in the asked zone. No `stores` means all registered ones."""
+    """`start` and `end`: an instant with offset, or a date in the asked zone. No `stores` means all registered ones.
+
+    `as_of`: the number of the publication that alone is the answer; None for both layers as they are now.
+    """
 
     metric: str
     stores: tuple[str, ...]
@@ -29,17 +32,19 @@ class MetricAsk:
     timezone: str | None = None
     by: tuple[str, ...] = ()
     partial: bool = False
+    as_of: int | None = None
 
 
 @dataclass(frozen=True)
 class CellsAsk:
-    """`start` and `end` as in MetricAsk, read in the time zone of each store."""
+    """`start`, `end` and `as_of` as in MetricAsk; bounds are read in the time zone of each store."""
 
     view: str
     stores: tuple[str, ...]
     start: str
     end: str
     partial: bool = False
+    as_of: int | None = None
 
 
 def understood(

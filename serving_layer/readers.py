@@ -10,7 +10,7 @@ from datetime import date, datetime
 from typing import NamedTuple, Protocol
 
 from master_dataset.stores import Store
-from serving_layer.stamp import stamp
+from serving_layer.publication_entry import PublicationEntry
 from views.core.publication import Pointer
 
 
@@ -28,20 +28,6 @@ class SpeedBlock(NamedTuple):
 
     epoch: datetime
     block: str
-
-
-class PublicationEntry(NamedTuple):
-    """One line of the history of publications."""
-
-    publication: int
-    cut: datetime
-    published_at: datetime | None
-    by: str
-    why: str
-
-    def shown(self) -> dict[str, object]:
-        """As the API and the command line show it."""
-        return self._asdict() | {"cut": stamp(self.cut), "published_at": stamp(self.published_at)}
 
 
 class ReceiptPlace(NamedTuple):
@@ -69,8 +55,11 @@ class PublishedReader(Protocol):
     async def manifest(self, name: str) -> Mapping[tuple[str, date], str]:
         """(view, day) to the run that wrote its cells. Immutable. Empty for the name ""."""
 
-    async def history(self) -> Sequence[PublicationEntry]:
-        """Every publication, newest first."""
+    async def entry(self, number: int) -> PublicationEntry | None:
+        """One publication of the history; None if there never was one of that number."""
+
+    async def history(self, before: int, limit: int) -> Sequence[PublicationEntry]:
+        """At most `limit` publications with a number less than `before`, newest first."""
 
 
 class BatchReader(Protocol):

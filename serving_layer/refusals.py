@@ -21,6 +21,34 @@ class TooManyStores(RequestError):
     status = 422
 
 
+class KeyMissing(RequestError):
+    """Only the operator may ask this, and the request carries no key."""
+
+    status = 401
+
+
+class KeyWrong(RequestError):
+    """Only the operator may ask this, and the key is not the one of this stack."""
+
+    status = 403
+
+
+class BodyTooLarge(RequestError):
+    """The request says more than this question can hold."""
+
+    status = 413
+
+
+class PublicationCollected(RequestError):
+    """The cells of an old publication, or of a preview, were collected: nothing is left to answer from."""
+
+    status = 410
+
+
+class RecomputeInterrupted(OperatorError):
+    """The process of a recompute ended before the recompute had; what it had done is kept."""
+
+
 class DefinitionNotPublished(OperatorError):
     """The view was changed since it was published; two definitions are never merged (R12)."""
 
@@ -38,4 +66,4 @@ class PublicationBehind(Unavailable):
 
 
 class TooBusy(Unavailable):
-    """More requests are in flight than this process takes."""
+    """More is under way, or waits, than this process takes."""

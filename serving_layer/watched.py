@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple, Protocol
 
+from serving_layer.ledger import Ledger
 from serving_layer.stamp import stamp
 
 READERS = ("archive", "speed")
@@ -71,3 +72,6 @@ class WatchReader(Protocol):
 
     async def publication(self, number: int) -> Found:
         """What is known of that publication."""
+
+    async def newest_ledger(self, number: int) -> Ledger | None:
+        """Of that publication or, while it has none, of the newest of the few before it that has one."""

@@ -15,7 +15,10 @@ from prometheus_client import REGISTRY
 from deploy.cassandra import session_of
 from deploy.nodes import LOOPBACK
 from deploy.process.edge import Process
+from deploy.process.operating import AirflowElseRunner, operations_of, runner_of
 from deploy.process.serving_metrics import ServingMetrics
+from deploy.recomputing.launch import Trigger
+from deploy.recomputing.rest_rollback import RestRollback
 from deploy.settings import Settings
 from deploy.stack import board
 from serving_layer.answers import Answers, Clocks
@@ -49,7 +52,10 @@ def run(process: Process, settings: Settings) -> None:
     now = partial(datetime.now, UTC)
     answers = Answers(readers, catalogue, settings.speed_ttl, Clocks(time.monotonic, now))
     freshness = Freshness(answers, WatchTables(bridge), settings.speed_ttl, now)
-    app = create_app(answers, freshness, operator_key(settings.home / "operator.key"))
+    runner = runner_of(settings)
+    trigger = AirflowElseRunner(lambda: airflow_of(settings), runner)
+    operations = operations_of(settings, answers, trigger, RestRollback(settings))
+    app = create_app(answers, freshness, operations, operator_key(settings.home / "operator.key"))
     config = uvicorn.Config(
         app, LOOPBACK, settings.api_port, log_level="warning", access_log=False, server_header=False,
         timeout_keep_alive=IDLE_SECONDS, h11_max_incomplete_event_size=HEADER_BYTES,
@@ -58,23 +64,34 @@ def run(process: Process, settings: Settings) -> None:
     def listening() -> None:
         REGISTRY.register(ServingMetrics(freshness, asyncio.get_running_loop(), partial(board.read, settings.home)))
         process.show_metrics(settings.api_metrics_port)
+        runner.start()
         process.ready()
 
-    Server(config, listening).run()
+    Server(config, listening, runner.stop).run()
+
+
+def airflow_of(_settings: Settings) -> Trigger | None:
+    """The Airflow of this deployment; None if it has none."""
+    return None
 
 
 class Server(uvicorn.Server):
-    """Says when it listens."""
+    """Says when it listens, and when it no longer does."""
 
-    def __init__(self, config: uvicorn.Config, listening: Callable[[], None]) -> None:
-        """`listening` is called once, when questions are taken."""
+    def __init__(self, config: uvicorn.Config, listening: Callable[[], None], ended: Callable[[], None]) -> None:
+        """`listening` is called once, when questions are taken, `ended` when the last one is answered."""
         super().__init__(config)
-        self._listening = listening
+        self._listening, self._ended = listening, ended
 
     async def startup(self, sockets: list[socket] | None = None) -> None:
         """Listen, then say so."""
         await super().startup(sockets)
         self._listening()
+
+    async def shutdown(self, sockets: list[socket] | None = None) -> None:
+        """Answer what was asked, then say so."""
+        await super().shutdown(sockets)
+        self._ended()
 
 
 def operator_key(path: Path) -> str:

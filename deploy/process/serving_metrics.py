@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
+from typing import get_args
 
 import structlog
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -11,6 +12,7 @@ from deploy.stack.board import RUNNING
 from master_dataset.errors import GalateaError
 from serving_layer.alarms import RULES
 from serving_layer.freshness import Fresh, Freshness
+from serving_layer.ledger import Cause
 
 TIMEOUT_SECONDS = 10.0
 
@@ -46,6 +48,7 @@ class ServingMetrics(Collector):
         yield GaugeMetricFamily("galatea_store_up", "Whether the store answers.", 1)
         yield from _published(fresh)
         yield from _alarms(fresh)
+        yield from _corrections(fresh)
 
 
 def _published(fresh: Fresh) -> Iterator[Metric]:
@@ -66,3 +69,12 @@ def _alarms(fresh: Fresh) -> Iterator[Metric]:
     for name in RULES:
         gauge.add_metric([name], name in standing)
     yield gauge
+
+
+def _corrections(fresh: Fresh) -> Iterator[Metric]:
+    if fresh.ledger is not None:
+        told = "Cells that the newest publication with a ledger corrected."
+        gauge = GaugeMetricFamily("galatea_corrections", told, labels=["cause"])
+        for cause in get_args(Cause):
+            gauge.add_metric([cause], fresh.ledger.cells(cause))
+        yield gauge

@@ -21,6 +21,7 @@ CLOSER = {
     "unknown_timezone": "The time zone of a store is none of the tz database.",
 }
 HTTP_CODES = {
+    "bad_request": "HTTP 400. The request is none that can be read at all.",
     "not_found": "HTTP 404. No such path; `/openapi.json` lists what there is.",
     "method_not_allowed": "HTTP 405. The path is there, but not for this method.",
     "missing_argument": "HTTP 422. The question lacks an argument, which is named.",

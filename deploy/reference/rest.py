@@ -1,14 +1,16 @@
 """The page of the REST interface, from the OpenAPI description that `/openapi.json` serves."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
 import orjson
 
 from deploy.reference.page import Page, code
 from serving_layer.api.app import create_app
+from serving_layer.publication_entry import GREATEST
 
 ASKED = ("name", "in", "default", "meaning")
+"""`in`: path, query or body."""
 
 
 def page() -> Page:
@@ -19,17 +21,29 @@ def page() -> Page:
         "that is not listed here is refused. The same, for machines: `GET /openapi.json`.",
     )
     nothing = cast("Any", None)  # nothing is answered here
-    described = create_app(nothing, nothing, operator_key="").openapi()
+    described = create_app(nothing, nothing, nothing, operator_key="").openapi()
     for path, methods in described["paths"].items():
         for method, operation in methods.items():
             written.heading(code(f"{method.upper()} {path}"))
             written.paragraph(operation.get("description", ""))
-            written.table(ASKED, [_row(each) for each in operation.get("parameters", [])])
+            asked = [*operation.get("parameters", []), *_said(operation, described.get("components", {}))]
+            written.table(ASKED, [_row(each) for each in asked])
     return written
+
+
+def _said(operation: Mapping[str, Any], components: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """The fields of the body, each as if it were a parameter."""
+    if "requestBody" in operation:
+        name = operation["requestBody"]["content"]["application/json"]["schema"]["$ref"].rpartition("/")[2]
+        body = components["schemas"][name]
+        for field, schema in body["properties"].items():
+            told = {"description": schema.get("description", ""), "required": field in body.get("required", ())}
+            yield {"name": field, "in": "body", "schema": schema, **told}
 
 
 def _row(asked: Mapping[str, Any]) -> tuple[str, str, str, str]:
     schema = asked["schema"]
+    schema |= next((each for each in schema.get("anyOf", ()) if each.get("type") != "null"), {})
     usual = schema.get("default")
     default = "required" if asked["required"] else "" if usual in (None, []) else code(orjson.dumps(usual).decode())
     told = [asked.get("description", "").rstrip("."), _choice(schema), _bounds(schema)]
@@ -41,5 +55,8 @@ def _choice(schema: Mapping[str, Any]) -> str:
 
 
 def _bounds(schema: Mapping[str, Any]) -> str:
-    words = {"minimum": "At least", "maximum": "at most"}
-    return " and ".join(f"{word} {schema[name]}" for name, word in words.items() if name in schema)
+    words = {"minimum": "at least", "maximum": "at most", "maxLength": "at most", "maxItems": "at most"}
+    units = {"maxLength": " characters", "maxItems": " entries"}
+    known = {name: schema[name] for name in words if name in schema and schema[name] != GREATEST}
+    told = [f"{words[name]} {bound}{units.get(name, '')}" for name, bound in known.items()]
+    return " and ".join(told).capitalize()

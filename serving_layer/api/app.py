@@ -3,22 +3,26 @@
 from fastapi import FastAPI
 
 from serving_layer.answers import Answers
-from serving_layer.api import health, metrics, problems, raw, state, views
+from serving_layer.api import corrections, health, metrics, problems, publications, raw, recomputes, state, views
 from serving_layer.api.requests import Requests
 from serving_layer.api.shell import Shell
 from serving_layer.freshness import Freshness
+from serving_layer.operations import Operations
+
+ROUTERS = (metrics, views, raw, state, publications, corrections, recomputes, health)
 
 
-def create_app(answers: Answers, freshness: Freshness, operator_key: str) -> FastAPI:
-    """`operator_key`: who sends it sees stores that are not registered; empty means that nobody does."""
+def create_app(answers: Answers, freshness: Freshness, operations: Operations, operator_key: str) -> FastAPI:
+    """`operator_key`: who sends it may ask for `operations` and for stores that are not registered; empty: nobody."""
     app = FastAPI(
         title="Galatea", description="Numbers of physical stores: live within a second, and exact.", version="1",
         docs_url=None, redoc_url=None,  # they load scripts from elsewhere, which our own headers forbid
     )  # fmt: skip
     app.state.answers = answers
     app.state.freshness = freshness
+    app.state.operations = operations
     app.state.operator_key = operator_key
-    for module in (metrics, views, raw, state, health):
+    for module in ROUTERS:
         app.include_router(module.router)
     problems.install(app)
     app.add_middleware(Shell)

@@ -7,6 +7,7 @@ from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from serving_layer.api.caller import AnswersOf, ByOperator
+from serving_layer.api.numbers import AsOfNumber
 from serving_layer.questions import MetricAsk
 from serving_layer.refusals import NotAvailable
 from serving_layer.timeline import Grain
@@ -33,13 +34,13 @@ class MetricQuestion(BaseModel):
     comp: bool = False
     only_covered: bool = False
     context: str | None = None
-    as_of: str | None = None
+    as_of: AsOfNumber = None
 
     def refuse_what_is_missing(self) -> None:
         """Raise NotAvailable for an argument that would change the answer if it were understood."""
         usual = (
             {"hours": "all", "format": "json"}
-            | dict.fromkeys(("compare", "context", "as_of"))
+            | dict.fromkeys(("compare", "context"))
             | {"comp": False, "only_covered": False}
         )
         for name, value in usual.items():
@@ -60,6 +61,7 @@ async def get_metric(
     """One metric over time. `as_of` says what the numbers rest on; `final` says which points can still change."""
     asked.refuse_what_is_missing()
     ask = MetricAsk(
-        metric, tuple(asked.store), asked.start, asked.end, asked.grain, asked.timezone, tuple(asked.by), asked.partial
-    )
+        metric, tuple(asked.store), asked.start, asked.end, asked.grain, asked.timezone, tuple(asked.by),
+        asked.partial, asked.as_of,
+    )  # fmt: skip
     return Response(await answers.metric(ask, by_operator=by_operator), media_type=JSON)

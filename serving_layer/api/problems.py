@@ -2,6 +2,7 @@
 
 import logging
 import secrets
+from collections.abc import Mapping
 from http import HTTPStatus
 
 import orjson
@@ -16,6 +17,10 @@ log = logging.getLogger(__name__)
 
 MEDIA_TYPE = "application/problem+json"
 RETRY_SECONDS = 2
+HEADERS_OF: Mapping[int, Mapping[str, str]] = {
+    HTTPStatus.SERVICE_UNAVAILABLE: {"Retry-After": str(RETRY_SECONDS)},
+    HTTPStatus.UNAUTHORIZED: {"WWW-Authenticate": "Bearer"},
+}
 DOCS = "https://galatea.example/docs/errors"
 """Where the page of each code stands; a URI that names the problem, whether or not it can be opened."""
 
@@ -23,8 +28,7 @@ DOCS = "https://galatea.example/docs/errors"
 def problem(status: int, code: str, title: str, detail: str) -> Response:
     """`title` is one sentence, `detail` what to do."""
     body = {"type": f"{DOCS}/{code}", "title": title, "detail": detail, "code": code, "status": status}
-    headers = {"Retry-After": str(RETRY_SECONDS)} if status == HTTPStatus.SERVICE_UNAVAILABLE else None
-    return Response(orjson.dumps(body), status, headers, MEDIA_TYPE)
+    return Response(orjson.dumps(body), status, HEADERS_OF.get(status), MEDIA_TYPE)
 
 
 def install(app: FastAPI) -> None:

@@ -1,4 +1,4 @@
-"""`/v1/freshness`, `/v1/stores`, `/v1/publications`: what there is, and how old."""
+"""`/v1/freshness`, `/v1/stores`: what there is, and how old."""
 
 import orjson
 from fastapi import APIRouter, Response
@@ -26,13 +26,6 @@ async def list_stores(answers: AnswersOf) -> Response:
     _, stores = await answers.stores.all()
     listed = [_described(stores[store]) for store in sorted(stores)]
     return Response(orjson.dumps({"stores": listed}), media_type=JSON)
-
-
-@router.get("/publications", operation_id="list_publications")
-async def list_publications(answers: AnswersOf) -> Response:
-    """Every publication, newest first."""
-    listed = [entry.shown() for entry in await answers.readers.published.history()]
-    return Response(orjson.dumps({"publications": listed}), media_type=JSON)
 
 
 def _described(store: Store) -> dict[str, object]:

@@ -2,10 +2,22 @@
 
 from serving_layer.tables.batch import BatchTables
 from serving_layer.tables.bridge import Bridge
+from serving_layer.tables.ledgers import LedgerTables
 from serving_layer.tables.published import PublishedTables
 from serving_layer.tables.receipts import ReceiptTables
+from serving_layer.tables.recomputes import RecomputeTables
 from serving_layer.tables.speed import SpeedTables
 from serving_layer.tables.stores import StoreTables
 from serving_layer.tables.watch import WatchTables
 
-__all__ = ["BatchTables", "Bridge", "PublishedTables", "ReceiptTables", "SpeedTables", "StoreTables", "WatchTables"]
+__all__ = [
+    "BatchTables",
+    "Bridge",
+    "LedgerTables",
+    "PublishedTables",
+    "ReceiptTables",
+    "RecomputeTables",
+    "SpeedTables",
+    "StoreTables",
+    "WatchTables",
+]

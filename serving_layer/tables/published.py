@@ -3,10 +3,17 @@
 from collections.abc import Mapping, Sequence
 from datetime import date
 
+import orjson
+
 from master_dataset.errors import StoreUnavailable
-from serving_layer.readers import PublicationEntry
-from serving_layer.tables.bridge import Bridge, day_of, instant_of
+from serving_layer.publication_entry import PublicationEntry
+from serving_layer.tables.bridge import Bridge, Row, day_of, instant_of
 from views.core.publication import SELECT_POINTER, SERIES, Pointer
+
+_ENTRY = (
+    "SELECT publication, cut, published_at, published_by, why, manifest, definitions, collected_at, stats "
+    "FROM publications WHERE series = ?"
+)
 
 
 class PublishedTables:
@@ -17,9 +24,8 @@ class PublishedTables:
         self._bridge = bridge
         self._pointer = bridge.prepare(SELECT_POINTER)
         self._manifest = bridge.prepare("SELECT view_name, day, run FROM manifests WHERE manifest = ?")
-        self._history = bridge.prepare(
-            "SELECT publication, cut, published_at, published_by, why FROM publications WHERE series = ?"
-        )
+        self._one = bridge.prepare(f"{_ENTRY} AND publication = ?")
+        self._history = bridge.prepare(f"{_ENTRY} AND publication < ? LIMIT ?")
 
     async def pointer(self) -> Pointer:
         """Raise StoreUnavailable while the stack is not set up yet."""
@@ -34,10 +40,20 @@ class PublishedTables:
         rows = await self._bridge.rows(self._manifest, name) if name else []
         return {(view, day_of(day)): run for view, day, run in rows}
 
-    async def history(self) -> Sequence[PublicationEntry]:
+    async def entry(self, number: int) -> PublicationEntry | None:
+        """None if there is no row of that number."""
+        rows = await self._bridge.rows(self._one, SERIES, number)
+        return _entry(rows[0]) if rows and rows[0][1] is not None else None
+
+    async def history(self, before: int, limit: int) -> Sequence[PublicationEntry]:
         """Newest first, as the table is sorted."""
-        return [
-            PublicationEntry(number, instant_of(cut), at and instant_of(at), by or "", why or "")
-            for number, cut, at, by, why in await self._bridge.rows(self._history, SERIES)
-            if cut is not None
-        ]
+        rows = await self._bridge.rows(self._history, SERIES, before, limit)
+        return [_entry(row) for row in rows if row[1] is not None]
+
+
+def _entry(row: Row) -> PublicationEntry:
+    number, cut, at, by, why, manifest, definitions, collected_at, stats = row
+    return PublicationEntry(
+        number, instant_of(cut), at and instant_of(at), by or "", why or "", manifest or "", dict(definitions or {}),
+        collected_at and instant_of(collected_at), orjson.loads(stats or "{}"),
+    )  # fmt: skip

@@ -1,16 +1,20 @@
-"""`lag`, `alarms`, and what `publications` keeps of a rebuild."""
+"""`lag`, `alarms`, and what `publications` and `ledgers` keep of a rebuild."""
 
 from collections.abc import Sequence
 from datetime import datetime
 
 import orjson
 
+from serving_layer.ledger import Ledger
 from serving_layer.tables.bridge import Bridge, instant_of
+from serving_layer.tables.ledgers import LedgerTables
 from serving_layer.watched import Found, Measured, Noticed
 from views.core.publication import SERIES
 
 AT_MOST = 1000
 """So many rows of one alarm are looked at."""
+LEDGERS_BACK = 10
+"""So many publications are looked at for the newest ledger: one is written soon after its publication."""
 
 
 class WatchTables:
@@ -19,6 +23,7 @@ class WatchTables:
     def __init__(self, bridge: Bridge) -> None:
         """Prepares its statements."""
         self._bridge = bridge
+        self._ledgers = LedgerTables(bridge)
         self._lag = bridge.prepare(
             "SELECT topic, partition, position, end_offset, records, oldest_at, moved_at, measured_at "
             "FROM lag WHERE reader = ?"
@@ -47,3 +52,10 @@ class WatchTables:
         for published_at, stats in await self._bridge.rows(self._found, SERIES, number):
             return Found(published_at and instant_of(published_at), orjson.loads(stats or "{}"))
         return Found(None, {})
+
+    async def newest_ledger(self, number: int) -> Ledger | None:
+        """Usually the first one that is looked at."""
+        for each in range(number, max(0, number - LEDGERS_BACK), -1):
+            if ledger := await self._ledgers.ledger(str(each)):
+                return ledger
+        return None

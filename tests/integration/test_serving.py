@@ -1,14 +1,27 @@
 """What serving reads from a real Cassandra equals what it reads from the World that was written there."""
 
-from datetime import timedelta
+import json
+from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import pytest
 
+from batch_layer.asked import Asked
+from batch_layer.recompute import Recompute, Recomputes
 from serving_layer.readers import Readers
-from serving_layer.tables import BatchTables, Bridge, PublishedTables, ReceiptTables, SpeedTables, StoreTables
+from serving_layer.tables import (
+    BatchTables,
+    Bridge,
+    LedgerTables,
+    PublishedTables,
+    ReceiptTables,
+    RecomputeTables,
+    SpeedTables,
+    StoreTables,
+    WatchTables,
+)
 from tests.world import World, receipt
-from tests.world.asking import Asking
+from tests.world.asking import OPERATOR_KEY, Asking
 from tests.world.world import at
 from tests.world.written import write
 
@@ -22,7 +35,15 @@ QUESTIONS = [
     ("/v1/metrics/till_share", DAYS | {"grain": "day", "by": "till"}),
     ("/v1/views/sales_by_sku/cells", DAYS),
     ("/v1/raw/pos_transactions", {"store": "1", "day": "2026-11-20", "limit": "1000"}),
+    ("/v1/metrics/net_sales", DAYS | {"grain": "15m", "as_of": 1}),
+    ("/v1/views/sales_by_till/cells", DAYS | {"as_of": 1}),
     ("/v1/publications", {}),
+    ("/v1/publications", {"limit": 1}),
+    ("/v1/publications", {"before": 1}),
+    ("/v1/corrections", {}),
+    ("/v1/corrections", {"limit": 5}),
+    ("/v1/corrections", {"store": "1", "view": "sales_by_till", "cause": "waited", "limit": 1000}),
+    ("/v1/corrections", {"cause": "unexplained"}),
     ("/v1/stores", {}),
 ]
 
@@ -45,6 +66,17 @@ def three_days() -> World:
         world.receive(value, received_at)
     world.rebuild("2026-11-20T18:00:00Z")
     world.pass_time(sent[-1][0])
+    line = {
+        "window": 1795161600, "dimensions": {"currency": "EUR"}, "state": "net_sales", "shown": None, "corrected": 5,
+        "difference": 5, "cause": "unexplained", "events": ["one"], "events_total": 1,
+    }  # fmt: skip
+    causes = {"waited": {"cells": 9}, "unexplained": {"cells": 2}}
+    world.ledgers["1"] = world.ledgers["1"]._replace(totals={"cells": 11, "rows": 20, "causes": causes})
+    new = {"whole": "waited", "run": "run-1", "events_total": 7}
+    lines = json.dumps([line, line])
+    days = [date(2026, 11, 19), date(2026, 11, 20)]
+    world.corrections["run-1", "sales"] = {(store, day): lines for store in ("1", "2", "é") for day in days}
+    world.corrections["run-1", "sales_by_till"] = {("1", days[0]): json.dumps(new), ("0", days[1]): lines}
     return world
 
 
@@ -58,7 +90,7 @@ def world() -> World:
 def real(world: World, cassandra: "Session") -> Asking:
     """Serving over the tables of that world."""
     write(world, cassandra)
-    return Asking(world, readers_of(cassandra))
+    return asking_of(world, cassandra)
 
 
 @pytest.fixture(scope="module")
@@ -66,15 +98,16 @@ def unchanged(shared_cassandra: "Session") -> tuple[World, Asking]:
     """A world that is only read, and serving over its tables."""
     world = three_days()
     write(world, shared_cassandra)
-    return world, Asking(world, readers_of(shared_cassandra))
+    return world, asking_of(world, shared_cassandra)
 
 
-def readers_of(session: "Session") -> Readers:
-    """The real readers."""
+def asking_of(world: World, session: "Session") -> Asking:
+    """Serving with the real readers."""
     bridge = Bridge(session)
-    return Readers(
+    readers = Readers(
         PublishedTables(bridge), BatchTables(bridge), SpeedTables(bridge), StoreTables(bridge), ReceiptTables(bridge)
     )
+    return Asking(world, readers, WatchTables(bridge), LedgerTables(bridge), RecomputeTables(bridge))
 
 
 @pytest.mark.parametrize(("path", "question"), QUESTIONS)
@@ -83,9 +116,9 @@ def test_the_tables_answer_as_the_world_does(
 ) -> None:
     world, real = unchanged
 
-    answered = real.body(path, **question)
+    answered = real.body(path, key=OPERATOR_KEY, **question)
 
-    assert answered == Asking(world).body(path, **question)
+    assert answered == Asking(world).body(path, key=OPERATOR_KEY, **question)
 
 
 def test_a_receipt_that_arrives_is_in_the_next_answer(world: World, real: Asking, cassandra: "Session") -> None:
@@ -126,3 +159,68 @@ def test_pages_of_receipts_follow_each_other_without_a_gap(unchanged: tuple[Worl
 
     assert pages == whole
     assert len(whole) > 50
+
+
+@pytest.mark.parametrize("question", [{}, {"store": "1"}, {"store": "\u00e9"}, {"cause": "unexplained"}])
+def test_pages_of_corrections_follow_each_other_without_a_gap(
+    unchanged: tuple[World, Asking], question: dict[str, object]
+) -> None:
+    _, real = unchanged
+    whole = real.body("/v1/corrections", key=OPERATOR_KEY, **question, limit=1000)["corrections"]
+
+    pages, token = [], None
+    while True:
+        after: dict[str, str] = {"after": token} if token else {}
+        page = real.body("/v1/corrections", key=OPERATOR_KEY, **question, limit=3, **after)
+        pages += page["corrections"]
+        token = page["next"]
+        if token is None:
+            break
+
+    assert pages == whole
+    assert len(whole) >= 4
+
+
+def test_freshness_reads_the_newest_ledger(unchanged: tuple[World, Asking]) -> None:
+    _, real = unchanged
+
+    [alarm] = [each for each in real.body("/v1/freshness")["alarms"] if each["name"] == "unexplained"]
+
+    assert alarm["do"] == "galatea corrections 1 --cause unexplained"
+
+
+def test_a_collected_publication_is_gone_and_the_others_are_as_they_were(
+    world: World, real: Asking, cassandra: "Session"
+) -> None:
+    world.rebuild("2026-11-21T18:00:00Z")
+    write(world, cassandra)
+    question = DAYS | {"grain": "total"}
+    second = real.body("/v1/metrics/net_sales", **question, as_of=2)
+
+    cassandra.execute(
+        "UPDATE publications SET collected_at = toTimestamp(now()) WHERE series = 'galatea' AND publication = 1"
+    )
+
+    assert real.refusal("/v1/metrics/net_sales", **question, as_of=1)["code"] == "publication_collected"
+    assert real.body("/v1/metrics/net_sales", **question, as_of=2) == second
+    assert real.refusal("/v1/metrics/net_sales", **question, as_of=9)["code"] == "unknown_name"
+
+
+def test_a_recompute_is_shown_as_it_was_written_down(
+    unchanged: tuple[World, Asking], shared_cassandra: "Session"
+) -> None:
+    _, real = unchanged
+    asked = Asked(("sales",), date(2026, 11, 1), None, ("12",))
+    written_down = Recomputes(shared_cassandra)
+    written_down.create(Recompute("mine", asked, "operator", "a test", datetime(2026, 11, 21, tzinfo=UTC), "asked"))
+    first = real.body("/v1/recomputes/mine", key=OPERATOR_KEY)
+
+    problem = {"code": "cut_not_reached", "message": "too slow", "do": "galatea lag"}
+    written_down.update("mine", "failed", problem=problem, progress={"working_on": "sales"})
+    last = real.body("/v1/recomputes/mine", key=OPERATOR_KEY)
+
+    told = ("state", "asked", "asked_at", "progress", "problem", "publication", "report")
+    assert [first[name] for name in told] == ["asked", asked.shown(), "2026-11-21T00:00:00Z", None, None, None, None]
+    assert [last[name] for name in told[3:5]] == [{"working_on": "sales"}, problem]
+    assert (first["ended_at"], last["ended_at"]) == (None, last["updated_at"])
+    assert real.refusal("/v1/recomputes/yours", key=OPERATOR_KEY)["code"] == "unknown_name"

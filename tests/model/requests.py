@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from master_dataset.errors import GalateaError
 from serving_layer.basis import Basis, BasisReader
 from serving_layer.merged_cells import MergedCells
-from serving_layer.readers import Position, PublicationEntry, Readers, SpeedBlock
+from serving_layer.publication_entry import PublicationEntry
+from serving_layer.readers import Position, Readers, SpeedBlock
 from tests.model.facts import BEGUN, HORIZONS, STORES, Code
 from tests.model.rules import Rule
 from tests.model.serving import place_of
@@ -40,9 +41,12 @@ class ModelTables:
     async def manifest(self, name: str) -> Mapping[tuple[str, date], str]:
         return self.world.batch.manifests[name]
 
-    async def history(self) -> Sequence[PublicationEntry]:
-        found = sorted(self.world.tables.history.items(), reverse=True)
-        return [PublicationEntry(number, row.cut, row.published_at, "", "") for number, row in found]
+    async def entry(self, number: int) -> PublicationEntry | None:
+        return next((each for each in await self.history(number + 1, 1) if each.publication == number), None)
+
+    async def history(self, before: int, limit: int) -> Sequence[PublicationEntry]:
+        found = sorted((each for each in self.world.tables.history.items() if each[0] < before), reverse=True)
+        return [PublicationEntry(number, row.cut, row.published_at, "", "") for number, row in found[:limit]]
 
     async def stores_of(self, run: str, view: str) -> Mapping[date, frozenset[str]]:
         return dict(self.world.batch.run_days[run, view])

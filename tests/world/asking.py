@@ -6,13 +6,20 @@ from itertools import count
 from typing import Any
 
 import httpx
+import orjson
 
 from serving_layer.answers import Answers, Clocks
 from serving_layer.api.app import create_app
 from serving_layer.catalogue import Catalogue
+from serving_layer.corrections import Corrections
 from serving_layer.freshness import Freshness
+from serving_layer.ledger import LedgerReader
+from serving_layer.operations import Operations
 from serving_layer.readers import Readers
+from serving_layer.recomputing import RecomputeReader
+from serving_layer.rolling_back import Rollbacks
 from serving_layer.watched import WatchReader
+from tests.world.operating import WorldRecomputing, WorldRollingBack
 from tests.world.readers import WorldTables
 from tests.world.watch import WorldWatch
 from tests.world.world import World
@@ -26,26 +33,39 @@ Body = dict[str, Any]
 class Asking:
     """One process that serves. Its answers are remembered from question to question, as in the real one."""
 
-    def __init__(self, world: World, readers: Readers | None = None, watched: WatchReader | None = None) -> None:
+    def __init__(
+        self,
+        world: World,
+        readers: Readers | None = None,
+        watched: WatchReader | None = None,
+        ledgers: LedgerReader | None = None,
+        recomputes: RecomputeReader | None = None,
+    ) -> None:
+        self.world = world
         catalogue = Catalogue({view.name: view for view in registered_views()}, registered_metrics())
         clock = count(step=10)  # every question finds the registry's version old
         read_from = readers or WorldTables(world).readers
         ttl = timedelta(days=7)
         self.answers = Answers(read_from, catalogue, ttl, Clocks(lambda: float(next(clock)), world.now))
         freshness = Freshness(self.answers, watched or WorldWatch(world), ttl, world.now)
-        self.app = create_app(self.answers, freshness, OPERATOR_KEY)
+        ledgers, recomputes = ledgers or WorldTables(world), recomputes or WorldTables(world)
+        self.recomputing, self.rolling_back = WorldRecomputing(world), WorldRollingBack(world)
+        corrections = Corrections(read_from, ledgers, recomputes, catalogue.views)
+        operations = Operations(self.recomputing, recomputes, Rollbacks(self.rolling_back), corrections)
+        self.app = create_app(self.answers, freshness, operations, OPERATOR_KEY)
 
     def response(
-        self, path: str, *, method: str = "GET", key: str | None = None, **arguments: object
+        self, path: str, *, method: str = "GET", key: str | None = None, said: object = None, **arguments: object
     ) -> httpx.Response:
-        """The response to a question. `from_` stands for `from`."""
+        """The response to a question. `from_` stands for `from`; `said`: the body, as JSON unless it is bytes."""
         query = {name.rstrip("_"): value for name, value in arguments.items()}
-        headers = {"Authorization": f"Bearer {key}"} if key else {}
+        headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {key}"} if key else {})
 
         async def ask() -> httpx.Response:
             transport = httpx.ASGITransport(self.app, raise_app_exceptions=False)
             async with httpx.AsyncClient(transport=transport, base_url="http://galatea") as client:
-                return await client.request(method, path, params=query, headers=headers)  # type: ignore[arg-type]
+                sent = said if isinstance(said, bytes) or said is None else orjson.dumps(said)
+                return await client.request(method, path, params=query, headers=headers, content=sent)  # type: ignore[arg-type]
 
         return asyncio.run(ask())
 

@@ -5,7 +5,10 @@ from datetime import UTC, date, datetime
 
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from master_dataset.stores import Store
-from serving_layer.readers import Position, PublicationEntry, RawReceipt, Readers, ReceiptPlace, SpeedBlock
+from serving_layer.ledger import BlockPlace, Ledger, LedgerBlock
+from serving_layer.publication_entry import PublicationEntry
+from serving_layer.readers import Position, RawReceipt, Readers, ReceiptPlace, SpeedBlock
+from serving_layer.recomputing import RecomputeRecord
 from tests.world.world import World
 from views.core.publication import Pointer
 
@@ -27,8 +30,11 @@ class WorldTables:
     async def manifest(self, name: str) -> Mapping[tuple[str, date], str]:
         return self.world.manifests[name]
 
-    async def history(self) -> Sequence[PublicationEntry]:
-        return self.world.history
+    async def entry(self, number: int) -> PublicationEntry | None:
+        return next((each for each in self.world.history if each.publication == number), None)
+
+    async def history(self, before: int, limit: int) -> Sequence[PublicationEntry]:
+        return [each for each in self.world.history if each.publication < before][:limit]
 
     async def stores_of(self, run: str, view: str) -> Mapping[date, frozenset[str]]:
         return self.world.run_days[run, view]
@@ -57,6 +63,19 @@ class WorldTables:
         ordered = sorted(places, key=lambda at: (-at.happened_at.timestamp(), at.till, at.transaction_id))
         start = ordered.index(after) + 1 if after else 0
         return [RawReceipt(at, places[at].received_at, "{}") for at in ordered[start : start + limit]]
+
+    async def ledger(self, subject: str) -> Ledger | None:
+        return self.world.ledgers.get(subject)
+
+    async def ledger_blocks(
+        self, lines: str, view: str, store: str | None, start: BlockPlace, limit: int
+    ) -> Sequence[LedgerBlock]:
+        blocks = self.world.corrections.get((lines, view), {})
+        found = sorted(place for place in blocks if place >= start and store in (None, place[0]))
+        return [LedgerBlock(*place, blocks[place]) for place in found[:limit]]
+
+    async def recompute(self, id_: str) -> RecomputeRecord | None:
+        return self.world.recomputes.get(id_)
 
     async def archived(self, topic: str) -> Sequence[Position]:
         return [Position(topic, 0, 0, self.world.speed_as_of)]

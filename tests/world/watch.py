@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+from serving_layer.ledger import Ledger
 from serving_layer.watched import Found, Measured, Noticed
 from tests.world.world import World
 
@@ -27,3 +28,7 @@ class WorldWatch:
     async def publication(self, number: int) -> Found:
         [entry] = [entry for entry in self.world.history if entry.publication == number]
         return Found(entry.published_at, self.stats)
+
+    async def newest_ledger(self, number: int) -> Ledger | None:
+        subjects = [str(each) for each in range(number, 0, -1)]
+        return next((self.world.ledgers[each] for each in subjects if each in self.world.ledgers), None)

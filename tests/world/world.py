@@ -1,20 +1,26 @@
 """A world with shops, deliveries and publications, kept as the tables would keep them."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
+from typing import TYPE_CHECKING
 
 from master_dataset.currency import DEFAULT_CURRENCY, Currency
 from master_dataset.parsing.event import Event
 from master_dataset.parsing.parse import parse
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from master_dataset.stores import Store
-from serving_layer.readers import PublicationEntry
+from serving_layer.ledger import Ledger
+from serving_layer.publication_entry import PublicationEntry
 from tests.world.layers import Delivery, batch_cells, speed_rows, waiting_rows
 from views.core.cells import CellKey, write_block
 from views.core.cut import BEGINNING, instant
 from views.core.publication import Pointer
 from views.core.shape import WAITING
 from views.registry import registered_views
+
+if TYPE_CHECKING:
+    from serving_layer.recomputing import RecomputeRecord
 
 
 def at(text: str | datetime) -> datetime:
@@ -37,6 +43,9 @@ class World:
         self.manifests: dict[str, dict[tuple[str, date], str]] = {"": {}}
         self.run_days: dict[tuple[str, str], dict[date, frozenset[str]]] = {}
         self.blocks: dict[tuple[str, str, str, date], str] = {}
+        self.ledgers: dict[str, Ledger] = {}
+        self.corrections: dict[tuple[str, str], dict[tuple[str, date], str]] = {}
+        self.recomputes: dict[str, RecomputeRecord] = {}
 
     def receive(self, value: bytes, received_at: str | datetime) -> None:
         """One delivery, by the real parser. The broker's stamps never step back here."""
@@ -83,9 +92,31 @@ class World:
             self.run_days[run, view.name] = {day: frozenset(of) for day, of in days.items()}
             manifest |= {(view.name, day): run for day in days}
         self.manifests[run] = manifest
-        self.history.insert(0, PublicationEntry(number, at(cut), at(cut), "world", "a test"))
-        self.pointer = Pointer(number, at(cut), run, self.pointer.generation, self.definitions)
+        self._publish(PublicationEntry(number, at(cut), at(cut), "world", "a test", run, self.definitions))
         self.pass_time(cut)
+
+    def restore(self, number: int) -> None:
+        """Publish again what an older publication said; it was at that publication's cut."""
+        old = next(each for each in self.history if each.publication == number)
+        again = replace(old, publication=self.pointer.publication + 1, why="restored", stats={"restores": number})
+        self._publish(again)
+
+    def collect(self, number: int) -> None:
+        """Take away what only that publication names."""
+        self.history = [
+            replace(each, collected_at=self.now()) if each.publication == number else each for each in self.history
+        ]
+        run = f"run-{number}"
+        self.manifests[run] = {}
+        self.blocks = {place: block for place, block in self.blocks.items() if place[2] != run}
+
+    def _publish(self, entry: PublicationEntry) -> None:
+        self.history.insert(0, entry)
+        base, generation = self.pointer.publication, self.pointer.generation
+        self.pointer = Pointer(entry.publication, entry.cut, entry.manifest, generation, self.definitions)
+        totals = {"cells": 0, "rows": 0, "causes": {}}
+        number = str(entry.publication)
+        self.ledgers[number] = Ledger(number, entry.manifest, base, self.now(), totals)
 
     def of(self, store: str) -> Sequence[Delivery]:
         """Everything delivered of one store, in order."""

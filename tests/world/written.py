@@ -27,7 +27,18 @@ def write(world: World, session: "Session") -> None:
     at = (POS_TRANSACTIONS.topic, sum(map(len, world.deliveries.values())), world.speed_as_of)
     session.execute(position.format("speed_positions (generation,", "1,"), at)
     session.execute(position.format("archive_positions (", ""), at)
+    _write_ledgers(world, session)
     _write_pointer(world, session)
+
+
+def _write_ledgers(world: World, session: "Session") -> None:
+    block = session.prepare("INSERT INTO corrections (subject, view_name, store, day, block) VALUES (?, ?, ?, ?, ?)")
+    for (lines, view), blocks in world.corrections.items():
+        for (store, day), text in blocks.items():
+            session.execute(block, (lines, view, store, day, text))
+    whole = session.prepare("INSERT INTO ledgers (subject, lines, base, written_at, totals) VALUES (?, ?, ?, ?, ?)")
+    for each in world.ledgers.values():
+        session.execute(whole, (each.subject, each.lines, each.base, each.written_at, json.dumps(each.totals)))
 
 
 def _write_speed(world: World, session: "Session", store: str) -> None:
@@ -67,12 +78,15 @@ def _write_batch(world: World, session: "Session") -> None:
 
 
 def _write_pointer(world: World, session: "Session") -> None:
-    for entry in world.history:
+    for each in world.history:
         session.execute(
-            "INSERT INTO publications (series, publication, cut, published_at, published_by, why) "
-            "VALUES (%s, %s, %s, %s, %s, %s)",
-            (SERIES, entry.publication, entry.cut, entry.published_at, entry.by, entry.why),
-        )
+            "INSERT INTO publications (series, publication, cut, published_at, published_by, why, manifest, "
+            "definitions, collected_at, stats) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
+            (
+                SERIES, each.publication, each.cut, each.published_at, each.by, each.why, each.manifest,
+                dict(each.definitions), each.collected_at, json.dumps(dict(each.stats)),
+            ),
+        )  # fmt: skip
     pointer = world.pointer
     session.execute(
         "UPDATE publications SET current = %s, current_cut = %s, current_manifest = %s, current_generation = %s, "

@@ -8,6 +8,7 @@ import pytest
 
 from serving_layer.alarms import Known, alarms
 from serving_layer.basis import Basis
+from serving_layer.ledger import Ledger
 from serving_layer.readers import Position
 from serving_layer.watched import READERS, Found, Measured, Noticed
 from tests.world import World
@@ -27,7 +28,14 @@ def known(**other: Any) -> Known:
     """A healthy deployment, but for what is said."""
     lag = [measured(reader) for reader in READERS]
     basis = Basis(Pointer(1, CUT, "run", 1, {}), (Position("t", 0, 5, CUT),), ())
-    return replace(Known(NOW, basis, PUBLISHED, {}, [], lag, TTL), **other)
+    return replace(Known(NOW, basis, PUBLISHED, {}, [], lag, TTL, ledger("1")), **other)
+
+
+def ledger(subject: str, **cells: int) -> Ledger:
+    """How many cells were corrected for each cause."""
+    return Ledger(
+        subject, "run", 0, PUBLISHED, {"causes": {cause: {"cells": number} for cause, number in cells.items()}}
+    )
 
 
 def measured(reader: str, *, oldest: datetime | None = None, moved: datetime = CUT, at: datetime = NOW) -> Measured:
@@ -105,6 +113,37 @@ def test_what_a_rebuild_found_stands_until_the_next_publication() -> None:
 
     assert {alarm.name: alarm.since for alarm in found} == {"clock_stepped_back": PUBLISHED, "miskeyed": PUBLISHED}
     assert "t on 2026-11-20" in found[0].meaning
+
+
+def test_corrections_that_nothing_explains_stand_as_long_as_their_ledger_is_the_newest() -> None:
+    [alarm] = alarms(known(ledger=ledger("1", waited=7, unexplained=3)))
+
+    assert (alarm.name, alarm.since) == ("unexplained", PUBLISHED)
+    assert alarm.meaning.startswith("Publication `1` corrected 3 cells,")
+    assert alarm.do == "galatea corrections 1 --cause unexplained"
+    assert standing(known(ledger=ledger("1", waited=7))) == {}
+
+
+def test_corrections_of_the_publication_before_stand_while_the_newest_ledger_is_awaited() -> None:
+    second = Basis(Pointer(2, CUT, "run", 1, {}), (), ())
+
+    assert standing(known(basis=second, ledger=ledger("1", unexplained=3))) == {"unexplained": PUBLISHED}
+
+
+def test_a_ledger_is_awaited_for_an_hour() -> None:
+    due = PUBLISHED + timedelta(hours=1)
+    missing = [None, ledger("0")]
+
+    in_time = [standing(known(now=due, lag=[], ledger=each)) for each in missing]
+    too_late = [standing(known(now=due + SECOND, lag=[], ledger=each)) for each in missing]
+
+    assert (in_time, too_late) == ([{}, {}], [{"ledger_pending": due}] * 2)
+
+
+def test_before_the_first_publication_no_ledger_is_awaited() -> None:
+    beginning = Basis(Pointer(0, BEGINNING, "", 1, {}), (), ())
+
+    assert standing(known(basis=beginning, now=NOW + timedelta(days=1), lag=[], ledger=None)) == {}
 
 
 def test_freshness_says_how_far_readers_are_behind_and_which_alarms_stand() -> None:

@@ -73,7 +73,7 @@ def test_a_silent_week_is_refused_although_speed_has_read_nothing_since() -> Non
 
 def test_before_the_first_publication_rows_are_as_old_as_the_deployment() -> None:
     world = World()
-    world.history = [world.history[0]._replace(published_at=at("2026-11-21T08:00:00Z"))]
+    world.history = [replace(world.history[0], published_at=at("2026-11-21T08:00:00Z"))]
     world.receive(receipt("2026-11-21T09:00:00Z", minor=100), "2026-11-21T09:00:01Z")
     asking = Asking(world)
 

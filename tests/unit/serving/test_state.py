@@ -1,4 +1,4 @@
-"""What there is: stores in the words of their file, publications newest first, freshness per partition."""
+"""What there is: stores in the words of their file, freshness per partition."""
 
 from decimal import Decimal
 
@@ -28,16 +28,6 @@ def test_a_store_is_shown_in_the_words_of_its_file() -> None:
             "open_since": None,
         }
     ]
-
-
-def test_publications_are_listed_newest_first() -> None:
-    world = World()
-    world.rebuild("2026-11-21T09:00:00Z")
-
-    listed = Asking(world).body("/v1/publications")["publications"]
-
-    assert [entry["publication"] for entry in listed] == [1, 0]
-    assert set(listed[0]) == {"publication", "cut", "published_at", "by", "why"}
 
 
 def test_freshness_shows_every_partition_of_both_layers() -> None:

@@ -3,11 +3,13 @@
 import asyncio
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from typing import get_args
 
 from deploy.process.serving_metrics import ServingMetrics
 from master_dataset.errors import StoreUnavailable
 from serving_layer.alarms import RULES
 from serving_layer.freshness import Freshness
+from serving_layer.ledger import Cause
 from serving_layer.watched import Measured
 from tests.world import World
 from tests.world.asking import Asking
@@ -51,6 +53,22 @@ def test_publication_ages_and_every_alarm_are_told() -> None:
     assert values["galatea_speed_as_of_age_seconds"] == values["galatea_cut_age_seconds"] - 20
     standing = {name: values[f"galatea_alarm {name}"] for name in RULES}
     assert standing == dict.fromkeys(RULES, 0) | {"speed_rows_expire": 1}
+
+
+def test_the_newest_ledger_is_told_by_cause() -> None:
+    world = World()
+    world.rebuild(CUT)
+    totals = {"cells": 7, "rows": 9, "causes": {"waited": {"cells": 7}}}
+    world.ledgers["1"] = world.ledgers["1"]._replace(totals=totals)
+    world.rebuild(CUT + timedelta(hours=1))
+    del world.ledgers["2"]
+
+    values = told(WorldWatch(world), CUT + timedelta(hours=2))
+
+    corrected = {name: value for name, value in values.items() if name.startswith("galatea_corrections ")}
+    assert corrected == {f"galatea_corrections {cause}": 0 for cause in get_args(Cause)} | {
+        "galatea_corrections waited": 7
+    }
 
 
 def test_without_the_store_only_what_runs_is_told() -> None:

@@ -1,0 +1,45 @@
+"""What the REST interface lets operators do, wired from settings."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from batch_layer.recompute import Recomputes
+from deploy.cassandra import session_of
+from deploy.recomputing.launch import Launch, Trigger
+from deploy.recomputing.runner import Runner
+from serving_layer.corrections import Corrections
+from serving_layer.operations import Operations
+from serving_layer.rolling_back import Rollbacks, RollingBack
+from serving_layer.tables import Bridge, LedgerTables, RecomputeTables
+
+if TYPE_CHECKING:
+    from batch_layer.asked import Asked
+    from deploy.settings import Settings
+    from serving_layer.answers import Answers
+
+
+@dataclass(frozen=True)
+class AirflowElseRunner:
+    """Trigger: Airflow wherever there is one, even if it is down; else this process."""
+
+    airflow: Callable[[], Trigger | None]
+    runner: Trigger
+
+    def trigger(self, recompute_id: str, asked: "Asked", reason: str) -> None:
+        """As Trigger. AirflowUnavailable, TooBusy."""
+        (self.airflow() or self.runner).trigger(recompute_id, asked, reason)
+
+
+def runner_of(settings: "Settings") -> Runner:
+    """The runner of this process."""
+    return Runner(Recomputes(session_of(settings.cassandra_address)), settings.home, settings.environment())
+
+
+def operations_of(settings: "Settings", answers: "Answers", trigger: Trigger, rolling_back: RollingBack) -> Operations:
+    """All of it. `trigger` does recomputes, `rolling_back` rollbacks."""
+    session = session_of(settings.cassandra_address)
+    bridge = Bridge(session)
+    recomputes = RecomputeTables(bridge)
+    corrections = Corrections(answers.readers, LedgerTables(bridge), recomputes, answers.catalogue.views)
+    return Operations(Launch(Recomputes(session), trigger), recomputes, Rollbacks(rolling_back), corrections)

@@ -1,0 +1,75 @@
+"""`/v1/recomputes`: ask for one, and see how far it is."""
+
+from datetime import date
+from http import HTTPStatus
+from typing import Annotated, Literal
+
+import orjson
+from fastapi import APIRouter, Response
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from master_dataset.errors import UnknownName
+from serving_layer.api.bounded import Bounded
+from serving_layer.api.caller import AnswersOf, OperationsOf, Operator
+from serving_layer.api.words import Name, Reason
+from serving_layer.catalogue import Catalogue
+from serving_layer.recomputing import RecomputeAsk, found
+from serving_layer.refusals import BadQuestion
+
+router = APIRouter(prefix="/v1", tags=["recomputes"], route_class=Bounded)
+JSON = "application/json"
+
+
+def _as_text(day: object) -> object:
+    """A number would be understood as seconds since 1970."""
+    if day is not None and not isinstance(day, str):
+        raise ValueError("a day is a text such as `2026-11-21`")
+    return day
+
+
+Day = Annotated[date | None, BeforeValidator(_as_text)]
+
+
+class RecomputeQuestion(BaseModel):
+    """Whatever is left out means everything, or what was touched since the last publication."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    views: list[Name] = Field([], max_length=100, description="Names of views.")
+    first: Day = Field(None, alias="from", description="First UTC day of `happened_at`.")
+    last: Day = Field(None, alias="to", description="Last UTC day of `happened_at`, included.")
+    stores: list[Name] = Field([], max_length=1000, description="Only days on which one of these stores has events.")
+    full: bool = Field(default=False, description="Every day, whether touched or not.")
+    mode: Literal["publish", "preview"] = Field("publish", description="A preview writes corrections and no more.")
+    reason: Reason
+
+    def understood(self, catalogue: Catalogue) -> RecomputeAsk:
+        """BadQuestion, UnknownName. A store may be any: one that is not registered can have events."""
+        if self.first and self.last and self.first > self.last:
+            raise BadQuestion(f"`from` is `{self.first}`, which is after `to`: `{self.last}`.", do="Swap them.")
+        for view in self.views:
+            if view not in catalogue.views:
+                raise UnknownName("view", view, catalogue.views)
+        views, stores = (tuple(dict.fromkeys(names)) for names in (self.views, self.stores))
+        return RecomputeAsk(views, self.first, self.last, stores, self.full, self.mode)
+
+
+@router.post("/recomputes", operation_id="start_recompute", status_code=HTTPStatus.ACCEPTED)
+async def start_recompute(
+    asked: RecomputeQuestion, answers: AnswersOf, operations: OperationsOf, by: Operator
+) -> Response:
+    """Recompute from the master dataset. Needs the operator's key; answers with an `id` before anything is done."""
+    id_ = await operations.start(asked.understood(answers.catalogue), asked.reason, by)
+    where = {"Location": f"{router.prefix}/recomputes/{id_}"}
+    return Response(orjson.dumps({"id": id_}), HTTPStatus.ACCEPTED, where, JSON)
+
+
+@router.get("/recomputes/{id}", operation_id="get_recompute")
+async def get_recompute(id: str, operations: OperationsOf, _: Operator) -> Response:  # noqa: A002 - the name in the path
+    """One recompute as it is now. Needs the operator's key.
+
+    `state`: asked, planning, planned, computing, computed, then published, previewed, unchanged or failed. `progress`:
+    partitions and events done of how many, `rows_per_second` and `seconds_left` (null while unknown), and what is being
+    worked on. `problem`: why it failed, and what to do. `report`: what it did, once it has done it.
+    """
+    return Response(orjson.dumps((await found(operations.recomputes, id)).shown()), media_type=JSON)

@@ -1,0 +1,53 @@
+"""What a publication, or a previewed one, changed in what readers are shown (R13), as it is kept."""
+
+from collections.abc import Mapping, Sequence
+from datetime import date, datetime
+from typing import Any, Literal, NamedTuple, Protocol
+
+Cause = Literal["waited", "definition changed", "miskeyed", "unexplained", "rolled back"]
+
+
+class Ledger(NamedTuple):
+    """One that is whole. `subject`: a publication's number as text, or the id of a recompute that was previewed.
+
+    `lines`: the name that its blocks lie under: a run's, if it was written before that was published. `base`: the
+    publication that was corrected. `totals`: `{"cells", "rows", "causes": {cause: {"cells", ...}}}`.
+    """
+
+    subject: str
+    lines: str
+    base: int | None
+    written_at: datetime
+    totals: Mapping[str, Any]
+
+    def cells(self, cause: Cause) -> int:
+        """How many cells were corrected for that reason."""
+        number: int = self.totals.get("causes", {}).get(cause, {}).get("cells", 0)
+        return number
+
+
+class LedgerBlock(NamedTuple):
+    """The corrections of a view, store and UTC day: JSON, a list of rows or `{"whole": cause, "run": run, ...}`."""
+
+    store: str
+    day: date
+    block: str
+
+
+class BlockPlace(NamedTuple):
+    """Where a block lies within its (lines, view)."""
+
+    store: str
+    day: date
+
+
+class LedgerReader(Protocol):
+    """Reads ledgers. Every method raises StoreUnavailable when the store does not answer in time."""
+
+    async def ledger(self, subject: str) -> Ledger | None:
+        """None as long as it is not whole."""
+
+    async def ledger_blocks(
+        self, lines: str, view: str, store: str | None, start: BlockPlace, limit: int
+    ) -> Sequence[LedgerBlock]:
+        """At most `limit` blocks from that place on, by store and day; of one store if it is named."""

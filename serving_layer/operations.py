@@ -1,0 +1,22 @@
+"""What the operator does and looks at over REST, in one hand."""
+
+import asyncio
+from dataclasses import dataclass
+
+from serving_layer.corrections import Corrections
+from serving_layer.recomputing import RecomputeAsk, RecomputeReader, Recomputing
+from serving_layer.rolling_back import Rollbacks
+
+
+@dataclass(frozen=True)
+class Operations:
+    """The parts that the app is made with."""
+
+    recomputing: Recomputing
+    recomputes: RecomputeReader
+    rollbacks: Rollbacks
+    corrections: Corrections
+
+    async def start(self, asked: RecomputeAsk, reason: str, by: str) -> str:
+        """As Recomputing, beside the event loop."""
+        return await asyncio.to_thread(self.recomputing.start, asked, reason, by)

@@ -1,0 +1,33 @@
+"""Recomputes as they are written down, in memory."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from batch_layer.asked import Asked
+from batch_layer.recompute import Recompute, State
+from master_dataset.errors import UnknownName
+
+ASKED = Asked(views=("sales",))
+
+
+class WrittenDown:
+    """Kept. `problems`: those that were found written down, by id."""
+
+    def __init__(self) -> None:
+        self.rows: dict[str, Recompute] = {}
+
+    def create(self, recompute: Recompute) -> None:
+        self.rows.setdefault(recompute.id, recompute)
+
+    def find(self, id_: str) -> Recompute:
+        if id_ not in self.rows:
+            raise UnknownName("recompute", id_, ())
+        return self.rows[id_]
+
+    def update(self, id_: str, state: State, **values: Any) -> None:
+        self.rows[id_] = replace(self.rows[id_], state=state, **values)
+
+    def ask(self, id_: str, state: State = "asked", asked: Asked = ASKED) -> None:
+        """Somebody has asked for it."""
+        self.create(Recompute(id_, asked, "operator", "a test", datetime(2026, 11, 21, tzinfo=UTC), state))

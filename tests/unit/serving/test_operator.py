@@ -1,0 +1,87 @@
+"""Who may ask what: anybody what shops may see, the operator alone what changes something or shows all stores."""
+
+import pytest
+
+from serving_layer.recomputing import RecomputeRecord
+from tests.world import World, receipt
+from tests.world.asking import OPERATOR_KEY, Asking
+
+DAY = {"store": "1", "from_": "2026-11-21", "to": "2026-11-22"}
+BECAUSE = {"reason": "a test"}
+FOR_ALL = [
+    ("/v1/metrics", {}),
+    ("/v1/metrics/net_sales", DAY),
+    ("/v1/metrics/net_sales", DAY | {"as_of": 1}),
+    ("/v1/views/sales/cells", DAY),
+    ("/v1/raw/pos_transactions", {"store": "1", "day": "2026-11-21"}),
+    ("/v1/freshness", {}),
+    ("/v1/stores", {}),
+    ("/v1/publications", {}),
+    ("/healthz", {}),
+    ("/readyz", {}),
+]
+FOR_OPERATORS = [
+    ("GET", "/v1/corrections", None, 200),
+    ("GET", "/v1/recomputes/known", None, 200),
+    ("POST", "/v1/recomputes", BECAUSE, 202),
+    ("POST", "/v1/publications/1/rollback", BECAUSE, 200),
+]
+KEYS = [(None, 401, "key_missing"), ("a guess", 403, "key_wrong")]
+
+
+@pytest.fixture
+def asking() -> Asking:
+    world = World()
+    world.receive(receipt("2026-11-21T09:00:00Z", minor=100), "2026-11-21T09:00:01Z")
+    world.rebuild("2026-11-21T10:00:00Z")
+    rest = (None, None, None, None, None, None, None)
+    world.recomputes["known"] = RecomputeRecord("known", "asked", {}, "operator", "a test", *rest)
+    return Asking(world)
+
+
+def test_every_route_is_in_one_of_both_tables(asking: Asking) -> None:
+    described = asking.app.openapi()["paths"]
+    operations = {(method.upper(), path) for path, methods in described.items() for method in methods}
+    tried = {("GET", path.replace("net_sales", "{metric}").replace("sales/", "{view}/")) for path, _ in FOR_ALL}
+    tried |= {
+        (method, path.replace("known", "{id}").replace("/1/", "/{number}/")) for method, path, *_ in FOR_OPERATORS
+    }
+
+    assert operations == tried
+
+
+@pytest.mark.parametrize(("path", "question"), FOR_ALL)
+@pytest.mark.parametrize("key", [None, "a guess", OPERATOR_KEY])
+def test_what_is_for_all_is_answered_whatever_the_key(
+    asking: Asking, path: str, question: dict[str, object], key: str | None
+) -> None:
+    assert asking.response(path, key=key, **question).status_code == 200  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("method", "path", "said", "_status"), FOR_OPERATORS)
+@pytest.mark.parametrize(("key", "status", "code"), KEYS)
+def test_what_is_for_operators_is_refused_to_others_before_anything_is_done(  # noqa: PLR0913, PLR0917 - the tables
+    asking: Asking, method: str, path: str, said: object, _status: int, key: str | None, status: int, code: str
+) -> None:
+    response = asking.response(path, method=method, key=key, said=said)
+
+    assert (response.status_code, response.json()["code"]) == (status, code)
+    assert response.headers.get("www-authenticate") == ("Bearer" if status == 401 else None)
+    assert asking.recomputing.asked == []
+    assert asking.body("/v1/publications")["publications"][0]["publication"] == 1
+
+
+@pytest.mark.parametrize(("method", "path", "said", "status"), FOR_OPERATORS)
+def test_what_is_for_operators_is_answered_to_them(
+    asking: Asking, method: str, path: str, said: object, status: int
+) -> None:
+    assert asking.response(path, method=method, key=OPERATOR_KEY, said=said).status_code == status
+
+
+@pytest.mark.parametrize(("method", "path", "said", "_status"), FOR_OPERATORS)
+def test_without_a_key_of_its_own_a_stack_lets_nobody_in(
+    asking: Asking, method: str, path: str, said: object, _status: int
+) -> None:
+    asking.app.state.operator_key = ""
+
+    assert asking.refusal(path, method=method, key="anything", said=said)["code"] == "key_wrong"
