@@ -20,9 +20,13 @@ class LogCleaned(Exception):
 
 
 class File(NamedTuple):
-    """A data file: its rows are all of one day, and the earliest was received at `oldest_at`, None if not known."""
+    """A data file of `size` bytes: its rows are all of one day, the earliest received at `oldest_at`, None: unknown.
+
+    `path` is relative to the table.
+    """
 
     path: str
+    size: int
     day: date
     oldest_at: datetime | None
 
@@ -43,7 +47,9 @@ def appended(path: str, since: int, until: int) -> Iterator[File]:
 def files_at(path: str, version: int) -> list[File]:
     """The files of one version."""
     actions = pa.table(DeltaTable(path, version=version).get_add_actions(flatten=True)).to_pylist()
-    return [File(each["path"], each["partition.day"], each.get("min.received_at")) for each in actions]
+    return [
+        File(each["path"], each["size_bytes"], each["partition.day"], each.get("min.received_at")) for each in actions
+    ]
 
 
 def _compactions(path: str, since: int, until: int) -> list[int]:
@@ -54,6 +60,8 @@ def _compactions(path: str, since: int, until: int) -> list[int]:
     """
     asked = until - since
     commits = DeltaTable(path, version=until).history(asked)[::-1][:asked] if asked > 0 else []
+    if not commits:
+        return []  # of a folder named with a pattern it lists none at all; such tables are not compacted
     if len(commits) < asked:
         raise LogCleaned(path)
     return [version for version, each in enumerate(commits, since + 1) if each.get("operation") == COMPACTION]

@@ -11,6 +11,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from batch_layer.appended import LogCleaned, appended, files_at
+from master_dataset.lost_files import naming_lost_files
 
 log = structlog.get_logger()
 
@@ -48,9 +49,10 @@ class Master:
         return {file.day for file in files if file.oldest_at is None or file.oldest_at < before}
 
     def _days(self, where: pc.Expression) -> Iterator[date]:
-        dataset = DeltaTable(self.path, version=self.version).to_pyarrow_dataset()
-        for batch in dataset.scanner(columns=["day"], filter=where).to_batches():
-            yield from _days_of(batch)
+        table = DeltaTable(self.path, version=self.version)
+        with naming_lost_files(table):
+            for batch in table.to_pyarrow_dataset().scanner(columns=["day"], filter=where).to_batches():
+                yield from _days_of(batch)
 
 
 def _days_of(rows: pa.Table | pa.RecordBatch) -> list[date]:

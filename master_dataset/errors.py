@@ -15,6 +15,8 @@ GalateaError
 |   |-- NothingPublished     there is no publication yet that a part could be based on
 |   |-- DefinitionNotCovered  views were changed and no speed layer runs with the new definitions yet
 |   |-- CurrencyFixed      a store's currency cannot change once it has events
+|   |-- MasterFileLost     a file of the master dataset is gone or broken
+|   |-- CompactionRuns     another compaction of the master dataset has not ended
 |   |-- SpeedExpired       the cut is older than the speed rows live
 |   `-- LinesNotSent       an ingest that did not bring every line to the broker
 `-- Unavailable            nobody yet; retried in order, then 503 with Retry-After
@@ -146,6 +148,14 @@ class DefinitionNotCovered(OperatorError):
 
 class CurrencyFixed(OperatorError):
     """A store with events keeps its currency, because its amounts are already counted in minor units of it."""
+
+
+class MasterFileLost(OperatorError):
+    """A data file of the master dataset is gone, cut short or unreadable: to go on would silently leave out events."""
+
+
+class CompactionRuns(OperatorError):
+    """Another compaction has not ended, or was killed less than its lease ago; two would keep every row twice."""
 
 
 class SpeedExpired(OperatorError):

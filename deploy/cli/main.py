@@ -17,7 +17,8 @@ from deploy.garbage import look_seldom
 from master_dataset.errors import GalateaError
 
 VERBS = (
-    "up", "down", "status", "doctor", "ingest", "rebuild", "publications", "verify", "lag", "views", "metrics", "demo",
+    "up", "down", "status", "doctor", "ingest", "rebuild", "publications", "verify", "compact", "collect",
+    "lag", "views", "metrics", "demo",
 )  # fmt: skip
 GROUPS = ("stores", "dead_letters", "speed")
 
