@@ -102,8 +102,8 @@ class Collector:
         blocks, days = (Counter({run: n for run, n in each.items() if run not in young}) for each in found)
         return replace(reach, young=young), blocks, days
 
-    def collect(self, survey: Survey, step: Step) -> None:
-        """Do it. PublicationMoved if somebody published since: what is marked by then, the next collection deletes."""
+    def carry_out(self, survey: Survey, step: Step) -> None:
+        """Collect. PublicationMoved if somebody published since: what is marked by then, the next collection deletes."""
         mark = self._session.prepare(_MARK)
         for number in survey.let_go:
             if not self._session.execute(mark, (self._now, number, survey.current)).one().applied:

@@ -28,7 +28,7 @@ def collect(
             survey = collector.survey(steps.step)
             say(f"  {len(survey.let_go)} publications, {survey.blocks:,} blocks {'would' if dry_run else 'will'} go")
             if not dry_run:
-                collector.collect(survey, steps.step)
+                collector.carry_out(survey, steps.step)
     except FAILURES as error:
         message = "Cassandra did not answer in time; what is collected stays collected"
         raise StoreUnavailable(message, do="galatea status, then: galatea collect") from error

@@ -35,7 +35,7 @@ plan, folder, port, keyspace, now = sys.argv[1:]
 arm(plan, Path(folder))
 session = connect(["127.0.0.1"], int(port), keyspace)
 collector = Collector(session, Keep(2, timedelta(days=7)), datetime.fromisoformat(now))
-collector.collect(collector.survey(lambda *_: None), lambda *_: None)
+collector.carry_out(collector.survey(lambda *_: None), lambda *_: None)
 """
 
 
@@ -154,11 +154,11 @@ def test_a_collection_stops_before_it_deletes_where_somebody_published_since_it_
     publish(history, (), manifest="run-2")  # a rollback to what is about to be let go
 
     with pytest.raises(PublicationMoved):
-        collector.collect(survey, lambda *_: None)
+        collector.carry_out(survey, lambda *_: None)
 
     assert left(history) == before
     again = collector.survey(lambda *_: None)
-    collector.collect(again, lambda *_: None)
+    collector.carry_out(again, lambda *_: None)
     assert {key: days for key, days in left(history).items() if key.startswith("run")} == {
         "run-1": [0, 1, 2], "run-2": [0],
     }  # fmt: skip
