@@ -31,7 +31,7 @@ log = structlog.get_logger()
 
 Step = Callable[[int, int, str], None]
 _YOUNG = timedelta(days=1)
-"""So long a run without a record may go on: products before this one wrote none."""
+"""So long a run may go on that was not there, or not alive, when recomputes were read."""
 _MARK = "UPDATE publications SET collected_at = ? WHERE series = 'galatea' AND publication = ? IF current = ?"
 
 
@@ -75,7 +75,7 @@ class Collector:
         let_go = [each.number for each in sorted(entries) if each.manifest and each.number not in stay]
         named = {each.manifest for each in entries if each.number in stay}
         names = self._garbage.manifests()
-        needed = {name for name in names if name in named or living.needs(name) or self._is_young(living, name)}
+        needed = {name for name in names if name in named or living.needs(name) or self._is_young(name)}
         places = {Place(*key, run) for name in needed for key, run in read_manifest(self._session, name).items()}
         step(0, 0, "cells")
         reach, blocks, run_days = self._garbage_beyond(Reach(places, living))
@@ -87,14 +87,14 @@ class Collector:
         )  # fmt: skip
 
     def _garbage_beyond(self, reach: Reach) -> tuple[Reach, Counter[str], Counter[str]]:
-        """By run, how many blocks and days do not stay. A run without a record stays whole if it is young."""
+        """By run, how many blocks and days do not stay. A run that wrote lately stays whole."""
         since = self._now - _YOUNG
         young: set[str] = set()
         found = []
         for rows in (self._garbage.blocks(), self._garbage.run_days()):
             counted = Counter[str]()
             for row in rows:
-                if row.written_at > since and reach.living.owner(row.run) is None:
+                if row.written_at > since:
                     young.add(row.run)
                 if not reach.keeps(row.place):
                     counted[row.run] += 1
@@ -103,7 +103,7 @@ class Collector:
         return replace(reach, young=young), blocks, days
 
     def carry_out(self, survey: Survey, step: Step) -> None:
-        """Collect. PublicationMoved if somebody published since: what is marked by then, the next collection deletes."""
+        """Mark, then delete. PublicationMoved if somebody published since: the next one deletes what is marked."""
         mark = self._session.prepare(_MARK)
         for number in survey.let_go:
             if not self._session.execute(mark, (self._now, number, survey.current)).one().applied:
@@ -140,7 +140,6 @@ class Collector:
         ]
         return entries, rows[0].current if rows else 0
 
-    def _is_young(self, living: Living, manifest: str) -> bool:
-        """Of a run without a record: whether it may be about to be published."""
-        is_known = living.owner(manifest) is not None
-        return not is_known and self._garbage.manifest_written_at(manifest) > self._now - _YOUNG
+    def _is_young(self, manifest: str) -> bool:
+        """Whether it may be about to be published."""
+        return self._garbage.manifest_written_at(manifest) > self._now - _YOUNG

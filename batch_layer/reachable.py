@@ -50,11 +50,6 @@ class Living:
     keep: Keep
     now: datetime
 
-    def owner(self, run: str) -> str | None:
-        """The recompute that the run belongs to; None if there is no record of it."""
-        stem, _, number = run.rpartition(".")
-        return next((id_ for id_ in (run, stem if number.isdecimal() else "") if id_ in self.works), None)
-
     def needs(self, run: str) -> bool:
         """Whether the run's recompute goes on, may be resumed, or is a preview that is still shown."""
         stem, _, number = run.rpartition(".")
@@ -85,7 +80,7 @@ class Reach:
     places: Collection[Place]
     living: Living
     young: Collection[str] = frozenset()
-    """Runs without a record that wrote something lately."""
+    """Runs that wrote something lately."""
 
     def keeps(self, place: Place) -> bool:
         """Whether these cells stay."""

@@ -89,7 +89,9 @@ def history(cassandra: Session) -> Session:
         )
     cassandra.execute("INSERT INTO ledgers (subject, base) VALUES ('1', 0)")
     write(cassandra, "no-record", DAYS)
-    write(cassandra, "no-record-yet", DAYS, at=LATER - timedelta(hours=23))
+    write(cassandra, "no-record-yet", DAYS[1:], at=LATER - timedelta(hours=25))
+    write(cassandra, "no-record-yet", DAYS[:1], at=LATER - timedelta(hours=23))
+    write(cassandra, "dead.3", DAYS, at=LATER - timedelta(hours=1))  # resumed after recomputes were read
     return cassandra
 
 
@@ -110,6 +112,7 @@ def left(session: Session) -> dict[str, list[int]]:
 LEFT = {
     "run-1": [0, 1, 2], "run-2": [0], "run-3": [1], "run-4": [2],  # 4 rests on 2 and 3, and 5 is 1 once more
     "resumed.2": [0, 1, 2], "open.2": [0, 1, 2], "looked-at.2": [0, 1, 2], "no-record-yet": [0, 1, 2],
+    "dead.3": [0, 1, 2],
 }  # fmt: skip
 
 
