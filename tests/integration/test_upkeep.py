@@ -1,6 +1,7 @@
 """What is done beside the daily work, on a stack that goes on: nothing that readers see changes."""
 
 import json
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, date, datetime, timedelta
@@ -66,7 +67,10 @@ def test_compaction_and_collection_change_no_answer_and_raise_no_alarm_and_a_sam
 ) -> None:
     path = MasterTables(stack.settings.master_uri).path(POS_TRANSACTIONS.topic)
     for number in range(4):
+        version = Master.newest(path).version
         stack.galatea("ingest", POS_TRANSACTIONS.topic, str(write(tmp_path / "receipts.jsonl", 10 * number)))
+        while Master.newest(path).version == version:  # a file of each day for each of them
+            time.sleep(0.1)
     stack.galatea("rebuild", "--wait")
     before = shown(stack)
 
