@@ -13,7 +13,9 @@ from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from batch_layer.appended import files_at
 from batch_layer.touched import Master
+from master_dataset.lost_files import refuse_lost
 from master_dataset.tables import event_schema
 
 if TYPE_CHECKING:
@@ -24,7 +26,10 @@ PLAIN = 1
 
 
 def archived(spark: SparkSession, source: "Source[Any]", master: Master, days: Collection[date] = ()) -> DataFrame:
-    """The rows of these days, or of all; the columns of `event_schema`."""
+    """The rows of these days, or of all; the columns of `event_schema`. MasterFileLost if a file of them is gone.
+
+    What is found broken only when it is read: `batch_layer.reading`.
+    """
     table = DeltaTable(master.path, version=master.version)
     files = table.file_uris(file_pruning_predicate=[("day", "in", sorted(days))] if days else None)
     if not _are_plain(master.path, files) or table.protocol().min_reader_version > PLAIN:
@@ -33,6 +38,8 @@ def archived(spark: SparkSession, source: "Source[Any]", master: Master, days: C
     schema = from_arrow_schema(event_schema(source))
     if not files:
         return spark.createDataFrame([], schema)
+    sizes = {f"{master.path}/{file.path}": file.size for file in files_at(master.path, master.version)}
+    refuse_lost(master.path, {file: sizes[file] for file in files})
     return spark.read.schema(schema).option("basePath", master.path).parquet(*files).select(schema.names)
 
 

@@ -10,6 +10,9 @@ import structlog
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
+from batch_layer.appended import LogCleaned, appended, files_at
+from master_dataset.lost_files import naming_lost_files
+
 log = structlog.get_logger()
 
 
@@ -27,7 +30,9 @@ class Master:
 
     def days(self, stores: Sequence[str] = ()) -> set[date]:
         """Every day that has events, or on which one of these stores has."""
-        return set(self._days(pc.field("store").isin(list(stores)) if stores else None))
+        if stores:
+            return set(self._days(pc.field("store").isin(list(stores))))
+        return {file.day for file in files_at(self.path, self.version)}
 
     def days_received(self, since: datetime, before: datetime) -> set[date]:
         """The days of events received in [since, before)."""
@@ -37,32 +42,17 @@ class Master:
     def days_stepped_back(self, base_version: int, before: datetime) -> set[date]:
         """The days of rows archived since the base's version with a stamp before its cut: `clock_stepped_back`."""
         try:
-            known = set(DeltaTable(self.path, version=base_version).file_uris())
-        except DeltaError:
+            files = list(appended(self.path, base_version, self.version))
+        except (DeltaError, LogCleaned):
             log.warning("rebuild.base_version_gone", path=self.path, version=base_version)
             return self.days()
-        table = DeltaTable(self.path, version=self.version)
-        actions = pa.table(table.get_add_actions(flatten=True)).to_pylist()
-        new = [
-            action["path"] for action in actions
-            if not any(uri.endswith(action["path"]) for uri in known) and action["min.received_at"] < before
-        ]  # fmt: skip
-        dataset = table.to_pyarrow_dataset()
-        return {
-            day
-            for fragment in dataset.get_fragments()
-            if any(fragment.path.endswith(path) for path in new)
-            for day in _days_of(
-                fragment.to_table(
-                    schema=dataset.schema, columns=["day"], filter=pc.field("received_at") < pa.scalar(before)
-                )
-            )
-        }
+        return {file.day for file in files if file.oldest_at is None or file.oldest_at < before}
 
-    def _days(self, where: pc.Expression | None) -> Iterator[date]:
-        dataset = DeltaTable(self.path, version=self.version).to_pyarrow_dataset()
-        for batch in dataset.scanner(columns=["day"], filter=where).to_batches():
-            yield from _days_of(batch)
+    def _days(self, where: pc.Expression) -> Iterator[date]:
+        table = DeltaTable(self.path, version=self.version)
+        with naming_lost_files(table):
+            for batch in table.to_pyarrow_dataset().scanner(columns=["day"], filter=where).to_batches():
+                yield from _days_of(batch)
 
 
 def _days_of(rows: pa.Table | pa.RecordBatch) -> list[date]:

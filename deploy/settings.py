@@ -100,6 +100,12 @@ class Settings(BaseSettings):
     """How many records a micro-batch takes at most, per topic."""
     cut_timeout_seconds: float = 300.0
     """How long a rebuild waits for the archive to pass its markers, in seconds."""
+    vacuum_days: int = Field(default=7, ge=7)
+    """How long files of the master dataset are kept after a compaction replaced them, in days."""
+    keep_publications: int = Field(default=30, ge=1)
+    """How many of the newest publications the collector keeps whole."""
+    keep_days: int = Field(default=7, ge=1)
+    """How long the collector keeps a publication whole after readers were shown it last, in days; previews likewise."""
     crash_at: str = ""
     """For fault tests: where processes end as by `kill -9`, `name:n,name:n`; the n-th pass, each once in a home."""
     maven_url: str = "https://repo1.maven.org/maven2"

@@ -27,6 +27,9 @@ _ALWAYS = {
     "spark.databricks.delta.snapshotPartitions": "2",
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",  # INT96 has no statistics
     "spark.sql.parquet.compression.codec": "zstd",
+    # Events would be left out, whatever a machine's own defaults say.
+    "spark.sql.files.ignoreMissingFiles": "false",
+    "spark.sql.files.ignoreCorruptFiles": "false",
     "spark.python.worker.memory": "128m",
     "spark.python.daemon.module": "deploy.spark_daemon",
     # Hadoop's own local file system starts a process, `chmod`, for every file that it makes.

@@ -14,8 +14,9 @@ from typing import NamedTuple
 class CrashPoint(StrEnum):
     """Each name says what has just been done.
 
-    `rebuild.*` in commands (`marked` in each that makes a cut), the others in the process of that name; and in Spark's
-    workers `speed.remembered`, `speed.rows` and `rebuild.blocks`, where a worker ends and the process finds it gone.
+    `rebuild.*` and `collect.*` in commands (`rebuild.marked` in each that makes a cut), the others in the process of
+    that name; and in Spark's workers `speed.remembered`, `speed.rows` and `rebuild.blocks`, where a worker ends and
+    the process finds it gone.
     """
 
     ARCHIVE_BEGUN = "archive.begun"
@@ -37,6 +38,8 @@ class CrashPoint(StrEnum):
     REBUILD_PUBLISHED = "rebuild.published"
     ROLLBACK_REPLACED = "rollback.replaced"
     ROLLBACK_PUBLISHED = "rollback.published"
+    COLLECT_MARKED = "collect.marked"
+    COLLECT_DELETED = "collect.deleted"
 
 
 class Planned(NamedTuple):

@@ -19,6 +19,8 @@ GalateaError
 |   |-- RollbackTooFar     no speed rows can be had for the cut of that publication
 |   |-- DiskFull           no room for what is computed
 |   |-- CurrencyFixed      a store's currency cannot change once it has events
+|   |-- MasterFileLost     a file of the master dataset is gone or broken
+|   |-- CompactionRuns     another compaction of the master dataset has not ended
 |   |-- SpeedExpired       the cut is older than the speed rows live
 |   `-- LinesNotSent       an ingest that did not bring every line to the broker
 `-- Unavailable            nobody yet; retried in order, then 503 with Retry-After
@@ -169,6 +171,14 @@ class DiskFull(OperatorError):
 
 class CurrencyFixed(OperatorError):
     """A store with events keeps its currency, because its amounts are already counted in minor units of it."""
+
+
+class MasterFileLost(OperatorError):
+    """A data file of the master dataset is gone, cut short or unreadable: to go on would silently leave out events."""
+
+
+class CompactionRuns(OperatorError):
+    """Another compaction has not ended, or was killed less than its lease ago; two would keep every row twice."""
 
 
 class SpeedExpired(OperatorError):

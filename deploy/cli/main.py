@@ -17,8 +17,8 @@ from deploy.garbage import look_seldom
 from master_dataset.errors import GalateaError
 
 VERBS = (
-    "up", "down", "status", "doctor", "ingest", "rebuild", "rollback", "publications", "corrections",
-    "verify", "lag", "views", "metrics", "demo",
+    "up", "down", "status", "doctor", "ingest", "rebuild", "rollback", "publications", "corrections", "verify",
+    "compact", "collect", "lag", "views", "metrics", "demo",
 )  # fmt: skip
 GROUPS = ("recompute", "stores", "dead_letters", "speed")
 

@@ -7,7 +7,7 @@ Both sides are compared where the recompute is: each Spark worker reads the publ
 stores and days. The driver knows places and counts, and no cell.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -17,14 +17,18 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from batch_layer.archived import archived
 from batch_layer.blocks import blocks_used
 from batch_layer.deliveries import deliveries
+from batch_layer.reading import naming_lost_files
 from batch_layer.run import read_manifest
 from batch_layer.speed_span import PARTITIONS_SQL, PLACES, PlaceFinder, SpeedSpan
+from batch_layer.touched import Master
 from deploy.cassandra import session_of
 from deploy.recomputing.planning import fence_of
 from deploy.spark import Work, spark_session
 from deploy.verification.comparer import COMPARED, Comparer, Place
+from deploy.verification.sample import Sample
 from master_dataset.archive_positions import ArchivePositions
 from master_dataset.errors import DefinitionNotCovered
 from master_dataset.tables import MasterTables
@@ -37,19 +41,24 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from deploy.settings import Settings
+    from master_dataset.source import Source
 
 HEAP_MB = 1024
 PARTITIONS = 8
 
 
 class Verdict(NamedTuple):
-    """`cells` compared, how many differ, a few of them in words, and what was left to batch."""
+    """`cells` compared, how many differ, a few of them in words, and what was left to batch.
+
+    `days`: those that were drawn, None if all were compared. What waits is counted over all.
+    """
 
     epoch: datetime
     cells: int
     differing: int
     examples: list[str]
     waiting_for_batch: int
+    days: list[date] | None = None
 
 
 class Verification:
@@ -58,30 +67,45 @@ class Verification:
     def __init__(self, settings: "Settings") -> None:
         """Everything is found through the settings."""
         self._settings = settings
+        self._tables = MasterTables(settings.master_uri)
         self._connect = partial(session_of, settings.cassandra_address)
         self._session = self._connect()
 
-    def run(self, progress: Callable[[int, int, str], None]) -> Verdict:
-        """Close an epoch in both layers, then compare every view. DefinitionNotCovered if a view has changed."""
+    def run(self, progress: Callable[[int, int, str], None], sample: Sample | None = None) -> Verdict:
+        """Close an epoch in both layers, then compare every view. DefinitionNotCovered if a view has changed.
+
+        Of a sample only the days that it draws of those with events and those that are published. MasterFileLost if
+        events cannot be read.
+        """
+        with naming_lost_files(self._tables):
+            return self._verdict(progress, sample)
+
+    def _verdict(self, progress: Callable[[int, int, str], None], sample: Sample | None) -> Verdict:
         epoch, pointer = self._closed()
         spark = self._spark()
         speed = SpeedSpan(self._connect, pointer.generation, pointer.cut, epoch)
         received, waiting = _received(spark, speed)
-        topics = {view.source.topic for view in registered_views()}
-        counted = {topic: self._counted(spark, topic, speed) for topic in topics}
         manifest = read_manifest(self._session, pointer.manifest)
+        sources = {view.source.topic: view.source for view in registered_views()}
+        masters = {topic: Master.newest(self._tables.path(topic)) for topic in sources}
+        days = _drawn(sample, {day for _, day in manifest}, masters.values())
+        counted = {
+            topic: self._counted(_archived(spark, sources[topic], master, days), speed)
+            for topic, master in masters.items()
+        }
         cells = differing = 0
         examples: list[str] = []
         views = registered_views()
         for place, view in enumerate(views):
             progress(place, len(views), view.name)
-            runs = {day: run for (name, day), run in manifest.items() if name == view.name}
-            comparer = Comparer(self._connect, view, runs, speed, received.get(view.name, {}))
+            runs = {day: run for (name, day), run in manifest.items() if name == view.name and _is_in(days, day)}
+            shown = {key: own for key, own in received.get(view.name, {}).items() if _is_in(days, key[1])}
+            comparer = Comparer(self._connect, view, runs, speed, shown)
             for found in self._compared(counted[view.source.topic], comparer):
                 cells, differing = cells + found["cells"], differing + found["differing"]
                 examples += [found["example"]] if found["example"] else []
         progress(len(views), len(views), "compared")
-        return Verdict(epoch, cells, differing, examples[:10], waiting)
+        return Verdict(epoch, cells, differing, examples[:10], waiting, days)
 
     def _closed(self) -> tuple[datetime, Pointer]:
         """An epoch that both layers have closed, on what is published. Begins anew if somebody publishes meanwhile.
@@ -118,10 +142,9 @@ class Verification:
         for store, day in sorted(left):  # shown, but a recompute knows nothing of it
             yield {"cells": 1, "differing": 1, "example": f"{view.name} store {store} {day}: shown, not recomputed"}
 
-    def _counted(self, spark: "SparkSession", topic: str, speed: SpeedSpan) -> DataFrame:
-        """The first deliveries of a source that both layers together have to show."""
-        path = MasterTables(self._settings.master_uri).path(topic)
-        first = deliveries(spark.read.format("delta").load(path)).first
+    def _counted(self, events: DataFrame, speed: SpeedSpan) -> DataFrame:
+        """The first deliveries of these events that both layers together have to show."""
+        first = deliveries(events).first
         oldest = int(self._settings.oldest.total_seconds() * 1_000_000)
         age = F.unix_micros("received_at") - F.unix_micros("happened_at")
         waits = (F.col("received_at") >= F.lit(speed.since)) & (age > oldest)
@@ -131,6 +154,20 @@ class Verification:
         query = self._session.prepare("SELECT stores FROM run_days WHERE run = ? AND view_name = ? AND day = ?")
         row = self._session.execute(query, (run, view.name, day)).one()
         return orjson.loads(row.stores) if row else []
+
+
+def _drawn(sample: Sample | None, published: set[date], masters: Iterable[Master]) -> list[date] | None:
+    """The sample's days of those with events or shown cells; None: every day is looked at."""
+    return None if sample is None else sample.draw(published.union(*(each.days() for each in masters)))
+
+
+def _is_in(days: Sequence[date] | None, day: date) -> bool:
+    return days is None or day in days
+
+
+def _archived(spark: "SparkSession", source: "Source[Any]", master: Master, days: Sequence[date] | None) -> DataFrame:
+    """All events, by Delta's own reader; or those of some days, of whose files alone Spark is told."""
+    return archived(spark, source, master, days) if days else spark.read.format("delta").load(master.path)
 
 
 def _received(spark: "SparkSession", speed: SpeedSpan) -> tuple[dict[str, dict[Place, list[date]]], int]:

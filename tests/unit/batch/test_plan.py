@@ -7,7 +7,7 @@ from pathlib import Path
 import orjson
 import pyarrow as pa
 import pytest
-from deltalake import write_deltalake
+from deltalake import DeltaTable, write_deltalake
 
 from batch_layer.asked import Asked
 from batch_layer.kept_plan import kept, read_plan
@@ -70,6 +70,58 @@ def test_a_row_archived_since_with_an_older_stamp_is_found_and_alarmed(master: P
 
     assert date(2026, 3, 1) in plan.days
     assert plan.alarms == ("clock_stepped_back: pos_transactions on 2026-03-01",)
+
+
+def test_files_that_were_only_put_together_are_no_rows_with_an_older_stamp(master: Path) -> None:
+    for minutes in (2, 3):
+        append(master, (date(2026, 3, 5), NOON + timedelta(minutes=minutes)))
+        DeltaTable(master).optimize.compact()
+    compacted = planner(master, 1)
+    append(master, (date(2026, 3, 6), NOON + timedelta(minutes=4)))
+
+    plans = [each.plan(Asked(), NOON + timedelta(hours=1), 1, {}) for each in (compacted, planner(master, 1))]
+
+    assert [plan.days - {date(2026, 3, 7)} for plan in plans] == [
+        {date(2026, 3, 5)},
+        {date(2026, 3, 5), date(2026, 3, 6)},
+    ]
+    assert [plan.alarms for plan in plans] == [(), ()]
+
+
+def test_older_stamps_are_found_before_between_and_after_compactions_of_their_files(master: Path) -> None:
+    for day in (1, 2):
+        append(master, (date(2026, 3, day), NOON - timedelta(hours=3)))
+        append(master, (date(2026, 3, day), NOON + timedelta(hours=3)))
+        DeltaTable(master).optimize.compact()
+        DeltaTable(master).vacuum(retention_hours=0, dry_run=False, enforce_retention_duration=False)
+    append(master, (date(2026, 3, 3), NOON - timedelta(hours=3)))
+
+    plan = planner(master, 1).plan(Asked(), NOON + timedelta(hours=1), 1, {})
+
+    assert plan.alarms == ("clock_stepped_back: pos_transactions on 2026-03-01, 2026-03-02, 2026-03-03",)
+
+
+def test_commits_that_came_after_the_version_that_is_read_change_nothing(master: Path) -> None:
+    append(master, (date(2026, 3, 1), NOON - timedelta(hours=3)))
+    DeltaTable(master).optimize.compact()
+    append(master, (date(2026, 3, 7), NOON + timedelta(minutes=2)))
+    planned = planner(master, 1)
+    append(master, (date(2026, 3, 2), NOON - timedelta(hours=3)))
+    append(master, (date(2026, 3, 7), NOON + timedelta(minutes=2)))
+    DeltaTable(master).optimize.compact()
+
+    plan = planned.plan(Asked(), NOON + timedelta(hours=1), 1, {})
+
+    assert plan.alarms == ("clock_stepped_back: pos_transactions on 2026-03-01",)
+
+
+def test_where_the_log_no_longer_says_what_was_added_every_day_is_recomputed(master: Path) -> None:
+    append(master, (date(2026, 3, 8), NOON + timedelta(minutes=3)))
+    DeltaTable(master).create_checkpoint()
+    for commit in (master / "_delta_log").glob("*0[01].json"):
+        commit.unlink()
+
+    assert days_of(master, 1, Asked()) == {date(2026, 3, day) for day in (5, 6, 7, 8)}
 
 
 def test_a_changed_definition_recomputes_every_day(master: Path) -> None:

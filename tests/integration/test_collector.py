@@ -1,0 +1,167 @@
+"""The collector in real Cassandra: killed anywhere it is finished by the next one, and no reader misses a cell."""
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterable
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from cassandra.cluster import Session
+
+from batch_layer.collector import Collector
+from batch_layer.reachable import Keep
+from batch_layer.run import Run, read_manifest
+from master_dataset.errors import PublicationMoved
+from tests.integration.conftest import Stack
+from views.core.cut import month_of
+from views.core.pointer_row import PointerRow, Publication
+
+DAYS = [date(2026, 2, 28), date(2026, 3, 1), date(2026, 3, 2)]
+WRITTEN = datetime.now(UTC)
+LATER = WRITTEN + timedelta(days=30)
+KEEP = Keep(2, timedelta(days=7))
+COLLECTS = """
+import sys
+from datetime import datetime, timedelta
+from pathlib import Path
+from batch_layer.collector import Collector
+from batch_layer.reachable import Keep
+from deploy.cassandra import connect
+from master_dataset.crash_points import arm
+
+plan, folder, port, keyspace, now = sys.argv[1:]
+arm(plan, Path(folder))
+session = connect(["127.0.0.1"], int(port), keyspace)
+collector = Collector(session, Keep(2, timedelta(days=7)), datetime.fromisoformat(now))
+collector.carry_out(collector.survey(lambda *_: None), lambda *_: None)
+"""
+
+
+def write(session: Session, run: str, days: Iterable[date], at: datetime | None = None) -> None:
+    """A block of one store on each of these days; and which stores there are."""
+    micros = int((at or WRITTEN).timestamp() * 1_000_000)
+    block = session.prepare(
+        "INSERT INTO batch_cells (view_name, store, month, run, day, block) "
+        "VALUES ('sales', '7', ?, ?, ?, 'cells') USING TIMESTAMP ?"
+    )
+    stores = session.prepare(
+        "INSERT INTO run_days (run, view_name, day, stores) VALUES (?, 'sales', ?, '[\"7\"]') USING TIMESTAMP ?"
+    )
+    for day in days:
+        session.execute(block, (month_of(day), run, day, micros))
+        session.execute(stores, (run, day, micros))
+
+
+def publish(session: Session, days: Iterable[date], manifest: str = "") -> None:
+    """The next publication: a run of these days over the one before, or an older manifest once more."""
+    row = PointerRow(session)
+    base = row.read()
+    number = base.publication + 1
+    name = manifest or f"run-{number}"
+    if not manifest:
+        write(session, name, days)
+        entries = read_manifest(session, base.manifest) | {("sales", day): name for day in days}
+        Run(lambda: session, name).write_manifest(entries)
+    assert row.publish(base, Publication(number, WRITTEN, name, 0, WRITTEN, "test", "test"))
+
+
+def recompute(session: Session, id_: str, state: str, age: timedelta) -> None:
+    values = (id_, state, LATER - age)
+    session.execute("INSERT INTO recomputes (id, state, updated_at) VALUES (%s, %s, %s)", values)
+
+
+@pytest.fixture
+def history(cassandra: Session) -> Session:
+    """Five publications, the last of them the first once more, of which two are kept; and work of every kind."""
+    PointerRow(cassandra).begin(WRITTEN)
+    for days in (DAYS, DAYS[:1], DAYS[1:2], DAYS[2:]):
+        publish(cassandra, days)
+    publish(cassandra, (), manifest="run-1")
+    for id_, state, age in [("dead", "failed", 3), ("resumed", "failed", 1), ("open", "computing", 20),
+                             ("looked-at", "previewed", 5), ("looked.at", "previewed", 8)]:  # fmt: skip
+        recompute(cassandra, id_, state, timedelta(days=age))
+        write(cassandra, f"{id_}.2", DAYS)
+        cassandra.execute("INSERT INTO ledgers (subject, base) VALUES (%s, 3)", (id_,))
+        cassandra.execute(
+            "INSERT INTO corrections (subject, view_name, store, day) VALUES (%s, 'sales', '7', '2026-03-01')", (id_,)
+        )
+    cassandra.execute("INSERT INTO ledgers (subject, base) VALUES ('1', 0)")
+    write(cassandra, "no-record", DAYS)
+    write(cassandra, "no-record-yet", DAYS[1:], at=LATER - timedelta(hours=25))
+    write(cassandra, "no-record-yet", DAYS[:1], at=LATER - timedelta(hours=23))
+    write(cassandra, "dead.3", DAYS, at=LATER - timedelta(hours=1))  # resumed after recomputes were read
+    return cassandra
+
+
+def left(session: Session) -> dict[str, list[int]]:
+    """By run, the days of its blocks; each has its row of stores."""
+    places = {
+        query: sorted((row.run, row.day.date()) for row in session.execute(query))
+        for query in ("SELECT run, day FROM batch_cells", "SELECT run, day FROM run_days")
+    }
+    blocks, run_days = places.values()
+    assert blocks == run_days
+    found: dict[str, list[int]] = {}
+    for run, day in blocks:
+        found.setdefault(run, []).append(DAYS.index(day))
+    return found
+
+
+LEFT = {
+    "run-1": [0, 1, 2], "run-2": [0], "run-3": [1], "run-4": [2],  # 4 rests on 2 and 3, and 5 is 1 once more
+    "resumed.2": [0, 1, 2], "open.2": [0, 1, 2], "looked-at.2": [0, 1, 2], "no-record-yet": [0, 1, 2],
+    "dead.3": [0, 1, 2],
+}  # fmt: skip
+
+
+def test_a_collection_that_is_killed_is_finished_by_the_next_and_takes_nothing_that_is_reachable(
+    history: Session, stack: Stack, tmp_path: Path
+) -> None:
+    before = left(history)
+    survey = Collector(history, KEEP, LATER).survey(lambda *_: None)
+    assert left(history) == before  # a survey changes nothing
+
+    ended = []
+    for plan in ("collect.marked", "collect.deleted", ""):
+        words = [plan, str(tmp_path), str(stack.settings.cassandra_port), history.keyspace, LATER.isoformat()]
+        ended.append(subprocess.run([sys.executable, "-c", COLLECTS, *words], check=False).returncode)
+    again = Collector(history, KEEP, LATER).survey(lambda *_: None)
+
+    assert ended == [-signal.SIGKILL, -signal.SIGKILL, 0]
+    assert left(history) == LEFT
+    assert survey.shown() == {
+        "publication": 5, "kept": 2, "collected": [1, 2, 3], "manifests": 2, "previews": 2, "runs": 3,
+        "blocks": 9, "run_days": 9,
+    }  # fmt: skip
+    assert again.shown() == {
+        "publication": 5, "kept": 2, "collected": [], "manifests": 0, "previews": 0, "runs": 0, "blocks": 0,
+        "run_days": 0,
+    }  # fmt: skip
+    marked = {
+        row.publication: row.collected_at
+        for row in history.execute("SELECT publication, collected_at FROM publications")
+    }
+    assert {number for number, at in marked.items() if at} == {1, 2, 3}
+    assert {row.manifest for row in history.execute("SELECT DISTINCT manifest FROM manifests")} == {"run-1", "run-4"}
+    subjects = {"1", "resumed", "open", "looked-at"}
+    assert {row.subject for row in history.execute("SELECT subject FROM ledgers")} == subjects
+    assert {row.subject for row in history.execute("SELECT subject FROM corrections")} == subjects - {"1"}
+
+
+def test_a_collection_stops_before_it_deletes_where_somebody_published_since_it_was_planned(history: Session) -> None:
+    collector = Collector(history, KEEP, LATER)
+    survey = collector.survey(lambda *_: None)
+    before = left(history)
+    publish(history, (), manifest="run-2")  # a rollback to what is about to be let go
+
+    with pytest.raises(PublicationMoved):
+        collector.carry_out(survey, lambda *_: None)
+
+    assert left(history) == before
+    again = collector.survey(lambda *_: None)
+    collector.carry_out(again, lambda *_: None)
+    assert {key: days for key, days in left(history).items() if key.startswith("run")} == {
+        "run-1": [0, 1, 2], "run-2": [0],
+    }  # fmt: skip

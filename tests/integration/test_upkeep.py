@@ -1,0 +1,89 @@
+"""What is done beside the daily work, on a stack that goes on: nothing that readers see changes."""
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from batch_layer.appended import files_at
+from batch_layer.touched import Master
+from deploy.cassandra import session_of
+from deploy.verification import Sample
+from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
+from master_dataset.tables import MasterTables
+from tests.integration.conftest import Stack, around_now
+from views.core.pointer_row import PointerRow
+
+STORE = "upkeep"
+SEED = 11
+
+
+def write(file: Path, first: int) -> Path:
+    """A receipt of each of the last three days."""
+    receipts = [
+        {
+            "happened_at": (datetime.now(UTC) - timedelta(days=days)).isoformat(timespec="milliseconds"),
+            "operation_id": STORE, "transaction_id": f"{first + days}", "vendor_fiscal_module": "1",
+            "transactions": [{"title": "Milk 1 l", "price": 1.09, "amount": 2, "sku": "8580001"}],
+        }
+        for days in range(3)
+    ]  # fmt: skip
+    file.write_text("".join(f"{json.dumps(each)}\n" for each in receipts))
+    return file
+
+
+def shown(stack: Stack) -> list[tuple[str, Any]]:
+    cells = stack.get("/v1/views/sales/cells", store=STORE, **around_now())["cells"]
+    return sorted((cell["window"], cell["merged"]) for cell in cells)
+
+
+def stepped_back(stack: Stack, path: str) -> set[date]:
+    """What the next rebuild would alarm."""
+    pointer = PointerRow(session_of(stack.settings.cassandra_address))
+    base = pointer.read()
+    published = pointer.publication(base.publication)
+    assert published is not None
+    version = published.master_versions[POS_TRANSACTIONS.topic]
+    return Master.newest(path).days_stepped_back(version, base.cut - stack.settings.epoch)
+
+
+@contextmanager
+def hidden(path: str, but: date) -> Iterator[None]:
+    """No file of another day is there."""
+    files = [Path(path, file.path) for file in files_at(path, Master.newest(path).version) if file.day != but]
+    assert files
+    for file in files:
+        file.rename(f"{file}.away")
+    yield
+    for file in files:
+        Path(f"{file}.away").rename(file)
+
+
+def test_compaction_and_collection_change_no_answer_and_raise_no_alarm_and_a_sample_reads_its_days_alone(
+    stack: Stack, tmp_path: Path
+) -> None:
+    path = MasterTables(stack.settings.master_uri).path(POS_TRANSACTIONS.topic)
+    for number in range(4):
+        version = Master.newest(path).version
+        stack.galatea("ingest", POS_TRANSACTIONS.topic, str(write(tmp_path / "receipts.jsonl", 10 * number)))
+        while Master.newest(path).version == version:  # a file of each day for each of them
+            time.sleep(0.1)
+    stack.galatea("rebuild", "--wait")
+    before = shown(stack)
+
+    compacted = {each["table"]: each for each in stack.galatea("compact")["tables"]}
+    collected = stack.galatea("collect", "--keep", "1")
+    [drawn] = Sample(1, SEED).draw(Master.newest(path).days())
+    with hidden(path, drawn):
+        verdict = stack.galatea("verify", "--sample", "1", "--seed", f"{SEED}")
+
+    assert compacted[POS_TRANSACTIONS.topic]["files_before"] - compacted[POS_TRANSACTIONS.topic]["files_after"] >= 9
+    assert stepped_back(stack, path) == set()
+    assert len(before) == 3
+    assert shown(stack) == before
+    assert collected["publication"] == stack.get("/v1/freshness")["publication"]
+    assert (verdict["differing"], verdict["days"], verdict["seed"]) == (0, [str(drawn)], SEED)
+    assert verdict["cells"] > 0

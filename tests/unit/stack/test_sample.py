@@ -1,0 +1,21 @@
+"""Days are drawn by chance, and the same ones again for the same seed."""
+
+from datetime import date, timedelta
+
+from deploy.verification.sample import Sample
+
+DAYS = [date(2026, 1, 1) + timedelta(days=number) for number in range(100)]
+
+
+def test_a_seed_draws_the_same_days_whatever_their_order_and_another_one_others() -> None:
+    drawn = Sample(5, 7).draw(DAYS)
+
+    assert drawn == Sample(5, 7).draw(DAYS[::-1])
+    assert drawn == sorted(set(drawn) & set(DAYS))
+    assert len(drawn) == 5
+    assert len({tuple(Sample(5, seed).draw(DAYS)) for seed in range(20)}) == 20
+
+
+def test_of_fewer_days_than_asked_all_are_drawn() -> None:
+    assert Sample(5, 7).draw(DAYS[:3]) == DAYS[:3]
+    assert Sample(5, 7).draw([]) == []
