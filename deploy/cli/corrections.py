@@ -43,11 +43,12 @@ def corrections(  # noqa: PLR0913, PLR0917 - one parameter per option
 async def _page(  # noqa: PLR0913, PLR0917 - likewise
     number: int | None, recompute: str | None, view: str | None, store: str | None, cause: str | None, limit: int
 ) -> tuple[dict[str, Any], bool]:
-    from deploy.process.operating import corrections_of
+    from deploy.process.operating import corrections_of, readers_of
     from serving_layer.corrections import CorrectionsAsk
 
     ask = CorrectionsAsk(number, recompute, view, store, cause_named(cause) if cause else None, limit)
-    page, following = await corrections_of(Settings()).page(ask)
+    settings = Settings()
+    page, following = await corrections_of(settings, readers_of(settings)).page(ask)
     return page, following is not None
 
 

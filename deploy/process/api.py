@@ -15,7 +15,7 @@ from prometheus_client import REGISTRY
 from deploy.cassandra import session_of
 from deploy.nodes import LOOPBACK
 from deploy.process.edge import Process
-from deploy.process.operating import AirflowElseRunner, operations_of, runner_of
+from deploy.process.operating import AirflowElseRunner, operations_of, readers_of, runner_of
 from deploy.process.serving_metrics import ServingMetrics
 from deploy.recomputing.launch import Trigger
 from deploy.recomputing.rest_rollback import RestRollback
@@ -25,14 +25,8 @@ from serving_layer.answers import Answers, Clocks
 from serving_layer.api.app import create_app
 from serving_layer.catalogue import Catalogue
 from serving_layer.freshness import Freshness
-from serving_layer.readers import Readers
 from serving_layer.tables import (
-    BatchTables,
     Bridge,
-    PublishedTables,
-    ReceiptTables,
-    SpeedTables,
-    StoreTables,
     WatchTables,
 )
 from views import registered_views
@@ -44,14 +38,11 @@ HEADER_BYTES = 16_384
 
 def run(process: Process, settings: Settings) -> None:
     """Answer until the process is told to stop."""
-    bridge = Bridge(session_of(settings.cassandra_address))
-    readers = Readers(
-        PublishedTables(bridge), BatchTables(bridge), SpeedTables(bridge), StoreTables(bridge), ReceiptTables(bridge)
-    )
+    readers = readers_of(settings)
     catalogue = Catalogue({view.name: view for view in registered_views()}, registered_metrics())
     now = partial(datetime.now, UTC)
     answers = Answers(readers, catalogue, settings.speed_ttl, Clocks(time.monotonic, now))
-    freshness = Freshness(answers, WatchTables(bridge), settings.speed_ttl, now)
+    freshness = Freshness(answers, WatchTables(Bridge(session_of(settings.cassandra_address))), settings.speed_ttl, now)
     runner = runner_of(settings)
     trigger = AirflowElseRunner(lambda: airflow_of(settings), runner)
     operations = operations_of(settings, answers, trigger, RestRollback(settings))

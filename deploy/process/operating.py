@@ -10,8 +10,19 @@ from deploy.recomputing.launch import Launch, Trigger
 from deploy.recomputing.runner import Runner
 from serving_layer.corrections import Corrections
 from serving_layer.operations import Operations
+from serving_layer.readers import Readers
 from serving_layer.rolling_back import Rollbacks, RollingBack
-from serving_layer.tables import Bridge, LedgerTables, RecomputeTables
+from serving_layer.tables import (
+    BatchTables,
+    Bridge,
+    LedgerTables,
+    PublishedTables,
+    ReceiptTables,
+    RecomputeTables,
+    SpeedTables,
+    StoreTables,
+)
+from views import registered_views
 
 if TYPE_CHECKING:
     from batch_layer.asked import Asked
@@ -39,7 +50,21 @@ def runner_of(settings: "Settings") -> Runner:
 def operations_of(settings: "Settings", answers: "Answers", trigger: Trigger, rolling_back: RollingBack) -> Operations:
     """All of it. `trigger` does recomputes, `rolling_back` rollbacks."""
     session = session_of(settings.cassandra_address)
-    bridge = Bridge(session)
-    recomputes = RecomputeTables(bridge)
-    corrections = Corrections(answers.readers, LedgerTables(bridge), recomputes, answers.catalogue.views)
+    recomputes = RecomputeTables(Bridge(session))
+    corrections = corrections_of(settings, answers.readers)
     return Operations(Launch(Recomputes(session), trigger), recomputes, Rollbacks(rolling_back), corrections)
+
+
+def readers_of(settings: "Settings") -> Readers:
+    """All of Cassandra's tables."""
+    bridge = Bridge(session_of(settings.cassandra_address))
+    return Readers(
+        PublishedTables(bridge), BatchTables(bridge), SpeedTables(bridge), StoreTables(bridge), ReceiptTables(bridge)
+    )
+
+
+def corrections_of(settings: "Settings", readers: Readers) -> Corrections:
+    """The ledgers."""
+    bridge = Bridge(session_of(settings.cassandra_address))
+    views = {view.name: view for view in registered_views()}
+    return Corrections(readers, LedgerTables(bridge), RecomputeTables(bridge), views)
