@@ -17,6 +17,7 @@ from batch_layer.conflicts import keep_conflicts
 from batch_layer.deliveries import deliveries
 from batch_layer.plan import Plan
 from batch_layer.portions import Portion, portions
+from batch_layer.reading import naming_lost_files
 from batch_layer.run import Run
 from master_dataset.crash_points import CrashPoint, passing
 from master_dataset.tables import MasterTables
@@ -72,7 +73,9 @@ class Rebuild:
         writer = Run(self._connect, run)
         for portion in every:
             if portion.number not in done:
-                yield portion.number, self._portion(plan, portion, writer, _Part(reached, total, progress))
+                with naming_lost_files(self._tables):
+                    counted = self._portion(plan, portion, writer, _Part(reached, total, progress))
+                yield portion.number, counted
                 reached = reached.plus(_amount([portion]))
         progress.work(total, total, "all views")
 

@@ -37,6 +37,7 @@ class Recompute:
     why: str
     asked_at: datetime
     state: State
+    updated_at: datetime | None = None
     plan: Mapping[str, Any] | None = None
     progress: Mapping[str, Any] | None = None
     portions: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
@@ -71,7 +72,7 @@ class Recomputes:
         portions = {number: orjson.loads(counted) for number, counted in (row.portions or {}).items()}
         return Recompute(
             id_, Asked.read(orjson.loads(row.asked)), row.asked_by, row.why, utc(row.asked_at), row.state,
-            portions=portions, publication=row.publication, **json,
+            utc(row.updated_at), portions=portions, publication=row.publication, **json,
         )  # fmt: skip
 
     def update(self, id_: str, state: State, **values: Any) -> None:  # noqa: ANN401 - JSON, by column
@@ -103,7 +104,7 @@ def new_id() -> str:
 
 def checked_id(id_: str) -> str:
     """The id of a caller's own choice, such as a scheduler's run. RequestError if it is none."""
-    if not _ID.fullmatch(id_):
+    if not _ID.fullmatch(id_) or id_.isdecimal():  # a number is that of a publication
         raise RequestError(f"`{id_[:50]}` is no id of a recompute", do="use up to 200 letters, digits and . _ : + -")
     return id_
 

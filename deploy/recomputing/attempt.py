@@ -13,6 +13,7 @@ from batch_layer.kept_plan import kept, read_plan
 from batch_layer.partitions import listed
 from batch_layer.plan import Plan
 from batch_layer.publish import publish
+from batch_layer.reachable import RESUMABLE
 from batch_layer.rebuild import Rebuild, added_up
 from batch_layer.recompute import Recompute, Recomputes, State
 from batch_layer.run import Run, read_manifest
@@ -179,8 +180,12 @@ class Attempt:
         return read_plan(self.found.plan, registered_views()), self.found.plan["run"]
 
     def _plan_holds(self) -> bool:
-        """Whether nobody has published since it was made, or it is this very run that was published."""
-        if self.found.plan is None or not self._has_same_definitions():
+        """Whether nobody has published since it was made, or it is this very run that was published.
+
+        After a day the collector may have taken its cells.
+        """
+        touched = self.found.updated_at or self.found.asked_at
+        if self.found.plan is None or not self._has_same_definitions() or datetime.now(UTC) - touched > RESUMABLE:
             return False
         pointer, base = PointerRow(self._session), self.found.plan["base"]["publication"]
         if pointer.read().publication == base:

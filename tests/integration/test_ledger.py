@@ -95,7 +95,7 @@ def answers(stack: Stack) -> list[Any]:
     """Everything that readers are told of these stores, but for what it rests on."""
     question = {"store": list(STORES), **around_now()}
     bodies = [
-        stack.get("/v1/metrics/total_revenue_amount", grain="15m", **question),
+        stack.get("/v1/metrics/net_sales", grain="15m", **question),
         stack.get("/v1/metrics/total_transactions_count", grain="day", **question),
         *(stack.get(f"/v1/views/{view}/cells", **question) for view in ("sales", "sales_by_sku", "sales_by_till")),
     ]

@@ -1,8 +1,7 @@
 """One process works on a recompute, and none on days that another one recomputes already."""
 
-import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from uuid import uuid4
@@ -38,9 +37,12 @@ def held_by(session: Session, process: "psutil.Process", days: Sequence[str]) ->
 
 
 @pytest.fixture
-def other() -> "psutil.Process":
+def other() -> Iterator[psutil.Popen]:
     """A process that lives as long as the test wants it to."""
-    return psutil.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    process = psutil.Popen([sys.executable, "-c", "import time; time.sleep(3600)"])
+    yield process
+    process.kill()
+    process.wait()
 
 
 def test_a_second_process_is_refused_as_long_as_the_first_one_lives(cassandra: Session, other: psutil.Popen) -> None:
@@ -64,6 +66,3 @@ def test_days_that_another_one_recomputes_are_refused(cassandra: Session, other:
         with pytest.raises(RecomputeRunning, match=theirs):
             running.claim(plan(4, 7))
         running.claim(replace(plan(7), work=[]))
-
-    other.kill()
-    other.wait()
