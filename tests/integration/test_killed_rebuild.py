@@ -36,7 +36,7 @@ class Hammer:
         self.asked = 0
 
     def ask(self) -> None:
-        for path in ("/v1/metrics/net_sales", "/v1/metrics/items_per_transaction"):
+        for path in ("/v1/metrics/net_sales", "/v1/metrics/avg_items_per_transaction"):
             body = self._stack.get(path, grain="day", store=list(STORES), **around_now())
             publication = body.pop("as_of")["publication"]
             self.seen.setdefault(publication, set()).add(path + json.dumps(body, sort_keys=True))
