@@ -28,7 +28,7 @@ def naming_failures(id_: str) -> Iterator[None]:
     except Exception as error:
         if _OF_THE_DISK in str(error) or (isinstance(error, OSError) and error.errno == errno.ENOSPC):
             message = "a disk is full; nothing was published"
-            raise DiskFull(message, do=f"make room where GALATEA_HOME is, then: {do}") from error
+            raise DiskFull(message, do=f"free some space where GALATEA_HOME is, then: {do}") from error
         if _OF_CASSANDRA.search(str(error)):
             raise _store(error, do) from error
         raise
