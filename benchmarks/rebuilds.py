@@ -12,11 +12,13 @@ COMMAND = (sys.executable, "-m", "deploy.cli.main", "rebuild", "--full")
 def rebuild(*options: str, began: Callable[[int], None] = lambda _pid: None) -> float:
     """The seconds of one. `began` is told its pid, which leads a session. RuntimeError if it failed."""
     at = time.monotonic()
-    quiet = subprocess.DEVNULL
-    with subprocess.Popen([*COMMAND, *options], stdout=quiet, stderr=quiet, start_new_session=True) as run:
+    with subprocess.Popen(
+        [*COMMAND, *options], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as run:
         began(run.pid)
+        _, told = run.communicate()
     if run.returncode:
-        raise RuntimeError(f"the rebuild ended with exit code {run.returncode}")
+        raise RuntimeError(f"the rebuild ended with exit code {run.returncode}: {told[-500:]}")
     return time.monotonic() - at
 
 
