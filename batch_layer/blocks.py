@@ -39,7 +39,7 @@ def made_schema(view: View) -> pa.Schema:
 
 def blocks_used(view: View, events: DataFrame, cut: datetime, use: Use, schema: pa.Schema) -> DataFrame:
     """What `use` makes of the blocks in the process that made them: they do not go through Spark once more."""
-    make = _Blocks.of(view)
+    make = Blocks.of(view)
     return cell_rows(view, events, cut).mapInArrow(lambda rows: use(make(rows)), from_arrow_schema(schema))
 
 
@@ -79,7 +79,7 @@ def contributions(view: View, events: DataFrame, more: Sequence[str] = ()) -> Da
 
 
 @dataclass(frozen=True)
-class _Blocks:
+class Blocks:
     """Runs in Spark's workers: rows of a partition in, blocks out."""
 
     dimensions: tuple[str, ...]
@@ -87,10 +87,12 @@ class _Blocks:
     reducers: tuple[str, ...]
 
     @classmethod
-    def of(cls, view: View) -> "_Blocks":
+    def of(cls, view: View) -> "Blocks":
+        """Those of this view."""
         return cls(tuple(view.dimensions), tuple(view.columns), tuple(each.by for each in view.columns.values()))
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Batches of `made_schema` from rows of `cell_rows`; those of a store and day have to follow each other."""
         waiting: list[pa.RecordBatch] = []
         for batch in batches:
             waiting.append(batch)
@@ -124,6 +126,7 @@ class _Blocks:
         sums = cells.group_by(_OWN, use_threads=False).aggregate(
             [("store", "count"), *((name, "sum") for name in names)]
         )
+        sums = sums.sort_by([(key, "ascending") for key in _OWN])  # groups come in no order
         if sums.select(_OWN) != made.select(_OWN):
             raise AssertionError("the sums are of other places than the blocks")
         made = made.append_column("cells", sums["store_count"])

@@ -1,9 +1,12 @@
 """`python -m benchmarks [NAME ...] [--size N]`: measure, print one table, keep the results."""
 
 import argparse
+import logging
 import sys
 from importlib import import_module
 from typing import TYPE_CHECKING
+
+import structlog
 
 from benchmarks.report import Load, keep, show
 
@@ -12,8 +15,8 @@ if TYPE_CHECKING:
 
     from benchmarks.measured import Measured
 
-STACK = ("ingest", "archive", "bytes", "delay", "answers", "memory")
-ALONE = ("state", "cells", "capacity", "incremental", "rebuild")
+STACK = ("ingest", "archive", "bytes", "delay", "answers", "memory", "during_rebuild")
+ALONE = ("state", "cells", "switch", "capacity", "incremental", "growth", "rebuild")
 """Each is a function of its module's name, on a stack of its own; `FULL` is its size."""
 NAMES = (*STACK, *ALONE)
 
@@ -21,6 +24,7 @@ NAMES = (*STACK, *ALONE)
 def main() -> int:
     """Exit 1 if a promise is missed. If a part fails, what was measured before it is shown and kept all the same."""
     asked = _asked()
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))  # stdout is the table
     load = Load()
     rows: list[Measured] = []
     try:
@@ -47,7 +51,7 @@ def _measured(names: list[str], size: int) -> "Iterator[Measured]":
 def _asked() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"any of {', '.join(NAMES)}; all if none is named")
-    parser.add_argument("--size", type=int, default=0, help="receipts, or rows of cells; each has a default of its own")
+    parser.add_argument("--size", type=int, default=0, help="receipts, cells, or rows of cells; each has its default")
     asked = parser.parse_args()
     if unknown := set(asked.names) - set(NAMES):
         parser.error(f"`{unknown.pop()}` is none of {', '.join(NAMES)}")

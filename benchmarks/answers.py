@@ -31,23 +31,34 @@ STORE = "1"
 
 def answered(settings: "Settings") -> Iterator[Measured]:
     """Cells, whose speed rows are read again each time, and a metric, which is remembered while nothing moves."""
-    key = (settings.home / "operator.key").read_text().strip()
     today = datetime.now(UTC).date()
     month = {"store": STORE, "from": today - timedelta(days=9), "to": today + timedelta(days=1)}
-    day = {"store": STORE, "from": today, "to": today + timedelta(days=1)}
     asked = {
-        "answers, speed rows re-read": f"/v1/views/sales/cells?{urlencode(day)}",
+        "answers, speed rows re-read": _cells_of_today(),
         "answers, remembered": f"/v1/metrics/net_sales?{urlencode({**month, 'grain': 'day', 'timezone': 'UTC'})}",
     }
     for name, path in asked.items():
-        yield _measured(settings.api_port, name, path, key)
-    yield _slowest(settings, asked["answers, speed rows re-read"], key)
+        yield _measured(settings.api_port, name, path, _key(settings))
+    yield _slowest(settings)
 
 
-def _slowest(settings: "Settings", path: str, key: str) -> Measured:
+def seconds_of_answers(settings: "Settings", seconds: float) -> list[float]:
+    """Of each merged answer that one caller gets, who asks again and again for so long, after a short warm-up."""
+    return asyncio.run(_Client(settings.api_port, _cells_of_today(), _key(settings)).durations(seconds))
+
+
+def _cells_of_today() -> str:
+    today = datetime.now(UTC).date()
+    return f"/v1/views/sales/cells?{urlencode({'store': STORE, 'from': today, 'to': today + timedelta(days=1)})}"
+
+
+def _key(settings: "Settings") -> str:
+    return (settings.home / "operator.key").read_text().strip()
+
+
+def _slowest(settings: "Settings") -> Measured:
     """One caller after the other: with more of them the time in the queue would be measured, not that of an answer."""
-    client = _Client(settings.api_port, path, key)
-    ours = asyncio.run(client.durations())
+    ours = seconds_of_answers(settings, SECONDS)
     beside = _point_reads(local.cassandra(settings))
     p50 = {"p50": round(median(ours), 5), "p50_beside": round(median(beside), 5), "answers": len(ours)}
     both = percentile(ours, 0.99), percentile(beside, 0.99)
@@ -115,12 +126,12 @@ class _Client:
         await self._all(until=began + SECONDS)
         return self._done / (time.monotonic() - began)
 
-    async def durations(self) -> list[float]:
+    async def durations(self, seconds: float) -> list[float]:
         """Seconds of each answer on one connection, after a short warm-up."""
         reader, writer = await asyncio.open_connection("127.0.0.1", self._port)
         taken = []
         warm = time.monotonic() + WARM_SECONDS
-        while (began := time.monotonic()) < warm + SECONDS:
+        while (began := time.monotonic()) < warm + seconds:
             await self._ask(reader, writer)
             if began > warm:
                 taken.append(time.monotonic() - began)

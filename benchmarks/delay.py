@@ -23,6 +23,7 @@ AIM_SECONDS = 1.0
 ASK_EVERY = 0.05
 PAUSE = 0.37  # between two timed receipts, in no step with anything
 GIVE_UP = 60.0
+WARM_UP = 3  # receipts, however long they take
 
 
 def delays(settings: "Settings", probes: int) -> list[Measured]:
@@ -31,8 +32,7 @@ def delays(settings: "Settings", probes: int) -> list[Measured]:
         simple = _bare(settings, probes)
     stream = Stream(settings, POS_TRANSACTIONS.topic)
     with beside(stream):
-        _warm(settings)
-        ours = _ours(settings, probes)
+        ours = seconds_until_seen(settings, probes)
     details = {
         "aim_seconds": AIM_SECONDS, "probes": probes, "sent_per_second": round(stream.rate),
         "micro_batch_ms": steps(settings.home / "logs" / "speed.log", probes),
@@ -63,24 +63,25 @@ def _bare(settings: "Settings", probes: int) -> list[float]:
     return found
 
 
-def _ours(settings: "Settings", probes: int) -> list[float]:
+def seconds_until_seen(settings: "Settings", probes: int) -> list[float]:
+    """Of each receipt from its acknowledgement until an answer shows it, when whatever runs beside is at its pace."""
+    _timed(settings, WARM_UP)
+    return _timed(settings, probes)
+
+
+def _timed(settings: "Settings", probes: int) -> list[float]:
     sending = _Sender(settings, POS_TRANSACTIONS.topic)
     found = []
     with _asking(settings) as client:
+        seen = _seen(client)
         for _ in range(probes):
-            before = _seen(client)
-            sent = sending.send(receipts.PROBE)
-            while _seen(client) <= before:
+            before, sent = seen, sending.send(receipts.PROBE)
+            while (seen := _seen(client)) <= before:
                 _not_for_ever(sent)
                 time.sleep(ASK_EVERY)
             found.append(time.monotonic() - sent)
             time.sleep(PAUSE)
     return found
-
-
-def _warm(settings: "Settings") -> None:
-    """Until the stream that just began runs at its pace: three receipts, however long they take."""
-    _ours(settings, 3)
 
 
 def _asking(settings: "Settings") -> httpx.Client:

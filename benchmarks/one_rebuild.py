@@ -31,7 +31,7 @@ class Unfenced(Planning):
 
 
 class Steps:
-    """When each step began, in seconds since the first call."""
+    """When each step first began, in seconds since this was made."""
 
     def __init__(self) -> None:
         """From now on."""
@@ -39,8 +39,8 @@ class Steps:
         self.began: dict[str, float] = {}
 
     def step(self, done: int, total: int, what: str) -> None:  # noqa: ARG002 - what is done is not asked for
-        """Called as it begins."""
-        self.began[what] = round(time.monotonic() - self._began, 2)
+        """Called as it begins and as it goes on, then with how fast behind its name."""
+        self.began.setdefault(what.partition("   ")[0], round(time.monotonic() - self._began, 2))
 
 
 def main(cut: datetime, *, full: bool) -> None:

@@ -1,14 +1,14 @@
 """What is measured on a running local stack: three stacks on one home, so that nothing runs beside what is timed."""
 
-import subprocess
-import sys
 from typing import TYPE_CHECKING
 
 from benchmarks import ingest, local
 from benchmarks.answers import answered
 from benchmarks.beside import beside
 from benchmarks.delay import delays
+from benchmarks.during_rebuild import during_rebuild
 from benchmarks.memory import Sampler
+from benchmarks.rebuilds import rebuild
 from benchmarks.stream import Stream
 from master_dataset.ingest import ingest as send
 from master_dataset.kafka import Topics
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 FULL = 150_000
 PROBES_PER_RECEIPT = 1 / 1500
 FEWEST_PROBES = 10
+WHOLE = ("delay", "answers", "memory")
+"""Measured together, for a peak of memory needs all of them."""
 
 
 def on_stack(size: int, wanted: "Collection[str]") -> "Iterator[Measured]":
@@ -35,9 +37,14 @@ def on_stack(size: int, wanted: "Collection[str]") -> "Iterator[Measured]":
         with local.running(settings, "kafka", "cassandra", "archive"):
             yield ingest.archived(settings, lines)
             yield ingest.stored(settings, lines)
-        if {"delay", "answers", "memory"} & set(wanted):
+        if {*WHOLE, "during_rebuild"} & set(wanted):
+            probes = max(FEWEST_PROBES, int(size * PROBES_PER_RECEIPT))
             with local.running(settings):
-                yield from _whole(settings, lines, max(FEWEST_PROBES, int(size * PROBES_PER_RECEIPT)))
+                if set(WHOLE) & set(wanted):
+                    yield from _whole(settings, lines, probes)
+                if "during_rebuild" in wanted:
+                    _until_speed_has_read(settings)
+                    yield from during_rebuild(settings, probes)
 
 
 def _whole(settings: "Settings", lines: list[bytes], probes: int) -> "Iterator[Measured]":
@@ -60,12 +67,8 @@ def _whole(settings: "Settings", lines: list[bytes], probes: int) -> "Iterator[M
 
 
 def _rebuild(memory: Sampler) -> None:
-    command = [sys.executable, "-m", "deploy.cli.main", "rebuild", "--full", "--wait"]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True) as run:
-        memory.others["rebuild"] = run.pid
+    rebuild("--wait", began=lambda pid: memory.others.update(rebuild=pid))
     del memory.others["rebuild"]
-    if run.returncode:
-        raise RuntimeError(f"the rebuild ended with exit code {run.returncode}")
 
 
 def _until_speed_has_read(settings: "Settings") -> None:

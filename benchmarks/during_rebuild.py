@@ -1,0 +1,60 @@
+"""How much slower answers and receipts are while a full rebuild runs on the same machine, one after the other.
+
+Both times 1,000 receipts a second come in, so that merged answers have speed rows to read. Both begin just after a
+publication, so that these are about as many: a rebuild publishes a cut, and what was received before it is batch's.
+"""
+
+from collections.abc import Iterator
+from statistics import median
+from typing import TYPE_CHECKING, NamedTuple
+
+from benchmarks.answers import seconds_of_answers
+from benchmarks.beside import beside
+from benchmarks.delay import seconds_until_seen
+from benchmarks.measured import Measured, percentile
+from benchmarks.rebuilds import Rebuilds, rebuild
+from benchmarks.stream import Stream
+from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
+
+if TYPE_CHECKING:
+    from deploy.settings import Settings
+
+SECONDS = 60.0
+"""Of one caller's answers: some rebuild is then met in each of its steps."""
+AT_MOST = 2.0
+
+
+class _Felt(NamedTuple):
+    """Seconds of each answer, and of each receipt until an answer showed it."""
+
+    answers: list[float]
+    delays: list[float]
+
+    @classmethod
+    def now(cls, settings: "Settings", probes: int) -> "_Felt":
+        return cls(seconds_of_answers(settings, SECONDS), seconds_until_seen(settings, probes))
+
+
+def during_rebuild(settings: "Settings", probes: int) -> Iterator[Measured]:
+    """On a whole stack. Three promises, each at most twice what it is without a rebuild."""
+    stream, rebuilds = Stream(settings, POS_TRANSACTIONS.topic), Rebuilds()
+    with beside(stream):
+        rebuild()
+        without = _Felt.now(settings, probes)
+        with beside(rebuilds):
+            during = _Felt.now(settings, probes)
+    details = {
+        "rebuild_seconds": rebuilds.seconds, "sent_per_second": round(stream.rate), "probes": probes,
+        "answers": len(during.answers), "answers_without": len(without.answers),
+        "p50": round(median(during.answers), 5), "p50_without": round(median(without.answers), 5),
+    }  # fmt: skip
+    yield _compared("answers p99", percentile(during.answers, 0.99), percentile(without.answers, 0.99), details)
+    for name, share in (("p50", 0.5), ("p99", 0.99)):
+        yield _compared(f"delay {name}", percentile(during.delays, share), percentile(without.delays, share), {})
+
+
+def _compared(name: str, during: float, without: float, details: dict[str, object]) -> Measured:
+    return Measured(
+        f"during_rebuild, {name}", during, without, "s", "without a rebuild",
+        better="low", limit=AT_MOST, details=details,
+    )  # fmt: skip

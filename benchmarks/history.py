@@ -1,0 +1,69 @@
+"""Days of receipts in a home of their own: rebuilt in full once, then each time that receipts of one day come late.
+
+Each rebuild is a process of its own, as the command makes one, so each meets a Java that has compiled nothing yet.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+from benchmarks.master import FIRST_DAY, add, make
+from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
+
+if TYPE_CHECKING:
+    from deploy.settings import Settings
+
+CUT = datetime(2100, 1, 1, tzinfo=UTC)  # after everything in the generated table
+CHANGED, FEWEST = 0.05, 20  # of a day's receipts come late
+
+Rebuilt = dict[str, Any]
+"""What `benchmarks.one_rebuild` tells."""
+
+
+class History:
+    """Of two with as many receipts a day the shorter one is the beginning of the longer one, to the last receipt."""
+
+    def __init__(self, settings: "Settings", receipts: int, days: int) -> None:
+        """Make the master dataset; rebuilds then want this home's Cassandra."""
+        self._settings, self._days = settings, days
+        Path(settings.master_uri).mkdir()
+        self.master = make(Path(settings.master_uri) / POS_TRANSACTIONS.topic, receipts, days)
+        self._late = max(FEWEST, int(receipts / days * CHANGED))
+        self._touched = 0
+
+    @property
+    def facts(self) -> dict[str, int]:
+        """How much it is."""
+        made = self.master
+        return {"days": self._days, "receipts": made.receipts, "deliveries": made.deliveries, "lines": made.lines}
+
+    def rebuild(self) -> Rebuilt:
+        """All of it."""
+        return self._rebuilt(CUT, "full", self._days)
+
+    def touch(self, day: int) -> Rebuilt:
+        """Let receipts of that day come late, and rebuild what they touched. Days are counted from 0."""
+        self._touched += 1
+        cut = CUT + timedelta(hours=self._touched)
+        add(self.master, FIRST_DAY + timedelta(days=day), self._late, cut - timedelta(minutes=30))
+        return self._rebuilt(cut, "touched", 1)
+
+    def _rebuilt(self, cut: datetime, what: str, days: int) -> Rebuilt:
+        command = [sys.executable, "-m", "benchmarks.one_rebuild", cut.isoformat(), what]
+        environment = os.environ | self._settings.environment()
+        done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True)
+        found: Rebuilt = json.loads(done.stdout.splitlines()[-1])
+        if found["days"] != days:
+            raise RuntimeError(f"the rebuild found {found['days']} days to compute, and {days} had changed")
+        return found
+
+
+def median_of(rebuilds: Sequence[Rebuilt], key: str = "seconds") -> float:
+    """Of what they told."""
+    return float(median(each[key] for each in rebuilds))
