@@ -12,10 +12,10 @@ SCHEDULED = "scheduled"
 class ChooseCut(RecomputeStep):
     """Runs `galatea recompute plan ID` with what the form of the DAG run was filled in with, if it has one."""
 
-    def arguments(self, context: Context) -> Sequence[str]:
-        """Options, id, views."""
-        asked = context["params"]
-        return (*self._options(context), "--", *super().arguments(context), *asked.get("views", ()))
+    def words(self, context: Context) -> Sequence[str]:
+        """The step, options, id, views."""
+        views = context["params"].get("views", ())
+        return (*self.verb, "--json", *self._options(context), "--", self.id_of(context), *views)
 
     @staticmethod
     def _options(context: Context) -> Iterator[str]:

@@ -31,9 +31,9 @@ class GalateaCommand(BaseOperator):
         self.verb = tuple(words)
         self._child: subprocess.Popen[bytes] | None = None
 
-    def arguments(self, context: Context) -> Sequence[str]:  # noqa: ARG002 - for those that have some
-        """What follows the fixed words in this run."""
-        return ()
+    def words(self, context: Context) -> Sequence[str]:  # noqa: ARG002 - for those that depend on the run
+        """What follows the command's name."""
+        return (*self.verb, "--json")
 
     def shown(self, answer: Mapping[str, Any], context: Context) -> Mapping[str, Any]:  # noqa: ARG002 - likewise
         """What of the answer goes to XCom, after a look at it."""
@@ -50,7 +50,7 @@ class GalateaCommand(BaseOperator):
             **os.environ, **where.environment, "AIRFLOW_CTX_DAG_ID": instance.dag_id,
             "AIRFLOW_CTX_DAG_RUN_ID": instance.run_id, "AIRFLOW_CTX_TASK_ID": instance.task_id,
         }  # fmt: skip
-        words = [where.command, *self.verb, "--json", *self.arguments(context)]
+        words = [where.command, *self.words(context)]
         self.log.info("%s", shlex.join(words))
         with tempfile.TemporaryFile() as answer:
             said = self._run(words, environment, answer)

@@ -20,7 +20,7 @@ class ViewDone(BaseOperator):
 
     def execute(self, context: Context) -> Mapping[str, Any]:
         """Give back days, blocks, events and seconds of this view."""
-        views: Mapping[str, Mapping[str, Any]] = context["ti"].xcom_pull(task_ids=self.job)["views"] or {}
+        views: Mapping[str, Mapping[str, Any]] = context["ti"].xcom_pull(task_ids=self.job).get("views", {})
         if self.task_id not in views:
             raise AirflowSkipException(f"nothing of `{self.task_id}` had to be computed")
         done = views[self.task_id]
