@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from batch_layer.asked import Asked
     from deploy.settings import Settings
 
-RECOMPUTE = "recompute"
-"""The DAG that recomputes on demand; its runs have the ids of the recomputes."""
+RECOMPUTE, REBUILD = "recompute", "rebuild_views"
+"""The DAG that recomputes on demand, whose runs have the ids of the recomputes; the one that the clock starts."""
 LONGEST_NOTE = 1000
 _SECONDS = 10.0
 _UNASKED = ("wait",)
@@ -52,16 +52,15 @@ class AirflowClient:
         RequestError if Airflow refuses what is asked.
         """
         conf = {name: value for name, value in asked.shown().items() if name not in _UNASKED} | {"reason": reason}
-        run = {"dag_run_id": recompute_id, "logical_date": None, "conf": conf, "note": reason[:LONGEST_NOTE]}
-        answer = self._ask("POST", f"dags/{RECOMPUTE}/dagRuns", run)
-        if answer.status_code in {httpx.codes.BAD_REQUEST, httpx.codes.UNPROCESSABLE_ENTITY}:
-            raise RequestError(f"Airflow refuses the recompute: {_detail(answer)}", do="GET /v1/views lists the views")
-        if answer.status_code != httpx.codes.CONFLICT:
-            self._must(answer)
+        self._begin(RECOMPUTE, recompute_id, conf, reason)
 
-    def state(self, recompute_id: str) -> str:
-        """Airflow's word for the DAG run of a recompute: queued, running, success or failed."""
-        answer = self._ask("GET", f"dags/{RECOMPUTE}/dagRuns/{quote(recompute_id, safe='')}")
+    def begin_rebuild(self, run_id: str, reason: str) -> None:
+        """Begin at once what the clock begins otherwise. A run that was begun already stays as it is."""
+        self._begin(REBUILD, run_id, {}, reason)
+
+    def state(self, run_id: str, dag: str = RECOMPUTE) -> str:
+        """Airflow's word for a DAG run, by default that of a recompute: queued, running, success or failed."""
+        answer = self._ask("GET", f"dags/{dag}/dagRuns/{quote(run_id, safe='')}")
         self._must(answer)
         return str(answer.json()["state"])
 
@@ -70,6 +69,14 @@ class AirflowClient:
         run, name = quote(task.run, safe=""), quote(task.name, safe="")
         path = f"dags/{task.dag}/dagRuns/{run}/taskInstances/{name}?update_mask=note"
         self._must(self._ask("PATCH", path, {"note": note[:LONGEST_NOTE]}))
+
+    def _begin(self, dag: str, run_id: str, conf: Mapping[str, Any], reason: str) -> None:
+        run = {"dag_run_id": run_id, "logical_date": None, "conf": conf, "note": reason[:LONGEST_NOTE]}
+        answer = self._ask("POST", f"dags/{dag}/dagRuns", run)
+        if answer.status_code in {httpx.codes.BAD_REQUEST, httpx.codes.UNPROCESSABLE_ENTITY}:
+            raise RequestError(f"Airflow refuses the recompute: {_detail(answer)}", do="GET /v1/views lists the views")
+        if answer.status_code != httpx.codes.CONFLICT:
+            self._must(answer)
 
     def _ask(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> httpx.Response:
         try:

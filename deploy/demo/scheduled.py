@@ -1,0 +1,36 @@
+"""The rebuild on the way, as Airflow runs it: the run that the clock begins otherwise, begun now."""
+
+import time
+import uuid
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from deploy.airflow.client import REBUILD, AirflowClient
+from deploy.cassandra import session_of
+from master_dataset.errors import OperatorError
+from views.core.pointer_row import PointerRow
+
+if TYPE_CHECKING:
+    from deploy.settings import Settings
+
+LOOK_SECONDS = 0.5
+SUCCESS, FAILED = "success", "failed"
+
+
+@dataclass(frozen=True)
+class Scheduled:
+    """`settings`: of a stack whose Airflow is up."""
+
+    settings: "Settings"
+
+    def rebuild(self) -> str:
+        """Begin the run, wait for its end, and say what is published then. OperatorError if it fails."""
+        client, run = AirflowClient.of(self.settings), f"demo-{uuid.uuid4()}"
+        client.begin_rebuild(run, "the demo")
+        while (state := client.state(run, REBUILD)) != SUCCESS:
+            if state == FAILED:
+                do = f"open {self.settings.airflow_url}/dags/{REBUILD}/runs/{run}"
+                raise OperatorError(f"Airflow's run `{run}` of `{REBUILD}` has failed", do=do)
+            time.sleep(LOOK_SECONDS)
+        pointer = PointerRow(session_of(self.settings.cassandra_address)).read()
+        return f"Airflow has published {pointer.publication} at cut {pointer.cut:%H:%M:%S} UTC"
