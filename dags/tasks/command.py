@@ -14,6 +14,8 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 from dags.tasks.connections import deployment
 
 ASKED_WRONGLY, NAMED_STOP = 2, 3
+MOST_SHOWN = 20_000
+"""So many bytes of the answer of a command that failed are logged: what differs, when a verification fails."""
 GRACE_SECONDS = 4.0
 """Airflow kills the task's whole process group 5 seconds after it has asked it to end."""
 
@@ -54,12 +56,13 @@ class GalateaCommand(BaseOperator):
         self.log.info("%s", shlex.join(words))
         with tempfile.TemporaryFile() as answer:
             said = self._run(words, environment, answer)
+            answer.seek(0)
             code = self._child.returncode if self._child else 0
             if code:
+                self.log.error("%s", answer.read(MOST_SHOWN).decode(errors="replace"))
                 what = "asked wrongly, or not without an operator" if code in {ASKED_WRONGLY, NAMED_STOP} else "a fault"
                 kind = AirflowFailException if code in {ASKED_WRONGLY, NAMED_STOP} else AirflowException
                 raise kind(f"`galatea {words[1]}` ended with {code}, {what}: {said}")
-            answer.seek(0)
             return self.shown(json.load(answer), context)
 
     def on_kill(self) -> None:

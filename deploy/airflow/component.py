@@ -29,10 +29,15 @@ def is_installed() -> bool:
     return find_spec("airflow") is not None
 
 
+def local_url(settings: "Settings") -> str:
+    """Where the local stack's Airflow is, or would be."""
+    return f"http://{LOOPBACK}:{settings.airflow_port}"
+
+
 def airflow(settings: "Settings") -> Component:
     """It starts last: its tasks are commands to all others."""
     home = AirflowHome(settings.home)
-    url = f"http://{LOOPBACK}:{settings.airflow_port}"
+    url = local_url(settings)
     return Component(
         name=NAME,
         command=lambda: [sys.executable, "-m", "deploy.process.airflow"],
@@ -58,7 +63,7 @@ def connections(settings: "Settings") -> "Mapping[str, str]":
 
 def _airflow(settings: "Settings", home: AirflowHome) -> "Mapping[str, str]":
     commands = Path(sys.executable).parent  # where `galatea` is
-    url = f"http://{LOOPBACK}:{settings.airflow_port}"
+    url = local_url(settings)
     dags = find_spec("dags")
     return {
         "PATH": f"{commands}{os.pathsep}{os.environ.get('PATH', os.defpath)}",

@@ -7,8 +7,10 @@ from structlog.testing import capture_logs
 
 from batch_layer.asked import Asked
 from deploy.airflow.client import AirflowClient, Task
+from deploy.airflow.deployed import airflow_of
 from deploy.airflow.task_note import TaskNote
 from deploy.settings import Settings
+from deploy.stack import board
 from deploy.stack.ports import free_ports
 from master_dataset.errors import AirflowUnavailable
 
@@ -51,3 +53,14 @@ def test_a_command_outside_of_airflow_writes_no_note(settings: Settings, monkeyp
         TaskNote.of_this_process(settings).write("half way")
 
     assert logs == []
+
+
+def test_a_stack_has_an_airflow_if_it_was_started_with_it_or_one_is_named(settings: Settings) -> None:
+    (settings.home / "run").mkdir()
+    board.write(settings.home, {"kafka": board.RUNNING})
+    without, named = airflow_of(settings), airflow_of(Settings(home=settings.home, airflow_url="https://airflow/"))
+    board.write(settings.home, {"kafka": board.RUNNING, "airflow": board.BACKING_OFF})
+
+    assert without is None
+    assert named == AirflowClient("https://airflow", "admin", settings.home / "airflow.password")
+    assert airflow_of(settings) == AirflowClient.of(settings)
