@@ -124,6 +124,7 @@ class _Blocks:
         sums = cells.group_by(_OWN, use_threads=False).aggregate(
             [("store", "count"), *((name, "sum") for name in names)]
         )
+        sums = sums.sort_by([(key, "ascending") for key in _OWN])  # of many groups Arrow gives back some out of order
         if sums.select(_OWN) != made.select(_OWN):
             raise AssertionError("the sums are of other places than the blocks")
         made = made.append_column("cells", sums["store_count"])
