@@ -5,15 +5,17 @@ import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from stamina import retry_context
+
 from deploy.airflow.client import REBUILD, AirflowClient
 from deploy.cassandra import session_of
-from master_dataset.errors import OperatorError
+from master_dataset.errors import AirflowUnavailable, OperatorError
 from views.core.pointer_row import PointerRow
 
 if TYPE_CHECKING:
     from deploy.settings import Settings
 
-LOOK_SECONDS = 0.5
+LOOK_SECONDS, START_SECONDS = 0.5, 300.0
 SUCCESS, FAILED = "success", "failed"
 
 
@@ -24,9 +26,14 @@ class Scheduled:
     settings: "Settings"
 
     def rebuild(self) -> str:
-        """Begin the run, wait for its end, and say what is published then. OperatorError if it fails."""
+        """Begin the run, wait for its end, and say what is published then. OperatorError if it fails.
+
+        AirflowUnavailable if Airflow, which starts while the history is read, is not up after some minutes.
+        """
         client, run = AirflowClient.of(self.settings), f"demo-{uuid.uuid4()}"
-        client.begin_rebuild(run, "the demo")
+        for attempt in retry_context(on=AirflowUnavailable, attempts=None, timeout=START_SECONDS, wait_max=2.0):
+            with attempt:
+                client.begin_rebuild(run, "the demo")
         while (state := client.state(run, REBUILD)) != SUCCESS:
             if state == FAILED:
                 do = f"open {self.settings.airflow_url}/dags/{REBUILD}/runs/{run}"

@@ -74,10 +74,10 @@ class Stack:
         self._watch = threading.Thread(target=lambda: self._supervisor.watch(self._leave.is_set), daemon=True)
 
     def __enter__(self) -> Self:
-        """Start all. OperatorError if one cannot start; nothing is left running then."""
+        """Start all, and wait for all but Airflow. OperatorError if one cannot start; nothing is left running then."""
         with ExitStack() as undo:
             undo.enter_context(self._supervisor)
-            self._supervisor.start()
+            self._supervisor.start(unawaited={AIRFLOW})
             undo.pop_all()
         self._watch.start()
         return self
