@@ -1,1 +1,1 @@
-"""WHEN. Airflow DAGs belong here, derived from the registered views; they call the command and import no engine."""
+"""WHEN. Airflow DAGs, derived from the registered views; they call the command `galatea` and import no engine."""

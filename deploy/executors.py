@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from deploy.nodes import LOOPBACK
+from master_dataset.errors import OperatorError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,6 +38,14 @@ def executor_options(settings: "Settings") -> "Mapping[str, str]":
         "spark.executor.defaultJavaOptions": ARROW,  # `extraJavaOptions` stays free for `spark-defaults.conf`
         "spark.executorEnv.MALLOC_ARENA_MAX": "2",
     }
+
+
+def further_options(settings: "Settings", own: "Mapping[str, str]") -> "Mapping[str, str]":
+    """GALATEA_SPARK_CONF. OperatorError if it names one of our own, on which numbers or other settings rest."""
+    for name in (name for name in settings.spark_conf if name in own):
+        message = f"GALATEA_SPARK_CONF names `{name}`, which Galatea sets to `{own[name]}` itself"
+        raise OperatorError(message, do="leave it out; docs/reference/settings.md lists what can be chosen")
+    return settings.spark_conf
 
 
 def executor_python(settings: "Settings") -> str:

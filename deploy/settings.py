@@ -1,5 +1,6 @@
 """Every setting, its unit and a default that works. Only `deploy/` reads the environment; all else gets arguments."""
 
+import json
 import os
 from datetime import timedelta
 from functools import cached_property
@@ -10,7 +11,7 @@ from pydantic import Field, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from deploy.cassandra import Address
-from deploy.nodes import HOSTS, ONE, THREE, Nodes, addresses, kept_nodes
+from deploy.nodes import HOSTS, LOOPBACK, ONE, THREE, Nodes, addresses, kept_nodes
 from master_dataset.crash_points import planned
 from master_dataset.parsing.parse import FUTURE_US
 
@@ -56,6 +57,14 @@ class Settings(BaseSettings):
     """Cassandra nodes of the local stack, 1 or 3; 0: as many as the home was made with, 1 for a new one."""
     airflow_port: Port = 8080
     """Port of Airflow's web server."""
+    airflow_url: str = ""
+    """Airflow's address; empty: the local stack's."""
+    airflow_user: str = "admin"
+    """Whom Airflow knows these commands as."""
+    airflow_password_file: str = ""
+    """File that holds that user's password; empty: `airflow.password` in the home."""
+    rebuild_schedule: str = "0 * * * *"
+    """When the local stack's Airflow rebuilds: cron, in UTC."""
     archive_metrics_port: int = Field(default=0, ge=0, le=65535)
     """Port of the archive's metrics for Prometheus; 0: any free one, named in `run/archive.targets.json`."""
     speed_metrics_port: int = Field(default=0, ge=0, le=65535)
@@ -76,6 +85,8 @@ class Settings(BaseSettings):
     """Where executors reach a driver; empty: on loopback if the Spark master is there, else as Spark chooses."""
     spark_python: str = ""
     """Python of a cluster's executors, with this package installed; empty: the same path as that of the driver."""
+    spark_conf: dict[str, str] = Field(default_factory=dict)
+    """Further options of Spark, as a JSON object: what a cluster manager wants to know. They never replace our own."""
     epoch_seconds: int = Field(default=300, ge=1, le=3600)
     """Length of a receipt epoch in seconds: a cut is a multiple of it."""
     skew_seconds: float = Field(default=5.0, ge=0)
@@ -141,6 +152,8 @@ class Settings(BaseSettings):
             "kafka_brokers": brokers, "cassandra_nodes": nodes,
             "kafka_bootstrap": self.kafka_bootstrap or addresses(brokers, self.kafka_port),
             "cassandra_contact_points": self.cassandra_contact_points or ",".join(HOSTS[:nodes]),
+            "airflow_url": self.airflow_url.rstrip("/") or f"http://{LOOPBACK}:{self.airflow_port}",
+            "airflow_password_file": self.airflow_password_file or str(home / "airflow.password"),
         }  # fmt: skip
         for name, value in known.items():
             object.__setattr__(self, name, value)
@@ -148,7 +161,8 @@ class Settings(BaseSettings):
 
     def environment(self) -> dict[str, str]:
         """Every setting as a variable, so that a child process has the same ones wherever it was started."""
-        return {f"GALATEA_{name.upper()}": str(value) for name, value in self.model_dump().items()}
+        said = {name: json.dumps(value) if isinstance(value, dict) else str(value) for name, value in self}
+        return {f"GALATEA_{name.upper()}": value for name, value in said.items()}
 
     @property
     def nodes(self) -> Nodes:

@@ -5,7 +5,7 @@ import sys
 from enum import Enum
 from typing import TYPE_CHECKING
 
-from deploy.executors import ARROW, driver_host, executor_options, executor_python, on_cluster
+from deploy.executors import ARROW, driver_host, executor_options, executor_python, further_options, on_cluster
 from deploy.jars import jar_paths
 from deploy.java import ONE_COMPILER, java_home_for_spark
 
@@ -98,8 +98,9 @@ def spark_session(settings: "Settings", name: str, work: Work, *, memory_mb: int
     if host := driver_host(settings):
         os.environ["SPARK_LOCAL_IP"] = host
         options |= {"spark.driver.bindAddress": host, "spark.driver.host": host}
+    own = {**_ALWAYS, **options, **(_STREAMING if work is Work.STREAM else _BATCH)}
     builder = SparkSession.builder.appName(f"galatea-{name}").master(settings.spark_master)
-    for key, value in {**_ALWAYS, **options, **(_STREAMING if work is Work.STREAM else _BATCH)}.items():
+    for key, value in {**further_options(settings, own), **own}.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
     # Without a stream somebody looks at the terminal, and is to see there that a cluster has no core left.

@@ -26,7 +26,8 @@ GalateaError
 `-- Unavailable            nobody yet; retried in order, then 503 with Retry-After
     |-- BrokerUnavailable
     |-- StoreUnavailable
-    `-- SpeedUnavailable
+    |-- SpeedUnavailable
+    `-- AirflowUnavailable
 """
 
 import re
@@ -207,3 +208,7 @@ class StoreUnavailable(Unavailable):
 
 class SpeedUnavailable(Unavailable):
     """The speed rows cannot be read; `partial=true` answers from batch alone, labelled as such."""
+
+
+class AirflowUnavailable(Unavailable):
+    """Airflow did not take or answer a request in time, or does not know the DAG (yet)."""

@@ -24,6 +24,7 @@ _ONCE = "Stop everything at the end, and exit 0 only if every number was right."
 
 def demo(once: Annotated[bool, Option("--once", help=_ONCE)] = False) -> None:
     """Play a year of real receipts and a live day on a fresh local stack, and check every cell by another way."""
+    from deploy.airflow.component import is_installed
     from deploy.demo.home import remove, settings_of_the_demo
     from deploy.demo.journey import ORIGIN
     from deploy.demo.opening import Opening
@@ -42,8 +43,8 @@ def demo(once: Annotated[bool, Option("--once", help=_ONCE)] = False) -> None:
         _told(name, state, seconds)
         opening.told(name, state, seconds)
 
-    with Stack(settings, told=told) as stack:
-        found = Scenario(settings, *opening.result()).run()
+    with Stack(settings, told=told, airflow=True) as stack:
+        found = Scenario(settings, *opening.result(), has_airflow=is_installed()).run()
         _conclude(found, settings, time.monotonic() - began)
         if not once:
             _go_on(settings)
@@ -82,11 +83,16 @@ def _conclude(found: "Verdict", settings: "Settings", seconds: float) -> None:
 
 
 def _go_on(settings: "Settings") -> None:
+    from deploy.airflow.component import is_installed
+
     url = f"http://localhost:{settings.api_port}"
     today = datetime.now(UTC).date()
     question = f"store=367&from={today - timedelta(days=364)}&to={today + timedelta(days=1)}&grain=month"
     say(f"\nNext:  open {url}/v1/freshness    galatea status    galatea verify    galatea down")
     say(f"       curl '{url}/v1/metrics/net_sales?{question}'")
+    if is_installed():
+        who = f"as {settings.airflow_user}, password in {settings.airflow_password_file}"
+        say(f"       Airflow: {settings.airflow_url} {who}")
     say("All keeps running until Ctrl-C.")
 
 

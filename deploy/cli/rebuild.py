@@ -7,7 +7,7 @@ from typer import Option
 
 from deploy.cli.asking import DryRun, First, Full, Last, Stores, Views, Wait, Why, asked_of
 from deploy.cli.output import Steps, answer, say
-from deploy.cli.recomputes import leave, shown, told
+from deploy.cli.recomputes import leave, noted, shown, told
 from deploy.settings import Settings
 
 
@@ -26,14 +26,17 @@ def rebuild(  # noqa: PLR0913, PLR0917 - one parameter per option
 ) -> None:
     """Recompute what was touched since the last publication, or what is named, and switch readers to it at once."""
     from batch_layer.recompute import checked_id
+    from deploy.airflow.task_note import Noted, TaskNote
     from deploy.recomputing.recompute import ask, carry_out
 
     settings = Settings()
+    note = TaskNote.of_this_process(settings)
     asked = asked_of(views, first, last, store, full=full, wait=wait, dry_run=dry_run)
     id_ = ask(settings, asked, why=why, by=by or getuser(), id_=checked_id(id_) if id_ else None)
     say(f"  {id_}")
     with Steps("rebuild") as steps:
-        done = carry_out(settings, id_, steps)
+        done = carry_out(settings, id_, Noted(steps, note))
+    note.write(noted(done))
     if as_json:
         answer(shown(done))
     else:

@@ -7,7 +7,7 @@ import typer
 
 from deploy.cli.asking import DryRun, First, Full, Last, Stores, Views, Wait, Why, asked_of
 from deploy.cli.output import Steps, answer, fields
-from deploy.cli.recomputes import leave, shown, told
+from deploy.cli.recomputes import leave, noted, shown, told
 from deploy.settings import Settings
 
 if TYPE_CHECKING:
@@ -71,11 +71,15 @@ def show(id_: Id, as_json: AsJson = False) -> None:
 
 
 def _step(id_: str, name: str, *, as_json: bool) -> None:
+    from deploy.airflow.task_note import Noted, TaskNote
     from deploy.recomputing.attempt import Attempt
     from deploy.recomputing.failures import naming_failures
 
-    with Steps(name) as steps, Attempt(Settings(), id_, steps) as attempt, naming_failures(id_):
+    settings = Settings()
+    note = TaskNote.of_this_process(settings)
+    with Steps(name) as steps, Attempt(settings, id_, Noted(steps, note)) as attempt, naming_failures(id_):
         done: Recompute = getattr(attempt, name)()
+    note.write(noted(done))
     if as_json:
         answer(shown(done))
     else:

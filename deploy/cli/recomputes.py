@@ -43,6 +43,13 @@ def told(found: "Recompute") -> None:
             say(f"  Undo: galatea rollback {report['base']}")
 
 
+def noted(found: "Recompute") -> str:
+    """In one line, for whoever looks at a scheduler's tasks."""
+    at = shown(found)
+    publication = f"   publication {found.publication}" if found.publication is not None else ""
+    return f"{found.state}{publication}   {at['days']:,} days, {at['blocks']:,} blocks   recompute {found.id}"
+
+
 def _previewed(report: Mapping[str, Any]) -> None:
     places: dict[tuple[str, str, str], int] = {}
     for each in report.get("partitions", ()):

@@ -10,16 +10,17 @@ from typing import Annotated
 
 from typer import Option
 
+from deploy.airflow.component import is_installed
 from deploy.cli.output import Steps, say
 from deploy.nodes import keep_nodes
 from deploy.settings import Settings
 from deploy.stack import board
-from deploy.stack.stack import status, supervisor
+from deploy.stack.stack import components, status, supervisor
 from deploy.stack.supervisor import last_line
 from master_dataset.errors import OperatorError
 
 _NODES = "1 or 3; a home keeps what it was made with. Of three, one may be lost."
-_NO_AIRFLOW = "Accepted for scripts: Airflow is not part of the local stack yet."
+_NO_AIRFLOW = "Leave Airflow out: nothing is rebuilt by the clock."
 
 
 def up(
@@ -29,16 +30,18 @@ def up(
     brokers: Annotated[int, Option("--brokers", help=f"Brokers, {_NODES}", show_default=False)] = 0,
     cassandra: Annotated[int, Option("--cassandra", help=f"Cassandra nodes, {_NODES}", show_default=False)] = 0,
 ) -> None:
-    """Start brokers, Cassandra, archive, speed and api; keep them running until Ctrl-C, SIGTERM or `galatea down`."""
-    del without_airflow
+    """Start brokers, Cassandra, archive, speed, api and Airflow; keep them running until Ctrl-C or `galatea down`."""
     asked = {"kafka_brokers": brokers, "cassandra_nodes": cassandra}
     settings = Settings(**{name: number for name, number in asked.items() if number})  # type: ignore[arg-type]
     names = [name for name in only.split(",") if name]
+    airflow = not (without_airflow or names)
+    if airflow and not is_installed():
+        say("  Airflow is not installed and is left out. To have it: uv sync --group airflow")
     _fetch_jars(settings)
     if detach:
-        _detached(settings, names)
+        _detached(settings, names, airflow=airflow)
     else:
-        _attached(settings, names)
+        _attached(settings, names, airflow=airflow)
     say("Next: galatea status    galatea ingest pos_transactions FILE    galatea down")
 
 
@@ -52,10 +55,10 @@ def _fetch_jars(settings: Settings) -> None:
     say(f"  java {java.version} {'(bundled) ' if java.bundled else ''}ok    jars {total} of {total} checked")
 
 
-def _attached(settings: Settings, names: list[str]) -> None:
+def _attached(settings: Settings, names: list[str], *, airflow: bool) -> None:
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, _leave)
-    with supervisor(settings, names, _told) as running:
+    with supervisor(settings, names, _told, airflow=airflow) as running:
         running.start()
         say(f"  all is running in {settings.home}; Ctrl-C stops it")
         running.watch(lambda: False)
@@ -72,11 +75,13 @@ def _told(name: str, state: str, seconds: float) -> None:
         say(f"  {name:<11} {state}" + (f" {seconds:.1f} s" if state == board.RUNNING else ""))
 
 
-def _detached(settings: Settings, names: list[str]) -> None:
+def _detached(settings: Settings, names: list[str], *, airflow: bool) -> None:
     log = settings.home / "logs" / "supervisor.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     keep_nodes(settings.home, settings.nodes)
-    command = [sys.executable, "-m", "deploy.cli.main", "up", *(["--only", ",".join(names)] if names else [])]
+    chosen = ["--only", ",".join(names)] if names else [] if airflow else ["--without-airflow"]
+    command = [sys.executable, "-m", "deploy.cli.main", "up", *chosen]
+    wanted = {each.name for each in components(settings, names, airflow=airflow)}
     with log.open("ab") as file:
         child = subprocess.Popen(  # noqa: S603 - our own command
             command, stdin=subprocess.DEVNULL, stdout=file, stderr=file, start_new_session=True,
@@ -84,9 +89,7 @@ def _detached(settings: Settings, names: list[str]) -> None:
         )  # fmt: skip
     states: dict[str, str] = {}
     while True:
-        now = {
-            each["name"]: each["state"] for each in status(settings)["components"] if not names or each["name"] in names
-        }
+        now = {each["name"]: each["state"] for each in status(settings)["components"] if each["name"] in wanted}
         for name in (name for name, state in now.items() if state == board.RUNNING != states.get(name)):
             say(f"  {name:<11} running")
         states = now

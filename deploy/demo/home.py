@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from deploy.settings import Settings
@@ -15,7 +16,8 @@ PACE = {
     "GALATEA_RECORDS_PER_BATCH": "160000",  # a year of days costs a micro-batch more than its records do
     "GALATEA_SKEW_SECONDS": "1",  # one machine has one clock
 }
-PORTS = ("GALATEA_API_PORT", "GALATEA_KAFKA_PORT", "GALATEA_CASSANDRA_PORT")
+PORTS = ("GALATEA_API_PORT", "GALATEA_KAFKA_PORT", "GALATEA_CASSANDRA_PORT", "GALATEA_AIRFLOW_PORT")
+HALF_AN_HOUR = timedelta(minutes=30)
 ELSEWHERE = ("GALATEA_MASTER_URI", "GALATEA_CHECKPOINT_URI")
 MARK = "demo"
 """A file of this name says that a home was made by `--once`, which may throw it away."""
@@ -28,7 +30,8 @@ def settings_of_the_demo(*, once: bool) -> Settings:
     in it, which it removes if all was equal and keeps otherwise, and moves to free ports where others are taken.
     OperatorError if the home holds data already, or if data would lie outside of it.
     """
-    for name, value in PACE.items():
+    first = datetime.now(UTC) + HALF_AN_HOUR  # every hour, and not while the demo rebuilds itself
+    for name, value in {**PACE, "GALATEA_REBUILD_SCHEDULE": f"{first.minute} * * * *"}.items():
         os.environ.setdefault(name, value)
     for name in (name for name in ELSEWHERE if os.environ.get(name)):
         raise OperatorError(f"{name} is set, and the demo keeps all its data in its home", do=f"unset {name}")

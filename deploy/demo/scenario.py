@@ -16,6 +16,7 @@ from deploy.demo.merged import EveryCell
 from deploy.demo.oracle import Oracle
 from deploy.demo.playing import Play
 from deploy.demo.reading import LAYERS, Reading
+from deploy.demo.scheduled import Scheduled
 from deploy.demo.screen import LiveTable, Stage
 from deploy.demo.trading_day import trading_day
 from deploy.demo.verdict import Judge, Verdict
@@ -38,11 +39,15 @@ BY = "galatea demo"
 
 @dataclass
 class Scenario:
-    """One run on a stack that is up and has got its history. `sent`: records acknowledged so far."""
+    """One run on a stack that is up and has got its history. `sent`: records acknowledged so far.
+
+    `has_airflow`: the rebuild on the way is a run of Airflow; else this process does it.
+    """
 
     settings: "Settings"
     data: Journey
     sent: int
+    has_airflow: bool
 
     def run(self) -> Verdict:
         """Play it all."""
@@ -90,7 +95,8 @@ class Scenario:
                 oracle, day.focus, [*day.windows, day.late_window],
             )  # fmt: skip
             with Play(day, self.settings.kafka_bootstrap, PLAY_SECONDS) as play, LiveTable(watch) as table:
-                said = Live(day, play, watch, table, self.reading).run(self._rebuild)
+                rebuild = Scheduled(self.settings).rebuild if self.has_airflow else self._rebuild
+                said = Live(day, play, watch, table, self.reading).run(rebuild)
                 self.sent += play.result().acknowledged
         say(f"  {said}")
 

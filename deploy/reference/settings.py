@@ -7,8 +7,8 @@ from pydantic.fields import FieldInfo
 from deploy.reference.page import Page, code
 from deploy.settings import Settings
 
-MADE = {"cache_dir": "`$XDG_CACHE_HOME/galatea`, else `~/.cache/galatea`"}
-"""Defaults that depend on who asks."""
+MADE = {"cache_dir": "`$XDG_CACHE_HOME/galatea`, else `~/.cache/galatea`", "spark_conf": "`{}`"}
+"""Defaults that are made anew, and may depend on who asks."""
 
 
 def page() -> Page:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import psutil
 
+from deploy.airflow.component import is_installed
 from deploy.jars import missing_jars
 from deploy.java import find_java
 from deploy.stack.elsewhere import as_folder, elsewhere
@@ -26,6 +27,8 @@ NEEDED_MEMORY = 6 * GIB
 """The whole stack with a rebuild, and something for the machine itself."""
 MORE_BROKER, MORE_CASSANDRA = GIB // 2, 3 * GIB // 4
 """What another node of each kind takes."""
+MORE_AIRFLOW = 3 * GIB // 4
+"""Airflow, and the commands that its tasks run beside one another."""
 NEEDED_DISK = 4 * GIB
 
 
@@ -73,9 +76,8 @@ def _jars(settings: "Settings") -> Finding:
 
 def _memory(settings: "Settings", *, running: bool) -> Finding:
     free = psutil.virtual_memory().available
-    needed = (
-        NEEDED_MEMORY + (settings.kafka_brokers - 1) * MORE_BROKER + (settings.cassandra_nodes - 1) * MORE_CASSANDRA
-    )
+    nodes = (settings.kafka_brokers - 1) * MORE_BROKER + (settings.cassandra_nodes - 1) * MORE_CASSANDRA
+    needed = NEEDED_MEMORY + nodes + (MORE_AIRFLOW if is_installed() else 0)
     ok = running or free >= needed
     without_speed = ",".join(component.name for component in components(settings) if component.name != "speed")
     do = "" if ok else f"close something, or leave a part out: galatea up --only {without_speed}"
@@ -108,7 +110,7 @@ def _leftovers(settings: "Settings", *, running: bool) -> Iterator[Finding]:
 
 
 def _ports(settings: "Settings") -> Iterator[Finding]:
-    for component in components(settings):
+    for component in components(settings, airflow=True):
         host = component.host
         for port, setting in component.ports.items():
             if is_free(port, host):

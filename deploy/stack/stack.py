@@ -9,6 +9,9 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from deploy.airflow.component import NAME as AIRFLOW
+from deploy.airflow.component import airflow as scheduler
+from deploy.airflow.component import is_installed
 from deploy.nodes import keep_nodes
 from deploy.stack import board, targets
 from deploy.stack.broker import brokers
@@ -26,10 +29,14 @@ if TYPE_CHECKING:
 DOWN_SECONDS = 90.0
 
 
-def components(settings: "Settings", only: Collection[str] = ()) -> Sequence[Component]:
-    """The components in the order in which they start; `only` chooses some by name."""
+def components(settings: "Settings", only: Collection[str] = (), *, airflow: bool = False) -> Sequence[Component]:
+    """The components in the order in which they start; `only` chooses some by name.
+
+    `airflow`: with Airflow too, where it is installed; `only` may name it in any case.
+    """
     galatea = (layer("archive", settings), layer("speed", settings), api(settings))
-    every = (*brokers(settings), *ring(settings), *galatea)
+    scheduling = (scheduler(settings),) if (airflow or AIRFLOW in only) and is_installed() else ()
+    every = (*brokers(settings), *ring(settings), *galatea, *scheduling)
     names = {component.name for component in every}
     for name in only:
         if name not in names:
@@ -37,8 +44,10 @@ def components(settings: "Settings", only: Collection[str] = ()) -> Sequence[Com
     return [component for component in every if not only or component.name in only]
 
 
-def supervisor(settings: "Settings", only: Collection[str] = (), told: Told = lambda _n, _s, _t: None) -> Supervisor:
-    """A supervisor for the stack of this home. The operator's key is made with the first one.
+def supervisor(
+    settings: "Settings", only: Collection[str] = (), told: Told = lambda _n, _s, _t: None, *, airflow: bool = False
+) -> Supervisor:
+    """A supervisor for the stack of this home, `airflow`: with Airflow. The operator's key is made with the first one.
 
     OperatorError if the home was made with other nodes.
     """
@@ -48,24 +57,27 @@ def supervisor(settings: "Settings", only: Collection[str] = (), told: Told = la
     if not key.exists():
         with os.fdopen(os.open(key, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
             file.write(secrets.token_urlsafe(32))
-    return Supervisor(settings.home, components(settings, only), told)
+    return Supervisor(settings.home, components(settings, only, airflow=airflow), told)
 
 
 class Stack:
     """The stack inside this process, for the demo and for tests: up on entering, looked after, down on leaving."""
 
-    def __init__(self, settings: "Settings", only: Collection[str] = (), told: Told = lambda _n, _s, _t: None) -> None:
-        """`only` chooses components by name; `told` hears of every change of state."""
+    def __init__(
+        self, settings: "Settings", only: Collection[str] = (), told: Told = lambda _n, _s, _t: None, *,
+        airflow: bool = False,
+    ) -> None:  # fmt: skip
+        """`only` chooses components by name; `told` hears of every change of state; `airflow`: with Airflow."""
         self._settings = settings
-        self._supervisor = supervisor(settings, only, told)
+        self._supervisor = supervisor(settings, only, told, airflow=airflow)
         self._leave = threading.Event()
         self._watch = threading.Thread(target=lambda: self._supervisor.watch(self._leave.is_set), daemon=True)
 
     def __enter__(self) -> Self:
-        """Start all. OperatorError if one cannot start; nothing is left running then."""
+        """Start all, and wait for all but Airflow. OperatorError if one cannot start; nothing is left running then."""
         with ExitStack() as undo:
             undo.enter_context(self._supervisor)
-            self._supervisor.start()
+            self._supervisor.start(unawaited={AIRFLOW})
             undo.pop_all()
         self._watch.start()
         return self
@@ -98,7 +110,7 @@ def down(settings: "Settings") -> list[str]:
         deadline = time.monotonic() + DOWN_SECONDS
         while records.pid(SUPERVISOR) is not None and time.monotonic() < deadline:
             time.sleep(0.1)
-    end_orphans(settings.home, components(settings))
+    end_orphans(settings.home, components(settings, airflow=True))
     board.write(settings.home, dict.fromkeys(board.read(settings.home), board.STOPPED))
     return [name for name in ran if name != SUPERVISOR]
 
@@ -108,7 +120,7 @@ def status(settings: "Settings") -> dict[str, Any]:
     records = Records(settings.home)
     states = board.read(settings.home) if records.pid(SUPERVISOR) is not None else {}
     listed = []
-    for component in components(settings):
+    for component in components(settings, airflow=True):
         pid = records.pid(component.name)
         state = states.get(component.name, board.STOPPED)
         metrics = targets.url(settings.home, component.name) if pid else None

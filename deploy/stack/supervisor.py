@@ -4,7 +4,7 @@ import fcntl
 import os
 import subprocess
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import groupby
@@ -74,8 +74,11 @@ class Supervisor:
         with uninterrupted():
             self.stop()
 
-    def start(self) -> None:
-        """Start all, stage by stage. OperatorError with the end of its log if a component does not serve."""
+    def start(self, unawaited: Collection[str] = ()) -> None:
+        """Start all, stage by stage. OperatorError with the end of its log if a component does not serve.
+
+        Those named in `unawaited` go on starting while `watch` looks after them.
+        """
         for child in self._children:
             check_free(child.component.name, child.component.ports, child.component.host)
         for _, stage in groupby(self._children, lambda child: child.component.stage):
@@ -83,7 +86,8 @@ class Supervisor:
             for child in children:
                 self._start(child)
             for child in children:
-                self._await(child)
+                if child.component.name not in unawaited:
+                    self._await(child)
 
     def watch(self, until: Callable[[], bool]) -> None:
         """Start again what dies, with back-off, until told to leave."""

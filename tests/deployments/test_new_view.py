@@ -63,7 +63,7 @@ def test_one_new_file_is_streamed_rebuilt_served_verified_and_documented(sources
     }
 
     try:
-        stack.run("up", "--detach", source=sources)
+        stack.run("up", "--detach", "--without-airflow", source=sources)
         stack.run("ingest", "pos_transactions", str(receipts), source=sources)
         deadline = time.monotonic() + PATIENCE_SECONDS
         while states(stack, partial="true") != expected and time.monotonic() < deadline:

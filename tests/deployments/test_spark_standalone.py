@@ -36,7 +36,7 @@ def on_cluster(cluster: Standalone, tmp_path: Path) -> Iterator[Stack]:
     settings, environment = settings_of(tmp_path / "home", GALATEA_SPARK_MASTER=cluster.master, **shared, **ON_CLUSTER)
     stack = Stack(settings, environment)
     try:
-        stack.run("up", "--detach")
+        stack.run("up", "--detach", "--without-airflow")
         yield stack
     finally:
         stack.run("down")

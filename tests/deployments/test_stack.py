@@ -73,6 +73,7 @@ def test_a_killed_broker_comes_back_and_a_killed_supervisor_leaves_nothing_after
     before = components(settings)
     assert {name: each["state"] for name, each in before.items()} == {
         "kafka": "running", "cassandra": "running", "archive": "stopped", "speed": "stopped", "api": "stopped",
+        "airflow": "stopped",
     }  # fmt: skip
     assert galatea(settings, "up", *ONLY).returncode == 1  # a second supervisor of one home
 

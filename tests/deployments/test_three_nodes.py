@@ -117,7 +117,7 @@ def stack(tmp_path: Path) -> Iterator[Stack]:
     settings, environment = settings_of(tmp_path / "home")
     started = Stack(settings, environment)
     try:
-        started.run("up", "--detach", "--brokers", "3", "--cassandra", "3")
+        started.run("up", "--detach", "--without-airflow", "--brokers", "3", "--cassandra", "3")
         yield started
     finally:
         started.run("down")

@@ -1,11 +1,12 @@
 """What is loaded when a part is imported, seen from a fresh interpreter."""
 
+import ast
 import subprocess
 import sys
 
 import pytest
 
-from tests.house.tree import ROOT
+from tests.house.tree import ROOT, named, product, tree
 
 BLOCKED = """
 import importlib.abc, sys
@@ -29,6 +30,9 @@ from views import registered_views
 from views.metrics import registered_metrics
 assert registered_views() and registered_metrics()
 """
+
+
+OF_DAGS = ("airflow.sdk", "airflow.providers", "dags", "views")
 
 
 def run(code: str) -> str:
@@ -60,3 +64,21 @@ def test_a_short_verb_does_not_wait_for_spark(verb: str) -> None:
     code = f"import typer\nfrom deploy.cli.main import app\ntyper.main.get_command(app).get_command(None, {verb!r})"
 
     assert loaded(code, {"pyspark", "airflow"}) == set()
+
+
+def test_dags_import_the_sdk_providers_and_views_alone() -> None:
+    found = {
+        (named(path), name)
+        for path in product()
+        if named(path).startswith("dags/")
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for name in ([node.module or ""] if isinstance(node, ast.ImportFrom) else [each.name for each in node.names])
+    }
+
+    assert any(name.startswith("airflow.sdk") for _, name in found)
+    assert [
+        (place, name)
+        for place, name in sorted(found)
+        if name.partition(".")[0] not in sys.stdlib_module_names and not name.startswith(OF_DAGS)
+    ] == []

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from deploy.executors import driver_host, executor_options, executor_python
+from deploy.executors import driver_host, executor_options, executor_python, further_options
 from deploy.settings import Settings
+from master_dataset.errors import OperatorError
 
 
 def settings(tmp_path: Path, master: str, host: str = "") -> Settings:
@@ -60,3 +61,12 @@ def test_master_dataset_and_checkpoints_lie_in_the_home_unless_the_settings_say_
     assert home.checkpoint_uri == str(tmp_path / "home" / "checkpoints")
     assert (elsewhere.master_uri, elsewhere.checkpoint_uri) == (f"{tmp_path}/lake", "s3a://galatea/marks")
     assert Settings(master_uri=(tmp_path / "lake").as_uri()).master_uri == f"{tmp_path}/lake"
+
+
+def test_further_options_of_spark_reach_it_and_never_replace_one_of_ours(tmp_path: Path) -> None:
+    image = {"spark.kubernetes.container.image": "galatea:1"}
+    asked = Settings(home=tmp_path, spark_conf=image)
+
+    assert further_options(asked, {"spark.sql.session.timeZone": "UTC"}) == image
+    with pytest.raises(OperatorError, match=r"names `spark\.kubernetes\.container\.image`"):
+        further_options(asked, image)

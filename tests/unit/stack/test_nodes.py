@@ -127,6 +127,6 @@ def test_doctor_knows_what_three_nodes_take(tmp_path: Path) -> None:
         for number in (1, 3)
     )
 
-    assert one["memory"].endswith("take 6.0")
-    assert three["memory"].endswith("take 8.5")
+    assert one["memory"].endswith("take 6.8")
+    assert three["memory"].endswith("take 9.2")
     assert "one may be lost" in three["copies"]

@@ -1,0 +1,1 @@
+"""What the DAGs are made of."""

@@ -1,0 +1,103 @@
+"""Airflow as a component of the local stack: one user on loopback, with this package's DAGs and connections to it."""
+
+import json
+import os
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import httpx
+
+from deploy.airflow.home import AirflowHome
+from deploy.nodes import LOOPBACK
+from deploy.stack.component import Component
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from deploy.settings import Settings
+
+NAME = "airflow"
+NEEDED = ("metadatabase", "scheduler", "dag_processor")
+_OF_SPARK = {"spark_master", "spark_conf"}
+"""The settings that the connection `galatea_spark` says; `galatea` says all others."""
+
+
+def is_installed() -> bool:
+    """Whether the extra `airflow` is there."""
+    return find_spec("airflow") is not None
+
+
+def local_url(settings: "Settings") -> str:
+    """Where the local stack's Airflow is, or would be."""
+    return f"http://{LOOPBACK}:{settings.airflow_port}"
+
+
+def airflow(settings: "Settings") -> Component:
+    """It starts last: its tasks are commands to all others."""
+    home = AirflowHome(settings.home)
+    url = local_url(settings)
+    return Component(
+        name=NAME,
+        command=lambda: [sys.executable, "-m", "deploy.process.airflow"],
+        serves=lambda: _is_healthy(url),
+        where={"url": url},
+        ports={settings.airflow_port: "GALATEA_AIRFLOW_PORT"},
+        environment={**_airflow(settings, home), **connections(settings)},
+        prepare=lambda: home.prepare(settings.airflow_user),
+        stage=2,
+    )
+
+
+def connections(settings: "Settings") -> "Mapping[str, str]":
+    """The two connections that the DAGs know, as variables that Airflow reads."""
+    told = {name.removeprefix("GALATEA_").lower(): value for name, value in settings.environment().items()}
+    own = {name: value for name, value in told.items() if name not in _OF_SPARK}
+    spark = {"conn_type": "spark", "host": settings.spark_master, "extra": settings.spark_conf}
+    return {
+        "AIRFLOW_CONN_GALATEA": json.dumps({"conn_type": "generic", "extra": own}),
+        "AIRFLOW_CONN_GALATEA_SPARK": json.dumps(spark),
+    }
+
+
+def _airflow(settings: "Settings", home: AirflowHome) -> "Mapping[str, str]":
+    commands = Path(sys.executable).parent  # where `galatea` is
+    url = local_url(settings)
+    dags = find_spec("dags")
+    return {
+        "PATH": f"{commands}{os.pathsep}{os.environ.get('PATH', os.defpath)}",
+        "MALLOC_ARENA_MAX": "2",
+        "PYTHONUNBUFFERED": "1",
+        "AIRFLOW_HOME": str(home.folder),
+        "AIRFLOW__API__BASE_URL": url,
+        "AIRFLOW__API__HOST": LOOPBACK,
+        "AIRFLOW__API__PORT": str(settings.airflow_port),
+        "AIRFLOW__API__WORKERS": "1",
+        "AIRFLOW__CORE__AUTH_MANAGER": "airflow.api_fastapi.auth.managers.simple.simple_auth_manager.SimpleAuthManager",
+        "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "False",
+        "AIRFLOW__CORE__DAGS_FOLDER": str(Path((dags and dags.origin) or "").parent),
+        "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{url}/execution/",
+        "AIRFLOW__CORE__EXECUTOR": "LocalExecutor",
+        "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+        "AIRFLOW__CORE__PARALLELISM": "2",
+        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(home.passwords),
+        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": f"{settings.airflow_user}:admin",
+        "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "300",
+        "AIRFLOW__DAG_PROCESSOR__PARSING_PROCESSES": "1",
+        "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{home.folder / 'airflow.db'}",
+        "AIRFLOW__GALATEA__REBUILD_SCHEDULE": settings.rebuild_schedule,
+        "AIRFLOW__LOGGING__COLORED_CONSOLE_LOG": "False",
+    }
+
+
+def _is_healthy(url: str) -> bool:
+    """Whether runs can be triggered and are started."""
+    try:
+        answer = httpx.get(f"{url}/api/v2/monitor/health", timeout=5, trust_env=False)
+        found = answer.json() if answer.is_success else {}
+    except (httpx.HTTPError, ValueError):
+        return False
+    return all(
+        found.get(part, {}).get("status") == "healthy" for part in ("metadatabase", "scheduler", "dag_processor")
+    )
