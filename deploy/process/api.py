@@ -12,12 +12,12 @@ from socket import socket
 import uvicorn
 from prometheus_client import REGISTRY
 
+from deploy.airflow.deployed import airflow_of
 from deploy.cassandra import session_of
 from deploy.nodes import LOOPBACK
 from deploy.process.edge import Process
 from deploy.process.operating import AirflowElseRunner, operations_of, readers_of, runner_of
 from deploy.process.serving_metrics import ServingMetrics
-from deploy.recomputing.launch import Trigger
 from deploy.recomputing.rest_rollback import RestRollback
 from deploy.settings import Settings
 from deploy.stack import board
@@ -59,11 +59,6 @@ def run(process: Process, settings: Settings) -> None:
         process.ready()
 
     Server(config, listening, runner.stop).run()
-
-
-def airflow_of(_settings: Settings) -> Trigger | None:
-    """The Airflow of this deployment; None if it has none."""
-    return None
 
 
 class Server(uvicorn.Server):
