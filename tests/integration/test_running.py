@@ -41,8 +41,9 @@ def other() -> Iterator[psutil.Popen]:
     """A process that lives as long as the test wants it to."""
     process = psutil.Popen([sys.executable, "-c", "import time; time.sleep(3600)"])
     yield process
-    process.kill()
-    process.wait()
+    if process.is_running():
+        process.kill()
+        process.wait()
 
 
 def test_a_second_process_is_refused_as_long_as_the_first_one_lives(cassandra: Session, other: psutil.Popen) -> None:
