@@ -7,7 +7,7 @@ compared    the rest, cell by cell, beside the events that may explain it; again
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -24,6 +24,7 @@ from batch_layer.ledger.facts import Facts
 from batch_layer.ledger.table import Ledgers
 from batch_layer.ledger.units import Differing, differing, digests, units
 from batch_layer.run import Digest
+from batch_layer.speed_span import Partition, SpeedSpan
 from batch_layer.touched import Master
 from views.core.view import View
 
@@ -46,6 +47,7 @@ class Ledger:
     oldest: timedelta
     spark: Callable[[], SparkSession]
     _known: dict[tuple[str, frozenset[date]], Facts] = field(default_factory=dict)
+    _listed: dict[tuple[int, datetime, datetime], Mapping[str, list[Partition]]] = field(default_factory=dict)
 
     def write(self, views: Sequence[View], base: int, progress: Callable[[int, int, str], None]) -> Mapping[str, Any]:
         """Write every line and say what they add up to. Both layers have to have read all before both cuts."""
@@ -86,11 +88,21 @@ class Ledger:
         for span in self.change.spans(self.connect, view):
             if span.since >= span.until:
                 continue
-            partitions = [each for each in span.partitions() if each.view == view.name]
+            partitions = self._partitions(span).get(view.name, [])
             for partition, days in zip(partitions, span.days(partitions), strict=True):
                 for day in days:
                     found.setdefault((partition.store, day), []).append(partition.received_day)
         return found
+
+    def _partitions(self, span: SpeedSpan) -> Mapping[str, list[Partition]]:
+        """By view; the keys of the whole table are listed once for all views."""
+        key = (span.generation, span.since, span.until)
+        if key not in self._listed:
+            found: dict[str, list[Partition]] = {}
+            for each in span.partitions():
+                found.setdefault(each.view, []).append(each)
+            self._listed[key] = found
+        return self._listed[key]
 
     def _compared(self, view: View, asked: pa.Table, fixed: Cause | None) -> Iterable[Summed]:
         if not asked.num_rows:
