@@ -1,6 +1,6 @@
 """A recompute is killed at many moments and taken up again, while a reader looks whether it ever sees half of it.
 
-`python -m tests.drills.moments` does it to all: the command, Airflow's worker and the supervisor; see docs/drills.md.
+`python -m tests.drills.killed` does it to all: the command, Airflow's worker and the supervisor; see docs/drills.md.
 """
 
 import json

@@ -1,6 +1,6 @@
 """A rebuild killed at several moments, each time taken up again: readers see whole publications, and one is made.
 
-`python -m tests.drills.moments` has all moments, and kills Airflow's worker and the supervisor besides.
+`python -m tests.drills.killed` has all moments, and kills Airflow's worker and the supervisor besides.
 """
 
 from datetime import UTC, datetime, timedelta
