@@ -23,8 +23,9 @@ GRACE_SECONDS = 4.0
 class GalateaCommand(BaseOperator):
     """Runs `galatea WORDS --json` where the connections say.
 
-    The child stays in the process group that Airflow gives each task, so whatever ends the task ends Spark, too. Words
-    are handed over one by one, never as shell text. It is told its task by AIRFLOW_CTX_*, and writes the task's note.
+    The child stays in the process group that Airflow gives each task, so whatever ends the task ends Spark, too. Its
+    standard input ends with this process: a task that is killed leaves nothing behind (`deploy/tether.py`). Words are
+    handed over one by one, never as shell text. It is told its task by AIRFLOW_CTX_*, and writes the task's note.
     """
 
     def __init__(self, *, words: Sequence[str], **options: Any) -> None:  # noqa: ANN401 - Airflow's own
@@ -50,7 +51,7 @@ class GalateaCommand(BaseOperator):
         where, instance = deployment(), context["ti"]
         environment = {
             **os.environ, **where.environment, "AIRFLOW_CTX_DAG_ID": instance.dag_id,
-            "AIRFLOW_CTX_DAG_RUN_ID": instance.run_id, "AIRFLOW_CTX_TASK_ID": instance.task_id,
+            "AIRFLOW_CTX_DAG_RUN_ID": instance.run_id, "AIRFLOW_CTX_TASK_ID": instance.task_id, "GALATEA_TETHERED": "1",
         }  # fmt: skip
         words = [where.command, *self.words(context)]
         self.log.info("%s", shlex.join(words))
@@ -74,7 +75,9 @@ class GalateaCommand(BaseOperator):
         """Copy what it says to the log; gives back its last line."""
         said = "it said nothing"
         try:
-            self._child = subprocess.Popen(words, env=environment, stdout=answer, stderr=subprocess.PIPE)  # noqa: S603 - no shell
+            self._child = subprocess.Popen(  # noqa: S603 - no shell
+                words, env=environment, stdin=subprocess.PIPE, stdout=answer, stderr=subprocess.PIPE
+            )
         except OSError as error:
             message = f"`{words[0]}` cannot be run here: install the package, or name its path as `command`"
             raise AirflowFailException(message) from error
@@ -90,8 +93,9 @@ class GalateaCommand(BaseOperator):
 
 def _end(child: "subprocess.Popen[bytes]") -> None:
     """After a timeout of Airflow's it still runs."""
-    if child.stderr is not None:
-        child.stderr.close()
+    for end in (child.stdin, child.stderr):
+        if end is not None:
+            end.close()
     if child.poll() is None:
         child.terminate()
         try:

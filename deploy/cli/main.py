@@ -14,6 +14,7 @@ from typer.core import TyperGroup
 from deploy.cli.output import complain, say
 from deploy.crashing import arm_if_asked
 from deploy.garbage import look_seldom
+from deploy.tether import tether_if_asked
 from master_dataset.errors import GalateaError
 
 VERBS = (
@@ -56,6 +57,7 @@ def galatea() -> None:
 def main() -> None:
     """The process edge of the command line. Exit 0 done, 1 a fault was met, 2 asked wrongly, 130 interrupted."""
     look_seldom()
+    tether_if_asked()
     structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))  # stdout is the answer
     try:
         arm_if_asked()

@@ -1,0 +1,43 @@
+"""A command whose starter was killed does not go on alone."""
+
+import subprocess
+import sys
+
+import pytest
+
+from deploy.tether import ENDED, VARIABLE
+
+CODE = """
+import time
+from deploy.tether import tether_if_asked
+tether_if_asked()
+print("on", flush=True)
+time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize("said", [b"", b"whatever it is told"])
+def test_a_tethered_command_ends_with_its_standard_input_and_not_before(said: bytes) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", CODE], env={VARIABLE: "1"}, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as command:
+        assert command.stdin
+        assert command.stdout
+        command.stdout.readline()
+        command.stdin.write(said)
+        command.stdin.flush()
+        before = command.poll()
+        command.stdin.close()
+
+        assert before is None
+        assert command.wait(60) == ENDED
+
+
+def test_a_command_of_a_person_does_not_watch_its_standard_input() -> None:
+    code = CODE.replace("time.sleep(600)", "time.sleep(0.5)")
+
+    done = subprocess.run(
+        [sys.executable, "-c", code], env={}, stdin=subprocess.DEVNULL, capture_output=True, check=False
+    )
+
+    assert (done.returncode, done.stdout) == (0, b"on\n")
