@@ -31,16 +31,19 @@ class Unfenced(Planning):
 
 
 class Steps:
-    """When each step first began, in seconds since this was made."""
+    """When each step first began."""
 
     def __init__(self) -> None:
-        """From now on."""
-        self._began = time.monotonic()
-        self.began: dict[str, float] = {}
+        """None yet."""
+        self._began: dict[str, float] = {}
 
     def step(self, done: int, total: int, what: str) -> None:  # noqa: ARG002 - what is done is not asked for
         """Called as it begins and as it goes on, then with how fast behind its name."""
-        self.began.setdefault(what.partition("   ")[0], round(time.monotonic() - self._began, 2))
+        self._began.setdefault(what.partition("   ")[0], time.monotonic())
+
+    def since(self, started: float) -> dict[str, float]:
+        """Each in seconds since that reading of the clock."""
+        return {what: round(at - started, 2) for what, at in self._began.items()}
 
 
 def main(cut: datetime, *, full: bool) -> None:
@@ -57,7 +60,7 @@ def main(cut: datetime, *, full: bool) -> None:
         report = attempt.found.report or {}
     found = {
         "days": report["days"], "blocks": report["blocks"], "seconds": time.monotonic() - started,
-        "cpu_seconds": cpu_seconds() - spent, "start_seconds": started - began, "steps_began": steps.began,
+        "cpu_seconds": cpu_seconds() - spent, "start_seconds": started - began, "steps_began": steps.since(started),
     }  # fmt: skip
     print(json.dumps(found), flush=True)
     os._exit(0)  # as the command: Spark's Java ends with this process
