@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 AIM_SECONDS = 1.0
 ASK_EVERY = 0.05
 PAUSE = 0.37  # between two timed receipts, in no step with anything
-GIVE_UP = 60.0
+GIVE_UP = 300.0
 WARM_UP = 3  # receipts, however long they take
 
 

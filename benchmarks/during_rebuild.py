@@ -1,7 +1,7 @@
 """How much slower answers and receipts are while a full rebuild runs on the same machine, one after the other.
 
-Both times 1,000 receipts a second come in, so that merged answers have speed rows to read. Both begin just after a
-publication, so that these are about as many: a rebuild publishes a cut, and what was received before it is batch's.
+Both times receipts come in, so that merged answers have speed rows to read. Both begin just after a publication, so
+that these are about as many: a rebuild publishes a cut, and what was received before it is batch's.
 """
 
 from collections.abc import Iterator
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 SECONDS = 60.0
 """Of one caller's answers: some rebuild is then met in each of its steps."""
+PER_SECOND = 200
+"""Receipts: of 1,000 and a caller who never pauses speed falls behind on two cores, without any rebuild."""
 AT_MOST = 2.0
 
 
@@ -37,7 +39,7 @@ class _Felt(NamedTuple):
 
 def during_rebuild(settings: "Settings", probes: int) -> Iterator[Measured]:
     """On a whole stack. Three promises, each at most twice what it is without a rebuild."""
-    stream, rebuilds = Stream(settings, POS_TRANSACTIONS.topic), Rebuilds()
+    stream, rebuilds = Stream(settings, POS_TRANSACTIONS.topic, PER_SECOND), Rebuilds()
     with beside(stream):
         rebuild()
         without = _Felt.now(settings, probes)

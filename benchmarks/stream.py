@@ -19,16 +19,16 @@ PER_SECOND = 1_000
 class Stream:
     """Sends until the event is set, so it goes `beside`. Afterwards `rate` says how many a second it really sent."""
 
-    def __init__(self, settings: "Settings", topic: str) -> None:
+    def __init__(self, settings: "Settings", topic: str, per_second: int = PER_SECOND) -> None:
         """On this topic."""
-        self._bootstrap, self._topic = settings.kafka_bootstrap, topic
+        self._bootstrap, self._topic, self._per_second = settings.kafka_bootstrap, topic, per_second
         self.rate = 0.0
 
     def __call__(self, leave: "Event") -> None:
         """Send, and wait in the end until all is acknowledged."""
         producer, key = bare.producer(self._bootstrap), key_of(POS_TRANSACTIONS)
         began, sent = time.monotonic(), 0
-        for value in paced(receipts.live(time.time_ns() // 1000), PER_SECOND):
+        for value in paced(receipts.live(time.time_ns() // 1000), self._per_second):
             if leave.is_set():
                 break
             producer.produce(self._topic, value, key=key(value))
