@@ -9,6 +9,7 @@ from cassandra.cluster import Session
 from master_dataset.errors import CheckpointOutOfStep, GenerationReplaced
 from speed_layer.claims import Claims
 from speed_layer.generation import Generation, Generations, Offsets, Reached
+from views.core.cut import BEGINNING
 from views.core.pointer_row import PointerRow
 
 NOW = datetime(2026, 3, 7, 9, 0, 3, tzinfo=UTC)
@@ -20,9 +21,9 @@ def generations(shared_cassandra: Session) -> Generations:
     return Generations(shared_cassandra)
 
 
-def begun(generations: Generations, targets: Offsets | None = None) -> Generation:
+def begun(generations: Generations, targets: Offsets | None = None, emit_from: datetime = BEGINNING) -> Generation:
     """A generation of a number that no other test has."""
-    generation = Generation(next(NUMBERS), NOW, {}, targets or {})
+    generation = Generation(next(NUMBERS), emit_from, {}, targets or {})
     generations.begin(generation, NOW)
     return generation
 
@@ -115,6 +116,19 @@ def test_the_first_generation_takes_over_at_the_ends_that_it_saw_at_its_start(
     assert not too_early
     assert generations.take_over(first)
     assert generations.pointer().generation == first.number
+
+
+def test_a_generation_that_begins_behind_the_published_cut_makes_room_for_another_one(
+    generations: Generations, shared_cassandra: Session
+) -> None:
+    PointerRow(shared_cassandra).begin(NOW)  # somebody has rolled back to a cut before it
+    late = begun(generations, emit_from=NOW)
+    wrote(generations, late, 0, to=4)
+
+    taken_over = generations.take_over(late)
+
+    assert not taken_over
+    assert generations.claims.is_replaced(late.number)
 
 
 def test_a_partition_without_records_keeps_the_time_of_its_last_one(
