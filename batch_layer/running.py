@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 TTL_SECONDS = 60
 _AGAIN_SECONDS = 15.0
 _INSERT = (
-    f"INSERT INTO running_recomputes (series, id, holder, partitions) VALUES ('galatea', ?, ?, ?) IF NOT EXISTS "  # noqa: S608 - a number of ours
+    "INSERT INTO running_recomputes (series, id, holder, partitions) VALUES ('galatea', ?, ?, ?) IF NOT EXISTS "  # noqa: S608 - a number of ours
     f"USING TTL {TTL_SECONDS}"
 )
 _TAKE = (
@@ -97,7 +97,6 @@ class Running:
         return bool(self._session.execute(self._session.prepare(_TAKE), values).one().applied)
 
     def _stay(self) -> None:
-
         while not self._left.wait(_AGAIN_SECONDS):
             try:
                 if not self._takes(self._holder):

@@ -33,7 +33,7 @@ Cells = dict[CellKey, States]
 
 @dataclass(frozen=True)
 class Events:
-    """What may explain the changes of one cell, by kind: see `batch_layer.ledger.events`."""
+    """What may explain the changes of one cell, by kind: see `batch_layer.ledger.facts`."""
 
     waited: Sequence[Contribution] = ()
     miskeyed: Sequence[Contribution] = ()

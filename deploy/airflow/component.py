@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from deploy.settings import Settings
 
 NAME = "airflow"
-NEEDED = ("metadatabase", "scheduler", "dag_processor")
+_NEEDED = ("metadatabase", "scheduler", "dag_processor")
 _OF_SPARK = {"spark_master", "spark_conf"}
 """The settings that the connection `galatea_spark` says; `galatea` says all others."""
 
@@ -98,6 +98,4 @@ def _is_healthy(url: str) -> bool:
         found = answer.json() if answer.is_success else {}
     except (httpx.HTTPError, ValueError):
         return False
-    return all(
-        found.get(part, {}).get("status") == "healthy" for part in ("metadatabase", "scheduler", "dag_processor")
-    )
+    return all(found.get(part, {}).get("status") == "healthy" for part in _NEEDED)

@@ -3,14 +3,13 @@
 import os
 import sys
 from collections.abc import Mapping
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from deploy.cli.output import say, table
 
 if TYPE_CHECKING:
     from batch_layer.recompute import Recompute
-
-_COUNTED = ("publication", "base", "cut", "days", "blocks", "repeats", "conflicts", "miskeyed", "views", "alarms")
 
 
 def shown(found: "Recompute") -> dict[str, Any]:
@@ -28,7 +27,7 @@ def told(found: "Recompute") -> None:
     report = dict(found.report or {})
     for alarm in report.get("alarms", ()):
         say(f"  alarm {alarm}")
-    cut = str(report.get("cut", "")).replace("T", " ").partition(".")[0].removesuffix("Z").removesuffix("+00:00")
+    cut = f"{datetime.fromisoformat(report['cut']):%F %T}" if "cut" in report else ""
     if found.state == "unchanged":
         say(f"  nothing is new: publication {report['base']} at {cut} UTC says it all")
     elif found.state == "previewed":

@@ -101,8 +101,10 @@ class Attempt:
         self._recomputes.forget_portions(self._id)
         is_preview = self.found.asked.mode == "preview"
         report = self._told(plan) | (listed(plan) if is_preview else {})
-        state: State = "unchanged" if is_published(plan) and not is_preview else "planned"
-        return self._update(state, plan={"number": number, **kept(plan, run)}, report=report)
+        if is_published(plan) and not is_preview:
+            self._keeper.catch_up(self._steps)
+            return self._update("unchanged", report=report)
+        return self._update("planned", plan={"number": number, **kept(plan, run)}, report=report)
 
     def compute(self) -> Recompute:
         """Write every cell of the plan, the manifest that names them, and the ledger of what they would change."""

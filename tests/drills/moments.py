@@ -11,7 +11,6 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 import httpx
 
@@ -91,10 +90,3 @@ def rebuilt(stack: Stack, id_: str, *, crash_at: str = "", after: float | None =
             os.killpg(process.pid, signal.SIGKILL)
             process.communicate()
     return process.returncode
-
-
-def published_by(stack: Stack, id_: str) -> list[dict[str, Any]]:
-    """The publications that this recompute has made: one, however often it was tried."""
-    found = stack.galatea("recompute", "show", id_)
-    every: list[dict[str, Any]] = stack.galatea("publications")["publications"]
-    return [each for each in every if each["why"] == found["why"]]
