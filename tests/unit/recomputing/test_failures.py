@@ -1,0 +1,52 @@
+"""What a library raises inside a recompute reaches the operator as what has happened, and what to do."""
+
+import errno
+import os
+
+import pytest
+from cassandra import OperationTimedOut, WriteTimeout
+from cassandra.cluster import NoHostAvailable
+
+from deploy.recomputing.failures import naming_failures
+from master_dataset.errors import CutNotReached, DiskFull, GalateaError, StoreUnavailable
+
+TOLD_BY_SPARK = "Job aborted due to stage failure: Task 3 in stage 12.0 failed 4 times: {}"
+
+
+class Py4JJavaError(Exception):
+    """As Spark raises: all that happened in a worker is text."""
+
+
+@pytest.mark.parametrize("failure", [
+    OperationTimedOut(), NoHostAvailable("none", {}), WriteTimeout("late", write_type=0),
+    Py4JJavaError(TOLD_BY_SPARK.format("cassandra.cluster.NoHostAvailable: ('Unable to connect', {})")),
+    Py4JJavaError(TOLD_BY_SPARK.format("cassandra.OperationTimedOut: errors={}")),
+])  # fmt: skip
+def test_a_store_that_is_lost_is_named_with_the_command_that_goes_on(failure: Exception) -> None:
+    with pytest.raises(StoreUnavailable) as said, naming_failures("mine"):
+        raise failure
+
+    assert said.value.do.endswith("galatea rebuild --id mine")
+    assert said.value.__cause__ is failure
+
+
+@pytest.mark.parametrize("failure", [
+    OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)),
+    Py4JJavaError(TOLD_BY_SPARK.format("java.io.IOException: No space left on device")),
+])  # fmt: skip
+def test_a_full_disk_is_named_with_the_command_that_goes_on(failure: Exception) -> None:
+    with pytest.raises(DiskFull) as said, naming_failures("mine"):
+        raise failure
+
+    assert said.value.do.endswith("galatea rebuild --id mine")
+
+
+@pytest.mark.parametrize(
+    "failure", [CutNotReached("not yet", do="galatea lag"), ValueError("a bug"), OSError(errno.EPERM, "no")]
+)
+def test_what_is_something_else_stays_as_it_is(failure: Exception) -> None:
+    with pytest.raises(type(failure)) as said, naming_failures("mine"):
+        raise failure
+
+    assert said.value is failure
+    assert not isinstance(said.value, GalateaError) or said.value.do == "galatea lag"
