@@ -8,7 +8,7 @@ UV         := $(or $(shell command -v uv 2>/dev/null),$(OWN_UV))
 RUN         = $(UV) run --no-sync
 STAMP      := .venv/.synced
 TESTS      := $(filter-out %/__pycache__/,$(wildcard tests/*/))
-STACKS     := $(addprefix tests/,deployments/ drills/ integration/)
+SHARED     := tests/integration/
 BESIDE     := .pytest_cache/beside.log
 
 export UV_PYTHON_DOWNLOADS := never
@@ -22,14 +22,15 @@ help: ## List the targets
 demo: $(STAMP) ## Start everything, play a trading day on real receipts; ARGS=--once stops and checks
 	@$(RUN) galatea demo $(ARGS)
 
-# Tests that start stacks wait much: those that need none run beside them, and report when both are done.
+# Tests of one shared stack wait much: those that start stacks of their own, or none, run beside them, and report when
+# both are done.
 test: $(STAMP) ## Every test, with the real broker, Cassandra and Spark; or those that ARGS names
 ifdef ARGS
 	@$(RUN) pytest $(ARGS)
 else
-	@mkdir -p .pytest_cache; $(RUN) pytest -q $(filter-out $(STACKS),$(TESTS)) >$(BESIDE) 2>&1 & beside=$$!; \
+	@mkdir -p .pytest_cache; $(RUN) pytest -q $(filter-out $(SHARED),$(TESTS)) >$(BESIDE) 2>&1 & beside=$$!; \
 	trap 'kill $$beside 2>/dev/null' INT TERM; \
-	$(RUN) pytest $(STACKS); stacks=$$?; wait $$beside; others=$$?; cat $(BESIDE); exit $$((stacks | others))
+	$(RUN) pytest $(SHARED); shared=$$?; wait $$beside; others=$$?; cat $(BESIDE); exit $$((shared | others))
 endif
 
 fast: $(STAMP) ## Tests that need no neighbour: seconds

@@ -67,6 +67,8 @@ def show(id_: Id, as_json: AsJson = False) -> None:
     fields({"id": found.id, "state": found.state, "asked by": found.asked_by, "why": found.why})
     for what, amount in (found.progress or {}).items():
         fields({what: f"{amount['done']:,} of {amount['total']:,}" if isinstance(amount, dict) else amount})
+    if found.problem:
+        fields({"problem": found.problem["message"], "next": found.problem["do"]})
     told(found)
 
 
