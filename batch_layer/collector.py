@@ -18,6 +18,7 @@ import structlog
 
 from batch_layer.garbage import Garbage
 from batch_layer.reachable import Entry, Keep, Living, Place, Reach, Work, kept
+from batch_layer.recompute import Recomputes
 from batch_layer.run import read_manifest
 from master_dataset.crash_points import CrashPoint, passing
 from master_dataset.errors import PublicationMoved
@@ -32,12 +33,16 @@ log = structlog.get_logger()
 Step = Callable[[int, int, str], None]
 _YOUNG = timedelta(days=1)
 """So long a run may go on that was not there, or not alive, when recomputes were read."""
+_ABANDONED = "Whoever worked on it ended without a word, and nobody has taken it up since."
 _MARK = "UPDATE publications SET collected_at = ? WHERE series = 'galatea' AND publication = ? IF current = ?"
 
 
 @dataclass(frozen=True)
 class Survey:
-    """What a collection will do. `let_go`: publications, oldest first. `runs`: those that lose something."""
+    """What a collection will do. `let_go`: publications, oldest first. `runs`: those that lose something.
+
+    `abandoned`: recomputes that are said to go on, and on which nobody has worked for long.
+    """
 
     current: int
     kept: int
@@ -47,6 +52,7 @@ class Survey:
     runs: Collection[str]
     blocks: int
     run_days: int
+    abandoned: Sequence[str]
     reach: Reach
 
     def shown(self) -> dict[str, object]:
@@ -54,7 +60,7 @@ class Survey:
         return {
             "publication": self.current, "kept": self.kept, "collected": list(self.let_go),
             "manifests": len(self.manifests), "previews": len(self.previews), "runs": len(self.runs),
-            "blocks": self.blocks, "run_days": self.run_days,
+            "blocks": self.blocks, "run_days": self.run_days, "abandoned": len(self.abandoned),
         }  # fmt: skip
 
 
@@ -83,7 +89,7 @@ class Collector:
         return Survey(
             current, len(stay), [number for number in let_go if number not in marked],
             sorted(names - needed), self._garbage.previews(living),
-            blocks.keys() | run_days.keys(), blocks.total(), run_days.total(), reach,
+            blocks.keys() | run_days.keys(), blocks.total(), run_days.total(), living.abandoned(), reach,
         )  # fmt: skip
 
     def _garbage_beyond(self, reach: Reach) -> tuple[Reach, Counter[str], Counter[str]]:
@@ -110,6 +116,9 @@ class Collector:
                 message = f"somebody published after publication {survey.current}, on which this collection was based"
                 raise PublicationMoved(message, do="galatea collect")
         passing(CrashPoint.COLLECT_MARKED)
+        for id_ in survey.abandoned:
+            problem = {"code": "recompute_interrupted", "message": _ABANDONED, "do": f"galatea rebuild --id {id_}"}
+            Recomputes(self._session).update(id_, "failed", problem=problem)
         self._garbage.delete_previews(survey.previews)
         self._garbage.delete_manifests(survey.manifests)
         self._garbage.delete_run_days(survey.reach, survey.runs)

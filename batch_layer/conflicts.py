@@ -3,7 +3,7 @@
 They lie in a table of their own, one row per place, however often a day is rebuilt.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
@@ -18,24 +18,30 @@ SENTENCE = "Another record with the same identity was received first and has ano
 _LETTER_PLACE = ["topic", "partition", "offset"]
 
 
-def keep_conflicts(
-    tables: MasterTables, source: "Source[Any]", archived: DataFrame, repeats: DataFrame
-) -> dict[str, int]:
-    """Append the conflicts among these repeats that are not kept yet. Gives back repeats, conflicts, miskeyed.
+class Repeats(NamedTuple):
+    """How many deliveries repeat one before; of them those with another content, and those in another partition."""
 
-    `archived` has them whole, `repeats` as `Deliveries` has them.
-    """
-    counted = repeats.agg(
-        F.count("*").alias("repeats"),
-        F.count_if("is_conflict").alias("conflicts"),
-        F.count_if("is_miskeyed").alias("miskeyed"),
-    ).collect()[0]
-    if counted.conflicts:
+    repeats: int
+    conflicts: int
+    miskeyed: int
+
+
+def count_repeats(repeats: DataFrame) -> Repeats:
+    """Of repeats as `Deliveries` has them."""
+    counted = repeats.agg(F.count("*"), F.count_if("is_conflict"), F.count_if("is_miskeyed")).collect()[0]
+    return Repeats(*counted)
+
+
+def keep_conflicts(
+    tables: MasterTables, source: "Source[Any]", archived: DataFrame, repeats: DataFrame, conflicts: int
+) -> None:
+    """Append those among these repeats that are not kept yet. `archived` has them whole; `conflicts`: how many."""
+    if conflicts:
         kept = (
             repeats.sparkSession.read.format("delta").load(tables.path(CONFLICTS)).where(F.col("topic") == source.topic)
         )
         places = repeats.where("is_conflict").select(PLACE)
-        whole = archived.join(small(places, counted.conflicts), on=PLACE, how="left_semi")
+        whole = archived.join(small(places, conflicts), on=PLACE, how="left_semi")
         letters = whole.dropDuplicates(_LETTER_PLACE).select(
             *_LETTER_PLACE, "received_at",
             F.lit("conflicting_duplicate").alias("reason"), F.lit("").alias("field"), F.lit(SENTENCE).alias("sentence"),
@@ -44,4 +50,3 @@ def keep_conflicts(
         )  # fmt: skip
         new = letters.join(kept.select(*_LETTER_PLACE), on=_LETTER_PLACE, how="left_anti").select(*DEAD_LETTER_COLUMNS)
         new.coalesce(1).write.format("delta").mode("append").save(tables.path(CONFLICTS))
-    return {"repeats": counted.repeats, "conflicts": counted.conflicts, "miskeyed": counted.miskeyed}

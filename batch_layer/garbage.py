@@ -82,10 +82,15 @@ class Garbage:
             yield RunDay(row.run, row.view_name, row.day.date(), _instant(row.micros or 0))
 
     def previews(self, living: Living) -> list[str]:
-        """The ids of previewed recomputes whose ledger nobody needs any more; those of publications stay."""
-        found = {row.subject for row in self._pages("SELECT subject FROM ledgers")}
+        """The subjects of ledgers that nobody needs any more: of previews, and of runs that were never published.
+
+        That of a publication stays. Its lines lie under its run's name, if they were written before the switch.
+        """
+        ledgers = list(self._pages("SELECT subject, lines FROM ledgers"))
+        published = {name for row in ledgers if row.subject.isdecimal() for name in (row.subject, row.lines)}
+        found = {row.subject for row in ledgers}
         found |= {row.subject for row in self._pages("SELECT DISTINCT subject, view_name FROM corrections")}
-        return sorted(each for each in found if each in living.works and not living.needs(each))
+        return sorted(each for each in found - published if living.has_ended_without(each))
 
     def delete_previews(self, subjects: Collection[str]) -> None:
         """First what says that a ledger is whole, then its rows."""

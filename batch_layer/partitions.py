@@ -9,6 +9,7 @@ from deltalake import DeltaTable
 
 from batch_layer.plan import Plan
 from batch_layer.touched import Master
+from master_dataset.lost_files import naming_lost_files
 
 LISTED_AT_MOST = 10_000
 Places = Mapping[date, Mapping[str, bool]]
@@ -47,6 +48,7 @@ def _places(master: Master, plan: Plan, topic: str) -> Places:
 
 
 def _rows(master: Master, days: Collection[date]) -> Iterator[Any]:
-    dataset = DeltaTable(master.path, version=master.version).to_pyarrow_dataset()
-    columns = ["day", "store", "received_at"]
-    yield from dataset.scanner(columns=columns, filter=pc.field("day").isin(sorted(days))).to_batches()
+    table = DeltaTable(master.path, version=master.version)
+    columns, of_days = ["day", "store", "received_at"], pc.field("day").isin(sorted(days))
+    with naming_lost_files(table):
+        yield from table.to_pyarrow_dataset().scanner(columns=columns, filter=of_days).to_batches()

@@ -9,12 +9,13 @@ from datetime import date, datetime, timedelta
 from itertools import pairwise
 from typing import NamedTuple
 
+from batch_layer.recompute import ENDS
+
 RESUMABLE = timedelta(days=1)
 """A recompute that was not touched for so long is planned anew, under another run's name, when it is resumed.
 
 Its cells are kept for twice as long, so that no resumption crosses a collection.
 """
-_ENDED = {"published", "unchanged", "failed", "previewed"}
 
 
 class Entry(NamedTuple):
@@ -52,8 +53,16 @@ class Living:
 
     def needs(self, run: str) -> bool:
         """Whether the run's recompute goes on, may be resumed, or is a preview that is still shown."""
-        stem, _, number = run.rpartition(".")
-        return any(self._lives(id_) for id_ in (run, *([stem] if number.isdecimal() else [])))
+        return any(self._lives(id_) for id_ in _owners(run))
+
+    def has_ended_without(self, run: str) -> bool:
+        """Whether it belonged to a recompute that published nothing, and is needed no more."""
+        own = [self.works[id_] for id_ in _owners(run) if id_ in self.works]
+        return bool(own) and not self.needs(run) and all(work.state != "published" for work in own)
+
+    def abandoned(self) -> list[str]:
+        """The ids of recomputes that are said to go on, while nobody has worked on them for long."""
+        return sorted(id_ for id_, work in self.works.items() if work.state not in ENDS and not self._lives(id_))
 
     def _lives(self, id_: str) -> bool:
         if id_ in self.held:
@@ -62,7 +71,13 @@ class Living:
         if work is None:
             return False
         age = max(2 * RESUMABLE, self.keep.shown) if work.state == "previewed" else 2 * RESUMABLE
-        return work.state not in _ENDED or work.updated_at is None or work.updated_at > self.now - age
+        return work.updated_at is None or work.updated_at > self.now - age
+
+
+def _owners(run: str) -> list[str]:
+    """The recomputes that a run of that name may belong to: an id may end with a number, too."""
+    stem, _, number = run.rpartition(".")
+    return [run, stem] if number.isdecimal() else [run]
 
 
 class Place(NamedTuple):

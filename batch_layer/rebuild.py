@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import structlog
 
 from batch_layer.archived import archived
-from batch_layer.conflicts import keep_conflicts
+from batch_layer.conflicts import count_repeats, keep_conflicts
 from batch_layer.deliveries import deliveries
 from batch_layer.plan import Plan
 from batch_layer.portions import Portion, portions
@@ -59,10 +59,19 @@ class Rebuild:
     """Computes the cells of one plan under the name of one run."""
 
     def __init__(
-        self, spark: "Callable[[], SparkSession]", connect: "Callable[[], Session]", tables: MasterTables
+        self,
+        spark: "Callable[[], SparkSession]",
+        connect: "Callable[[], Session]",
+        tables: MasterTables,
+        *,
+        keeps_conflicts: bool = True,
     ) -> None:
-        """`spark` is called only when there is something to compute; `connect` is also called in Spark's workers."""
+        """`spark` is called only when there is something to compute; `connect` is also called in Spark's workers.
+
+        `keeps_conflicts`: a preview only counts them, beside a rebuild that may be keeping the same ones.
+        """
         self._spark, self._connect, self._tables = spark, connect, tables
+        self._keeps_conflicts = keeps_conflicts
 
     def compute(
         self, plan: Plan, run: str, done: Mapping[int, Counted], progress: Progress
@@ -84,8 +93,10 @@ class Rebuild:
         events = archived(self._spark(), portion.source, plan.masters[portion.source.topic], portion.days)
         found = deliveries(events)
         repeats = found.repeats.where(found.repeats.received_at < plan.cut)
-        counted: dict[str, Any] = dict(keep_conflicts(self._tables, portion.source, events, repeats))
-        counted |= {"blocks": 0, "views": {}}
+        told = count_repeats(repeats)
+        if self._keeps_conflicts:
+            keep_conflicts(self._tables, portion.source, events, repeats, told.conflicts)
+        counted: dict[str, Any] = {**told._asdict(), "blocks": 0, "views": {}}
         for view, days in portion.work:
             part.begun(view.name)
             began = time.monotonic()

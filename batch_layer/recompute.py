@@ -20,6 +20,8 @@ State = Literal[
     "asked", "planning", "planned", "computing", "computed", "published", "previewed", "unchanged", "failed"
 ]
 """`published`, `previewed` and `unchanged` are ends. What `failed` may be taken up again under the same id."""
+ENDS = frozenset({"published", "previewed", "unchanged", "failed"})
+"""States in which nobody works on it."""
 
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:+-]{0,199}")
 
@@ -76,13 +78,24 @@ class Recomputes:
         )  # fmt: skip
 
     def update(self, id_: str, state: State, **values: Any) -> None:  # noqa: ANN401 - JSON, by column
-        """Say how it is now. `values`: plan, progress, publication, problem, report; None takes one back."""
+        """Say how it is now. `values`: progress, publication, problem, report; None takes one back."""
         columns = {name: each if name == "publication" else _write(each) for name, each in values.items()}
         now = datetime.now(UTC)
-        columns |= {"updated_at": now} | ({"ended_at": now} if state in _ENDS else {})
+        columns |= {"updated_at": now} | ({"ended_at": now} if state in ENDS else {})
         names = "".join(f", {name} = ?" for name in columns)
         update = self._session.prepare(f"UPDATE recomputes SET state = ?{names} WHERE id = ?")  # noqa: S608 - our own names
         self._session.execute(update, (state, *columns.values(), id_))
+
+    def plan(self, seen: Recompute, plan: Mapping[str, Any]) -> bool:
+        """Keep another plan, or only its number, than the one seen. False if somebody else has done so meanwhile.
+
+        Written by nothing but this, as a transaction and an ordinary write of a column may not be mixed.
+        """
+        update = self._session.prepare("UPDATE recomputes SET plan = ? WHERE id = ? IF plan = ?")
+        new = _write(plan)
+        row = self._session.execute(update, (new, seen.id, _write(seen.plan))).one()
+        # A second try of the driver's finds what its first one has done.
+        return row.applied or getattr(row, "plan", None) == new
 
     def keep_portion(self, id_: str, number: int, counted: Mapping[str, Any]) -> None:
         """A portion of the planned work is done: it need not be done again."""
@@ -92,9 +105,6 @@ class Recomputes:
     def forget_portions(self, id_: str) -> None:
         """Another plan is to be done."""
         self._session.execute(self._session.prepare("DELETE portions FROM recomputes WHERE id = ?"), (id_,))
-
-
-_ENDS = ("published", "previewed", "unchanged", "failed")
 
 
 def new_id() -> str:

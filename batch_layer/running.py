@@ -11,7 +11,8 @@ import threading
 from collections.abc import Iterable, Mapping
 from datetime import UTC, date, datetime, timedelta
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
+from uuid import uuid4
 
 import orjson
 import psutil
@@ -52,9 +53,8 @@ class Running:
         """`session` uses Galatea's keyspace."""
         self._session, self._id = session, id_
         self.host = socket.gethostname()
-        since = datetime.now(UTC).isoformat()
-        myself = {"host": self.host, "pid": os.getpid(), "created": psutil.Process().create_time(), "since": since}
-        self._holder = orjson.dumps(myself).decode()
+        myself = {"host": self.host, "pid": os.getpid(), "created": psutil.Process().create_time()}
+        self._holder = orjson.dumps(myself | {"attempt": str(uuid4())}).decode()
         self._partitions = "{}"
         self._left = threading.Event()
         self._writing = threading.Thread(target=self._stay, name="running", daemon=True)
@@ -63,7 +63,9 @@ class Running:
         """RecomputeRunning if a living process works on it already."""
         insert = self._session.prepare(_INSERT)
         found = self._session.execute(insert, (self._id, self._holder, self._partitions)).one()
-        if not found.applied and (_lives(found.holder) or not self._takes(found.holder)):
+        # A second try of the driver's finds what its first one has done.
+        is_taken = not found.applied and found.holder != self._holder
+        if is_taken and (_lives(found.holder) or not self._takes(found.holder)):
             by = orjson.loads(found.holder)
             message = f"recompute `{self._id}` is being worked on by process {by['pid']} on {by['host']}"
             raise RecomputeRunning(message, do=f"galatea recompute show {self._id}, and wait for it")
@@ -80,26 +82,38 @@ class Running:
 
     def claim(self, plan: "Plan") -> None:
         """Say what this one recomputes. RecomputeRunning if another one that came first does so already."""
-        own = spans(plan)
-        self._partitions = orjson.dumps(own).decode()
-        self._takes(self._holder)
+        own, at = spans(plan), datetime.now(UTC).isoformat()
+        self._partitions = orjson.dumps({"at": at, "days": own}).decode()
+        if not self.renews():
+            raise self.lost()
         query = self._session.prepare("SELECT id, holder, partitions FROM running_recomputes WHERE series = 'galatea'")
         for other in self._session.execute(query):
             if other.id == self._id or other.holder is None or not _lives(other.holder):
                 continue
-            view = overlapping(own, orjson.loads(other.partitions or "{}"))
-            if view and _came_first(other, self._id, self._holder):
+            claimed = orjson.loads(other.partitions or "{}")
+            view = overlapping(own, claimed.get("days", {}))
+            if view and (claimed["at"], other.id) < (at, self._id):
                 message = f"recompute `{other.id}` works on days of `{view}` that this one would recompute too"
                 raise RecomputeRunning(message, do=f"galatea recompute show {other.id}, and wait for it")
 
+    def renews(self) -> bool:
+        """Whether it is still this process that works on it; then it is for another while."""
+        return self._takes(self._holder)
+
+    def lost(self) -> RecomputeRunning:
+        """The error of a process that stood still for so long that another one may have taken over."""
+        message = f"recompute `{self._id}` was not renewed in time, so another process may have taken it over"
+        return RecomputeRunning(message, do=f"galatea recompute show {self._id}; then: galatea rebuild --id {self._id}")
+
     def _takes(self, from_: str) -> bool:
         values = (self._holder, self._partitions, self._id, from_)
-        return bool(self._session.execute(self._session.prepare(_TAKE), values).one().applied)
+        row = self._session.execute(self._session.prepare(_TAKE), values).one()
+        return row.applied or getattr(row, "holder", None) == self._holder
 
     def _stay(self) -> None:
         while not self._left.wait(_AGAIN_SECONDS):
             try:
-                if not self._takes(self._holder):
+                if not self.renews():
                     log.warning("recompute.hold_lost", recompute=self._id)
             except (DriverException, NoHostAvailable) as error:
                 log.warning("recompute.hold_not_written", recompute=self._id, error=str(error))
@@ -127,11 +141,6 @@ def _joined(days: Iterable[date]) -> Iterable[tuple[str, str]]:
             yield first.isoformat(), day.isoformat()
             if after is not None:
                 first = after
-
-
-def _came_first(other: Any, id_: str, holder: str) -> bool:  # noqa: ANN401 - a driver's row
-    own = orjson.loads(holder)["since"], id_
-    return (orjson.loads(other.holder)["since"], other.id) < own
 
 
 def _lives(holder: str) -> bool:

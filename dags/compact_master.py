@@ -1,4 +1,4 @@
-"""Make few large files of many small ones in the master dataset. The archive waits meanwhile, and loses nothing."""
+"""Make few large files of many small ones in the master dataset. The archive goes on meanwhile."""
 
 from airflow.sdk import DAG
 

@@ -20,7 +20,7 @@ FORM = {
         title="Last day", description="UTC day of `happened_at`, included. Empty: to the last one.",
     ),
     "stores": Param(
-        [], type="array", items={"type": "string", "minLength": 1, "maxLength": 200}, uniqueItems=True,
+        [], type="array", items={"type": "string", "minLength": 1, "maxLength": 256}, uniqueItems=True,
         title="Stores", description="Ids, one a line: only days on which one of them has events. Empty: all stores.",
     ),
     "mode": Param(

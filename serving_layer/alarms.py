@@ -14,6 +14,8 @@ STILL = timedelta(seconds=60)
 """A reader that has something to read moves within this time, and measures itself more often."""
 LEDGER_TIME = timedelta(hours=1)
 """Within it the ledger of a publication is written, however far speed was behind."""
+UNEXPLAINED_TIME = timedelta(days=1)
+"""So long it stands that a publication corrected what nothing explains, even if others have followed."""
 
 
 class Alarm(NamedTuple):
@@ -33,8 +35,8 @@ Standing = tuple[datetime, str, str] | None
 class Known:
     """`published_at`, `stats`: of the publication that is pointed at. `noticed`: steps of the clock since then.
 
-    `lag`: the last measurements of every reader. `ttl`: how long speed rows live. `ledger`: of the newest publication
-    that has one; None if none has.
+    `lag`: the last measurements of every reader. `ttl`: how long speed rows live. `ledgers`: of the last
+    publications, newest first.
     """
 
     now: datetime
@@ -44,7 +46,12 @@ class Known:
     noticed: Sequence[Noticed]
     lag: Sequence[Measured]
     ttl: timedelta
-    ledger: Ledger | None = None
+    ledgers: Sequence[Ledger] = ()
+
+    @property
+    def ledger(self) -> Ledger | None:
+        """The newest one, if there is any."""
+        return self.ledgers[0] if self.ledgers else None
 
     @property
     def pointer(self) -> Pointer:
@@ -85,13 +92,17 @@ def miskeyed(known: Known) -> Standing:
 
 
 def unexplained(known: Known) -> Standing:
-    """The newest ledger has corrections that neither waiting events nor definitions nor keys account for."""
-    cells = known.ledger.cells("unexplained") if known.ledger else 0
-    if known.ledger is None or not cells:
-        return None
-    number = known.ledger.subject
-    meaning = f"Publication `{number}` corrected {cells} cells, and nothing explains why they had been shown otherwise."
-    return known.ledger.written_at, meaning, f"galatea corrections {number} --cause unexplained"
+    """A ledger has corrections that neither waiting events nor definitions nor keys account for.
+
+    Of the newest, or one that was written lately: several may be written at once, and publications follow quickly.
+    """
+    for ledger in known.ledgers:
+        cells = ledger.cells("unexplained")
+        if cells and (ledger is known.ledger or known.now - ledger.written_at <= UNEXPLAINED_TIME):
+            told = f"Publication `{ledger.subject}` corrected {cells} cells"
+            meaning = f"{told}, and nothing explains why they had been shown otherwise."
+            return ledger.written_at, meaning, f"galatea corrections {ledger.subject} --cause unexplained"
+    return None
 
 
 def ledger_pending(known: Known) -> Standing:

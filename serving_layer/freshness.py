@@ -68,10 +68,10 @@ class Freshness:
         lag = [each for reader in READERS for each in await self._watched.lag(reader)]
         found = await self._watched.publication(basis.pointer.publication)
         noticed = await self._watched.noticed("clock_stepped_back", found.read_at or BEGINNING)
-        ledger = await self._watched.newest_ledger(basis.pointer.publication)
+        ledgers = await self._watched.ledgers(basis.pointer.publication)
         now = self._now()
-        known = Known(now, basis, found.published_at, found.stats, noticed, lag, self._ttl, ledger)
-        return Fresh(now, basis, found.published_at, archived, lag, alarms(known), ledger)
+        known = Known(now, basis, found.published_at, found.stats, noticed, lag, self._ttl, ledgers)
+        return Fresh(now, basis, found.published_at, archived, lag, alarms(known), known.ledger)
 
 
 def _position(position: Position) -> dict[str, object]:

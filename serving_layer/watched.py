@@ -73,5 +73,5 @@ class WatchReader(Protocol):
     async def publication(self, number: int) -> Found:
         """What is known of that publication."""
 
-    async def newest_ledger(self, number: int) -> Ledger | None:
-        """Of that publication or, while it has none, of the newest of the few before it that has one."""
+    async def ledgers(self, number: int) -> Sequence[Ledger]:
+        """Of that publication and of the few before it, newest first; those that are written."""

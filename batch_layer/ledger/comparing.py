@@ -42,7 +42,10 @@ class Events:
 
 @dataclass(frozen=True)
 class Comparing:
-    """Runs in Spark's workers. `before`, `after`: day to run. `shown`, `kept`: speed rows shown before, and after."""
+    """Runs in Spark's workers. `before`, `after`: day to run. `shown`, `kept`: speed rows shown before, and after.
+
+    `stamp`: the write timestamp of the lines, so that those of a second comparison replace those of the first.
+    """
 
     connect: "Callable[[], Session]"
     subject: str
@@ -52,6 +55,7 @@ class Comparing:
     shown: SpeedSpan
     kept: SpeedSpan
     fixed: Cause | None
+    stamp: int
 
     def __call__(self, units: pa.Table, events: pa.Table | None) -> pa.Table:
         """Of units `UNITS` of one store and month, and the events that contribute to them: write and add up lines."""
@@ -68,7 +72,8 @@ class Comparing:
             day = instant(line.window).date()
             if day in days:
                 by_day.setdefault(day, []).append(line)
-        values = [(self.subject, self.view.name, store, day, written(own)) for day, own in sorted(by_day.items())]
+        place = (self.subject, self.view.name, store)
+        values = [(*place, day, written(own), self.stamp) for day, own in sorted(by_day.items())]
         insert = session.prepare(INSERT_BLOCK)
         execute_concurrent_with_args(session, insert, values, concurrency=_IN_FLIGHT, raise_on_first_error=True)
         told = summed(line for own in by_day.values() for line in own)

@@ -6,7 +6,7 @@ compared    the rest, cell by cell, beside the events that may explain it; again
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from batch_layer.ledger.change import Change
 from batch_layer.ledger.comparing import COMPARED, Comparing
-from batch_layer.ledger.correction import Cause, Place, Summed, Totals, Whole
+from batch_layer.ledger.correction import Place, Summed, Totals, Whole
 from batch_layer.ledger.facts import Facts
 from batch_layer.ledger.table import Ledgers
 from batch_layer.ledger.units import Differing, differing, digests, units
@@ -54,14 +54,13 @@ class Ledger:
         totals, table = Totals(), Ledgers(self.connect())
         for place, view in enumerate(views):
             progress(place, len(views), f"corrections of {view.name}")
-            table.begin(self.subject, view.name)
-            for some in self._of_view(view, table):
+            for some in self._of_view(view, table, table.begin(self.subject, view.name)):
                 totals.add(view.name, some)
         table.close(self.subject, self.subject, base, totals.shown())
         progress(len(views), len(views), "corrections")
         return totals.shown()
 
-    def _of_view(self, view: View, table: Ledgers) -> Iterable[Summed]:
+    def _of_view(self, view: View, table: Ledgers, begun: int) -> Iterable[Summed]:
         received = self._received(view)
         found = self._differing(view)
         fixed = self.change.fixed_cause(view)
@@ -73,9 +72,14 @@ class Ledger:
         _, after = self.change.runs(view.name)
         cause = fixed or "waited"
         wholes = ((*place, Whole(after[place[1]], cause, events[place])) for place in sorted(new))
-        table.keep(self.subject, view.name, wholes)
+        table.keep(self.subject, view.name, wholes, begun + 1)
         yield {cause: _added(view, new.values())} if new else {}
-        yield from self._compared(view, units((found.places | found.new.keys()) - new.keys(), received), fixed)
+        asked = units((found.places | found.new.keys()) - new.keys(), received)
+        if asked.num_rows:
+            shown, kept = self.change.spans(self.connect, view)
+            runs = self.change.all_runs(view.name)
+            comparing = Comparing(self.connect, self.subject, view, *runs, shown, kept, fixed, begun + 1)
+            yield from self._compared(view, asked, comparing)
 
     def _differing(self, view: View) -> Differing:
         before, after = self.change.runs(view.name)
@@ -104,12 +108,7 @@ class Ledger:
             self._listed[key] = found
         return self._listed[key]
 
-    def _compared(self, view: View, asked: pa.Table, fixed: Cause | None) -> Iterable[Summed]:
-        if not asked.num_rows:
-            return
-        before, after = self.change.all_runs(view.name)
-        shown, kept = self.change.spans(self.connect, view)
-        comparing = Comparing(self.connect, self.subject, view, before, after, shown, kept, fixed)
+    def _compared(self, view: View, asked: pa.Table, comparing: Comparing) -> Iterable[Summed]:
         told = self._with_events(view, asked, comparing, others=False)
         unexplained = {(row["store"], row["month"]) for row in told if row["open"]}
         yield from (orjson.loads(row["totals"]) for row in told if not row["open"])
@@ -117,7 +116,8 @@ class Ledger:
             log.warning("ledger.unexplained", subject=self.subject, view=view.name, units=len(unexplained))
             left = [row for row in asked.to_pylist() if (row["store"], row["month"]) in unexplained]
             again = pa.Table.from_pylist(left, schema=asked.schema)
-            for row in self._with_events(view, again, comparing, others=True):
+            over = replace(comparing, stamp=comparing.stamp + 1)
+            for row in self._with_events(view, again, over, others=True):
                 yield orjson.loads(row["totals"])
 
     def _with_events(self, view: View, asked: pa.Table, comparing: Comparing, *, others: bool) -> list[dict[str, Any]]:

@@ -1,5 +1,6 @@
 """`corrections` and `ledgers` in Cassandra."""
 
+import time
 from collections.abc import Iterable, Mapping
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,9 @@ if TYPE_CHECKING:
 
 _ROWS_AT_ONCE = 100
 _IN_FLIGHT = 32
-INSERT_BLOCK = "INSERT INTO corrections (subject, view_name, store, day, block) VALUES (?, ?, ?, ?, ?)"
+INSERT_BLOCK = (
+    "INSERT INTO corrections (subject, view_name, store, day, block) VALUES (?, ?, ?, ?, ?) USING TIMESTAMP ?"
+)
 
 
 class Ledgers:
@@ -40,10 +43,10 @@ class Ledgers:
         told = orjson.dumps(totals).decode()
         self._session.execute(insert, (subject, lines, base, datetime.now(UTC), told))
 
-    def keep(self, subject: str, view: str, wholes: Iterable[tuple[str, date, Whole]]) -> None:
-        """Of many stores and days each what is wholly new."""
+    def keep(self, subject: str, view: str, wholes: Iterable[tuple[str, date, Whole]], stamp: int) -> None:
+        """Of many stores and days each what is wholly new. `stamp`: later than that of `begin`."""
         insert = self._session.prepare(INSERT_BLOCK)
-        rows = [(subject, view, store, day, written(whole)) for store, day, whole in wholes]
+        rows = [(subject, view, store, day, written(whole), stamp) for store, day, whole in wholes]
         requests = []
         for start in range(0, len(rows), _ROWS_AT_ONCE):
             request = BatchStatement(BatchType.UNLOGGED)  # of one partition
@@ -52,7 +55,13 @@ class Ledgers:
             requests.append((request, None))
         execute_concurrent(self._session, requests, concurrency=_IN_FLIGHT, raise_on_first_error=True)
 
-    def begin(self, subject: str, view: str) -> None:
-        """Take away the lines of an earlier attempt that was interrupted, which may have seen other values."""
-        delete = self._session.prepare("DELETE FROM corrections WHERE subject = ? AND view_name = ?")
-        self._session.execute(delete, (subject, view))
+    def begin(self, subject: str, view: str) -> int:
+        """Take away the lines of an earlier attempt that was interrupted, which may have seen other values.
+
+        Gives back the write timestamp of that, in microseconds. Those of lines follow from it and not from the clocks
+        of the machines that write them: what one with a slow clock writes would lie under the deletion.
+        """
+        stamp = time.time_ns() // 1000
+        delete = self._session.prepare("DELETE FROM corrections USING TIMESTAMP ? WHERE subject = ? AND view_name = ?")
+        self._session.execute(delete, (stamp, subject, view))
+        return stamp

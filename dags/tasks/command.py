@@ -13,7 +13,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from dags.tasks.connections import deployment
 
-ASKED_WRONGLY, NAMED_STOP = 2, 3
+ASKED_WRONGLY = 2
 MOST_SHOWN = 20_000
 """So many bytes of the answer of a command that failed are logged: what differs, when a verification fails."""
 GRACE_SECONDS = 4.0
@@ -46,7 +46,7 @@ class GalateaCommand(BaseOperator):
         """Run it and give back its answer.
 
         AirflowException if it met a fault, so that Airflow tries again: every command may be run twice.
-        AirflowFailException if it was asked wrongly or an operator has to act first.
+        AirflowFailException if it was asked wrongly.
         """
         where, instance = deployment(), context["ti"]
         environment = {
@@ -61,8 +61,8 @@ class GalateaCommand(BaseOperator):
             code = self._child.returncode if self._child else 0
             if code:
                 self.log.error("%s", answer.read(MOST_SHOWN).decode(errors="replace"))
-                what = "asked wrongly, or not without an operator" if code in {ASKED_WRONGLY, NAMED_STOP} else "a fault"
-                kind = AirflowFailException if code in {ASKED_WRONGLY, NAMED_STOP} else AirflowException
+                what = "asked wrongly" if code == ASKED_WRONGLY else "a fault"
+                kind = AirflowFailException if code == ASKED_WRONGLY else AirflowException
                 raise kind(f"`galatea {words[1]}` ended with {code}, {what}: {said}")
             return self.shown(json.load(answer), context)
 

@@ -76,7 +76,7 @@ class Attempt:
     ) -> None:
         """Say why it failed, and let others have it."""
         try:
-            if error is not None:
+            if error is not None and self._running.renews():
                 self._fail(error)
             self._running.__exit__(kind, error, trace)
         except FAILURES as also:  # the row expires by itself
@@ -95,32 +95,35 @@ class Attempt:
         if self.has_ended or self._plan_holds():
             return self.found
         self._update("planning", problem=None)
-        plan = self._planning.plan(self.found.asked, self._steps)
         number = (self.found.plan or {}).get("number", 0) + 1
-        run = self._id if number == 1 else f"{self._id}.{number}"
+        self._keep({"number": number})  # nobody goes on with the one before, whatever comes of this one
         self._recomputes.forget_portions(self._id)
+        plan = self._planning.plan(self.found.asked, self._steps)
+        run = self._id if number == 1 else f"{self._id}.{number}"
         is_preview = self.found.asked.mode == "preview"
         report = self._told(plan) | (listed(plan) if is_preview else {})
         if is_published(plan) and not is_preview:
-            self._keeper.catch_up(self._steps)
+            self._catch_up(SPEED_TIMEOUT)
             return self._update("unchanged", report=report)
-        return self._update("planned", plan={"number": number, **kept(plan, run)}, report=report)
+        self._keep({"number": number, **kept(plan, run)})
+        return self._update("planned", report=report)
 
     def compute(self) -> Recompute:
         """Write every cell of the plan, the manifest that names them, and the ledger of what they would change."""
         if self.has_ended or self.found.state == "computed":
             return self.found
         plan, run = self._planned()
-        if self.found.asked.mode == "publish":
+        tables, publishes = MasterTables(self._settings.master_uri), self.found.asked.mode == "publish"
+        if publishes:
             self._running.claim(plan)
             hand_over(Generations(self._session), plan.base, plan.generation)
         self._update("computing", problem=None)
         connect = partial(session_of, self._settings.cassandra_address)
-        rebuild = Rebuild(self.computing.spark, connect, MasterTables(self._settings.master_uri))
-        done = dict(self.found.portions)
+        rebuild = Rebuild(self.computing.spark, connect, tables, keeps_conflicts=publishes)
+        done = {number: counted for number, counted in self.found.portions.items() if counted.get("run") == run}
         for number, counted in rebuild.compute(plan, run, done, self._progress):
-            self._recomputes.keep_portion(self._id, number, counted)
-            done[number] = counted
+            done[number] = {**counted, "run": run}
+            self._recomputes.keep_portion(self._id, number, done[number])
         manifest = read_manifest(self._session, plan.base.manifest)
         manifest |= {(view.name, day): run for view, days in plan.work for day in days}
         Run(connect, run).write_manifest(manifest)
@@ -148,8 +151,15 @@ class Attempt:
         ended = self._update(
             "published", publication=publication.number, report=report | {"publication": publication.number}
         )
-        self._keeper.catch_up(self._steps, timedelta(0) if report["corrections"] is None else SPEED_TIMEOUT)
+        self._catch_up(timedelta(0) if report["corrections"] is None else SPEED_TIMEOUT)
         return ended
+
+    def _catch_up(self, patience: timedelta) -> None:
+        """Ledgers that are still to be written. What this recompute was asked for is done, whatever comes of them."""
+        try:
+            self._keeper.catch_up(self._steps, patience)
+        except Exception as error:  # noqa: BLE001 - the next recompute tries again, and an alarm tells of a late one
+            log.warning("ledger.put_off", recompute=self._id, error=repr(error)[:500])
 
     @property
     def _keeper(self) -> LedgerKeeper:
@@ -166,7 +176,7 @@ class Attempt:
         counted |= {
             "alarms": list(plan.alarms), "read_at": plan.read_at, "recompute": self._id,
             "read_versions": {topic: master.version for topic, master in plan.masters.items()},
-            "partitions": sum(len(days) for _, days in plan.work),
+            "partitions": sum(len(days) for _, days in plan.work), "base_generation": plan.base.generation,
             "seconds": round((datetime.now(UTC) - self.found.asked_at).total_seconds(), 1),
         }  # fmt: skip
         return Publication(
@@ -176,18 +186,14 @@ class Attempt:
         )  # fmt: skip
 
     def _planned(self) -> tuple[Plan, str]:
-        if self.found.plan is None or not self._has_same_definitions():
-            message = f"recompute `{self._id}` is not planned, or views were changed since"
+        if self.found.plan is None or not self._is_resumable():
+            message = f"recompute `{self._id}` is not planned, or that is too long ago, or views were changed since"
             raise RequestError(message, do=f"galatea rebuild --id {self._id}")
         return read_plan(self.found.plan, registered_views()), self.found.plan["run"]
 
     def _plan_holds(self) -> bool:
-        """Whether nobody has published since it was made, or it is this very run that was published.
-
-        After a day the collector may have taken its cells.
-        """
-        touched = self.found.updated_at or self.found.asked_at
-        if self.found.plan is None or not self._has_same_definitions() or datetime.now(UTC) - touched > RESUMABLE:
+        """Whether nobody has published since it was made, or it is this very run that was published."""
+        if self.found.plan is None or not self._is_resumable():
             return False
         pointer, base = PointerRow(self._session), self.found.plan["base"]["publication"]
         if pointer.read().publication == base:
@@ -195,9 +201,11 @@ class Attempt:
         published = pointer.publication(base + 1)
         return published is not None and published.manifest == self.found.plan["run"]
 
-    def _has_same_definitions(self) -> bool:
+    def _is_resumable(self) -> bool:
+        """Whether there is a plan of the same definitions, and no collector may have taken its cells."""
         told = (self.found.plan or {}).get("definitions")
-        return told == current_definitions(self._settings.epoch_seconds)
+        is_young = datetime.now(UTC) - (self.found.updated_at or self.found.asked_at) <= RESUMABLE
+        return is_young and told == current_definitions(self._settings.epoch_seconds)
 
     def _report(self) -> dict[str, Any]:
         return dict(self.found.report or {})
@@ -212,7 +220,16 @@ class Attempt:
     def _keep_progress(self, told: dict[str, Any]) -> None:
         self._recomputes.update(self._id, "computing", progress=told)
 
+    def _keep(self, plan: Mapping[str, Any]) -> None:
+        """Go on with this plan. RecomputeRunning if another process has planned it meanwhile."""
+        if not self._recomputes.plan(self.found, plan):
+            raise self._running.lost()
+        self.found = self._recomputes.find(self._id)
+
     def _update(self, state: State, **values: Any) -> Recompute:  # noqa: ANN401 - JSON, by column
+        """Say how it is. RecomputeRunning if another process has taken it over meanwhile."""
+        if not self._running.renews():
+            raise self._running.lost()
         self._recomputes.update(self._id, state, **values)
         self.found = self._recomputes.find(self._id)
         return self.found

@@ -1,5 +1,6 @@
 """The Spark of a recompute. It takes as long to start as a cut to be reached, so it is asked for before."""
 
+import os
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -11,6 +12,8 @@ if TYPE_CHECKING:
 
 HEAP_MB = 768
 PARTITIONS = 16
+NICENESS = 10
+"""Of Spark on this machine: where serving and speed want the same cores they come first, and readers wait no longer."""
 
 
 class Computing:
@@ -36,6 +39,8 @@ class Computing:
         return starting
 
     def _started(self) -> "SparkSession":
+        os.nice(NICENESS)  # of this thread, and so of the Java and the workers that it starts
+
         from deploy.spark import Work, spark_session  # noqa: PLC0415 - only where something is computed
 
         work = Work.LONG if self._is_long else Work.SHORT

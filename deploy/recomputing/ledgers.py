@@ -72,7 +72,7 @@ class LedgerKeeper:
         if generation is None or not self._is_read(until, generation.number, patience, progress):
             return
         for base, found in late:
-            if generation.emit_from <= base.cut and dict(now.definitions) == dict(found.definitions):
+            if generation.emit_from <= min(base.cut, found.cut) and dict(now.definitions) == dict(found.definitions):
                 self._of_publication(base, found, generation.number, progress)
 
     def _missing(self) -> Iterator[tuple[Publication, Publication]]:
@@ -83,7 +83,9 @@ class LedgerKeeper:
         for number in range(max(1, now - LOOKED_BACK), now + 1):
             if self.table.totals(str(number)) is None:
                 base, found = pointer.publication(number - 1), pointer.publication(number)
-                if base and found and not found.is_collected and (not base.number or base.cut > oldest):
+                if not base or not found or base.is_collected or found.is_collected:
+                    continue
+                if not base.number or min(base.cut, found.cut) > oldest:
                     yield base, found
 
     def _is_adopted(self, base: Publication, found: Publication) -> bool:
@@ -95,7 +97,8 @@ class LedgerKeeper:
 
     def _of_publication(self, base: Publication, found: Publication, generation: int, progress: Steps) -> None:
         is_changed = dict(base.definitions) != dict(found.definitions)
-        before = base.generation if is_changed else generation
+        # The one that readers were shown last with the old definitions.
+        before = found.counted.get("base_generation", base.generation) if is_changed else generation
         change = Change(
             Side(base.cut, self._manifest(base.manifest), before, base.definitions),
             Side(found.cut, self._manifest(found.manifest), generation, found.definitions),

@@ -14,7 +14,7 @@ from deploy.cassandra import FAILURES, session_of
 from deploy.recomputing.planning import Steps
 from master_dataset.crash_points import CrashPoint, passing
 from master_dataset.errors import CutNotReached, PublicationMoved, RequestError, RollbackTooFar, UnknownName
-from speed_layer.generation import Generations
+from speed_layer.generation import Generation, Generations
 from views import current_definitions
 from views.core.pointer_row import PointerRow, Publication
 from views.core.publication import Pointer
@@ -62,14 +62,14 @@ class Rollback:
         pointer = PointerRow(self._session)
         now = pointer.read()
         to = self._found(pointer, number, now)
-        covered = self._covers(now.generation, to.cut)
+        covered = self._covers(now.generation, to)
         if not covered and not self.builds:
             message = f"the speed rows of now begin after the cut of publication {number}"
             raise RollbackTooFar(message, do=f"galatea rollback {number}, which builds a generation first")
         if dry_run:
             return self._told(now, to, now.generation, builds=not covered, dry_run=True)
         if not covered:
-            self._build(now.generation, to.cut, steps)
+            self._build(now.generation, to, steps)
         return self._switched(pointer, to, why, by, builds=not covered)
 
     def _found(self, pointer: PointerRow, number: int, now: Pointer) -> Publication:
@@ -80,31 +80,31 @@ class Rollback:
             raise RequestError(f"publication {number} is what readers see", do="galatea publications")
         if to.is_collected:
             raise RollbackTooFar(f"the cells of publication {number} were collected", do="galatea rebuild --full")
-        if dict(to.definitions) != current_definitions(self.settings.epoch_seconds):
+        if not dict(to.definitions) == dict(now.definitions) == current_definitions(self.settings.epoch_seconds):
             message = f"publication {number} was made with other definitions of the views, or another epoch length"
-            raise RollbackTooFar(message, do="put them back, galatea down, galatea up --detach, and try again")
+            do = "galatea rebuild; to have the old ones back: galatea down, galatea up --detach with them, before that"
+            raise RollbackTooFar(message, do=do)
         if to.cut + self.settings.speed_ttl - _DAY < datetime.now(UTC):
             message = f"the cut of publication {number} is older than speed rows live"
             raise RollbackTooFar(message, do="galatea rebuild --full")
         return to
 
-    def _covers(self, generation: int, cut: datetime) -> bool:
-        found = Generations(self._session).find(generation)
-        return found is not None and found.emit_from <= cut
+    def _covers(self, generation: int, to: Publication) -> bool:
+        return covers(Generations(self._session).find(generation), to)
 
-    def _build(self, old: int, cut: datetime, steps: Steps) -> None:
-        """Another generation that writes rows from that cut on. Readers move to it when it has come as far."""
+    def _build(self, old: int, to: Publication, steps: Steps) -> None:
+        """Another generation that writes rows from its cut on. Readers move to it when it has come as far."""
         generations = Generations(self._session)
         newest = generations.greatest()
-        generations.claims.replace(newest, cut)
+        generations.claims.replace(newest, to.cut)
         passing(CrashPoint.ROLLBACK_REPLACED)
         deadline = time.monotonic() + self.settings.cut_timeout.total_seconds()
-        while (shown := generations.pointer().generation) <= max(old, newest) or not self._covers(shown, cut):
+        while (shown := generations.pointer().generation) <= max(old, newest) or not self._covers(shown, to):
             new = generations.find(generations.greatest())
             if new is not None and new.number > newest:
                 steps.step(*generations.progress(new, shown), f"generation {new.number}")
             if time.monotonic() > deadline:
-                message = f"no generation of the speed layer has reached the one of now from the cut {cut}"
+                message = f"no generation of the speed layer has reached the one of now from the cut {to.cut}"
                 raise CutNotReached(message, do="galatea status, galatea lag; then try again")
             time.sleep(_POLL_SECONDS)
 
@@ -112,7 +112,7 @@ class Rollback:
         told = {"restores": to.number, "rollback": str(uuid.uuid4())}
         for _ in range(_TRIES):
             seen = pointer.read()
-            if not self._covers(seen.generation, to.cut):
+            if not self._covers(seen.generation, to):
                 break
             new = Publication(
                 seen.publication + 1, to.cut, to.manifest, seen.generation, datetime.now(UTC), by, why,
@@ -140,3 +140,10 @@ class Rollback:
         now, then = (read_manifest(self._session, manifest) for manifest in (seen.manifest, to.manifest))
         changed = sum(now.get(key) != then.get(key) for key in {*now, *then})
         return RolledBack(seen.publication + 1, to.number, to.cut, generation, changed, builds, dry_run)
+
+
+def covers(generation: Generation | None, to: Publication) -> bool:
+    """Whether its rows go back to that publication's cut, and were made with the same definitions (R12)."""
+    if generation is None or dict(generation.definitions) != dict(to.definitions):
+        return False
+    return generation.emit_from <= to.cut

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import orjson
 
+from master_dataset.errors import DiskFull
+
 
 class Unfinished:
     """Ids in the order in which they were taken. Safe between threads."""
@@ -22,12 +24,16 @@ class Unfinished:
         return found
 
     def add(self, id_: str, at_most: int) -> bool:
-        """Whether there was room for it."""
+        """Whether there was room for it. DiskFull if it cannot be written down."""
         with self._lock:
             ids = self.ids()
             if len(ids) >= at_most:
                 return False
-            self._write([*ids, id_])
+            try:
+                self._write([*ids, id_])
+            except OSError as error:
+                message = f"`{self._path}` cannot be written ({error.strerror}), so no recompute is taken"
+                raise DiskFull(message, do="free some space where GALATEA_HOME is, then ask again") from error
             return True
 
     def remove(self, id_: str) -> None:

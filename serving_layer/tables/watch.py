@@ -1,5 +1,6 @@
 """`lag`, `alarms`, and what `publications` and `ledgers` keep of a rebuild."""
 
+import asyncio
 from collections.abc import Sequence
 from datetime import datetime
 
@@ -14,7 +15,7 @@ from views.core.publication import SERIES
 AT_MOST = 1000
 """So many rows of one alarm are looked at."""
 LEDGERS_BACK = 10
-"""So many publications are looked at for the newest ledger: one is written soon after its publication."""
+"""So many publications are looked at for their ledgers: one is written soon after its publication."""
 
 
 class WatchTables:
@@ -53,9 +54,8 @@ class WatchTables:
             return Found(published_at and instant_of(published_at), orjson.loads(stats or "{}"))
         return Found(None, {})
 
-    async def newest_ledger(self, number: int) -> Ledger | None:
-        """Usually the first one that is looked at."""
-        for each in range(number, max(0, number - LEDGERS_BACK), -1):
-            if ledger := await self._ledgers.ledger(str(each)):
-                return ledger
-        return None
+    async def ledgers(self, number: int) -> Sequence[Ledger]:
+        """Of the last ten."""
+        subjects = map(str, range(number, max(0, number - LEDGERS_BACK), -1))
+        found = await asyncio.gather(*map(self._ledgers.ledger, subjects))
+        return [ledger for ledger in found if ledger]

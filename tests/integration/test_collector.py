@@ -79,15 +79,16 @@ def history(cassandra: Session) -> Session:
     for days in (DAYS, DAYS[:1], DAYS[1:2], DAYS[2:]):
         publish(cassandra, days)
     publish(cassandra, (), manifest="run-1")
-    for id_, state, age in [("dead", "failed", 3), ("resumed", "failed", 1), ("open", "computing", 20),
-                             ("looked-at", "previewed", 5), ("looked.at", "previewed", 8)]:  # fmt: skip
+    for id_, state, age in [("dead", "failed", 3), ("resumed", "failed", 1), ("open", "computing", 1),
+                             ("looked-at", "previewed", 5), ("looked.at", "previewed", 8),
+                             ("abandoned", "computing", 20), ("done", "published", 20)]:  # fmt: skip
         recompute(cassandra, id_, state, timedelta(days=age))
         write(cassandra, f"{id_}.2", DAYS)
         cassandra.execute("INSERT INTO ledgers (subject, base) VALUES (%s, 3)", (id_,))
         cassandra.execute(
             "INSERT INTO corrections (subject, view_name, store, day) VALUES (%s, 'sales', '7', '2026-03-01')", (id_,)
         )
-    cassandra.execute("INSERT INTO ledgers (subject, base) VALUES ('1', 0)")
+    cassandra.execute("INSERT INTO ledgers (subject, lines, base) VALUES ('1', 'done', 0)")
     write(cassandra, "no-record", DAYS)
     write(cassandra, "no-record-yet", DAYS[1:], at=LATER - timedelta(hours=25))
     write(cassandra, "no-record-yet", DAYS[:1], at=LATER - timedelta(hours=23))
@@ -132,12 +133,12 @@ def test_a_collection_that_is_killed_is_finished_by_the_next_and_takes_nothing_t
     assert ended == [-signal.SIGKILL, -signal.SIGKILL, 0]
     assert left(history) == LEFT
     assert survey.shown() == {
-        "publication": 5, "kept": 2, "collected": [1, 2, 3], "manifests": 2, "previews": 2, "runs": 3,
-        "blocks": 9, "run_days": 9,
+        "publication": 5, "kept": 2, "collected": [1, 2, 3], "manifests": 2, "previews": 3, "runs": 5,
+        "blocks": 15, "run_days": 15, "abandoned": 1,
     }  # fmt: skip
     assert again.shown() == {
         "publication": 5, "kept": 2, "collected": [], "manifests": 0, "previews": 0, "runs": 0, "blocks": 0,
-        "run_days": 0,
+        "run_days": 0, "abandoned": 0,
     }  # fmt: skip
     marked = {
         row.publication: row.collected_at
@@ -145,9 +146,10 @@ def test_a_collection_that_is_killed_is_finished_by_the_next_and_takes_nothing_t
     }
     assert {number for number, at in marked.items() if at} == {1, 2, 3}
     assert {row.manifest for row in history.execute("SELECT DISTINCT manifest FROM manifests")} == {"run-1", "run-4"}
-    subjects = {"1", "resumed", "open", "looked-at"}
+    subjects = {"1", "done", "resumed", "open", "looked-at"}
     assert {row.subject for row in history.execute("SELECT subject FROM ledgers")} == subjects
     assert {row.subject for row in history.execute("SELECT subject FROM corrections")} == subjects - {"1"}
+    assert history.execute("SELECT state FROM recomputes WHERE id = 'abandoned'").one().state == "failed"
 
 
 def test_a_collection_stops_before_it_deletes_where_somebody_published_since_it_was_planned(history: Session) -> None:

@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from batch_layer.archived import archived
-from batch_layer.conflicts import keep_conflicts
+from batch_layer.conflicts import Repeats, count_repeats, keep_conflicts
 from batch_layer.deliveries import deliveries
 from batch_layer.touched import Master
 from master_dataset.archive import Archive
@@ -42,14 +42,16 @@ def test_a_conflict_is_kept_once_with_its_own_bytes_however_often_its_day_is_reb
 ) -> None:
     path = tables.path(POS_TRANSACTIONS.topic)
 
-    def rebuilt() -> tuple[dict[str, int], DataFrame]:
+    def rebuilt() -> tuple[Repeats, DataFrame]:
         rows = archived(spark, POS_TRANSACTIONS, Master.newest(path))
-        counted = keep_conflicts(tables, POS_TRANSACTIONS, rows, deliveries(rows).repeats)
+        repeats = deliveries(rows).repeats
+        counted = count_repeats(repeats)
+        keep_conflicts(tables, POS_TRANSACTIONS, rows, repeats, counted.conflicts)
         return counted, spark.read.format("delta").load(tables.path(CONFLICTS))
 
     found = [rebuilt() for _ in range(2)]
 
-    assert [counted for counted, _ in found] == [{"repeats": 2, "conflicts": 1, "miskeyed": 0}] * 2
+    assert [counted for counted, _ in found] == [Repeats(repeats=2, conflicts=1, miskeyed=0)] * 2
     letters = found[-1][1].collect()
     assert [(each.partition, each.offset, bytes(each.key), bytes(each.value)) for each in letters] == [
         (0, 2, b"1", OTHER)

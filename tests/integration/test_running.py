@@ -11,7 +11,9 @@ import psutil
 import pytest
 from cassandra.cluster import Session
 
+from batch_layer.asked import Asked
 from batch_layer.plan import Plan
+from batch_layer.recompute import Recompute, Recomputes
 from batch_layer.running import Running
 from master_dataset.errors import RecomputeRunning
 from views.core.publication import Pointer
@@ -28,10 +30,11 @@ def plan(*days: int) -> Plan:
 def held_by(session: Session, process: "psutil.Process", days: Sequence[str]) -> str:
     """A recompute that the row says this process works on, since long."""
     id_ = f"other-{uuid4()}"
-    holder = {"host": Running(session, id_).host, "pid": process.pid, "created": process.create_time(), "since": "2026"}
+    holder = {"host": Running(session, id_).host, "pid": process.pid, "created": process.create_time()}
+    claimed = {"at": "2026", "days": {SALES.name: [days]} if days else {}}
     session.execute(
         "INSERT INTO running_recomputes (series, id, holder, partitions) VALUES ('galatea', %s, %s, %s) USING TTL 60",
-        (id_, orjson.dumps(holder).decode(), orjson.dumps({SALES.name: [days]}).decode()),
+        (id_, orjson.dumps(holder).decode(), orjson.dumps(claimed).decode()),
     )
     return id_
 
@@ -57,6 +60,24 @@ def test_a_second_process_is_refused_as_long_as_the_first_one_lives(cassandra: S
     with Running(cassandra, id_):  # taken over at once
         assert cassandra.execute("SELECT * FROM running_recomputes").one().id == id_
     assert cassandra.execute("SELECT * FROM running_recomputes").one() is None
+
+
+def test_a_process_that_stood_still_while_another_took_over_changes_nothing_more(cassandra: Session) -> None:
+    recomputes = Recomputes(cassandra)
+    recomputes.create(Recompute("mine", Asked(), "test", "a test", NOON, "asked"))
+    slow, quick = (recomputes.find("mine") for _ in range(2))
+
+    with Running(cassandra, "mine") as standing_still:
+        expire = "DELETE FROM running_recomputes WHERE series = 'galatea' AND id = 'mine' IF EXISTS"
+        cassandra.execute(expire)
+        with Running(cassandra, "mine") as other:
+            assert not standing_still.renews()
+            assert other.renews()
+    planned = [recomputes.plan(quick, {"number": 1}), recomputes.plan(slow, {"number": 1, "run": "mine"})]
+    again = recomputes.plan(recomputes.find("mine"), {"number": 2})
+
+    assert (planned, again) == ([True, False], True)
+    assert recomputes.find("mine").plan == {"number": 2}
 
 
 def test_days_that_another_one_recomputes_are_refused(cassandra: Session, other: psutil.Popen) -> None:

@@ -5,6 +5,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from batch_layer.asked import Asked
+from deploy.recomputing.rollback import covers
 from tests.model.batch import REFUSALS, Run
 from tests.model.facts import HORIZONS, PARTITIONS
 from tests.model.rules import Rule
@@ -138,13 +139,11 @@ def roll_back(world: "World", chance: Random) -> str | None:
     if not older or not now.generation:
         return None
     to = chance.choice(older[-3:])
-    generation = world.generations.find(now.generation)
-    assert generation
-    covered = generation.emit_from <= to.cut and dict(to.definitions) == dict(now.definitions)
+    covered = covers(world.generations.find(now.generation), to)
     if world.now - to.cut > HORIZONS.ttl - timedelta(days=1) or not (covered or not world.keeps(Rule.ROLLBACK_COVERED)):
         return None
     new = Publication(
-        now.publication + 1, to.cut, to.manifest, now.generation, world.now, "model", "rollback", now.definitions,
+        now.publication + 1, to.cut, to.manifest, now.generation, world.now, "model", "rollback", to.definitions,
         to.master_versions,
     )  # fmt: skip
     assert world.pointer.publish(now, new)

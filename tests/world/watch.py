@@ -29,6 +29,6 @@ class WorldWatch:
         [entry] = [entry for entry in self.world.history if entry.publication == number]
         return Found(entry.published_at, self.stats)
 
-    async def newest_ledger(self, number: int) -> Ledger | None:
+    async def ledgers(self, number: int) -> Sequence[Ledger]:
         subjects = [str(each) for each in range(number, 0, -1)]
-        return next((self.world.ledgers[each] for each in subjects if each in self.world.ledgers), None)
+        return [self.world.ledgers[each] for each in subjects if each in self.world.ledgers]

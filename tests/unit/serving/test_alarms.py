@@ -28,7 +28,7 @@ def known(**other: Any) -> Known:
     """A healthy deployment, but for what is said."""
     lag = [measured(reader) for reader in READERS]
     basis = Basis(Pointer(1, CUT, "run", 1, {}), (Position("t", 0, 5, CUT),), ())
-    return replace(Known(NOW, basis, PUBLISHED, {}, [], lag, TTL, ledger("1")), **other)
+    return replace(Known(NOW, basis, PUBLISHED, {}, [], lag, TTL, [ledger("1")]), **other)
 
 
 def ledger(subject: str, **cells: int) -> Ledger:
@@ -116,26 +116,36 @@ def test_what_a_rebuild_found_stands_until_the_next_publication() -> None:
 
 
 def test_corrections_that_nothing_explains_stand_as_long_as_their_ledger_is_the_newest() -> None:
-    [alarm] = alarms(known(ledger=ledger("1", waited=7, unexplained=3)))
+    [alarm] = alarms(known(ledgers=[ledger("1", waited=7, unexplained=3)]))
 
     assert (alarm.name, alarm.since) == ("unexplained", PUBLISHED)
     assert alarm.meaning.startswith("Publication `1` corrected 3 cells,")
     assert alarm.do == "galatea corrections 1 --cause unexplained"
-    assert standing(known(ledger=ledger("1", waited=7))) == {}
+    assert standing(known(ledgers=[ledger("1", waited=7)])) == {}
 
 
 def test_corrections_of_the_publication_before_stand_while_the_newest_ledger_is_awaited() -> None:
     second = Basis(Pointer(2, CUT, "run", 1, {}), (), ())
 
-    assert standing(known(basis=second, ledger=ledger("1", unexplained=3))) == {"unexplained": PUBLISHED}
+    assert standing(known(basis=second, ledgers=[ledger("1", unexplained=3)])) == {"unexplained": PUBLISHED}
+
+
+def test_corrections_that_nothing_explains_stand_for_a_day_whatever_is_published_after_them() -> None:
+    ledgers = [ledger("3", waited=1), ledger("2", unexplained=3), ledger("1", unexplained=5)]
+    end = PUBLISHED + timedelta(days=1)
+
+    [alarm] = [each for each in alarms(known(now=end, lag=[], ledgers=ledgers)) if each.name == "unexplained"]
+
+    assert alarm.do == "galatea corrections 2 --cause unexplained"
+    assert "unexplained" not in standing(known(now=end + SECOND, lag=[], ledgers=ledgers))
 
 
 def test_a_ledger_is_awaited_for_an_hour() -> None:
     due = PUBLISHED + timedelta(hours=1)
-    missing = [None, ledger("0")]
+    missing = [[], [ledger("0")]]
 
-    in_time = [standing(known(now=due, lag=[], ledger=each)) for each in missing]
-    too_late = [standing(known(now=due + SECOND, lag=[], ledger=each)) for each in missing]
+    in_time = [standing(known(now=due, lag=[], ledgers=each)) for each in missing]
+    too_late = [standing(known(now=due + SECOND, lag=[], ledgers=each)) for each in missing]
 
     assert (in_time, too_late) == ([{}, {}], [{"ledger_pending": due}] * 2)
 
@@ -143,7 +153,7 @@ def test_a_ledger_is_awaited_for_an_hour() -> None:
 def test_before_the_first_publication_no_ledger_is_awaited() -> None:
     beginning = Basis(Pointer(0, BEGINNING, "", 1, {}), (), ())
 
-    assert standing(known(basis=beginning, now=NOW + timedelta(days=1), lag=[], ledger=None)) == {}
+    assert standing(known(basis=beginning, now=NOW + timedelta(days=1), lag=[], ledgers=[])) == {}
 
 
 def test_freshness_says_how_far_readers_are_behind_and_which_alarms_stand() -> None:
