@@ -76,7 +76,7 @@ class Attempt:
     ) -> None:
         """Say why it failed, and let others have it."""
         try:
-            if error is not None and self._running.renews():
+            if error is not None and not self.has_ended and self._running.renews():
                 self._fail(error)
             self._running.__exit__(kind, error, trace)
         except FAILURES as also:  # the row expires by itself
@@ -103,8 +103,9 @@ class Attempt:
         is_preview = self.found.asked.mode == "preview"
         report = self._told(plan) | (listed(plan) if is_preview else {})
         if is_published(plan) and not is_preview:
-            self._catch_up(SPEED_TIMEOUT)
-            return self._update("unchanged", report=report)
+            ended = self._update("unchanged", report=report)
+            self._keeper.catch_up(self._steps)
+            return ended
         self._keep({"number": number, **kept(plan, run)})
         return self._update("planned", report=report)
 
@@ -151,15 +152,8 @@ class Attempt:
         ended = self._update(
             "published", publication=publication.number, report=report | {"publication": publication.number}
         )
-        self._catch_up(timedelta(0) if report["corrections"] is None else SPEED_TIMEOUT)
+        self._keeper.catch_up(self._steps, timedelta(0) if report["corrections"] is None else SPEED_TIMEOUT)
         return ended
-
-    def _catch_up(self, patience: timedelta) -> None:
-        """Ledgers that are still to be written. What this recompute was asked for is done, whatever comes of them."""
-        try:
-            self._keeper.catch_up(self._steps, patience)
-        except Exception as error:  # noqa: BLE001 - the next recompute tries again, and an alarm tells of a late one
-            log.warning("ledger.put_off", recompute=self._id, error=repr(error)[:500])
 
     @property
     def _keeper(self) -> LedgerKeeper:

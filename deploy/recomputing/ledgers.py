@@ -15,8 +15,9 @@ from batch_layer.plan import Plan
 from batch_layer.run import read_manifest
 from batch_layer.touched import Master
 from deploy.cassandra import session_of
+from deploy.recomputing.failures import naming_failures
 from deploy.recomputing.planning import Steps, fence_of
-from master_dataset.errors import CutNotReached, Unavailable
+from master_dataset.errors import CutNotReached, GalateaError, Unavailable
 from master_dataset.tables import MasterTables
 from speed_layer.generation import Generations
 from views import registered_views
@@ -61,7 +62,18 @@ class LedgerKeeper:
         return self._write(run, Change(before, after), plan.base.publication, plan.masters, progress)
 
     def catch_up(self, progress: Steps, patience: timedelta = SPEED_TIMEOUT) -> None:
-        """Write what is missing, oldest first, as long as there are speed rows to compare with."""
+        """Write what is missing, oldest first, as long as there are speed rows to compare with.
+
+        It follows what was asked for and is done without it. So what goes wrong is logged: the next one tries again,
+        and an alarm tells of a ledger that is late.
+        """
+        try:
+            with naming_failures("ID"):
+                self._catch_up(progress, patience)
+        except GalateaError as error:
+            log.warning("ledger.put_off", why=error.message)
+
+    def _catch_up(self, progress: Steps, patience: timedelta) -> None:
         late = [pair for pair in self._missing() if not self._is_adopted(*pair)]
         if not late:
             return
