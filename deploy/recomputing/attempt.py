@@ -1,7 +1,7 @@
 """One process's work at a recompute: plan, compute, publish. Each step may be repeated, and takes up what is there."""
 
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from functools import cached_property, partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -21,7 +21,7 @@ from batch_layer.running import Running
 from deploy.cassandra import FAILURES, session_of
 from deploy.recomputing.computing import Computing
 from deploy.recomputing.covering import hand_over
-from deploy.recomputing.ledgers import SPEED_TIMEOUT, LedgerKeeper
+from deploy.recomputing.ledgers import LedgerKeeper
 from deploy.recomputing.planning import Planning, Steps, is_published
 from deploy.recomputing.progress import RecordedProgress
 from master_dataset.crash_points import CrashPoint, passing
@@ -152,7 +152,8 @@ class Attempt:
         ended = self._update(
             "published", publication=publication.number, report=report | {"publication": publication.number}
         )
-        self._keeper.catch_up(self._steps, timedelta(0) if report["corrections"] is None else SPEED_TIMEOUT)
+        if report["corrections"] is not None:  # else speed is behind, or Kafka is away, as was seen just now
+            self._keeper.catch_up(self._steps)
         return ended
 
     @property

@@ -55,13 +55,13 @@ class LedgerKeeper:
 
     def of_run(self, plan: Plan, run: str, progress: Steps) -> Mapping[str, Any] | None:
         """The ledger of what a run would publish, under its name. None if speed is behind: it is written later."""
-        if not self._is_read(max(plan.base.cut, plan.cut), plan.generation, SPEED_TIMEOUT, progress):
+        if not self._is_read(max(plan.base.cut, plan.cut), plan.generation, progress):
             return None
         before = Side(plan.base.cut, self._manifest(plan.base.manifest), plan.base.generation, plan.base.definitions)
         after = Side(plan.cut, self._manifest(run), plan.generation, plan.definitions)
         return self._write(run, Change(before, after), plan.base.publication, plan.masters, progress)
 
-    def catch_up(self, progress: Steps, patience: timedelta = SPEED_TIMEOUT) -> None:
+    def catch_up(self, progress: Steps) -> None:
         """Write what is missing, oldest first, as long as there are speed rows to compare with.
 
         It follows what was asked for and is done without it. So what goes wrong is logged: the next one tries again,
@@ -69,11 +69,11 @@ class LedgerKeeper:
         """
         try:
             with naming_failures("ID"):
-                self._catch_up(progress, patience)
+                self._catch_up(progress)
         except GalateaError as error:
             log.warning("ledger.put_off", why=error.message)
 
-    def _catch_up(self, progress: Steps, patience: timedelta) -> None:
+    def _catch_up(self, progress: Steps) -> None:
         late = [pair for pair in self._missing() if not self._is_adopted(*pair)]
         if not late:
             return
@@ -81,7 +81,7 @@ class LedgerKeeper:
         now = generations.pointer()
         generation = generations.find(now.generation)
         until = max(max(base.cut, found.cut) for base, found in late)
-        if generation is None or not self._is_read(until, generation.number, patience, progress):
+        if generation is None or not self._is_read(until, generation.number, progress):
             return
         for base, found in late:
             if generation.emit_from <= min(base.cut, found.cut) and dict(now.definitions) == dict(found.definitions):
@@ -125,7 +125,7 @@ class LedgerKeeper:
         ledger = Ledger(connect, subject, change, masters, self.settings.oldest, self.spark)
         return ledger.write(registered_views(), base, progress.step)
 
-    def _is_read(self, cut: datetime, generation: int, patience: timedelta, progress: Steps) -> bool:
+    def _is_read(self, cut: datetime, generation: int, progress: Steps) -> bool:
         """Whether speed has read all before the cut (R13)."""
         if not generation:
             return False
@@ -133,7 +133,7 @@ class LedgerKeeper:
         fence = fence_of(self.settings)
         progress.step(0, 0, f"speed reads up to {cut:%H:%M:%S} UTC")
         try:
-            fence.wait(fence.mark(cut), positions, "speed", patience)
+            fence.wait(fence.mark(cut), positions, "speed", SPEED_TIMEOUT)
         except (CutNotReached, Unavailable) as error:
             log.warning("ledger.waits", until=str(cut), why=error.message)
             return False

@@ -20,13 +20,17 @@ import httpx
 import pytest
 from cassandra.cluster import Session
 
+from batch_layer.asked import Asked
 from deploy.cassandra import connect
+from deploy.cli.recomputes import shown
 from deploy.jars import ensure_jars
+from deploy.recomputing.recompute import recompute
 from deploy.schema import migrate
 from deploy.settings import Settings
 from deploy.spark import Work, spark_session
 from deploy.stack.ports import free_ports
 from deploy.stack.stack import supervisor
+from deploy.verification import Verdict, Verification
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -46,6 +50,19 @@ class Stack:
         """Run a command with `--json`; gives back what it printed."""
         printed = self.run(*words, "--json", source=source)
         return json.loads(printed) if printed.strip() else None
+
+    def rebuild(self, *, is_preview: bool = False) -> dict[str, Any]:
+        """As `galatea rebuild --wait`, but in this process, whose Spark has started: that takes as long as the rest."""
+        asked = Asked(wait=True, mode="preview" if is_preview else "publish")
+        return shown(recompute(self.settings, asked, why="a test", by="a test", steps=self))
+
+    def verify(self) -> Verdict:
+        """As `galatea verify`, in this process."""
+        return Verification(self.settings).run(self.step)
+
+    @staticmethod
+    def step(done: int, total: int, what: str) -> None:
+        """Steps: nobody looks."""
 
     def run(self, *words: str, source: Path | None = None) -> str:
         """Run a command as it is."""

@@ -31,7 +31,7 @@ def sold(stack: Stack) -> None:
     """A receipt that is published."""
     send(stack, [Sent(STORE, 1, datetime.now(UTC))])()
     wait_for(stack, STORE, 1)
-    stack.galatea("rebuild", "--wait")
+    stack.rebuild()
 
 
 def begun(stack: Stack, *words: str) -> "subprocess.Popen[str]":
@@ -84,7 +84,6 @@ def test_without_kafka_what_the_published_cut_covers_is_recomputed(stack: Stack)
 
     assert (done["publication"], newest(stack)["cut"]) == (before["publication"] + 1, before["cut"])
     assert stack.galatea("recompute", "show", "waits-for-kafka")["problem"]["code"] == "broker_unavailable"
-    assert stack.galatea("verify")["differing"] == 0
 
 
 def test_a_lost_file_of_the_master_is_named_and_nothing_is_published(stack: Stack) -> None:
@@ -116,4 +115,4 @@ def test_a_recompute_goes_on_after_cassandra_was_away(stack: Stack) -> None:
     assert process.returncode == 1
     assert "galatea rebuild --id cassandra-is-away" in said
     assert (during, newest(stack)["publication"]) == (before, before + 1)
-    assert stack.galatea("verify")["differing"] == 0
+    assert stack.verify().differing == 0

@@ -41,16 +41,16 @@ def test_a_cut_between_two_deliveries_of_one_micro_batch_counts_the_receipt_once
 
     try:
         stack.galatea("ingest", "pos_transactions", str(file))
-        stack.galatea("rebuild", "--wait")
+        stack.rebuild()
         time.sleep(2)  # the second delivery lies in another epoch, behind the cut
         stack.galatea("ingest", "pos_transactions", str(file))
     finally:
         os.killpg(stopped, signal.SIGCONT)
-    verdict = stack.galatea("verify")
+    verdict = stack.verify()
 
-    assert verdict["differing"] == 0
+    assert verdict.differing == 0
     cells = receipts(stack)
     assert [cell["merged"]["receipts"] for cell in cells] == [1]
     assert cells[0]["speed"] is None
-    stack.galatea("rebuild", "--wait")
+    stack.rebuild()
     assert [cell["merged"]["gross_sales"] for cell in receipts(stack)] == [218]

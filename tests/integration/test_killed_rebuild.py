@@ -17,9 +17,9 @@ ID = "killed-at-several-moments"
 
 def test_readers_see_whole_publications_and_one_is_made_wherever_a_rebuild_is_killed(stack: Stack) -> None:
     send(stack, [Sent(store, 1, day, 1.0) for store in STORES for day in DAYS])()
-    base = stack.galatea("rebuild", "--wait")["publication"]
+    base = stack.rebuild()["publication"]
     send(stack, [Sent(store, 2, day, 2.0) for store in STORES for day in DAYS])()  # those of old days wait
-    stack.galatea("verify")  # until both layers have read them
+    stack.verify()  # until both layers have read them
     hammer = Hammer(stack, STORES)
 
     with hammer.asking():
@@ -34,4 +34,4 @@ def test_readers_see_whole_publications_and_one_is_made_wherever_a_rebuild_is_ki
     assert hammer.torn == 0
     assert hammer.seen[base] != hammer.seen[base + 1]
     assert hammer.asked > len(ASKED) * len(CRASHES)
-    assert stack.galatea("verify")["differing"] == 0
+    assert stack.verify().differing == 0

@@ -145,7 +145,7 @@ def harm_speed_rows(session: Session) -> None:
 def published(stack: Stack, session: Session) -> Published:
     """A publication of a stream with late, duplicated, conflicting and miskeyed events, and harmed speed rows."""
     send(stack, [Sent(store, 1, day) for store in STORES for day in (NOW, AGES_AGO)])()
-    first = stack.galatea("rebuild", "--wait")["publication"]
+    first = stack.rebuild()["publication"]
     commit = send(stack, [Sent(MISKEYED, 2, NOW, 3.0)], 0, **{"transactional.id": "ledger"})
     send(stack, [Sent(MISKEYED, 2, NOW, 4.0)], 1)()  # received later, read first, and another amount
     wait_for(stack, MISKEYED, 3)
@@ -156,9 +156,9 @@ def published(stack: Stack, session: Session) -> Published:
     for store in (LATE, CONFLICT, PLANTED, LOST):
         wait_for(stack, store, 3)
     harm_speed_rows(session)
-    preview = stack.galatea("rebuild", "--wait", "--dry-run")
+    preview = stack.rebuild(is_preview=True)
     before = {store: sales(stack, store) for store in STORES}
-    done = stack.galatea("rebuild", "--wait")
+    done = stack.rebuild()
     after = {store: sales(stack, store) for store in STORES}
     predicted, ledger = lines(session, preview["id"]), lines(session, str(done["publication"]))
     return Published(first, done["publication"], predicted, ledger, done["corrections"], before, after)

@@ -71,7 +71,7 @@ def test_compaction_and_collection_change_no_answer_and_raise_no_alarm_and_a_sam
         stack.galatea("ingest", POS_TRANSACTIONS.topic, str(write(tmp_path / "receipts.jsonl", 10 * number)))
         while Master.newest(path).version == version:  # a file of each day for each of them
             time.sleep(0.1)
-    stack.galatea("rebuild", "--wait")
+    stack.rebuild()
     before = shown(stack)
 
     compacted = {each["table"]: each for each in stack.galatea("compact")["tables"]}
