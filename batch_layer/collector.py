@@ -18,7 +18,7 @@ import structlog
 
 from batch_layer.garbage import Garbage
 from batch_layer.reachable import Entry, Keep, Living, Place, Reach, Work, kept
-from batch_layer.recompute import Recomputes
+from batch_layer.recompute import Recomputes, owner
 from batch_layer.run import read_manifest
 from master_dataset.crash_points import CrashPoint, passing
 from master_dataset.errors import PublicationMoved
@@ -116,9 +116,7 @@ class Collector:
                 message = f"somebody published after publication {survey.current}, on which this collection was based"
                 raise PublicationMoved(message, do="galatea collect")
         passing(CrashPoint.COLLECT_MARKED)
-        for id_ in survey.abandoned:
-            problem = {"code": "recompute_interrupted", "message": _ABANDONED, "do": f"galatea rebuild --id {id_}"}
-            Recomputes(self._session).update(id_, "failed", problem=problem)
+        self._forget_plans(survey)
         self._garbage.delete_previews(survey.previews)
         self._garbage.delete_manifests(survey.manifests)
         self._garbage.delete_run_days(survey.reach, survey.runs)
@@ -126,6 +124,22 @@ class Collector:
             step(done, survey.blocks, "blocks")
             passing(CrashPoint.COLLECT_DELETED)
         log.info("collector.collected", **survey.shown())
+
+    def _forget_plans(self, survey: Survey) -> None:
+        """Whoever takes up a recompute whose cells are collected begins anew."""
+        recomputes = Recomputes(self._session)
+        for id_ in sorted({*map(owner, survey.runs), *survey.abandoned} & survey.reach.living.works.keys()):
+            found = recomputes.find(id_)
+            if (
+                found.plan
+                and found.state != "published"
+                and not recomputes.plan(found, {"number": found.plan["number"]})
+            ):
+                message = f"recompute `{id_}` was taken up again while this collection was planned"
+                raise PublicationMoved(message, do="galatea collect")
+            if id_ in survey.abandoned:
+                problem = {"code": "recompute_interrupted", "message": _ABANDONED, "do": f"galatea rebuild --id {id_}"}
+                recomputes.update(id_, "failed", problem=problem)
 
     def _works(self) -> dict[str, Work]:
         rows = self._session.execute("SELECT id, state, updated_at FROM recomputes")

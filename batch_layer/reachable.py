@@ -9,7 +9,7 @@ from datetime import date, datetime, timedelta
 from itertools import pairwise
 from typing import NamedTuple
 
-from batch_layer.recompute import ENDS
+from batch_layer.recompute import ENDS, owner
 
 RESUMABLE = timedelta(days=1)
 """A recompute that was not touched for so long is planned anew, under another run's name, when it is resumed.
@@ -28,7 +28,7 @@ class Entry(NamedTuple):
 
 
 class Work(NamedTuple):
-    """A recompute as the collector sees it; its runs are named by its id, or its id, a point and a number."""
+    """A recompute as the collector sees it; its runs are named by its id, see `run_named`."""
 
     state: str | None
     updated_at: datetime | None
@@ -53,12 +53,12 @@ class Living:
 
     def needs(self, run: str) -> bool:
         """Whether the run's recompute goes on, may be resumed, or is a preview that is still shown."""
-        return any(self._lives(id_) for id_ in _owners(run))
+        return self._lives(owner(run))
 
     def has_ended_without(self, run: str) -> bool:
         """Whether it belonged to a recompute that published nothing, and is needed no more."""
-        own = [self.works[id_] for id_ in _owners(run) if id_ in self.works]
-        return bool(own) and not self.needs(run) and all(work.state != "published" for work in own)
+        own = self.works.get(owner(run))
+        return own is not None and own.state != "published" and not self.needs(run)
 
     def abandoned(self) -> list[str]:
         """The ids of recomputes that are said to go on, while nobody has worked on them for long."""
@@ -72,12 +72,6 @@ class Living:
             return False
         age = max(2 * RESUMABLE, self.keep.shown) if work.state == "previewed" else 2 * RESUMABLE
         return work.updated_at is None or work.updated_at > self.now - age
-
-
-def _owners(run: str) -> list[str]:
-    """The recomputes that a run of that name may belong to: an id may end with a number, too."""
-    stem, _, number = run.rpartition(".")
-    return [run, stem] if number.isdecimal() else [run]
 
 
 class Place(NamedTuple):

@@ -23,6 +23,7 @@ State = Literal[
 ENDS = frozenset({"published", "previewed", "unchanged", "failed"})
 """States in which nobody works on it."""
 
+_NUMBER = "#"
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:+-]{0,199}")
 
 
@@ -105,6 +106,16 @@ class Recomputes:
     def forget_portions(self, id_: str) -> None:
         """Another plan is to be done."""
         self._session.execute(self._session.prepare("DELETE portions FROM recomputes WHERE id = ?"), (id_,))
+
+
+def run_named(id_: str, number: int) -> str:
+    """The run of a recompute's plan of that number. No id has the sign in it, so no other recompute's is called so."""
+    return id_ if number == 1 else f"{id_}{_NUMBER}{number}"
+
+
+def owner(run: str) -> str:
+    """The id of the recompute that a run belongs to."""
+    return run.partition(_NUMBER)[0]
 
 
 def new_id() -> str:

@@ -44,8 +44,9 @@ def run(process: Process, settings: Settings) -> None:
     for source in sources_of(registered_views()):
         topics.check(source.topic, settings.kafka_partitions)
     spark = spark_session(settings, "speed", Work.STREAM, memory_mb=HEAP_MB, partitions=settings.speed_partitions)
-    # Other horizons remember other events, so they begin another generation.
-    folder = f"{settings.checkpoint_uri}/speed/{settings.oldest_hours}-{settings.remembered_hours}"
+    # Other horizons remember other events, or rows live for another time: they begin another generation.
+    horizon = f"{settings.oldest_hours}-{settings.remembered_hours}-{settings.speed_ttl_days}"
+    folder = f"{settings.checkpoint_uri}/speed/{horizon}"
     generations = Generations(connect())
     generation = generations.find(generations.greatest())
     if generation is None or not may_go_on(generation, generations, settings, spark, folder):

@@ -15,7 +15,7 @@ from batch_layer.plan import Plan
 from batch_layer.publish import publish
 from batch_layer.reachable import RESUMABLE
 from batch_layer.rebuild import Rebuild, added_up
-from batch_layer.recompute import Recompute, Recomputes, State
+from batch_layer.recompute import Recompute, Recomputes, State, run_named
 from batch_layer.run import Run, read_manifest
 from batch_layer.running import Running
 from deploy.cassandra import FAILURES, session_of
@@ -99,21 +99,22 @@ class Attempt:
         self._keep({"number": number})  # nobody goes on with the one before, whatever comes of this one
         self._recomputes.forget_portions(self._id)
         plan = self._planning.plan(self.found.asked, self._steps)
-        run = self._id if number == 1 else f"{self._id}.{number}"
         is_preview = self.found.asked.mode == "preview"
         report = self._told(plan) | (listed(plan) if is_preview else {})
         if is_published(plan) and not is_preview:
             ended = self._update("unchanged", report=report)
             self._keeper.catch_up(self._steps)
             return ended
-        self._keep({"number": number, **kept(plan, run)})
+        self._keep({"number": number, **kept(plan, run_named(self._id, number))})
         return self._update("planned", report=report)
 
     def compute(self) -> Recompute:
         """Write every cell of the plan, the manifest that names them, and the ledger of what they would change."""
-        if self.has_ended or self.found.state == "computed":
+        if self.has_ended:
             return self.found
         plan, run = self._planned()
+        if self._is_computed(run):
+            return self.found
         tables, publishes = MasterTables(self._settings.master_uri), self.found.asked.mode == "publish"
         if publishes:
             self._running.claim(plan)
@@ -131,20 +132,23 @@ class Attempt:
         passing(CrashPoint.REBUILD_MANIFEST)
         corrections = self._keeper.of_run(plan, run, self._steps)
         passing(CrashPoint.REBUILD_LEDGER)
-        return self._update("computed", report=self._report() | added_up(done) | {"corrections": corrections})
+        return self._update(
+            "computed", report=self._report() | added_up(done) | {"corrections": corrections, "run": run}
+        )
 
     def publish(self) -> Recompute:
         """Switch readers to the cells, or end the preview. At most one publication, however often it is tried."""
         if self.has_ended:
             return self.found
         plan, run = self._planned()
-        if self.found.state != "computed":
+        if not self._is_computed(run):
             raise RequestError(
                 f"recompute `{self._id}` is not computed yet", do=f"galatea recompute compute {self._id}"
             )
         if self.found.asked.mode == "preview":
             return self._end_preview(run, plan.base.publication)
         report = self._report()
+        self._renew()
         publication = self._publication(plan, run, report)
         publish(PointerRow(self._session), plan.base, publication)
         passing(CrashPoint.REBUILD_PUBLISHED)
@@ -182,6 +186,8 @@ class Attempt:
 
     def _planned(self) -> tuple[Plan, str]:
         if self.found.plan is None or not self._is_resumable():
+            if self.found.plan:  # what is said of this attempt must not make an old plan look young
+                self._keep({"number": self.found.plan["number"]})
             message = f"recompute `{self._id}` is not planned, or that is too long ago, or views were changed since"
             raise RequestError(message, do=f"galatea rebuild --id {self._id}")
         return read_plan(self.found.plan, registered_views()), self.found.plan["run"]
@@ -201,6 +207,14 @@ class Attempt:
         told = (self.found.plan or {}).get("definitions")
         is_young = datetime.now(UTC) - (self.found.updated_at or self.found.asked_at) <= RESUMABLE
         return is_young and told == current_definitions(self._settings.epoch_seconds)
+
+    def _renew(self) -> None:
+        if not self._running.renews():
+            raise self._running.lost()
+
+    def _is_computed(self, run: str) -> bool:
+        """Whether all cells of this run are written: the state alone may tell of another plan's."""
+        return self.found.state == "computed" and self._report().get("run") == run
 
     def _report(self) -> dict[str, Any]:
         return dict(self.found.report or {})
@@ -223,8 +237,7 @@ class Attempt:
 
     def _update(self, state: State, **values: Any) -> Recompute:  # noqa: ANN401 - JSON, by column
         """Say how it is. RecomputeRunning if another process has taken it over meanwhile."""
-        if not self._running.renews():
-            raise self._running.lost()
+        self._renew()
         self._recomputes.update(self._id, state, **values)
         self.found = self._recomputes.find(self._id)
         return self.found

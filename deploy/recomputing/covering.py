@@ -1,6 +1,7 @@
 """With which generation of the speed layer may be published, and what is refused because there is none (R12)."""
 
 from collections.abc import Mapping
+from datetime import datetime
 
 from master_dataset.errors import CutNotReached, DefinitionNotCovered, NothingPublished
 from speed_layer.generation import Generations
@@ -36,6 +37,14 @@ def hand_over(generations: Generations, base: Pointer, to: int) -> None:
 def _not_caught_up(number: int) -> CutNotReached:
     message = f"generation {number} of the speed layer has the new definitions but has not caught up"
     return CutNotReached(message, do="galatea status; wait a little, then: galatea rebuild")
+
+
+def refuse_gap(generations: Generations, to: int, cut: datetime) -> None:
+    """What was received between a cut and the first rows of the generation would be in neither layer."""
+    generation = generations.find(to) if to else None
+    if generation is not None and generation.emit_from > cut:
+        message = f"the rows of generation {to} of the speed layer begin after the cut {cut:%F %T} UTC"
+        raise CutNotReached(message, do="galatea status; when Kafka answers: galatea rebuild")
 
 
 def refuse_partial(base: Pointer, current: Mapping[str, str]) -> None:

@@ -10,12 +10,13 @@ from batch_layer.fence import Fence
 from batch_layer.plan import Plan, Planner
 from batch_layer.touched import Master
 from deploy.cassandra import session_of
-from deploy.recomputing.covering import generation_to_publish, refuse_partial
+from deploy.recomputing.covering import generation_to_publish, refuse_gap, refuse_partial
 from master_dataset.archive_positions import ArchivePositions
 from master_dataset.errors import BrokerUnavailable, NothingArchived
 from master_dataset.tables import MasterTables
 from speed_layer.generation import Generations
 from views import current_definitions, registered_views, view_named
+from views.core.cut import ceil_to, floor_to
 from views.core.pointer_row import PointerRow
 from views.core.publication import Pointer
 
@@ -71,8 +72,10 @@ class Planning:
         try:
             cut = self._reach(base, progress, wait=asked.wait)
         except BrokerUnavailable:
+            if not base.publication or asked.wait or base.cut != floor_to(base.cut, self.settings.epoch):
+                raise
             plan = self._planned(asked, base, versions, generation, base.cut)
-            if not base.publication or not plan.days or asked.wait:
+            if not plan.days:
                 raise
             progress.step(0, 0, f"Kafka does not answer: at the published cut, {base.cut:%H:%M:%S} UTC")
             return plan
@@ -81,6 +84,7 @@ class Planning:
     def _planned(
         self, asked: Asked, base: Pointer, versions: Mapping[str, int], generation: int, cut: datetime
     ) -> Plan:
+        refuse_gap(Generations(self._session), generation, cut)
         read_at = datetime.now(UTC)
         tables = MasterTables(self.settings.master_uri)
         topics = {view.source.topic for view in registered_views()}
@@ -91,7 +95,8 @@ class Planning:
 
     def _reach(self, base: Pointer, progress: Steps, *, wait: bool) -> datetime:
         fence = fence_of(self.settings)
-        cut = max(fence.next_cut() if wait else fence.newest_cut(), base.cut)  # clocks may step back
+        published = ceil_to(base.cut, self.settings.epoch)  # epochs may have been shorter
+        cut = max(fence.next_cut() if wait else fence.newest_cut(), published)  # clocks may step back
         progress.step(0, 0, f"cut at {cut:%H:%M:%S} UTC")
         marked = fence.mark(cut)
         fence.wait(marked, ArchivePositions(self._session).read, "archive", self.settings.cut_timeout)

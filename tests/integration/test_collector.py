@@ -7,11 +7,14 @@ from collections.abc import Iterable
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
+import orjson
 import pytest
 from cassandra.cluster import Session
 
+from batch_layer.asked import Asked
 from batch_layer.collector import Collector
 from batch_layer.reachable import Keep
+from batch_layer.recompute import Recomputes
 from batch_layer.run import Run, read_manifest
 from master_dataset.errors import PublicationMoved
 from tests.integration.conftest import Stack
@@ -68,8 +71,10 @@ def publish(session: Session, days: Iterable[date], manifest: str = "") -> None:
 
 
 def recompute(session: Session, id_: str, state: str, age: timedelta) -> None:
-    values = (id_, state, LATER - age)
-    session.execute("INSERT INTO recomputes (id, state, updated_at) VALUES (%s, %s, %s)", values)
+    asked, plan = orjson.dumps(Asked().shown()).decode(), '{"number":2,"run":"of it"}'
+    values = (id_, state, LATER - age, LATER - age, asked, plan)
+    insert = "INSERT INTO recomputes (id, state, asked_at, updated_at, asked, plan) VALUES (%s, %s, %s, %s, %s, %s)"
+    session.execute(insert, values)
 
 
 @pytest.fixture
@@ -83,7 +88,7 @@ def history(cassandra: Session) -> Session:
                              ("looked-at", "previewed", 5), ("looked.at", "previewed", 8),
                              ("abandoned", "computing", 20), ("done", "published", 20)]:  # fmt: skip
         recompute(cassandra, id_, state, timedelta(days=age))
-        write(cassandra, f"{id_}.2", DAYS)
+        write(cassandra, f"{id_}#2", DAYS)
         cassandra.execute("INSERT INTO ledgers (subject, base) VALUES (%s, 3)", (id_,))
         cassandra.execute(
             "INSERT INTO corrections (subject, view_name, store, day) VALUES (%s, 'sales', '7', '2026-03-01')", (id_,)
@@ -92,7 +97,7 @@ def history(cassandra: Session) -> Session:
     write(cassandra, "no-record", DAYS)
     write(cassandra, "no-record-yet", DAYS[1:], at=LATER - timedelta(hours=25))
     write(cassandra, "no-record-yet", DAYS[:1], at=LATER - timedelta(hours=23))
-    write(cassandra, "dead.3", DAYS, at=LATER - timedelta(hours=1))  # resumed after recomputes were read
+    write(cassandra, "dead#3", DAYS, at=LATER - timedelta(hours=1))  # resumed after recomputes were read
     return cassandra
 
 
@@ -112,8 +117,8 @@ def left(session: Session) -> dict[str, list[int]]:
 
 LEFT = {
     "run-1": [0, 1, 2], "run-2": [0], "run-3": [1], "run-4": [2],  # 4 rests on 2 and 3, and 5 is 1 once more
-    "resumed.2": [0, 1, 2], "open.2": [0, 1, 2], "looked-at.2": [0, 1, 2], "no-record-yet": [0, 1, 2],
-    "dead.3": [0, 1, 2],
+    "resumed#2": [0, 1, 2], "open#2": [0, 1, 2], "looked-at#2": [0, 1, 2], "no-record-yet": [0, 1, 2],
+    "dead#3": [0, 1, 2],
 }  # fmt: skip
 
 
@@ -149,7 +154,10 @@ def test_a_collection_that_is_killed_is_finished_by_the_next_and_takes_nothing_t
     subjects = {"1", "done", "resumed", "open", "looked-at"}
     assert {row.subject for row in history.execute("SELECT subject FROM ledgers")} == subjects
     assert {row.subject for row in history.execute("SELECT subject FROM corrections")} == subjects - {"1"}
-    assert history.execute("SELECT state FROM recomputes WHERE id = 'abandoned'").one().state == "failed"
+    assert Recomputes(history).find("abandoned").state == "failed"
+    works = ("abandoned", "dead", "open", "resumed", "done")
+    plans = {id_: Recomputes(history).find(id_).plan or {} for id_ in works}
+    assert {id_ for id_, plan in plans.items() if "run" not in plan} == {"abandoned", "dead"}  # they begin anew
 
 
 def test_a_collection_stops_before_it_deletes_where_somebody_published_since_it_was_planned(history: Session) -> None:

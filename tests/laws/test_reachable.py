@@ -76,7 +76,7 @@ def test_no_cell_of_a_kept_publication_goes_and_no_other_stays_but_for_work_that
         assert not reach.keeps(Place("sales_by_till", DAY, f"run-{number}"))
 
 
-@given(histories(), st.sampled_from(["", ".1", ".23"]))
+@given(histories(), st.sampled_from(["", "#1", "#23"]))
 def test_runs_of_a_recompute_stay_as_long_as_it_is_worked_on_or_may_be_resumed(history: History, run: str) -> None:
     reach = reach_of(history, set())
 

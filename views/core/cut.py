@@ -17,6 +17,12 @@ def floor_to(instant: datetime, length: timedelta) -> datetime:
     return instant - (instant - BEGINNING) % length
 
 
+def ceil_to(instant: datetime, length: timedelta) -> datetime:
+    """The least multiple of `length` since 1970 that is not before `instant`."""
+    below = floor_to(instant, length)
+    return below if below == instant else below + length
+
+
 def epoch_of(received_at: datetime, length: timedelta) -> datetime:
     """The receipt epoch that an event received then belongs to."""
     return floor_to(received_at, length)

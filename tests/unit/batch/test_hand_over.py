@@ -1,9 +1,11 @@
 """Before a publication points at another generation, the one of now writes nothing more: but not for a preview."""
 
+from datetime import timedelta
+
 import pytest
 
 from deploy.process.speed import begin
-from deploy.recomputing.covering import generation_to_publish, hand_over
+from deploy.recomputing.covering import generation_to_publish, hand_over, refuse_gap
 from master_dataset.errors import CutNotReached, GenerationReplaced
 from speed_layer.generation import Generation, Generations, Reached
 from tests.model.facts import BEGUN, CODES, TOPIC
@@ -47,6 +49,15 @@ def test_a_publication_waits_until_the_new_generation_has_read_what_the_old_one_
 
     with pytest.raises(GenerationReplaced):
         generations.claims.claim(old.number, 1, {TOPIC: {0: 9}})
+
+
+def test_a_cut_before_the_first_rows_of_the_generation_is_refused() -> None:
+    generations, old, _ = a_served_and_a_new_generation()
+
+    refuse_gap(generations, old.number, old.emit_from)
+    refuse_gap(generations, 0, old.emit_from - timedelta(days=1))  # without speed there is no row to miss
+    with pytest.raises(CutNotReached, match="begin after the cut"):
+        refuse_gap(generations, old.number, old.emit_from - timedelta(seconds=1))
 
 
 def test_a_number_that_another_process_has_begun_is_refused_and_the_same_beginning_again_is_not() -> None:

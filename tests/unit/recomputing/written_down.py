@@ -1,5 +1,6 @@
 """Recomputes as they are written down, in memory."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -27,6 +28,12 @@ class WrittenDown:
 
     def update(self, id_: str, state: State, **values: Any) -> None:
         self.rows[id_] = replace(self.rows[id_], state=state, **values)
+
+    def plan(self, seen: Recompute, plan: Mapping[str, Any]) -> bool:
+        is_seen = self.rows[seen.id].plan == seen.plan
+        if is_seen:
+            self.rows[seen.id] = replace(self.rows[seen.id], plan=plan)
+        return is_seen
 
     def ask(self, id_: str, state: State = "asked", asked: Asked = ASKED) -> None:
         """Somebody has asked for it."""
