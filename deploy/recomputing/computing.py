@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 HEAP_MB = 768
 PARTITIONS = 16
 NICENESS = 10
-"""Of Spark on this machine: where serving and speed want the same cores they come first, and readers wait no longer."""
+"""Of Spark on this machine, beside serving and speed. Linux heeds it among processes of one session or control group."""
 
 
 class Computing:
