@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 HEAP_MB = 768
 PARTITIONS = 16
 NICENESS = 10
-"""Of Spark on this machine, beside serving and speed. Linux heeds it among processes of one session or control group."""
+"""Of Spark on this machine, beside serving and speed. Linux heeds it within a session or a control group."""
 
 
 class Computing:
