@@ -26,8 +26,6 @@ Manifest = Mapping[tuple[str, date], str]
 """(view, day) to the run that wrote its cells."""
 
 _IN_FLIGHT = 32
-_REQUESTS_IN_FLIGHT = 8
-"""Of blocks, from each worker: more do not make it quicker, and readers' questions would wait behind them."""
 _REQUEST_CHARACTERS = 30_000
 """Cassandra refuses a batch of more than 50 KiB by default; a single block may be larger, and is no batch then."""
 
@@ -67,7 +65,7 @@ class BlockWriter:
         )
         for batch in batches:
             statements = [(self._statement(insert, month, own), None) for month, own in requests(batch.to_pylist())]
-            execute_concurrent(session, statements, concurrency=_REQUESTS_IN_FLIGHT, raise_on_first_error=True)
+            execute_concurrent(session, statements, concurrency=_IN_FLIGHT, raise_on_first_error=True)
             passing(CrashPoint.REBUILD_BLOCKS)
             told = [digest_of(block) for block in batch.column("block").to_pylist()]
             yield batch.drop_columns(["block"]).append_column("digest", pa.array(told, pa.string()))

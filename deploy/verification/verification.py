@@ -8,6 +8,7 @@ stores and days. The driver knows places and counts, and no cell.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from datetime import date, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -77,10 +78,10 @@ class Verification:
         Of a sample only the days that it draws of those with events and those that are published. MasterFileLost if
         events cannot be read.
         """
-        with naming_lost_files(self._tables):
-            return self._verdict(progress, sample)
+        with naming_lost_files(self._tables), ExitStack() as ended:
+            return self._verdict(progress, sample, ended)
 
-    def _verdict(self, progress: Callable[[int, int, str], None], sample: Sample | None) -> Verdict:
+    def _verdict(self, progress: Callable[[int, int, str], None], sample: Sample | None, ended: ExitStack) -> Verdict:
         epoch, pointer = self._closed()
         spark = self._spark()
         speed = SpeedSpan(self._connect, pointer.generation, pointer.cut, epoch)
@@ -90,7 +91,7 @@ class Verification:
         masters = {topic: Master.newest(self._tables.path(topic)) for topic in sources}
         days = _drawn(sample, {day for _, day in manifest}, masters.values())
         counted = {
-            topic: self._counted(_archived(spark, sources[topic], master, days), speed)
+            topic: self._counted(_archived(spark, sources[topic], master, days), speed, ended)
             for topic, master in masters.items()
         }
         cells = differing = 0
@@ -142,9 +143,11 @@ class Verification:
         for store, day in sorted(left):  # shown, but a recompute knows nothing of it
             yield {"cells": 1, "differing": 1, "example": f"{view.name} store {store} {day}: shown, not recomputed"}
 
-    def _counted(self, events: DataFrame, speed: SpeedSpan) -> DataFrame:
+    def _counted(self, events: DataFrame, speed: SpeedSpan, ended: ExitStack) -> DataFrame:
         """The first deliveries of these events that both layers together have to show."""
-        first = deliveries(events).first
+        found = deliveries(events)
+        ended.callback(found.release)
+        first = found.first
         oldest = int(self._settings.oldest.total_seconds() * 1_000_000)
         age = F.unix_micros("received_at") - F.unix_micros("happened_at")
         waits = (F.col("received_at") >= F.lit(speed.since)) & (age > oldest)
@@ -166,8 +169,13 @@ def _is_in(days: Sequence[date] | None, day: date) -> bool:
 
 
 def _archived(spark: "SparkSession", source: "Source[Any]", master: Master, days: Sequence[date] | None) -> DataFrame:
-    """All events, by Delta's own reader; or those of some days, of whose files alone Spark is told."""
-    return archived(spark, source, master, days) if days else spark.read.format("delta").load(master.path)
+    """All events, by Delta's own reader; or those of some days, of whose files alone Spark is told.
+
+    Of one version: what a session keeps in memory of the newest one it takes for an answer about every newer one.
+    """
+    if days:
+        return archived(spark, source, master, days)
+    return spark.read.format("delta").option("versionAsOf", master.version).load(master.path)
 
 
 def _received(spark: "SparkSession", speed: SpeedSpan) -> tuple[dict[str, dict[Place, list[date]]], int]:
