@@ -21,7 +21,7 @@ from deploy.stack.records import Records
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from master_dataset.tables import MasterTables
 from tests.integration.conftest import PATIENCE_SECONDS, Stack
-from tests.integration.test_ledger import Sent, send, wait_for
+from tests.integration.test_ledger import Sent, send
 
 STORE = "faults"
 
@@ -30,7 +30,6 @@ STORE = "faults"
 def sold(stack: Stack) -> None:
     """A receipt that is published."""
     send(stack, [Sent(STORE, 1, datetime.now(UTC))])()
-    wait_for(stack, STORE, 1)
     stack.rebuild()
 
 
