@@ -130,11 +130,8 @@ class Collector:
         recomputes = Recomputes(self._session)
         for id_ in sorted({*map(owner, survey.runs), *survey.abandoned} & survey.reach.living.works.keys()):
             found = recomputes.find(id_)
-            if (
-                found.plan
-                and found.state != "published"
-                and not recomputes.plan(found, {"number": found.plan["number"]})
-            ):
+            plan = None if found.state == "published" else found.plan
+            if plan and not recomputes.plan(found, {"number": plan["number"]}):
                 message = f"recompute `{id_}` was taken up again while this collection was planned"
                 raise PublicationMoved(message, do="galatea collect")
             if id_ in survey.abandoned:
