@@ -1,5 +1,6 @@
 """Which recomputes the runner has taken and not finished, in a file: it outlives the process, however that ends."""
 
+import errno
 import os
 import threading
 from collections.abc import Sequence
@@ -7,7 +8,9 @@ from pathlib import Path
 
 import orjson
 
-from master_dataset.errors import DiskFull
+from master_dataset.errors import DiskFull, OperatorError
+
+_NO_ROOM = {errno.ENOSPC, errno.EDQUOT}
 
 
 class Unfinished:
@@ -24,7 +27,7 @@ class Unfinished:
         return found
 
     def add(self, id_: str, at_most: int) -> bool:
-        """Whether there was room for it. DiskFull if it cannot be written down."""
+        """Whether there was room for it. OperatorError, DiskFull among them, if it cannot be written down."""
         with self._lock:
             ids = self.ids()
             if len(ids) >= at_most:
@@ -33,7 +36,8 @@ class Unfinished:
                 self._write([*ids, id_])
             except OSError as error:
                 message = f"`{self._path}` cannot be written ({error.strerror}), so no recompute is taken"
-                raise DiskFull(message, do="free some space where GALATEA_HOME is, then ask again") from error
+                kind = DiskFull if error.errno in _NO_ROOM else OperatorError
+                raise kind(message, do="free some space or mend the rights where GALATEA_HOME is, ask again") from error
             return True
 
     def remove(self, id_: str) -> None:

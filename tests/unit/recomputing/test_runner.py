@@ -14,6 +14,7 @@ from batch_layer.asked import Asked
 from batch_layer.recompute import Recompute
 from deploy.recomputing import runner as runner_file
 from deploy.recomputing.runner import Runner, rebuild_command
+from master_dataset.errors import OperatorError
 from serving_layer.refusals import TooBusy
 from tests.unit.recomputing.written_down import ASKED, WrittenDown
 
@@ -125,6 +126,19 @@ def test_so_many_wait_and_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     done(runner, "third")
 
     assert (tmp_path / "logs" / "recompute.log").read_text().split() == ["first", "second", "third"]
+
+
+def test_one_that_cannot_be_written_down_is_not_taken(tmp_path: Path) -> None:
+    kept = WrittenDown()
+    kept.ask("mine")
+    runner = runner_of(kept, tmp_path, python("pass"))
+    (tmp_path / "run" / f"recomputes.{os.getpid()}.part").mkdir()
+
+    with pytest.raises(OperatorError, match="no recompute is taken"):
+        runner.trigger("mine", ASKED, "a test")
+
+    runner.wait()
+    assert not (tmp_path / "logs" / "recompute.log").exists()
 
 
 def test_what_a_process_before_has_left_is_failed_and_not_begun_again(tmp_path: Path) -> None:
