@@ -24,11 +24,11 @@ from benchmarks.micro_batches import steps
 from benchmarks.pace import Pace
 from benchmarks.processor import cpu_seconds, cpu_seconds_by_program
 from deploy.stack.records import Records
-from master_dataset.currency import DEFAULT_CURRENCY
 from master_dataset.ingest import ingest
 from master_dataset.kafka import Topics
 from master_dataset.parsing.parse import parse
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
+from master_dataset.terms import DEFAULT_TERMS
 from views import view_named
 from views.core.cells import read_block
 
@@ -48,7 +48,7 @@ def capacity(size: int) -> Iterator[Measured]:
     with local.own_home() as settings:
         with local.running(settings, "kafka"):
             ingest(POS_TRANSACTIONS, receipts.backlog(size), settings.kafka_bootstrap, lambda _result: None)
-            parsed = _bare(settings, lambda value: parse(POS_TRANSACTIONS, value, lambda _store: DEFAULT_CURRENCY))
+            parsed = _bare(settings, lambda value: parse(POS_TRANSACTIONS, value, lambda _store: DEFAULT_TERMS))
             decoded = _bare(settings, msgspec.json.decode)
             quix, theirs = _quix(settings)
         with local.running(settings, "kafka", "cassandra", "speed"):

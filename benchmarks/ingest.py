@@ -10,12 +10,12 @@ from deltalake import DeltaTable
 from benchmarks import bare, local, receipts
 from benchmarks.measured import Measured
 from master_dataset.archive_positions import ArchivePositions
-from master_dataset.currency import DEFAULT_CURRENCY
 from master_dataset.ingest import ingest
 from master_dataset.kafka import Topics
 from master_dataset.parsing.key import key_of
 from master_dataset.parsing.parse import parse
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
+from master_dataset.terms import DEFAULT_TERMS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -89,7 +89,7 @@ def _parsing(lines: list[bytes]) -> float:
     for _ in range(2):
         began = time.monotonic()
         for each in some:
-            parse(POS_TRANSACTIONS, each, lambda _store: DEFAULT_CURRENCY)
+            parse(POS_TRANSACTIONS, each, lambda _store: DEFAULT_TERMS)
         best = max(best, len(some) / (time.monotonic() - began))
     return best
 

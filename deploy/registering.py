@@ -1,16 +1,18 @@
 """Registers stores, and refuses what would make the numbers of the past mean something else."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow.compute as pc
 from deltalake import DeltaTable
 
-from master_dataset.errors import CurrencyFixed
+from master_dataset.errors import CurrencyFixed, DayFixed
 from master_dataset.registry import Registry
 from master_dataset.sources import registered_sources
+from master_dataset.sources.wifi_sightings import WIFI_SIGHTINGS
 from master_dataset.stores import Store
 from master_dataset.tables import MasterTables
+from master_dataset.terms import Terms
 
 if TYPE_CHECKING:
     from cassandra.cluster import Session
@@ -19,22 +21,29 @@ if TYPE_CHECKING:
 
 
 def register(settings: "Settings", session: "Session", stores: Sequence[Store]) -> None:
-    """Save the stores. CurrencyFixed if one has events already and would get another currency."""
+    """Save the stores. CurrencyFixed, DayFixed if one has events already that were read with other terms."""
     registry = Registry(session)
     registry.stores()
-    changed = {store.id for store in stores if registry.currency_of(store.id) != store.currency}
-    with_events = _with_events(settings, changed)
-    if with_events:
-        store = min(with_events)
-        message = f"store `{store}` has events in {registry.currency_of(store).code}, so its currency cannot change"
+    known = {store.id: registry.terms_of(store.id) for store in stores}
+    changed = {store.id for store in stores if known[store.id].currency != store.currency}
+    for store in sorted(_with_events(settings, changed, registered_sources())):
+        message = f"store `{store}` has events in {known[store].currency.code}, so its currency cannot change"
         raise CurrencyFixed(message, do="keep `currency` as it was; nothing of the file was registered")
+    moved = {store.id for store in stores if _day(known[store.id]) != _day(store.terms)}
+    for store in sorted(_with_events(settings, moved, (WIFI_SIGHTINGS.topic,))):
+        message = f"store `{store}` has sightings whose business days begin at {' '.join(_day(known[store]))}"
+        raise DayFixed(message, do="keep `timezone` and `day_starts_at`; nothing of the file was registered")
     registry.save(stores)
 
 
-def _with_events(settings: "Settings", stores: set[str]) -> set[str]:
-    """Those of these stores that have events in the master dataset."""
+def _day(terms: Terms) -> tuple[str, str]:
+    return f"{terms.day_starts_at:%H:%M}", terms.timezone
+
+
+def _with_events(settings: "Settings", stores: set[str], topics: Iterable[str]) -> set[str]:
+    """Those of these stores that have events of these topics in the master dataset."""
     found: set[str] = set()
-    for topic in registered_sources() if stores else ():
+    for topic in topics if stores else ():
         path = MasterTables(settings.master_uri).path(topic)
         if DeltaTable.is_deltatable(path):
             dataset = DeltaTable(path).to_pyarrow_dataset()

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.accumulators import Accumulator
 
-    from master_dataset.registry import CurrencyOf
+    from master_dataset.registry import TermsOf
     from master_dataset.source import Source
 
 log = structlog.get_logger()
@@ -68,11 +68,11 @@ class Archive:
         spark: SparkSession,
         tables: MasterTables,
         positions: Positions,
-        currencies: "Callable[[], CurrencyOf]",
+        terms: "Callable[[], TermsOf]",
         watch: Watch | None = None,
     ) -> None:
-        """`currencies` is called in Spark's workers, once per task; it must be picklable."""
-        self._spark, self._tables, self._positions, self._currencies = spark, tables, positions, currencies
+        """`terms` is called in Spark's workers, once per task; it must be picklable."""
+        self._spark, self._tables, self._positions, self._terms = spark, tables, positions, terms
         self._watch = watch
         self._begun: set[str] = set()
 
@@ -93,7 +93,7 @@ class Archive:
     def parsed(self, source: "Source[Any]", records: DataFrame) -> "tuple[DataFrame, Accumulator[Seen]]":
         """Every record parsed, and what will have been seen of them once they are computed."""
         seen = self._spark.sparkContext.accumulator({}, SeenParam())
-        parser = _parser(source, self._currencies, seen)
+        parser = _parser(source, self._terms, seen)
         return records.mapInArrow(parser, from_arrow_schema(output_schema(source))), seen
 
     def _starting_offsets(self, source: "Source[Any]", bootstrap: str) -> str:
@@ -138,11 +138,11 @@ class Archive:
 
 
 def _parser(
-    source: "Source[Any]", currencies: "Callable[[], CurrencyOf]", seen: "Accumulator[Seen]"
+    source: "Source[Any]", terms: "Callable[[], TermsOf]", seen: "Accumulator[Seen]"
 ) -> "Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]":
     def parsed(batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
         newest: dict[int, int] = {}
-        for batch in rows(source, batches, currencies()):
+        for batch in rows(source, batches, terms()):
             seen.add(seen_in(batch, newest))
             yield batch
 

@@ -19,6 +19,7 @@ GalateaError
 |   |-- RollbackTooFar     no speed rows can be had for the cut of that publication
 |   |-- DiskFull           no room for what is computed
 |   |-- CurrencyFixed      a store's currency cannot change once it has events
+|   |-- DayFixed           when its business days begin cannot change once it has sightings
 |   |-- MasterFileLost     a file of the master dataset is gone or broken
 |   |-- CompactionRuns     another compaction of the master dataset has not ended
 |   |-- SpeedExpired       the cut is older than the speed rows live
@@ -172,6 +173,10 @@ class DiskFull(OperatorError):
 
 class CurrencyFixed(OperatorError):
     """A store with events keeps its currency, because its amounts are already counted in minor units of it."""
+
+
+class DayFixed(OperatorError):
+    """A store with sightings keeps its time zone and the start of its day, because its visits end there."""
 
 
 class MasterFileLost(OperatorError):

@@ -14,6 +14,7 @@ from master_dataset.parsing.event import EPOCH
 BIGINT_MAX = 2**63 - 1
 MAX_PLACES = 19  # digits before the point that BIGINT can hold
 ID_BYTES = 256
+LABEL_BYTES = 64
 TOO_LARGE = "is a number beyond what can be stored"
 scaleb = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN).scaleb  # the default context rounds silently at 28 digits
 POWERS = [10**digits for digits in range(19)]
@@ -66,8 +67,12 @@ class Id:
 class Instant:
     """ISO 8601 with an offset or `Z`. Becomes milliseconds since 1970 UTC; finer digits are cut, never rounded."""
 
-    optional: ClassVar[bool] = False
-    hint: ClassVar[Any] = str
+    optional: bool = False
+
+    @property
+    def hint(self) -> Any:  # noqa: ANN401 - see Field
+        """A string, or null where it may be absent."""
+        return str | None if self.optional else str
 
     def read(self, value: object, _: Currency) -> int:
         """Give milliseconds. Naive times, leap seconds and years outside 1970..2200 are `bad_time`."""
@@ -102,6 +107,77 @@ class Text:
         if self.max_bytes is not None and len(value) > self.max_bytes // 4 and len(value.encode()) > self.max_bytes:
             raise Refused(Reason.OUT_OF_RANGE, f"must hold at most {self.max_bytes} bytes")
         return None if self.optional and not value else value
+
+
+@dataclass(frozen=True)
+class Label:
+    """A short text that names something within a store: a sensor, a door line, a zone, a queue. 1 to 64 bytes."""
+
+    optional: ClassVar[bool] = False
+    hint: ClassVar[Any] = str
+
+    def read(self, value: object, _: Currency) -> str:
+        """Give the text. Empty or longer is `bad_identity`: it is part of keys."""
+        if type(value) is not str:
+            raise Refused(Reason.WRONG_TYPE, "must be a string")
+        if not value or (len(value) > LABEL_BYTES // 4 and len(value.encode()) > LABEL_BYTES):
+            raise Refused(Reason.BAD_IDENTITY, f"must hold 1 to {LABEL_BYTES} bytes")
+        return value
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One of a few words."""
+
+    words: tuple[str, ...]
+    optional: ClassVar[bool] = False
+    hint: ClassVar[Any] = str
+
+    def read(self, value: object, _: Currency) -> str:
+        """Give the word. Any other is `unknown_value`."""
+        if type(value) is not str:
+            raise Refused(Reason.WRONG_TYPE, "must be a string")
+        if value not in self.words:
+            raise Refused(Reason.UNKNOWN_VALUE, f"must be one of {', '.join(self.words)}")
+        return value
+
+
+@dataclass(frozen=True)
+class Whole:
+    """A whole number within bounds, both included. `otherwise`: what an absent one counts as."""
+
+    least: int
+    most: int
+    optional: bool = False
+    otherwise: int | None = None
+    hint: ClassVar[Any] = Any
+
+    def read(self, value: object, _: Currency) -> int:
+        """Give the number. Beyond the bounds is `out_of_range`."""
+        number = scaled(value, 0, BIGINT_MAX + 1)
+        if not self.least <= number <= self.most:
+            raise Refused(Reason.OUT_OF_RANGE, f"must lie between {self.least:,} and {self.most:,}")
+        return number
+
+
+@dataclass(frozen=True)
+class Flag:
+    """True or false; absent is false."""
+
+    optional: ClassVar[bool] = True
+    otherwise: ClassVar[bool] = False
+    hint: ClassVar[Any] = Any
+
+    def read(self, value: object, _: Currency) -> bool:
+        """Give the truth. Words and numbers are `wrong_type`."""
+        if type(value) is not bool:
+            raise Refused(Reason.WRONG_TYPE, "must be true or false")
+        return value
+
+
+def absent(field: "Field | Lines") -> Any:  # noqa: ANN401 - typed by its field
+    """Give what an optional field counts as where it is left out: mostly None."""
+    return getattr(field, "otherwise", None)
 
 
 @dataclass(frozen=True)

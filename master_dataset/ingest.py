@@ -14,6 +14,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 from master_dataset.errors import BrokerUnavailable, LinesNotSent
 from master_dataset.json_lines import MAX_LINE_BYTES
 from master_dataset.parsing.key import key_of
+from master_dataset.parsing.masking import hidden
 from master_dataset.source import Source
 
 METADATA_SECONDS = 15.0
@@ -78,7 +79,7 @@ class _Sending:
     """One producer and the lines it still owes. Memory is bounded by the producer's queue."""
 
     def __init__(self, source: Source[Any], bootstrap: str, progress: Progress, give_up_seconds: float) -> None:
-        self._topic, self._key_of, self._progress = source.topic, key_of(source), progress
+        self._source, self._topic, self._key_of, self._progress = source, source.topic, key_of(source), progress
         self._began = self._told = time.monotonic()
         self._owed: set[int] = set()  # numbers of lines that are neither acknowledged nor rejected
         self._acknowledged = self._rejected = 0
@@ -92,6 +93,7 @@ class _Sending:
         if len(line) > MAX_LINE_BYTES:
             self._reject(number)
             return
+        line = hidden(self._source, line)
         key = self._key_of(line)
         self._owed.add(number)
         while not self.failure:

@@ -9,14 +9,14 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from master_dataset.currency import DEFAULT_CURRENCY, Currency
 from master_dataset.stores import Store
+from master_dataset.terms import DEFAULT_TERMS, Terms
 
 if TYPE_CHECKING:
     from cassandra.cluster import Session
 
-CurrencyOf = Callable[[str], Currency]
-"""The currency of a store by its id; EUR for stores that are not registered."""
+TermsOf = Callable[[str], Terms]
+"""How a store's records are read, by its id."""
 
 REFRESH_SECONDS = 1.0
 """How old a reader's copy may be before it asks for the version again."""
@@ -34,6 +34,7 @@ class Registry:
         self._asked_at = float("-inf")
         self._version = -1
         self._stores: Mapping[str, Store] = {}
+        self._terms: Mapping[str, Terms] = {}
 
     def stores(self) -> Mapping[str, Store]:
         """Id to store. A driver error if Cassandra does not answer: an old copy could mean the wrong currency."""
@@ -43,14 +44,14 @@ class Registry:
             if version != self._version:
                 bodies = self._session.execute("SELECT body FROM stores")
                 self._stores = {store.id: store for store in (Store.from_json(row.body) for row in bodies)}
+                self._terms = {store.id: store.terms for store in self._stores.values()}
                 self._version = version
             self._asked_at = time.monotonic()
         return self._stores
 
-    def currency_of(self, store: str) -> Currency:
-        """The currency in which this store's receipts are read."""
-        registered = self._stores.get(store)
-        return registered.currency if registered else DEFAULT_CURRENCY
+    def terms_of(self, store: str) -> Terms:
+        """How this store's records are read."""
+        return self._terms.get(store, DEFAULT_TERMS)
 
     def save(self, stores: Iterable[Store]) -> None:
         """Write these entries and return once every reader must have seen them."""
@@ -67,10 +68,10 @@ class Registry:
 _registries: dict[Callable[[], "Session"], Registry] = {}
 
 
-def currencies(connect: "Callable[[], Session]") -> CurrencyOf:
-    """The currencies as of now, for a Spark worker: one connection per process, refreshed between tasks."""
+def store_terms(connect: "Callable[[], Session]") -> TermsOf:
+    """The terms as of now, for a Spark worker: one connection per process, refreshed between tasks."""
     registry = _registries.get(connect)
     if registry is None:
         registry = _registries[connect] = Registry(connect())
     registry.stores()
-    return registry.currency_of
+    return registry.terms_of

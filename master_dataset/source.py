@@ -1,13 +1,14 @@
 """A source is a kind of event, said as data: its topic, its typed fields, its identity, and what follows from them."""
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic
 
-from master_dataset.currency import Currency
 from master_dataset.errors import DefinitionError
-from master_dataset.fields import Field, Id, Instant, Lines
+from master_dataset.fields import Field, Id, Instant, Lines, absent
 from master_dataset.parsing.event import Payload
+from master_dataset.terms import Terms
 
 Record = Mapping[str, Any]  # the typed values of one record, by field name; an absent optional field is None
 
@@ -19,6 +20,7 @@ class Source(Generic[Payload]):
     `payload` is a frozen Struct: its fields are the payload columns of the master table. `derive` makes it from the
     typed record and may raise Refused. `content` names the columns that hold what the sender said beside the identity;
     all others follow from them. So they alone decide whether two deliveries conflict, and a new column does not.
+    `masked`: what must not be kept, not even of a dead letter.
     """
 
     topic: str
@@ -27,8 +29,9 @@ class Source(Generic[Payload]):
     identity: tuple[str, ...]
     fields: Mapping[str, Field | Lines]
     payload: type[Payload]
-    derive: Callable[[Record, Currency], Payload]
+    derive: Callable[[Record, Terms], Payload]
     content: tuple[str, ...]
+    masked: re.Pattern[str] | None = None
 
     def __post_init__(self) -> None:
         """Refuse, at import, a source that contradicts itself."""
@@ -39,7 +42,9 @@ class Source(Generic[Payload]):
             if not isinstance(self.fields[name], kind):
                 raise DefinitionError(f"`{self.topic}` needs `{name}` as {kind.__name__}.", do="Change its type.")
         for name in self.identity:
-            if self.fields[name].optional or isinstance(self.fields[name], Lines):
+            if (absent(self.fields[name]) is None and self.fields[name].optional) or isinstance(
+                self.fields[name], Lines
+            ):
                 raise DefinitionError(f"`{name}` cannot be part of an identity.", do="Name fields every record has.")
         if not {self.store, self.happened_at} < set(self.identity):
             message = f"The identity of `{self.topic}` needs `{self.store}`, `{self.happened_at}` and one field more."

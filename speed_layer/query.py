@@ -27,7 +27,7 @@ from speed_layer.receipts import ReceiptWriter
 from views.core.view import View
 
 if TYPE_CHECKING:
-    from master_dataset.registry import CurrencyOf
+    from master_dataset.registry import TermsOf
     from master_dataset.source import Source
 
 ONLY_ARCHIVED = ("key", "value", "headers", "reason", "field", "sentence")
@@ -44,7 +44,7 @@ class Feed:
     bootstrap: str
     starting_offsets: Mapping[str, str]
     per_batch: int
-    currencies: "Callable[[], CurrencyOf]"
+    terms: "Callable[[], TermsOf]"
     receipts: Mapping[str, ReceiptWriter]
 
 
@@ -70,11 +70,11 @@ def _of(spark: SparkSession, source: "Source[Any]", views: Sequence[View], feed:
     tasks = 1 if _tasks(spark) == 1 else spark.sparkContext.defaultParallelism
     intake = Intake(feed.bootstrap, feed.starting_offsets[source.topic], feed.per_batch, tasks)
     records = record_stream(spark, source.topic, intake)
-    currencies, receipts = feed.currencies, feed.receipts.get(source.topic)
+    terms, receipts = feed.terms, feed.receipts.get(source.topic)
     unread = unread_columns(source, own) - frozenset(RECEIPT_COLUMNS if receipts else ())
 
     def parsed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in rows(source, batches, currencies(), unread=unread):
+        for batch in rows(source, batches, terms(), unread=unread):
             if receipts is not None:
                 receipts(batch)
             yield from events_and_positions(batch, schema)

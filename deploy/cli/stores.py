@@ -20,7 +20,7 @@ def load(
     """Add the stores of FILE, or change those that are registered already."""
     from deploy.cassandra import session_of
     from deploy.registering import register
-    from master_dataset.stores import load as read
+    from master_dataset.stores_file import load as read
 
     settings = Settings()
     stores = read(file)

@@ -12,7 +12,7 @@ from master_dataset.alarm_table import AlarmTable
 from master_dataset.archive import Archive, Pace
 from master_dataset.archive_positions import ArchivePositions
 from master_dataset.kafka import Topics
-from master_dataset.registry import currencies
+from master_dataset.registry import store_terms
 from master_dataset.sources import registered_sources
 from master_dataset.tables import MasterTables
 from views.core.pointer_row import PointerRow
@@ -30,7 +30,7 @@ def run(process: Process, settings: Settings) -> None:
     positions, pointer = ArchivePositions(connect()), PointerRow(connect())
     watch = ArchiveWatch(AlarmTable(connect()).notice, lambda: pointer.read().cut, settings.skew)
     watch.refresh()  # the first micro-batch is looked at, too
-    archive = Archive(spark, MasterTables(settings.master_uri), positions, partial(currencies, connect), watch)
+    archive = Archive(spark, MasterTables(settings.master_uri), positions, partial(store_terms, connect), watch)
     pace = Pace(settings.archive_seconds, settings.records_per_batch)
     for source in registered_sources().values():
         checkpoint = f"{settings.checkpoint_uri}/archive/{source.topic}"

@@ -15,7 +15,7 @@ from deploy.process.lookout import Lookout
 from deploy.settings import Settings
 from deploy.spark import Work, exists, spark_session
 from master_dataset.kafka import EARLIEST, Topics, offsets_json
-from master_dataset.registry import currencies
+from master_dataset.registry import store_terms
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from speed_layer.driver import SpeedDriver
 from speed_layer.generation import Generation, Generations, Offsets
@@ -81,7 +81,7 @@ def _feed(settings: Settings, generation: Generation, topics: Topics) -> Feed:
         settings.kafka_bootstrap,
         {topic: offsets_json({topic: own}) for topic, own in offsets.items()},
         settings.records_per_batch,
-        partial(currencies, connect),
+        partial(store_terms, connect),
         receipts,
     )
 

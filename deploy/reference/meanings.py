@@ -45,4 +45,8 @@ REASONS: Mapping[Reason, str] = {
     Reason.FROM_THE_FUTURE: "happened more than an hour after it was received",
     Reason.CONFLICTING_DUPLICATE: "repeats the identity of an earlier one with another content; found by a rebuild",
     Reason.UNKNOWN_SCHEMA: "names a schema in its header that no source has",
+    Reason.INTERVAL_CROSSES_WINDOW: "counts over an interval that is not within one 15-minute window of UTC",
+    Reason.NEGATIVE_DURATION: "ends before it began",
+    Reason.DURATION_TOO_LONG: "lasts longer than such a thing can",
+    Reason.RAW_MAC_ADDRESS: "names a device by its hardware address; the value is masked before anything is kept",
 }

@@ -7,24 +7,25 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from master_dataset.currency import DEFAULT_CURRENCY, Currency
-from master_dataset.fields import Field, Lines
+from master_dataset.fields import Field, Lines, absent
 from master_dataset.parsing.dead_letter import Reason, Refused
 from master_dataset.parsing.json_bytes import json_object
 from master_dataset.source import Record, Source
+from master_dataset.terms import Terms
 
 
-def read(source: Source[Any], value: bytes, currency_of: Callable[[str], Currency]) -> tuple[Record, Currency]:
-    """Give the typed record and the currency of its store. Raises Refused."""
+def read(source: Source[Any], value: bytes, terms_of: Callable[[str], Terms]) -> tuple[Record, Terms]:
+    """Give the typed record and the terms of its store. Raises Refused."""
     decoded = json_object(value)
     store = _field(source.store, source.fields[source.store], decoded, DEFAULT_CURRENCY)
-    currency = currency_of(store)
-    return {name: _field(name, field, decoded, currency) for name, field in source.fields.items()}, currency
+    terms = terms_of(store)
+    return {name: _field(name, field, decoded, terms.currency) for name, field in source.fields.items()}, terms
 
 
 def _field(name: str, field: Field | Lines, decoded: Mapping[str, Any], currency: Currency) -> Any:  # noqa: ANN401 - typed by its field
     if decoded.get(name) is None:
         if field.optional:
-            return None
+            return absent(field)
         if name not in decoded:
             raise Refused(Reason.MISSING_FIELD, "is missing", f"/{name}")
     try:

@@ -24,6 +24,10 @@ class Reason(StrEnum):
     FROM_THE_FUTURE = "from_the_future"
     CONFLICTING_DUPLICATE = "conflicting_duplicate"
     UNKNOWN_SCHEMA = "unknown_schema"
+    INTERVAL_CROSSES_WINDOW = "interval_crosses_window"
+    NEGATIVE_DURATION = "negative_duration"
+    DURATION_TOO_LONG = "duration_too_long"
+    RAW_MAC_ADDRESS = "raw_mac_address"
 
 
 class DeadLetter(msgspec.Struct, frozen=True, gc=False):

@@ -14,9 +14,10 @@ from typing import Any
 import msgspec
 
 from master_dataset.currency import DEFAULT_CURRENCY, Currency
-from master_dataset.fields import Field, Lines, Text
+from master_dataset.fields import Field, Lines, Text, absent
 from master_dataset.parsing.dead_letter import Refused
 from master_dataset.source import Record, Source
+from master_dataset.terms import Terms
 
 UNSET = msgspec.UNSET
 UnsetType = type(UNSET)
@@ -36,8 +37,8 @@ class FastReader:
         self.store = self.names.index(source.store)
         self.decoder = msgspec.json.Decoder(_struct(source.topic, source.fields), float_hook=Decimal)
 
-    def read(self, value: bytes, currency_of: Callable[[str], Currency]) -> tuple[Record, Currency] | None:
-        """Give the typed record and the currency of its store; None means: ask the careful reader."""
+    def read(self, value: bytes, terms_of: Callable[[str], Terms]) -> tuple[Record, Terms] | None:
+        """Give the typed record and the terms of its store; None means: ask the careful reader."""
         try:
             raw = [*as_tuple(self.decoder.decode(value))]
             store: str = self.reads[self.store](raw[self.store], DEFAULT_CURRENCY)
@@ -50,12 +51,13 @@ class FastReader:
         keys_and_strings = len(kinds) - kinds.count(UnsetType) + kinds.count(str)
         if quotes_in(value) != 2 * keys_and_strings:
             return None
-        currency = currency_of(store)
+        terms = terms_of(store)
+        currency = terms.currency
         try:
             typed = [read(cell, currency) for read, cell in zip(self.reads, raw)]  # noqa: B905 - both are the fields
         except UNSURE:
             return None
-        return dict(zip(self.names, typed)), currency  # noqa: B905
+        return dict(zip(self.names, typed)), terms  # noqa: B905
 
 
 def quotes_in(value: bytes) -> int:
@@ -79,11 +81,11 @@ def _read(field: Field | Lines) -> Read:
         as_decoded = Text()
         return _read_lines(tuple(None if each == as_decoded else _read(each) for each in field.fields.values()))
     read: Read = field.read
-    return _absent_or(read) if field.optional else read
+    return _absent_or(read, absent(field)) if field.optional else read
 
 
-def _absent_or(read: Read) -> Read:
-    return lambda value, currency: None if value is UNSET or value is None else read(value, currency)
+def _absent_or(read: Read, otherwise: object) -> Read:
+    return lambda value, currency: otherwise if value is UNSET or value is None else read(value, currency)
 
 
 def _read_lines(reads: tuple[Read | None, ...]) -> Read:

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from master_dataset.currency import Currency
 from master_dataset.parsing import careful
 from master_dataset.parsing.dead_letter import DeadLetter, Reason, Refused
 from master_dataset.parsing.event import Event, Payload
@@ -20,26 +19,27 @@ from master_dataset.parsing.fast import FastReader
 from master_dataset.parsing.json_bytes import MAX_BYTES, check_size
 from master_dataset.source import Record, Source
 from master_dataset.sources import registered_sources
+from master_dataset.terms import Terms
 
 FUTURE_US = 3_600_000_000  # F of R5: a clock may be an hour fast
 MARKER_HEADER = "galatea-marker"
 SCHEMA_HEADER = "schema"
 Headers = Sequence[tuple[str, bytes | None]]
-CurrencyOf = Callable[[str], Currency]
+TermsOf = Callable[[str], Terms]
 encode = msgspec.json.Encoder().encode
 
 
 def parse(
     source: Source[Payload],
     value: bytes | None,
-    currency_of: CurrencyOf,
+    terms_of: TermsOf,
     *,
     received_us: int | None = None,
     headers: Headers = (),
 ) -> Event[Payload] | DeadLetter:
     """Give the event that the bytes say, or the reason why they say none. Never raises, whatever the bytes.
 
-    `currency_of` knows a store by its text, and the default for an unknown one. `received_us` is the broker's stamp in
+    `terms_of` knows a store by its text, and the default for an unknown one. `received_us` is the broker's stamp in
     microseconds since 1970; None before Kafka has given one, and then nothing is from the future. A marker is neither
     event nor dead letter: test `is_marker` first.
     """
@@ -47,9 +47,9 @@ def parse(
         return letter
     how = _compiled(source)
     try:
-        read = how.reader.read(value, currency_of) if value and len(value) <= MAX_BYTES else None
-        record, currency = read or careful.read(source, check_size(value), currency_of)
-        payload = source.derive(record, currency)
+        read = how.reader.read(value, terms_of) if value and len(value) <= MAX_BYTES else None
+        record, terms = read or careful.read(source, check_size(value), terms_of)
+        payload = source.derive(record, terms)
     except Refused as refused:
         return refused.letter()
     happened_ms: int = record[source.happened_at]

@@ -15,7 +15,8 @@ import pyarrow as pa
 from master_dataset.parsing.columns import array, arrow_fields, as_tuple, transposed
 from master_dataset.parsing.dead_letter import DeadLetter
 from master_dataset.parsing.event import Event
-from master_dataset.parsing.parse import CurrencyOf, Headers, is_marker, parse
+from master_dataset.parsing.masking import masked
+from master_dataset.parsing.parse import Headers, TermsOf, is_marker, parse
 from master_dataset.source import Source
 
 INSTANT = pa.timestamp("us", tz="UTC")
@@ -45,35 +46,33 @@ def output_schema(source: Source[Any]) -> pa.Schema:
 def rows(
     source: Source[Any],
     batches: Iterator[pa.RecordBatch],
-    currency_of: CurrencyOf,
+    terms_of: TermsOf,
     *,
     unread: Container[str] = (),
 ) -> Iterator[pa.RecordBatch]:
     """Parse every record; see the top of this file. Payload columns in `unread` are left NULL: building them costs."""
     schema = output_schema(source)
     for batch in batches:
-        parsed = _parsed(source, batch, currency_of)
+        parsed = _parsed(source, batch, terms_of)
         columns = [
             pa.array([_kind(each) for each in parsed], pa.string()),
             *_place(batch),
             *_facts(parsed),
             *_payloads(source.payload, parsed, unread),
             *_refusals(parsed),
-            *_bytes(batch),
+            *_bytes(batch if source.masked is None else masked(batch, parsed, source.masked)),
         ]
         yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-def _parsed(source: Source[Any], batch: pa.RecordBatch, currency_of: CurrencyOf) -> list[Parsed]:
+def _parsed(source: Source[Any], batch: pa.RecordBatch, terms_of: TermsOf) -> list[Parsed]:
     values: list[bytes | None] = batch.column("value").to_pylist()
     stamps: list[int] = batch.column("timestamp").cast(INSTANT).cast(pa.int64()).to_pylist()
     headers = _headers(batch)
     if headers is None:
-        return [
-            parse(source, value, currency_of, received_us=stamp) for value, stamp in zip(values, stamps, strict=True)
-        ]
+        return [parse(source, value, terms_of, received_us=stamp) for value, stamp in zip(values, stamps, strict=True)]
     return [
-        None if is_marker(each) else parse(source, value, currency_of, received_us=stamp, headers=each)
+        None if is_marker(each) else parse(source, value, terms_of, received_us=stamp, headers=each)
         for value, stamp, each in zip(values, stamps, headers, strict=True)
     ]
 

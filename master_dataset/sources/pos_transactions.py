@@ -4,10 +4,10 @@ from collections.abc import Iterable
 
 import msgspec
 
-from master_dataset.currency import Currency
 from master_dataset.fields import Id, Instant, Lines, Minor, Text, millionths, thousandths
 from master_dataset.parsing.dead_letter import Reason, Refused
 from master_dataset.source import Record, Source
+from master_dataset.terms import Terms
 
 MAX_AMOUNT = 1_000_000 * 1000  # thousandths
 MAX_LINE_TOTAL = 10**12  # minor units
@@ -58,8 +58,9 @@ class Receipt(msgspec.Struct, frozen=True, gc=False):
     flags: list[str]  # sorted: empty_receipt, negative_price, total_mismatch, zero_amount
 
 
-def receipt(record: Record, currency: Currency) -> Receipt:
+def receipt(record: Record, terms: Terms) -> Receipt:
     """Add a receipt up. Raises Refused for a line beyond what a shop can sell."""
+    currency = terms.currency
     scale = 10 ** (9 - currency.digits)  # price x amount counts billionths
     raw_lines: list[RawLine] = record["transactions"]
     lines = [priced(number, raw, scale) for number, raw in enumerate(raw_lines)]

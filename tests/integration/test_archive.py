@@ -8,10 +8,10 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 
 from master_dataset.archive import Archive
-from master_dataset.currency import DEFAULT_CURRENCY
 from master_dataset.reached import Seen
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from master_dataset.tables import DEAD_LETTERS, MasterTables
+from master_dataset.terms import DEFAULT_TERMS
 from tests.corpus.case import receipt
 
 RECEIVED = datetime(2026, 3, 7, 9, 6, tzinfo=UTC)
@@ -75,7 +75,7 @@ def test_a_batch_that_is_repeated_after_a_crash_is_kept_once_and_its_positions_a
     found = []
 
     for _process in range(2):
-        archive = Archive(spark, tables, positions, lambda: lambda _store: DEFAULT_CURRENCY, watch)
+        archive = Archive(spark, tables, positions, lambda: lambda _store: DEFAULT_TERMS, watch)
         batch, seen = archive.parsed(POS_TRANSACTIONS, records(spark))
         archive.keep(POS_TRANSACTIONS, batch, 7, seen)
         found.append(dict(positions.found))

@@ -9,9 +9,9 @@ from pyspark.sql import DataFrame, SparkSession
 from batch_layer.archived import PLAIN, archived
 from batch_layer.touched import Master
 from master_dataset.archive import Archive
-from master_dataset.currency import DEFAULT_CURRENCY
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from master_dataset.tables import MasterTables
+from master_dataset.terms import DEFAULT_TERMS
 from tests.corpus.case import receipt
 from tests.integration.test_archive import SCHEMA, Positions
 
@@ -24,7 +24,7 @@ LONG_AGO = date(2020, 1, 1)
 def table(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> str:
     """Three commits, each with a receipt of yesterday and two of today."""
     tables = MasterTables(str(tmp_path_factory.mktemp("tables") / request.param))
-    archive = Archive(spark, tables, Positions(), lambda: lambda _store: DEFAULT_CURRENCY)
+    archive = Archive(spark, tables, Positions(), lambda: lambda _store: DEFAULT_TERMS)
     tables.create(spark, POS_TRANSACTIONS)
     spark.sparkContext.setLocalProperty("sql.streaming.queryId", "query")
     for number in range(3):

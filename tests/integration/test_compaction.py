@@ -16,11 +16,11 @@ from batch_layer.reading import naming_lost_files
 from batch_layer.touched import Master
 from master_dataset.archive import Archive
 from master_dataset.compaction import Compacted, Compaction, put_together
-from master_dataset.currency import DEFAULT_CURRENCY
 from master_dataset.errors import CompactionRuns, MasterFileLost
 from master_dataset.lease import Lease, leased
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from master_dataset.tables import DEAD_LETTERS, MasterTables
+from master_dataset.terms import DEFAULT_TERMS
 from tests.corpus.case import receipt
 from tests.integration.test_archive import SCHEMA, Positions
 
@@ -33,7 +33,7 @@ class Writer:
 
     def __init__(self, spark: SparkSession, root: Path, batches: int = 0) -> None:
         self.spark, self.tables = spark, MasterTables(str(root))
-        self._archive = Archive(spark, self.tables, Positions(), lambda: lambda _store: DEFAULT_CURRENCY)
+        self._archive = Archive(spark, self.tables, Positions(), lambda: lambda _store: DEFAULT_TERMS)
         self._batches = batches
         self.tables.create(spark, POS_TRANSACTIONS)
         spark.sparkContext.setLocalProperty("sql.streaming.queryId", "query")

@@ -10,9 +10,9 @@ from batch_layer.conflicts import Repeats, count_repeats, keep_conflicts
 from batch_layer.deliveries import deliveries
 from batch_layer.touched import Master
 from master_dataset.archive import Archive
-from master_dataset.currency import DEFAULT_CURRENCY
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from master_dataset.tables import CONFLICTS, MasterTables
+from master_dataset.terms import DEFAULT_TERMS
 from tests.corpus.case import receipt
 from tests.integration.test_archive import SCHEMA, Positions
 
@@ -24,7 +24,7 @@ FIRST, OTHER = receipt(), receipt({"title": '"Beer"'})
 def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> MasterTables:
     """A receipt, the same again, and one of its identity with another title, which was archived twice."""
     tables = MasterTables(str(tmp_path_factory.mktemp("master")))
-    archive = Archive(spark, tables, Positions(), lambda: lambda _store: DEFAULT_CURRENCY)
+    archive = Archive(spark, tables, Positions(), lambda: lambda _store: DEFAULT_TERMS)
     tables.create(spark, POS_TRANSACTIONS)
     spark.sparkContext.setLocalProperty("sql.streaming.queryId", "query")
     for number, values in enumerate([{0: FIRST, 1: FIRST, 2: OTHER}, {2: OTHER}]):

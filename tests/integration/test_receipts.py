@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 from cassandra.cluster import Session
 
-from master_dataset.currency import DEFAULT_CURRENCY
 from master_dataset.parsing.rows import rows
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
+from master_dataset.terms import DEFAULT_TERMS
 from speed_layer.receipts import ReceiptWriter
 from tests.corpus.case import receipt
 
@@ -33,7 +33,7 @@ def parsed(sent: Sequence[Sent]) -> pa.RecordBatch:
         "offset": pa.array(range(len(sent)), pa.int64()),
         "timestamp": pa.array([at for _, _, at in sent], pa.timestamp("us", tz="UTC")),
     })  # fmt: skip
-    [found] = rows(POS_TRANSACTIONS, iter([batch]), lambda _store: DEFAULT_CURRENCY)
+    [found] = rows(POS_TRANSACTIONS, iter([batch]), lambda _store: DEFAULT_TERMS)
     return found
 
 

@@ -16,6 +16,7 @@ from master_dataset.parsing.fast import FastReader
 from master_dataset.parsing.key import key_of
 from master_dataset.parsing.parse import parse
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS, Receipt
+from master_dataset.terms import Terms
 from tests.corpus.case import LINE, RECEIPT, receipt, written
 
 FAST = FastReader(POS_TRANSACTIONS)
@@ -51,12 +52,12 @@ DOUBLED = st.builds(lambda value, name, scrap: value[:-1] + f', "{name}": {scrap
 ANYTHING = st.one_of(st.binary(max_size=200), RECEIPTS, DAMAGED, CUT, DOUBLED)
 
 
-def currency_of(store: str) -> Currency:
-    return CURRENCIES.get(store, CURRENCIES["1"])
+def terms_of(store: str) -> Terms:
+    return Terms(CURRENCIES.get(store, CURRENCIES["1"]))
 
 
 def parsed(value: bytes | None) -> Event[Receipt] | DeadLetter:
-    return parse(POS_TRANSACTIONS, value, currency_of, received_us=4_000_000_000_000_000)
+    return parse(POS_TRANSACTIONS, value, terms_of, received_us=4_000_000_000_000_000)
 
 
 @given(value=ANYTHING)
@@ -68,17 +69,17 @@ def test_whatever_the_bytes_they_are_an_event_or_a_dead_letter(value: bytes) -> 
 @given(value=ANYTHING)
 @settings(max_examples=400)
 def test_the_quick_reader_gives_what_the_careful_one_gives_or_nothing(value: bytes) -> None:
-    quick = FAST.read(value, currency_of)
+    quick = FAST.read(value, terms_of)
 
     try:
-        assert quick in (None, careful.read(POS_TRANSACTIONS, value, currency_of))
+        assert quick in (None, careful.read(POS_TRANSACTIONS, value, terms_of))
     except Refused:
         assert quick is None
 
 
 @given(value=RECEIPTS)
 def test_the_quick_reader_reads_every_plain_receipt(value: bytes) -> None:
-    assert FAST.read(value, currency_of) is not None
+    assert FAST.read(value, terms_of) is not None
 
 
 @given(value=ANYTHING)

@@ -5,11 +5,11 @@ from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from master_dataset.currency import DEFAULT_CURRENCY, Currency
 from master_dataset.parsing.event import Event
 from master_dataset.parsing.parse import parse
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from master_dataset.stores import Store
+from master_dataset.terms import DEFAULT_TERMS, Terms
 from serving_layer.ledger import Ledger
 from serving_layer.publication_entry import PublicationEntry
 from tests.world.layers import Delivery, batch_cells, speed_rows, waiting_rows
@@ -50,7 +50,7 @@ class World:
     def receive(self, value: bytes, received_at: str | datetime) -> None:
         """One delivery, by the real parser. The broker's stamps never step back here."""
         stamp = at(received_at)
-        event = parse(POS_TRANSACTIONS, value, self._currency_of, received_us=int(stamp.timestamp() * 1_000_000))
+        event = parse(POS_TRANSACTIONS, value, self._terms_of, received_us=int(stamp.timestamp() * 1_000_000))
         assert isinstance(event, Event), event
         self.deliveries.setdefault(event.store, []).append(Delivery(event, stamp))
         self.speed_as_of = max(stamp, self.speed_as_of or stamp)
@@ -122,9 +122,9 @@ class World:
         """Everything delivered of one store, in order."""
         return self.deliveries.get(store, [])
 
-    def _currency_of(self, store: str) -> Currency:
+    def _terms_of(self, store: str) -> Terms:
         known = self.stores.get(store)
-        return known.currency if known else DEFAULT_CURRENCY
+        return known.terms if known else DEFAULT_TERMS
 
 
 def _day(key: CellKey) -> date:

@@ -14,6 +14,7 @@ from master_dataset.parsing.dead_letter import DeadLetter
 from master_dataset.parsing.event import Event
 from master_dataset.parsing.parse import parse
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
+from master_dataset.terms import Terms
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 RECEIPTS = 300
@@ -38,7 +39,7 @@ def day(journey: Journey) -> TradingDay:
 
 
 def read(value: bytes) -> object:
-    return parse(POS_TRANSACTIONS, value, lambda _: history.DOLLARS, received_us=int(NOW.timestamp() * 1e6))
+    return parse(POS_TRANSACTIONS, value, lambda _: Terms(history.DOLLARS), received_us=int(NOW.timestamp() * 1e6))
 
 
 def test_only_what_is_broken_on_purpose_becomes_a_dead_letter(day: TradingDay) -> None:

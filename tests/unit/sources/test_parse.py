@@ -4,17 +4,17 @@ import json
 
 import pytest
 
-from master_dataset.currency import DEFAULT_CURRENCY
 from master_dataset.parsing.dead_letter import DeadLetter, Reason
 from master_dataset.parsing.event import Event
 from master_dataset.parsing.key import key_of
 from master_dataset.parsing.parse import Headers, is_marker, parse
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
+from master_dataset.terms import DEFAULT_TERMS
 from tests.corpus.case import receipt
 
 
 def reason_of(value: bytes | None, headers: Headers = ()) -> Reason | None:
-    parsed = parse(POS_TRANSACTIONS, value, lambda _: DEFAULT_CURRENCY, headers=headers)
+    parsed = parse(POS_TRANSACTIONS, value, lambda _: DEFAULT_TERMS, headers=headers)
     return parsed.reason if isinstance(parsed, DeadLetter) else None
 
 
@@ -42,7 +42,7 @@ def test_the_same_sale_written_differently_is_a_duplicate() -> None:
     body = json.loads(receipt())
     rewritten = json.dumps(dict(reversed(body.items())) | {"unknown": [1.0], "operation_id": "1"}, indent=3).encode()
 
-    first, second = (parse(POS_TRANSACTIONS, value, lambda _: DEFAULT_CURRENCY) for value in (receipt(), rewritten))
+    first, second = (parse(POS_TRANSACTIONS, value, lambda _: DEFAULT_TERMS) for value in (receipt(), rewritten))
 
     assert first == second
 
@@ -51,7 +51,7 @@ def test_the_same_sale_written_differently_is_a_duplicate() -> None:
     "put", [{"price": "1.10"}, {"title": '"Milk"'}, {"sku": "null"}, {"total": "2.19"}, {"amount": "3"}]
 )
 def test_the_same_identity_with_another_payload_is_a_conflict(put: dict[str, str]) -> None:
-    first, second = (parse(POS_TRANSACTIONS, receipt(each), lambda _: DEFAULT_CURRENCY) for each in ({}, put))
+    first, second = (parse(POS_TRANSACTIONS, receipt(each), lambda _: DEFAULT_TERMS) for each in ({}, put))
 
     assert isinstance(first, Event)
     assert isinstance(second, Event)
@@ -61,7 +61,7 @@ def test_the_same_identity_with_another_payload_is_a_conflict(put: dict[str, str
 
 def test_a_total_left_out_is_no_conflict_with_the_same_total_written() -> None:
     first, second = (
-        parse(POS_TRANSACTIONS, each, lambda _: DEFAULT_CURRENCY) for each in (receipt(), receipt(drop=("total",)))
+        parse(POS_TRANSACTIONS, each, lambda _: DEFAULT_TERMS) for each in (receipt(), receipt(drop=("total",)))
     )
 
     assert isinstance(first, Event)

@@ -10,6 +10,7 @@ from master_dataset.currency import DEFAULT_CURRENCY, Currency, currency
 from master_dataset.parsing.event import Event
 from master_dataset.parsing.parse import identity_hash, parse
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS, Item, Line, Receipt
+from master_dataset.terms import Terms
 
 
 def event(*lines: dict[str, Any], money: Currency = DEFAULT_CURRENCY, **fields: object) -> Event[Receipt]:
@@ -20,7 +21,7 @@ def event(*lines: dict[str, Any], money: Currency = DEFAULT_CURRENCY, **fields: 
         "happened_at": "2026-03-07T10:05:00+01:00",
         "transactions": [{"title": "a", **line} for line in lines],
     }
-    parsed = parse(POS_TRANSACTIONS, json.dumps(body | fields).encode(), lambda _: money)
+    parsed = parse(POS_TRANSACTIONS, json.dumps(body | fields).encode(), lambda _: Terms(money))
     assert isinstance(parsed, Event)
     return parsed
 

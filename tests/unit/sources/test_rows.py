@@ -5,9 +5,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from master_dataset.currency import DEFAULT_CURRENCY
 from master_dataset.parsing.rows import HEADERS, INSTANT, output_schema, rows
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
+from master_dataset.terms import DEFAULT_TERMS
 from tests.corpus.case import receipt
 
 RECEIVED = datetime(2026, 3, 7, 9, 6, tzinfo=UTC)
@@ -29,7 +29,7 @@ def batch(*records: tuple[bytes | None, Headers]) -> pa.RecordBatch:
 
 
 def parsed(*records: tuple[bytes | None, Headers]) -> list[dict[str, Any]]:
-    (out,) = rows(POS_TRANSACTIONS, iter([batch(*records)]), lambda _: DEFAULT_CURRENCY)
+    (out,) = rows(POS_TRANSACTIONS, iter([batch(*records)]), lambda _: DEFAULT_TERMS)
     out.validate(full=True)
     assert out.schema == output_schema(POS_TRANSACTIONS)
     listed: list[dict[str, Any]] = out.to_pylist()
@@ -87,7 +87,7 @@ def test_a_batch_of_no_records_is_a_batch_of_no_rows() -> None:
 def test_a_slice_of_a_batch_and_a_source_without_headers_are_read_alike() -> None:
     whole = batch((receipt(), None), (b"{", None), (receipt(), None)).drop_columns(["headers"])
 
-    (out,) = rows(POS_TRANSACTIONS, iter([whole.slice(1, 2)]), lambda _: DEFAULT_CURRENCY)
+    (out,) = rows(POS_TRANSACTIONS, iter([whole.slice(1, 2)]), lambda _: DEFAULT_TERMS)
 
     assert out.column("kind").to_pylist() == ["dead_letter", "event"]
     assert out.column("offset").to_pylist() == [1, 2]

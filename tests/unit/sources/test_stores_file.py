@@ -8,7 +8,8 @@ import pytest
 
 from master_dataset.currency import DEFAULT_CURRENCY, Currency
 from master_dataset.errors import BadFile
-from master_dataset.stores import Store, load, read
+from master_dataset.stores import Store
+from master_dataset.stores_file import load, read
 
 FULL = """
 stores:

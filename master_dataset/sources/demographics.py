@@ -1,0 +1,50 @@
+"""How many people of an age band and gender a camera saw over a short interval: counts only, no picture, no person."""
+
+import msgspec
+
+from master_dataset.fields import Choice, Id, Instant, Label, Whole
+from master_dataset.intervals import INTERVAL, flags, refuse_crossing
+from master_dataset.source import Record, Source
+from master_dataset.terms import Terms
+
+AGE_BANDS = ("0-14", "15-24", "25-34", "35-44", "45-54", "55-64", "65+", "unknown")
+GENDERS = ("female", "male", "unknown")
+
+
+class Seen(msgspec.Struct, frozen=True, gc=False):
+    """People of one band and gender."""
+
+    sensor_id: str
+    interval_ms: int
+    age_band: str
+    gender: str
+    people: int
+    flags: list[str]
+
+
+def seen(record: Record, terms: Terms) -> Seen:
+    """Give what was seen. Raises Refused if the interval crosses a window."""
+    refuse_crossing(record["happened_at"], record["interval_ms"])
+    odd = flags(("unregistered_sensor", not terms.knows_sensor(record["sensor_id"], "demographics")))
+    who = record["sensor_id"], record["interval_ms"], record["age_band"], record["gender"]
+    return Seen(*who, record["people"], odd)
+
+
+DEMOGRAPHICS = Source(
+    topic="demographics",
+    store="operation_id",
+    happened_at="happened_at",
+    identity=("operation_id", "sensor_id", "happened_at", "age_band", "gender"),
+    fields={
+        "operation_id": Id(),
+        "sensor_id": Label(),
+        "happened_at": Instant(),
+        "interval_ms": INTERVAL,
+        "age_band": Choice(AGE_BANDS),
+        "gender": Choice(GENDERS),
+        "people": Whole(1, 10_000),
+    },
+    payload=Seen,
+    derive=seen,
+    content=("interval_ms", "people"),
+)

@@ -1,0 +1,71 @@
+"""People who cross a door line, counted over short intervals. Zeros are sent too: silence is not zero."""
+
+import msgspec
+
+from master_dataset.fields import Id, Instant, Label, Whole
+from master_dataset.intervals import INTERVAL, flags, refuse_crossing
+from master_dataset.source import Record, Source
+from master_dataset.terms import Terms
+
+MOST_PEOPLE = 100_000
+MOST_PER_SECOND = 4
+"""So many people cannot pass one line."""
+PEOPLE = Whole(0, MOST_PEOPLE)
+SOME_PEOPLE = Whole(0, MOST_PEOPLE, optional=True)
+
+
+class Count(msgspec.Struct, frozen=True, gc=False):
+    """What one line counted. None: the sensor does not tell groups, or staff, apart."""
+
+    sensor_id: str
+    line: str
+    interval_ms: int
+    people_in: int
+    people_out: int
+    group_in: int | None
+    group_out: int | None
+    staff_in: int | None
+    staff_out: int | None
+    flags: list[str]
+
+
+def count(record: Record, terms: Terms) -> Count:
+    """Give the count. Raises Refused if the interval crosses a window."""
+    interval = record["interval_ms"]
+    refuse_crossing(record["happened_at"], interval)
+    people = record["people_in"], record["people_out"]
+    groups, staff = ((record[f"{of}_in"], record[f"{of}_out"]) for of in ("group", "staff"))
+    odd = flags(
+        (
+            "groups_above_people",
+            any(some is not None and some > all_ for some, all_ in zip(groups, people, strict=True)),
+        ),
+        ("no_staff_split", staff == (None, None)),
+        ("implausible_rate", sum(people) * 1000 > MOST_PER_SECOND * interval),
+        ("unregistered_sensor", not terms.knows_sensor(record["sensor_id"], "people_counts")),
+    )
+    return Count(record["sensor_id"], record["line"], interval, *people, *groups, *staff, odd)
+
+
+PEOPLE_COUNTS = Source(
+    topic="people_counts",
+    store="operation_id",
+    happened_at="happened_at",
+    identity=("operation_id", "sensor_id", "line", "happened_at"),
+    fields={
+        "operation_id": Id(),
+        "sensor_id": Label(),
+        "line": Label(),
+        "happened_at": Instant(),
+        "interval_ms": INTERVAL,
+        "people_in": PEOPLE,
+        "people_out": PEOPLE,
+        "group_in": SOME_PEOPLE,
+        "group_out": SOME_PEOPLE,
+        "staff_in": SOME_PEOPLE,
+        "staff_out": SOME_PEOPLE,
+    },
+    payload=Count,
+    derive=count,
+    content=("interval_ms", "people_in", "people_out", "group_in", "group_out", "staff_in", "staff_out"),
+)

@@ -1,0 +1,66 @@
+"""Somebody joins a checkout queue, is served, leaves served, or gives up. The track dies with the visit."""
+
+import msgspec
+
+from master_dataset.fields import Choice, Id, Instant, Label, Whole
+from master_dataset.intervals import HOUR_MS, flags, lasted, required
+from master_dataset.source import Record, Source
+from master_dataset.terms import Terms
+
+LONGEST_MS = 4 * HOUR_MS
+MOST_WAITING = 1000
+
+
+class Change(msgspec.Struct, frozen=True, gc=False):
+    """`joined_us`: microseconds since 1970. `wait_ms`: of service_start and abandon, `service_ms`: of leave."""
+
+    sensor_id: str
+    queue: str
+    track: str
+    kind: str
+    joined_us: int
+    wait_ms: int | None
+    service_ms: int | None
+    length_after: int | None
+    flags: list[str]
+
+
+def change(record: Record, terms: Terms) -> Change:
+    """Give the change. Raises Refused if something ends before it began, or a wait or service lasts over 4 hours."""
+    kind, at = record["kind"], record["happened_at"]
+    joined = at if kind == "join" else required(record["joined_at"], "joined_at")
+    wait = service = None
+    if kind == "leave":
+        started = required(record["service_started_at"], "service_started_at")
+        lasted(joined, started, LONGEST_MS, "joined_at")
+        service = lasted(started, at, LONGEST_MS, "service_started_at")
+    elif kind != "join":
+        wait = lasted(joined, at, LONGEST_MS, "joined_at")
+    odd = flags(
+        ("instant_wait", wait == 0),
+        ("unregistered_sensor", not terms.knows_sensor(record["sensor_id"], "queue_events")),
+    )
+    who = record["sensor_id"], record["queue"], record["track"], record["kind"]
+    return Change(*who, joined * 1000, wait, service, record["length_after"], odd)
+
+
+QUEUE_EVENTS = Source(
+    topic="queue_events",
+    store="operation_id",
+    happened_at="happened_at",
+    identity=("operation_id", "sensor_id", "queue", "track", "kind", "happened_at"),
+    fields={
+        "operation_id": Id(),
+        "sensor_id": Label(),
+        "queue": Label(),
+        "track": Label(),
+        "kind": Choice(("join", "service_start", "leave", "abandon")),
+        "happened_at": Instant(),
+        "joined_at": Instant(optional=True),
+        "service_started_at": Instant(optional=True),
+        "length_after": Whole(0, MOST_WAITING, optional=True),
+    },
+    payload=Change,
+    derive=change,
+    content=("joined_us", "service_ms", "length_after"),
+)

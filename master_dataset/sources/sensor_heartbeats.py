@@ -1,0 +1,45 @@
+"""A sensor says that it was alive over a short interval. One that knows itself to be blind sends nothing."""
+
+import msgspec
+
+from master_dataset.fields import Choice, Id, Instant, Label
+from master_dataset.intervals import INTERVAL, flags, refuse_crossing
+from master_dataset.source import Record, Source
+from master_dataset.terms import Terms
+
+WATCHED = ("wifi_sightings", "queue_events", "demographics", "zone_presence")
+"""Sources whose silence may mean nothing. Counting intervals of `people_counts` are their own proof of life."""
+
+
+class Beat(msgspec.Struct, frozen=True, gc=False):
+    """The source that the sensor feeds, and for how long it was alive."""
+
+    sensor_id: str
+    source: str
+    interval_ms: int
+    flags: list[str]
+
+
+def beat(record: Record, terms: Terms) -> Beat:
+    """Give the sign of life. Raises Refused if the interval crosses a window."""
+    refuse_crossing(record["happened_at"], record["interval_ms"])
+    odd = flags(("unregistered_sensor", not terms.knows_sensor(record["sensor_id"], record["source"])))
+    return Beat(record["sensor_id"], record["source"], record["interval_ms"], odd)
+
+
+SENSOR_HEARTBEATS = Source(
+    topic="sensor_heartbeats",
+    store="operation_id",
+    happened_at="happened_at",
+    identity=("operation_id", "sensor_id", "happened_at"),
+    fields={
+        "operation_id": Id(),
+        "sensor_id": Label(),
+        "source": Choice(WATCHED),
+        "happened_at": Instant(),
+        "interval_ms": INTERVAL,
+    },
+    payload=Beat,
+    derive=beat,
+    content=("source", "interval_ms"),
+)

@@ -1,0 +1,58 @@
+"""Somebody enters or leaves a zone of the sales floor: browsing. The track is random and dies with the visit."""
+
+import msgspec
+
+from master_dataset.fields import Choice, Id, Instant, Label
+from master_dataset.intervals import HOUR_MS, flags, lasted, required
+from master_dataset.source import Record, Source
+from master_dataset.terms import Terms
+
+LONGEST_MS = 12 * HOUR_MS
+
+
+class Presence(msgspec.Struct, frozen=True, gc=False):
+    """`entered_us`: microseconds since 1970, `dwell_ms`; both None for an enter."""
+
+    sensor_id: str
+    zone: str
+    track: str
+    kind: str
+    entered_us: int | None
+    dwell_ms: int | None
+    flags: list[str]
+
+
+def presence(record: Record, terms: Terms) -> Presence:
+    """Give the crossing. Raises Refused for an exit before its entry, or more than 12 hours after it."""
+    entered = dwell = None
+    if record["kind"] == "exit":
+        entered = required(record["entered_at"], "entered_at")
+        dwell = lasted(entered, record["happened_at"], LONGEST_MS, "entered_at")
+    odd = flags(
+        ("unknown_zone", bool(terms.zones) and record["zone"] not in terms.zones),
+        ("unregistered_sensor", not terms.knows_sensor(record["sensor_id"], "zone_presence")),
+    )
+    return Presence(
+        record["sensor_id"], record["zone"], record["track"], record["kind"],
+        None if entered is None else entered * 1000, dwell, odd,
+    )  # fmt: skip
+
+
+ZONE_PRESENCE = Source(
+    topic="zone_presence",
+    store="operation_id",
+    happened_at="happened_at",
+    identity=("operation_id", "sensor_id", "zone", "track", "kind", "happened_at"),
+    fields={
+        "operation_id": Id(),
+        "sensor_id": Label(),
+        "zone": Label(),
+        "track": Label(),
+        "kind": Choice(("enter", "exit")),
+        "happened_at": Instant(),
+        "entered_at": Instant(optional=True),
+    },
+    payload=Presence,
+    derive=presence,
+    content=("entered_us",),
+)
