@@ -5,10 +5,11 @@ taken apart: a tenth of the rows are moved. Arrow adds them up, some ten times q
 where almost every line is a cell of its own (measured: docs/benchmarks.md).
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from itertools import pairwise
+from typing import NamedTuple
 
 import orjson
 import pyarrow as pa
@@ -19,11 +20,15 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from views.core.cells import WINDOW_KEY
 from views.core.rows import dimension_sql, values_sql, window_sql
+from views.core.sketch import sketch_of
 from views.core.view import View
 
 _AT_ONCE = 100_000
 """Rows that are added up together, unless one store and day has more: bounds a worker's memory."""
 _OWN = ["store", "day"]
+_LISTED = "list"
+_BY = {"sum": "sum", "min": "min", "max": "max", "union": _LISTED}
+"""How Arrow joins what a reducer does: hashes are listed, and their sketch is made of the list."""
 
 Use = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 """Takes batches of `made_schema`, in Spark's workers."""
@@ -37,25 +42,39 @@ def made_schema(view: View) -> pa.Schema:
     )
 
 
-def blocks_used(view: View, events: DataFrame, cut: datetime, use: Use, schema: pa.Schema) -> DataFrame:
+class Extent(NamedTuple):
+    """What of the rows counts: those received before the cut; and windows of these UTC days, or of all."""
+
+    cut: datetime
+    days: Collection[date] = ()
+
+
+def blocks_used(view: View, events: DataFrame, extent: Extent, use: Use, schema: pa.Schema) -> DataFrame:
     """What `use` makes of the blocks in the process that made them: they do not go through Spark once more."""
     make = Blocks.of(view)
-    return cell_rows(view, events, cut).mapInArrow(lambda rows: use(make(rows)), from_arrow_schema(schema))
+    return cell_rows(view, events, extent).mapInArrow(lambda rows: use(make(rows)), from_arrow_schema(schema))
 
 
-def cell_rows(view: View, events: DataFrame, cut: datetime) -> DataFrame:
-    """What each row received before the cut adds to its cell, as `contributions` has it.
+def cell_rows(view: View, events: DataFrame, extent: Extent) -> DataFrame:
+    """What each row adds to its cell, as `contributions` has it.
 
     All rows of a store and day follow each other in one partition, and so do the days of a month: they are written
     together.
     """
-    days = windowed(view, events.where(F.col("received_at") < F.lit(cut)))
-    together = days.repartition("store", F.trunc("_day", "month")).sortWithinPartitions("store", "_day")
+    rows = windowed(view, events.where(F.col("received_at") < F.lit(extent.cut)))
+    if extent.days and view.reads_days != (0, 0):
+        rows = rows.where(F.col("_day").isin(sorted(extent.days)))
+    together = rows.repartition("store", F.trunc("_day", "month")).sortWithinPartitions("store", "_day")
     return contributions(view, together)
 
 
 def windowed(view: View, events: DataFrame) -> DataFrame:
-    """The events with `_window` (seconds since 1970) and `_day`, in UTC, of the instant that counts for the view."""
+    """The events with `_window` (seconds since 1970) and `_day`, in UTC, of the instant that counts for the view.
+
+    Of a view whose events add to several windows a row for each of them.
+    """
+    if view.each is not None and view.is_spread:
+        events = events.where(view.where).withColumn(view.each.name, F.explode(F.expr(view.each.of)))
     return events.withColumn("_window", F.expr(window_sql(view.at))).withColumn(
         "_day", F.to_date(F.timestamp_seconds("_window"))
     )
@@ -66,8 +85,8 @@ def contributions(view: View, events: DataFrame, more: Sequence[str] = ()) -> Da
 
     `more`: columns that are kept besides.
     """
-    if view.each is not None:
-        events = events.withColumn(view.each.name, F.explode(view.each.of))
+    if view.each is not None and not view.is_spread:
+        events = events.withColumn(view.each.name, F.explode(F.expr(view.each.of)))
     return events.where(view.where).select(
         "store",
         F.col("_day").alias("day"),
@@ -108,9 +127,12 @@ class Blocks:
         if not rows.num_rows:
             return
         keys = [*_OWN, WINDOW_KEY, *(f"d{place}" for place in range(len(self.dimensions)))]
-        states = [(f"s{place}", reducer) for place, reducer in enumerate(self.reducers)]
+        states = [(f"s{place}", _BY[reducer]) for place, reducer in enumerate(self.reducers)]
         cells = rows.group_by(keys, use_threads=False).aggregate(states).combine_chunks()
         cells = cells.sort_by([(key, "ascending") for key in keys])
+        for name in (f"{own}_{by}" for own, by in states if by == _LISTED):
+            sketches = pa.array([sketch_of(hashes) for hashes in cells[name].to_pylist()], pa.string())
+            cells = cells.set_column(cells.schema.get_field_index(name), name, sketches)
         written = {name: cells[key] for name, key in zip((WINDOW_KEY, *self.dimensions), keys[2:], strict=True)}
         written |= {name: cells[f"{own}_{by}"] for name, (own, by) in zip(self.columns, states, strict=True)}
         starts = _starts(cells)
@@ -122,16 +144,18 @@ class Blocks:
         yield from self._with_sums(made, cells).to_batches()
 
     def _with_sums(self, made: pa.Table, cells: pa.Table) -> pa.Table:
-        names = [f"{own}_{by}" for own, by in ((f"s{place}", by) for place, by in enumerate(self.reducers))]
+        names = [f"s{place}_{_BY[by]}" for place, by in enumerate(self.reducers)]
+        added = [name for name, by in zip(names, self.reducers, strict=True) if _BY[by] != _LISTED]
         sums = cells.group_by(_OWN, use_threads=False).aggregate(
-            [("store", "count"), *((name, "sum") for name in names)]
+            [("store", "count"), *((name, "sum") for name in added)]
         )
         sums = sums.sort_by([(key, "ascending") for key in _OWN])  # groups come in no order
         if sums.select(_OWN) != made.select(_OWN):
             raise AssertionError("the sums are of other places than the blocks")
         made = made.append_column("cells", sums["store_count"])
         for place, name in enumerate(names):
-            made = made.append_column(f"sum{place}", sums[f"{name}_sum"])
+            sum_ = sums[f"{name}_sum"] if name in added else pa.nulls(made.num_rows, pa.int64())
+            made = made.append_column(f"sum{place}", sum_)
         return made
 
 

@@ -19,6 +19,10 @@ PLACE = ["identity_hash", "partition", "offset"]
 """Of a delivery in its table. The hash tells places apart also where a topic was made anew and counts from 0 again."""
 
 
+LATER = [*PLACE, "day", "received_at"]
+"""What is kept of a repeat."""
+
+
 @dataclass(frozen=True)
 class Deliveries:
     """`first`: one row per event. `repeats`: a narrow row for every later delivery, kept in memory.
@@ -44,7 +48,9 @@ def deliveries(archived: DataFrame) -> Deliveries:
     twice = archived.groupBy(_SUSPECT).count().where("count > 1").select(_SUSPECT).persist(StorageLevel.MEMORY_AND_DISK)
     days = {row.day: row.number for row in twice.groupBy("day").agg(F.count("*").alias("number")).collect()}
     if not days:
-        none = archived.where("false").selectExpr(*PLACE, "received_at", "false AS is_conflict", "false AS is_miskeyed")
+        none = archived.where("false").selectExpr(
+            *PLACE, "day", "received_at", "false AS is_conflict", "false AS is_miskeyed"
+        )
         return Deliveries(archived, none, twice)
     suspected = archived.where(F.col("day").isin(list(days)))
     candidates = suspected.join(small(twice, sum(days.values())), on=_SUSPECT, how="left_semi")
@@ -71,8 +77,7 @@ def _later(candidates: DataFrame) -> DataFrame:
     met = candidates.withColumn("_met", F.first("received_at").over(home))
     same = Window.partitionBy("identity").orderBy("_met", "partition", "offset")
     ranked = met.select(
-        *PLACE,
-        "received_at",
+        *LATER,
         F.row_number().over(same).alias("delivery"),
         F.struct("partition", "offset")
         .eqNullSafe(F.first(F.struct("partition", "offset")).over(same))

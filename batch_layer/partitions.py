@@ -27,13 +27,21 @@ def _partitions(plan: Plan, places: Mapping[str, Places]) -> Iterator[dict[str, 
     for view, days in plan.work:
         why = plan.whys[view.name]
         for day in sorted(days):
-            for store, is_new in sorted(places[view.source.topic].get(day, {}).items()):
+            for store, is_new in sorted(_of_days(places[view.source.topic], view.days_read([day])).items()):
                 own = ("new events" if is_new else "same day") if why == "new events" else why
                 yield {"view": view.name, "day": day.isoformat(), "store": store, "why": own}
 
 
+def _of_days(places: Places, days: Collection[date]) -> dict[str, bool]:
+    found: dict[str, bool] = {}
+    for day in days:
+        for store, is_new in places.get(day, {}).items():
+            found[store] = found.get(store, False) or is_new
+    return found
+
+
 def _places(master: Master, plan: Plan, topic: str) -> Places:
-    days = {day for view, own in plan.work if view.source.topic == topic for day in own}
+    days = {day for view, own in plan.work if view.source.topic == topic for day in view.days_read(own)}
     found: dict[date, dict[str, bool]] = {}
     if not days:
         return found

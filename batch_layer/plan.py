@@ -55,46 +55,55 @@ class Plan:
 
 @dataclass(frozen=True)
 class Planner:
-    """Plans against one state of the master dataset. `base_versions`: the table versions that made the base."""
+    """Plans against one state of the master dataset. `base_versions`: the table versions that made the base.
+
+    `visit_gap`: G, for how long a bundle may stay open.
+    """
 
     views: Sequence[View]
     masters: Mapping[str, Master]
     base: Pointer
     base_versions: Mapping[str, int]
     epoch: timedelta
+    visit_gap: timedelta = timedelta(0)
 
     def plan(self, asked: Asked, cut: datetime, generation: int, definitions: Mapping[str, str]) -> Plan:
         """The plan for `asked` at this cut. A partial question is planned at the published cut."""
         chosen = [view for view in self.views if not asked.views or view.name in asked.views]
         all_days = cache(lambda topic: self.masters[topic].days(asked.stores))  # views of one source share its days
-        touched = cache(lambda topic: self._touched(topic, cut))
+        touched = cache(lambda topic, gap: self._touched(topic, cut, gap))
         work, alarms = [], []
-        whys: dict[str, Why] = {view.name: self._why(view, asked) for view in chosen}
+        whys: dict[str, Why] = {view.name: self._why(view, asked, definitions) for view in chosen}
         for view in chosen:
             topic = view.source.topic
-            days, stepped_back = touched(topic) if whys[view.name] == "new events" else (all_days(topic), set())
+            is_new = whys[view.name] == "new events"
+            gap = self.visit_gap if view.counts_visits else timedelta(0)
+            days, stepped_back = touched(topic, gap) if is_new else (all_days(topic), set())
             if stepped_back:
                 alarms.append(f"clock_stepped_back: {topic} on {', '.join(map(str, sorted(stepped_back)))}")
-            work.append((view, _between(days | stepped_back, asked)))
+            work.append((view, _between(view.days_reached(days | stepped_back), asked)))
         read = {topic: master.version for topic, master in self.masters.items()}
         versions = self.base_versions if asked.is_partial else read
         found = tuple(dict.fromkeys(alarms))
         return Plan(self.base, cut, work, self.masters, versions, generation, definitions, found, whys)
 
-    def _why(self, view: View, asked: Asked) -> Why:
+    def _why(self, view: View, asked: Asked, definitions: Mapping[str, str]) -> Why:
         if asked.full or asked.is_partial:
             return "asked for"
-        return "new events" if self._is_known(view) else "changed definition"
+        return "new events" if self._is_known(view, definitions) else "changed definition"
 
-    def _is_known(self, view: View) -> bool:
+    def _is_known(self, view: View, definitions: Mapping[str, str]) -> bool:
         """Whether what is published of it was made with the same definition, from versions that are known."""
-        same = self.base.definitions.get(view.name) == view.definition_hash
+        same = view.is_defined_alike(self.base.definitions, definitions)
         return same and view.source.topic in self.base_versions
 
-    def _touched(self, topic: str, cut: datetime) -> tuple[set[date], set[date]]:
-        """Touched days and, apart, those touched by rows with a stamp before the base's cut (an alarm)."""
+    def _touched(self, topic: str, cut: datetime, gap: timedelta) -> tuple[set[date], set[date]]:
+        """Touched days and, apart, those touched by rows with a stamp before the base's cut (an alarm).
+
+        `gap`: for how long before the cut an event may wait to be part of something.
+        """
         master, since = self.masters[topic], self.base.cut - self.epoch
-        return master.days_received(since, cut), master.days_stepped_back(self.base_versions[topic], since)
+        return master.days_received(since - gap, cut), master.days_stepped_back(self.base_versions[topic], since)
 
 
 def _between(days: set[date], asked: Asked) -> set[date]:

@@ -33,6 +33,11 @@ class Portion:
         """Those of any of its views."""
         return {day for _, days in self.work for day in days}
 
+    @property
+    def days_read(self) -> set[date]:
+        """Of which days events are read to compute them."""
+        return {day for view, days in self.work for day in view.days_read(days)}
+
     def events_of(self, days: Iterable[date]) -> int:
         """How many rows these days have."""
         return sum(self.events.get(day, 0) for day in days)

@@ -8,9 +8,12 @@ Nobody sees them before a publication names the run, see `batch_layer.publish`.
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from datetime import date
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import structlog
+from pyspark.sql import Column
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from batch_layer.archived import archived
 from batch_layer.conflicts import count_repeats, keep_conflicts
@@ -19,8 +22,10 @@ from batch_layer.plan import Plan
 from batch_layer.portions import Portion, portions
 from batch_layer.reading import naming_lost_files
 from batch_layer.run import Run
+from batch_layer.visits import Facts
 from master_dataset.crash_points import CrashPoint, passing
 from master_dataset.tables import MasterTables
+from master_dataset.visits.visit import VisitRules
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,15 +68,17 @@ class Rebuild:
         spark: "Callable[[], SparkSession]",
         connect: "Callable[[], Session]",
         tables: MasterTables,
+        rules: VisitRules,
         *,
         keeps_conflicts: bool = True,
     ) -> None:
         """`spark` is called only when there is something to compute; `connect` is also called in Spark's workers.
 
+        `rules`: when sightings make a visit.
         `keeps_conflicts`: a preview only counts them, beside a rebuild that may be keeping the same ones.
         """
         self._spark, self._connect, self._tables = spark, connect, tables
-        self._keeps_conflicts = keeps_conflicts
+        self._rules, self._keeps_conflicts = rules, keeps_conflicts
 
     def compute(
         self, plan: Plan, run: str, done: Mapping[int, Counted], progress: Progress
@@ -90,9 +97,12 @@ class Rebuild:
 
     def _portion(self, plan: Plan, portion: Portion, run: Run, part: "_Part") -> Counted:
         part.begun(portion.work[0][0].name)
-        events = archived(self._spark(), portion.source, plan.masters[portion.source.topic], portion.days)
+        events = archived(self._spark(), portion.source, plan.masters[portion.source.topic], portion.days_read)
         found = deliveries(events)
+        facts = Facts(events, found.first, self._rules, plan.cut)
         repeats = found.repeats.where(found.repeats.received_at < plan.cut)
+        if portion.days_read != portion.days:  # those of other days are told of in their own portion
+            repeats = repeats.where(repeats.day.isin(sorted(portion.days)))
         told = count_repeats(repeats)
         if self._keeps_conflicts:
             keep_conflicts(self._tables, portion.source, events, repeats, told.conflicts)
@@ -100,8 +110,8 @@ class Rebuild:
         for view, days in portion.work:
             part.begun(view.name)
             began = time.monotonic()
-            of_days = found.first.where(found.first.day.isin(sorted(days)))
-            blocks = run.write(view, of_days, plan.cut, set(days))
+            rows = facts.of(view) if view.counts_visits else found.first.where(_lies_in(view.days_read(days)))
+            blocks = run.write(view, rows, plan.cut, set(days))
             passing(CrashPoint.REBUILD_VIEW)
             own = {"days": len(days), "blocks": blocks, "events": portion.events_of(days)}
             counted["views"][view.name] = own | {"seconds": round(time.monotonic() - began, 2)}
@@ -109,6 +119,10 @@ class Rebuild:
             part.done(Amount(len(days), own["events"]), view.name)
         found.release()
         return counted
+
+
+def _lies_in(days: set[date]) -> Column:
+    return F.col("day").isin(sorted(days))
 
 
 class _Part:

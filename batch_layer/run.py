@@ -13,7 +13,7 @@ from cassandra.concurrent import execute_concurrent, execute_concurrent_with_arg
 from cassandra.query import BatchStatement, BatchType, Statement
 from pyspark.sql import DataFrame
 
-from batch_layer.blocks import blocks_used, made_schema
+from batch_layer.blocks import Extent, blocks_used, made_schema
 from master_dataset.crash_points import CrashPoint, passing
 from views.core.cut import month_of
 from views.core.view import View
@@ -109,7 +109,7 @@ class Run:
     def write(self, view: View, events: DataFrame, cut: datetime, days: set[date]) -> int:
         """Write the blocks of these days, and for each day which stores have one. Gives back how many blocks."""
         writer = BlockWriter(self._connect, view.name, self.name)
-        written = blocks_used(view, events, cut, writer, written_schema(view))
+        written = blocks_used(view, events, Extent(cut, days), writer, written_schema(view))
         stores: dict[date, Digests] = {day: {} for day in days}
         for places in written.toArrow().to_batches():
             for store, day, cells, *sums, digest in zip(*(c.to_pylist() for c in places.columns), strict=True):

@@ -145,6 +145,6 @@ def _totals(settings: "Settings") -> Totals:
             distinct.add((row.view_name, row.store, key))
             for name, value in zip(view.columns, states, strict=True):
                 place = f"{row.view_name}.{name}"
-                found[place] = found.get(place, 0) + (value or 0)
+                found[place] = found.get(place, 0) + (value if isinstance(value, int) else 0)
     sums = {name: found[f"sales.{name}"] for name in ("receipts", "gross_sales", "units_sold")}
     return {**sums, "net_units": found["sales_by_sku.net_units"], "cells": len(distinct)}

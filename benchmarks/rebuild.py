@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import duckdb
 import orjson
 
-from batch_layer.blocks import blocks_used, made_schema
+from batch_layer.blocks import Extent, blocks_used, made_schema
 from batch_layer.deliveries import deliveries
 from benchmarks.master import Master, make
 from benchmarks.measured import Measured
@@ -77,7 +77,7 @@ def _by_spark(table: "DataFrame") -> None:
 
 
 def _blocks(view: View, events: "DataFrame") -> "DataFrame":
-    return blocks_used(view, events, CUT, lambda batches: batches, made_schema(view))
+    return blocks_used(view, events, Extent(CUT), lambda batches: batches, made_schema(view))
 
 
 def _by_duckdb(files: list[str]) -> None:

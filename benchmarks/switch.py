@@ -17,9 +17,9 @@ from benchmarks import local
 from benchmarks.large_run import LargeRun
 from benchmarks.measured import Measured
 from benchmarks.one_rebuild import Steps
+from deploy.definitions import definitions
 from deploy.recomputing.rollback import Rollback
 from speed_layer.generation import Generation, Generations
-from views import current_definitions
 from views.core.pointer_row import PointerRow, Publication
 
 if TYPE_CHECKING:
@@ -116,4 +116,4 @@ class _Switching:
         return time.monotonic() - began
 
     def _definitions(self) -> Mapping[str, str]:
-        return current_definitions(self.settings.epoch_seconds)
+        return definitions(self.settings)

@@ -14,6 +14,7 @@ from deploy.cassandra import Address
 from deploy.nodes import HOSTS, LOOPBACK, ONE, THREE, Nodes, addresses, kept_nodes
 from master_dataset.crash_points import planned
 from master_dataset.parsing.parse import FUTURE_US
+from master_dataset.visits.visit import VisitRules
 
 Port = Annotated[int, Field(ge=1, le=65535)]
 
@@ -89,6 +90,8 @@ class Settings(BaseSettings):
     """Further options of Spark, as a JSON object: what a cluster manager wants to know. They never replace our own."""
     epoch_seconds: int = Field(default=300, ge=1, le=3600)
     """Length of a receipt epoch in seconds: a cut is a multiple of it."""
+    visit_gap_seconds: int = Field(default=1800, ge=6, le=7200)
+    """G: an absence of more than this ends a visit, in seconds; the other thresholds of visits follow from it."""
     skew_seconds: float = Field(default=5.0, ge=0)
     """How far clocks may differ, in seconds."""
     kafka_partitions: int = Field(default=2, ge=1)
@@ -138,6 +141,8 @@ class Settings(BaseSettings):
             raise ValueError(
                 "GALATEA_KAFKA_RETENTION_DAYS must cover GALATEA_SPEED_TTL_DAYS and GALATEA_REMEMBERED_HOURS"
             )
+        if self.visits.longest_known >= self.remembered:
+            raise ValueError("GALATEA_REMEMBERED_HOURS must be more than 14 times GALATEA_VISIT_GAP_SECONDS")
         home = self.home.expanduser().resolve()
         kept = kept_nodes(home) or Nodes()
         brokers, nodes = self.kafka_brokers or kept.brokers, self.cassandra_nodes or kept.cassandra
@@ -173,6 +178,11 @@ class Settings(BaseSettings):
     def epoch(self) -> timedelta:
         """Length of a receipt epoch."""
         return timedelta(seconds=self.epoch_seconds)
+
+    @property
+    def visits(self) -> VisitRules:
+        """When sightings make a visit."""
+        return VisitRules.of_gap(timedelta(seconds=self.visit_gap_seconds))
 
     @property
     def skew(self) -> timedelta:

@@ -73,6 +73,24 @@ def record_stream(spark: "SparkSession", topic: str, intake: Intake) -> "DataFra
     )
 
 
+def record_span(
+    spark: "SparkSession", bootstrap: str, topic: str, since: Mapping[int, int], until: Mapping[int, int]
+) -> "DataFrame":
+    """The committed records of a topic from these offsets on and before those, with the columns of `record_stream`."""
+    return (
+        spark.read.format("kafka")
+        .option("kafka.bootstrap.servers", bootstrap)
+        .option("kafka.isolation.level", "read_committed")
+        .option("subscribe", topic)
+        .option("startingOffsets", offsets_json({topic: since}))
+        .option("endingOffsets", offsets_json({topic: until}))
+        .option("failOnDataLoss", "true")
+        .option("includeHeaders", "true")
+        .load()
+        .selectExpr("key", "value", "topic", "partition", "offset", "timestamp", f"{_HEADERS} AS headers")
+    )
+
+
 def offsets_json(offsets: Mapping[str, Mapping[int, int]]) -> str:
     """Topic to partition to offset, as Spark's source takes its starting offsets: every partition must be named."""
     return json.dumps(

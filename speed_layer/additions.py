@@ -7,19 +7,24 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import groupby
 from operator import itemgetter
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from views.core.aggregates.column import Value
 from views.core.cells import CellKey
 from views.core.cut import BEGINNING
 from views.core.shape import WAITING, Shape
+from views.core.sketch import sketch_of
 from views.core.view import States, View
 
 EVENTS_AT_ONCE = 5_000
 """Some twelve contributions each, a kilobyte of memory per contribution."""
 _MICROSECOND = timedelta(microseconds=1)
+_LISTED = "list"
+_BY = {"sum": "sum", "min": "min", "max": "max", "union": _LISTED}
+"""How Arrow joins what a reducer does: hashes are listed, and their sketch is made of the list."""
 
 Shapes = Mapping[str, Shape]
 """By name: the views, and the waiting events."""
@@ -36,8 +41,8 @@ class AdditionKey(NamedTuple):
 
 
 def shapes_of(views: Iterable[View]) -> Shapes:
-    """Everything that an event may contribute to."""
-    return {view.name: view for view in views} | {WAITING.name: WAITING}
+    """Everything that an event may contribute to by itself: not visits, which are made of several."""
+    return {view.name: view for view in views if not view.counts_visits} | {WAITING.name: WAITING}
 
 
 def additions(events: pa.Table, shapes: Shapes, epoch: timedelta) -> Iterator[tuple[AdditionKey, Cells]]:
@@ -73,7 +78,7 @@ def _of_some(events: pa.Table, shapes: Shapes, epoch: timedelta) -> Iterator[tup
 
 def _added(given: pa.Table, shape: Shape) -> Iterator[tuple[AdditionKey, Cells]]:
     dimensions = [f"d{place}" for place, _ in enumerate(shape.dimensions)]
-    states = [(f"s{place}", column.by) for place, column in enumerate(shape.columns.values())]
+    states = [(f"s{place}", _BY[column.by]) for place, column in enumerate(shape.columns.values())]
     keys = ["store", "epoch", "window", *dimensions]
     columns = [given[key] for key in keys[:3]]
     columns += [pc.list_element(given["dimensions"], place) for place, _ in enumerate(dimensions)]
@@ -81,12 +86,17 @@ def _added(given: pa.Table, shape: Shape) -> Iterator[tuple[AdditionKey, Cells]]
     rows = pa.table(columns, names=[*keys, *(name for name, _ in states)])
     cells = rows.group_by(keys, use_threads=False).aggregate(states).sort_by([(key, "ascending") for key in keys])
     stores, epochs, windows, *texts = (cells[key].to_pylist() for key in keys)
-    values = zip(*(cells[f"{name}_{by}"].to_pylist() for name, by in states), strict=True)
+    values = zip(*(_values(cells[f"{name}_{by}"], by) for name, by in states), strict=True)
     of_dimensions: Iterable[tuple[str | None, ...]] = zip(*texts, strict=True) if texts else ((),) * len(windows)
     found = zip(zip(stores, epochs, strict=True), map(CellKey, windows, of_dimensions), values, strict=True)
     for (store, epoch), own in groupby(found, key=itemgetter(0)):
         key = AdditionKey(shape.name, store, BEGINNING + epoch * _MICROSECOND)
         yield key, [(cell, added) for _, cell, added in own]
+
+
+def _values(states: pa.ChunkedArray, by: str) -> Sequence[Value]:
+    listed: list[Any] = states.to_pylist()
+    return [sketch_of(hashes) for hashes in listed] if by == _LISTED else listed
 
 
 def _epochs(received_at: pa.ChunkedArray, length: timedelta) -> pa.ChunkedArray:

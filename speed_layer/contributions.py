@@ -10,6 +10,7 @@ from datetime import timedelta
 import pyarrow as pa
 
 from master_dataset.parsing.rows import EVENT
+from master_dataset.visits.visit import VisitRules
 from views.core.rows import dimension_sql, quoted, values_sql, window_sql
 from views.core.shape import WAITING
 from views.core.view import View
@@ -27,17 +28,38 @@ CONTRIBUTIONS = pa.list_(
 _SQL_TYPE = "array<struct<view:string,window:bigint,dimensions:array<string>,values:array<bigint>>>"
 
 
-def contributions_sql(views: Sequence[View], topic: str, oldest: timedelta) -> str:
+def contributions_sql(views: Sequence[View], topic: str, oldest: timedelta, rules: VisitRules) -> str:
     """SQL of the contributions of one parsed row; NULL for a row that is no event.
 
     `oldest` is A of R5: what was older on arrival may repeat what this generation never read, so batch decides.
+    Of views of visits a row contributes itself, as `sightings` reads it, or waits: see `master_dataset.visits`.
     """
-    waiting = _struct(WAITING.name, window_sql("happened_at"), [quoted(topic)], values_sql(WAITING))
-    counted = f"concat({', '.join(_view_sql(view) for view in views)})" if views else "array()"
+    of_visits = [view.name for view in views if view.counts_visits]
+    waiting = ", ".join(_waiting(name) for name in (topic, *of_visits))
+    counted = [_sighting_sql(view.name, rules) if view.counts_visits else _view_sql(view) for view in views]
+    all_counted = f"concat({', '.join(counted)})" if counted else "array()"
     age_micros = int(oldest / timedelta(microseconds=1))
     too_old = f"unix_micros(received_at) - unix_micros(happened_at) > {age_micros}L"
-    by_age = f"case when kind <> {quoted(EVENT)} then null when {too_old} then array({waiting}) else {counted} end"
+    by_age = f"case when kind <> {quoted(EVENT)} then null when {too_old} then array({waiting}) else {all_counted} end"
     return f"cast({by_age} as {_SQL_TYPE})"
+
+
+def visit_contributions_sql(view: View) -> str:
+    """SQL of what one row of visits adds."""
+    return f"cast({_view_sql(view)} as {_SQL_TYPE})"
+
+
+def _waiting(name: str) -> str:
+    return _struct(WAITING.name, window_sql("happened_at"), [quoted(name)], values_sql(WAITING))
+
+
+def _sighting_sql(view: str, rules: VisitRules) -> str:
+    """The business day stands in the place of the window, the device in that of a dimension."""
+    age = "unix_millis(received_at) - unix_millis(happened_at)"
+    values = ["unix_millis(happened_at)", "if(is_inside, 1L, 0L)"]
+    sighting = _struct(view, "business_day", ["device"], values)
+    is_fresh = f"{age} between {-rules.ahead}L and {rules.gap - rules.ahead}L"
+    return f"array(if({is_fresh}, {sighting}, {_waiting(view)}))"
 
 
 def _view_sql(view: View) -> str:

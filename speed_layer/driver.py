@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
-from operator import attrgetter
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import structlog
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -16,8 +17,11 @@ from master_dataset.errors import CheckpointOutOfStep, GenerationReplaced
 from speed_layer.additions import shapes_of
 from speed_layer.ends import read_ends
 from speed_layer.generation import Generation, Generations, Offsets, Reached
-from speed_layer.micro_batch import POSITIONS, Horizons, MicroBatch
+from speed_layer.micro_batch import Horizons, MicroBatch
 from speed_layer.query import Feed, arrivals
+from speed_layer.rows import SpeedRows
+from speed_layer.sightings import GIVEN_BACK
+from speed_layer.visiting import Visiting, last_received
 from views.core.cut import BEGINNING
 from views.core.view import View
 
@@ -33,6 +37,8 @@ class SpeedDriver:
     def __init__(self, connect: "Callable[[], Session]", views: Sequence[View], horizons: Horizons) -> None:
         """`connect` is also called in Spark's workers; it must be picklable and give one session per process."""
         self._connect, self._views, self._horizons = connect, views, horizons
+        self._ages = (horizons.oldest, horizons.visits)
+        self._visiting: Visiting | None = None
         self._shapes = shapes_of(views)
         self._generations = Generations(connect())
         self._taken_over = False
@@ -41,8 +47,10 @@ class SpeedDriver:
 
     def start(self, spark: SparkSession, generation: Generation, feed: Feed, checkpoint: str) -> StreamingQuery:
         """Start (or go on with) the query of this generation."""
+        of_visits = [view for view in self._views if view.counts_visits]
+        self._visiting = Visiting(of_visits, self._ages, feed) if of_visits else None
         return (
-            arrivals(spark, self._views, feed, self._horizons.oldest)
+            arrivals(spark, self._views, feed, self._ages)
             .writeStream.queryName("speed")
             .option("checkpointLocation", checkpoint)
             .foreachBatch(lambda batch, number: self._timed(generation, batch, number, checkpoint))
@@ -61,13 +69,28 @@ class SpeedDriver:
             self.refusal = refusal
             raise
         passing(CrashPoint.SPEED_CLAIMED)
-        counted = MicroBatch(self._connect, self._shapes, self._horizons, generation, number)
-        received = _latest(batch.mapInArrow(counted, from_arrow_schema(POSITIONS)).collect())
+        heard_for = self._visiting.views[0].name if self._visiting else None
+        counted = MicroBatch(self._connect, self._shapes, self._horizons, generation, number, heard_for)
+        given_back = batch.mapInArrow(counted, from_arrow_schema(GIVEN_BACK)).toArrow()
+        if self._visiting:
+            before = read_ends(batch.sparkSession, checkpoint, number - 1) if number else None
+            self._visiting.begin(batch.sparkSession, before)
+            self._write_visits(self._visiting, generation, number, given_back, batch.sparkSession)
         passing(CrashPoint.SPEED_COUNTED)
-        self._generations.record(generation.number, _reached(ends, received))
+        self._generations.record(generation.number, _reached(ends, _latest(given_back)))
         passing(CrashPoint.SPEED_RECORDED)
         if not self._taken_over:
             self._taken_over = self._take_over(generation)
+
+    def _write_visits(
+        self, visiting: Visiting, generation: Generation, number: int, given_back: pa.Table, spark: SparkSession
+    ) -> None:
+        visits = visiting.closed(given_back)
+        if visits.num_rows:
+            added = visiting.additions(spark, visits, self._horizons.epoch)
+            shown = ((key, cells) for key, cells in added if key.epoch >= generation.emit_from)
+            shapes = {view.name: view for view in visiting.views}
+            SpeedRows(self._connect(), generation.number, self._horizons.ttl, shapes).write(number, shown)
 
     def _take_over(self, generation: Generation) -> bool:
         taken = self._generations.take_over(generation)
@@ -77,10 +100,13 @@ class SpeedDriver:
         return taken
 
 
-def _latest(positions: Sequence[Row]) -> dict[tuple[str, int], datetime]:
-    """Of rows of `POSITIONS`, when the last record of each partition was received."""
-    furthest = {(row.topic, row.partition): row for row in sorted(positions, key=attrgetter("offset"))}
-    return {place: BEGINNING + timedelta(microseconds=row.received_micros) for place, row in furthest.items()}
+def _latest(given_back: pa.Table) -> dict[tuple[str, int], datetime]:
+    """When the last record of each partition was received."""
+    return {
+        (topic, partition): BEGINNING + timedelta(milliseconds=received)
+        for topic in pc.unique(given_back["topic"]).to_pylist()
+        for partition, received in last_received(given_back, topic)
+    }
 
 
 def _reached(ends: Offsets, received: Mapping[tuple[str, int], datetime]) -> Iterator[Reached]:

@@ -8,29 +8,29 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from master_dataset.crash_points import CrashPoint, passing
-from master_dataset.parsing.rows import EVENT, PLACE
+from master_dataset.parsing.rows import EVENT
+from master_dataset.visits.visit import VisitRules
 from speed_layer.additions import Shapes, additions
-from speed_layer.arrivals import POSITION, of_kind
+from speed_layer.arrivals import of_kind
 from speed_layer.first_deliveries import FirstDeliveries
 from speed_layer.generation import Generation
 from speed_layer.rows import SpeedRows
+from speed_layer.sightings import positions, sightings
 
 if TYPE_CHECKING:
     from cassandra.cluster import Session
 
-_PLACE = [name for name, _ in PLACE]
-POSITIONS = pa.schema([
-    ("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64()), ("received_micros", pa.int64()),
-])  # fmt: skip
-"""How far a partition was read; the receipt of that record in microseconds since 1970."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class Horizons:
-    """`epoch`: length of a receipt epoch. `oldest`: A of R5, `remembered`: D. `ttl`: how long rows live."""
+    """`epoch`: length of a receipt epoch. `oldest`: A of R5, `remembered`: D. `ttl`: how long rows live.
+
+    `visits`: when sightings make a visit.
+    """
 
     epoch: timedelta
     oldest: timedelta
+    visits: VisitRules
     remembered: timedelta
     ttl: timedelta
 
@@ -44,9 +44,11 @@ class MicroBatch:
     horizons: Horizons
     generation: Generation
     number: int
+    heard_for: str | None = None
+    """The view of visits, if there is one: what contributes to it is given back."""
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Write what the arrivals add; give back the positions, to be recorded when every task has done so."""
+        """Write what the arrivals add; give back `GIVEN_BACK`, for when every task has done so."""
         parts = list(batches)
         if not parts:
             return
@@ -54,8 +56,9 @@ class MicroBatch:
         events = of_kind(arrived, EVENT)
         if events.num_rows:
             self._count(events)
-        reached = of_kind(arrived, POSITION).select(_PLACE)
-        yield from reached.rename_columns(POSITIONS.names).cast(POSITIONS).to_batches()
+        if self.heard_for and events.num_rows:
+            yield from sightings(events, self.heard_for)
+        yield from positions(arrived)
 
     def _count(self, events: pa.Table) -> None:
         session, own, until = self.connect(), self.generation, self.horizons

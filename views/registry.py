@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from master_dataset.errors import DefinitionError, UnknownName
-from views.core.view import View
+from views.core.view import VISIT_GAP, View
 
 
 @cache
@@ -27,9 +27,10 @@ def registered_views() -> tuple[View, ...]:
     return tuple(found[name] for name in sorted(found))
 
 
-def current_definitions(epoch_seconds: int) -> dict[str, str]:
-    """View name to hash, and what else rows of both layers must agree on: the epoch length, as `@epoch_seconds`."""
-    return {view.name: view.definition_hash for view in registered_views()} | {"@epoch_seconds": str(epoch_seconds)}
+def current_definitions(epoch_seconds: int, visit_gap_seconds: int) -> dict[str, str]:
+    """View name to hash, and what else rows of both layers must agree on, by `@` names."""
+    agreed = {"@epoch_seconds": str(epoch_seconds), VISIT_GAP: str(visit_gap_seconds)}
+    return {view.name: view.definition_hash for view in registered_views()} | agreed
 
 
 def view_named(name: str) -> View:

@@ -66,7 +66,7 @@ class Change:
 
     def is_changed(self, view: "View") -> bool:
         """Whether the view was published with another definition, or not at all."""
-        return self.before.definitions.get(view.name) != self.after.definitions.get(view.name)
+        return not view.is_defined_alike(self.before.definitions, self.after.definitions)
 
     def fixed_cause(self, view: "View") -> Cause | None:
         """The one cause of all that changes in a view, if it does not depend on the events."""

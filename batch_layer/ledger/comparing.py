@@ -17,6 +17,7 @@ from batch_layer.speed_span import Partition, SpeedSpan
 from views.core.aggregates.column import Value
 from views.core.cells import CellKey, read_block
 from views.core.cut import instant, month_of
+from views.core.sketch import sketch_of
 from views.core.view import States, View
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ class Events:
     waited: Sequence[Contribution] = ()
     miskeyed: Sequence[Contribution] = ()
     others: Sequence[Contribution] = ()
+    replaced: Sequence[Contribution] = ()
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,7 @@ class Comparing:
 
     def __call__(self, units: pa.Table, events: pa.Table | None) -> pa.Table:
         """Of units `UNITS` of one store and month, and the events that contribute to them: write and add up lines."""
-        explaining = _by_cell(events, len(self.view.dimensions), len(self.view.columns)) if events is not None else {}
+        explaining = _by_cell(events, self.view) if events is not None else {}
         compared = [self._compare(unit, explaining) for unit in units.to_pylist()]
         return pa.Table.from_pylist(compared, schema=COMPARED)
 
@@ -86,7 +88,7 @@ class Comparing:
         corrected = self._cells(store, unit, self.after, self.kept)
         for key in sorted(shown.keys() | corrected.keys(), key=_order):
             own = events.get(key, Events())
-            cause = cause_of(columns, shown.get(key), corrected.get(key), own.waited, own.miskeyed)
+            cause = cause_of(columns, (shown.get(key), corrected.get(key)), own.waited, own.miskeyed, own.replaced)
             if cause is not None:
                 named = {"waited": own.waited, "miskeyed": own.miskeyed}.get(cause, (*own.waited, *own.others))
                 dimensions = dict(zip(self.view.dimensions, key.dimensions, strict=True))
@@ -141,7 +143,9 @@ def _lines_of(
             yield Correction(window, dimensions, state, one, other, cause, events[:EVENTS_NAMED], len(events))
 
 
-def _by_cell(events: pa.Table, dimensions: int, columns: int) -> dict[CellKey, Events]:
+def _by_cell(events: pa.Table, view: View) -> dict[CellKey, Events]:
+    dimensions, columns = len(view.dimensions), len(view.columns)
+    sketched = [at for at, column in enumerate(view.columns.values()) if column.by == "union"]
     found: dict[CellKey, dict[str, list[Contribution]]] = {}
     names = [
         "kind",
@@ -152,8 +156,11 @@ def _by_cell(events: pa.Table, dimensions: int, columns: int) -> dict[CellKey, E
     ]
     for kind, identity, window, *rest in zip(*(events[name].to_pylist() for name in names), strict=True):
         key = CellKey(window, tuple(rest[:dimensions]))
-        own = found.setdefault(key, {"waited": [], "miskeyed": [], "others": []})
-        own[kind].append(Contribution(identity, tuple(rest[dimensions:])))
+        own = found.setdefault(key, {"waited": [], "miskeyed": [], "others": [], "replaced": []})
+        states = rest[dimensions:]
+        for at in sketched:
+            states[at] = sketch_of([states[at]])
+        own[kind].append(Contribution(identity, tuple(states)))
     return {key: Events(**own) for key, own in found.items()}
 
 

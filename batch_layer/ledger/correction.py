@@ -30,8 +30,9 @@ class Correction(NamedTuple):
 
     @property
     def difference(self) -> int:
-        """What was added; a cell that was not there counted nothing."""
-        return (self.corrected or 0) - (self.shown or 0)
+        """What was added; a cell that was not there counted nothing. Of sketches it is not told: 0."""
+        shown, corrected = (each if isinstance(each, int) else 0 for each in (self.shown, self.corrected))
+        return corrected - shown
 
     def kept(self) -> dict[str, Any]:
         """As it is kept, and as REST shows it."""

@@ -26,16 +26,22 @@ class Contribution(NamedTuple):
 
 def cause_of(
     columns: Sequence[Column],
-    shown: States | None,
-    corrected: States | None,
+    pair: tuple[States | None, States | None],
     waited: Sequence[Contribution],
     miskeyed: Sequence[Contribution],
+    replaced: Sequence[Contribution] = (),
 ) -> Cause | None:
-    """None if nothing changed. `miskeyed`: every delivery of events that were met in two partitions."""
+    """None if nothing changed. `pair`: shown, corrected. `miskeyed`: every delivery of events met in two partitions.
+
+    `replaced`: what was counted before, and is part of what waited now.
+    """
+    shown, corrected = pair
     if shown == corrected:
         return None
     expected = _merged(columns, [shown, *(each.states for each in waited)])
     if expected == corrected:
+        return "waited"
+    if replaced and _differ_by_some(columns, shown, corrected, [each.states for each in (*waited, *replaced)]):
         return "waited"
     if miskeyed and _differ_by_some(columns, expected, corrected, [each.states for each in miskeyed]):
         return "miskeyed"
@@ -64,7 +70,7 @@ def _differ_by_some(
         reached |= {tuple(a + sign * b for a, b in zip(each, own, strict=True)) for each in reached for sign in (1, -1)}
         if len(reached) > _SUMS_AT_MOST:
             return False
-    others = [place for place in range(len(columns)) if place not in sums]
+    others = [place for place, column in enumerate(columns) if column.by in ("min", "max")]
     values = {place: {each[place] for each in deliveries} for place in others}
     seen = all(
         (one := _of(expected, place)) == (other := _of(corrected, place)) or {one, other} & values[place]
@@ -79,4 +85,4 @@ def _of(states: States | None, place: int) -> Value:
 
 def _at(states: States | None, place: int) -> int:
     value: Value = states[place] if states is not None else 0
-    return value or 0
+    return value if isinstance(value, int) else 0

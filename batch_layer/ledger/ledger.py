@@ -7,7 +7,7 @@ compared    the rest, cell by cell, beside the events that may explain it; again
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import date, datetime, timedelta
+from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -20,7 +20,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from batch_layer.ledger.change import Change
 from batch_layer.ledger.comparing import COMPARED, Comparing
 from batch_layer.ledger.correction import Place, Summed, Totals, Whole
-from batch_layer.ledger.facts import Facts
+from batch_layer.ledger.facts import Ages, Facts
 from batch_layer.ledger.table import Ledgers
 from batch_layer.ledger.units import Differing, differing, digests, units
 from batch_layer.run import Digest
@@ -38,13 +38,16 @@ _SCHEMA = from_arrow_schema(COMPARED)
 
 @dataclass(frozen=True)
 class Ledger:
-    """`subject`: a run, or a publication's number. `oldest`: A of R5. `spark` is called if something is compared."""
+    """`subject`: a run, or a publication's number. `ages`: what speed leaves to batch.
+
+    `spark` is called if something is compared.
+    """
 
     connect: "Callable[[], Session]"
     subject: str
     change: Change
     masters: Mapping[str, Master]
-    oldest: timedelta
+    ages: Ages
     spark: Callable[[], SparkSession]
     _known: dict[tuple[str, frozenset[date]], Facts] = field(default_factory=dict)
     _listed: dict[tuple[int, datetime, datetime], Mapping[str, list[Partition]]] = field(default_factory=dict)
@@ -67,7 +70,7 @@ class Ledger:
         new = {place: digest for place, digest in found.new.items() if place not in received}
         events: Mapping[Place, int] = dict.fromkeys(new, 0)
         if new and fixed is None:
-            events = self._facts(view, {day for _, day in new}).wholly_waited(view)
+            events = self._facts(view, view.days_read({day for _, day in new})).wholly_waited(view)
             new = {place: digest for place, digest in new.items() if place in events}
         _, after = self.change.runs(view.name)
         cause = fixed or "waited"
@@ -125,7 +128,7 @@ class Ledger:
         if comparing.fixed:
             return _rows(wanted.groupBy(*_KEYS).applyInArrow(_without_events(comparing), _SCHEMA))
         days = {day for own in asked["days"].to_pylist() for day in own}
-        events = self._facts(view, days).contributing(view, others=others)
+        events = self._facts(view, view.days_read(days)).contributing(view, others=others)
         events = events.join(F.broadcast(wanted.select(*_KEYS)), on=list(_KEYS), how="left_semi")
         return _rows(_cogrouped(wanted, events, comparing))
 
@@ -135,7 +138,7 @@ class Ledger:
         if key not in self._known:
             master, since = self.masters[view.source.topic], self.change.before.cut
             self._known[key] = Facts(
-                self.spark(), view.source, master, since, self.change.until, self.oldest, frozenset(days)
+                self.spark(), view.source, master, since, self.change.until, self.ages, frozenset(days)
             )
         return self._known[key]
 

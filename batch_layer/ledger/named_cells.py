@@ -29,7 +29,9 @@ def add_block(cells: NamedCells, view: View, block: str | bytes) -> None:
     columns: Mapping[str, list[Value | str]] = orjson.loads(block)
     windows = columns[WINDOW_KEY]
     names = [name for name in columns if name != WINDOW_KEY]
-    texts = [name for name in names if name in view.dimensions or _is_text(columns[name])]
+    texts = [
+        name for name in names if name not in view.columns and (name in view.dimensions or _is_text(columns[name]))
+    ]
     numbers = [name for name in names if name not in texts]
     for at, window in enumerate(windows):
         key = NamedKey(int(window or 0), tuple(sorted((name, _text(columns[name][at])) for name in texts)))
@@ -48,4 +50,4 @@ def _text(value: Value | str) -> str | None:
 
 
 def _number(value: Value | str) -> Value:
-    return None if value is None else int(value)
+    return value if value is None or isinstance(value, str) else int(value)

@@ -10,6 +10,7 @@ import structlog
 from prometheus_client import Gauge
 
 from deploy.cassandra import session_of
+from deploy.definitions import definitions
 from deploy.process.edge import Process
 from deploy.process.lookout import Lookout
 from deploy.settings import Settings
@@ -22,7 +23,7 @@ from speed_layer.generation import Generation, Generations, Offsets
 from speed_layer.micro_batch import Horizons
 from speed_layer.query import Feed, sources_of
 from speed_layer.receipts import ReceiptWriter
-from views import current_definitions, registered_views
+from views import registered_views
 from views.core.cut import BEGINNING
 
 if TYPE_CHECKING:
@@ -51,11 +52,17 @@ def run(process: Process, settings: Settings) -> None:
     generation = generations.find(generations.greatest())
     if generation is None or not may_go_on(generation, generations, settings, spark, folder):
         ends = {source.topic: topics.end_offsets(source.topic) for source in sources_of(registered_views())}
-        generation = begin(generations, ends, current_definitions(settings.epoch_seconds), datetime.now(UTC))
+        generation = begin(
+            generations,
+            ends,
+            definitions(settings),
+            datetime.now(UTC),
+        )
     feed = _feed(settings, generation, topics)
     horizons = Horizons(
-        epoch=settings.epoch, oldest=settings.oldest, remembered=settings.remembered, ttl=settings.speed_ttl
-    )
+        epoch=settings.epoch, oldest=settings.oldest, remembered=settings.remembered, ttl=settings.speed_ttl,
+        visits=settings.visits,
+    )  # fmt: skip
     driver = SpeedDriver(connect, registered_views(), horizons)
     query = driver.start(spark, generation, feed, f"{folder}/{generation.number}")
     _look_out(process, settings, generations, generation)
@@ -82,6 +89,7 @@ def _feed(settings: Settings, generation: Generation, topics: Topics) -> Feed:
         {topic: offsets_json({topic: own}) for topic, own in offsets.items()},
         settings.records_per_batch,
         partial(store_terms, connect),
+        topics.offsets_since,
         receipts,
     )
 
@@ -96,7 +104,7 @@ def may_go_on(
     """
     checkpoint = f"{folder}/{generation.number}"
     started = exists(spark, f"{checkpoint}/offsets") and exists(spark, f"{checkpoint}/metadata")
-    same = dict(generation.definitions) == current_definitions(settings.epoch_seconds)
+    same = dict(generation.definitions) == definitions(settings)
     return started and same and not generations.claims.is_replaced(generation.number)
 
 

@@ -19,6 +19,7 @@ from batch_layer.recompute import Recompute, Recomputes, State, run_named
 from batch_layer.run import Run, read_manifest
 from batch_layer.running import Running
 from deploy.cassandra import FAILURES, session_of
+from deploy.definitions import definitions
 from deploy.recomputing.computing import Computing
 from deploy.recomputing.covering import hand_over
 from deploy.recomputing.ledgers import LedgerKeeper
@@ -28,7 +29,7 @@ from master_dataset.crash_points import CrashPoint, passing
 from master_dataset.errors import GalateaError, RequestError
 from master_dataset.tables import MasterTables
 from speed_layer.generation import Generations
-from views import current_definitions, registered_views
+from views import registered_views
 from views.core.pointer_row import PointerRow, Publication
 
 if TYPE_CHECKING:
@@ -121,7 +122,7 @@ class Attempt:
             hand_over(Generations(self._session), plan.base, plan.generation)
         self._update("computing", problem=None)
         connect = partial(session_of, self._settings.cassandra_address)
-        rebuild = Rebuild(self.computing.spark, connect, tables, keeps_conflicts=publishes)
+        rebuild = Rebuild(self.computing.spark, connect, tables, self._settings.visits, keeps_conflicts=publishes)
         done = {number: counted for number, counted in self.found.portions.items() if counted.get("run") == run}
         for number, counted in rebuild.compute(plan, run, done, self._progress):
             done[number] = {**counted, "run": run}
@@ -206,7 +207,7 @@ class Attempt:
         """Whether there is a plan of the same definitions, and no collector may have taken its cells."""
         told = (self.found.plan or {}).get("definitions")
         is_young = datetime.now(UTC) - (self.found.updated_at or self.found.asked_at) <= RESUMABLE
-        return is_young and told == current_definitions(self._settings.epoch_seconds)
+        return is_young and told == definitions(self._settings)
 
     def _renew(self) -> None:
         if not self._running.renews():

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import structlog
 
 from batch_layer.ledger.change import Change, Side
+from batch_layer.ledger.facts import Ages
 from batch_layer.ledger.ledger import Ledger
 from batch_layer.ledger.table import Ledgers
 from batch_layer.plan import Plan
@@ -122,7 +123,7 @@ class LedgerKeeper:
         self, subject: str, change: Change, base: int, masters: Mapping[str, Master], progress: Steps
     ) -> Mapping[str, Any]:
         connect = partial(session_of, self.settings.cassandra_address)
-        ledger = Ledger(connect, subject, change, masters, self.settings.oldest, self.spark)
+        ledger = Ledger(connect, subject, change, masters, Ages(self.settings.oldest, self.settings.visits), self.spark)
         return ledger.write(registered_views(), base, progress.step)
 
     def _is_read(self, cut: datetime, generation: int, progress: Steps) -> bool:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Protocol
 
 from batch_layer.asked import Asked
@@ -10,12 +10,13 @@ from batch_layer.fence import Fence
 from batch_layer.plan import Plan, Planner
 from batch_layer.touched import Master
 from deploy.cassandra import session_of
+from deploy.definitions import definitions
 from deploy.recomputing.covering import generation_to_publish, refuse_gap, refuse_partial
 from master_dataset.archive_positions import ArchivePositions
 from master_dataset.errors import BrokerUnavailable, NothingArchived
 from master_dataset.tables import MasterTables
 from speed_layer.generation import Generations
-from views import current_definitions, registered_views, view_named
+from views import registered_views, view_named
 from views.core.cut import ceil_to, floor_to
 from views.core.pointer_row import PointerRow
 from views.core.publication import Pointer
@@ -59,7 +60,7 @@ class Planning:
         pointer = PointerRow(self._session)
         base = pointer.read()
         published = pointer.publication(base.publication)
-        current = current_definitions(self.settings.epoch_seconds)
+        current = definitions(self.settings)
         if asked.is_partial:
             refuse_partial(base, current)
         generation = generation_to_publish(Generations(self._session), base, current)
@@ -89,8 +90,15 @@ class Planning:
         tables = MasterTables(self.settings.master_uri)
         topics = {view.source.topic for view in registered_views()}
         masters = {topic: Master.newest(tables.path(topic)) for topic in sorted(topics)}
-        planner = Planner(registered_views(), masters, base, versions, self.settings.epoch)
-        current = current_definitions(self.settings.epoch_seconds)
+        planner = Planner(
+            registered_views(),
+            masters,
+            base,
+            versions,
+            self.settings.epoch,
+            timedelta(seconds=self.settings.visit_gap_seconds),
+        )
+        current = definitions(self.settings)
         return replace(planner.plan(asked, cut, generation, current), read_at=read_at)
 
     def _reach(self, base: Pointer, progress: Steps, *, wait: bool) -> datetime:

@@ -11,11 +11,11 @@ import structlog
 
 from batch_layer.run import read_manifest
 from deploy.cassandra import FAILURES, session_of
+from deploy.definitions import definitions
 from deploy.recomputing.planning import Steps
 from master_dataset.crash_points import CrashPoint, passing
 from master_dataset.errors import CutNotReached, PublicationMoved, RequestError, RollbackTooFar, UnknownName
 from speed_layer.generation import Generation, Generations
-from views import current_definitions
 from views.core.pointer_row import PointerRow, Publication
 from views.core.publication import Pointer
 
@@ -80,7 +80,7 @@ class Rollback:
             raise RequestError(f"publication {number} is what readers see", do="galatea publications")
         if to.is_collected:
             raise RollbackTooFar(f"the cells of publication {number} were collected", do="galatea rebuild --full")
-        if not dict(to.definitions) == dict(now.definitions) == current_definitions(self.settings.epoch_seconds):
+        if not dict(to.definitions) == dict(now.definitions) == definitions(self.settings):
             message = f"publication {number} was made with other definitions of the views, or another epoch length"
             do = "galatea rebuild; to have the old ones back: galatea down, galatea up --detach with them, before that"
             raise RollbackTooFar(message, do=do)

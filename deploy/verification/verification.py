@@ -19,13 +19,15 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from batch_layer.archived import archived
-from batch_layer.blocks import blocks_used
+from batch_layer.blocks import Extent, blocks_used
 from batch_layer.deliveries import deliveries
 from batch_layer.reading import naming_lost_files
 from batch_layer.run import read_manifest
 from batch_layer.speed_span import PARTITIONS_SQL, PLACES, PlaceFinder, SpeedSpan
 from batch_layer.touched import Master
+from batch_layer.visits import Facts
 from deploy.cassandra import session_of
+from deploy.definitions import definitions
 from deploy.recomputing.planning import fence_of
 from deploy.spark import Work, spark_session
 from deploy.verification.comparer import COMPARED, Comparer, Place
@@ -36,7 +38,7 @@ from master_dataset.tables import MasterTables
 from speed_layer.generation import Generations
 from views.core.publication import Pointer
 from views.core.view import View
-from views.registry import current_definitions, registered_views
+from views.registry import registered_views
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -90,8 +92,9 @@ class Verification:
         sources = {view.source.topic: view.source for view in registered_views()}
         masters = {topic: Master.newest(self._tables.path(topic)) for topic in sources}
         days = _drawn(sample, {day for _, day in manifest}, masters.values())
+        reads = {topic: _read_for(topic, days) for topic in masters}
         counted = {
-            topic: self._counted(_archived(spark, sources[topic], master, days), speed, ended)
+            topic: self._counted(_archived(spark, sources[topic], master, reads[topic]), speed, ended)
             for topic, master in masters.items()
         }
         cells = differing = 0
@@ -102,7 +105,7 @@ class Verification:
             runs = {day: run for (name, day), run in manifest.items() if name == view.name and _is_in(days, day)}
             shown = {key: own for key, own in received.get(view.name, {}).items() if _is_in(days, key[1])}
             comparer = Comparer(self._connect, view, runs, speed, shown)
-            for found in self._compared(counted[view.source.topic], comparer):
+            for found in self._compared(counted[view.source.topic].of(view), comparer, days):
                 cells, differing = cells + found["cells"], differing + found["differing"]
                 examples += [found["example"]] if found["example"] else []
         progress(len(views), len(views), "compared")
@@ -116,7 +119,7 @@ class Verification:
         fence, generations = fence_of(self._settings), Generations(self._session)
         while True:
             pointer = generations.pointer()
-            if pointer.generation and dict(pointer.definitions) != current_definitions(self._settings.epoch_seconds):
+            if pointer.generation and dict(pointer.definitions) != definitions(self._settings):
                 message = "the definitions of the views differ from the published ones, so cells cannot be compared"
                 raise DefinitionNotCovered(message, do="galatea down, galatea up --detach, then: galatea rebuild")
             epoch = max(fence.newest_cut(), pointer.cut)
@@ -132,9 +135,11 @@ class Verification:
         partitions = max(PARTITIONS, 2 * self._settings.spark_cores)
         return spark_session(self._settings, "verify", Work.LONG, memory_mb=HEAP_MB, partitions=partitions)
 
-    def _compared(self, counted: DataFrame, comparer: Comparer) -> Iterator[Mapping[str, Any]]:
+    def _compared(
+        self, counted: DataFrame, comparer: Comparer, days: Sequence[date] | None
+    ) -> Iterator[Mapping[str, Any]]:
         view = comparer.view
-        compared = blocks_used(view, counted, comparer.speed.until, comparer, COMPARED)
+        compared = blocks_used(view, counted, Extent(comparer.speed.until, days or ()), comparer, COMPARED)
         left = {(store, day) for day, run in comparer.runs.items() for store in self._stores(run, view, day)}
         left |= set(comparer.received)
         for row in compared.toLocalIterator(prefetchPartitions=True):
@@ -143,15 +148,16 @@ class Verification:
         for store, day in sorted(left):  # shown, but a recompute knows nothing of it
             yield {"cells": 1, "differing": 1, "example": f"{view.name} store {store} {day}: shown, not recomputed"}
 
-    def _counted(self, events: DataFrame, speed: SpeedSpan, ended: ExitStack) -> DataFrame:
-        """The first deliveries of these events that both layers together have to show."""
+    def _counted(self, events: DataFrame, speed: SpeedSpan, ended: ExitStack) -> Facts:
+        """What both layers together have to show of these events."""
         found = deliveries(events)
         ended.callback(found.release)
         first = found.first
         oldest = int(self._settings.oldest.total_seconds() * 1_000_000)
         age = F.unix_micros("received_at") - F.unix_micros("happened_at")
         waits = (F.col("received_at") >= F.lit(speed.since)) & (age > oldest)
-        return first.where(~waits).where(F.col("received_at") < F.lit(speed.until))
+        counted = first.where(~waits).where(F.col("received_at") < F.lit(speed.until))
+        return Facts(events, counted, self._settings.visits, speed.since)
 
     def _stores(self, run: str, view: View, day: date) -> list[str]:
         query = self._session.prepare("SELECT stores FROM run_days WHERE run = ? AND view_name = ? AND day = ?")
@@ -162,6 +168,13 @@ class Verification:
 def _drawn(sample: Sample | None, published: set[date], masters: Iterable[Master]) -> list[date] | None:
     """The sample's days of those with events or shown cells; None: every day is looked at."""
     return None if sample is None else sample.draw(published.union(*(each.days() for each in masters)))
+
+
+def _read_for(topic: str, days: Sequence[date] | None) -> Sequence[date] | None:
+    """Of which days events of a topic are read to recompute these days of every view."""
+    if days is None:
+        return None
+    return sorted({each for view in registered_views() if view.source.topic == topic for each in view.days_read(days)})
 
 
 def _is_in(days: Sequence[date] | None, day: date) -> bool:

@@ -12,10 +12,12 @@ import pytest
 from cassandra.cluster import Session
 
 from batch_layer.ledger.change import Change, Side
+from batch_layer.ledger.facts import Ages
 from batch_layer.ledger.ledger import Ledger
 from batch_layer.ledger.table import Ledgers
 from batch_layer.run import digest_of
 from deploy.cassandra import Address, session_of
+from master_dataset.visits.visit import RULES
 from tests.integration.conftest import Stack
 from views.core.cells import CellKey, write_block
 from views.core.cut import BEGINNING, month_of, seconds
@@ -65,7 +67,7 @@ def ledger(stack: Stack, cassandra: Session, spark: "SparkSession") -> Ledger:
         Side(CUT, {(name, DAY): "new", (name, NEW_DAY): "new"}, 2, {name: SALES_BY_TILL.definition_hash}),
     )
     connect = partial(session_of, Address(("127.0.0.1",), stack.settings.cassandra_port, cassandra.keyspace))
-    return Ledger(connect, "new", change, {}, timedelta(hours=23), lambda: spark)
+    return Ledger(connect, "new", change, {}, Ages(timedelta(hours=23), RULES), lambda: spark)
 
 
 def test_all_that_a_changed_definition_changes_has_that_cause(ledger: Ledger, cassandra: Session) -> None:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
+from deploy.definitions import definitions
 from deploy.process.speed import may_go_on
 from deploy.settings import Settings
 from speed_layer.generation import Generation
-from views import current_definitions
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -24,8 +24,8 @@ def test_a_generation_goes_on_with_a_whole_checkpoint_only(
     spark: "SparkSession", tmp_path: Path, left: tuple[str, ...]
 ) -> None:
     settings = Settings(home=tmp_path)
-    definitions = current_definitions(settings.epoch_seconds)
-    generation = Generation(7, datetime.now(UTC), definitions, {})
+    agreed = definitions(settings)
+    generation = Generation(7, datetime.now(UTC), agreed, {})
     generations = cast("Any", SimpleNamespace(claims=SimpleNamespace(is_replaced=lambda _: False)))
     for name in left:
         (tmp_path / "7" / name).parent.mkdir(parents=True, exist_ok=True)

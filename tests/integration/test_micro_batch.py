@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 from cassandra.cluster import Session
 
+from master_dataset.visits.visit import RULES
 from speed_layer.additions import shapes_of
 from speed_layer.first_deliveries import FirstDeliveries
 from speed_layer.generation import Generation, Generations
@@ -23,7 +24,9 @@ from views.core.shape import WAITING, number_of
 EPOCH = timedelta(seconds=10)
 NOW = datetime(2026, 3, 7, 9, 0, 3, tzinfo=UTC)
 LATER = NOW + EPOCH
-HORIZONS = Horizons(epoch=EPOCH, oldest=timedelta(hours=23), remembered=timedelta(hours=24), ttl=timedelta(days=7))
+HORIZONS = Horizons(
+    epoch=EPOCH, oldest=timedelta(hours=23), remembered=timedelta(hours=24), ttl=timedelta(days=7), visits=RULES
+)
 SHOWN_FROM = NOW - timedelta(minutes=1)
 NUMBERS = itertools.count(1)
 ONE: list[Given] = [(WAITING.name, 900, ["t"], [1])]  # a shape of one column, so that a sum is a number of events

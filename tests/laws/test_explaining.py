@@ -29,7 +29,7 @@ def named(events: list[States]) -> list[Contribution]:
 def test_what_waited_explains_just_what_it_adds(shown: list[States], waited: list[States]) -> None:
     before, after = merged(*shown), merged(*shown, *waited)
 
-    cause = cause_of(COLUMNS, before, after, named(waited), [])
+    cause = cause_of(COLUMNS, (before, after), named(waited), [])
 
     assert cause == (None if before == after else "waited")
 
@@ -41,7 +41,7 @@ def test_a_difference_that_nothing_explains_is_unexplained(
     after = list(merged(*shown, *waited) or (0, 0, None))
     after[place] += wrong  # type: ignore[operator]
 
-    cause = cause_of(COLUMNS, merged(*shown), tuple(after), named(waited), [])
+    cause = cause_of(COLUMNS, (merged(*shown), tuple(after)), named(waited), [])
 
     assert cause == (None if merged(*shown) == tuple(after) else "unexplained")
 
@@ -56,7 +56,7 @@ def test_deliveries_counted_once_too_often_or_too_little_are_miskeyed(
     batch = [states for states, _, in_batch in deliveries for _ in range(in_batch)]
     before, after = merged(*others, *speed), merged(*others, *batch)
 
-    cause = cause_of(COLUMNS, before, after, [], named([states for states, _, _ in deliveries]))
+    cause = cause_of(COLUMNS, (before, after), [], named([states for states, _, _ in deliveries]))
 
     assert cause in ({None} if before == after else {"miskeyed", "waited"})
 
@@ -64,5 +64,5 @@ def test_deliveries_counted_once_too_often_or_too_little_are_miskeyed(
 def test_a_cell_of_which_nothing_is_left_is_explained_by_what_was_taken_away() -> None:
     delivery = Contribution("7", (1, 218, None))
 
-    assert cause_of(COLUMNS, (1, 218, None), None, [], [delivery]) == "miskeyed"
-    assert cause_of(COLUMNS, (1, 218, None), None, [], []) == "unexplained"
+    assert cause_of(COLUMNS, ((1, 218, None), None), [], [delivery]) == "miskeyed"
+    assert cause_of(COLUMNS, ((1, 218, None), None), [], []) == "unexplained"

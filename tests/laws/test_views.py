@@ -87,10 +87,10 @@ def test_what_is_missing_is_counted_as_waiting(history: list, cut: datetime) -> 
     old = sum(1 for each in firsts(deliveries) if each.is_old and floor_to(each.received_at, EPOCH) >= cut)
 
     left = [cells for epoch, cells in waiting_rows(deliveries, EPOCH).items() if epoch >= cut]
-    waiting = sum(n or 0 for cells in left for (n,) in cells.values())
+    waiting = sum(int(n or 0) for cells in left for (n,) in cells.values())
 
-    shown = sum(states[0] or 0 for states in merged(sales, deliveries, cut).values())
-    whole = sum(states[0] or 0 for states in batch_cells(sales, deliveries, NEVER, EPOCH).values())
+    shown = sum(int(states[0] or 0) for states in merged(sales, deliveries, cut).values())
+    whole = sum(int(states[0] or 0) for states in batch_cells(sales, deliveries, NEVER, EPOCH).values())
     assert whole - shown == old
     assert waiting >= old
     assert timedelta(hours=23) == OLDEST

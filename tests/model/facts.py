@@ -4,6 +4,7 @@ from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
+from master_dataset.visits.visit import RULES
 from speed_layer.micro_batch import Horizons
 from views.core import Count, Max, Min, Sum, View
 from views.core.cells import CellKey
@@ -18,7 +19,11 @@ BEGUN = datetime(2026, 3, 7, 20, 30, tzinfo=UTC)
 FUTURE = timedelta(hours=1)
 SKEW = timedelta(minutes=5)
 HORIZONS = Horizons(
-    epoch=timedelta(hours=1), oldest=timedelta(hours=23), remembered=timedelta(hours=24), ttl=timedelta(days=3)
+    epoch=timedelta(hours=1),
+    oldest=timedelta(hours=23),
+    remembered=timedelta(hours=24),
+    ttl=timedelta(days=3),
+    visits=RULES,
 )
 _WINDOW_SECONDS = int(WINDOW.total_seconds())
 

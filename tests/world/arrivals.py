@@ -7,8 +7,9 @@ import pyarrow as pa
 
 from master_dataset.parsing.rows import EVENT
 from speed_layer.arrivals import ARRIVALS, POSITION
+from views.core.aggregates.column import Value
 
-Given = tuple[str, int, list[str | None], list[int | None]]
+Given = tuple[str, int, list[str | None], list[Value]]
 """What an event contributes: view, window, dimensions, values."""
 
 

@@ -1,6 +1,8 @@
 """What a view is made of. No engine is imported here, and none may be."""
 
-from views.core.aggregates import Aggregate, Count, Max, Mean, Min, Sum
+from views.core.aggregates import Aggregate, Count, CountDistinct, Histogram, Max, Mean, Min, Sum
 from views.core.view import Each, States, View
 
-__all__ = ["Aggregate", "Count", "Each", "Max", "Mean", "Min", "States", "Sum", "View"]
+__all__ = [
+    "Aggregate", "Count", "CountDistinct", "Each", "Histogram", "Max", "Mean", "Min", "States", "Sum", "View",
+]  # fmt: skip

@@ -37,4 +37,4 @@ WAITING: Shape = _Pseudo("waiting", ("source",), {"events": Column("1", "sum")})
 def number_of(waiting: tuple[Value, ...]) -> int:
     """How many events the states of a waiting cell stand for."""
     [events] = waiting
-    return events or 0
+    return int(events or 0)

@@ -1,19 +1,24 @@
 """A view: one question, answered per store, 15-minute window and dimensions. Said once; both layers run this text."""
 
 import hashlib
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import date, timedelta
 from functools import cached_property, reduce
 from typing import Any
 
 from master_dataset.errors import DefinitionError
 from master_dataset.source import Source
-from views.core.aggregates import Aggregate, Column, State, Value
+from views.core.aggregates import Aggregate, Column, Shown, State
+from views.core.aggregates.column import Value
 from views.core.shape import WAITING
 
 WINDOW = timedelta(minutes=15)
 """The length of a window. Windows are cut in UTC; days and hours of a store are made of them when read."""
+
+VISIT_GAP = "@visit_gap_seconds"
+"""Under which definitions say the gap that ends a visit."""
 
 States = tuple[Value, ...]
 """All state columns of one cell of a view, in the order of `View.columns`."""
@@ -32,8 +37,13 @@ class View:
     """Row expressions are Spark SQL text over the columns of the source (`Source.columns`).
 
     `dimensions`: name to expression, presented as text. `metrics`: state name to aggregate. `where`: rows that count.
+    `reads_days`: how many UTC days before and after that of a window its events may lie.
     `each`: count array elements instead of events. `at`: the instant whose window the row belongs to.
-    `settles_after`: how long after its end a window is over. `question`: filled from the module's docstring if empty.
+    `settles_after`: how long after its end a window is over: until then events of it are only about to happen.
+    `counts_visits`: rows are not the events but the visits made of them (see `master_dataset.visits`).
+    `question`: filled from the module's docstring if empty.
+
+    `at` may be a field of the element of `each`: then an event adds to several windows.
     """
 
     name: str
@@ -44,6 +54,8 @@ class View:
     each: Each | None = None
     at: str = "happened_at"
     settles_after: timedelta = timedelta(0)
+    reads_days: tuple[int, int] = (0, 0)
+    counts_visits: bool = False
     question: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
@@ -55,12 +67,14 @@ class View:
             raise DefinitionError(f"`{self.name}` is no view: speed writes what waits under it", do="rename the view")
         if not self.metrics:
             raise DefinitionError(f"view `{self.name}` has no metrics", do="give it at least one aggregate")
+        if len(self.columns) < sum(len(aggregate.columns) for aggregate in self.metrics.values()):
+            raise DefinitionError(f"view `{self.name}` has two states of one name", do="rename one of its metrics")
 
     @cached_property
     def columns(self) -> Mapping[str, Column]:
-        """Every state column by its full name (`net_sales`, or `wait_ms.sum` of a composite state), in order."""
+        """Every state column by its full name (`net_sales`, or `wait_max` of a composite state), in order."""
         return {
-            f"{name}.{suffix}" if suffix else name: column
+            f"{name}_{suffix}" if suffix else name: column
             for name, aggregate in self.metrics.items()
             for suffix, column in aggregate.columns.items()
         }
@@ -71,7 +85,29 @@ class View:
         parts: list[str] = [self.name, self.source.topic, self.where, self.at, repr(self.each)]
         parts += [f"{name}={sql}" for name, sql in self.dimensions.items()]
         parts += [f"{name}={column.by}({column.of})" for name, column in self.columns.items()]
+        parts += [f"reads {self.reads_days}"] if self.reads_days != (0, 0) else []
+        parts += ["of visits"] if self.counts_visits else []
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+
+    def is_defined_alike(self, one: Mapping[str, str], other: Mapping[str, str]) -> bool:
+        """Whether cells of these two definitions (`views.registry.current_definitions`) may be merged."""
+        named = (self.name, VISIT_GAP) if self.counts_visits else (self.name,)
+        return all(one.get(name) == other.get(name) for name in named)
+
+    @property
+    def is_spread(self) -> bool:
+        """Whether an event adds to several windows: the window is that of an element, not of the event."""
+        return self.each is not None and re.search(rf"\b{self.each.name}\.", self.at) is not None
+
+    def days_read(self, days: Iterable[date]) -> set[date]:
+        """Of which UTC days events are read to compute the windows of these days."""
+        before, after = self.reads_days
+        return {day + timedelta(days=shift) for day in days for shift in range(-before, after + 1)}
+
+    def days_reached(self, days: Iterable[date]) -> set[date]:
+        """Of which UTC days windows may change if events of these days come."""
+        before, after = self.reads_days
+        return {day - timedelta(days=shift) for day in days for shift in range(-before, after + 1)}
 
     def merge(self, left: States, right: States) -> States:
         """The states of one cell over two disjoint sets of events, as one."""
@@ -87,10 +123,6 @@ class View:
         rest = iter(states)
         return {name: tuple(next(rest) for _ in metric.columns) for name, metric in self.metrics.items()}
 
-    def present_states(self, states: States) -> dict[str, Value | dict[str, Value]]:
-        """The states as the API shows them: a whole number, or an object for a composite state."""
-        shown: dict[str, Value | dict[str, Value]] = {}
-        for name, values in self.by_metric(states).items():
-            suffixes = tuple(self.metrics[name].columns)
-            shown[name] = values[0] if suffixes == ("",) else dict(zip(suffixes, values, strict=True))
-        return shown
+    def present_states(self, states: States) -> dict[str, Shown]:
+        """The states as the API shows them: a whole number, a sketch, or an object for a composite state."""
+        return {name: self.metrics[name].shown(values) for name, values in self.by_metric(states).items()}

@@ -26,5 +26,5 @@ def test_each_block_bears_the_sums_of_its_own_cells_however_many_stores_and_days
     assert [(row["store"], row["day"]) for row in made.to_pylist()] == places
     for row in made.to_pylist():
         cells = list(read_block(SALES, row["block"]))
-        sums = [sum(states[place] or 0 for _, states in cells) for place, _ in enumerate(SALES.columns)]
+        sums = [sum(int(states[place] or 0) for _, states in cells) for place, _ in enumerate(SALES.columns)]
         assert (row["cells"], [row[f"sum{place}"] for place, _ in enumerate(SALES.columns)]) == (len(cells), sums)

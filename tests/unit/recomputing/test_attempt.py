@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from batch_layer.kept_plan import kept
 from batch_layer.plan import Plan
 from batch_layer.recompute import checked_id, owner, run_named
+from deploy.definitions import definitions
 from deploy.recomputing import attempt as attempt_file
 from deploy.recomputing.attempt import Attempt
 from deploy.settings import Settings
 from master_dataset.errors import RecomputeRunning, RequestError
 from tests.unit.recomputing.written_down import WrittenDown
-from views import current_definitions
 from views.core.publication import Pointer
 from views.sales import SALES
 
@@ -57,8 +57,8 @@ def written(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Attempt]:
     monkeypatch.setattr(attempt_file, "Running", Held)
 
     def of(**values: Any) -> Attempt:
-        definitions = current_definitions(SETTINGS.epoch_seconds)
-        plan = Plan(Pointer(3, NOON, "run-3", 1, {}), NOON, [(SALES, {date(2026, 11, 20)})], {}, {}, 1, definitions)
+        agreed = definitions(SETTINGS)
+        plan = Plan(Pointer(3, NOON, "run-3", 1, {}), NOON, [(SALES, {date(2026, 11, 20)})], {}, {}, 1, agreed)
         told = orjson.loads(orjson.dumps({"number": 2, **kept(plan, "mine#2")}))
         written_down.update("mine", "computed", **{"plan": told, "updated_at": datetime.now(UTC)} | values)
         return Attempt(SETTINGS, "mine", Unseen())

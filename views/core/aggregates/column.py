@@ -1,4 +1,4 @@
-"""One whole number of a state: how a row makes it, and how two of them become one.
+"""One value of a state: how a row makes it, and how two of them become one.
 
 A reducer is a word that every engine knows: Arrow reduces the rows of a micro-batch and of a day with it, and the
 layers are merged with the Python below. Nothing else in the project says how states add up.
@@ -6,16 +6,21 @@ layers are merged with the Python below. Nothing else in the project says how st
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
-Reducer = Literal["sum", "min", "max"]
-Value = int | None
-"""NULL in SQL, None in Python: no row had a value. Only `min` and `max` can be None; a sum of nothing is 0."""
+from views.core.sketch import united
+
+Reducer = Literal["sum", "min", "max", "union"]
+Value = int | str | None
+"""NULL in SQL, None in Python: no row had a value. Only a sum cannot be None: of nothing it is 0. Text is a sketch."""
 
 
 @dataclass(frozen=True)
 class Column:
-    """`of` is a Spark SQL expression over one row (a whole number or NULL), `by` the reducer that joins the rows."""
+    """`of` is a Spark SQL expression over one row (a whole number or NULL), `by` the reducer that joins the rows.
+
+    Of a `union`, the number is the 64-bit hash of what is counted once.
+    """
 
     of: str
     by: Reducer
@@ -30,7 +35,8 @@ class Column:
         """Two values of the same cell from disjoint sets of events, as one."""
         if left is None or right is None:
             return right if left is None else left
-        return _MERGE[self.by](left, right)
+        merged: Value = _MERGE[self.by](left, right)
+        return merged
 
 
-_MERGE: dict[Reducer, Callable[[int, int], int]] = {"sum": lambda a, b: a + b, "min": min, "max": max}
+_MERGE: dict[Reducer, Callable[[Any, Any], Any]] = {"sum": lambda a, b: a + b, "min": min, "max": max, "union": united}

@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from views.core.aggregates.aggregate import State
 from views.core.aggregates.column import Column
+from views.core.aggregates.number import Number
 
 
 @dataclass(frozen=True)
-class Count:
+class Count(Number):
     """The state is the number. `where`: a Spark SQL condition; a row where it is NULL does not count."""
 
     where: str = "true"
@@ -17,7 +17,3 @@ class Count:
     def columns(self) -> Mapping[str, Column]:
         """One whole number, added."""
         return {"": Column(f"if({self.where}, 1L, 0L)", "sum")}
-
-    def present(self, state: State) -> int | None:
-        """The number itself."""
-        return state[0]

@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from views.core.aggregates.aggregate import State
 from views.core.aggregates.column import Column
+from views.core.aggregates.number import Number
 
 
 @dataclass(frozen=True)
-class Max:
+class Max(Number):
     """The state is the greatest value, or None while no row had one. `of`: Spark SQL giving a whole number or NULL."""
 
     of: str
@@ -17,7 +17,3 @@ class Max:
     def columns(self) -> Mapping[str, Column]:
         """One whole number; of two the greatest stays."""
         return {"": Column(self.of, "max")}
-
-    def present(self, state: State) -> int | None:
-        """The value itself."""
-        return state[0]

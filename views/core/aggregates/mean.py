@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-from views.core.aggregates.aggregate import State
+from views.core.aggregates.aggregate import Shown, State
 from views.core.aggregates.column import Column
 
 
@@ -21,5 +21,9 @@ class Mean:
 
     def present(self, state: State) -> Fraction | None:
         """Exact; rounded once, where it is printed. None without a value."""
-        total, n = state
-        return Fraction(total or 0, n) if n else None
+        total, n = (int(value or 0) for value in state)
+        return Fraction(total, n) if n else None
+
+    def shown(self, state: State) -> Shown:
+        """The sum and the number."""
+        return dict(zip(("sum", "n"), state, strict=True))

@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from views.core.aggregates.aggregate import State
 from views.core.aggregates.column import Column
+from views.core.aggregates.number import Number
 
 
 @dataclass(frozen=True)
-class Sum:
+class Sum(Number):
     """The state is the total. `of`: Spark SQL giving a whole number; NULL adds nothing. No float is ever summed."""
 
     of: str
@@ -17,7 +17,3 @@ class Sum:
     def columns(self) -> Mapping[str, Column]:
         """One whole number, added."""
         return {"": Column(self.of, "sum")}
-
-    def present(self, state: State) -> int | None:
-        """The total itself."""
-        return state[0]

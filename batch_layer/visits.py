@@ -1,0 +1,114 @@
+"""Visits for views that count them: bundles of all that was archived, and what came too late to be in one.
+
+Bundles are made of everything, and the cut selects those that closed before it (R4). Late sightings have no bundle:
+speed leaves them to batch, which makes visits of those that were received before the cut, by when they happened.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import groupby, islice
+from operator import itemgetter
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from master_dataset.visits.bundle import bundled
+from master_dataset.visits.rows import Row, Whose, rows_of, table, visit_rows
+from master_dataset.visits.visit import Sighting, Stretch, VisitRules, stretched, visits_of
+from views.core.view import View
+
+_AT_ONCE = 10_000
+_WHOSE = ("store", "device", "business_day")
+_SAID = ("received_ms", "happened_ms", "is_inside")
+Makes = Callable[[Whose, Iterable[Sighting]], Iterator[Row]]
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Rows that views count. `archived`: every delivery of some days. `first`: one row per event of them.
+
+    `late_until`: late sightings that were received then or later are left out, as they wait for batch.
+    """
+
+    archived: DataFrame
+    first: DataFrame
+    rules: VisitRules
+    late_until: datetime
+
+    def of(self, view: View) -> DataFrame:
+        """The events themselves, or the visits that they make: `VISITS`."""
+        return self.visits() if view.counts_visits else self.first
+
+    def visits(self) -> DataFrame:
+        """All visits, those of bundles with the instant at which they closed as `received_at`."""
+        fresh = is_fresh(self.rules)
+        heard = _sightings(self.archived.where(fresh), ("partition", "offset"))
+        made = heard.mapInArrow(_of_bundles(self.rules), _schema())
+        return made.unionByName(late_visits(self.first, self.rules, self.late_until))
+
+
+def late_visits(first: DataFrame, rules: VisitRules, until: datetime) -> DataFrame:
+    """The visits of sightings that came too late for a bundle, of those received before."""
+    late = first.where(~is_fresh(rules)).where(F.col("received_at") < F.lit(until))
+    return _sightings(late, ("happened_ms",)).mapInArrow(_of_late(rules), _schema())
+
+
+def is_fresh(rules: VisitRules) -> Column:
+    """Whether a delivery is part of a bundle: `VisitRules.is_fresh` for a whole table."""
+    age = F.unix_millis("received_at") - F.unix_millis("happened_at")
+    return age.between(-rules.ahead, rules.gap - rules.ahead)
+
+
+def _sightings(rows: DataFrame, order: tuple[str, ...]) -> DataFrame:
+    """Those of one store, device and business day follow each other, of one partition in its order."""
+    narrow = rows.select(
+        *_WHOSE, "partition", "offset", F.unix_millis("received_at").alias("received_ms"),
+        F.unix_millis("happened_at").alias("happened_ms"), "is_inside",
+    )  # fmt: skip
+    return narrow.repartition("store", "device").sortWithinPartitions(*_WHOSE, *order)
+
+
+def _of_bundles(rules: VisitRules) -> "Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]":
+    def of_one(whose: Whose, sightings: Iterable[Sighting]) -> Iterator[Row]:
+        for bundle in bundled(sightings, rules.gap):
+            yield from rows_of(whose, bundle, rules)
+
+    return _made((*_WHOSE, "partition"), of_one)
+
+
+def _of_late(rules: VisitRules) -> "Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]":
+    def of_one(whose: Whose, sightings: Iterable[Sighting]) -> Iterator[Row]:
+        stretches: tuple[Stretch, ...] = ()
+        known_at = 0
+        for each in sightings:
+            stretches = stretched(stretches, each, rules.gap)
+            known_at = max(known_at, each.received)
+        yield from visit_rows(whose, visits_of(stretches, rules), known_at, rules)
+
+    return _made(_WHOSE, of_one)
+
+
+def _made(of: tuple[str, ...], makes: Makes) -> "Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]":
+    """Rows that are equal in `of` follow each other, and make visits together."""
+
+    def made(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        rows: Iterator[tuple[Any, ...]] = (
+            row
+            for batch in batches
+            for row in zip(*(batch.column(name).to_pylist() for name in (*of, *_SAID)), strict=True)
+        )
+        width = len(of)
+        own = groupby(rows, key=itemgetter(slice(width)))
+        visits = (row for key, each in own for row in makes(Whose(*key[:3]), (Sighting(*one[width:]) for one in each)))
+        while some := list(islice(visits, _AT_ONCE)):
+            yield from table(some).to_batches()
+
+    return made
+
+
+def _schema() -> Any:  # noqa: ANN401 - Spark's own
+    return from_arrow_schema(table(()).schema)

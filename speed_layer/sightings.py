@@ -1,0 +1,51 @@
+"""What a micro-batch gives back to its driver: how far it has read, and what it heard of devices.
+
+Visits are made of every fresh delivery, repeats included, so that speed needs no memory of identities for them: a
+repeat can only hold its bundle open, in batch alike.
+"""
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from speed_layer.arrivals import POSITION, of_kind
+
+_PLACE = ("topic", "partition", "offset")
+GIVEN_BACK = pa.schema([
+    ("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64()), ("received_micros", pa.int64()),
+    ("view", pa.string()), ("store", pa.string()), ("device", pa.string()), ("business_day", pa.int64()),
+    ("happened_ms", pa.int64()), ("is_inside", pa.int64()),
+])  # fmt: skip
+"""A position has its place and receipt only; the view that a sighting is for makes it one."""
+
+
+def positions(arrived: pa.Table) -> Iterator[pa.RecordBatch]:
+    """How far each partition was read."""
+    reached = of_kind(arrived, POSITION)
+    return _given_back(reached, {name: pa.nulls(reached.num_rows, GIVEN_BACK.field(name).type) for name in _SEEN})
+
+
+def sightings(events: pa.Table, view: str) -> Iterator[pa.RecordBatch]:
+    """What events contribute to a view of visits, as `contributions_sql` says it."""
+    listed = events["contributions"].combine_chunks()
+    given = pc.list_flatten(listed)
+    own = pc.equal(given.field("view"), view)
+    places = events.select([*_PLACE, "received_at", "store"]).take(pc.list_parent_indices(listed)).filter(own)
+    given = given.filter(own)
+    if not len(given):
+        return iter(())
+    happened, inside = (pc.list_element(given.field("values"), place) for place in range(2))
+    seen = {
+        "view": given.field("view"), "store": places["store"], "device": pc.list_element(given.field("dimensions"), 0),
+        "business_day": given.field("window"), "happened_ms": happened, "is_inside": inside,
+    }  # fmt: skip
+    return _given_back(places, seen)
+
+
+_SEEN = tuple(GIVEN_BACK.names[4:])
+
+
+def _given_back(places: pa.Table, seen: dict[str, pa.Array]) -> Iterator[pa.RecordBatch]:
+    columns = [*(places[name] for name in _PLACE), places["received_at"].cast(pa.int64()), *(seen[n] for n in _SEEN)]
+    return iter(pa.table(columns, names=GIVEN_BACK.names).cast(GIVEN_BACK).to_batches())

@@ -1,0 +1,103 @@
+"""Visits in the speed layer: of what micro-batches give back, by the driver, which alone hears every partition.
+
+sightings -> open bundles -> those that have closed -> the rows of views of visits
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import timedelta
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from prometheus_client import Gauge
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+
+from master_dataset.visits.rows import Row, Whose, table
+from master_dataset.visits.visit import Sighting
+from speed_layer.additions import AdditionKey, Cells, additions
+from speed_layer.contributions import visit_contributions_sql
+from speed_layer.open_visits import OpenVisits
+from speed_layer.query import Ages, Feed, past_arrivals
+from speed_layer.sightings import GIVEN_BACK, positions, sightings
+from views.core.view import View
+
+if TYPE_CHECKING:
+    from speed_layer.generation import Offsets
+
+OPEN = Gauge("galatea_speed_open_visits", "Bundles of sightings that the speed layer holds open.")
+_LOOK_BACK = 50
+"""So many offsets before the first micro-batch are read to know when its topic was read last."""
+Reached = tuple[int, int]
+"""(partition, milliseconds since 1970 at which its last record was received)."""
+
+
+class Visiting:
+    """The views of visits of one generation."""
+
+    def __init__(self, views: Sequence[View], ages: Ages, feed: Feed) -> None:
+        """`views`: all of them, of one source."""
+        self.views, self._ages, self._feed = views, ages, feed
+        self._open = OpenVisits(ages[1])
+        self._begun = False
+
+    def begin(self, spark: SparkSession, ends: "Offsets | None") -> None:
+        """Before the first micro-batch of this process: hear again what may still be open where it starts.
+
+        `ends`: of the micro-batch before; None if there is none, and then nothing is open.
+        """
+        if not self._begun and ends is not None:
+            until = ends.get(self.views[0].source.topic, {})
+            for _ in self._heard(self._past(spark, self._since(spark, until), until)):
+                pass  # counted by whoever heard it first
+        self._begun = True
+
+    def closed(self, given_back: pa.Table) -> pa.Table:
+        """The visits that are known now, as `VISITS`."""
+        found = table(self._heard(given_back))
+        OPEN.set(len(self._open))
+        return found
+
+    def additions(self, spark: SparkSession, visits: pa.Table, epoch: timedelta) -> Iterator[tuple[AdditionKey, Cells]]:
+        """What these visits add to the cells of each view."""
+        rows = spark.createDataFrame(visits)
+        for view in self.views:
+            given = F.expr(visit_contributions_sql(view)).alias("contributions")
+            found = rows.select("store", "received_at", given).toArrow()
+            yield from additions(found, {view.name: view}, epoch)
+
+    def _heard(self, given_back: pa.Table) -> Iterator[Row]:
+        heard = given_back.filter(pc.is_valid(given_back["view"])).sort_by(
+            [("partition", "ascending"), ("offset", "ascending")]
+        )
+        names = ("partition", "received_micros", "store", "device", "business_day", "happened_ms", "is_inside")
+        for partition, received, store, device, day, happened, inside in zip(
+            *(heard[name].to_pylist() for name in names), strict=True
+        ):
+            sighting = Sighting(received // 1000, happened, bool(inside))
+            yield from self._open.hear(partition, Whose(store, device, day), sighting)
+        for partition, received in last_received(given_back, self.views[0].source.topic):
+            yield from self._open.pass_time(partition, received)
+
+    def _since(self, spark: SparkSession, until: Mapping[int, int]) -> Mapping[int, int]:
+        """From which offsets on sightings may be part of what is open there."""
+        near = self._past(spark, {number: max(0, end - _LOOK_BACK) for number, end in until.items()}, until)
+        known = dict(last_received(near, self.views[0].source.topic))
+        if len(known) < sum(1 for end in until.values() if end):
+            return dict.fromkeys(until, 0)
+        back = self._ages[1].longest_known // timedelta(milliseconds=1)
+        since = self._feed.offsets_since(self.views[0].source.topic, min(known.values(), default=0) - back)
+        return {number: min(since.get(number, 0), end) for number, end in until.items()}
+
+    def _past(self, spark: SparkSession, since: Mapping[int, int], until: Mapping[int, int]) -> pa.Table:
+        [view, *_] = self.views
+        arrived = past_arrivals(spark, view, self._feed, self._ages, (since, until)).toArrow()
+        return pa.Table.from_batches([*sightings(arrived, view.name), *positions(arrived)], GIVEN_BACK)
+
+
+def last_received(given_back: pa.Table, topic: str) -> Iterable[Reached]:
+    """Of positions of that topic, when the last record of each partition was received."""
+    own = given_back.filter(pc.and_(pc.is_null(given_back["view"]), pc.equal(given_back["topic"], topic)))
+    furthest = own.sort_by("offset")
+    found = zip(furthest["partition"].to_pylist(), furthest["received_micros"].to_pylist(), strict=True)
+    return {partition: received // 1000 for partition, received in found}.items()

@@ -1,0 +1,11 @@
+"""May I trust the zeroes? For how long each sensor was alive."""
+
+from master_dataset.sources.sensor_heartbeats import SENSOR_HEARTBEATS
+from views.core import Sum, View
+
+COVERAGE = View(
+    name="coverage",
+    source=SENSOR_HEARTBEATS,
+    dimensions={"source": "source", "sensor_id": "sensor_id"},
+    metrics={"covered_ms": Sum("interval_ms")},
+)

@@ -1,0 +1,11 @@
+"""Who comes? People by age band and gender, as far as a camera can tell."""
+
+from master_dataset.sources.demographics import DEMOGRAPHICS as SOURCE
+from views.core import Sum, View
+
+DEMOGRAPHICS = View(
+    name="demographics",
+    source=SOURCE,
+    dimensions={"age_band": "age_band", "gender": "gender"},
+    metrics={"people": Sum("people")},
+)

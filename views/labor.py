@@ -1,0 +1,18 @@
+"""How many staff when? The time that segments overlap each window; a reversal takes its segment back."""
+
+from datetime import timedelta
+
+from master_dataset.sources.staff_hours import STAFF_HOURS
+from views.core import Sum, View
+from views.core.overlap import AT, MS, overlaps
+
+LABOR = View(
+    name="labor",
+    source=STAFF_HOURS,
+    each=overlaps("started_us", "happened_at"),
+    at=AT,
+    settles_after=timedelta(hours=16),
+    reads_days=(0, 1),
+    dimensions={"kind": "kind", "role": "role"},
+    metrics={"labor_ms": Sum(f"sign * {MS}")},
+)

@@ -1,0 +1,31 @@
+"""How long do they wait? Counted in the window in which somebody joined; those who gave up apart."""
+
+from datetime import timedelta
+
+from master_dataset.sources.queue_events import QUEUE_EVENTS
+from views.core import Count, Histogram, Sum, View
+
+TARGET_MS = 180_000
+"""Who waits no longer was served within the target."""
+WAIT_EDGES = tuple(seconds * 1000 for seconds in (0, 15, 30, 60, 120, 180, 240, 300, 420, 600, 900, 1800))
+SERVED = "kind = 'service_start'"
+WAIT = f"if({SERVED}, wait_ms, null)"
+
+QUEUE = View(
+    name="queue",
+    source=QUEUE_EVENTS,
+    at="timestamp_micros(joined_us)",
+    settles_after=timedelta(hours=8),
+    reads_days=(0, 1),
+    dimensions={"queue": "queue"},
+    metrics={
+        "joins": Count("kind = 'join'"),
+        "served": Count(SERVED),
+        "abandoned": Count("kind = 'abandon'"),
+        "within_target": Count(f"{SERVED} and wait_ms <= {TARGET_MS}"),
+        "services": Count("kind = 'leave'"),
+        "wait_ms": Sum(WAIT),
+        "service_ms": Sum("service_ms"),
+        "wait": Histogram(WAIT, WAIT_EDGES),
+    },
+)

@@ -1,0 +1,19 @@
+"""How long is the line? The time that people waited in each window; divided by its length, how many stood there."""
+
+from datetime import timedelta
+
+from master_dataset.sources.queue_events import QUEUE_EVENTS
+from views.core import Sum, View
+from views.core.overlap import AT, MS, overlaps
+
+QUEUE_LENGTH = View(
+    name="queue_length",
+    source=QUEUE_EVENTS,
+    where="kind in ('service_start', 'abandon')",
+    each=overlaps("joined_us", "happened_at"),
+    at=AT,
+    settles_after=timedelta(hours=4),
+    reads_days=(0, 1),
+    dimensions={"queue": "queue"},
+    metrics={"person_ms": Sum(MS)},
+)

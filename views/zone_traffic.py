@@ -1,0 +1,27 @@
+"""What do they look at? Who entered a zone, and who stayed long enough to have looked: 5 seconds."""
+
+from datetime import timedelta
+
+from master_dataset.sources.zone_presence import ZONE_PRESENCE
+from views.core import Count, Histogram, Sum, View
+
+LEAST_DWELL_MS = 5_000
+DWELLS = f"dwell_ms >= {LEAST_DWELL_MS}"
+DWELL = f"if({DWELLS}, dwell_ms, null)"
+STAY_EDGES = tuple(minutes * 60_000 for minutes in (0, 2, 5, 10, 15, 20, 30, 45, 60, 90, 120, 180))
+
+ZONE_TRAFFIC = View(
+    name="zone_traffic",
+    source=ZONE_PRESENCE,
+    at="if(kind = 'enter', happened_at, timestamp_micros(entered_us))",
+    settles_after=timedelta(hours=12),
+    reads_days=(0, 1),
+    dimensions={"zone": "zone"},
+    metrics={
+        "enters": Count("kind = 'enter'"),
+        "exits": Count("kind = 'exit'"),
+        "dwells": Count(DWELLS),
+        "dwell_ms": Sum(DWELL),
+        "dwell": Histogram(DWELL, STAY_EDGES),
+    },
+)
