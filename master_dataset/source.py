@@ -10,6 +10,11 @@ from master_dataset.fields import Field, Id, Instant, Lines, absent
 from master_dataset.parsing.event import Payload
 from master_dataset.terms import Terms
 
+OF_EVERY_RECORD = frozenset({
+    "kind", "topic", "partition", "offset", "received_at", "store", "happened_at", "day", "identity", "identity_hash",
+    "payload_hash", "reason", "field", "sentence", "key", "value", "headers",
+})  # fmt: skip
+"""Columns beside the payload: see `master_dataset.parsing.rows`."""
 Record = Mapping[str, Any]  # the typed values of one record, by field name; an absent optional field is None
 
 
@@ -49,6 +54,7 @@ class Source(Generic[Payload]):
         if not {self.store, self.happened_at} < set(self.identity):
             message = f"The identity of `{self.topic}` needs `{self.store}`, `{self.happened_at}` and one field more."
             raise DefinitionError(message, do="Deliveries of an event are looked for in its store and day: add them.")
+        self._refuse_taken()
         for name in self.content:
             if name not in self.columns:
                 self._refuse(name, "payload columns", self.columns)
@@ -61,6 +67,11 @@ class Source(Generic[Payload]):
     def columns(self) -> tuple[str, ...]:
         """Names of the payload columns, in order."""
         return self.payload.__struct_fields__
+
+    def _refuse_taken(self) -> None:
+        if taken := set(self.columns) & OF_EVERY_RECORD:
+            message = f"`{self.topic}` has a payload column `{min(taken)}`, which every record has already."
+            raise DefinitionError(message, do="Rename it.")
 
     def _refuse(self, name: str, where: str, known: Mapping[str, object] | tuple[str, ...]) -> None:
         message = f"`{self.topic}` names `{name}`, which is none of its {where}."

@@ -32,5 +32,8 @@ class MergedCells:
 
     async def waiting(self, basis: Basis, views: Iterable[View], store: str, start: int, end: int) -> int:
         """How many events of the views' sources in these windows are left to the next publication."""
-        topics = {view.source.topic for view in views}
-        return await self._speed.waiting(basis, topics, store, start, end)
+        reach: dict[str, int] = {}
+        for view in views:
+            name = view.waits_as
+            reach[name] = max(reach.get(name, 0), int(view.settles_after.total_seconds()))
+        return await self._speed.waiting(basis, reach, store, start, end)

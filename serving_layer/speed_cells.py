@@ -1,7 +1,7 @@
 """The speed rows that count: of the published generation, at or after the cut. Read again for every answer."""
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date, timedelta
 
 from serving_layer.basis import Basis
@@ -26,13 +26,17 @@ class SpeedCells:
         """The rows of windows in [start, end). Empty if the basis has no speed."""
         return [row for row in await self._of(basis, view, store) if start <= row.key.window < end]
 
-    async def waiting(self, basis: Basis, topics: Iterable[str], store: str, start: int, end: int) -> int:
-        """How many events of these windows are left to the next publication. An upper bound (R6)."""
-        named = {(topic,) for topic in topics}
+    async def waiting(self, basis: Basis, reach: Mapping[str, int], store: str, start: int, end: int) -> int:
+        """How many events of these windows are left to the next publication. An upper bound (R6).
+
+        `reach`: as what they wait, and for how many seconds behind a window its events may happen.
+        """
         return sum(
             number_of(row.states)
             for row in await self._of(basis, WAITING, store)
-            if start <= row.key.window < end and is_fresh(row.epoch, basis.pointer.cut) and row.key.dimensions in named
+            if is_fresh(row.epoch, basis.pointer.cut)
+            and (name := row.key.dimensions[0]) in reach
+            and start <= row.key.window < end + reach[name]
         )
 
     async def _of(self, basis: Basis, shape: Shape, store: str) -> list[Addition]:

@@ -13,6 +13,6 @@ LABOR = View(
     at=AT,
     settles_after=timedelta(hours=16),
     reads_days=(0, 1),
-    dimensions={"kind": "kind", "role": "role"},
+    dimensions={"kind": "basis", "role": "role"},
     metrics={"labor_ms": Sum(f"sign * {MS}")},
 )

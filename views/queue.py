@@ -8,7 +8,7 @@ from views.core import Count, Histogram, Sum, View
 TARGET_MS = 180_000
 """Who waits no longer was served within the target."""
 WAIT_EDGES = tuple(seconds * 1000 for seconds in (0, 15, 30, 60, 120, 180, 240, 300, 420, 600, 900, 1800))
-SERVED = "kind = 'service_start'"
+SERVED = "change = 'service_start'"
 WAIT = f"if({SERVED}, wait_ms, null)"
 
 QUEUE = View(
@@ -19,11 +19,11 @@ QUEUE = View(
     reads_days=(0, 1),
     dimensions={"queue": "queue"},
     metrics={
-        "joins": Count("kind = 'join'"),
+        "joins": Count("change = 'join'"),
         "served": Count(SERVED),
-        "abandoned": Count("kind = 'abandon'"),
+        "abandoned": Count("change = 'abandon'"),
         "within_target": Count(f"{SERVED} and wait_ms <= {TARGET_MS}"),
-        "services": Count("kind = 'leave'"),
+        "services": Count("change = 'leave'"),
         "wait_ms": Sum(WAIT),
         "service_ms": Sum("service_ms"),
         "wait": Histogram(WAIT, WAIT_EDGES),

@@ -9,7 +9,7 @@ from views.core.overlap import AT, MS, overlaps
 QUEUE_LENGTH = View(
     name="queue_length",
     source=QUEUE_EVENTS,
-    where="kind in ('service_start', 'abandon')",
+    where="change in ('service_start', 'abandon')",
     each=overlaps("joined_us", "happened_at"),
     at=AT,
     settles_after=timedelta(hours=4),

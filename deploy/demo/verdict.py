@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING
 from deltalake import DeltaTable
 
 from deploy.demo.merged import EveryCell
-from deploy.demo.oracle import Deliveries, Difference, Oracle
+from deploy.demo.oracle import RECEIPT_VIEWS, Deliveries, Difference, Oracle
 from master_dataset.tables import DEAD_LETTERS, MasterTables
-from views.registry import registered_views
 
 if TYPE_CHECKING:
     from deploy.settings import Settings
@@ -75,7 +74,7 @@ class Judge:
 
     def judge(self, sent: int, step: Step) -> Verdict:
         """Compare everything. Both layers must have read all that the topics hold, and nobody may send meanwhile."""
-        tables, views = MasterTables(self.settings.master_uri), registered_views()
+        tables, views = MasterTables(self.settings.master_uri), RECEIPT_VIEWS
         stores = len(self.shown.stores)
         total = (len(views) + 1) * stores
         step(0, total, "recomputing from raw bytes")

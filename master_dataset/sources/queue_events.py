@@ -11,13 +11,16 @@ LONGEST_MS = 4 * HOUR_MS
 MOST_WAITING = 1000
 
 
-class Change(msgspec.Struct, frozen=True, gc=False):
-    """`joined_us`: microseconds since 1970. `wait_ms`: of service_start and abandon, `service_ms`: of leave."""
+class Waiting(msgspec.Struct, frozen=True, gc=False):
+    """`change`: the kind. `joined_us`: microseconds since 1970.
+
+    `wait_ms`: of service_start and abandon. `service_ms`: of leave.
+    """
 
     sensor_id: str
     queue: str
     track: str
-    kind: str
+    change: str
     joined_us: int
     wait_ms: int | None
     service_ms: int | None
@@ -25,7 +28,7 @@ class Change(msgspec.Struct, frozen=True, gc=False):
     flags: list[str]
 
 
-def change(record: Record, terms: Terms) -> Change:
+def waiting(record: Record, terms: Terms) -> Waiting:
     """Give the change. Raises Refused if something ends before it began, or a wait or service lasts over 4 hours."""
     kind, at = record["kind"], record["happened_at"]
     joined = at if kind == "join" else required(record["joined_at"], "joined_at")
@@ -41,7 +44,7 @@ def change(record: Record, terms: Terms) -> Change:
         ("unregistered_sensor", not terms.knows_sensor(record["sensor_id"], "queue_events")),
     )
     who = record["sensor_id"], record["queue"], record["track"], record["kind"]
-    return Change(*who, joined * 1000, wait, service, record["length_after"], odd)
+    return Waiting(*who, joined * 1000, wait, service, record["length_after"], odd)
 
 
 QUEUE_EVENTS = Source(
@@ -60,7 +63,7 @@ QUEUE_EVENTS = Source(
         "service_started_at": Instant(optional=True),
         "length_after": Whole(0, MOST_WAITING, optional=True),
     },
-    payload=Change,
-    derive=change,
+    payload=Waiting,
+    derive=waiting,
     content=("joined_us", "service_ms", "length_after"),
 )

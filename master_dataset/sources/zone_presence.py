@@ -11,12 +11,12 @@ LONGEST_MS = 12 * HOUR_MS
 
 
 class Presence(msgspec.Struct, frozen=True, gc=False):
-    """`entered_us`: microseconds since 1970, `dwell_ms`; both None for an enter."""
+    """`crossing`: the kind. `entered_us`: microseconds since 1970, `dwell_ms`; both None for an enter."""
 
     sensor_id: str
     zone: str
     track: str
-    kind: str
+    crossing: str
     entered_us: int | None
     dwell_ms: int | None
     flags: list[str]

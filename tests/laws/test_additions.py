@@ -10,9 +10,11 @@ from speed_layer.additions import EVENTS_AT_ONCE, AdditionKey, additions, shapes
 from speed_layer.arrivals import ARRIVALS
 from tests.world.arrivals import Given, arrival, arrived
 from views import registered_views
+from views.core.aggregates.column import Value
 from views.core.cells import CellKey
 from views.core.cut import epoch_of
 from views.core.shape import WAITING
+from views.core.sketch import sketch_of
 from views.core.view import States
 
 SHAPES = shapes_of(registered_views())
@@ -25,7 +27,7 @@ Cells = dict[tuple[AdditionKey, CellKey], States]
 def contributions(draw: st.DrawFn) -> Given:
     shape = SHAPES[draw(st.sampled_from(sorted(SHAPES)))]
     texts = [draw(st.sampled_from(["a", 'é"', None])) for _ in shape.dimensions]
-    values: list[int | None] = [draw(st.integers(-(10**9), 10**9)) for _ in shape.columns]
+    values: list[Value] = [draw(st.integers(-(10**9), 10**9)) for _ in shape.columns]
     return shape.name, draw(st.sampled_from([0, 900])), texts, values
 
 
@@ -50,8 +52,17 @@ def one_by_one(drawn: list[tuple[str, int, list[Given]]]) -> list[Cells]:
     found: list[Cells] = []
     for store, late, own in drawn:
         epoch = epoch_of(BEGUN + timedelta(microseconds=late), EPOCH)
-        found += [{(AdditionKey(view, store, epoch), CellKey(at, tuple(d))): tuple(v)} for view, at, d, v in own]
+        found += [{(AdditionKey(view, store, epoch), CellKey(at, tuple(d))): states(view, v)} for view, at, d, v in own]
     return found
+
+
+def states(view: str, values: list[Value]) -> States:
+    """The states of what one row gives: of a hash its sketch."""
+    columns = SHAPES[view].columns.values()
+    return tuple(
+        sketch_of([int(value or 0)]) if column.by == "union" else value
+        for column, value in zip(columns, values, strict=True)
+    )
 
 
 @settings(deadline=None, max_examples=300)

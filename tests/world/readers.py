@@ -58,7 +58,7 @@ class WorldTables:
         places = {
             ReceiptPlace(each.event.happened_at, each.event.payload.till, each.event.payload.transaction_id): each
             for each in self.world.of(store)
-            if each.event.day == day
+            if each.event.day == day and each.event.topic == POS_TRANSACTIONS.topic
         }
         ordered = sorted(places, key=lambda at: (-at.happened_at.timestamp(), at.till, at.transaction_id))
         start = ordered.index(after) + 1 if after else 0

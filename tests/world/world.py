@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from master_dataset.parsing.event import Event
 from master_dataset.parsing.parse import parse
@@ -20,6 +20,7 @@ from views.core.shape import WAITING
 from views.registry import registered_views
 
 if TYPE_CHECKING:
+    from master_dataset.source import Source
     from serving_layer.recomputing import RecomputeRecord
 
 
@@ -47,10 +48,10 @@ class World:
         self.corrections: dict[tuple[str, str], dict[tuple[str, date], str]] = {}
         self.recomputes: dict[str, RecomputeRecord] = {}
 
-    def receive(self, value: bytes, received_at: str | datetime) -> None:
+    def receive(self, value: bytes, received_at: str | datetime, source: "Source[Any]" = POS_TRANSACTIONS) -> None:
         """One delivery, by the real parser. The broker's stamps never step back here."""
         stamp = at(received_at)
-        event = parse(POS_TRANSACTIONS, value, self._terms_of, received_us=int(stamp.timestamp() * 1_000_000))
+        event = parse(source, value, self._terms_of, received_us=int(stamp.timestamp() * 1_000_000))
         assert isinstance(event, Event), event
         self.deliveries.setdefault(event.store, []).append(Delivery(event, stamp))
         self.speed_as_of = max(stamp, self.speed_as_of or stamp)

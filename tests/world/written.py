@@ -56,6 +56,8 @@ def _write_receipts(session: "Session", store: str, deliveries: list[Delivery]) 
         "received_at, value) VALUES (?, ?, ?, ?, ?, ?, ?)"
     )
     for each in deliveries:
+        if each.event.topic != POS_TRANSACTIONS.topic:
+            continue
         said = each.event.payload
         key = (each.event.day, store, each.event.happened_at, said.till, said.transaction_id)
         session.execute(insert, (*key, each.received_at, "{}"))

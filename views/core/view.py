@@ -95,6 +95,11 @@ class View:
         return all(one.get(name) == other.get(name) for name in named)
 
     @property
+    def waits_as(self) -> str:
+        """Under which name events of it wait for batch: visits take less than their source does."""
+        return self.name if self.counts_visits else self.source.topic
+
+    @property
     def is_spread(self) -> bool:
         """Whether an event adds to several windows: the window is that of an element, not of the event."""
         return self.each is not None and re.search(rf"\b{self.each.name}\.", self.at) is not None

@@ -33,13 +33,16 @@ def append(path: Path, *rows: tuple[date, datetime]) -> None:
     write_deltalake(path, table, mode="append", partition_by=["day"])
 
 
+NOW = {"sales": SALES.definition_hash}
+
+
 def planner(path: Path, base_version: int, definition: str = SALES.definition_hash) -> Planner:
     base = Pointer(3, NOON, "run-3", 1, {"sales": definition})
     return Planner([SALES], {TOPIC: Master.newest(str(path))}, base, {TOPIC: base_version}, EPOCH)
 
 
 def days_of(path: Path, base_version: int, asked: Asked, definition: str = SALES.definition_hash) -> set[date]:
-    plan = planner(path, base_version, definition).plan(asked, NOON + timedelta(hours=1), 1, {})
+    plan = planner(path, base_version, definition).plan(asked, NOON + timedelta(hours=1), 1, NOW)
     return plan.days
 
 
@@ -66,7 +69,7 @@ def test_an_event_received_behind_the_new_cut_touches_nothing_yet(master: Path) 
 def test_a_row_archived_since_with_an_older_stamp_is_found_and_alarmed(master: Path) -> None:
     append(master, (date(2026, 3, 1), NOON - timedelta(hours=3)))
 
-    plan = planner(master, 1).plan(Asked(), NOON + timedelta(hours=1), 1, {})
+    plan = planner(master, 1).plan(Asked(), NOON + timedelta(hours=1), 1, NOW)
 
     assert date(2026, 3, 1) in plan.days
     assert plan.alarms == ("clock_stepped_back: pos_transactions on 2026-03-01",)
@@ -79,7 +82,7 @@ def test_files_that_were_only_put_together_are_no_rows_with_an_older_stamp(maste
     compacted = planner(master, 1)
     append(master, (date(2026, 3, 6), NOON + timedelta(minutes=4)))
 
-    plans = [each.plan(Asked(), NOON + timedelta(hours=1), 1, {}) for each in (compacted, planner(master, 1))]
+    plans = [each.plan(Asked(), NOON + timedelta(hours=1), 1, NOW) for each in (compacted, planner(master, 1))]
 
     assert [plan.days - {date(2026, 3, 7)} for plan in plans] == [
         {date(2026, 3, 5)},
@@ -96,7 +99,7 @@ def test_older_stamps_are_found_before_between_and_after_compactions_of_their_fi
         DeltaTable(master).vacuum(retention_hours=0, dry_run=False, enforce_retention_duration=False)
     append(master, (date(2026, 3, 3), NOON - timedelta(hours=3)))
 
-    plan = planner(master, 1).plan(Asked(), NOON + timedelta(hours=1), 1, {})
+    plan = planner(master, 1).plan(Asked(), NOON + timedelta(hours=1), 1, NOW)
 
     assert plan.alarms == ("clock_stepped_back: pos_transactions on 2026-03-01, 2026-03-02, 2026-03-03",)
 
@@ -110,7 +113,7 @@ def test_commits_that_came_after_the_version_that_is_read_change_nothing(master:
     append(master, (date(2026, 3, 7), NOON + timedelta(minutes=2)))
     DeltaTable(master).optimize.compact()
 
-    plan = planned.plan(Asked(), NOON + timedelta(hours=1), 1, {})
+    plan = planned.plan(Asked(), NOON + timedelta(hours=1), 1, NOW)
 
     assert plan.alarms == ("clock_stepped_back: pos_transactions on 2026-03-01",)
 
@@ -142,8 +145,8 @@ def test_a_part_relies_on_no_newer_table_version_than_its_base(master: Path) -> 
     append(master, (date(2026, 3, 1), NOON - timedelta(hours=3)))
     plans = planner(master, 1)
 
-    part = plans.plan(Asked(views=("sales",), first=date(2026, 3, 7)), NOON, 1, {})
-    whole = plans.plan(Asked(), NOON, 1, {})
+    part = plans.plan(Asked(views=("sales",), first=date(2026, 3, 7)), NOON, 1, NOW)
+    whole = plans.plan(Asked(), NOON, 1, NOW)
 
     assert part.master_versions == {TOPIC: 1}
     assert whole.master_versions == {TOPIC: 2}
@@ -155,7 +158,7 @@ def test_a_question_for_a_store_is_kept_to_the_days_it_has_events_on(master: Pat
 
 
 def test_a_plan_that_was_kept_is_read_back_as_it_was(master: Path) -> None:
-    plan = replace(planner(master, 0).plan(Asked(), NOON + timedelta(hours=1), 7, {"sales": "hash"}), read_at=NOON)
+    plan = replace(planner(master, 0).plan(Asked(), NOON + timedelta(hours=1), 7, NOW), read_at=NOON)
 
     told = orjson.loads(orjson.dumps(kept(plan, "run-4")))
 
@@ -164,7 +167,7 @@ def test_a_plan_that_was_kept_is_read_back_as_it_was(master: Path) -> None:
 
 
 def test_work_is_cut_into_portions_of_whole_days_that_cover_it_once(master: Path) -> None:
-    plan = planner(master, 1).plan(Asked(full=True), NOON + timedelta(hours=1), 1, {})
+    plan = planner(master, 1).plan(Asked(full=True), NOON + timedelta(hours=1), 1, NOW)
 
     found = portions(plan, together=2)
 
@@ -174,7 +177,7 @@ def test_work_is_cut_into_portions_of_whole_days_that_cover_it_once(master: Path
 
 
 def test_a_preview_names_the_stores_of_a_day_and_which_of_them_have_new_events(master: Path) -> None:
-    plan = planner(master, 0).plan(Asked(), NOON + timedelta(hours=1), 1, {})
+    plan = planner(master, 0).plan(Asked(), NOON + timedelta(hours=1), 1, NOW)
 
     found = listed(plan)
 
@@ -185,7 +188,7 @@ def test_a_preview_names_the_stores_of_a_day_and_which_of_them_have_new_events(m
 
 
 def test_runs_that_have_a_day_of_a_view_in_common_overlap(master: Path) -> None:
-    own = spans(planner(master, 1).plan(Asked(full=True), NOON + timedelta(hours=1), 1, {}))
+    own = spans(planner(master, 1).plan(Asked(full=True), NOON + timedelta(hours=1), 1, NOW))
 
     assert own == {"sales": [("2026-03-05", "2026-03-07")]}
     assert overlapping(own, {"sales": [("2026-03-07", "2026-03-09")]}) == "sales"

@@ -1,0 +1,173 @@
+"""Every view of sensors in the SQL that both layers run, beside plain Python: the same cells, state by state."""
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, date, datetime, timedelta
+from random import Random
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from batch_layer.blocks import Extent, blocks_used, made_schema
+from batch_layer.deliveries import deliveries
+from batch_layer.visits import Facts
+from master_dataset.parsing.rows import EVENT, output_schema, rows
+from master_dataset.stores import Store
+from master_dataset.visits.rows import Whose, table
+from master_dataset.visits.visit import RULES, Sighting
+from speed_layer.additions import additions, shapes_of
+from speed_layer.contributions import contributions_sql, visit_contributions_sql
+from speed_layer.open_visits import OpenVisits
+from speed_layer.sightings import sightings
+from tests.world import World
+from tests.world.layers import Delivery, batch_cells, speed_rows
+from tests.world.sensors import BEGIN, record, source_of, topics
+from views import registered_views
+from views.core import States, View
+from views.core.cells import CellKey, read_block
+from views.core.sketch import canonical, sketch_of
+
+EPOCH = timedelta(minutes=5)
+NEVER = datetime(2100, 1, 1, tzinfo=UTC)
+CUT = BEGIN + timedelta(hours=3)
+OLDEST = timedelta(hours=23)
+STORE = Store(id="1", timezone="Europe/Bratislava")
+Sent = list[tuple[datetime, bytes]]
+
+
+def sent(topic: str) -> Sent:
+    """Some hundred records of a day, most of them soon, some late, some twice."""
+    chance = Random(topic)
+    found = []
+    for _ in range(400):
+        drawn = (chance.randrange(1400), chance.randrange(4000), chance.randrange(6))
+        delay = chance.choice([0, 1, 3, 12, 24, 40, 1300])
+        first = BEGIN + timedelta(minutes=drawn[0] + delay, seconds=1)
+        found += [(first + timedelta(minutes=more), record(topic, drawn)) for more in {0, chance.choice([0, 0, 0, 7])}]
+    return sorted(found)
+
+
+def received(topic: str) -> Sequence[Delivery]:
+    world = World(STORE, epoch=EPOCH)
+    for at, value in sent(topic):
+        world.receive(value, at, source_of(topic))
+    return world.of("1")
+
+
+def parsed(spark: SparkSession, topic: str) -> DataFrame:
+    """As both layers have them from the topic."""
+    source = source_of(topic)
+    stamped = sent(topic)
+    batch = pa.RecordBatch.from_pydict({
+        "key": [b"1"] * len(stamped), "value": [value for _, value in stamped], "topic": [topic] * len(stamped),
+        "partition": pa.array([0] * len(stamped), pa.int32()), "offset": list(range(len(stamped))),
+        "timestamp": pa.array([at for at, _ in stamped], pa.timestamp("us", tz="UTC")),
+    })  # fmt: skip
+    [found] = rows(source, iter([batch]), lambda _: STORE.terms)
+    return spark.createDataFrame(pa.Table.from_batches([found]), from_arrow_schema(output_schema(source)))
+
+
+def of(topic: str) -> list[View]:
+    return [view for view in registered_views() if view.source.topic == topic]
+
+
+def batch_made(view: View, facts: Facts, cut: datetime, days: Sequence[date] = ()) -> dict[CellKey, States]:
+    made = blocks_used(view, facts.of(view), Extent(cut, days), same, made_schema(view)).toArrow()
+    return {key: states for block in made["block"].to_pylist() for key, states in read_block(view, block)}
+
+
+def same(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    return batches
+
+
+@pytest.mark.parametrize("topic", topics())
+def test_batch_gives_the_cells_of_plain_python(spark: SparkSession, topic: str) -> None:
+    events = parsed(spark, topic).where(F.col("kind") == EVENT)
+    facts = Facts(events, deliveries(events).first, RULES, CUT)
+
+    found = {view.name: batch_made(view, facts, CUT) for view in of(topic)}
+
+    assert found == {view.name: batch_cells(view, received(topic), CUT, EPOCH) for view in of(topic)}
+    assert all(found.values())
+
+
+@pytest.mark.parametrize("topic", topics())
+def test_batch_gives_the_same_cells_of_a_day_from_the_days_that_the_view_reads(spark: SparkSession, topic: str) -> None:
+    events = parsed(spark, topic).where(F.col("kind") == EVENT)
+    whole = Facts(events, deliveries(events).first, RULES, CUT)
+    days = [BEGIN.date() - timedelta(days=1), BEGIN.date(), BEGIN.date() + timedelta(days=1)]
+
+    for view in of(topic):
+        for day in days:
+            read = events.where(F.col("day").isin(sorted(view.days_read([day]))))
+            part = batch_made(view, Facts(read, deliveries(read).first, RULES, CUT), CUT, [day])
+            all_ = batch_made(view, whole, CUT)
+            own = {key: states for key, states in all_.items() if datetime.fromtimestamp(key.window, UTC).date() == day}
+
+            assert {key: states for key, states in part.items() if key in own or view.reads_days != (0, 0)} == own
+
+
+@pytest.mark.parametrize("topic", topics())
+def test_speed_gives_the_rows_of_plain_python(spark: SparkSession, topic: str) -> None:
+    arrived = contributed(spark, topic)
+    views = [view for view in of(topic) if not view.counts_visits]
+
+    added = {(of.shape, of.epoch): dict(cells) for of, cells in additions(once(arrived), shapes_of(of(topic)), EPOCH)}
+
+    for view in views:
+        expected = speed_rows(view, received(topic), EPOCH)
+        assert {epoch: cells for (name, epoch), cells in added.items() if name == view.name} == {
+            epoch: cells for epoch, cells in expected.items() if cells
+        }
+    assert views
+
+
+def test_speed_gives_the_visits_of_plain_python(spark: SparkSession) -> None:
+    [view] = [view for view in registered_views() if view.counts_visits]
+    topic = view.source.topic
+    heard = pa.Table.from_batches(sightings(contributed(spark, topic), view.name)).to_pylist()
+    open_visits, visits = OpenVisits(RULES), []
+    for each in heard:
+        whose = Whose(each["store"], each["device"], each["business_day"])
+        said = Sighting(each["received_micros"] // 1000, each["happened_ms"], bool(each["is_inside"]))
+        visits += open_visits.hear(0, whose, said)
+    visits += open_visits.pass_time(0, int(NEVER.timestamp() * 1000))
+
+    given = F.expr(visit_contributions_sql(view)).alias("contributions")
+    known = spark.createDataFrame(table(visits)).select("store", "received_at", given).toArrow()
+    added = {of.epoch: dict(cells) for of, cells in additions(known, {view.name: view}, EPOCH)}
+
+    assert added == speed_rows(view, received(topic), EPOCH)
+    assert len(added) > 10
+
+
+def test_a_sketch_that_spark_makes_is_the_sketch_that_python_makes(spark: SparkSession) -> None:
+    devices = [f"{number:032x}" for number in range(1000)]
+    hashed = spark.createDataFrame([(each,) for each in devices], "device string").selectExpr(
+        "xxhash64(device) AS hash"
+    )
+
+    [theirs] = hashed.selectExpr("hll_sketch_agg(hash, 12) AS sketch").collect()
+    ours = sketch_of(row.hash for row in hashed.collect())
+
+    assert canonical(bytes(theirs.sketch)) == ours
+
+
+def contributed(spark: SparkSession, topic: str) -> pa.Table:
+    """Arrivals with their contributions, in the order of the topic."""
+    given = F.expr(contributions_sql(of(topic), topic, OLDEST, RULES)).alias("contributions")
+    names = ("kind", "topic", "partition", "offset", "received_at", "store", "happened_at", "identity")
+    return parsed(spark, topic).select(*names, given).toArrow().sort_by("offset")
+
+
+def once(arrived: pa.Table) -> pa.Table:
+    """First deliveries: of records that came twice the first."""
+    seen: set[str] = set()
+    firsts = []
+    for place, identity in enumerate(arrived["identity"].to_pylist()):
+        if identity not in seen:
+            firsts.append(place)
+        seen.add(identity)
+    return arrived.take(firsts)
