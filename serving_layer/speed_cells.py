@@ -35,8 +35,7 @@ class SpeedCells:
             number_of(row.states)
             for row in await self._of(basis, WAITING, store)
             if is_fresh(row.epoch, basis.pointer.cut)
-            and (name := row.key.dimensions[0]) in reach
-            and start <= row.key.window < end + reach[name]
+            and start <= row.key.window < end + reach.get(row.key.dimensions[0] or "", start - end)
         )
 
     async def _of(self, basis: Basis, shape: Shape, store: str) -> list[Addition]:

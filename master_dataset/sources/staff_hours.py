@@ -16,7 +16,10 @@ MOST_REVISIONS = 1_000_000
 
 
 class Segment(msgspec.Struct, frozen=True, gc=False):
-    """`basis`: the kind. `started_us`: microseconds since 1970; it ends at `happened_at`. `sign` -1 takes back what was sent before."""
+    """`basis`: the kind. `started_us`: microseconds since 1970; it ends at `happened_at`.
+
+    `sign` -1 takes back what was sent before.
+    """
 
     staff: str
     basis: str

@@ -101,7 +101,7 @@ def settings_of(home: Path, **more: str) -> tuple[Settings, dict[str, str]]:
     own = {
         "GALATEA_HOME": str(home), "GALATEA_API_PORT": str(api), "GALATEA_KAFKA_PORT": str(kafka),
         "GALATEA_CASSANDRA_PORT": str(cassandra), "GALATEA_EPOCH_SECONDS": "1", "GALATEA_SKEW_SECONDS": "1",
-        "GALATEA_ARCHIVE_SECONDS": "1", **more,
+        "GALATEA_ARCHIVE_SECONDS": "1", "GALATEA_VISIT_GAP_SECONDS": "6", **more,
     }  # fmt: skip
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GALATEA_")} | own
     fields = {name.removeprefix("GALATEA_").lower(): value for name, value in own.items()}

@@ -15,7 +15,7 @@ from batch_layer.deliveries import deliveries
 from batch_layer.visits import Facts
 from master_dataset.parsing.rows import EVENT, output_schema, rows
 from master_dataset.stores import Store
-from master_dataset.visits.rows import Whose, table
+from master_dataset.visits.rows import Row, Whose, table
 from master_dataset.visits.visit import RULES, Sighting
 from speed_layer.additions import additions, shapes_of
 from speed_layer.contributions import contributions_sql, visit_contributions_sql
@@ -128,7 +128,8 @@ def test_speed_gives_the_visits_of_plain_python(spark: SparkSession) -> None:
     [view] = [view for view in registered_views() if view.counts_visits]
     topic = view.source.topic
     heard = pa.Table.from_batches(sightings(contributed(spark, topic), view.name)).to_pylist()
-    open_visits, visits = OpenVisits(RULES), []
+    open_visits = OpenVisits(RULES)
+    visits: list[Row] = []
     for each in heard:
         whose = Whose(each["store"], each["device"], each["business_day"])
         said = Sighting(each["received_micros"] // 1000, each["happened_ms"], bool(each["is_inside"]))

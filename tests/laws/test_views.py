@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS as POS
-from master_dataset.visits.rows import Whose
+from master_dataset.visits.rows import Row, Whose
 from master_dataset.visits.visit import RULES, Sighting
 from serving_layer.merge import merge_cells
 from speed_layer.open_visits import OpenVisits
@@ -138,7 +138,8 @@ def test_any_split_of_fresh_sightings_gives_the_visits_of_one_pass(history: list
 def test_the_products_bundles_give_the_visits_that_the_catalogue_describes(history: list) -> None:  # type: ignore[type-arg]
     deliveries = heard("wifi_sightings", history)
     bundled_alone = [each for each in deliveries if RULES.is_fresh(ms(each.received_at), each.event.happened_ms)]
-    open_visits, rows = OpenVisits(RULES), []
+    open_visits = OpenVisits(RULES)
+    rows: list[Row] = []
     for each in bundled_alone:
         said = each.event.payload
         sighting = Sighting(ms(each.received_at), each.event.happened_ms, said.is_inside)

@@ -1,0 +1,97 @@
+"""All sources on a real stack: what sensors send is in the merged answers at once, and the same after a rebuild."""
+
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from random import Random
+
+import orjson
+import pytest
+
+from tests.integration.conftest import Stack, around_now
+from tests.world.sensors import BEGIN, record, topics
+
+STORES = ("81", "82", "83")
+
+
+def sensed(topic: str, store: str, number: int) -> list[bytes]:
+    """Records of the hours before now: some are repeated, some came too late for speed."""
+    chance = Random(f"{topic}{store}")
+    shift = datetime.now(UTC).replace(second=0, microsecond=0) - BEGIN
+    found = []
+    for _ in range(number):
+        drawn = (
+            -chance.choice([5, 200, 700, 2000]) - chance.randrange(200),
+            chance.randrange(4000),
+            chance.randrange(6),
+        )
+        value = orjson.loads(record(topic, drawn, store))
+        for name in ("happened_at", "joined_at", "entered_at", "started_at", "service_started_at"):
+            if name in value:
+                value[name] = (datetime.fromisoformat(value[name]) + shift).isoformat()
+        found += [orjson.dumps(value)] * chance.choice([1, 1, 1, 2])
+    return found
+
+
+def sighting(store: str, device: int, zone: str) -> bytes:
+    return orjson.dumps({
+        "happened_at": datetime.now(UTC).isoformat(), "operation_id": store, "sensor_id": "ap",
+        "device": f"{device:032x}", "salt_id": "x", "zone": zone, "signal_dbm": -50,
+    })  # fmt: skip
+
+
+def ingest(stack: Stack, tmp_path: Path, topic: str, values: list[bytes]) -> None:
+    file = tmp_path / f"{topic}.jsonl"
+    file.write_bytes(b"\n".join(values) + b"\n")
+    stack.galatea("ingest", topic, str(file))
+
+
+@pytest.fixture(scope="module")
+def sent(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Stack:
+    folder = tmp_path_factory.mktemp("sensed")
+    for topic in topics():
+        ingest(stack, folder, topic, [value for store in STORES for value in sensed(topic, store, 120)])
+    return stack
+
+
+def test_what_sensors_send_is_in_both_layers_alike(sent: Stack) -> None:
+    before = sent.verify()
+    sent.rebuild()
+    after = sent.verify()
+
+    assert (before.differing, before.examples) == (0, [])
+    assert (after.differing, after.examples) == (0, [])
+    assert before.cells > 1000
+    assert after.waiting_for_batch == 0
+
+
+def test_a_visit_is_shown_when_its_device_is_gone_and_stays_as_it_is(sent: Stack, tmp_path: Path) -> None:
+    for _ in range(4):
+        ingest(sent, tmp_path, "wifi_sightings", [sighting("84", 1, "inside"), sighting("84", 2, "outside")])
+    shown = closed(sent)
+
+    sent.rebuild()
+    verdict = sent.verify()
+
+    final = visits(sent)
+    assert (verdict.differing, verdict.examples) == (0, [])
+    assert sum(cell["merged"]["outside"] for cell in shown) == 2
+    assert [cell["merged"] for cell in final] == [cell["merged"] for cell in shown]
+    assert all(cell["batch"] for cell in final)
+
+
+def visits(stack: Stack) -> list[dict[str, dict[str, int]]]:
+    found: list[dict[str, dict[str, int]]] = stack.get("/v1/views/wifi_visits/cells", store="84", **around_now())[
+        "cells"
+    ]
+    return found
+
+
+def closed(stack: Stack) -> list[dict[str, dict[str, int]]]:
+    """The cells, once both devices were not heard for longer than the gap."""
+    until = time.monotonic() + 120
+    while time.monotonic() < until:
+        stack.verify()  # writes markers, by which time passes in partitions that nobody sends to
+        if sum(cell["merged"]["outside"] for cell in visits(stack)) == 2:
+            return visits(stack)
+    raise AssertionError("the visits were never shown")
