@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+
 from master_dataset.currency import Currency
 from master_dataset.fields.field import Schema
 from master_dataset.fields.names import Label
