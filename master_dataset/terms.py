@@ -17,8 +17,8 @@ MIDNIGHT = time(0)
 class Terms(NamedTuple):
     """`timezone`, `day_starts_at`: when the store's business days begin.
 
-    `sensors`: each with a source that it feeds, for one camera may feed several; `zones`: the parts of the sales floor. Empty: none is registered,
-    and then none is missed.
+    `sensors`: each with a source that it feeds, for one camera may feed several; `zones`: the parts of the sales floor.
+    Empty: none is registered, and then none is missed.
     """
 
     currency: Currency = DEFAULT_CURRENCY

@@ -9,11 +9,13 @@ from master_dataset.fields.names import Label
 from master_dataset.parsing.dead_letter import Reason, Refused
 
 HARDWARE_ADDRESS = re.compile(
-    r"(?<![0-9A-Fa-f])"
-    r"(?:[0-9A-Fa-f]{2}(?:[:\-. ]?[0-9A-Fa-f]{2}){5}|[0-9A-Fa-f]{4}(?:[.\-: ][0-9A-Fa-f]{4}){2})"
-    r"(?![0-9A-Fa-f])"
+    r"(?<![H])(?:[H]{6}[:\-. ]?[H]{6}"
+    r"|[H]{2}([. ])[H]{2}(?:\1[H]{2}){4}"
+    r"|[H]{4}([:\-. ])[H]{4}\2[H]{4}"
+    r"|[H]{1,2}([:\-])[H]{1,2}(?:\3[H]{1,2}){4})"  # some leave out leading zeros
+    r"(?![H])(?<![H]{8}-[H]{4}-[H]{4}-[H]{4})(?<![H]{4}-[H]{4}-[H]{4}-[H]{12})".replace("H", "0-9A-Fa-f")
 )
-"""12 hex digits, with or without separators, and not part of a longer hash."""
+"""12 hex digits, with or without separators, and not part of a longer hash or of a UUID."""
 HASH = re.compile(r"[0-9a-f]{32}", re.ASCII)
 is_hash = HASH.fullmatch
 
