@@ -32,9 +32,14 @@ class Terms(NamedTuple):
 
         It begins at the first instant whose local clock on that date is at or past `day_starts_at`.
         """
-        there = datetime.fromtimestamp(happened_ms / 1000, _zone(self.timezone)).replace(tzinfo=None)
-        is_before = there.time() < self.day_starts_at
+        there = datetime.fromtimestamp(happened_ms / 1000, _zone(self.timezone))
+        is_before = there.time() < self.day_starts_at and not self._has_begun(there)
         return (there.date() - _EPOCH_DAY).days - is_before
+
+    def _has_begun(self, there: datetime) -> bool:
+        """Whether the day began before clocks went back: it begins once."""
+        began = datetime.combine(there.date(), self.day_starts_at, there.tzinfo)
+        return there.fold == 1 and began.timestamp() <= there.timestamp()
 
     def knows_sensor(self, sensor: str, source: str) -> bool:
         """Whether that sensor is registered for that source, or the store has registered none."""

@@ -10,7 +10,15 @@ from master_dataset.source import Source
 from master_dataset.sources import registered_sources
 from tests.corpus.record import MISSING, is_repeat, refusal
 
-KINDS = {"null": None, "true": True, "number": 7.5, "text": "x", "empty": "", "list": [], "object": {"a": 1}}
+KINDS: dict[str, object] = {
+    "null": None,
+    "true": True,
+    "number": 7.5,
+    "text": "x",
+    "empty": "",
+    "list": [],
+    "object": {"a": 1},
+}
 DERIVED = {"joined_at", "service_started_at", "entered_at"}
 """Optional in general, and needed by some kinds of events."""
 each_source = pytest.mark.parametrize("source", registered_sources().values(), ids=registered_sources())
