@@ -19,17 +19,22 @@ from master_dataset.terms import DEFAULT_TERMS
 
 _ESCAPE = re.compile(rb"\\(?:u00(2[0DEde]|3[0-9Aa]|[46][1-6])|.)", re.DOTALL)
 """An escape of JSON; the group: of a hex digit or of what may separate them."""
+_CUT_OFF = re.compile(rb'(?<=")[0-9A-Fa-f:.\- ]{2,}\Z')
+"""What may be the beginning of an address in a record that ends in the middle of a text."""
 _MASK = b"*"
 fields_of = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
 def masked(source: Source[Any], batch: pa.RecordBatch, parsed: Sequence[object]) -> pa.RecordBatch:
-    """The batch with its values as they may be kept. `parsed`: what became of each record."""
-    values = batch.column("value").to_pylist()
-    kept = [_kept(source, value, each) for value, each in zip(values, parsed, strict=True)]
-    if kept == values:
-        return batch
-    return batch.set_column(batch.schema.get_field_index("value"), "value", pa.array(kept, pa.binary()))
+    """The batch with its keys and values as they may be kept. `parsed`: what became of each record."""
+    for name, keep in (("key", _kept_key), ("value", _kept)):
+        if name not in batch.schema.names:
+            continue
+        there = batch.column(name).to_pylist()
+        kept = [keep(source, each, became) for each, became in zip(there, parsed, strict=True)]
+        if kept != there:
+            batch = batch.set_column(batch.schema.get_field_index(name), name, pa.array(kept, pa.binary()))
+    return batch
 
 
 def hidden(source: Source[Any], line: bytes) -> bytes:
@@ -43,12 +48,21 @@ def _kept(source: Source[Any], value: bytes | None, parsed: object) -> bytes | N
     secret = _secret(source)
     plain = _plain(value)
     if isinstance(parsed, DeadLetter):
-        kept = secret.sub(lambda found: _MASK * len(found[0]), plain)
+        kept = _CUT_OFF.sub(_stars, secret.sub(_stars, plain))
         # Spelled in a way that the pattern does not see: nothing of it is kept.
         nothing_found = b"" if parsed.reason is Reason.RAW_MAC_ADDRESS else value
     else:
         kept, nothing_found = _unsaid(source, plain), value
     return kept if kept != plain else nothing_found
+
+
+def _kept_key(source: Source[Any], key: bytes | None, parsed: object) -> bytes | None:
+    is_store = isinstance(parsed, Event) and key == parsed.store.encode()
+    return key if key is None or is_store else _secret(source).sub(_stars, key)
+
+
+def _stars(found: re.Match[bytes]) -> bytes:
+    return _MASK * len(found[0])
 
 
 def _unsaid(source: Source[Any], plain: bytes) -> bytes:

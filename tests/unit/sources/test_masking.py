@@ -23,10 +23,10 @@ OCTETS = (b"3c", b"22", b"fb", b"9a", b"1d", b"e7")
 HASH = b"9f86d081884c7d659a2feaa0c55ad015"
 
 
-def rowed(*values: bytes | None) -> list[dict[str, Any]]:
+def rowed(*values: bytes | None, key: bytes = b"1") -> list[dict[str, Any]]:
     count = len(values)
     columns = {
-        "key": pa.array([b"1"] * count, pa.binary()),
+        "key": pa.array([key] * count, pa.binary()),
         "value": pa.array(values, pa.binary()),
         "topic": pa.array(["wifi_sightings"] * count, pa.string()),
         "partition": pa.array([0] * count, pa.int32()),
@@ -93,6 +93,24 @@ def test_a_record_that_is_refused_for_something_else_loses_its_address_too(spell
 
     assert row["kind"] == "dead_letter"
     assert not any(shows_address(each) for each in kept(value))
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+def test_a_record_that_ends_within_an_address_loses_what_there_is_of_it(spelling: str) -> None:
+    whole = about(spelling.encode())
+    first = whole.index(spelling.encode())
+
+    for end in range(first + 2, first + len(spelling) + 1):
+        assert not any(shows_address(each) for each in kept(whole[:end]))
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+def test_a_key_that_is_an_address_is_masked_and_the_key_of_a_store_is_not(spelling: str) -> None:
+    (keyed,) = rowed(record(WIFI_SIGHTINGS), key=spelling.encode())
+    (named,) = rowed(record(WIFI_SIGHTINGS, operation_id=spelling), key=spelling.encode())
+
+    assert keyed["key"] == b"*" * len(spelling)
+    assert named["key"] == spelling.encode()
 
 
 @pytest.mark.parametrize("spelling", SPELLINGS)
@@ -169,6 +187,23 @@ def test_an_event_among_dead_letters_is_kept_and_nothing_stays_nothing() -> None
 
     assert [row["value"] == value for row in out] == [True, False, False, True]
     assert out[2]["value"] is None
+
+
+def test_records_that_were_read_without_their_keys_are_masked_alike() -> None:
+    batch = pa.RecordBatch.from_pydict(
+        {
+            "value": pa.array([about(b"3c22fb9a1de7")], pa.binary()),
+            "topic": pa.array(["wifi_sightings"]),
+            "partition": pa.array([0], pa.int32()),
+            "offset": pa.array([0], pa.int64()),
+            "timestamp": pa.array([datetime(2026, 3, 7, 9, 6, tzinfo=UTC)], INSTANT),
+        }
+    )
+
+    (out,) = rows(WIFI_SIGHTINGS, iter([batch]), lambda _: DEFAULT_TERMS)
+
+    assert (out.column("key").to_pylist(), out.column("reason").to_pylist()) == ([None], ["raw_mac_address"])
+    assert not shows_address(out.column("value").to_pylist()[0])
 
 
 def test_sources_that_hold_no_addresses_keep_every_byte() -> None:
