@@ -6,7 +6,7 @@ from master_dataset.parsing.dead_letter import Reason, Refused
 WINDOW_MS = 900_000
 """15 minutes: the longest interval, and the length of a window."""
 HOUR_MS = 3_600_000
-INTERVAL = Whole(1, WINDOW_MS)
+INTERVAL = Whole(1, WINDOW_MS, about="Length of the interval, which lies in one 15-minute window of UTC.")
 """The length of a counting interval that begins at `happened_at`."""
 
 

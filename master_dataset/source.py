@@ -15,7 +15,7 @@ OF_EVERY_RECORD = frozenset({
     "payload_hash", "reason", "field", "sentence", "key", "value", "headers",
 })  # fmt: skip
 """Columns beside the payload: see `master_dataset.parsing.rows`."""
-Record = Mapping[str, Any]  # the typed values of one record, by field name; an absent optional field is None
+Record = Mapping[str, Any]  # the values of one record, by field name; typed, an absent optional field is None
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Source(Generic[Payload]):
     `payload` is a frozen Struct: its fields are the payload columns of the master table. `derive` makes it from the
     typed record and may raise Refused. `content` names the columns that hold what the sender said beside the identity;
     all others follow from them. So they alone decide whether two deliveries conflict, and a new column does not.
-    `masked`: what must not be kept, not even of a dead letter.
+    `example`: a record as somebody would send it. `masked`: what must not be kept, not even of a dead letter.
     """
 
     topic: str
@@ -36,11 +36,12 @@ class Source(Generic[Payload]):
     payload: type[Payload]
     derive: Callable[[Record, Terms], Payload]
     content: tuple[str, ...]
+    example: Record
     masked: re.Pattern[str] | None = None
 
     def __post_init__(self) -> None:
         """Refuse, at import, a source that contradicts itself."""
-        for name in (self.store, self.happened_at, *self.identity):
+        for name in (self.store, self.happened_at, *self.identity, *self.example):
             if name not in self.fields:
                 self._refuse(name, "fields", self.fields)
         for name, kind in ((self.store, Id), (self.happened_at, Instant)):

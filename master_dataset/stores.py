@@ -67,7 +67,7 @@ class Store:
     @cached_property
     def terms(self) -> Terms:
         """How its records are read."""
-        sensors = {sensor.id: sensor.source for sensor in self.sensors}
+        sensors = frozenset((sensor.id, sensor.source) for sensor in self.sensors)
         zones = frozenset(zone.id for zone in self.zones)
         return Terms(self.currency, self.timezone, time.fromisoformat(self.day_starts_at), sensors, zones)
 

@@ -1,5 +1,6 @@
 """`stores.yaml`: where an operator says which shops there are. Read with an eye on every field."""
 
+import re
 from collections.abc import Callable, Mapping
 from datetime import date, time
 from decimal import Decimal, InvalidOperation
@@ -27,6 +28,7 @@ KNOWN = (
 LISTED = ("opening_hours", "closed_on", "sensors", "zones")
 SENSOR = ("id", "source", "line", "zone", "queue", "from", "to")
 ZONE = ("id", "m2")
+COUNTRY = re.compile(r"[A-Z]{2}").fullmatch
 Read = TypeVar("Read")
 
 
@@ -92,7 +94,7 @@ def _store(where: str, entry: Any) -> Store:  # noqa: ANN401 - a parser is where
         opening_hours=_opening_hours(f"{where}.opening_hours", entry.get("opening_hours")),
         floor_m2=_number(f"{where}.floor_m2", entry.get("floor_m2"), MOST_M2),
         open_since=since,
-        country=entry.get("country", ""),
+        country=_country(f"{where}.country", entry),
         subdivision=entry.get("subdivision", ""),
         day_starts_at=_day_start(f"{where}.day_starts_at", entry.get("day_starts_at")),
         closed_on=_listed(f"{where}.closed_on", entry.get("closed_on"), _closed_day),
@@ -159,6 +161,15 @@ def _day_start(where: str, text: str | None) -> str:
     return f"{start:%H:%M}"
 
 
+def _country(where: str, entry: Mapping[str, str]) -> str:
+    country = entry.get("country", "")
+    if not country and entry.get("subdivision"):
+        raise _bad(where, "is missing, and a subdivision is one of a country", "missing_field")
+    if country and not COUNTRY(country):
+        raise _bad(where, "must be two capital letters of ISO 3166, such as `SK`", "unknown_value")
+    return country
+
+
 def _weekday(where: str, text: str | None) -> str:
     if text and text not in WEEKDAYS:
         raise _bad(where, f"must be one of {', '.join(WEEKDAYS)}", "unknown_value")
@@ -187,6 +198,8 @@ def _sensor(where: str, entry: Any) -> Sensor:  # noqa: ANN401 - likewise
         raise _bad(f"{where}.source", f"must be one of {', '.join(watched)}", "unknown_value")
     place = next((said[name] for name in ("line", "zone", "queue") if said.get(name)), "")
     since, until = (_day(f"{where}.{name}", said.get(name)) for name in ("from", "to"))
+    if since and until and until <= since:
+        raise _bad(f"{where}.to", "must lie after `from`: it is the first day without the sensor", "out_of_range")
     return Sensor(said["id"], said["source"], place, since, until)
 
 

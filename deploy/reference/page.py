@@ -20,6 +20,10 @@ class Page:
         """Add text; its line breaks are no breaks of the page."""
         self._parts.append("\n\n".join(" ".join(part.split()) for part in text.strip().split("\n\n")))
 
+    def code(self, text: str) -> None:
+        """Add text that is shown as it is, a block of its own."""
+        self._parts.append("\n".join(f"    {line}" for line in text.splitlines()))
+
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
         """Add a table; nothing is added when it has no rows."""
         lines = [_row(row) for row in rows]

@@ -1,10 +1,11 @@
 """The page of the sources: every kind of event, its fields, and the columns of its table."""
 
-import sys
+import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from deploy.reference.page import Page, code, codes
+from deploy.reference.purposes import purpose
 from master_dataset.fields import Field, Lines
 from master_dataset.parsing.columns import arrow_fields
 from master_dataset.parsing.json_bytes import MAX_BYTES, MAX_DEPTH
@@ -18,7 +19,7 @@ def page() -> Page:
         "Sources",
         f"A record is one JSON object in UTF-8 of at most {MAX_BYTES:,} bytes and {MAX_DEPTH} levels. Unknown fields "
         "are kept with the bytes and otherwise ignored. What cannot be an event becomes a dead letter "
-        "(see [errors](errors.md#reasons-of-dead-letters)).",
+        "(see [errors](errors.md#reasons-of-dead-letters)). The same, for machines: [AsyncAPI](asyncapi.json).",
     )
     for source in registered_sources().values():
         _describe(written, source)
@@ -27,13 +28,15 @@ def page() -> Page:
 
 def _describe(written: Page, source: Source[Any]) -> None:
     written.heading(code(source.topic))
-    written.paragraph(_purpose(source))
+    written.paragraph(purpose(source))
     written.paragraph(
         f"The store, which is also the key of the topic, is {code(source.store)}; the event time is "
         f"{code(source.happened_at)}. Two records are deliveries of the same event if they are equal in "
         f"{codes(source.identity)}."
     )
-    written.table(("field", "type", "may be absent", "what it takes"), _fields(source.fields, ""))
+    written.table(("field", "type", "may be absent", "what it says", "what it takes"), _fields(source.fields, ""))
+    written.paragraph(f"For example, and [as a schema](schemas/{source.topic}.schema.json):")
+    written.code(json.dumps(source.example, ensure_ascii=False))
     written.heading(f"Columns of `{source.topic}`", 3)
     written.paragraph(
         "Expressions of views may use these, beside `store` and `happened_at`. "
@@ -45,13 +48,7 @@ def _describe(written: Page, source: Source[Any]) -> None:
 
 def _fields(fields: Mapping[str, Field | Lines], prefix: str) -> Iterator[tuple[str, ...]]:
     for name, field in fields.items():
-        purpose = (type(field).__doc__ or "").split("\n\n")[0]
-        yield code(prefix + name), type(field).__name__, "yes" if field.optional else "", purpose
+        absent = "yes" if field.optional else ""
+        yield code(prefix + name), type(field).__name__, absent, field.about, field.schema["description"]
         if isinstance(field, Lines):
             yield from _fields(field.fields, f"{prefix}{name}[].")
-
-
-def _purpose(source: Source[Any]) -> str:
-    """The first lines of the file that defines it."""
-    modules = [module for name, module in sys.modules.items() if name.startswith("master_dataset.sources.")]
-    return next((module.__doc__ or "" for module in modules if source in vars(module).values()), "")

@@ -1,45 +1,100 @@
-"""The one exception to "bytes are kept": what a source must never keep is masked in its dead letters, too."""
+"""The one exception to "bytes are kept": what a source must never keep is masked before anything is written.
+
+In a dead letter wherever it stands; in an event where no field of the source says it, for then nothing else changes.
+"""
 
 import re
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
+import msgspec
 import pyarrow as pa
 
 from master_dataset.parsing.dead_letter import DeadLetter, Reason
+from master_dataset.parsing.event import Event
 from master_dataset.parsing.parse import parse
 from master_dataset.source import Source
 from master_dataset.terms import DEFAULT_TERMS
 
-_ESCAPED = re.compile(rb"\\u00([0-7][0-9A-Fa-f])")
+_ESCAPE = re.compile(rb"\\(?:u00(2[0DEde]|3[0-9Aa]|[46][1-6])|.)", re.DOTALL)
+"""An escape of JSON; the group: of a hex digit or of what may separate them."""
+_CUT_OFF = re.compile(rb'(?<=")[0-9A-Fa-f:.\- ]{2,}\Z')
+"""What may be the beginning of an address in a record that ends in the middle of a text."""
 _MASK = b"*"
+fields_of = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
-def masked(batch: pa.RecordBatch, parsed: Sequence[object], secret: re.Pattern[str]) -> pa.RecordBatch:
-    """The batch with the values of its dead letters masked. `parsed`: what became of each record."""
-    letters = [isinstance(each, DeadLetter) for each in parsed]
-    if not any(letters):
-        return batch
-    pattern = re.compile(secret.pattern.encode())
-    values = [
-        _masked(value, pattern, each) if isinstance(each, DeadLetter) and value else value
-        for value, each in zip(batch.column("value").to_pylist(), parsed, strict=True)
-    ]
-    place = batch.schema.get_field_index("value")
-    return batch.set_column(place, "value", pa.array(values, pa.binary()))
+def masked(source: Source[Any], batch: pa.RecordBatch, parsed: Sequence[object]) -> pa.RecordBatch:
+    """The batch with its keys and values as they may be kept. `parsed`: what became of each record."""
+    for name, keep in (("key", _kept_key), ("value", _kept)):
+        if name not in batch.schema.names:
+            continue
+        there = batch.column(name).to_pylist()
+        kept = [keep(source, each, became) for each, became in zip(there, parsed, strict=True)]
+        if kept != there:
+            batch = batch.set_column(batch.schema.get_field_index(name), name, pa.array(kept, pa.binary()))
+    return batch
 
 
 def hidden(source: Source[Any], line: bytes) -> bytes:
-    """The line as it may be sent to a topic: what can be no event of this source loses what must not be kept."""
-    if source.masked is None:
-        return line
-    parsed = parse(source, line, lambda _: DEFAULT_TERMS)
-    return _masked(line, re.compile(source.masked.pattern.encode()), parsed) if isinstance(parsed, DeadLetter) else line
+    """The line as it may be sent to a topic."""
+    return line if source.masked is None else _kept(source, line, _parsed(source, line)) or b""
 
 
-def _masked(value: bytes, pattern: re.Pattern[bytes], letter: DeadLetter) -> bytes:
-    plain = _ESCAPED.sub(lambda found: bytes([int(found[1], 16)]), value) if b"\\u00" in value else value
-    safe = pattern.sub(lambda found: _MASK * len(found[0]), plain)
-    is_found = safe != plain
-    # Spelled in a way that the pattern does not see: nothing of it is kept.
-    return safe if is_found or letter.reason is not Reason.RAW_MAC_ADDRESS else b""
+def _kept(source: Source[Any], value: bytes | None, parsed: object) -> bytes | None:
+    if not value or parsed is None or (isinstance(parsed, Event) and _has_fields_only(source, value)):
+        return value
+    secret = _secret(source)
+    plain = _plain(value)
+    if isinstance(parsed, DeadLetter):
+        kept = _CUT_OFF.sub(_stars, secret.sub(_stars, plain))
+        # Spelled in a way that the pattern does not see: nothing of it is kept.
+        nothing_found = b"" if parsed.reason is Reason.RAW_MAC_ADDRESS else value
+    else:
+        kept, nothing_found = _unsaid(source, plain), value
+    return kept if kept != plain else nothing_found
+
+
+def _kept_key(source: Source[Any], key: bytes | None, parsed: object) -> bytes | None:
+    is_store = isinstance(parsed, Event) and key == parsed.store.encode()
+    return key if key is None or is_store else _secret(source).sub(_stars, key)
+
+
+def _stars(found: re.Match[bytes]) -> bytes:
+    return _MASK * len(found[0])
+
+
+def _unsaid(source: Source[Any], plain: bytes) -> bytes:
+    """Mask what can be masked without changing the event. Numbered, so that no two names of fields become one."""
+    said: object = None
+    for number, found in enumerate(_secret(source).finditer(plain)):
+        said = said or _parsed(source, plain)
+        mask = (b"%d" % number).rjust(len(found[0]), _MASK)
+        without = plain[: found.start()] + mask + plain[found.end() :]
+        plain = without if _parsed(source, without) == said else plain
+    return plain
+
+
+def _has_fields_only(source: Source[Any], value: bytes) -> bool:
+    """Whether no field of an event is unknown: almost always, and quickly told."""
+    try:
+        return fields_of(value).keys() <= source.fields.keys()
+    except msgspec.MsgspecError:
+        return False
+
+
+def _plain(value: bytes) -> bytes:
+    """The value without escapes of what is looked for, and without the zeros of wider encodings."""
+    if b"\\u00" in value:
+        value = _ESCAPE.sub(lambda found: bytes([int(found[1], 16)]) if found[1] else found[0], value)
+    return value.replace(b"\0", b"") if b"\0" in value else value
+
+
+def _parsed(source: Source[Any], value: bytes) -> Event[Any] | DeadLetter:
+    return parse(source, value, lambda _: DEFAULT_TERMS)
+
+
+@cache
+def _secret(source: Source[Any]) -> re.Pattern[bytes]:
+    return re.compile(source.masked.pattern.encode() if source.masked else b"(?!)")

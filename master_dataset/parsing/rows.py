@@ -60,7 +60,7 @@ def rows(
             *_facts(parsed),
             *_payloads(source.payload, parsed, unread),
             *_refusals(parsed),
-            *_bytes(batch if source.masked is None else masked(batch, parsed, source.masked)),
+            *_bytes(batch if source.masked is None else masked(source, batch, parsed)),
         ]
         yield pa.RecordBatch.from_arrays(columns, schema=schema)
 

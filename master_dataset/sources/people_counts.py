@@ -10,8 +10,6 @@ from master_dataset.terms import Terms
 MOST_PEOPLE = 100_000
 MOST_PER_SECOND = 4
 """So many people cannot pass one line."""
-PEOPLE = Whole(0, MOST_PEOPLE)
-SOME_PEOPLE = Whole(0, MOST_PEOPLE, optional=True)
 
 
 class Count(msgspec.Struct, frozen=True, gc=False):
@@ -53,19 +51,33 @@ PEOPLE_COUNTS = Source(
     happened_at="happened_at",
     identity=("operation_id", "sensor_id", "line", "happened_at"),
     fields={
-        "operation_id": Id(),
-        "sensor_id": Label(),
-        "line": Label(),
-        "happened_at": Instant(),
+        "operation_id": Id(about="The store; also the key of the topic."),
+        "sensor_id": Label(about="The sensor, as registered."),
+        "line": Label(about="The door line that was crossed."),
+        "happened_at": Instant(about="Start of the counting interval."),
         "interval_ms": INTERVAL,
-        "people_in": PEOPLE,
-        "people_out": PEOPLE,
-        "group_in": SOME_PEOPLE,
-        "group_out": SOME_PEOPLE,
-        "staff_in": SOME_PEOPLE,
-        "staff_out": SOME_PEOPLE,
+        "people_in": Whole(0, MOST_PEOPLE, about="Who came in; staff left out where the sensor knows them."),
+        "people_out": Whole(0, MOST_PEOPLE, about="Who went out, likewise."),
+        "group_in": Whole(
+            0, MOST_PEOPLE, optional=True, about="Groups that came in; absent if the sensor does not tell them."
+        ),
+        "group_out": Whole(0, MOST_PEOPLE, optional=True, about="Groups that went out, likewise."),
+        "staff_in": Whole(
+            0, MOST_PEOPLE, optional=True, about="Staff who came in; absent if the sensor does not tell them."
+        ),
+        "staff_out": Whole(0, MOST_PEOPLE, optional=True, about="Staff who went out, likewise."),
     },
     payload=Count,
     derive=count,
     content=("interval_ms", "people_in", "people_out", "group_in", "group_out", "staff_in", "staff_out"),
+    example={
+        "happened_at": "2026-03-07T10:00:00+01:00",
+        "operation_id": 1,
+        "sensor_id": "cam-1",
+        "line": "door-A",
+        "interval_ms": 900_000,
+        "people_in": 6,
+        "people_out": 2,
+        "group_in": 4,
+    },
 )

@@ -139,14 +139,15 @@ def flagged(raw_lines: list[RawLine], scale: int) -> list[str]:
     return sorted(flags) if flags else []
 
 
-LINE = Lines(
+LINES = Lines(
     {
-        "title": Text(),
-        "price": millionths(),
-        "amount": thousandths(),
-        "total": Minor(optional=True),
-        "sku": Text(optional=True, max_bytes=256),
-    }
+        "title": Text(about="What was sold."),
+        "price": millionths("Unit price."),
+        "amount": thousandths("Quantity, whole or weighed, negative for a return; at most a million."),
+        "total": Minor(optional=True, about="Total of the line; absent: price times amount, half-even."),
+        "sku": Text(optional=True, max_bytes=256, about="Number of the item."),
+    },
+    about="The lines of the receipt.",
 )
 POS_TRANSACTIONS = Source(
     topic="pos_transactions",
@@ -154,13 +155,20 @@ POS_TRANSACTIONS = Source(
     happened_at="happened_at",
     identity=("operation_id", "vendor_fiscal_module", "transaction_id", "happened_at"),  # several a second
     fields={
-        "operation_id": Id(),
-        "vendor_fiscal_module": Id(),
-        "transaction_id": Id(),
-        "happened_at": Instant(),
-        "transactions": LINE,
+        "operation_id": Id(about="The store; also the key of the topic."),
+        "vendor_fiscal_module": Id(about="The till."),
+        "transaction_id": Id(about="The receipt, as its till numbers it."),
+        "happened_at": Instant(about="When it was printed."),
+        "transactions": LINES,
     },
     payload=Receipt,
     derive=receipt,
     content=("lines",),
+    example={
+        "happened_at": "2017-09-19T22:48:03+00:00",
+        "operation_id": 1,
+        "transaction_id": 42,
+        "vendor_fiscal_module": 123,
+        "transactions": [{"title": "Milk 1 l", "price": 1.09, "amount": 2, "total": 2.18, "sku": "8580001"}],
+    },
 )

@@ -9,6 +9,7 @@ from master_dataset.terms import Terms
 
 LONGEST_MS = 4 * HOUR_MS
 MOST_WAITING = 1000
+KINDS = ("join", "service_start", "leave", "abandon")
 
 
 class Waiting(msgspec.Struct, frozen=True, gc=False):
@@ -53,17 +54,26 @@ QUEUE_EVENTS = Source(
     happened_at="happened_at",
     identity=("operation_id", "sensor_id", "queue", "track", "kind", "happened_at"),
     fields={
-        "operation_id": Id(),
-        "sensor_id": Label(),
-        "queue": Label(),
-        "track": Label(),
-        "kind": Choice(("join", "service_start", "leave", "abandon")),
-        "happened_at": Instant(),
-        "joined_at": Instant(optional=True),
-        "service_started_at": Instant(optional=True),
-        "length_after": Whole(0, MOST_WAITING, optional=True),
+        "operation_id": Id(about="The store; also the key of the topic."),
+        "sensor_id": Label(about="The sensor, as registered."),
+        "queue": Label(about="The queue."),
+        "track": Label(about="Who is seen; random, and dies with the visit."),
+        "kind": Choice(KINDS, about="`leave`: served, `abandon`: not."),
+        "happened_at": Instant(about="Moment of the change."),
+        "joined_at": Instant(optional=True, about="When the queue was joined; needed by all but `join`."),
+        "service_started_at": Instant(optional=True, about="When service began; needed by `leave`."),
+        "length_after": Whole(0, MOST_WAITING, optional=True, about="People who wait after the change."),
     },
     payload=Waiting,
     derive=waiting,
     content=("joined_us", "service_ms", "length_after"),
+    example={
+        "happened_at": "2026-03-07T10:14:00+01:00",
+        "operation_id": 1,
+        "sensor_id": "q-1",
+        "queue": "Q1",
+        "track": "p1",
+        "kind": "service_start",
+        "joined_at": "2026-03-07T10:10:00+01:00",
+    },
 )

@@ -5,9 +5,8 @@ A correction is a reversal (sign -1, the next revision) and a new segment.
 
 import msgspec
 
-from master_dataset.fields import Choice, Id, Instant, Label, Whole
+from master_dataset.fields import Choice, Id, Instant, Label, Sign, Whole
 from master_dataset.intervals import HOUR_MS, lasted
-from master_dataset.parsing.dead_letter import Reason, Refused
 from master_dataset.source import Record, Source
 from master_dataset.terms import Terms
 
@@ -33,8 +32,6 @@ def segment(record: Record, _: Terms) -> Segment:
     """Give the segment. Raises Refused for one that ends before it starts, or lasts more than 16 hours."""
     started = record["started_at"]
     lasted(started, record["happened_at"], LONGEST_MS, "started_at")
-    if not record["sign"]:
-        raise Refused(Reason.OUT_OF_RANGE, "must be 1 or -1", "/sign")
     said = record["staff"], record["kind"], record["role"]
     return Segment(*said, started * 1000, record["sign"], record["revision"])
 
@@ -45,16 +42,24 @@ STAFF_HOURS = Source(
     happened_at="happened_at",
     identity=("operation_id", "staff", "kind", "started_at", "happened_at", "revision"),
     fields={
-        "operation_id": Id(),
-        "staff": Label(),
-        "kind": Choice(("worked", "planned")),
-        "role": Choice(("sales_floor", "checkout", "other")),
-        "started_at": Instant(),
-        "happened_at": Instant(),
-        "sign": Whole(-1, 1, optional=True, otherwise=1),
-        "revision": Whole(0, MOST_REVISIONS, optional=True, otherwise=0),
+        "operation_id": Id(about="The store; also the key of the topic."),
+        "staff": Label(about="A pseudonym."),
+        "kind": Choice(("worked", "planned"), about="What the segment is of."),
+        "role": Choice(("sales_floor", "checkout", "other"), about="What was done."),
+        "started_at": Instant(about="Start of the segment."),
+        "happened_at": Instant(about="End of the segment."),
+        "sign": Sign(about="-1 takes a segment back."),
+        "revision": Whole(0, MOST_REVISIONS, optional=True, otherwise=0, about="Rises with each correction."),
     },
     payload=Segment,
     derive=segment,
     content=("role", "sign"),
+    example={
+        "happened_at": "2026-03-07T10:30:00+01:00",
+        "operation_id": 1,
+        "staff": "s-7f3a",
+        "kind": "worked",
+        "role": "sales_floor",
+        "started_at": "2026-03-07T09:50:00+01:00",
+    },
 )

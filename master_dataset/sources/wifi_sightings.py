@@ -3,24 +3,14 @@
 The key of the hash (the salt) is random for each store, changes when its business day begins, and is destroyed.
 """
 
-import re
-
 import msgspec
 
-from master_dataset.fields import Choice, Flag, Id, Instant, Label, Whole
+from master_dataset.fields import HARDWARE_ADDRESS, Choice, Device, Flag, Id, Instant, Label, Whole
 from master_dataset.intervals import flags
-from master_dataset.parsing.dead_letter import Reason, Refused
 from master_dataset.source import Record, Source
 from master_dataset.terms import Terms
 
 WEAK_DBM = -90
-DEVICE = re.compile(r"[0-9a-f]{32}", re.ASCII).fullmatch
-HARDWARE_ADDRESS = re.compile(
-    r"(?<![0-9A-Fa-f])"
-    r"(?:[0-9A-Fa-f]{2}(?:[:\-. ]?[0-9A-Fa-f]{2}){5}|[0-9A-Fa-f]{4}(?:[.\-: ][0-9A-Fa-f]{4}){2})"
-    r"(?![0-9A-Fa-f])"
-)
-"""12 hex digits, with or without separators, and not part of a longer hash."""
 
 
 class Sighting(msgspec.Struct, frozen=True, gc=False):
@@ -37,18 +27,13 @@ class Sighting(msgspec.Struct, frozen=True, gc=False):
 
 
 def sighting(record: Record, terms: Terms) -> Sighting:
-    """Give the sighting. Raises Refused `raw_mac_address` for what looks like one, `out_of_range` for no hash."""
-    device = record["device"]
-    if HARDWARE_ADDRESS.fullmatch(device):
-        raise Refused(Reason.RAW_MAC_ADDRESS, "is a hardware address; hash it at the edge", "/device")
-    if not DEVICE(device):
-        raise Refused(Reason.OUT_OF_RANGE, "must be 32 lower-case hex digits", "/device")
+    """Give the sighting."""
     odd = flags(
         ("weak_signal", record["signal_dbm"] < WEAK_DBM),
         ("unregistered_sensor", not terms.knows_sensor(record["sensor_id"], "wifi_sightings")),
     )
     return Sighting(
-        record["sensor_id"], device, record["salt_id"], record["zone"] == "inside", record["signal_dbm"],
+        record["sensor_id"], record["device"], record["salt_id"], record["zone"] == "inside", record["signal_dbm"],
         record["randomized"], terms.business_day(record["happened_at"]), odd,
     )  # fmt: skip
 
@@ -59,17 +44,26 @@ WIFI_SIGHTINGS = Source(
     happened_at="happened_at",
     identity=("operation_id", "sensor_id", "salt_id", "device", "zone", "happened_at"),
     fields={
-        "operation_id": Id(),
-        "sensor_id": Label(),
-        "device": Label(),
-        "salt_id": Label(),
-        "zone": Choice(("outside", "inside")),
-        "happened_at": Instant(),
-        "signal_dbm": Whole(-127, 0),
-        "randomized": Flag(),
+        "operation_id": Id(about="The store; also the key of the topic."),
+        "sensor_id": Label(about="The router, as registered."),
+        "device": Device(about="The first 16 bytes of HMAC-SHA-256(salt, hardware address), made at the edge."),
+        "salt_id": Label(about="Names the salt; says nothing of it."),
+        "zone": Choice(("outside", "inside"), about="Where the device was, as the edge decides."),
+        "happened_at": Instant(about="Time of the frame."),
+        "signal_dbm": Whole(-127, 0, about="Strength of the signal."),
+        "randomized": Flag(about="Whether the hardware address was a random one."),
     },
     payload=Sighting,
     derive=sighting,
     content=("signal_dbm", "is_randomized"),
+    example={
+        "happened_at": "2026-03-07T09:02:00Z",
+        "operation_id": 1,
+        "sensor_id": "ap-2",
+        "device": "9f86d081884c7d659a2feaa0c55ad015",
+        "salt_id": "2026-03-07",
+        "zone": "inside",
+        "signal_dbm": -61,
+    },
     masked=HARDWARE_ADDRESS,
 )

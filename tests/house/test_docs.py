@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from deploy.reference import files
 from deploy.reference import pages as reference
 from deploy.reference.command import verbs
 from deploy.reference.errors import family
@@ -17,6 +18,7 @@ from tests.house.tree import ROOT, named, pages, product, text
 from views import registered_views
 from views.metrics import registered_metrics
 
+REFERENCE = ROOT / "docs" / "reference"
 DECISIONS = sorted(path for path in (ROOT / "docs" / "adr").glob("[0-9]*.md"))
 SECTIONS = ["Status", "Context", "Decision", "Consequences", "Rejected"]
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
@@ -65,17 +67,15 @@ def test_every_command_on_a_page_exists(page: Path) -> None:
 
 
 def test_the_reference_is_what_the_code_says_now() -> None:
-    stale = [
-        name
-        for name, page in reference().items()
-        if not (written := ROOT / "docs" / "reference" / f"{name}.md").exists() or text(written) != page.text()
-    ]
+    stale = [name for name, said in files().items() if not (file := REFERENCE / name).exists() or text(file) != said]
 
     assert stale == [], "run `make docs`"
 
 
-def test_the_reference_has_no_page_that_nothing_writes() -> None:
-    assert {path.stem for path in (ROOT / "docs" / "reference").glob("*.md")} == set(reference())
+def test_the_reference_has_no_file_that_nothing_writes() -> None:
+    there = {path.relative_to(REFERENCE).as_posix() for path in REFERENCE.rglob("*") if path.is_file()}
+
+    assert there == set(files())
 
 
 def test_every_verb_has_help_and_every_option_a_meaning() -> None:

@@ -1,0 +1,94 @@
+"""A store with events keeps its currency, and one with sightings the beginning of its days."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+
+from deploy.registering import register
+from master_dataset import registry
+from master_dataset.currency import Currency
+from master_dataset.errors import CurrencyFixed, DayFixed
+from master_dataset.stores import Sensor, Store
+
+BEFORE = Store("1", "Europe/Bratislava")
+CZK = Currency("CZK", 2)
+
+
+class Kept:
+    """As much of a session as the registry asks for."""
+
+    def __init__(self, *stores: Store) -> None:
+        self.bodies = {store.id: store.to_json() for store in stores}
+
+    def prepare(self, query: str) -> str:
+        return query
+
+    def execute(self, query: str, said: Sequence[Any] = ()) -> Any:
+        if query.startswith("SELECT body"):
+            return [SimpleNamespace(body=body) for body in self.bodies.values()]
+        if query.startswith("INSERT INTO stores"):
+            self.bodies[said[0]] = said[1]
+        return SimpleNamespace(one=lambda: SimpleNamespace(version=1))
+
+
+def loaded(master: Path, store: Store, monkeypatch: pytest.MonkeyPatch) -> Store:
+    """Register it where `BEFORE` is registered, and say what is then."""
+    monkeypatch.setattr(registry, "REFRESH_SECONDS", 0)
+    kept: Any = Kept(BEFORE)
+    register(SimpleNamespace(master_uri=str(master)), kept, [store])  # type: ignore[arg-type]
+    return Store.from_json(kept.bodies[store.id])
+
+
+def events(master: Path, topic: str, *stores: str) -> None:
+    write_deltalake(str(master / topic), pa.table({"store": stores}))
+
+
+@pytest.mark.parametrize("topic", ["pos_transactions", "people_counts"])
+def test_the_currency_of_a_store_with_events_of_any_source_is_fixed(
+    topic: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    events(tmp_path, topic, "2", "1")
+
+    with pytest.raises(CurrencyFixed, match="store `1` has events in EUR"):
+        loaded(tmp_path, Store("1", "Europe/Bratislava", currency=CZK), monkeypatch)
+
+
+@pytest.mark.parametrize(
+    "moved", [Store("1", "Europe/Bratislava", day_starts_at="04:00"), Store("1", "America/New_York")]
+)
+def test_the_days_of_a_store_with_sightings_are_fixed(
+    moved: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    events(tmp_path, "wifi_sightings", "1")
+
+    with pytest.raises(DayFixed, match="begin at 00:00 Europe/Bratislava"):
+        loaded(tmp_path, moved, monkeypatch)
+
+
+@pytest.mark.parametrize(
+    ("topic", "store"),
+    [
+        ("pos_transactions", Store("1", "America/New_York", day_starts_at="04:00")),  # receipts have no days
+        ("wifi_sightings", Store("1", "Europe/Bratislava", sensors=(Sensor("ap-2", "wifi_sightings"),))),
+        ("wifi_sightings", Store("2", "Asia/Tokyo", currency=CZK)),
+        ("wifi_sightings", Store("1", "Europe/Bratislava", name="Corner", closed_on=())),
+    ],
+)
+def test_whatever_no_event_was_read_with_may_change(
+    topic: str, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    events(tmp_path, topic, "1")
+
+    assert loaded(tmp_path, store, monkeypatch) == store
+
+
+def test_a_store_without_events_may_change_altogether(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    events(tmp_path, "wifi_sightings", "3")
+    store = Store("1", "Asia/Tokyo", currency=CZK, day_starts_at="05:00")
+
+    assert loaded(tmp_path, store, monkeypatch) == store
