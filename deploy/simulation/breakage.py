@@ -1,7 +1,7 @@
 """The ways in which a record can be wrong, each with the reason for which it becomes a dead letter.
 
 They follow from what a source says of its fields. Not among them: what no line can be (an empty value, an unknown
-header `schema`), and a record of more than a megabyte. A conflicting duplicate is in `repetition`: alone it is an event.
+header `schema`), and a record of more than a megabyte. A conflicting duplicate, alone an event, is in `repetition`.
 """
 
 from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""`queue_events`: what a camera over a queue says of every turn. The length is of those who wait, without the served."""
+"""`queue_events`: what a camera over a queue says of every turn. The length is of those who wait."""
 
 from collections.abc import Sequence
 from itertools import groupby

@@ -24,7 +24,7 @@ class Tally:
     def dead_letter(self, topic: str, reason: str) -> None:
         """Count a record that can become no event, for this reason."""
         self.add(topic, DEAD_LETTERS)
-        self._reasons[topic][reason] += 1
+        self._reasons[topic][str(reason)] += 1
 
     def of(self, kind: str) -> int:
         """How many of a kind there are, in all sources."""
