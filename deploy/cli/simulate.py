@@ -54,9 +54,8 @@ def simulate(  # noqa: PLR0913, PLR0917 - one parameter per option
         _written(simulation, out, shown) if out else _sent(simulation, live, shown)
     tally = simulation.tally
     events, duplicates, letters = (tally.of(kind) for kind in (EVENTS, DUPLICATES, DEAD_LETTERS))
-    say(
-        f"  simulated: {tally.sent:,} records = {events:,} events + {duplicates:,} duplicates + {letters:,} dead letters"
-    )
+    parts = f"{events:,} events + {duplicates:,} duplicates + {letters:,} dead letters"
+    say(f"  simulated: {tally.sent:,} records = {parts}")
     if as_json:
         answer(manifest(simulation))
 

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from deploy.demo.receipt_views import receipt_views
 from serving_layer.basis import Basis, BasisReader
 from serving_layer.merge import Cell
 from serving_layer.merged_cells import MergedCells
 from serving_layer.readers import Readers
 from serving_layer.tables import BatchTables, Bridge, PublishedTables, ReceiptTables, SpeedTables, StoreTables
 from views.core.view import View
-from views.registry import registered_views
 
 if TYPE_CHECKING:
     from cassandra.cluster import Session
@@ -66,7 +66,7 @@ class EveryCell:
         basis = await BasisReader(self._readers, self._ttl, partial(datetime.now, UTC)).read(partial=False)
         cells, waiting = MergedCells(self._readers, self._ttl), 0
         for store in self.stores:
-            waiting += await cells.waiting(basis, registered_views(), store, *self._span)
+            waiting += await cells.waiting(basis, receipt_views(), store, *self._span)
         return Shown(basis, waiting)
 
 

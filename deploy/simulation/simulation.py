@@ -38,8 +38,7 @@ class Simulation:
 
     def deliveries(self) -> Iterator[Delivery]:
         """Everything by when it is sent. To be asked once: every time counts into the tally."""
-        for sent_ms, topic, value in heapq.merge(*(self._of_store(store) for store in self.stores), key=by_time):
-            yield Delivery(datetime.fromtimestamp(sent_ms / 1000, UTC), topic, value)
+        yield from map(delivered, heapq.merge(*(self._of_store(store) for store in self.stores), key=by_time))
 
     @property
     def days(self) -> list[date]:
@@ -67,6 +66,11 @@ def told(world: World, topics: Collection[str], tally: Tally, *, faults: bool) -
     sent = sorted(Trouble(world.day, tally).over(records), key=attrgetter("topic", "sent_ms"))
     more = [_more(world.day, list(of_topic), tally) for _, of_topic in groupby(sent, key=attrgetter("topic"))]
     return sorted([*map(_sendable, sent), *(each for some in more for each in some)], key=by_time)
+
+
+def delivered(each: Sendable) -> Delivery:
+    """Say when in UTC."""
+    return Delivery(datetime.fromtimestamp(each.sent_ms / 1000, UTC), each.topic, each.value)
 
 
 def _more(day: ShopDay, records: Sequence[Record], tally: Tally) -> list[Sendable]:
