@@ -11,6 +11,7 @@ from deploy.simulation.browsing import zone_presence
 from deploy.simulation.checkout import Turn, checkout
 from deploy.simulation.counting import demographics, people_counts
 from deploy.simulation.demand import demand
+from deploy.simulation.equipment import simulated
 from deploy.simulation.queueing import queue_events
 from deploy.simulation.radio import Radio
 from deploy.simulation.record import Record, Records
@@ -21,6 +22,9 @@ from deploy.simulation.weather import weather_observations
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+SEEN = ("people_counts", "wifi_sightings", "queue_events", "demographics", "zone_presence")
+"""Sources of sensors: a shop that has none of a source tells nothing of it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,5 +67,6 @@ class World:
             "sensor_heartbeats": lambda: sensor_heartbeats(self.day),
             "pos_transactions": lambda: pos_transactions(self.day, self.receipts if self.real is None else ()),
         }
-        found = [record for topic, tell in told.items() if topic in topics for record in tell()]
+        asked = [topic for topic in told if topic in topics and (topic not in SEEN or simulated(self.day.store, topic))]
+        found = [record for topic in asked for record in told[topic]()]
         return sorted(found, key=lambda record: record.sent_ms)
