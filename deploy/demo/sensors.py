@@ -22,8 +22,8 @@ from master_dataset.sources.pos_transactions import POS_TRANSACTIONS, Receipt
 from master_dataset.stores import Store
 from master_dataset.terms import Terms
 
-SHOPS = 4
-"""The busiest of the trading day: three days of them are some 100,000 records."""
+SHOPS = 3
+"""The busiest of the trading day: three days of them are some 90,000 records."""
 DAY, QUARTER = timedelta(days=1), timedelta(minutes=15)
 DAYS_BEFORE = 2
 SEED = "demo"

@@ -4,12 +4,10 @@ from collections.abc import Iterator, Sequence
 from random import Random
 from typing import Any
 
-import orjson
-
 from deploy.simulation.breakage import BREAKAGES
 from deploy.simulation.clock import MINUTE_MS, SECOND_MS
 from deploy.simulation.record import Record
-from deploy.simulation.sendable import Sendable
+from deploy.simulation.sendable import Sendable, encode
 from deploy.simulation.shop_day import ShopDay
 from deploy.simulation.tally import DUPLICATES, Tally
 from master_dataset.parsing.dead_letter import Reason
@@ -33,7 +31,7 @@ def repetitions(day: ShopDay, records: Sequence[Record], tally: Tally) -> Iterat
         if drawn.random() < REPEATED:
             tally.add(topic, DUPLICATES)
             later = record.sent_ms + drawn.randint(SECOND_MS, 10 * MINUTE_MS)
-            yield Sendable(later, topic, orjson.dumps(record.body))
+            yield Sendable(later, topic, encode(record.body))
     yield from _broken(drawn, records, tally)
     if drawn.random() < CONFLICTING:
         yield from _conflict(drawn.choice(records), tally)
@@ -53,5 +51,5 @@ def _conflict(record: Record, tally: Tally) -> Iterator[Sendable]:
     name = next((name for name in OTHERWISE if name in record.body), None)
     if name is not None:
         tally.dead_letter(record.topic, Reason.CONFLICTING_DUPLICATE)
-        value = orjson.dumps({**record.body, name: record.body[name] + OTHERWISE[name]})
+        value = encode({**record.body, name: record.body[name] + OTHERWISE[name]})
         yield Sendable(record.sent_ms + 5 * SECOND_MS, record.topic, value)

@@ -16,7 +16,7 @@ from master_dataset.stores import Store
 from master_dataset.stores_file import load
 
 MOST_STORES = 100
-"""A day of each is in memory at once, some megabytes."""
+"""A day of each is in memory at once: about 10 MB."""
 MOST_DAYS = 366
 MOST_STORE_DAYS = 2_000
 MOST_SEED = 64

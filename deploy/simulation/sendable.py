@@ -2,6 +2,11 @@
 
 from typing import NamedTuple
 
+import msgspec
+
+encode = msgspec.json.Encoder().encode
+"""Its bytes hold no room to spare, and a day of many shops is held at once."""
+
 
 class Sendable(NamedTuple):
     """`sent_ms`: since 1970, UTC."""

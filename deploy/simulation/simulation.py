@@ -7,11 +7,9 @@ from datetime import UTC, date, datetime, timedelta
 from itertools import groupby
 from operator import attrgetter
 
-import orjson
-
 from deploy.simulation.record import Delivery, Record
 from deploy.simulation.repetition import repetitions
-from deploy.simulation.sendable import Sendable
+from deploy.simulation.sendable import Sendable, encode
 from deploy.simulation.shop_day import ShopDay, shop_day
 from deploy.simulation.tally import EVENTS, Tally
 from deploy.simulation.trouble import Trouble
@@ -78,4 +76,4 @@ def _more(day: ShopDay, records: Sequence[Record], tally: Tally) -> list[Sendabl
 
 
 def _sendable(record: Record) -> Sendable:
-    return Sendable(record.sent_ms, record.topic, orjson.dumps(record.body))
+    return Sendable(record.sent_ms, record.topic, encode(record.body))

@@ -1,9 +1,8 @@
 """One shop on one day: receipts, queues, visitors and staff that fit each other, and what every source says of them."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from deploy.simulation.baskets import pos_transactions
 from deploy.simulation.beating import sensor_heartbeats
@@ -19,9 +18,6 @@ from deploy.simulation.roster import Shift, roster, staff_hours
 from deploy.simulation.shop_day import ShopDay
 from deploy.simulation.visitors import Visitor, visitors
 from deploy.simulation.weather import weather_observations
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
 
 SEEN = ("people_counts", "wifi_sightings", "queue_events", "demographics", "zone_presence")
 """Sources of sensors: a shop that has none of a source tells nothing of it."""

@@ -1,13 +1,15 @@
 """The demo's sensors are simulated, fit its real receipts, and stay a modest share of its load."""
 
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from deploy.demo import history
+from deploy.demo import history, sensor_play
 from deploy.demo.journey import Journey
+from deploy.demo.sensor_play import SensorPlay
 from deploy.demo.sensors import SHOPS, Sensors, receipts, with_sensors
 from deploy.demo.trading_day import TradingDay, trading_day
 from deploy.simulation.record import Delivery
@@ -87,3 +89,19 @@ def test_a_receipt_counts_once_however_often_it_is_delivered(day: TradingDay) ->
     printed = sum(len(each) for each in receipts(day).values())
 
     assert printed == sum(day.counts[kind] for kind in ("receipts", "late", "same_second"))
+
+
+def test_the_play_of_the_sensors_ends_when_it_is_left(monkeypatch: pytest.MonkeyPatch, sent: list[Delivery]) -> None:
+    given: list[Delivery] = []
+
+    def send(deliveries: Iterable[Delivery], _: str) -> int:
+        given.extend(deliveries)
+        return len(given)
+
+    monkeypatch.setattr(sensor_play, "send", send)
+    with SensorPlay(sent[:100], "nowhere", 0.01) as play:
+        assert play.result() == 100
+    with SensorPlay(sent[:100], "nowhere", 3600):
+        pass
+    assert given[:100] == sent[:100]
+    assert len(given) < 200
