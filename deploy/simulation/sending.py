@@ -7,7 +7,7 @@ from queue import Empty, Full, Queue
 
 from deploy.simulation.record import Delivery
 from master_dataset.ingest import IngestResult, ingest
-from master_dataset.sources import source_named
+from master_dataset.sources import registered_sources, source_named
 
 WAITING = 2_000
 """Records of a source that wait to be sent, at most."""
@@ -75,7 +75,7 @@ class _Lanes:
 
 @contextmanager
 def _lanes(bootstrap: str) -> Iterator[_Lanes]:
-    with ThreadPoolExecutor(thread_name_prefix="simulate") as pool:
+    with ThreadPoolExecutor(len(registered_sources()), "simulate") as pool:  # every lane needs a thread of its own
         lanes = _Lanes(bootstrap, pool)
         try:
             yield lanes

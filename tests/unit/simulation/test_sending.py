@@ -12,13 +12,14 @@ from deploy.simulation.record import Delivery
 from master_dataset.errors import BrokerUnavailable
 from master_dataset.ingest import IngestResult
 from master_dataset.source import Source
+from master_dataset.sources import registered_sources
 
 NOON = datetime(2026, 3, 7, 12, tzinfo=UTC)
 
 
-def deliveries(number: int) -> Iterator[Delivery]:
+def deliveries(number: int, *topics: str) -> Iterator[Delivery]:
     for each in range(number):
-        topic = ("people_counts", "queue_events")[each % 2]
+        topic = (topics or ("people_counts", "queue_events"))[each % (len(topics) or 2)]
         yield Delivery(NOON + timedelta(seconds=each), topic, str(each).encode())
 
 
@@ -44,6 +45,14 @@ def test_each_source_gets_its_records_in_their_order(monkeypatch: pytest.MonkeyP
     assert sending.send(deliveries(10_001), "nowhere") == 10_001
     assert broker.kept["people_counts"] == [str(each).encode() for each in range(0, 10_001, 2)]
     assert len(broker.kept["queue_events"]) == 5_000
+
+
+def test_all_sources_are_sent_at_once_however_many_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    broker, topics = Broker(), list(registered_sources())
+    monkeypatch.setattr(sending, "ingest", broker.ingest)
+
+    assert sending.send(deliveries(40_000, *topics), "nowhere") == 40_000
+    assert set(broker.kept) == set(topics)
 
 
 def test_what_an_ingest_raises_ends_the_sending(monkeypatch: pytest.MonkeyPatch) -> None:
