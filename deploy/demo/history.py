@@ -36,6 +36,15 @@ def messages(journey: Journey, now: datetime) -> Iterator[bytes]:
     return journey.messages(receipts, happened_at)
 
 
+def instants(journey: Journey, now: datetime) -> dict[str, list[datetime]]:
+    """When each store's receipts were printed, of those that `messages` writes."""
+    receipts, happened_at = _moved(journey, now)
+    found: dict[str, list[datetime]] = {}
+    for store, at in zip(receipts["store"].tolist(), happened_at, strict=True):
+        found.setdefault(str(store), []).append(datetime.fromisoformat(at))
+    return found
+
+
 def _moved(journey: Journey, now: datetime) -> tuple[pd.DataFrame, list[str]]:
     receipts = journey.receipts
     instant = np.empty(len(receipts), dtype="datetime64[s]")

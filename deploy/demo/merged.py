@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from deploy.demo.oracle import RECEIPT_VIEWS
+from deploy.demo.receipt_views import receipt_views
 from serving_layer.basis import Basis, BasisReader
 from serving_layer.merge import Cell
 from serving_layer.merged_cells import MergedCells
@@ -66,7 +66,7 @@ class EveryCell:
         basis = await BasisReader(self._readers, self._ttl, partial(datetime.now, UTC)).read(partial=False)
         cells, waiting = MergedCells(self._readers, self._ttl), 0
         for store in self.stores:
-            waiting += await cells.waiting(basis, RECEIPT_VIEWS, store, *self._span)
+            waiting += await cells.waiting(basis, receipt_views(), store, *self._span)
         return Shown(basis, waiting)
 
 

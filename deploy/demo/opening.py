@@ -9,6 +9,7 @@ from deploy.cli.output import say
 from deploy.demo import history, journey
 from deploy.demo.journey import Journey
 from deploy.demo.screen import Stage
+from deploy.demo.sensors import with_sensors
 from deploy.registering import register
 from deploy.stack import board
 from master_dataset.ingest import ingest
@@ -42,7 +43,7 @@ class Opening:
 
     def _send(self) -> int:
         data = self._data.result()
-        stores = history.stores(data)
+        stores = with_sensors(history.stores(data), data)
         register(self._settings, session_of(self._settings.cassandra_address), stores)
         total = len(data.receipts)
         say(f"  {len(stores)} stores registered, {total:,} receipts to send")

@@ -15,17 +15,11 @@ import duckdb
 import pyarrow as pa
 from deltalake import DeltaTable
 
-from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from views.core.view import View
-from views.registry import registered_views
 
 SQL = (Path(__file__).parent / "oracle.sql").read_text()
 RECORD = {"partition": pa.int32(), "offset": pa.int64(), "received_at": pa.timestamp("us", "UTC"), "value": pa.binary()}
 EXAMPLES = 10
-
-
-RECEIPT_VIEWS = tuple(view for view in registered_views() if view.source is POS_TRANSACTIONS)
-"""What it recomputes: the views of the real receipts."""
 
 
 @dataclass(frozen=True)

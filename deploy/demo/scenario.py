@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from batch_layer.asked import Asked
@@ -18,11 +19,14 @@ from deploy.demo.playing import Play
 from deploy.demo.reading import LAYERS, Reading
 from deploy.demo.scheduled import Scheduled
 from deploy.demo.screen import LiveTable, Stage
+from deploy.demo.sensor_play import SensorPlay
+from deploy.demo.sensors import Sensors
 from deploy.demo.trading_day import trading_day
 from deploy.demo.verdict import Judge, Verdict
 from deploy.demo.watch import Watch
 from deploy.nodes import LOOPBACK
 from deploy.recomputing.recompute import recompute
+from deploy.simulation.sending import send
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from master_dataset.tables import MasterTables
 from views.core.cut import seconds
@@ -41,16 +45,20 @@ BY = "galatea demo"
 class Scenario:
     """One run on a stack that is up and has got its history. `sent`: records acknowledged so far.
 
-    `has_airflow`: the rebuild on the way is a run of Airflow; else this process does it.
+    `has_airflow`: the rebuild on the way is a run of Airflow; else this process does it. `simulated`: records of
+    sensors, which are not among those `sent`.
     """
 
     settings: "Settings"
     data: Journey
     sent: int
     has_airflow: bool
+    simulated: int = 0
 
     def run(self) -> Verdict:
         """Play it all."""
+        with Stage("two days of simulated sensors to Kafka"):
+            self.simulated += send(self.sensors.before(), self.settings.kafka_bootstrap)
         with Stage("archive writes the master dataset") as stage:
             self.reading.until_read("archive", stage.step)
         say(f"  {self.rebuild()}")
@@ -65,6 +73,11 @@ class Scenario:
     def reading(self) -> Reading:
         """How far the layers are."""
         return Reading(self.session, self.settings.kafka_bootstrap, POS_TRANSACTIONS.topic)
+
+    @cached_property
+    def sensors(self) -> Sensors:
+        """The simulated ones."""
+        return Sensors.of(self.data, datetime.now(UTC))
 
     @property
     def session(self) -> "Session":
@@ -85,7 +98,8 @@ class Scenario:
 
     def play(self) -> None:
         """Play the live day and rebuild on the way."""
-        day = trading_day(self.data, datetime.now(UTC) + timedelta(seconds=PLAY_SECONDS))
+        ends_at = datetime.now(UTC) + timedelta(seconds=PLAY_SECONDS)
+        day = trading_day(self.data, ends_at)
         mixed = ", ".join(f"{number} {kind.replace('_', ' ')}" for kind, number in day.counts.items())
         say(f"  a trading day live: {mixed}")
         with self._oracle("200MB") as oracle:
@@ -94,11 +108,15 @@ class Scenario:
                 MasterTables(self.settings.master_uri).path(POS_TRANSACTIONS.topic),
                 oracle, day.focus, [*day.windows, day.late_window],
             )  # fmt: skip
-            with Play(day, self.settings.kafka_bootstrap, PLAY_SECONDS) as play, LiveTable(watch) as table:
-                rebuild = Scheduled(self.settings).rebuild if self.has_airflow else self._rebuild
-                said = Live(day, play, watch, table, self.reading).run(rebuild)
+            bootstrap, sensors = self.settings.kafka_bootstrap, self.sensors.during(day, ends_at)
+            with Play(day, bootstrap, PLAY_SECONDS) as play, SensorPlay(sensors, bootstrap, PLAY_SECONDS) as beside:
+                with LiveTable(watch) as table:
+                    rebuild = Scheduled(self.settings).rebuild if self.has_airflow else self._rebuild
+                    said = Live(day, play, watch, table, self.reading).run(rebuild)
                 self.sent += play.result().acknowledged
+                self.simulated += beside.result()
         say(f"  {said}")
+        say(f"  {self.simulated:,} simulated sensor records sent, for {len(self.sensors.stores)} stores")
 
     def judge(self) -> Verdict:
         """Compare everything."""

@@ -49,7 +49,7 @@ class TradingDay:
 
 def trading_day(journey: Journey, ends_at: datetime) -> TradingDay:
     """Plan the play that ends at this instant."""
-    receipts = _busiest_day(journey)
+    receipts = busiest_day(journey)
     last = receipts["wall"].iloc[-1]
     ago = [timedelta(seconds=round((last - wall).total_seconds())) for wall in receipts["wall"]]
     happened = [ends_at.replace(microsecond=0) - each for each in ago]
@@ -74,7 +74,8 @@ def trading_day(journey: Journey, ends_at: datetime) -> TradingDay:
     return TradingDay(everything, counts, focus, _busiest_windows(early), _window(_instant(late.value)))
 
 
-def _busiest_day(journey: Journey) -> pd.DataFrame:
+def busiest_day(journey: Journey) -> pd.DataFrame:
+    """Give the receipts of the day that is played."""
     days = journey.receipts["wall"].dt.floor("D")
     busiest: pd.DataFrame = journey.receipts[days == days.value_counts().idxmax()]
     return busiest

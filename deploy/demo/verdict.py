@@ -1,8 +1,9 @@
 """The end of the demo: every merged cell against the oracle, and every record that was sent accounted for.
 
-Compared are all cells of all views and stores, as readers are shown them once both layers have read everything: the
-published cells plus the speed rows since the cut. Left out on both sides are only events received since the cut that
-are too old for the speed layer (R5): `waiting_for_batch` must count at least these, at most these and their repeats.
+Compared are all cells of all views over receipts, of all stores, as readers are shown them once both layers have read
+everything: the published cells plus the speed rows since the cut. Left out on both sides are only events received since
+the cut that are too old for the speed layer (R5): `waiting_for_batch` must count at least these, and at most these and
+their repeats.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,7 +14,8 @@ from typing import TYPE_CHECKING
 from deltalake import DeltaTable
 
 from deploy.demo.merged import EveryCell
-from deploy.demo.oracle import RECEIPT_VIEWS, Deliveries, Difference, Oracle
+from deploy.demo.oracle import Deliveries, Difference, Oracle
+from deploy.demo.receipt_views import receipt_views
 from master_dataset.tables import DEAD_LETTERS, MasterTables
 
 if TYPE_CHECKING:
@@ -74,7 +76,7 @@ class Judge:
 
     def judge(self, sent: int, step: Step) -> Verdict:
         """Compare everything. Both layers must have read all that the topics hold, and nobody may send meanwhile."""
-        tables, views = MasterTables(self.settings.master_uri), RECEIPT_VIEWS
+        tables, views = MasterTables(self.settings.master_uri), receipt_views()
         stores = len(self.shown.stores)
         total = (len(views) + 1) * stores
         step(0, total, "recomputing from raw bytes")

@@ -8,14 +8,15 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from deploy.demo.oracle import RECEIPT_VIEWS, Deliveries, Oracle
+from deploy.demo.oracle import Deliveries, Oracle
+from deploy.demo.receipt_views import receipt_views
 from views import view_named
 from views.core import View
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 BEFORE = datetime(2026, 3, 7, 9, tzinfo=UTC)
 AFTER = datetime(2026, 3, 9, tzinfo=UTC)
-VIEWS = [view.name for view in RECEIPT_VIEWS]
+VIEWS = [view.name for view in receipt_views()]
 
 
 @pytest.fixture

@@ -1,0 +1,11 @@
+"""One shop with sensors, and a reader of what they send."""
+
+import pytest
+
+from deploy.simulation.equipment import equipped
+from master_dataset.stores import Store
+
+
+@pytest.fixture
+def store() -> Store:
+    return equipped(Store("7", "Europe/Bratislava", opening_hours={"sat": ("08:00-20:00",), "sun": ("09:00-18:00",)}))

@@ -1,0 +1,66 @@
+"""`galatea simulate --send`: the stores are registered first, and what fails says how to go on."""
+
+from collections.abc import Iterable
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from deploy import cassandra, registering
+from deploy.cli.main import app
+from deploy.simulation import sending
+from deploy.simulation.record import Delivery
+from master_dataset.errors import LinesNotSent
+from master_dataset.stores import Store
+
+WORDS = ["simulate", "--stores", "1", "--from", "2026-03-07", "--to", "2026-03-07", "--sources", "weather_observations"]
+
+
+class Stack:
+    """Stands for the running stack."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *, fails: bool = False) -> None:
+        self.did: list[str] = []
+        self._fails = fails
+        monkeypatch.setattr(cassandra, "session_of", lambda _: None)
+        monkeypatch.setattr(registering, "register", self._register)
+        monkeypatch.setattr(sending, "send", self._send)
+
+    def _register(self, _: object, __: object, stores: Iterable[Store]) -> None:
+        self.did += [f"registered {store.id}" for store in stores]
+
+    def _send(self, deliveries: Iterable[Delivery], _: str) -> int:
+        if self._fails:
+            raise LinesNotSent("Ingest stopped.", do="Repeat it with `--from-line 7`.")
+        number = len(list(deliveries))
+        self.did.append(f"sent {number}")
+        return number
+
+
+def simulate(*words: str) -> Result:
+    return CliRunner().invoke(app, [*WORDS, *words])
+
+
+def test_stores_are_registered_before_their_first_record(monkeypatch: pytest.MonkeyPatch) -> None:
+    stack = Stack(monkeypatch)
+
+    assert simulate("--send", "--no-faults").exit_code == 0
+    assert stack.did == ["registered sim-1", "sent 96"]
+
+
+def test_a_send_that_fails_is_repeated_with_the_same_seed(monkeypatch: pytest.MonkeyPatch) -> None:
+    Stack(monkeypatch, fails=True)
+
+    failed = simulate("--send").exception
+    assert isinstance(failed, LinesNotSent)
+    assert "same seed" in failed.do
+
+
+def test_it_says_that_it_is_simulated(monkeypatch: pytest.MonkeyPatch) -> None:
+    Stack(monkeypatch)
+    said: list[str] = []
+    monkeypatch.setattr("deploy.cli.simulate.say", said.append)
+
+    simulate("--send", "--live", "100000")
+
+    assert "Simulated: no shop, person, device or receipt in it is real." in said[0]
+    assert any("acknowledged" in line for line in said)
