@@ -8,6 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from serving_layer.business_days import BusinessDays
 from serving_layer.local_time import STEP, clock, first_instant, offset, written
 from serving_layer.timeline import Grain, Timeline, timeline
 
@@ -20,7 +21,7 @@ def days(zone: str, first: str, last: str, grain: Grain) -> Timeline:
     """The timeline of [first, last), both local dates."""
     named = ZoneInfo(zone)
     bounds = (first_instant(named, date.fromisoformat(day)) for day in (first, last))
-    return timeline(grain, named, *bounds)
+    return timeline(grain, BusinessDays(named), *bounds)
 
 
 def labels(zone: str, line: Timeline) -> list[str]:
@@ -42,7 +43,7 @@ def test_the_points_of_every_grain_hold_every_window_once(zone: str, day: date, 
     named = ZoneInfo(zone)
     start, end = first_instant(named, day), first_instant(named, day + timedelta(days=length))
 
-    line = timeline(grain, named, start, end) if start < end else None
+    line = timeline(grain, BusinessDays(named), start, end) if start < end else None
 
     if line is not None:
         assert sum(windows(line)) == (end - start) // STEP
@@ -56,7 +57,7 @@ def test_the_points_of_every_grain_hold_every_window_once(zone: str, day: date, 
 def test_an_hour_is_one_date_one_hour_and_one_offset(zone: str, day: date) -> None:
     named = ZoneInfo(zone)
     start, end = first_instant(named, day), first_instant(named, day + timedelta(days=1))
-    line = timeline("hour", named, start, end) if start < end else None
+    line = timeline("hour", BusinessDays(named), start, end) if start < end else None
 
     keys = [
         {(clock(named, at).date(), clock(named, at).hour, offset(named, at)) for at in range(*span, STEP)}
