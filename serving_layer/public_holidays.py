@@ -1,6 +1,6 @@
 """Public holidays of a country and its subdivision, by the `holidays` library. Nothing is fetched."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, timedelta
 from functools import lru_cache
 from importlib.metadata import version
@@ -14,23 +14,26 @@ from serving_layer.refusals import CountryUnknown
 
 VERSION = version("holidays")
 ENGLISH = "en_US"
+Names = Mapping[date, tuple[str, ...]]
+"""The names of each holiday by its date, in order."""
 
 
 @lru_cache(maxsize=256)
-def names_in(country: str, subdivision: str, year: int, *, english: bool = False) -> dict[date, tuple[str, ...]]:
+def names_in(country: str, subdivision: str, year: int, *, english: bool = False) -> Names:
     """Every public holiday of a year, in the country's own language or in English where the library has it.
 
-    NotImplementedError if the library knows no such country or subdivision. The language is always said, because the
-    library would otherwise take that of the machine.
+    NotImplementedError if the library knows no such country or subdivision; where it knows none at all, all of the
+    country have the same holidays. The language is always said, or the library would take that of the machine.
     """
-    place = country.upper(), subdivision.upper().removeprefix(f"{country.upper()}-") or None
-    spoken = holidays.country_holidays(*place)
-    language = ENGLISH if english and ENGLISH in spoken.supported_languages else spoken.default_language
-    found = holidays.country_holidays(*place, years=year, language=language, categories=holidays.PUBLIC)
+    code = country.upper()
+    whole = holidays.country_holidays(code)
+    part = subdivision.upper().removeprefix(f"{code}-") if whole.subdivisions else None
+    language = ENGLISH if english and ENGLISH in whole.supported_languages else whole.default_language
+    found = holidays.country_holidays(code, part or None, year, language=language, categories=holidays.PUBLIC)
     return {day: tuple(found.get_list(day)) for day in sorted(found) if day.year == year}
 
 
-def names_of(store: Store, year: int, *, english: bool = False) -> dict[date, tuple[str, ...]]:
+def names_of(store: Store, year: int, *, english: bool = False) -> Names:
     """The public holidays where a store stands. CountryUnknown if nobody said where, or the library does not know."""
     if not store.country:
         message = f"The store `{store.id}` has no `country`, so its holidays are not known."
