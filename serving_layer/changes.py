@@ -13,11 +13,13 @@ NO_COUNTERPART = ("no_counterpart",)
 
 
 class Change(NamedTuple):
-    """What a point says of its comparison. `is_provisional`: speed rows are in what it is compared with."""
+    """What a point says of its comparison.
+
+    Whether the point is final does not depend on it: a late event of the earlier side is too old for speed, and waits.
+    """
 
     told: dict[str, object]
     flags: tuple[str, ...]
-    is_provisional: bool
 
 
 def changes(
@@ -48,7 +50,7 @@ def _change(asked: Asked, part: StorePart, number: int, sides: tuple[Reckoned, R
     if part.earlier and number in part.earlier.lengths:
         told["days"] = dict(zip(("now", "before"), part.earlier.lengths[number], strict=True))
     if sides[1] is None:
-        return Change(told, NO_COUNTERPART if bound.start < part.until else (), is_provisional=False)
+        return Change(told, NO_COUNTERPART if bound.start < part.until else ())
     if sides[1].flags:
         told["before_flags"] = sides[1].flags
-    return Change(told, (), sides[1].is_provisional)
+    return Change(told, ())

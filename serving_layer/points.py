@@ -28,7 +28,6 @@ def points(
         flags = found.flags
         if compared:
             point |= compared[number].told
-            point["final"] = is_final and not compared[number].is_provisional
             flags += compared[number].flags
         if flags:
             point["flags"] = flags
