@@ -51,7 +51,8 @@ def nearest(store: Store, name: str, first: date, last: date) -> date:
     found = [day for year in years for day in dates(store, name, year)]
     if not found:
         known = {each for year in years for names in names_of(store, year, english=True).values() for each in names}
-        raise UnknownName("holiday", name, known)
+        do = f"The `holidays` library knows none of {first.year}; ask for another year."
+        raise UnknownName(f"public holiday of {store.country}", name, known, do=do)
     return min(found, key=lambda day: (max(first - day, day - last + timedelta(days=1), timedelta(0)), day))
 
 

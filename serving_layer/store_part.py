@@ -47,7 +47,7 @@ class StorePart:
 async def read_part(asked: Asked, basis: Basis, cells: MergedCells, of: StoreTime) -> StorePart:
     """Both sides of a store. DefinitionNotPublished, CellMissing."""
     start, end = of.timeline.start, of.timeline.end
-    until = end if of.by is None else max(start, min(end, round_down(seconds(basis.as_of_at))))
+    until = end if of.by is None else min(end, round_down(seconds(basis.as_of_at)))
     there = None
     if of.by is not None and start < until:
         there = earlier(of.at._replace(span=Span(start, until)), of.timeline, of.by)

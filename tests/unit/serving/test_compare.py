@@ -160,6 +160,7 @@ def test_a_holiday_that_a_country_does_not_have_is_refused_and_those_it_has_are_
     refused = asked.refusal(NET, store="1", from_="2026-04-02", to="2026-04-04", compare="holiday:Thanksgiving")
 
     assert (refused["status"], refused["code"]) == (404, "unknown_name")
+    assert refused["title"] == "There is no public holiday of SK `Thanksgiving`."
     assert "`Good Friday`" in refused["detail"]
 
 

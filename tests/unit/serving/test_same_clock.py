@@ -92,3 +92,16 @@ def test_a_zone_of_three_quarters_of_an_hour_is_compared_hour_by_hour() -> None:
 
     assert all(len(windows) * STEP == 3600 for windows in found.values())
     assert found["00:00+0545"] == quarters("00", "+0545")
+
+
+def test_until_half_past_two_both_passes_of_the_earlier_day_stop_at_half_past_two() -> None:
+    days = BusinessDays(ZoneInfo(PRAGUE))
+    start = days.start(date(2026, 11, 1))
+    so_far = Span(start, start + 10 * STEP)
+
+    there = earlier(AskedTime(days, so_far, "day"), timeline("day", days, start, start + 96 * STEP), DaysBefore(7))
+
+    assert there
+    assert [local(PRAGUE, window) for window in sorted(there.windows)][8:] == [
+        "02:00+0200", "02:15+0200", "02:00+0100", "02:15+0100"
+    ]  # fmt: skip

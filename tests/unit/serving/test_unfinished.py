@@ -93,6 +93,7 @@ def test_a_period_that_has_not_begun_is_compared_with_nothing(asking: Asking) ->
     [series] = body["series"]
     assert [(point["value"], point["before"], point["partial"]) for point in series["points"]] == [(0, None, True)]
     assert (series["compared"]["now"], series["compared"]["before"]) == (None, None)
+    assert series["compared"]["until"] == "2026-03-07T13:15:00Z"
 
 
 def test_open_hours_of_both_sides_are_those_that_have_been() -> None:
