@@ -15,6 +15,7 @@ from master_dataset.errors import UnknownName
 from serving_layer import cells_answer, metric_answer
 from serving_layer.as_of import as_of
 from serving_layer.basis import Basis, BasisReader, past_basis
+from serving_layer.business_days import BusinessDays
 from serving_layer.catalogue import Catalogue
 from serving_layer.known_stores import KnownStores
 from serving_layer.lru import Lru
@@ -64,7 +65,8 @@ class Answers:
             raise UnknownName("view", ask.view, self.catalogue.views)
         basis = await self._basis_of(ask)
         stores = await self.stores.asked(ask.stores, by_operator=by_operator)
-        spans = [(store.id, *span(ask.start, ask.end, store.timezone, "15m")) for store in stores]
+        days = {store.id: BusinessDays.of(store, store.timezone) for store in stores}
+        spans = [(store, *span(ask.start, ask.end, of, "15m")) for store, of in days.items()]
         told = await cells_answer.answer(self.catalogue.views[ask.view], spans, basis, self._cells)
         await self._refuse_collected(basis)
         return orjson.dumps(told)

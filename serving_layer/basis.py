@@ -38,6 +38,11 @@ class Basis:
         return max((at.received_at for at in self.positions if at.received_at), default=None)
 
     @property
+    def as_of_at(self) -> datetime:
+        """Until when the answer knows what happened: batch up to the cut, speed as far as it has read."""
+        return max(self.pointer.cut, self.speed_as_of or self.pointer.cut)
+
+    @property
     def has_speed(self) -> bool:
         """Whether speed rows are part of the answer."""
         return not self.missing and not self.is_past

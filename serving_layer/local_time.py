@@ -3,6 +3,7 @@
 Everything inside is whole seconds since 1970 on the grid of 15-minute windows; a time zone only cuts and labels.
 """
 
+from collections.abc import Callable
 from datetime import UTC, date, datetime, time
 from functools import lru_cache
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -58,13 +59,13 @@ def round_up(at: int) -> int:
     return at + -at % STEP
 
 
-def read_bound(text: str, zone: ZoneInfo, name: str) -> int:
-    """A bound of a range: an instant with offset, or a date in the zone. In seconds, not yet on the grid."""
+def read_bound(text: str, start_of: Callable[[date], int], name: str) -> int:
+    """A bound of a range: an instant with offset, or a date, which means `start_of` it. In seconds, not on the grid."""
     try:
         if len(text) == len("2026-11-21"):
             day = date.fromisoformat(text)
             _within_years(day, text, name)
-            return first_instant(zone, day)
+            return start_of(day)
         at = datetime.fromisoformat(text.replace(" ", "+"))  # a `+` that a query string turned into a space
     except (ValueError, OverflowError) as error:
         message = f"`{name}` is neither a date nor a time: `{text}`."

@@ -3,16 +3,16 @@
 from collections.abc import Iterator
 from datetime import date, time, timedelta
 
+from master_dataset.opening_hours import WEEKDAYS
 from master_dataset.stores import Store
 from serving_layer.local_time import STEP, clock, first_instant, zone_named
-
-WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
 
 def open_windows(store: Store, start: int, end: int) -> frozenset[int]:
     """The open windows of [start, end), in seconds. Exact on days of 23, 24 and 25 hours, since both bounds are local.
 
-    A closing time at or before the opening time lies on the next day. Empty if the store has no opening hours.
+    A closing time at or before the opening time lies on the next day; such hours belong to the day of opening, so a
+    date in `closed_on` loses its own night, and not that of the day before. Empty if the store has no opening hours.
     """
     found: set[int] = set()
     for first, last in _periods(store, start, end):
@@ -25,7 +25,8 @@ def _periods(store: Store, start: int, end: int) -> Iterator[tuple[int, int]]:
     day = clock(zone, start).date() - timedelta(days=1)  # the evening before may reach into the range
     last = clock(zone, end).date()
     while day <= last:
-        for period in store.opening_hours.get(WEEKDAYS[day.weekday()], ()):
+        periods = () if day in store.closed_on else store.opening_hours.get(WEEKDAYS[day.weekday()], ())
+        for period in periods:
             opens, closes = _read(period, day)
             yield first_instant(zone, *opens), first_instant(zone, *closes)
         day += timedelta(days=1)

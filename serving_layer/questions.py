@@ -2,16 +2,22 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from master_dataset.errors import RangeTooLong, UnknownName
 from master_dataset.stores import Store
-from serving_layer.local_time import STEP, read_bound, round_down, round_up, zone_named
-from serving_layer.metric_answer import Asked, StoreTime
+from serving_layer.asked import Asked, StoreTime
+from serving_layer.business_days import BusinessDays, Span
+from serving_layer.comparable_stores import LeftOut, Sides, left_out
+from serving_layer.comparison import AskedTime, counterparts
+from serving_layer.context import asked_kinds
+from serving_layer.local_time import STEP, read_bound, round_down, round_up
 from serving_layer.refusals import BadQuestion
 from serving_layer.timeline import Grain, timeline
 from views.core import View
 from views.core.metric import Metric
 
+Hours = Literal["all", "open"]
 DAY = 86_400
 FINE_DAYS, COARSE_DAYS = 400, 3660
 """The longest range at 15m and hour, and at all other grains (ten years)."""
@@ -21,7 +27,8 @@ FINE_DAYS, COARSE_DAYS = 400, 3660
 class MetricAsk:
     """`start` and `end`: an instant with offset, or a date in the asked zone. No `stores` means all registered ones.
 
-    `as_of`: the number of the publication that alone is the answer; None for both layers as they are now.
+    `as_of`: the number of the publication that alone is the answer; None for both layers as they are now. `comp`: only
+    comparable stores. `compare`, `context`: as they were asked; None for nothing beside the points.
     """
 
     metric: str
@@ -33,6 +40,10 @@ class MetricAsk:
     by: tuple[str, ...] = ()
     partial: bool = False
     as_of: int | None = None
+    hours: Hours = "all"
+    compare: str | None = None
+    comp: bool = False
+    context: str | None = None
 
 
 @dataclass(frozen=True)
@@ -50,39 +61,56 @@ class CellsAsk:
 def understood(
     ask: MetricAsk, stores: Sequence[Store], metrics: Mapping[str, Metric], views: Mapping[str, View]
 ) -> Asked:
-    """The question with everything looked up. UnknownName, BadQuestion, RangeTooLong."""
+    """The question with everything looked up. UnknownName, BadQuestion, RangeTooLong, NotAvailable, CountryUnknown."""
     if ask.metric not in metrics:
         raise UnknownName("metric", ask.metric, metrics)
     metric = metrics[ask.metric]
     read = tuple(views[name] for name in metric.views)
+    _refuse_unsplittable(ask, read)
+    context = () if ask.context is None else asked_kinds(ask.context, views)
+    times = [_time_of(ask, store) for store in stores]
+    missing = [found for each in times if (found := _left_out(each))] if ask.comp else None
+    gone = {each.store for each in missing or ()}
+    return Asked(
+        metric, read, ask.grain, ask.by, [each for each in times if each.store.id not in gone],
+        ask.hours == "open", ask.compare, missing, context,
+    )  # fmt: skip
+
+
+def _refuse_unsplittable(ask: MetricAsk, read: Sequence[View]) -> None:
     splittable = {name for view in read for name in view.dimensions}
     for name in ask.by:
         if name not in splittable:
             raise UnknownName("dimension", name, splittable)
     if not any(set(ask.by) <= set(view.dimensions) for view in read):
-        message = f"No view of `{metric.id}` has all of {', '.join(ask.by)}."
+        message = f"No view of `{ask.metric}` has all of {', '.join(ask.by)}."
         raise BadQuestion(message, do="Split by one of them.")
-    times = []
-    for store in stores:
-        name = ask.timezone or store.timezone
-        zone = zone_named(name)
-        start, end = span(ask.start, ask.end, name, ask.grain)
-        times.append(StoreTime(store, name, timeline(ask.grain, zone, start, end)))
-    return Asked(metric, read, ask.grain, ask.by, times)
 
 
-def span(start: str, end: str, timezone: str, grain: Grain) -> tuple[int, int]:
-    """Whole windows that cover [start, end), in seconds since 1970: nothing asked for is left out."""
-    zone = zone_named(timezone)
-    first, last = round_down(read_bound(start, zone, "from")), round_up(read_bound(end, zone, "to"))
+def _time_of(ask: MetricAsk, store: Store) -> StoreTime:
+    zone = ask.timezone or store.timezone
+    days = BusinessDays.of(store, zone)
+    at = AskedTime(days, span(ask.start, ask.end, days, ask.grain), ask.grain)
+    by = None if ask.compare is None else counterparts(ask.compare, store, at)
+    return StoreTime(store, zone, timeline(ask.grain, days, *at.span), at, by)
+
+
+def _left_out(of: StoreTime) -> LeftOut | None:
+    compared = next(of.by.days(of.at.first, of.at.last), None) if of.by else None
+    return left_out(of.store, Sides(of.at.first, compared))
+
+
+def span(start: str, end: str, days: BusinessDays, grain: Grain) -> Span:
+    """Whole windows that cover [start, end): nothing asked for is left out."""
+    first, last = round_down(read_bound(start, days.start, "from")), round_up(read_bound(end, days.start, "to"))
     if last - first < STEP:
         raise BadQuestion(f"`to={end}` is not after `from={start}`.", do="`from` is inclusive and `to` exclusive.")
-    days = (last - first) / DAY
-    if grain in ("15m", "hour") and days > FINE_DAYS:
-        fits = "`grain=day`" if days <= COARSE_DAYS else f"at most {FINE_DAYS} days"
-        raise RangeTooLong(f"{days:.0f} days at `{grain}` are more than {FINE_DAYS}.", do=f"Ask with {fits}.")
-    if days > COARSE_DAYS:
+    length = (last - first) / DAY
+    if grain in ("15m", "hour") and length > FINE_DAYS:
+        fits = "`grain=day`" if length <= COARSE_DAYS else f"at most {FINE_DAYS} days"
+        raise RangeTooLong(f"{length:.0f} days at `{grain}` are more than {FINE_DAYS}.", do=f"Ask with {fits}.")
+    if length > COARSE_DAYS:
         raise RangeTooLong(
-            f"{days:.0f} days are more than ten years.", do="Ask for ten years at a time, with `grain=year`."
+            f"{length:.0f} days are more than ten years.", do="Ask for ten years at a time, with `grain=year`."
         )
-    return first, last
+    return Span(first, last)

@@ -15,6 +15,12 @@ class NotAvailable(RequestError):
     status = 422
 
 
+class CountryUnknown(RequestError):
+    """A store does not say in which country it stands, or its country has no known holidays."""
+
+    status = 422
+
+
 class TooManyStores(RequestError):
     """More stores than one answer may hold."""
 

@@ -8,16 +8,20 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from serving_layer.api.caller import AnswersOf, ByOperator
 from serving_layer.api.numbers import AsOfNumber
-from serving_layer.questions import MetricAsk
+from serving_layer.comparison import NAMES as COMPARISONS
+from serving_layer.context import NAMES as CONTEXTS
+from serving_layer.questions import Hours, MetricAsk
 from serving_layer.refusals import NotAvailable
 from serving_layer.timeline import Grain
 
 router = APIRouter(prefix="/v1", tags=["metrics"])
 JSON = "application/json"
+COMPARE = f"What each point is compared with: {', '.join(f'`{name}`' for name in COMPARISONS)}."
+CONTEXT = f"What stands beside the points, separated by commas: {', '.join(f'`{name}`' for name in CONTEXTS)}."
 
 
 class MetricQuestion(BaseModel):
-    """`compare` and what follows belong to the interface but are not answered yet: asking for them is refused."""
+    """`format` and `only_covered` belong to the interface but are not answered yet: asking for them is refused."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -28,22 +32,17 @@ class MetricQuestion(BaseModel):
     timezone: str | None = Field(None, max_length=64, description="Each store's own if it is left out.")
     by: list[str] = Field([], description="Dimensions to split by.")
     partial: bool = Field(default=False, description="Answer from batch alone, labelled, when speed is missing.")
-    hours: Literal["all", "open"] = "all"
+    hours: Hours = Field("all", description="Which windows count: all, or those inside the opening hours.")
     format: Literal["json", "csv", "parquet", "arrow"] = "json"
-    compare: str | None = None
-    comp: bool = False
+    compare: str | None = Field(None, max_length=200, description=COMPARE)
+    comp: bool = Field(default=False, description="Comparable stores only; the others are listed in `left_out`.")
     only_covered: bool = False
-    context: str | None = None
+    context: str | None = Field(None, max_length=100, description=CONTEXT)
     as_of: AsOfNumber = None
 
     def refuse_what_is_missing(self) -> None:
         """Raise NotAvailable for an argument that would change the answer if it were understood."""
-        usual = (
-            {"hours": "all", "format": "json"}
-            | dict.fromkeys(("compare", "context"))
-            | {"comp": False, "only_covered": False}
-        )
-        for name, value in usual.items():
+        for name, value in {"format": "json", "only_covered": False}.items():
             if getattr(self, name) != value:
                 raise NotAvailable(f"`{name}={getattr(self, name)}` is not answered yet.", do=f"Leave `{name}` out.")
 
@@ -62,6 +61,6 @@ async def get_metric(
     asked.refuse_what_is_missing()
     ask = MetricAsk(
         metric, tuple(asked.store), asked.start, asked.end, asked.grain, asked.timezone, tuple(asked.by),
-        asked.partial, asked.as_of,
+        asked.partial, asked.as_of, asked.hours, asked.compare, asked.comp, asked.context,
     )  # fmt: skip
     return Response(await answers.metric(ask, by_operator=by_operator), media_type=JSON)

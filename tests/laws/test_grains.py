@@ -1,13 +1,15 @@
 """Every window lies in exactly one point of every grain, in every time zone, on days of any length."""
 
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from itertools import pairwise
+from random import Random
 from zoneinfo import ZoneInfo, available_timezones
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from serving_layer.business_days import BusinessDays
 from serving_layer.local_time import STEP, clock, first_instant, offset, written
 from serving_layer.timeline import Grain, Timeline, timeline
 
@@ -20,7 +22,7 @@ def days(zone: str, first: str, last: str, grain: Grain) -> Timeline:
     """The timeline of [first, last), both local dates."""
     named = ZoneInfo(zone)
     bounds = (first_instant(named, date.fromisoformat(day)) for day in (first, last))
-    return timeline(grain, named, *bounds)
+    return timeline(grain, BusinessDays(named), *bounds)
 
 
 def labels(zone: str, line: Timeline) -> list[str]:
@@ -42,12 +44,57 @@ def test_the_points_of_every_grain_hold_every_window_once(zone: str, day: date, 
     named = ZoneInfo(zone)
     start, end = first_instant(named, day), first_instant(named, day + timedelta(days=length))
 
-    line = timeline(grain, named, start, end) if start < end else None
+    line = timeline(grain, BusinessDays(named), start, end) if start < end else None
 
     if line is not None:
         assert sum(windows(line)) == (end - start) // STEP
         assert (line.start, line.end) == (start, end)
         assert all(one.end == two.start for one, two in pairwise(line.spans))
+
+
+FIXTURES = (
+    ("Europe/Bratislava", "2026-03-29", 23), ("Europe/Bratislava", "2026-10-25", 25),
+    ("America/New_York", "2026-03-08", 23), ("America/New_York", "2026-11-01", 25),
+    ("Australia/Lord_Howe", "2026-04-05", 24.5), ("Australia/Lord_Howe", "2026-10-04", 23.5),
+    ("Africa/Cairo", "2026-04-24", 23), ("Asia/Kathmandu", "2026-04-24", 24),
+    ("America/Sao_Paulo", "2018-02-17", 25), ("America/Sao_Paulo", "2018-11-04", 23),
+)  # fmt: skip
+"""A zone, a date, and how many hours its day has."""
+
+
+@pytest.mark.parametrize(("zone", "day", "hours"), FIXTURES)
+def test_4_a_day_has_its_hours_at_every_grain(zone: str, day: str, hours: float) -> None:
+    after = (date.fromisoformat(day) + timedelta(days=1)).isoformat()
+
+    lines = {grain: days(zone, day, after, grain) for grain in GRAINS}
+
+    assert {grain: sum(windows(line)) / 4 for grain, line in lines.items()} == dict.fromkeys(GRAINS, hours)
+    assert sum(label["hours_present"] for label in lines["hour_of_week"].labels) == hours
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    fixture=st.sampled_from(FIXTURES), before=st.integers(0, 4), after=st.integers(1, 4), seed=st.integers(0, 99),
+    starts_at=st.sampled_from([time(0), time(4), time(5, 30)]),
+)  # fmt: skip
+def test_4_parts_of_every_grain_add_up_to_the_total(
+    fixture: tuple[str, str, float], before: int, after: int, seed: int, starts_at: time
+) -> None:
+    (zone, day, _), chance = fixture, Random(seed)
+    cut = BusinessDays(ZoneInfo(zone), starts_at)
+    middle = date.fromisoformat(day)
+    start, end = cut.start(middle - timedelta(days=before)), cut.start(middle + timedelta(days=after))
+    sold = {at: chance.randint(-100, 1000) for at in range(start, end, STEP)}
+
+    sums: dict[Grain, dict[int, int]] = {}
+    for grain in GRAINS:
+        line = timeline(grain, cut, start, end)
+        for at, amount in sold.items():
+            of = sums.setdefault(grain, dict.fromkeys(range(len(line.bounds)), 0))
+            of[line.point_of(at)] += amount
+
+    assert {grain: sum(parts.values()) for grain, parts in sums.items()} == dict.fromkeys(GRAINS, sum(sold.values()))
+    assert len(sums["day"]) == before + after
 
 
 @example(zone="Africa/Monrovia", day=date(1972, 1, 7))  # begins at 00:45, with one offset all day
@@ -56,7 +103,7 @@ def test_the_points_of_every_grain_hold_every_window_once(zone: str, day: date, 
 def test_an_hour_is_one_date_one_hour_and_one_offset(zone: str, day: date) -> None:
     named = ZoneInfo(zone)
     start, end = first_instant(named, day), first_instant(named, day + timedelta(days=1))
-    line = timeline("hour", named, start, end) if start < end else None
+    line = timeline("hour", BusinessDays(named), start, end) if start < end else None
 
     keys = [
         {(clock(named, at).date(), clock(named, at).hour, offset(named, at)) for at in range(*span, STEP)}

@@ -6,6 +6,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from master_dataset.stores import Store
+from serving_layer.business_days import BusinessDays
 from serving_layer.local_time import first_instant
 from serving_layer.opening_hours import open_windows
 
@@ -33,6 +34,32 @@ def hours_open(hours: str, first: str, last: str) -> float:
 )
 def test_open_hours_are_exact(hours: str, first: str, last: str, expected: float) -> None:
     assert hours_open(hours, first, last) == expected
+
+
+def test_a_night_belongs_to_the_day_on_which_the_store_opened() -> None:
+    store = Store(id="1", timezone=ZONE, opening_hours={"fri": ("18:00-02:00",)}, day_starts_at="04:00")
+    days = BusinessDays.of(store, ZONE)
+    friday, saturday, sunday = (days.start(date(2026, 3, day)) for day in (6, 7, 8))
+
+    hours = [len(open_windows(store, *span)) / 4 for span in ((friday, saturday), (saturday, sunday))]
+
+    assert hours == [8, 0]
+
+
+@pytest.mark.parametrize(
+    ("closed", "expected"),
+    [((), 6), ((date(2026, 3, 7),), 4), ((date(2026, 3, 6),), 2), ((date(2026, 3, 6), date(2026, 3, 7)), 0)],
+)
+def test_a_closed_day_loses_its_own_night_and_keeps_that_of_the_day_before(
+    closed: tuple[date, ...], expected: float
+) -> None:
+    hours = dict.fromkeys(ALL_WEEK, ("22:00-04:00",))
+    store = Store(id="1", timezone=ZONE, opening_hours=hours, closed_on=closed)
+    start, end = (first_instant(ZoneInfo(ZONE), date(2026, 3, day)) for day in (7, 8))
+
+    found = len(open_windows(store, start, end)) / 4
+
+    assert found == expected
 
 
 def test_a_store_without_opening_hours_has_no_open_window() -> None:

@@ -1,0 +1,71 @@
+"""What an answer holds of one store: its points, and what they are compared with."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from serving_layer.asked import Asked, StoreTime
+from serving_layer.basis import Basis
+from serving_layer.business_days import Span
+from serving_layer.earlier import Earlier, earlier
+from serving_layer.local_time import round_down
+from serving_layer.merged_cells import MergedCells
+from serving_layer.side import SideRead, read_side, side_before, side_now
+from serving_layer.totals import Totals, series_of
+from views.core.cut import seconds
+
+
+@dataclass(frozen=True)
+class StorePart:
+    """`until`: where the windows end that count; that of the question unless its period is unfinished.
+
+    `earlier` and `before` are None if nothing is compared, or nothing has a counterpart.
+    """
+
+    asked: StoreTime
+    until: int
+    now: SideRead
+    earlier: Earlier | None
+    before: SideRead | None
+    waiting: int
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether the period is unfinished, so that both sides stop where it is known."""
+        return self.until < self.asked.timeline.end
+
+    @property
+    def totals(self) -> Sequence[Totals]:
+        """Of both sides."""
+        return (*self.now.totals, *(self.before.totals if self.before else ()))
+
+    def series(self, by: Sequence[str]) -> list[dict[str, str | None]]:
+        """The dimensions of every series: also of those that only one side has."""
+        return series_of(self.totals, by)
+
+
+async def read_part(asked: Asked, basis: Basis, cells: MergedCells, of: StoreTime) -> StorePart:
+    """Both sides of a store. DefinitionNotPublished, CellMissing."""
+    start, end = of.timeline.start, of.timeline.end
+    until = end if of.by is None else min(end, round_down(seconds(basis.as_of_at)))
+    there = None
+    if of.by is not None and start < until:
+        there = earlier(of.at._replace(span=Span(start, until)), of.timeline, of.by)
+    sides = [side_now(asked, of, until), *([side_before(asked, of, there)] if there else [])]
+    spans = _apart([Span(side.timeline.start, side.timeline.end) for side in sides])
+    waiting, (now, *before) = await asyncio.gather(
+        asyncio.gather(*(cells.waiting(basis, asked.views, of.store.id, *span) for span in spans)),
+        asyncio.gather(*(read_side(asked, basis, cells, of, side) for side in sides)),
+    )
+    return StorePart(of, until, now, there, before[0] if before else None, sum(waiting))
+
+
+def _apart(spans: Sequence[Span]) -> list[Span]:
+    """The same windows in spans that do not overlap, so that nothing waits twice."""
+    apart: list[Span] = []
+    for span in sorted(spans):
+        if apart and span.start < apart[-1].end:
+            apart[-1] = Span(apart[-1].start, max(apart[-1].end, span.end))
+        else:
+            apart.append(span)
+    return apart
