@@ -52,12 +52,7 @@ def run(process: Process, settings: Settings) -> None:
     generation = generations.find(generations.greatest())
     if generation is None or not may_go_on(generation, generations, settings, spark, folder):
         ends = {source.topic: topics.end_offsets(source.topic) for source in sources_of(registered_views())}
-        generation = begin(
-            generations,
-            ends,
-            definitions(settings),
-            datetime.now(UTC),
-        )
+        generation = begin(generations, ends, definitions(settings), datetime.now(UTC))
     feed = _feed(settings, generation, topics)
     horizons = Horizons(
         epoch=settings.epoch, oldest=settings.oldest, remembered=settings.remembered, ttl=settings.speed_ttl,

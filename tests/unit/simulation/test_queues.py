@@ -75,11 +75,11 @@ def test_the_sum_of_waits_is_the_integral_of_the_length_of_the_line(shop: Store,
     for events in changes(shop, printed).values():
         step = {"join": 1, "service_start": -1, "abandon": -1, "leave": 0}
         order = list(step)
-        told = sorted(events, key=lambda each: (each[0], order.index(each[1].kind), each[1].track))
+        told = sorted(events, key=lambda each: (each[0], order.index(each[1].change), each[1].track))
         length = area = before = 0
         for at, change in told:
             area += length * (at - before)
-            length, before = length + step[change.kind], at
+            length, before = length + step[change.change], at
             assert change.length_after == length >= 0
         assert length == 0
         assert area == sum(change.wait_ms or 0 for _, change in told)

@@ -130,8 +130,8 @@ def test_an_interval_lies_in_one_window_and_zeros_are_said(shop: Store, day: dat
 def test_every_zone_that_was_entered_is_left_again(store: Store) -> None:
     visits = simulated(store, date(2026, 3, 7), "1").payloads("zone_presence")
 
-    entered = Counter((who.zone, who.track, at) for at, who in visits if who.kind == "enter")
-    left = Counter((who.zone, who.track, who.entered_us // 1000) for _, who in visits if who.kind == "exit")
+    entered = Counter((who.zone, who.track, at) for at, who in visits if who.crossing == "enter")
+    left = Counter((who.zone, who.track, who.entered_us // 1000) for _, who in visits if who.crossing == "exit")
     assert entered == left
     assert len(entered) > 100
 
@@ -156,8 +156,8 @@ def test_a_correction_takes_back_what_was_said_before() -> None:
     everything = Simulation([shop], date(2026, 3, 2), date(2026, 3, 8), "1", ["staff_hours"], faults=False)
     segments = Read(everything.deliveries(), shop).payloads("staff_hours")
 
-    said = {(who.staff, who.kind, who.started_us, at) for at, who in segments if who.sign == 1}
-    taken_back = {(who.staff, who.kind, who.started_us, at) for at, who in segments if who.sign == -1}
+    said = {(who.staff, who.basis, who.started_us, at) for at, who in segments if who.sign == 1}
+    taken_back = {(who.staff, who.basis, who.started_us, at) for at, who in segments if who.sign == -1}
     assert taken_back
     assert taken_back <= said
     assert all(who.revision == 1 for _, who in segments if who.sign == -1)

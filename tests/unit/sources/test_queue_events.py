@@ -18,7 +18,7 @@ NOON = "2026-03-07T12:00:00Z"
 def test_a_service_start_carries_the_wait_before_it() -> None:
     started = payload(QUEUE_EVENTS)
 
-    assert (started.queue, started.track, started.kind) == ("Q1", "p1", "service_start")
+    assert (started.queue, started.track, started.change) == ("Q1", "p1", "service_start")
     assert (started.wait_ms, started.service_ms, started.length_after) == (240_000, None, None)
     assert started.joined_us == 1_772_874_600_000_000  # 2026-03-07 09:10 in UTC
 

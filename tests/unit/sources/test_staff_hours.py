@@ -16,7 +16,7 @@ EVENING = "2026-03-07T22:00:00Z"
 def test_a_segment_says_who_was_where_from_when_on() -> None:
     worked = payload(STAFF_HOURS)
 
-    assert (worked.staff, worked.kind, worked.role) == ("s-7f3a", "worked", "sales_floor")
+    assert (worked.staff, worked.basis, worked.role) == ("s-7f3a", "worked", "sales_floor")
     assert (worked.started_us, worked.sign, worked.revision) == (1_772_873_400_000_000, 1, 0)
 
 

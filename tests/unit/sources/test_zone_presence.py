@@ -12,7 +12,7 @@ NOON = "2026-03-07T12:00:00Z"
 def test_an_exit_carries_how_long_somebody_dwelt() -> None:
     left = payload(ZONE_PRESENCE)
 
-    assert (left.zone, left.track, left.kind, left.dwell_ms) == ("shoes", "t81", "exit", 90_000)
+    assert (left.zone, left.track, left.crossing, left.dwell_ms) == ("shoes", "t81", "exit", 90_000)
     assert left.entered_us == 1_772_874_360_000_000  # 2026-03-07 09:06 in UTC
     assert left.flags == []
 
