@@ -81,7 +81,7 @@ class Archive:
         self._tables.create(self._spark, source)
         tasks = self._spark.sparkContext.defaultParallelism
         intake = Intake(bootstrap, self._starting_offsets(source, bootstrap), pace.records, tasks)
-        parsed, seen = self.parsed(source, record_stream(self._spark, source.topic, intake))
+        parsed, seen = self.parsed(source, record_stream(self._spark, [source.topic], intake))
         return (
             parsed.writeStream.queryName(f"archive_{source.topic}")
             .option("checkpointLocation", checkpoint)
@@ -118,10 +118,13 @@ class Archive:
         seen.value = {}
         passing(CrashPoint.ARCHIVE_BEGUN)
         repeats = may_repeat and self._tables.holds(self._spark, source.topic, mark)
-        if repeats:
+        events = batch.where("kind = 'event'")
+        is_empty = repeats or events.isEmpty()  # often markers are all there is, and a commit costs a second
+        seen.value = {}
+        if is_empty:
             batch.write.format("noop").mode("overwrite").save()  # parse only
         else:
-            self._tables.append_events(source, batch.where("kind = 'event'"), mark)
+            self._tables.append_events(source, events, mark)
         passing(CrashPoint.ARCHIVE_EVENTS)
         first = dict(seen.value)  # the second parse, of dead letters, counts everything again
         has_letters = any(each.dead_letters for each in first.values())

@@ -1,7 +1,7 @@
 """The topics of the sources, as Spark and the admin client see them."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -39,7 +39,7 @@ def majority(copies: int) -> int:
 
 @dataclass(frozen=True)
 class Intake:
-    """How a topic is read. `starting_offsets`: the JSON that Spark's source takes. `per_batch`: records, at most.
+    """How topics are read. `starting_offsets`: the JSON that Spark's source takes. `per_batch`: records, at most.
 
     `tasks`: no more than these read a micro-batch. Each generates its code anew, which costs more than a small batch.
     """
@@ -50,8 +50,8 @@ class Intake:
     tasks: int
 
 
-def record_stream(spark: "SparkSession", topic: str, intake: Intake) -> "DataFrame":
-    """The committed records of a topic as a stream: key, value, topic, partition, offset, timestamp, headers.
+def record_stream(spark: "SparkSession", topics: Sequence[str], intake: Intake) -> "DataFrame":
+    """The committed records of topics as a stream: key, value, topic, partition, offset, timestamp, headers.
 
     Lost data is a named stop, never a skip. Without `minPartitions` a partition is one task in offset order (R3).
     """
@@ -62,7 +62,7 @@ def record_stream(spark: "SparkSession", topic: str, intake: Intake) -> "DataFra
         .option("kafka.request.timeout.ms", _ASK_AGAIN_MS)
         .option("kafka.default.api.timeout.ms", _ASK_AGAIN_MS)
         .option("fetchOffset.numRetries", _TIMES_ASKED)
-        .option("subscribe", topic)
+        .option("subscribe", ",".join(topics))
         .option("startingOffsets", intake.starting_offsets)
         .option("maxOffsetsPerTrigger", intake.per_batch)
         .option("failOnDataLoss", "true")

@@ -28,20 +28,29 @@ CONTRIBUTIONS = pa.list_(
 _SQL_TYPE = "array<struct<view:string,window:bigint,dimensions:array<string>,values:array<bigint>>>"
 
 
-def contributions_sql(views: Sequence[View], topic: str, oldest: timedelta, rules: VisitRules) -> str:
-    """SQL of the contributions of one parsed row; NULL for a row that is no event.
+def contributions_sql(views: Sequence[View], oldest: timedelta, rules: VisitRules) -> str:
+    """SQL of the contributions of one parsed row of any source; NULL for a row that is no event.
 
     `oldest` is A of R5: what was older on arrival may repeat what this generation never read, so batch decides.
     Of views of visits a row contributes itself, as `sightings` reads it, or waits: see `master_dataset.visits`.
     """
+    of: dict[str, list[View]] = {}
+    for view in views:
+        of.setdefault(view.source.topic, []).append(view)
+    cases = " ".join(
+        f"when {quoted(topic)} then {_of_topic(own, topic, oldest, rules)}" for topic, own in sorted(of.items())
+    )
+    return f"if(kind = {quoted(EVENT)}, case topic {cases} end, null)"
+
+
+def _of_topic(views: Sequence[View], topic: str, oldest: timedelta, rules: VisitRules) -> str:
     of_visits = [view.name for view in views if view.counts_visits]
     waiting = ", ".join(_waiting(name) for name in (topic, *of_visits))
     counted = [_sighting_sql(view.name, rules) if view.counts_visits else _view_sql(view) for view in views]
     all_counted = f"concat({', '.join(counted)})" if counted else "array()"
     age_micros = int(oldest / timedelta(microseconds=1))
     too_old = f"unix_micros(received_at) - unix_micros(happened_at) > {age_micros}L"
-    by_age = f"case when kind <> {quoted(EVENT)} then null when {too_old} then array({waiting}) else {all_counted} end"
-    return f"cast({by_age} as {_SQL_TYPE})"
+    return f"cast(if({too_old}, array({waiting}), {all_counted}) as {_SQL_TYPE})"
 
 
 def visit_contributions_sql(view: View) -> str:

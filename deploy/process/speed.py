@@ -21,7 +21,8 @@ from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from speed_layer.driver import SpeedDriver
 from speed_layer.generation import Generation, Generations, Offsets
 from speed_layer.micro_batch import Horizons
-from speed_layer.query import Feed, sources_of
+from speed_layer.parser import sources_of
+from speed_layer.query import Feed
 from speed_layer.receipts import ReceiptWriter
 from views import registered_views
 from views.core.cut import BEGINNING
@@ -81,7 +82,7 @@ def _feed(settings: Settings, generation: Generation, topics: Topics) -> Feed:
     receipts = {POS_TRANSACTIONS.topic: ReceiptWriter(connect, int(settings.receipts_ttl.total_seconds()))}
     return Feed(
         settings.kafka_bootstrap,
-        {topic: offsets_json({topic: own}) for topic, own in offsets.items()},
+        offsets_json(offsets),
         settings.records_per_batch,
         partial(store_terms, connect),
         topics.offsets_since,

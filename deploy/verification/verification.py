@@ -96,6 +96,7 @@ class Verification:
         counted = {
             topic: self._counted(_archived(spark, sources[topic], master, reads[topic]), speed, ended)
             for topic, master in masters.items()
+            if master.days()
         }
         cells = differing = 0
         examples: list[str] = []
@@ -105,7 +106,8 @@ class Verification:
             runs = {day: run for (name, day), run in manifest.items() if name == view.name and _is_in(days, day)}
             shown = {key: own for key, own in received.get(view.name, {}).items() if _is_in(days, key[1])}
             comparer = Comparer(self._connect, view, runs, speed, shown)
-            for found in self._compared(counted[view.source.topic].of(view), comparer, days):
+            facts = counted.get(view.source.topic)
+            for found in self._compared(facts and facts.of(view), comparer, days):
                 cells, differing = cells + found["cells"], differing + found["differing"]
                 examples += [found["example"]] if found["example"] else []
         progress(len(views), len(views), "compared")
@@ -136,13 +138,14 @@ class Verification:
         return spark_session(self._settings, "verify", Work.LONG, memory_mb=HEAP_MB, partitions=partitions)
 
     def _compared(
-        self, counted: DataFrame, comparer: Comparer, days: Sequence[date] | None
+        self, counted: DataFrame | None, comparer: Comparer, days: Sequence[date] | None
     ) -> Iterator[Mapping[str, Any]]:
         view = comparer.view
-        compared = blocks_used(view, counted, Extent(comparer.speed.until, days or ()), comparer, COMPARED)
+        extent = Extent(comparer.speed.until, days or ())
+        compared = None if counted is None else blocks_used(view, counted, extent, comparer, COMPARED)
         left = {(store, day) for day, run in comparer.runs.items() for store in self._stores(run, view, day)}
         left |= set(comparer.received)
-        for row in compared.toLocalIterator(prefetchPartitions=True):
+        for row in compared.toLocalIterator(prefetchPartitions=True) if compared is not None else ():
             left.discard((row.store, row.day))
             yield row.asDict()
         for store, day in sorted(left):  # shown, but a recompute knows nothing of it

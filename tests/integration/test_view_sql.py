@@ -158,7 +158,7 @@ def test_a_sketch_that_spark_makes_is_the_sketch_that_python_makes(spark: SparkS
 
 def contributed(spark: SparkSession, topic: str) -> pa.Table:
     """Arrivals with their contributions, in the order of the topic."""
-    given = F.expr(contributions_sql(of(topic), topic, OLDEST, RULES)).alias("contributions")
+    given = F.expr(contributions_sql(of(topic), OLDEST, RULES)).alias("contributions")
     names = ("kind", "topic", "partition", "offset", "received_at", "store", "happened_at", "identity")
     return parsed(spark, topic).select(*names, given).toArrow().sort_by("offset")
 

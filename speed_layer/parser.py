@@ -1,0 +1,120 @@
+"""Records of all topics as typed rows of one width: what speed runs inside Spark's `mapInArrow`.
+
+One stream, one Python worker, one plan for all sources: each by itself costs a micro-batch as much as all together.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from master_dataset.errors import DefinitionError
+from master_dataset.parsing.columns import arrow_fields
+from master_dataset.parsing.rows import output_schema, rows
+from speed_layer.arrivals import events_and_positions
+from speed_layer.receipts import COLUMNS as RECEIPT_COLUMNS
+from speed_layer.receipts import ReceiptWriter
+from views.core.view import View
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from master_dataset.registry import TermsOf
+    from master_dataset.source import Source
+
+OF_SIGHTINGS = frozenset({"business_day", "device", "is_inside"})
+"""What views of visits read of a sighting."""
+ONLY_ARCHIVED = ("key", "value", "headers", "reason", "field", "sentence")
+"""Columns of a parsed row that speed has no use for."""
+
+
+@dataclass(frozen=True)
+class Parser:
+    """`unread`: topic to the payload columns that need not be built. `receipts`: topic to who writes its records."""
+
+    sources: "Mapping[str, Source[Any]]"
+    unread: Mapping[str, frozenset[str]]
+    schema: pa.Schema
+    terms: "Callable[[], TermsOf]"
+    receipts: Mapping[str, ReceiptWriter]
+
+    @classmethod
+    def of(
+        cls, views: Sequence[View], terms: "Callable[[], TermsOf]", receipts: Mapping[str, ReceiptWriter]
+    ) -> "Parser":
+        """The one for these views."""
+        sources = {source.topic: source for source in sources_of(views)}
+        unread = {
+            topic: unread_columns(source, views) - frozenset(RECEIPT_COLUMNS if topic in receipts else ())
+            for topic, source in sources.items()
+        }
+        return cls(sources, unread, columns_read(views), terms, receipts)
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Events and positions, with the columns of `schema`: those of other sources are NULL."""
+        terms = self.terms()
+        for batch in batches:
+            for topic in pc.unique(batch["topic"]).to_pylist():
+                own = batch.filter(pc.equal(batch["topic"], topic))
+                for parsed in rows(self.sources[topic], iter([own]), terms, unread=self.unread[topic]):
+                    if topic in self.receipts:
+                        self.receipts[topic](parsed)
+                    yield from events_and_positions(self._widened(parsed), self.schema)
+
+    def _widened(self, parsed: pa.RecordBatch) -> pa.RecordBatch:
+        there = frozenset(parsed.schema.names)
+        columns = [
+            parsed[field.name] if field.name in there else pa.nulls(parsed.num_rows, field.type)
+            for field in self.schema
+        ]
+        return pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+
+def sources_of(views: Sequence[View]) -> "list[Source[Any]]":
+    """The sources that these views read, sorted by topic."""
+    by_topic = {view.source.topic: view.source for view in views}
+    return [by_topic[topic] for topic in sorted(by_topic)]
+
+
+def columns_read(views: Sequence[View]) -> pa.Schema:
+    """Kind, place, fact, and every payload column of any source that some view reads.
+
+    DefinitionError if two sources have a column of one name and different types.
+    """
+    sources = sources_of(views)
+    found = {
+        field.name: field
+        for field in output_schema(sources[0])
+        if field.name not in (*ONLY_ARCHIVED, *sources[0].columns)
+    }
+    for source in sources:
+        unread = unread_columns(source, views)
+        for field in arrow_fields(source.payload):
+            if field.name in unread:
+                continue
+            if found.setdefault(field.name, field).type != field.type:
+                message = f"the column `{field.name}` of `{source.topic}` has another type in another source"
+                raise DefinitionError(message, do="rename it")
+    return pa.schema(list(found.values()))
+
+
+def unread_columns(source: "Source[Any]", views: Sequence[View]) -> frozenset[str]:
+    """The payload columns that no expression of the source's views mentions."""
+    own = [view for view in views if view.source.topic == source.topic]
+    said = " ".join(
+        sql
+        for view in own
+        for sql in (
+            view.where,
+            view.at,
+            view.each.of if view.each else "",
+            *view.dimensions.values(),
+            *(column.of for column in view.columns.values()),
+        )
+    )
+    words = set(re.findall(r"\w+", said))
+    words |= OF_SIGHTINGS if any(view.counts_visits for view in own) else frozenset()
+    return frozenset(name for name in source.columns if name not in words)
