@@ -107,7 +107,7 @@ class Verification:
             shown = {key: own for key, own in received.get(view.name, {}).items() if _is_in(days, key[1])}
             comparer = Comparer(self._connect, view, runs, speed, shown)
             facts = counted.get(view.source.topic)
-            for found in self._compared(facts and facts.of(view), comparer, days):
+            for found in self._compared(facts.of(view) if facts else None, comparer, days):
                 cells, differing = cells + found["cells"], differing + found["differing"]
                 examples += [found["example"]] if found["example"] else []
         progress(len(views), len(views), "compared")
