@@ -26,6 +26,11 @@ _ASK_AGAIN_MS, _TIMES_ASKED = 10_000, 18
 """How long Spark waits for the end of a partition, and how often. Java's client asks a leader that is lost, and no
 other, until its time is over, a minute unless said; then Spark asks again, and finds the new leader."""
 
+_WAIT_MS = 5
+"""How long the broker may hold a question for more than there is. Spark asks only for what is there, and then for both
+ends of the partition over the same connection: these would wait, by Kafka's default half a second for each partition.
+"""
+
 
 def _may_pass(error: Exception) -> bool:
     """A topic that was made a moment ago may have no leader yet."""
@@ -59,6 +64,7 @@ def record_stream(spark: "SparkSession", topics: Sequence[str], intake: Intake) 
         spark.readStream.format("kafka")
         .option("kafka.bootstrap.servers", intake.bootstrap)
         .option("kafka.isolation.level", "read_committed")
+        .option("kafka.fetch.max.wait.ms", _WAIT_MS)
         .option("kafka.request.timeout.ms", _ASK_AGAIN_MS)
         .option("kafka.default.api.timeout.ms", _ASK_AGAIN_MS)
         .option("fetchOffset.numRetries", _TIMES_ASKED)
@@ -81,6 +87,7 @@ def record_span(
         spark.read.format("kafka")
         .option("kafka.bootstrap.servers", bootstrap)
         .option("kafka.isolation.level", "read_committed")
+        .option("kafka.fetch.max.wait.ms", _WAIT_MS)
         .option("subscribe", topic)
         .option("startingOffsets", offsets_json({topic: since}))
         .option("endingOffsets", offsets_json({topic: until}))
