@@ -1,0 +1,94 @@
+"""What all sources together cost the speed layer beside the receipts alone; what the stack costs when nothing comes."""
+
+import sys
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from benchmarks import local
+from benchmarks.measured import Measured
+from benchmarks.pace import Pace
+from benchmarks.processor import cpu_seconds
+from benchmarks.sensed import sensed
+from deploy.stack.records import Records
+from deploy.stack.stack import components
+from master_dataset.ingest import ingest
+from master_dataset.kafka import Topics
+from master_dataset.sources import registered_sources
+from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
+from master_dataset.visits.bundle import Bundle
+from master_dataset.visits.rows import Whose
+from master_dataset.visits.visit import RULES, Sighting
+from speed_layer.generation import Generations
+from speed_layer.open_visits import OpenVisits
+
+if TYPE_CHECKING:
+    from deploy.settings import Settings
+
+FULL = 90_000
+AT_MOST, IDLE_CORES, IDLE_SECONDS = 2.0, 0.3, 120
+_SETTLED_SECONDS = 45
+_DEVICES = 20_000
+
+
+def sources(size: int) -> Iterator[Measured]:
+    """`size` receipts alone, then as many records of all sources; both are waiting when the speed layer starts."""
+    alone = _counted([POS_TRANSACTIONS.topic], size)
+    together = _counted(list(registered_sources()), size)
+    each = (1000 / together.per_core_second, 1000 / alone.per_core_second)
+    details = {"events": [together.events, alone.events], "seconds": [together.seconds, alone.seconds]}
+    yield Measured(
+        "sources, an event of any", *each, "core-ms", "a receipt alone", better="low", limit=AT_MOST, details=details
+    )
+    yield _idle()
+    yield _open()
+
+
+def _counted(topics: list[str], size: int) -> Pace:
+    with local.own_home() as settings:
+        with local.running(settings, "kafka"):
+            for topic in topics:
+                lines = sensed(topic, size // len(topics))
+                ingest(registered_sources()[topic], lines, settings.kafka_bootstrap, lambda _result: None)
+        with local.running(settings, "kafka", "cassandra", "speed"):
+            total = sum(sum(Topics(settings.kafka_bootstrap).end_offsets(topic).values()) for topic in topics)
+            local.until(lambda: _read(settings) > 0, "the first micro-batch")
+            first, began, before = _read(settings), time.monotonic(), cpu_seconds(Records(settings.home).pid("speed"))
+            local.until(lambda: _read(settings) >= total, "the speed layer")
+            spent = cpu_seconds(Records(settings.home).pid("speed")) - before
+            return Pace(total - first, round(time.monotonic() - began, 1), spent)
+
+
+def _read(settings: "Settings") -> int:
+    generations = Generations(local.cassandra(settings))
+    positions = generations.positions(generations.greatest())
+    return sum(sum(own.values()) for own in positions.values())
+
+
+def _idle() -> Measured:
+    with local.own_home() as settings, local.running(settings):
+        records, names = Records(settings.home), [each.name for each in components(settings)]
+        time.sleep(_SETTLED_SECONDS)
+        before = {name: cpu_seconds(pid) for name in names if (pid := records.pid(name))}
+        time.sleep(IDLE_SECONDS)
+        spent = {name: round((cpu_seconds(records.pid(name)) - own) / IDLE_SECONDS, 3) for name, own in before.items()}
+    total = round(sum(spent.values()), 3)
+    return Measured(
+        "sources, idle stack", total, IDLE_CORES, "cores", "limit", better="low", limit=1.0, details={"cores": spent}
+    )
+
+
+def _open() -> Measured:
+    """What the driver holds of a device that is around; beside it the text of the device."""
+    held = OpenVisits(RULES)
+    for number in range(_DEVICES):
+        held.hear(0, Whose("1", f"{number:032x}", 20_000), Sighting(number, number, is_inside=True))
+    one = Bundle.of(Sighting(1, 1, is_inside=True), RULES.gap)
+    [stretch] = one.stretches
+    whose = Whose("1", f"{1:032x}", 20_000)
+    parts = (one, one.stretches, stretch, whose, whose.device, *(1 << 40,) * 7)
+    size = sum(map(sys.getsizeof, parts)) + 100  # and its place in an ordered dictionary
+    return Measured(
+        "sources, a device around", size, sys.getsizeof(whose.device), "bytes", "its text", better="low",
+        details={"held": len(held)},
+    )  # fmt: skip
