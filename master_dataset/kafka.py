@@ -82,7 +82,10 @@ def record_stream(spark: "SparkSession", topics: Sequence[str], intake: Intake) 
 def record_span(
     spark: "SparkSession", bootstrap: str, topic: str, since: Mapping[int, int], until: Mapping[int, int]
 ) -> "DataFrame":
-    """The committed records of a topic from these offsets on and before those, with the columns of `record_stream`."""
+    """The committed records of a topic from these offsets on and before those, with the columns of `record_stream`.
+
+    Of what the topic no longer has, nothing: it is only looked back at.
+    """
     return (
         spark.read.format("kafka")
         .option("kafka.bootstrap.servers", bootstrap)
@@ -91,7 +94,7 @@ def record_span(
         .option("subscribe", topic)
         .option("startingOffsets", offsets_json({topic: since}))
         .option("endingOffsets", offsets_json({topic: until}))
-        .option("failOnDataLoss", "true")
+        .option("failOnDataLoss", "false")
         .option("includeHeaders", "true")
         .load()
         .selectExpr("key", "value", "topic", "partition", "offset", "timestamp", f"{_HEADERS} AS headers")

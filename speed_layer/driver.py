@@ -73,8 +73,9 @@ class SpeedDriver:
         counted = MicroBatch(self._connect, self._shapes, self._horizons, generation, number, heard_for)
         given_back = batch.mapInArrow(counted, from_arrow_schema(GIVEN_BACK)).toArrow()
         if self._visiting:
-            before = read_ends(batch.sparkSession, checkpoint, number - 1) if number else None
-            self._visiting.begin(batch.sparkSession, before)
+            if not self._visiting.is_begun:
+                before = read_ends(batch.sparkSession, checkpoint, number - 1) if number else {}
+                self._visiting.begin(batch.sparkSession, before)
             self._write_visits(self._visiting, generation, number, given_back, batch.sparkSession)
         passing(CrashPoint.SPEED_COUNTED)
         self._generations.record(generation.number, _reached(ends, _latest(given_back)))

@@ -13,6 +13,7 @@ from prometheus_client import Gauge
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
+from master_dataset.kafka import EARLIEST
 from master_dataset.visits.rows import Row, Whose, table
 from master_dataset.visits.visit import Sighting
 from speed_layer.additions import AdditionKey, Cells, additions
@@ -39,18 +40,18 @@ class Visiting:
         """`views`: all of them, of one source."""
         self.views, self._ages, self._feed = views, ages, feed
         self._open = OpenVisits(ages[1])
-        self._begun = False
+        self.is_begun = False
 
-    def begin(self, spark: SparkSession, ends: "Offsets | None") -> None:
+    def begin(self, spark: SparkSession, ends: "Offsets") -> None:
         """Before the first micro-batch of this process: hear again what may still be open where it starts.
 
-        `ends`: of the micro-batch before; None if there is none, and then nothing is open.
+        `ends`: of the micro-batch before, if there is one.
         """
-        if not self._begun and ends is not None:
-            until = ends.get(self.views[0].source.topic, {})
+        until = ends.get(self.views[0].source.topic, {})
+        if any(until.values()):
             for _ in self._heard(self._past(spark, self._since(spark, until), until)):
                 pass  # counted by whoever heard it first
-        self._begun = True
+        self.is_begun = True
 
     def closed(self, given_back: pa.Table) -> pa.Table:
         """The visits that are known now, as `VISITS`."""
@@ -84,9 +85,9 @@ class Visiting:
         near = self._past(spark, {number: max(0, end - _LOOK_BACK) for number, end in until.items()}, until)
         known = dict(last_received(near, self.views[0].source.topic))
         if len(known) < sum(1 for end in until.values() if end):
-            return dict.fromkeys(until, 0)
+            return dict.fromkeys(until, EARLIEST)
         back = self._ages[1].longest_known // timedelta(milliseconds=1)
-        since = self._feed.offsets_since(self.views[0].source.topic, min(known.values(), default=0) - back)
+        since = self._feed.offsets_since(self.views[0].source.topic, min(known.values()) - back)
         return {number: min(since.get(number, 0), end) for number, end in until.items()}
 
     def _past(self, spark: SparkSession, since: Mapping[int, int], until: Mapping[int, int]) -> pa.Table:

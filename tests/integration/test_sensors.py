@@ -14,9 +14,9 @@ from tests.world.sensors import BEGIN, record, topics
 STORES = ("81", "82", "83")
 
 
-def sensed(topic: str, store: str, number: int) -> list[bytes]:
+def sensed(topic: str, store: str, number: int, wave: int = 1) -> list[bytes]:
     """Records of the hours before now: some are repeated, some came too late for speed."""
-    chance = Random(f"{topic}{store}")
+    chance = Random(f"{topic}{store}{wave}")
     shift = datetime.now(UTC).replace(second=0, microsecond=0) - BEGIN
     found = []
     for _ in range(number):
@@ -63,6 +63,16 @@ def test_what_sensors_send_is_in_both_layers_alike(sent: Stack) -> None:
     assert (after.differing, after.examples) == (0, [])
     assert before.cells > 1000
     assert after.waiting_for_batch == 0
+
+
+def test_what_waited_is_all_that_a_second_publication_corrects(sent: Stack, tmp_path: Path) -> None:
+    for topic in topics():
+        ingest(sent, tmp_path, topic, [value for store in STORES for value in sensed(topic, store, 60, wave=2)])
+
+    done = sent.rebuild()
+
+    assert set(done["corrections"]["causes"]) == {"waited"}
+    assert sent.verify().differing == 0
 
 
 def test_a_visit_is_shown_when_its_device_is_gone_and_stays_as_it_is(sent: Stack, tmp_path: Path) -> None:
