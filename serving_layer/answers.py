@@ -5,18 +5,21 @@ registry. Speed writes rows first and positions after them, so a body never says
 Of a publication that was asked for by its number nothing moves, so its bodies are good for as long as it is kept.
 """
 
-from collections.abc import Callable, Hashable
+from collections.abc import Awaitable, Callable, Hashable, Sequence
 from datetime import datetime, timedelta
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import orjson
 
 from master_dataset.errors import UnknownName
+from master_dataset.stores import Store
 from serving_layer import cells_answer, metric_answer
 from serving_layer.as_of import as_of
 from serving_layer.basis import Basis, BasisReader, past_basis
 from serving_layer.business_days import BusinessDays
 from serving_layer.catalogue import Catalogue
+from serving_layer.index import answer as index_answer
+from serving_layer.index.question import IndexAsk
 from serving_layer.known_stores import KnownStores
 from serving_layer.lru import Lru
 from serving_layer.merged_cells import MergedCells
@@ -30,6 +33,10 @@ class Clocks(NamedTuple):
     monotonic: Callable[[], float]
     now: Callable[[], datetime]
 
+
+Ask = TypeVar("Ask", bound=MetricAsk | IndexAsk)
+Shops = Sequence[Store]
+Told = Awaitable[dict[str, object]]
 
 BODIES_KEPT = 64 * 1024 * 1024
 """Bytes of remembered answers."""
@@ -49,15 +56,11 @@ class Answers:
 
     async def metric(self, ask: MetricAsk, *, by_operator: bool = False) -> bytes:
         """One metric over time, one series per store."""
-        basis = await self._basis_of(ask)
-        version, _ = await self.stores.all()
-        key = (ask, by_operator, version, *_moment(basis))
-        body = self._bodies.get(key)
-        if body is None:
-            body = orjson.dumps(await self._metric(ask, basis, by_operator=by_operator))
-            await self._refuse_collected(basis)
-            self._bodies.put(key, body, len(body))
-        return body
+        return await self._remembered(ask, self._metric, by_operator=by_operator)
+
+    async def index(self, ask: IndexAsk, *, by_operator: bool = False) -> bytes:
+        """One metric over time beside what a model expected of it, one series per store."""
+        return await self._remembered(ask, self._index, by_operator=by_operator)
 
     async def cells(self, ask: CellsAsk, *, by_operator: bool = False) -> bytes:
         """The cells of one view with each layer's states."""
@@ -81,12 +84,26 @@ class Answers:
         """The basis of now, partial if need be."""
         return await self._basis.read(partial=True)
 
-    async def _metric(self, ask: MetricAsk, basis: Basis, *, by_operator: bool) -> dict[str, object]:
-        stores = await self.stores.asked(ask.stores, by_operator=by_operator)
+    async def _remembered(self, ask: Ask, told: Callable[[Ask, Basis, Shops], Told], *, by_operator: bool) -> bytes:
+        basis = await self._basis_of(ask)
+        version, _ = await self.stores.all()
+        key = (ask, by_operator, version, *_moment(basis))
+        body = self._bodies.get(key)
+        if body is None:
+            stores = await self.stores.asked(ask.stores, by_operator=by_operator)
+            body = orjson.dumps(await told(ask, basis, stores))
+            await self._refuse_collected(basis)
+            self._bodies.put(key, body, len(body))
+        return body
+
+    async def _metric(self, ask: MetricAsk, basis: Basis, stores: Shops) -> dict[str, object]:
         asked = understood(ask, stores, self.catalogue.metrics, self.catalogue.views)
         return await metric_answer.answer(asked, basis, self._cells)
 
-    async def _basis_of(self, ask: MetricAsk | CellsAsk) -> Basis:
+    async def _index(self, ask: IndexAsk, basis: Basis, stores: Shops) -> dict[str, object]:
+        return await index_answer.answer(ask, stores, self.catalogue, basis, self._cells)
+
+    async def _basis_of(self, ask: MetricAsk | IndexAsk | CellsAsk) -> Basis:
         if ask.as_of is None:
             return await self._basis.read(partial=ask.partial)
         return await past_basis(self.readers.published, ask.as_of)

@@ -3,13 +3,13 @@
 from fastapi import FastAPI
 
 from serving_layer.answers import Answers
-from serving_layer.api import corrections, health, metrics, problems, publications, raw, recomputes, state, views
+from serving_layer.api import corrections, health, index, metrics, problems, publications, raw, recomputes, state, views
 from serving_layer.api.requests import Requests
 from serving_layer.api.shell import Shell
 from serving_layer.freshness import Freshness
 from serving_layer.operations import Operations
 
-ROUTERS = (metrics, views, raw, state, publications, corrections, recomputes, health)
+ROUTERS = (metrics, index, views, raw, state, publications, corrections, recomputes, health)
 
 
 def create_app(answers: Answers, freshness: Freshness, operations: Operations, operator_key: str) -> FastAPI:

@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Sequence
 
 from serving_layer.asked import Asked, StoreTime
-from serving_layer.context.kind import ReadCells, Row
+from serving_layer.context.kind import Row
+from serving_layer.context.reading import Reading
 from serving_layer.public_holidays import VERSION, names_of
 from serving_layer.refusals import CountryUnknown
 
@@ -14,7 +15,7 @@ class Holidays:
     name = "holidays"
     views: Sequence[str] = ()
 
-    async def told(self, asked: Asked, read: ReadCells) -> Row:  # noqa: ARG002 - a Kind
+    async def told(self, asked: Asked, reading: Reading) -> Row:  # noqa: ARG002 - a Kind
         """`version`: of the `holidays` library. Names are in the language of the country."""
         rows: list[Row] = []
         unknown: list[Row] = []

@@ -1,15 +1,12 @@
 """What a kind of context has to give."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
 from serving_layer.asked import Asked
-from serving_layer.merge import Cell
-from views.core import View
+from serving_layer.context.reading import Reading
 
 Row = dict[str, object]
-ReadCells = Callable[[View, str, int, int], Awaitable[list[Cell]]]
-"""The merged cells of a view and a store with a window in [start, end), seconds since 1970."""
 
 
 class Kind(Protocol):
@@ -23,5 +20,5 @@ class Kind(Protocol):
     def views(self) -> Sequence[str]:
         """The views it reads; without them it is not available."""
 
-    async def told(self, asked: Asked, read: ReadCells) -> Row:
+    async def told(self, asked: Asked, reading: Reading) -> Row:
         """What the answer says under that name: `rows`, and where they come from."""

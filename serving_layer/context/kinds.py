@@ -7,23 +7,22 @@ from serving_layer.asked import Asked
 from serving_layer.basis import Basis
 from serving_layer.context.holidays import Holidays
 from serving_layer.context.kind import Kind, Row
-from serving_layer.merge import Cell
+from serving_layer.context.reading import Reading
+from serving_layer.context.weather import Weather
 from serving_layer.merged_cells import MergedCells
 from serving_layer.refusals import NotAvailable
-from views.core import View
 
-KINDS: dict[str, Kind] = {kind.name: kind for kind in (Holidays(),)}
-NAMES = ("holidays", "weather")
-"""Those of the interface, whether or not this version has them."""
+KINDS: dict[str, Kind] = {kind.name: kind for kind in (Holidays(), Weather())}
+NAMES = tuple(KINDS)
 
 
 def asked_kinds(text: str, views: Container[str]) -> tuple[str, ...]:
     """The kinds that `context=` names, separated by commas. UnknownName, NotAvailable."""
     names = tuple(dict.fromkeys(name.strip() for name in text.split(",")))
     for name in names:
-        if name not in NAMES:
+        if name not in KINDS:
             raise UnknownName("context", name, NAMES)
-        if name not in KINDS or not all(view in views for view in KINDS[name].views):
+        if not all(view in views for view in KINDS[name].views):
             message = f"`context={name}` is not answered: there is no view that it could be read from."
             raise NotAvailable(message, do=f"Leave `{name}` out of `context`.")
     return names
@@ -31,8 +30,5 @@ def asked_kinds(text: str, views: Container[str]) -> tuple[str, ...]:
 
 async def told_of(asked: Asked, basis: Basis, cells: MergedCells) -> Row:
     """What stands beside the points, by kind."""
-
-    async def read(view: View, store: str, start: int, end: int) -> list[Cell]:
-        return await cells.read(basis, view, store, start, end)
-
-    return {name: await KINDS[name].told(asked, read) for name in asked.context}
+    reading = Reading(basis, cells)
+    return {name: await KINDS[name].told(asked, reading) for name in asked.context}

@@ -12,6 +12,7 @@ FOR_ALL = [
     ("/v1/metrics", {}),
     ("/v1/metrics/net_sales", DAY),
     ("/v1/metrics/net_sales", DAY | {"as_of": 1}),
+    ("/v1/index/net_sales", DAY),
     ("/v1/views/sales/cells", DAY),
     ("/v1/raw/pos_transactions", {"store": "1", "day": "2026-11-21"}),
     ("/v1/freshness", {}),

@@ -40,8 +40,6 @@ def asking() -> Asking:
         (NET, {"compare": "last_week"}, 404, "unknown_name"),
         (NET, {"compare": ""}, 404, "unknown_name"),
         (NET, {"compare": "holiday:Good Friday"}, 422, "country_unknown"),
-        (NET, {"context": "weather"}, 422, "not_available"),
-        (NET, {"context": "holidays,weather"}, 422, "not_available"),
         (NET, {"context": "moon"}, 404, "unknown_name"),
         (NET, {"only_covered": "true"}, 422, "not_available"),
         (NET, {"hours": "closed"}, 422, "bad_question"),

@@ -1,0 +1,57 @@
+"""A question about an index: as about a metric, and how many weeks of history the model is made from."""
+
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+from master_dataset.errors import RangeTooLong
+from master_dataset.stores import Store
+from serving_layer.business_days import ONE_DAY, BusinessDays, Span
+from serving_layer.local_time import STEP, written
+from serving_layer.questions import DAY, Hours, MetricAsk, span
+
+IndexGrain = Literal["hour", "day"]
+FEWEST_WEEKS, USUAL_WEEKS, MOST_WEEKS = 8, 13, 26
+MOST_DAYS = 92
+"""The longest range: the history ends where it begins, and says less of every day that is farther away."""
+
+
+@dataclass(frozen=True)
+class IndexAsk:
+    """As MetricAsk. `history_weeks`: how long before `start` the history begins."""
+
+    metric: str
+    stores: tuple[str, ...]
+    start: str
+    end: str
+    grain: IndexGrain = "day"
+    timezone: str | None = None
+    partial: bool = False
+    as_of: int | None = None
+    hours: Hours = "all"
+    history_weeks: int = USUAL_WEEKS
+
+    def reach(self, store: Store) -> "Reach":
+        """When the question is about, for one store. BadQuestion, RangeTooLong."""
+        days = BusinessDays.of(store, self.timezone or store.timezone)
+        asked = span(self.start, self.end, days, self.grain)
+        length = round((asked.end - asked.start) / DAY)
+        if length > MOST_DAYS:
+            raise RangeTooLong(f"{length} days of an index are more than {MOST_DAYS}.", do="Ask in several questions.")
+        first = days.day_of(asked.start) - ONE_DAY * 7 * self.history_weeks
+        last = days.day_of(asked.end - STEP) + ONE_DAY
+        return Reach(asked, Span(days.start(first), days.start(last)))
+
+    def of_metric(self, store: Store, reach: "Reach") -> MetricAsk:
+        """The question about the metric itself, over history and range as one."""
+        start, end = (written(bound) for bound in reach.whole)
+        return MetricAsk(
+            self.metric, (store.id,), start, end, self.grain, self.timezone,
+            partial=self.partial, as_of=self.as_of, hours=self.hours, context="weather,holidays",
+        )  # fmt: skip
+
+
+class Reach(NamedTuple):
+    """`asked`: the windows asked for. `whole`: whole days, from the first of the history to the last asked for."""
+
+    asked: Span
+    whole: Span

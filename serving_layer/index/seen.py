@@ -1,0 +1,38 @@
+"""What the metric's own answer shows: every point with the conditions under which it came about."""
+
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from serving_layer.asked import Asked
+from serving_layer.business_days import Span
+from serving_layer.index.conditions import Conditions, weather
+from serving_layer.index.question import IndexGrain
+from serving_layer.local_time import clock
+
+
+class Seen(NamedTuple):
+    """`value`: as the metric shows it. `is_final`: neither it nor its weather can still change."""
+
+    span: Span
+    start: str
+    value: float | None
+    conditions: Conditions
+    is_final: bool
+    flags: tuple[str, ...]
+
+
+def seen(asked: Asked, grain: IndexGrain, body: Mapping[str, Any]) -> Iterator[Seen]:
+    """The points of an answer about one store, with weather and holidays beside them, in order."""
+    [of], [series], beside = asked.stores, body["series"], body["context"]
+    observed = {row["start"]: row for row in beside["weather"]["rows"]}
+    names = {row["date"]: tuple(row["names"]) for row in beside["holidays"]["rows"]}
+    days = list(of.at.days.touched(of.at.span))
+    starts = [day.start for _, day in days]
+    for span, point in zip(of.timeline.bounds, series["points"], strict=True):
+        day = days[bisect_right(starts, span.start) - 1][0]
+        hour = clock(of.at.days.zone, span.start).hour if grain == "hour" else None
+        row = observed.get(point["start"])
+        conditions = Conditions(day, (day.isoweekday(), hour), *weather(row, grain), names.get(day.isoformat(), ()))
+        is_final = point["final"] and (row is None or row["final"])
+        yield Seen(span, point["start"], point["value"], conditions, is_final, tuple(point.get("flags", ())))
