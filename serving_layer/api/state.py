@@ -1,5 +1,7 @@
 """`/v1/freshness`, `/v1/stores`: what there is, and how old."""
 
+from decimal import Decimal
+
 import orjson
 from fastapi import APIRouter, Response
 
@@ -37,6 +39,23 @@ def _described(store: Store) -> dict[str, object]:
         "timezone": store.timezone,
         "currency": store.currency.code,
         "opening_hours": store.opening_hours,
-        "floor_m2": None if store.floor_m2 is None else orjson.Fragment(str(store.floor_m2)),
+        "floor_m2": _number(store.floor_m2),
         "open_since": store.open_since,
+        "country": store.country or None,
+        "subdivision": store.subdivision or None,
+        "day_starts_at": store.day_starts_at,
+        "closed_on": store.closed_on,
+        "week_starts_on": store.week_starts_on,
+        "comp_start_date": store.comp_start_date,
+        "conversion_target": _number(store.conversion_target),
+        "sensors": [
+            {"id": each.id, "source": each.source, "place": each.place or None, "from": each.since, "to": each.until}
+            for each in store.sensors
+        ],
+        "zones": [{"id": each.id, "m2": _number(each.m2)} for each in store.zones],
     }
+
+
+def _number(value: Decimal | int | None) -> orjson.Fragment | None:
+    """As it was written, not through a float."""
+    return None if value is None else orjson.Fragment(str(value))

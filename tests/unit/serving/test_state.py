@@ -1,8 +1,9 @@
 """What there is: stores in the words of their file, freshness per partition."""
 
+from datetime import date
 from decimal import Decimal
 
-from master_dataset.stores import Store
+from master_dataset.stores import Sensor, Store, Zone
 from tests.world import World, receipt
 from tests.world.asking import Asking
 
@@ -14,6 +15,12 @@ def test_a_store_is_shown_in_the_words_of_its_file() -> None:
         name="Kosice",
         opening_hours={"mon": ("08:00-20:00",)},
         floor_m2=Decimal("812.5"),
+        country="SK",
+        day_starts_at="04:00",
+        closed_on=(date(2026, 12, 25),),
+        conversion_target=Decimal("32.5"),
+        sensors=(Sensor("cam", "people_counts", "A", date(2026, 1, 1)),),
+        zones=(Zone("shoes", Decimal(40)),),
     )
 
     assert Asking(World(store)).body("/v1/stores")["stores"] == [
@@ -26,6 +33,15 @@ def test_a_store_is_shown_in_the_words_of_its_file() -> None:
             "opening_hours": {"mon": ["08:00-20:00"]},
             "floor_m2": 812.5,
             "open_since": None,
+            "country": "SK",
+            "subdivision": None,
+            "day_starts_at": "04:00",
+            "closed_on": ["2026-12-25"],
+            "week_starts_on": "mon",
+            "comp_start_date": None,
+            "conversion_target": 32.5,
+            "sensors": [{"id": "cam", "source": "people_counts", "place": "A", "from": "2026-01-01", "to": None}],
+            "zones": [{"id": "shoes", "m2": 40}],
         }
     ]
 
