@@ -83,7 +83,8 @@ def test_lag_goes_to_zero_and_every_place_that_shows_it_says_the_same(stack: Sta
     assert {(row["reader"], row["seconds"]) for row in rows} == {("archive", 0.0), ("speed", 0.0)}
     metrics = {each["name"]: each.get("metrics") for each in stack.galatea("status")["components"]}
     for reader in ("archive", "speed"):
-        ends = {row["partition"]: row["end"] for row in rows if row["reader"] == reader and row["position"]}
+        own = [row for row in rows if (row["reader"], row["topic"]) == (reader, TOPIC) and row["position"]]
+        ends = {row["partition"]: row["end"] for row in own}
         until(lambda reader=reader, ends=ends: committed(stack, f"galatea.{reader}") == ends)  # type: ignore[misc]
         value = scraped(metrics[reader])
         for partition, end in ends.items():
