@@ -1,11 +1,12 @@
 """The exact value of every point: states summed first, then the formula."""
 
 from collections.abc import Iterator, Mapping
+from fractions import Fraction
 from typing import NamedTuple
 
 from serving_layer.asked import Asked, StoreTime
 from serving_layer.comparable_stores import ENOUGH
-from serving_layer.in_order import Ordered, in_order
+from serving_layer.in_order import DRIFT_HIGH, Ordered, in_order
 from serving_layer.local_time import STEP
 from serving_layer.sensor_time import HALF
 from serving_layer.side_read import SideRead
@@ -37,29 +38,40 @@ class Found(NamedTuple):
 
 
 def reckon(asked: Asked, of: StoreTime, read: SideRead, dimensions: Dimensions) -> list[Reckoned]:
-    """The points of one series, in the places of the question. Null, with a flag, if opening hours are not known."""
+    """The points of one series, in the places of the question."""
     metric = asked.metric
-    has_sources = read.has_sources(of.store)
+    why_null = _why_null(asked, of, read)
     is_watched = LOW_COVERAGE in metric.flags and read.sensors.is_expected
     shares = read.sensors.shares(read.side) if is_watched else {}
     reckoned = []
     for number, found in enumerate(_found(asked, of, read, dimensions)):
-        if asked.hours_asked and not of.store.opening_hours:
-            reckoned.append(Reckoned(None, (NO_OPENING_HOURS,), found.is_provisional))
+        if why_null:
+            reckoned.append(Reckoned(None, (why_null,), found.is_provisional))
             continue
         value, flags = metric.value(found.worth)
-        flags += found.flags
-        if not has_sources:
-            value, flags = None, (NO_SOURCE,)
         if not metric.formula.is_sum and not found.is_there:
             value = None
+        flags = tuple(flag for flag in (*flags, *found.flags) if flag != DRIFT_HIGH or _is_over(of, read, number))
         if DEVICE_DAYS in metric.flags and _has_many_days(of, number):
             flags += (DEVICE_DAYS,)
-        share = shares.get(number, ENOUGH)
-        if share < ENOUGH:
-            value, flags = (None, (*flags, LOW_COVERAGE, MASKED)) if share < HALF else (value, (*flags, LOW_COVERAGE))
+        value, flags = _trusted(value, flags, shares.get(number, ENOUGH))
         reckoned.append(Reckoned(value, flags, found.is_provisional))
     return reckoned
+
+
+def _why_null(asked: Asked, of: StoreTime, read: SideRead) -> str | None:
+    """Why no point has a value: what was asked for is not known of this store at all."""
+    if asked.hours_asked and not of.store.opening_hours:
+        return NO_OPENING_HOURS
+    counts_sensors = "store.expected_ms" in asked.metric.facts
+    return None if counts_sensors or read.has_sources(of.store) else NO_SOURCE
+
+
+def _trusted(value: Worth, flags: tuple[str, ...], share: Fraction) -> tuple[Worth, tuple[str, ...]]:
+    """With how much of the sensor time was covered."""
+    if share >= ENOUGH:
+        return value, flags
+    return (value, (*flags, LOW_COVERAGE)) if share >= HALF else (None, (*flags, LOW_COVERAGE, MASKED))
 
 
 def _found(asked: Asked, of: StoreTime, read: SideRead, dimensions: Dimensions) -> Iterator[Found]:
@@ -92,6 +104,11 @@ def _at(
         bool(there or known),
         any(each.is_provisional for each in there) or any(each.is_provisional for each in known),
     )
+
+
+def _is_over(of: StoreTime, read: SideRead, number: int) -> bool:
+    """Whether the point is, so that nobody should be inside; what it is compared with always is."""
+    return read.side.timeline is not of.timeline or of.timeline.bounds[number].end <= read.side.over
 
 
 def _has_many_days(of: StoreTime, number: int) -> bool:

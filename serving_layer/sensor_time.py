@@ -65,7 +65,8 @@ class SensorTime:
         return found
 
     def shares(self, side: Side) -> dict[int, Fraction]:
-        """Per point which part of the sensor time was covered; of points where nothing is expected nothing."""
+        """Per point which part of the sensor time was covered, of windows that are over; nothing where none is."""
+        side = side.ended()
         found: dict[int, int] = {}
         for alive in self._alive.values():
             for window, milliseconds in alive.items():
@@ -77,25 +78,24 @@ class SensorTime:
 
     def share(self, side: Side) -> Fraction | None:
         """Which part of the sensor time of all points together; None if nothing is expected."""
-        expected = self.expected_ms(side)
+        expected = self.expected_ms(side.ended())
         shares = self.shares(side)
         covered = sum((shares[point] * expected[point] for point in shares), Fraction(0))
         return covered / total if (total := sum(expected.values())) else None
 
     def covered(self, side: Side) -> frozenset[int]:
-        """The windows in which every source has enough sensor time; any, if the store registers no sensor of it."""
-        return frozenset(
-            window for window in side.windows() if all(self._is_covered(window, each) for each in self._sources)
-        )
+        """The windows in which every source with registered sensors has enough time of them.
+
+        If none has any, the windows in which a sensor of every source was alive.
+        """
+        sources = {source for source, _ in self._expected} or self._sources
+        return frozenset(window for window in side.windows() if all(self._is_covered(window, each) for each in sources))
 
     def _is_covered(self, window: int, source: str) -> bool:
-        expected = sum(
-            sensors * STEP_MS
-            for (of, life), sensors in self._expected.items()
-            if of == source and life.start <= window < life.end
-        )
+        lives = ((life, sensors) for (of, life), sensors in self._expected.items() if of == source)
+        expected = sum(sensors * STEP_MS for life, sensors in lives if life.start <= window < life.end)
         alive = self._alive[source].get(window, 0)
-        return alive >= ENOUGH * expected if expected else alive > 0
+        return alive >= ENOUGH * expected if self._expected else alive > 0
 
 
 def _lives(store: Store, sensor: Sensor) -> Span:

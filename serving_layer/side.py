@@ -28,6 +28,10 @@ class Side:
         """Of the windows that count those alone."""
         return replace(self, only=windows if self.only is None else self.only & windows)
 
+    def ended(self) -> Self:
+        """The windows that are over: a running one is not yet reported by interval."""
+        return replace(self, begun=self.over)
+
     def counts_in(self, window: int) -> bool:
         """Whether the window counts and is over or running."""
         is_asked = self.timeline.start <= window < self.timeline.end if self.only is None else window in self.only

@@ -35,7 +35,7 @@ class SideRead:
 
 async def read_side(asked: Asked, basis: Basis, cells: MergedCells, of: StoreTime, side: Side) -> SideRead:
     """The cells of the windows that count. DefinitionNotPublished, CellMissing."""
-    start, end = span = _span(asked, of, side)
+    start, end = span = span_read(asked, of, side)
     views = {view.name: view for view in (*asked.views, *asked.proofs)}
     found = await asyncio.gather(*(cells.read(basis, view, of.store.id, *span) for view in views.values()))
     read = dict(zip(views, found, strict=True))
@@ -53,7 +53,7 @@ async def read_side(asked: Asked, basis: Basis, cells: MergedCells, of: StoreTim
     return SideRead(side, totals, sensors)
 
 
-def _span(asked: Asked, of: StoreTime, side: Side) -> Span:
-    """The windows to read: those of the question, or whole business days if what was before in the day matters."""
+def span_read(asked: Asked, of: StoreTime, side: Side) -> Span:
+    """The windows that are read: those asked for, or whole business days if what was before in the day matters."""
     asked_for = Span(side.timeline.start, side.timeline.end)
     return of.at.days.whole(asked_for) if asked.is_in_order else asked_for

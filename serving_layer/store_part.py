@@ -12,7 +12,7 @@ from serving_layer.earlier import Earlier, earlier
 from serving_layer.local_time import round_down, round_up
 from serving_layer.merged_cells import MergedCells
 from serving_layer.side import side_before, side_now
-from serving_layer.side_read import SideRead, read_side
+from serving_layer.side_read import SideRead, read_side, span_read
 from serving_layer.totals import Totals, series_of
 from views.core.cut import seconds
 
@@ -62,7 +62,7 @@ async def read_part(asked: Asked, basis: Basis, cells: MergedCells, of: StoreTim
     as_of = seconds(basis.as_of_at)
     known = Span(round_down(as_of), round_up(as_of))
     sides = [side_now(asked, of, until, known), *([side_before(asked, of, there, known)] if there else [])]
-    spans = _apart([Span(side.timeline.start, side.timeline.end) for side in sides])
+    spans = _apart([span_read(asked, of, side) for side in sides])
     waiting, (now, *before) = await asyncio.gather(
         asyncio.gather(*(cells.waiting(basis, asked.views, of.store.id, *span) for span in spans)),
         asyncio.gather(*(read_side(asked, basis, cells, of, side) for side in sides)),

@@ -64,11 +64,6 @@ class Formula:
         divides = any(True for node in divided for _ in _terms(node))
         return not divides and not any(term.is_spread for term in self.terms)
 
-    @cached_property
-    def is_additive(self) -> bool:
-        """Whether its value over two disjoint sets of cells is the sum of both: terms as summed, times constants."""
-        return self.is_sum and all(term.is_sum for term in self.terms) and _is_linear(self._tree)
-
     def value(self, worth: Mapping[str, Worth | int]) -> Worth:
         """The exact value. None if a denominator is zero or a term has no value. KeyError if a term is missing."""
         try:
@@ -78,7 +73,11 @@ class Formula:
 
     def denominator(self, worth: Mapping[str, Worth | int]) -> Worth:
         """What the whole is divided by; None if it is no quotient."""
-        return _compiled(self._tree.right)(worth) if _divides(self._tree) else None
+        return self._divisor(worth) if self._divisor else None
+
+    @cached_property
+    def _divisor(self) -> Evaluate | None:
+        return _compiled(self._tree.right) if _divides(self._tree) else None
 
     @cached_property
     def _evaluate(self) -> Evaluate:
@@ -110,15 +109,6 @@ def _terms(node: ast.expr) -> Iterator[Term]:
         if term is None:
             raise DefinitionError(f"`{ast.unparse(node)}` has no place in a formula.", do=_ALLOWED)
         yield term
-
-
-def _is_linear(node: ast.expr) -> bool:
-    if isinstance(node, ast.BinOp):
-        has_terms = [any(True for _ in _terms(side)) for side in (node.left, node.right)]
-        if isinstance(node.op, ast.Add | ast.Sub):
-            return all(has_terms) and _is_linear(node.left) and _is_linear(node.right)
-        return not all(has_terms) and (_is_linear(node.left) or _is_linear(node.right))
-    return Term.read(node) is not None
 
 
 def _compiled(node: ast.expr) -> Evaluate:

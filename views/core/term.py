@@ -90,11 +90,6 @@ class Term:
         """Whether it says how things are spread, so that of nothing it says nothing."""
         return self.function in (*OF_HISTOGRAM, "busiest")
 
-    @property
-    def is_sum(self) -> bool:
-        """Whether it is a state as it was summed."""
-        return not self.function
-
     def columns(self, view: View) -> tuple[str, ...]:
         """The state columns it needs. DefinitionError if the view lacks one of them, or a dimension."""
         names = self.states
