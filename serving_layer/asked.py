@@ -2,16 +2,19 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from master_dataset.stores import Store
 from serving_layer.comparable_stores import LeftOut
 from serving_layer.comparison import AskedTime
 from serving_layer.counterparts import Counterparts
 from serving_layer.timeline import Grain, Timeline
-from serving_layer.totals import Totals
+from serving_layer.totals import Totals, Where
 from views.core import View
 from views.core.metric import Metric
+
+if TYPE_CHECKING:
+    from views.core.term import Term
 
 
 class StoreTime(NamedTuple):
@@ -28,7 +31,8 @@ class StoreTime(NamedTuple):
 class Asked:
     """`hours_asked`: `hours=open` was asked for. `compare`: as it was asked; None for no comparison.
 
-    `left_out`: the stores that are not comparable; None if comparable ones were not asked for.
+    `left_out`: the stores that are not comparable; None if comparable ones were not asked for. `only_covered`: only
+    windows count in which the sensors were alive. `proofs`: the views that say when they were.
     """
 
     metric: Metric
@@ -40,13 +44,30 @@ class Asked:
     compare: str | None = None
     left_out: Sequence[LeftOut] | None = None
     context: tuple[str, ...] = ()
+    only_covered: bool = False
+    proofs: tuple[View, ...] = ()
 
     @property
     def is_open(self) -> bool:
         """Whether only windows inside the opening hours count."""
         return self.hours_asked or self.metric.is_open_only
 
-    def totals(self, view: View) -> Totals:
-        """An empty sum of the states that this view has to give."""
-        columns = tuple(dict.fromkeys(state for name, state in self.metric.states.values() if name == view.name))
-        return Totals(view, columns, tuple(name for name in self.by if name in view.dimensions))
+    @property
+    def is_in_order(self) -> bool:
+        """Whether windows are needed one by one, from the start of the business day."""
+        return any(term.is_in_order for term in self.metric.terms.values())
+
+    def totals(self) -> list[Totals]:
+        """Empty sums, one of all terms that take the same cells."""
+        views = {view.name: view for view in self.views}
+        found: dict[tuple[str, Where, bool, bool], list[Term]] = {}
+        for term in self.metric.terms.values():
+            same = (self.metric.view_of(term), term.where, term.is_total, term.is_in_order)
+            found.setdefault(same, []).append(term)
+        return [
+            Totals(views[name], tuple(terms), () if is_total else self._split(views[name]), where, is_by_window)
+            for (name, where, is_total, is_by_window), terms in found.items()
+        ]
+
+    def _split(self, view: View) -> tuple[str, ...]:
+        return tuple(name for name in self.by if name in view.dimensions)

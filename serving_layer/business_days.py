@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 from master_dataset.opening_hours import WEEKDAYS
 from master_dataset.stores import Store
-from serving_layer.local_time import clock, first_instant, zone_named
+from serving_layer.local_time import STEP, clock, first_instant, zone_named
 
 MIDNIGHT = time(0)
 ONE_DAY = timedelta(days=1)
@@ -57,6 +57,10 @@ class BusinessDays:
     def week_of(self, day: date) -> date:
         """The first day of the week that the day lies in."""
         return day - ONE_DAY * ((day.weekday() - self.week_starts_on) % 7)
+
+    def whole(self, span: Span) -> Span:
+        """The span, widened to whole days."""
+        return Span(self.start(self.day_of(span.start)), self.start(self.day_of(span.end - STEP) + ONE_DAY))
 
     def touched(self, span: Span) -> Iterator[tuple[date, Span]]:
         """Every day of which a window lies in the span, as a whole. A date that the zone skipped has no window."""

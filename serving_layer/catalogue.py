@@ -15,7 +15,7 @@ class Catalogue:
     metrics: Mapping[str, Metric]
 
     def listed(self) -> list[dict[str, object]]:
-        """Every metric: what it is called, how it is made, and from which views."""
+        """Every metric: what it is called, how it is made, and from which views. No `grains` means all."""
         return [
             {
                 "metric": metric.id,
@@ -24,6 +24,8 @@ class Catalogue:
                 "unit": metric.unit,
                 "views": metric.views,
                 "flags": metric.flags,
+                "grains": metric.grains,
+                "note": metric.note,
             }
             for metric in self.metrics.values()
         ]

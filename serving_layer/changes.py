@@ -1,6 +1,7 @@
 """What each point of a series is compared with, and by how much it changed."""
 
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from typing import NamedTuple
 
 from serving_layer.asked import Asked
@@ -35,10 +36,10 @@ def changes(
 
 
 def _change(asked: Asked, part: StorePart, number: int, sides: tuple[Reckoned, Reckoned | None], digits: int) -> Change:
-    now, before = sides[0].value, sides[1].value if sides[1] else None
+    now, before = (each.value if each and isinstance(each.value, Fraction) else None for each in sides)
     changed = change(now, before)
     told: dict[str, object] = {
-        "before": printed(before, asked.metric, digits),
+        "before": printed(sides[1].value if sides[1] else None, asked.metric, digits),
         "change": None if changed is None else float(changed),
     }
     if asked.metric.unit == "percent":

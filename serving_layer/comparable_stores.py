@@ -2,10 +2,13 @@
 
 from collections.abc import Callable
 from datetime import date, timedelta
+from fractions import Fraction
 from typing import NamedTuple
 
 from master_dataset.stores import Store
 
+ENOUGH = Fraction(95, 100)
+"""Of the time of all sensors, for their zeroes to be trusted."""
 SETTLES_IN = timedelta(days=364)
 """A store is comparable so long after it opened, unless its `comp_start_date` says otherwise."""
 
@@ -53,5 +56,17 @@ def _open_since_unknown(store: Store) -> LeftOut:
     return LeftOut(store.id, "open_since_unknown", "Say `open_since` in stores.yaml.")
 
 
+def unseen(store: Store, sensor_time: Fraction | None) -> LeftOut | None:
+    """Why a store is not comparable by what was measured: its sensors were alive for too little of either side.
+
+    `sensor_time`: None if the store registers no sensor that the metric needs.
+    """
+    if sensor_time is None or sensor_time >= ENOUGH:
+        return None
+    return LeftOut(
+        store.id, "low_coverage", f"Its sensors were alive for {float(100 * sensor_time):.1f} % of the time."
+    )
+
+
 CONDITIONS: tuple[Callable[[Store, Sides], LeftOut | None], ...] = (_has_settled, _was_open)
-"""What the registry can decide. Conditions on what was measured need cells, and belong where those are read."""
+"""What the registry can decide; `unseen` needs what was measured."""

@@ -8,19 +8,24 @@ from master_dataset.errors import MixedCurrencies
 from serving_layer.as_of import as_of
 from serving_layer.asked import Asked
 from serving_layer.basis import Basis
+from serving_layer.comparable_stores import LeftOut, unseen
 from serving_layer.compared import compared
 from serving_layer.context import told_of
 from serving_layer.merged_cells import MergedCells
 from serving_layer.points import points
 from serving_layer.store_part import StorePart, read_part
 from serving_layer.totals import CURRENCY
+from views.core.metric import OF_ANSWERS
 
 Body = dict[str, object]
 
 
 async def answer(asked: Asked, basis: Basis, cells: MergedCells) -> Body:
     """The body of the answer. MixedCurrencies if money of several currencies would be in it unsplit."""
-    parts = await asyncio.gather(*(read_part(asked, basis, cells, each) for each in asked.stores))
+    read = await asyncio.gather(*(read_part(asked, basis, cells, each) for each in asked.stores))
+    left_out = None if asked.left_out is None else [*asked.left_out, *_unseen(read)]
+    gone = {each.store for each in left_out or ()}
+    parts = [each for each in read if each.asked.store.id not in gone]
     shared = _currency(asked, parts)
     zones = {part.asked.zone for part in parts}
     told: Body = {
@@ -33,23 +38,28 @@ async def answer(asked: Asked, basis: Basis, cells: MergedCells) -> Body:
     }
     if asked.metric.unit == "money":
         told["currency"] = shared
-    if asked.metric.is_open_only:
-        told["flags"] = ["open_only"]
+    flags = [flag for flag in asked.metric.flags if flag in OF_ANSWERS]
+    told |= {"flags": flags} if flags else {}
     told |= _about_time(asked, parts)
+    if left_out is not None:
+        told["left_out"] = [each._asdict() for each in left_out]
     if asked.context:
         told["context"] = await told_of(asked, basis, cells)
     return told
 
 
+def _unseen(parts: Iterable[StorePart]) -> Iterable[LeftOut]:
+    return (found for part in parts if (found := unseen(part.asked.store, part.sensor_time)))
+
+
 def _about_time(asked: Asked, parts: Sequence[StorePart]) -> Body:
     """What was asked for beyond a range and a grain, and how it was understood."""
     told: Body = {"hours": "open"} if asked.hours_asked else {}
+    told |= {"only_covered": True} if asked.only_covered else {}
     if asked.compare:
         told |= {"compare": asked.compare, "change_unit": "percent"}
         if any(part.is_partial for part in parts):
             told["partial"] = True
-    if asked.left_out is not None:
-        told["left_out"] = [each._asdict() for each in asked.left_out]
     return told
 
 

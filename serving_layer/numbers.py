@@ -4,18 +4,22 @@ from fractions import Fraction
 
 import orjson
 
+from views.core.listing import Worth
 from views.core.metric import Metric
 
 Number = int | float | orjson.Fragment | None
+Printed = Number | list[dict[str, int | float | None]]
 
 
-def printed(value: Fraction | None, metric: Metric, digits: int) -> Number:
+def printed(value: Worth, metric: Metric, digits: int) -> Printed:
     """`digits`: decimals of the currency. Money comes in minor units and is shown in the major unit."""
     if value is None:
         return None
+    if isinstance(value, tuple):
+        return [{name: float(of) if isinstance(of, Fraction) else of for name, of in item.items()} for item in value]
     if metric.unit == "money":
         return money(int(value), digits) if metric.formula.is_sum else float(value / 10**digits)
-    return int(value) if metric.formula.is_sum else float(value)
+    return int(value) if metric.unit == "n" else float(value)
 
 
 def money(minor: int, digits: int) -> orjson.Fragment:

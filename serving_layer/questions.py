@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 from master_dataset.errors import RangeTooLong, UnknownName
 from master_dataset.stores import Store
@@ -13,11 +13,13 @@ from serving_layer.comparison import AskedTime, counterparts
 from serving_layer.context import asked_kinds
 from serving_layer.local_time import STEP, read_bound, round_down, round_up
 from serving_layer.refusals import BadQuestion
+from serving_layer.sensor_time import PROOFS, sensed
 from serving_layer.timeline import Grain, timeline
 from views.core import View
 from views.core.metric import Metric
 
 Hours = Literal["all", "open"]
+GRAINS: tuple[Grain, ...] = get_args(Grain)
 DAY = 86_400
 FINE_DAYS, COARSE_DAYS = 400, 3660
 """The longest range at 15m and hour, and at all other grains (ten years)."""
@@ -28,14 +30,15 @@ class MetricAsk:
     """`start` and `end`: an instant with offset, or a date in the asked zone. No `stores` means all registered ones.
 
     `as_of`: the number of the publication that alone is the answer; None for both layers as they are now. `comp`: only
-    comparable stores. `compare`, `context`: as they were asked; None for nothing beside the points.
+    comparable stores. `compare`, `context`: as they were asked; None for nothing beside the points. `grain`: None for
+    days, or the first grain that the metric has a meaning at. `only_covered`: only windows in which sensors were alive.
     """
 
     metric: str
     stores: tuple[str, ...]
     start: str
     end: str
-    grain: Grain = "day"
+    grain: Grain | None = None
     timezone: str | None = None
     by: tuple[str, ...] = ()
     partial: bool = False
@@ -44,6 +47,7 @@ class MetricAsk:
     compare: str | None = None
     comp: bool = False
     context: str | None = None
+    only_covered: bool = False
 
 
 @dataclass(frozen=True)
@@ -66,18 +70,38 @@ def understood(
         raise UnknownName("metric", ask.metric, metrics)
     metric = metrics[ask.metric]
     read = tuple(views[name] for name in metric.views)
-    _refuse_unsplittable(ask, read)
+    _refuse_unsplittable(ask, metric, read)
+    grain = _grain(ask, metric)
     context = () if ask.context is None else asked_kinds(ask.context, views)
-    times = [_time_of(ask, store) for store in stores]
+    times = [_time_of(ask, store, grain, metric) for store in stores]
     missing = [found for each in times if (found := _left_out(each))] if ask.comp else None
     gone = {each.store for each in missing or ()}
     return Asked(
-        metric, read, ask.grain, ask.by, [each for each in times if each.store.id not in gone],
-        ask.hours == "open", ask.compare, missing, context,
+        metric, read, grain, ask.by, [each for each in times if each.store.id not in gone],
+        ask.hours == "open", ask.compare, missing, context, ask.only_covered,
+        tuple(views[name] for name in PROOFS if name in views) if _is_watched(ask, metric, read) else (),
     )  # fmt: skip
 
 
-def _refuse_unsplittable(ask: MetricAsk, read: Sequence[View]) -> None:
+def _is_watched(ask: MetricAsk, metric: Metric, read: Sequence[View]) -> bool:
+    """Whether the answer depends on how long sensors were alive."""
+    is_asked = ask.comp or ask.only_covered or "low_coverage" in metric.flags
+    return is_asked and bool(sensed(read))
+
+
+def _grain(ask: MetricAsk, metric: Metric) -> Grain:
+    allowed = [grain for grain in GRAINS if not metric.grains or grain in metric.grains]
+    wanted = ask.grain or (metric.grains or ("day",))[0]
+    found = next((grain for grain in allowed if grain == wanted), None)
+    if found is None:
+        message = f"`{metric.id}` has no meaning at `grain={wanted}`."
+        raise BadQuestion(message, do=f"Ask with one of: {', '.join(allowed)}.")
+    return found
+
+
+def _refuse_unsplittable(ask: MetricAsk, metric: Metric, read: Sequence[View]) -> None:
+    if ask.by and not metric.is_split:
+        raise BadQuestion(f"`{metric.id}` cannot be split.", do="Leave `by` out.")
     splittable = {name for view in read for name in view.dimensions}
     for name in ask.by:
         if name not in splittable:
@@ -87,12 +111,13 @@ def _refuse_unsplittable(ask: MetricAsk, read: Sequence[View]) -> None:
         raise BadQuestion(message, do="Split by one of them.")
 
 
-def _time_of(ask: MetricAsk, store: Store) -> StoreTime:
+def _time_of(ask: MetricAsk, store: Store, grain: Grain, metric: Metric) -> StoreTime:
     zone = ask.timezone or store.timezone
     days = BusinessDays.of(store, zone)
-    at = AskedTime(days, span(ask.start, ask.end, days, ask.grain), ask.grain)
+    asked = span(ask.start, ask.end, days, grain)
+    at = AskedTime(days, days.whole(asked) if metric.whole_days else asked, grain)
     by = None if ask.compare is None else counterparts(ask.compare, store, at)
-    return StoreTime(store, zone, timeline(ask.grain, days, *at.span), at, by)
+    return StoreTime(store, zone, timeline(grain, days, *at.span), at, by)
 
 
 def _left_out(of: StoreTime) -> LeftOut | None:

@@ -1,57 +1,75 @@
-"""One side of a store's answer, now or before: which windows count, and what was read of them."""
+"""One side of a store's answer, now or before: which windows count."""
 
-import asyncio
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Self
 
 from serving_layer.asked import Asked, StoreTime
-from serving_layer.basis import Basis
+from serving_layer.business_days import Span
 from serving_layer.earlier import Earlier
 from serving_layer.local_time import STEP
-from serving_layer.merged_cells import MergedCells
 from serving_layer.opening_hours import open_windows
 from serving_layer.timeline import Timeline
-from serving_layer.totals import Totals
 
 
 @dataclass(frozen=True)
 class Side:
-    """`only`: the windows that count; None for all of the timeline."""
+    """`only`: the windows that count; None for all of the timeline.
+
+    `begun`: where the windows end that are over or running, as far as the answer knows. `over`: those that are over.
+    """
 
     timeline: Timeline
+    begun: int
+    over: int
     only: frozenset[int] | None = None
 
+    def keeping(self, windows: frozenset[int]) -> Self:
+        """Of the windows that count those alone."""
+        return replace(self, only=windows if self.only is None else self.only & windows)
 
-@dataclass(frozen=True)
-class SideRead:
-    """The states of one store, view by view, summed per point."""
+    def ended(self) -> Self:
+        """The windows that are over: a running one is not yet reported by interval."""
+        return replace(self, begun=self.over)
 
-    side: Side
-    totals: Sequence[Totals]
+    def counts_in(self, window: int) -> bool:
+        """Whether the window counts and is over or running."""
+        is_asked = self.timeline.start <= window < self.timeline.end if self.only is None else window in self.only
+        return is_asked and window < self.begun
+
+    def windows(self) -> Iterator[int]:
+        """Those that count and are over or running, in order."""
+        counted = (window for span in self.timeline.spans for window in range(*span, STEP))
+        found = counted if self.only is None else sorted(self.only)
+        return (window for window in found if window < self.begun)
+
+    def counts(self, between: Span | None = None) -> dict[int, int]:
+        """Per point how many windows count; `between`: that begin there."""
+        start, end = between or Span(self.timeline.start, self.timeline.end)
+        found: dict[int, int] = {}
+        if self.only is None:
+            for span, point in zip(self.timeline.spans, self.timeline.points, strict=True):
+                found[point] = found.get(point, 0) + max(0, min(span.end, end) - max(span.start, start)) // STEP
+            return found
+        for window in self.only:
+            if start <= window < end:
+                point = self.timeline.point_of(window)
+                found[point] = found.get(point, 0) + 1
+        return found
 
 
-def side_now(asked: Asked, of: StoreTime, until: int) -> Side:
-    """The windows that were asked for, as far as they are over at `until`."""
+def side_now(asked: Asked, of: StoreTime, until: int, known: Span) -> Side:
+    """The windows that were asked for, as far as they lie before `until`. `known`: see `Side`, over until begun."""
     start, end = of.timeline.start, of.timeline.end
     only = open_windows(of.store, start, end) if asked.is_open else None
     if until < end:
         over = frozenset(range(start, until, STEP))
         only = over if only is None else over & only
-    return Side(of.timeline, only)
+    return Side(of.timeline, known.end, known.start, only)
 
 
-def side_before(asked: Asked, of: StoreTime, earlier: Earlier) -> Side:
+def side_before(asked: Asked, of: StoreTime, earlier: Earlier, known: Span) -> Side:
     """The windows that those are compared with."""
     line = earlier.timeline
     only = open_windows(of.store, line.start, line.end) if asked.is_open else earlier.windows
-    return Side(line, only & earlier.windows)
-
-
-async def read_side(asked: Asked, basis: Basis, cells: MergedCells, of: StoreTime, side: Side) -> SideRead:
-    """The cells of the windows that count. DefinitionNotPublished, CellMissing."""
-    start, end = side.timeline.start, side.timeline.end
-    read = await asyncio.gather(*(cells.read(basis, view, of.store.id, start, end) for view in asked.views))
-    totals = [asked.totals(view) for view in asked.views]
-    for total, found in zip(totals, read, strict=True):
-        total.add(found, side.timeline, side.only)
-    return SideRead(side, totals)
+    return Side(line, known.end, known.start, only & earlier.windows)

@@ -3,14 +3,16 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 
 from serving_layer.asked import Asked, StoreTime
 from serving_layer.basis import Basis
 from serving_layer.business_days import Span
 from serving_layer.earlier import Earlier, earlier
-from serving_layer.local_time import round_down
+from serving_layer.local_time import round_down, round_up
 from serving_layer.merged_cells import MergedCells
-from serving_layer.side import SideRead, read_side, side_before, side_now
+from serving_layer.side import side_before, side_now
+from serving_layer.side_read import SideRead, read_side, span_read
 from serving_layer.totals import Totals, series_of
 from views.core.cut import seconds
 
@@ -35,6 +37,12 @@ class StorePart:
         return self.until < self.asked.timeline.end
 
     @property
+    def sensor_time(self) -> Fraction | None:
+        """The lesser part of sensor time that was covered on either side; None if no sensor is registered."""
+        sides = [self.now, *([self.before] if self.before else [])]
+        return min((share for each in sides if (share := each.sensors.share(each.side)) is not None), default=None)
+
+    @property
     def totals(self) -> Sequence[Totals]:
         """Of both sides."""
         return (*self.now.totals, *(self.before.totals if self.before else ()))
@@ -51,8 +59,10 @@ async def read_part(asked: Asked, basis: Basis, cells: MergedCells, of: StoreTim
     there = None
     if of.by is not None and start < until:
         there = earlier(of.at._replace(span=Span(start, until)), of.timeline, of.by)
-    sides = [side_now(asked, of, until), *([side_before(asked, of, there)] if there else [])]
-    spans = _apart([Span(side.timeline.start, side.timeline.end) for side in sides])
+    as_of = seconds(basis.as_of_at)
+    known = Span(round_down(as_of), round_up(as_of))
+    sides = [side_now(asked, of, until, known), *([side_before(asked, of, there, known)] if there else [])]
+    spans = _apart([span_read(asked, of, side) for side in sides])
     waiting, (now, *before) = await asyncio.gather(
         asyncio.gather(*(cells.waiting(basis, asked.views, of.store.id, *span) for span in spans)),
         asyncio.gather(*(read_side(asked, basis, cells, of, side) for side in sides)),

@@ -1,15 +1,19 @@
 """The states of one view, summed over the cells of each point: before any formula is applied."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from serving_layer.merge import Cell
-from serving_layer.timeline import Timeline
 from views.core import View
 from views.core.aggregates import Value
+from views.core.listing import Worth
+from views.core.term import Term
 
 Group = tuple[str | None, ...]
 """Values of the dimensions that the answer is split by, as far as the view has them."""
+Where = tuple[tuple[str, tuple[str, ...]], ...]
+"""Dimensions, each with the values that count."""
 
 CURRENCY = "currency"
 
@@ -24,28 +28,44 @@ class Point:
 
 @dataclass
 class Totals:
-    """One view's points. `split`: the dimensions it has of those asked for; a view that lacks one counts in total."""
+    """One view's points, as far as `terms` need them: those of terms that take the same cells.
+
+    `split`: the dimensions it has of those asked for; a view that lacks one counts in total. `is_by_window`: its points
+    are windows, for terms that need them in order. `has_cells`: the view has any, whether or not they count.
+    """
 
     view: View
-    columns: tuple[str, ...]
-    split: tuple[str, ...]
+    terms: tuple[Term, ...]
+    split: tuple[str, ...] = ()
+    where: Where = ()
+    is_by_window: bool = False
     points: dict[Group, dict[int, Point]] = field(default_factory=dict)
     currencies: set[str] = field(default_factory=set)
+    has_cells: bool = False
 
-    def add(self, cells: Iterable[Cell], timeline: Timeline, only: frozenset[int] | None) -> None:
-        """Sum cells whose windows lie in the timeline. `only`: the windows that count, None for all."""
-        places = [tuple(self.view.dimensions).index(name) for name in self.split]
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """The states that are summed."""
+        return tuple(dict.fromkeys(name for term in self.terms for name in term.columns(self.view)))
+
+    def add(self, cells: Iterable[Cell], place_of: Callable[[int], int], only: frozenset[int] | None) -> None:
+        """Sum cells. `place_of`: of which point a window is. `only`: the windows that count, None for all."""
+        dimensions = list(self.view.dimensions)
+        places = [dimensions.index(name) for name in self.split]
+        wanted = [(dimensions.index(name), frozenset(values)) for name, values in self.where]
         picked = [list(self.view.columns).index(name) for name in self.columns]
         reducers = [self.view.columns[name].merge for name in self.columns]
-        money = tuple(self.view.dimensions).index(CURRENCY) if CURRENCY in self.view.dimensions else None
         for cell in cells:
-            if only is not None and cell.key.window not in only:
+            self.has_cells = True
+            key = cell.key
+            if only is not None and key.window not in only:
                 continue
-            dimensions = cell.key.dimensions
-            if money is not None:
-                self.currencies.add(dimensions[money] or "")
-            points = self.points.setdefault(tuple(dimensions[place] for place in places), {})
-            place_in_time = timeline.point_of(cell.key.window)
+            if CURRENCY in dimensions:
+                self.currencies.add(key.dimensions[dimensions.index(CURRENCY)] or "")
+            if any(key.dimensions[place] not in values for place, values in wanted):
+                continue
+            points = self.points.setdefault(tuple(key.dimensions[place] for place in places), {})
+            place_in_time = place_of(key.window)
             point = points.get(place_in_time)
             if point is None:
                 points[place_in_time] = Point([cell.merged[place] for place in picked], cell.speed is not None)
@@ -54,13 +74,19 @@ class Totals:
             for number, (merge, place) in enumerate(zip(reducers, picked, strict=True)):
                 point.states[number] = merge(point.states[number], cell.merged[place])
 
-    def empty(self) -> list[Value]:
-        """What no event adds up to: 0 for a sum, None for a least or greatest."""
-        return [0 if self.view.columns[name].by == "sum" else None for name in self.columns]
+    def worth(self, point: Point | None) -> dict[str, Worth]:
+        """What the terms are worth there. Of no event 0 for a sum, None for a least or greatest."""
+        values = dict(zip(self.columns, self._empty() if point is None else point.states, strict=True))
+        return {
+            term.text: term.worth(self.view, [values[name] for name in term.columns(self.view)]) for term in self.terms
+        }
 
     def at(self, series: Mapping[str, str | None]) -> Mapping[int, Point]:
         """The points that a series of these dimensions takes from this view."""
         return self.points.get(tuple(series[name] for name in self.split), {})
+
+    def _empty(self) -> list[Value]:
+        return [0 if self.view.columns[name].by == "sum" else None for name in self.columns]
 
 
 def series_of(totals: Sequence[Totals], by: Sequence[str]) -> list[dict[str, str | None]]:

@@ -21,14 +21,14 @@ CONTEXT = f"What stands beside the points, separated by commas: {', '.join(f'`{n
 
 
 class MetricQuestion(BaseModel):
-    """`format` and `only_covered` belong to the interface but are not answered yet: asking for them is refused."""
+    """`format` belongs to the interface, but only JSON is answered yet: asking for another one is refused."""
 
     model_config = ConfigDict(extra="forbid")
 
     store: list[str] = Field([], description="Store ids; all registered stores if none is named.")
     start: str = Field(alias="from", max_length=40, description="First instant or local date; inclusive.")
     end: str = Field(alias="to", max_length=40, description="Last instant or local date; exclusive.")
-    grain: Grain = Field("day", description="How windows are put together.")
+    grain: Grain | None = Field(None, description="How windows are put together: `day`, unless the metric has its own.")
     timezone: str | None = Field(None, max_length=64, description="Each store's own if it is left out.")
     by: list[str] = Field([], description="Dimensions to split by.")
     partial: bool = Field(default=False, description="Answer from batch alone, labelled, when speed is missing.")
@@ -36,15 +36,14 @@ class MetricQuestion(BaseModel):
     format: Literal["json", "csv", "parquet", "arrow"] = "json"
     compare: str | None = Field(None, max_length=200, description=COMPARE)
     comp: bool = Field(default=False, description="Comparable stores only; the others are listed in `left_out`.")
-    only_covered: bool = False
+    only_covered: bool = Field(default=False, description="Only windows in which the metric's sensors were alive.")
     context: str | None = Field(None, max_length=100, description=CONTEXT)
     as_of: AsOfNumber = None
 
     def refuse_what_is_missing(self) -> None:
         """Raise NotAvailable for an argument that would change the answer if it were understood."""
-        for name, value in {"format": "json", "only_covered": False}.items():
-            if getattr(self, name) != value:
-                raise NotAvailable(f"`{name}={getattr(self, name)}` is not answered yet.", do=f"Leave `{name}` out.")
+        if self.format != "json":
+            raise NotAvailable(f"`format={self.format}` is not answered yet.", do="Leave `format` out.")
 
 
 @router.get("/metrics", operation_id="list_metrics")
@@ -62,5 +61,6 @@ async def get_metric(
     ask = MetricAsk(
         metric, tuple(asked.store), asked.start, asked.end, asked.grain, asked.timezone, tuple(asked.by),
         asked.partial, asked.as_of, asked.hours, asked.compare, asked.comp, asked.context,
+        asked.only_covered,
     )  # fmt: skip
     return Response(await answers.metric(ask, by_operator=by_operator), media_type=JSON)

@@ -1,60 +1,60 @@
-"""Example 6.1 of the metrics catalogue: events in, cells and numbers out, all worked out by hand.
+"""The worked examples of the metrics catalogue: events in, cells and numbers out, all worked out by hand.
 
-Store 1 has 200 m2 and, on this Saturday, is open from 10:00 to 10:30, so that per area and per hour are easy to follow:
-5.82 / 200 and 5.82 / 0.5. `sku_attach_rate` without `by` adds the receipts of all items: 4 of 3 sale receipts.
+A folder is an example of store 1 on Saturday 2026-03-07: `example.json` (the store, the question, the cuts), the events
+of each source as they were sent, `cells.json` (every cell of that day) and `metrics.json` (metric and what else is
+asked, to the values of all points). Where nothing else is said, an event is received a second after it ended. States
+that are sketches are written as the number that they stand for.
 """
 
-import json
-from datetime import datetime, timedelta
-from pathlib import Path
+from typing import Any
 
 import pytest
 
-from master_dataset.stores import Store
-from tests.world import World
+from tests.golden.examples import DAY, EXAMPLES, read, world_of
 from tests.world.asking import Asking
-
-HERE = Path(__file__).parent
-VIEWS = ("sales", "sales_by_sku", "sales_by_till")
-CUTS = (None, "2026-03-07T09:00:00Z", "2026-03-07T09:10:00Z", "2026-03-07T09:25:00Z", "2026-03-08T00:00:00Z")
-"""Speed alone, three splits (the second between the first delivery and its duplicate), batch alone."""
-SPAN = {"store": "1", "from_": "2026-03-07T10:00:00+01:00", "to": "2026-03-07T10:30:00+01:00"}
+from views.core.aggregates import CountDistinct
+from views.metrics import registered_metrics
+from views.registry import registered_views
 
 
-def world_of(view: str, cut: str | None) -> World:
-    """The events received as they happened, the duplicate six minutes late, and one publication."""
-    world = World(Store(id="1", timezone="Europe/Bratislava", floor_m2=200, opening_hours={"sat": ("10:00-10:30",)}))
-    lines = (HERE / view / "events.jsonl").read_bytes().splitlines()
-    delays = (1, 1, 360, 1, 1)
-    sent = [
-        (datetime.fromisoformat(json.loads(line)["happened_at"]) + timedelta(seconds=delay), line)
-        for line, delay in zip(lines, delays, strict=True)
-    ]
-    for at, line in sorted(sent):
-        world.receive(line, at)
-    if cut:
-        world.rebuild(cut)
-    return world
+def cuts() -> list[tuple[str, str | None]]:
+    """Speed alone, several splits, batch alone."""
+    return [(example, cut) for example in EXAMPLES for cut in (None, *read(example, "example")["cuts"])]
 
 
-@pytest.mark.parametrize("cut", CUTS)
-@pytest.mark.parametrize("view", VIEWS)
-def test_the_cells_are_those_worked_out_by_hand_wherever_the_cut_lies(view: str, cut: str | None) -> None:
-    asking = Asking(world_of(view, cut))
-
-    cells = asking.body(f"/v1/views/{view}/cells", **SPAN)["cells"]
-
-    shown = [{name: cell[name] for name in ("window", "dimensions", "merged")} for cell in cells]
-    assert shown == json.loads((HERE / view / "expected.json").read_text())
+def cells_of(asking: Asking, view: str) -> list[dict[str, Any]]:
+    cells = asking.body(f"/v1/views/{view}/cells", **DAY)["cells"]
+    return [{name: cell[name] for name in ("window", "dimensions", "merged")} for cell in cells]
 
 
-@pytest.mark.parametrize("cut", CUTS)
-def test_the_metrics_are_those_worked_out_by_hand_wherever_the_cut_lies(cut: str | None) -> None:
-    asking = Asking(world_of("sales", cut))
-    expected = json.loads((HERE / "sales" / "metrics.json").read_text())
+@pytest.mark.parametrize(("example", "cut"), cuts())
+def test_the_cells_are_those_worked_out_by_hand_wherever_the_cut_lies(example: str, cut: str | None) -> None:
+    asking, expected = Asking(world_of(example, cut)), read(example, "cells")
 
-    answers = {metric: asking.body(f"/v1/metrics/{metric}", grain="total", **SPAN) for metric in expected}
+    for view in registered_views():
+        shown = cells_of(asking, view.name)
+        for cell in shown:
+            for name, metric in view.metrics.items():
+                if isinstance(metric, CountDistinct):
+                    cell["merged"][name] = metric.present((cell["merged"][name],))
+        assert shown == expected.get(view.name, []), view.name
 
-    values = {metric: answer["series"][0]["points"][0]["value"] for metric, answer in answers.items()}
-    assert values == expected
-    assert {listed["metric"] for listed in asking.body("/v1/metrics")["metrics"]} == set(expected)
+
+@pytest.mark.parametrize(("example", "cut"), cuts())
+def test_the_metrics_are_those_worked_out_by_hand_wherever_the_cut_lies(example: str, cut: str | None) -> None:
+    asking, said = Asking(world_of(example, cut)), read(example, "example")
+    span = {"store": "1", "from_": said["from"], "to": said["to"], "grain": "total"}
+
+    for asked, expected in read(example, "metrics").items():
+        metric, _, more = asked.partition("?")
+        body = asking.body(f"/v1/metrics/{metric}", **span | dict(each.split("=") for each in more.split("&") if each))
+        values = [point["value"] for series in body["series"] for point in series["points"]]
+        assert (values if "15m" in more or "by=" in more else values[0]) == expected, asked
+
+
+def test_every_view_and_every_metric_is_part_of_an_example() -> None:
+    cells = {view for example in EXAMPLES for view in read(example, "cells")}
+    metrics = {asked.partition("?")[0] for example in EXAMPLES for asked in read(example, "metrics")}
+
+    assert cells == {view.name for view in registered_views()}
+    assert metrics == set(registered_metrics())

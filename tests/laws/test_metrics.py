@@ -48,7 +48,9 @@ EMPTY: States = dict.fromkeys(STATES, 0)
 
 def value(metric: str, states: States) -> Fraction | None:
     """The exact value, money in minor units."""
-    return METRICS[metric].value(states)[0]
+    found = METRICS[metric].value(states)[0]
+    assert not isinstance(found, tuple)
+    return found
 
 
 def added(left: States, right: States) -> States:
@@ -80,7 +82,7 @@ def test_3_receipts_are_sales_returns_and_neither(of: States) -> None:
 @given(left=SALES, right=SALES)
 def test_4_every_total_of_two_parts_is_the_sum_of_their_totals(left: States, right: States) -> None:
     for metric in METRICS.values():
-        if metric.formula.is_sum:
+        if metric.formula.is_sum and metric.views == ("sales",):
             assert value(metric.id, added(left, right)) == (value(metric.id, left) or 0) + (
                 value(metric.id, right) or 0
             )

@@ -1,34 +1,52 @@
 """A metric: a name that people use, a formula over states of views, and how its value is printed."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from typing import Literal, NamedTuple
 
 from master_dataset.errors import DefinitionError
 from views.core.formula import Formula
+from views.core.listing import Worth
+from views.core.term import STORE, Term
 
-Unit = Literal["n", "money", "percent", "ratio"]
+Unit = Literal["n", "money", "percent", "ratio", "ms", "hours", "years", "celsius", "mm", "list"]
 """`n` whole pieces, `money` the currency's major unit, `percent` 100 x the fraction, `ratio` the fraction itself."""
 
-STORE = "store"
-"""The prefix of facts about the store itself, known from the registry and not from events."""
-STORE_FACTS = frozenset({"store.floor_m2", "store.open_hours"})
+STORE_FACTS = frozenset(
+    f"{STORE}.{name}" for name in ("floor_m2", "open_hours", "selected_ms", "expected_ms", "conversion_target")
+)
+OF_ANSWERS = ("open_only", "estimate", "device_based")
+"""Flags that hold for every value of the metric, and so for the answer as a whole."""
+FEW = 30
+"""A share of fewer than so many says little."""
+ALL = 100
 
 
 class Only(NamedTuple):
-    """The value is null, and the point carries `flag`, unless the sum `above_zero` is above zero."""
+    """The value is null, and the point carries `flag`, if any, unless the sum `above_zero` is above zero."""
+
+    above_zero: Formula
+    flag: str = ""
+
+
+class Caution(NamedTuple):
+    """The point carries `flag` if the sum `above_zero` is above zero, and `unless` is given and is zero."""
 
     above_zero: Formula
     flag: str
+    unless: Formula | None = None
 
 
 @dataclass(frozen=True)
 class Metric:
-    """`view`: where names without a prefix are found. `adds_money`: of several currencies there is no such number.
+    """`view`: where terms without a prefix are found. `adds_money`: of several currencies there is no such number.
 
-    `flags`: what a point or the answer may carry beside the value; a flag never changes the value.
+    `flags`: what a point or the answer may carry beside the value; none but `masked` changes the value. `grains`: those
+    that it has a meaning at, the first if none is asked for; all if empty. `whole_days`: the range is widened to whole
+    business days. `is_split`: whether it may be split by dimensions. `note`: where the formula is from, and which of
+    several usual ones it is. `example`: what the terms of the formula are in a small case, for the reference.
     """
 
     id: str
@@ -39,25 +57,42 @@ class Metric:
     flags: tuple[str, ...] = ()
     adds_money: bool = False
     only: Only | None = None
+    cautions: tuple[Caution, ...] = ()
+    grains: tuple[str, ...] = ()
+    whole_days: bool = False
+    is_split: bool = True
+    note: str = ""
+    example: Mapping[str, object] = field(default_factory=dict, compare=False)
 
     def __post_init__(self) -> None:
-        """Refuse a store fact that nobody knows."""
-        unknown = {name for name in self.formula.names if name.startswith(f"{STORE}.")} - STORE_FACTS
+        """Refuse a store fact that nobody knows, and a flag that is not announced."""
+        unknown = {f"{STORE}.{term.states[0]}" for term in self._terms() if term.view == STORE} - STORE_FACTS
         if unknown:
             message = f"The metric `{self.id}` uses `{min(unknown)}`, which is no fact of a store."
             raise DefinitionError(message, do=f"There is: {', '.join(sorted(STORE_FACTS))}.")
+        said = {each.flag for each in self.cautions} | ({self.only.flag} if self.only else set())
+        if not said - {""} <= set(self.flags):
+            raise DefinitionError(f"The metric `{self.id}` does not announce all its flags.", do="Add it to `flags`.")
 
     @cached_property
-    def states(self) -> Mapping[str, tuple[str, str]]:
-        """Every state needed: the name as written to (view, state)."""
-        names = self.formula.names | (self.only.above_zero.names if self.only else frozenset())
-        return {name: self._place(name) for name in sorted(names - STORE_FACTS)}
+    def terms(self) -> Mapping[str, Term]:
+        """Every term whose value cells have to give, by its text."""
+        return {term.text: term for term in self._terms() if term.view != STORE}
+
+    @cached_property
+    def facts(self) -> frozenset[str]:
+        """Every fact of the store that is needed."""
+        return frozenset(term.text for term in self._terms() if term.view == STORE)
 
     @cached_property
     def views(self) -> tuple[str, ...]:
         """Every view that is read, the metric's own first."""
-        others = {view for view, _ in self.states.values()} - {self.view}
+        others = {self.view_of(term) for term in self.terms.values()} - {self.view}
         return (self.view, *sorted(others))
+
+    def view_of(self, term: Term) -> str:
+        """The name of the view that a term is found in."""
+        return term.view or self.view
 
     @property
     def is_of_money(self) -> bool:
@@ -69,19 +104,39 @@ class Metric:
         """Whether only windows inside the opening hours count."""
         return "open_only" in self.flags
 
-    def value(self, states: Mapping[str, int | Fraction | None]) -> tuple[Fraction | None, tuple[str, ...]]:
+    def value(self, worth: Mapping[str, Worth | int]) -> tuple[Worth, tuple[str, ...]]:
         """The exact value (money in minor units, percent already times 100) and the flags that hold for it."""
-        if self.only:
-            limit = self.only.above_zero.value(states)
-            if limit is None or limit <= 0:
-                return None, (self.only.flag,)
-        value = self.formula.value(states)
-        if value is not None and self.unit == "percent":
-            value *= 100
-            if "above_100" in self.flags and value > 100:  # noqa: PLR2004 - per cent
-                return value, ("above_100",)
-        return value, ()
+        if self.only and not _is_above_zero(self.only.above_zero, worth):
+            return None, (self.only.flag,) if self.only.flag else ()
+        value = self.formula.value(worth)
+        if isinstance(value, Fraction) and self.unit == "percent":
+            value *= ALL
+        return value, tuple(self._flags(value, worth))
 
-    def _place(self, name: str) -> tuple[str, str]:
-        view, _, state = name.rpartition(".")
-        return (view or self.view, state)
+    def _flags(self, value: Worth, worth: Mapping[str, Worth | int]) -> Iterator[str]:
+        for each in self.cautions:
+            if _is_above_zero(each.above_zero, worth) and not (each.unless and _is_above_zero(each.unless, worth)):
+                yield each.flag
+        if not isinstance(value, Fraction):
+            return
+        if "above_100" in self.flags and value > ALL:
+            yield "above_100"
+        if "below_zero" in self.flags and value < 0:
+            yield "below_zero"
+        if "small_sample" in self.flags:
+            few = self.formula.denominator(worth)
+            if isinstance(few, Fraction) and few < FEW:
+                yield "small_sample"
+
+    def _terms(self) -> Iterator[Term]:
+        yield from self.formula.terms
+        if self.only:
+            yield from self.only.above_zero.terms
+        for each in self.cautions:
+            yield from each.above_zero.terms
+            yield from each.unless.terms if each.unless else ()
+
+
+def _is_above_zero(formula: Formula, worth: Mapping[str, Worth | int]) -> bool:
+    found = formula.value(worth)
+    return isinstance(found, Fraction) and found > 0

@@ -14,16 +14,17 @@ from views.registry import registered_views
 
 @cache
 def registered_metrics() -> Mapping[str, Metric]:
-    """All metrics by id, sorted. DefinitionError if two share an id or one uses a state that no view has."""
-    columns = {view.name: frozenset(view.columns) for view in registered_views()}
+    """All metrics by id, sorted. DefinitionError if two share an id or one takes a term that no view gives."""
+    views = {view.name: view for view in registered_views()}
     found: dict[str, Metric] = {}
     for metric in _found():
         if metric.id in found:
             raise DefinitionError(f"Two metrics are called `{metric.id}`.", do="Rename one of them.")
-        for view, state in metric.states.values():
-            if state not in columns.get(view, ()):
-                message = f"The metric `{metric.id}` uses `{view}.{state}`, which does not exist."
-                raise DefinitionError(message, do=f"There is: {', '.join(sorted(columns.get(view, columns)))}.")
+        for term in metric.terms.values():
+            if metric.view_of(term) not in views:
+                message = f"The metric `{metric.id}` uses `{term.text}`, whose view does not exist."
+                raise DefinitionError(message, do=f"There is: {', '.join(views)}.")
+            term.columns(views[metric.view_of(term)])
         found[metric.id] = metric
     return MappingProxyType(dict(sorted(found.items())))
 
