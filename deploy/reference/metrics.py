@@ -26,9 +26,9 @@ UNITS = {
     "list": "a list of items, each with its count and its share in percent",
 }
 RULES = {
-    "Zero, or nothing": "A sum over a range without events is 0 if the store has the source: a till always, a sensor if "
-    "it is registered, anything if the range holds a cell of the view. Otherwise the value is null, with `no_source`.",
-    "Sensor time": "`people_counts` prove by their intervals that a sensor was alive, every other sensor by heartbeats. "
+    "Zero, or nothing": "A sum over a range without events is 0 if the store has the source: a till always, a sensor "
+    "if it is registered, anything if the range holds a cell of the view. Otherwise it is null, with `no_source`.",
+    "Sensor time": "`people_counts` prove by their intervals that a sensor was alive, every other one by heartbeats. "
     "A metric with `low_coverage` says so below 95 % of the time of the registered sensors of its sources, over the "
     "windows that are over, and is null below 50 %, with `masked`. Nothing is imputed. A store that registers no such "
     "sensor is not judged. `only_covered=true` keeps the windows in which each source had 95 %; `comp=true` leaves "
