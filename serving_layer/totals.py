@@ -74,19 +74,28 @@ class Totals:
             for number, (merge, place) in enumerate(zip(reducers, picked, strict=True)):
                 point.states[number] = merge(point.states[number], cell.merged[place])
 
-    def worth(self, point: Point | None) -> dict[str, Worth]:
+    def worth(self, point: Point | None) -> Mapping[str, Worth]:
         """What the terms are worth there. Of no event 0 for a sum, None for a least or greatest."""
-        values = dict(zip(self.columns, self._empty() if point is None else point.states, strict=True))
-        return {
-            term.text: term.worth(self.view, [values[name] for name in term.columns(self.view)]) for term in self.terms
-        }
+        return self._nothing if point is None else self._worth(point.states)
 
     def at(self, series: Mapping[str, str | None]) -> Mapping[int, Point]:
         """The points that a series of these dimensions takes from this view."""
         return self.points.get(tuple(series[name] for name in self.split), {})
 
-    def _empty(self) -> list[Value]:
-        return [0 if self.view.columns[name].by == "sum" else None for name in self.columns]
+    def _worth(self, values: Sequence[Value]) -> Mapping[str, Worth]:
+        return {
+            term.text: term.worth(self.view, [values[place] for place in places])
+            for term, places in zip(self.terms, self._places, strict=True)
+        }
+
+    @cached_property
+    def _places(self) -> list[list[int]]:
+        """Per term where its columns are among those that are summed."""
+        return [[self.columns.index(name) for name in term.columns(self.view)] for term in self.terms]
+
+    @cached_property
+    def _nothing(self) -> Mapping[str, Worth]:
+        return self._worth([0 if self.view.columns[name].by == "sum" else None for name in self.columns])
 
 
 def series_of(totals: Sequence[Totals], by: Sequence[str]) -> list[dict[str, str | None]]:

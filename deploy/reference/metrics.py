@@ -25,6 +25,17 @@ UNITS = {
     "mm": "millimetres",
     "list": "a list of items, each with its count and its share in percent",
 }
+RULES = {
+    "Zero, or nothing": "A sum over a range without events is 0 if the store has the source: a till always, a sensor "
+    "if it is registered, anything if the range holds a cell of the view. Otherwise it is null, with `no_source`.",
+    "Sensor time": "`people_counts` prove by their intervals that a sensor was alive, every other one by heartbeats. "
+    "A metric with `low_coverage` says so below 95 % of the time of the registered sensors of its sources, over the "
+    "windows that are over, and is null below 50 %, with `masked`. Nothing is imputed. A store that registers no such "
+    "sensor is not judged. `only_covered=true` keeps the windows in which each source had 95 %; `comp=true` leaves "
+    "out stores that had less on either side.",
+    "People inside": "`occupancy` is read from the start of the business day, whatever `from`, and shows the end of "
+    "the last window of a point. `drift_high` stands at days that are over. `count_drift` takes whole business days.",
+}
 FLAGS = {
     "above_100": "A share above 100 %: the parts were measured in different ways. It is not cut off.",
     "below_zero": "The target was passed.",
@@ -63,6 +74,9 @@ def page() -> Page:
         ("metric", "of", "is", "where it is from"),
         [(code(each.id), _given(each.example), code(_worked(each)), each.note) for each in metrics],
     )
+    for heading, text in RULES.items():
+        written.heading(heading)
+        written.paragraph(text)
     _units_and_flags(written)
     return written
 
