@@ -62,7 +62,7 @@ def cell_rows(view: View, events: DataFrame, extent: Extent) -> DataFrame:
     together.
     """
     rows = windowed(view, events.where(F.col("received_at") < F.lit(extent.cut)))
-    if extent.days and view.reads_days != (0, 0):
+    if extent.days:
         rows = rows.where(F.col("_day").isin(sorted(extent.days)))
     together = rows.repartition("store", F.trunc("_day", "month")).sortWithinPartitions("store", "_day")
     return contributions(view, together)

@@ -80,7 +80,7 @@ def _idle() -> Measured:
 
 def _open() -> Measured:
     """What the driver holds of a device that is around; beside it the text of the device."""
-    held = OpenVisits(RULES)
+    held = OpenVisits(RULES, 5_000)
     for number in range(_DEVICES):
         held.hear(0, Whose("1", f"{number:032x}", 20_000), Sighting(number, number, is_inside=True))
     one = Bundle.of(Sighting(1, 1, is_inside=True), RULES.gap)

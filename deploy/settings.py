@@ -90,7 +90,7 @@ class Settings(BaseSettings):
     """Further options of Spark, as a JSON object: what a cluster manager wants to know. They never replace our own."""
     epoch_seconds: int = Field(default=300, ge=1, le=3600)
     """Length of a receipt epoch in seconds: a cut is a multiple of it."""
-    visit_gap_seconds: int = Field(default=1800, ge=6, le=7200)
+    visit_gap_seconds: int = Field(default=1800, ge=6, le=6600)
     """G: an absence of more than this ends a visit, in seconds; the other thresholds of visits follow from it."""
     skew_seconds: float = Field(default=5.0, ge=0)
     """How far clocks may differ, in seconds."""

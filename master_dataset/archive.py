@@ -126,6 +126,9 @@ class Archive:
         else:
             self._tables.append_events(source, events, mark)
         passing(CrashPoint.ARCHIVE_EVENTS)
+        if is_empty and not repeats and any(each.events for each in seen.value.values()):
+            seen.value = {}  # a store was registered in between, and what was no event is one now
+            self._tables.append_events(source, events, mark)
         first = dict(seen.value)  # the second parse, of dead letters, counts everything again
         has_letters = any(each.dead_letters for each in first.values())
         if has_letters and not (may_repeat and self._tables.holds(self._spark, DEAD_LETTERS, mark)):

@@ -32,8 +32,10 @@ class MergedCells:
 
     async def waiting(self, basis: Basis, views: Iterable[View], store: str, start: int, end: int) -> int:
         """How many events of the views' sources in these windows are left to the next publication."""
-        reach: dict[str, int] = {}
+        reach: dict[str, tuple[int, int]] = {}
         for view in views:
-            name = view.waits_as
-            reach[name] = max(reach.get(name, 0), int(view.settles_after.total_seconds()))
+            before, after = reach.get(view.waits_as, (0, 0))
+            settles = int(view.settles_after.total_seconds())
+            # A sighting may also join a visit that began after it, and take it out of its window.
+            reach[view.waits_as] = max(before, settles if view.counts_visits else 0), max(after, settles)
         return await self._speed.waiting(basis, reach, store, start, end)

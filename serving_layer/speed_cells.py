@@ -26,16 +26,19 @@ class SpeedCells:
         """The rows of windows in [start, end). Empty if the basis has no speed."""
         return [row for row in await self._of(basis, view, store) if start <= row.key.window < end]
 
-    async def waiting(self, basis: Basis, reach: Mapping[str, int], store: str, start: int, end: int) -> int:
+    async def waiting(
+        self, basis: Basis, reach: Mapping[str, tuple[int, int]], store: str, start: int, end: int
+    ) -> int:
         """How many events of these windows are left to the next publication. An upper bound (R6).
 
-        `reach`: as what they wait, and for how many seconds behind a window its events may happen.
+        `reach`: as what they wait, and how many seconds before and behind a window its events may happen.
         """
+        spans = {name: range(start - before, end + after) for name, (before, after) in reach.items()}
         return sum(
             number_of(row.states)
             for row in await self._of(basis, WAITING, store)
             if is_fresh(row.epoch, basis.pointer.cut)
-            and start <= row.key.window < end + reach.get(row.key.dimensions[0] or "", start - end)
+            and row.key.window in spans.get(row.key.dimensions[0] or "", range(0))
         )
 
     async def _of(self, basis: Basis, shape: Shape, store: str) -> list[Addition]:

@@ -48,7 +48,7 @@ class SpeedDriver:
     def start(self, spark: SparkSession, generation: Generation, feed: Feed, checkpoint: str) -> StreamingQuery:
         """Start (or go on with) the query of this generation."""
         of_visits = [view for view in self._views if view.counts_visits]
-        self._visiting = Visiting(of_visits, self._ages, feed) if of_visits else None
+        self._visiting = Visiting(of_visits, self._ages, feed, self._horizons.skew) if of_visits else None
         return (
             arrivals(spark, self._views, feed, self._ages)
             .writeStream.queryName("speed")

@@ -25,12 +25,13 @@ if TYPE_CHECKING:
 class Horizons:
     """`epoch`: length of a receipt epoch. `oldest`: A of R5, `remembered`: D. `ttl`: how long rows live.
 
-    `visits`: when sightings make a visit.
+    `visits`: when sightings make a visit. `skew`: by how much stamps may step back.
     """
 
     epoch: timedelta
     oldest: timedelta
     visits: VisitRules
+    skew: timedelta
     remembered: timedelta
     ttl: timedelta
 

@@ -15,9 +15,10 @@ from master_dataset.visits.visit import Sighting, VisitRules
 
 @dataclass
 class OpenVisits:
-    """By partition, as its records are in order and no other's are."""
+    """By partition, as its records are in order and no other's are. `skew`: by how much (ms) stamps may step back."""
 
     rules: VisitRules
+    skew: int
     _open: dict[int, OrderedDict[Whose, Bundle]] = field(default_factory=dict)
     _passed: dict[int, int] = field(default_factory=dict)
 
@@ -35,15 +36,20 @@ class OpenVisits:
         return closed
 
     def pass_time(self, partition: int, received: int) -> Iterator[Row]:
-        """A record of the partition was received then (in ms): gives the visits of all bundles that it closes."""
+        """A record of the partition was received then (in ms): gives the visits of all bundles that it closes.
+
+        Not before the skew is over, too: a stamp that steps back within it may still belong to them, and in batch does.
+        """
         now = self._passed[partition] = max(received, self._passed.get(partition, received))
-        bundles = self._open.get(partition, OrderedDict())
-        while bundles:
-            whose, bundle = next(iter(bundles.items()))
-            if bundle.closes_at(self.rules.gap) >= now:
-                return
-            del bundles[whose]
-            yield from rows_of(whose, bundle, self.rules)
+        bundles, closed = self._open.get(partition, OrderedDict()), []
+        for whose, bundle in bundles.items():
+            at = bundle.closes_at(self.rules.gap)
+            if at >= now:  # they are in the order of their last receipt, but for the skew
+                break
+            if at < now - self.skew:
+                closed.append(whose)
+        for whose in closed:
+            yield from rows_of(whose, bundles.pop(whose), self.rules)
 
     def __len__(self) -> int:
         """How many bundles are open."""

@@ -12,11 +12,13 @@ import pyarrow.compute as pc
 from prometheus_client import Gauge
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+from pyspark.sql.pandas.types import from_arrow_schema
 
-from master_dataset.kafka import EARLIEST
+from master_dataset.parsing.rows import EVENT
 from master_dataset.visits.rows import Row, Whose, table
 from master_dataset.visits.visit import Sighting
 from speed_layer.additions import AdditionKey, Cells, additions
+from speed_layer.arrivals import of_kind
 from speed_layer.contributions import visit_contributions_sql
 from speed_layer.open_visits import OpenVisits
 from speed_layer.query import Ages, Feed, past_arrivals
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
     from speed_layer.generation import Offsets
 
 OPEN = Gauge("galatea_speed_open_visits", "Bundles of sightings that the speed layer holds open.")
+_HEARD_AT_ONCE = 50_000
+"""Offsets of a partition: bounds what comes to the driver at once."""
 _LOOK_BACK = 50
 """So many offsets before the first micro-batch are read to know when its topic was read last."""
 Reached = tuple[int, int]
@@ -36,10 +40,10 @@ Reached = tuple[int, int]
 class Visiting:
     """The views of visits of one generation."""
 
-    def __init__(self, views: Sequence[View], ages: Ages, feed: Feed) -> None:
-        """`views`: all of them, of one source."""
+    def __init__(self, views: Sequence[View], ages: Ages, feed: Feed, skew: timedelta) -> None:
+        """`views`: all of them, of one source. `skew`: by how much stamps may step back."""
         self.views, self._ages, self._feed = views, ages, feed
-        self._open = OpenVisits(ages[1])
+        self._open = OpenVisits(ages[1], skew // timedelta(milliseconds=1))
         self.is_begun = False
 
     def begin(self, spark: SparkSession, ends: "Offsets") -> None:
@@ -47,10 +51,13 @@ class Visiting:
 
         `ends`: of the micro-batch before, if there is one.
         """
-        until = ends.get(self.views[0].source.topic, {})
-        if any(until.values()):
-            for _ in self._heard(self._past(spark, self._since(spark, until), until)):
+        until = {number: end for number, end in ends.get(self.views[0].source.topic, {}).items() if end}
+        since = self._since(spark, until) if until else {}
+        while any(since[number] < end for number, end in until.items()):
+            upto = {number: min(end, since[number] + _HEARD_AT_ONCE) for number, end in until.items()}
+            for _ in self._heard(self._past(spark, since, upto)):
                 pass  # counted by whoever heard it first
+            since = upto
         self.is_begun = True
 
     def closed(self, given_back: pa.Table) -> pa.Table:
@@ -82,18 +89,27 @@ class Visiting:
 
     def _since(self, spark: SparkSession, until: Mapping[int, int]) -> Mapping[int, int]:
         """From which offsets on sightings may be part of what is open there."""
+        topic = self.views[0].source.topic
         near = self._past(spark, {number: max(0, end - _LOOK_BACK) for number, end in until.items()}, until)
-        known = dict(last_received(near, self.views[0].source.topic))
-        if len(known) < sum(1 for end in until.values() if end):
-            return dict.fromkeys(until, EARLIEST)
+        known = dict(last_received(near, topic))
         back = self._ages[1].longest_known // timedelta(milliseconds=1)
-        since = self._feed.offsets_since(self.views[0].source.topic, min(known.values()) - back)
-        return {number: min(since.get(number, 0), end) for number, end in until.items()}
+        found = {}
+        for number, end in until.items():  # a partition may have had its last record days before another
+            since = self._feed.offsets_since(topic, max(0, known.get(number, 0) - back))
+            found[number] = min(since.get(number, 0), end)
+        return found
 
     def _past(self, spark: SparkSession, since: Mapping[int, int], until: Mapping[int, int]) -> pa.Table:
         [view, *_] = self.views
-        arrived = past_arrivals(spark, view, self._feed, self._ages, (since, until)).toArrow()
-        return pa.Table.from_batches([*sightings(arrived, view.name), *positions(arrived)], GIVEN_BACK)
+        arrived, name = past_arrivals(spark, view, self._feed, self._ages, (since, until)), view.name
+
+        def given_back(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for batch in batches:
+                rows = pa.Table.from_batches([batch])
+                yield from sightings(of_kind(rows, EVENT), name)
+                yield from positions(rows)
+
+        return arrived.mapInArrow(given_back, from_arrow_schema(GIVEN_BACK)).toArrow()
 
 
 def last_received(given_back: pa.Table, topic: str) -> Iterable[Reached]:

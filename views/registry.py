@@ -3,11 +3,13 @@
 import importlib
 import pkgutil
 from dataclasses import replace
+from datetime import timedelta
 from functools import cache
 from pathlib import Path
 
 from master_dataset.errors import DefinitionError, UnknownName
-from views.core.view import VISIT_GAP, View
+from master_dataset.visits.visit import VisitRules
+from views.core.view import VISIT_RULES, View
 
 
 @cache
@@ -29,7 +31,10 @@ def registered_views() -> tuple[View, ...]:
 
 def current_definitions(epoch_seconds: int, visit_gap_seconds: int) -> dict[str, str]:
     """View name to hash, and what else rows of both layers must agree on, by `@` names."""
-    agreed = {"@epoch_seconds": str(epoch_seconds), VISIT_GAP: str(visit_gap_seconds)}
+    agreed = {
+        "@epoch_seconds": str(epoch_seconds),
+        VISIT_RULES: VisitRules.of_gap(timedelta(seconds=visit_gap_seconds)).told(),
+    }
     return {view.name: view.definition_hash for view in registered_views()} | agreed
 
 

@@ -41,7 +41,7 @@ def cause_of(
     expected = _merged(columns, [shown, *(each.states for each in waited)])
     if expected == corrected:
         return "waited"
-    if replaced and _differ_by_some(columns, shown, corrected, [each.states for each in (*waited, *replaced)]):
+    if replaced and _replaces(columns, pair, waited, replaced):
         return "waited"
     if miskeyed and _differ_by_some(columns, expected, corrected, [each.states for each in miskeyed]):
         return "miskeyed"
@@ -53,6 +53,22 @@ def _merged(columns: Sequence[Column], parts: Iterable[States | None]) -> States
     if not found:
         return None
     return reduce(lambda left, right: tuple(c.merge(a, b) for c, a, b in zip(columns, left, right, strict=True)), found)
+
+
+def _replaces(
+    columns: Sequence[Column],
+    pair: tuple[States | None, States | None],
+    came: Sequence[Contribution],
+    went: Sequence[Contribution],
+) -> bool:
+    """Whether taking the ones away and adding the others is all of the difference. Only sums can be taken back."""
+    shown, corrected = pair
+    for place, column in enumerate(columns):
+        difference = _at(corrected, place) - _at(shown, place)
+        added, taken = (sum(_at(each.states, place) for each in some) for some in (came, went))
+        if column.by == "sum" and difference != added - taken:
+            return False
+    return True
 
 
 def _differ_by_some(

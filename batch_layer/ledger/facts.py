@@ -81,7 +81,9 @@ class Facts:
 
     def _late(self, view: View) -> DataFrame:
         """What late sightings make now and made before: an old visit may have become a longer one."""
-        before, now = (late_visits(self._deliveries.first, self.ages.visits, each) for each in (self.since, self.until))
+        first, rules = self._deliveries.first, self.ages.visits
+        # When the last sighting of a device came is no part of its other visits.
+        before, now = (late_visits(first, rules, each).drop("received_at") for each in (self.since, self.until))
         came, went = now.exceptAll(before), before.exceptAll(now)
         both = came.withColumn("kind", F.lit("waited")).unionByName(went.withColumn("kind", F.lit("replaced")))
         named = both.withColumn("identity", F.concat_ws(" ", "device", F.unix_millis("happened_at").cast("string")))

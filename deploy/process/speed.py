@@ -57,7 +57,7 @@ def run(process: Process, settings: Settings) -> None:
     feed = _feed(settings, generation, topics)
     horizons = Horizons(
         epoch=settings.epoch, oldest=settings.oldest, remembered=settings.remembered, ttl=settings.speed_ttl,
-        visits=settings.visits,
+        visits=settings.visits, skew=settings.skew,
     )  # fmt: skip
     driver = SpeedDriver(connect, registered_views(), horizons)
     query = driver.start(spark, generation, feed, f"{folder}/{generation.number}")

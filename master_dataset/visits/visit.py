@@ -9,6 +9,8 @@ from datetime import timedelta
 from typing import NamedTuple, Self
 
 _MS = timedelta(milliseconds=1)
+_VERSION = 1
+"""Another one where other visits are made of the same sightings."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,10 @@ class VisitRules:
         """Of 30 minutes: 5 minutes, 2 minutes, 5 minutes and 6 hours; other gaps keep these ratios."""
         own = gap // _MS
         return cls(own, own // 6, own // 15, own // 6, 12 * own)
+
+    def told(self) -> str:
+        """All of them and of which version the rule is that uses them: equal for equal visits."""
+        return f"{_VERSION}: {self.gap} {self.ahead} {self.min_stay} {self.engaged_stay} {self.longest} ms"
 
     @property
     def longest_known(self) -> timedelta:

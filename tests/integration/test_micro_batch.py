@@ -25,7 +25,12 @@ EPOCH = timedelta(seconds=10)
 NOW = datetime(2026, 3, 7, 9, 0, 3, tzinfo=UTC)
 LATER = NOW + EPOCH
 HORIZONS = Horizons(
-    epoch=EPOCH, oldest=timedelta(hours=23), remembered=timedelta(hours=24), ttl=timedelta(days=7), visits=RULES
+    epoch=EPOCH,
+    oldest=timedelta(hours=23),
+    remembered=timedelta(hours=24),
+    ttl=timedelta(days=7),
+    visits=RULES,
+    skew=timedelta(seconds=1),
 )
 SHOWN_FROM = NOW - timedelta(minutes=1)
 NUMBERS = itertools.count(1)

@@ -128,7 +128,7 @@ def test_speed_gives_the_visits_of_plain_python(spark: SparkSession) -> None:
     [view] = [view for view in registered_views() if view.counts_visits]
     topic = view.source.topic
     heard = pa.Table.from_batches(sightings(contributed(spark, topic), view.name)).to_pylist()
-    open_visits = OpenVisits(RULES)
+    open_visits = OpenVisits(RULES, 5_000)
     visits: list[Row] = []
     for each in heard:
         whose = Whose(each["store"], each["device"], each["business_day"])

@@ -138,7 +138,7 @@ def test_any_split_of_fresh_sightings_gives_the_visits_of_one_pass(history: list
 def test_the_products_bundles_give_the_visits_that_the_catalogue_describes(history: list) -> None:  # type: ignore[type-arg]
     deliveries = heard("wifi_sightings", history)
     bundled_alone = [each for each in deliveries if RULES.is_fresh(ms(each.received_at), each.event.happened_ms)]
-    open_visits = OpenVisits(RULES)
+    open_visits = OpenVisits(RULES, 5_000)
     rows: list[Row] = []
     for each in bundled_alone:
         said = each.event.payload

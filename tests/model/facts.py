@@ -24,6 +24,7 @@ HORIZONS = Horizons(
     remembered=timedelta(hours=24),
     ttl=timedelta(days=3),
     visits=RULES,
+    skew=SKEW,
 )
 _WINDOW_SECONDS = int(WINDOW.total_seconds())
 

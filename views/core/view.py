@@ -13,12 +13,13 @@ from master_dataset.source import Source
 from views.core.aggregates import Aggregate, Column, Shown, State
 from views.core.aggregates.column import Value
 from views.core.shape import WAITING
+from views.core.sketch import LG_K
 
 WINDOW = timedelta(minutes=15)
 """The length of a window. Windows are cut in UTC; days and hours of a store are made of them when read."""
 
-VISIT_GAP = "@visit_gap_seconds"
-"""Under which definitions say the gap that ends a visit."""
+VISIT_RULES = "@visit_rules"
+"""Under which definitions say when sightings make a visit."""
 
 States = tuple[Value, ...]
 """All state columns of one cell of a view, in the order of `View.columns`."""
@@ -87,11 +88,12 @@ class View:
         parts += [f"{name}={column.by}({column.of})" for name, column in self.columns.items()]
         parts += [f"reads {self.reads_days}"] if self.reads_days != (0, 0) else []
         parts += ["of visits"] if self.counts_visits else []
+        parts += [f"sketches of {LG_K}"] if any(column.by == "union" for column in self.columns.values()) else []
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
 
     def is_defined_alike(self, one: Mapping[str, str], other: Mapping[str, str]) -> bool:
         """Whether cells of these two definitions (`views.registry.current_definitions`) may be merged."""
-        named = (self.name, VISIT_GAP) if self.counts_visits else (self.name,)
+        named = (self.name, VISIT_RULES) if self.counts_visits else (self.name,)
         return all(one.get(name) == other.get(name) for name in named)
 
     @property
