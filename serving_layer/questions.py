@@ -79,14 +79,16 @@ def understood(
     return Asked(
         metric, read, grain, ask.by, [each for each in times if each.store.id not in gone],
         ask.hours == "open", ask.compare, missing, context, ask.only_covered,
-        tuple(views[name] for name in PROOFS if name in views) if _is_watched(ask, metric, read) else (),
+        _proofs(ask, metric, read, views),
     )  # fmt: skip
 
 
-def _is_watched(ask: MetricAsk, metric: Metric, read: Sequence[View]) -> bool:
-    """Whether the answer depends on how long sensors were alive."""
-    is_asked = ask.comp or ask.only_covered or "low_coverage" in metric.flags
-    return is_asked and bool(sensed(read))
+def _proofs(ask: MetricAsk, metric: Metric, read: Sequence[View], views: Mapping[str, View]) -> tuple[View, ...]:
+    """The views that say how long sensors were alive, if the answer depends on that."""
+    if not (ask.comp or ask.only_covered or "low_coverage" in metric.flags):
+        return ()
+    sources = sensed(read)
+    return tuple(views[name] for name, proven in PROOFS.items() if proven & sources and name in views)
 
 
 def _grain(ask: MetricAsk, metric: Metric) -> Grain:

@@ -20,8 +20,8 @@ from views.core import View
 
 SENSED = (PEOPLE_COUNTS.topic, *WATCHED)
 """The sources that sensors feed, in contrast to tills, rosters and forecasts."""
-PROOFS = ("traffic", "coverage")
-"""The views that prove life, by their state `covered_ms`."""
+PROOFS = {"traffic": frozenset({PEOPLE_COUNTS.topic}), "coverage": frozenset(WATCHED)}
+"""The views that prove life, by their state `covered_ms`, and of which sources."""
 STEP_MS = STEP * 1000
 HALF = Fraction(50, 100)
 """Less sensor time than enough is flagged, less than half is masked."""

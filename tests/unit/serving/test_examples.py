@@ -3,6 +3,8 @@
 import pytest
 
 from deploy.reference.metrics import FLAGS, UNITS
+from tests.world import World
+from tests.world.asking import Asking
 from views.core.example import of_nothing, worked
 from views.core.metric import Metric
 from views.metrics import registered_metrics
@@ -25,6 +27,22 @@ def test_the_example_of_a_metric_names_all_its_terms_and_has_a_value(metric: Met
     assert metric.formula.names <= set(metric.example)
     assert worked(metric, VIEWS) is not None
     assert metric.note
+
+
+def test_every_metric_is_listed_with_its_definition() -> None:
+    listed = {each["metric"]: each for each in Asking(World()).body("/v1/metrics")["metrics"]}
+
+    assert set(listed) == set(METRICS)
+    assert listed["capture_rate"] == {
+        "metric": "capture_rate",
+        "name": "Capture rate",
+        "formula": "in_store / outside",
+        "unit": "percent",
+        "views": ["wifi_visits"],
+        "flags": ["device_based"],
+        "grains": [],
+        "note": METRICS["capture_rate"].note,
+    }
 
 
 def test_of_nothing_sums_are_zero_and_everything_else_is_null() -> None:
