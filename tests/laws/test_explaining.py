@@ -66,3 +66,18 @@ def test_a_cell_of_which_nothing_is_left_is_explained_by_what_was_taken_away() -
 
     assert cause_of(COLUMNS, ((1, 218, None), None), [], [delivery]) == "miskeyed"
     assert cause_of(COLUMNS, ((1, 218, None), None), [], []) == "unexplained"
+
+
+def test_a_late_visit_that_became_a_longer_one_waited() -> None:
+    shorter, longer = Contribution("a", (1, 200, 5)), Contribution("b", (1, 900, 4))
+
+    assert cause_of(COLUMNS, ((7, 1200, 4), (7, 1900, 4)), [longer], [], [shorter]) == "waited"
+    assert cause_of(COLUMNS, ((7, 1200, 4), (8, 1900, 4)), [longer], [], [shorter]) == "unexplained"
+
+
+def test_many_visits_that_became_longer_waited_too() -> None:
+    before = [Contribution(f"a{number}", (1, 100 + number, None)) for number in range(40)]
+    after = [Contribution(f"b{number}", (1, 1000 + 7 * number, None)) for number in range(40)]
+    shown, corrected = (merged(*(each.states for each in some)) for some in (before, after))
+
+    assert cause_of(COLUMNS, (shown, corrected), after, [], before) == "waited"
