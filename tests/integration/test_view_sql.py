@@ -93,20 +93,20 @@ def test_batch_gives_the_cells_of_plain_python(spark: SparkSession, topic: str) 
     assert all(found.values())
 
 
-@pytest.mark.parametrize("topic", topics())
+@pytest.mark.parametrize("topic", ["queue_events", "wifi_sightings", "staff_hours"])
 def test_batch_gives_the_same_cells_of_a_day_from_the_days_that_the_view_reads(spark: SparkSession, topic: str) -> None:
     events = parsed(spark, topic).where(F.col("kind") == EVENT)
     whole = Facts(events, deliveries(events).first, RULES, CUT)
-    days = [BEGIN.date() - timedelta(days=1), BEGIN.date(), BEGIN.date() + timedelta(days=1)]
+    days = [BEGIN.date(), BEGIN.date() + timedelta(days=1)]
 
     for view in of(topic):
+        all_ = batch_made(view, whole, CUT)
         for day in days:
             read = events.where(F.col("day").isin(sorted(view.days_read([day]))))
             part = batch_made(view, Facts(read, deliveries(read).first, RULES, CUT), CUT, [day])
-            all_ = batch_made(view, whole, CUT)
             own = {key: states for key, states in all_.items() if datetime.fromtimestamp(key.window, UTC).date() == day}
 
-            assert {key: states for key, states in part.items() if key in own or view.reads_days != (0, 0)} == own
+            assert part == own
 
 
 @pytest.mark.parametrize("topic", topics())
