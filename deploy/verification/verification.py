@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from deploy.settings import Settings
-    from master_dataset.source import Source
 
 HEAP_MB = 1024
 PARTITIONS = 8
@@ -94,7 +93,7 @@ class Verification:
         days = _drawn(sample, {day for _, day in manifest}, masters.values())
         reads = {topic: _read_for(topic, days) for topic in masters}
         counted = {
-            topic: self._counted(_archived(spark, sources[topic], master, reads[topic]), speed, ended)
+            topic: self._counted(archived(spark, sources[topic], master, reads[topic]), speed, ended)
             for topic, master in masters.items()
             if master.days()
         }
@@ -173,25 +172,15 @@ def _drawn(sample: Sample | None, published: set[date], masters: Iterable[Master
     return None if sample is None else sample.draw(published.union(*(each.days() for each in masters)))
 
 
-def _read_for(topic: str, days: Sequence[date] | None) -> Sequence[date] | None:
-    """Of which days events of a topic are read to recompute these days of every view."""
+def _read_for(topic: str, days: Sequence[date] | None) -> Sequence[date]:
+    """Of which days events of a topic are read to recompute these days of every view; empty: of all."""
     if days is None:
-        return None
+        return ()
     return sorted({each for view in registered_views() if view.source.topic == topic for each in view.days_read(days)})
 
 
 def _is_in(days: Sequence[date] | None, day: date) -> bool:
     return days is None or day in days
-
-
-def _archived(spark: "SparkSession", source: "Source[Any]", master: Master, days: Sequence[date] | None) -> DataFrame:
-    """All events, by Delta's own reader; or those of some days, of whose files alone Spark is told.
-
-    Of one version: what a session keeps in memory of the newest one it takes for an answer about every newer one.
-    """
-    if days:
-        return archived(spark, source, master, days)
-    return spark.read.format("delta").option("versionAsOf", master.version).load(master.path)
 
 
 def _received(spark: "SparkSession", speed: SpeedSpan) -> tuple[dict[str, dict[Place, list[date]]], int]:
