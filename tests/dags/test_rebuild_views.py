@@ -1,6 +1,7 @@
 """A scheduled run: one recompute, one job for all views, one publication."""
 
 from tests.dags.conftest import Airflow
+from views import registered_views
 
 NEW = {"publication": 7, "cut": "2026-11-21T09:00:00Z"}
 
@@ -21,10 +22,9 @@ def test_a_view_is_updated_by_a_publication_that_has_new_cells_of_it(airflow: Ai
     run = airflow.ask(run="rebuild_views")
 
     assert run["updated"] == {"galatea://views/sales": NEW}
-    assert run["tasks"] == {
-        "choose_cut": "success", "rebuild": "success", "sales": "success", "sales_by_sku": "skipped",
-        "sales_by_till": "skipped", "publish": "success",
-    }  # fmt: skip
+    others = {view.name: "skipped" for view in registered_views() if view.name != "sales"}
+    steps = dict.fromkeys(("choose_cut", "rebuild", "publish"), "success")
+    assert run["tasks"] == {**steps, **others, "sales": "success"}
 
 
 def test_a_run_that_finds_nothing_new_succeeds_and_publishes_nothing(airflow: Airflow) -> None:
