@@ -4,7 +4,7 @@ import json
 import os
 import shutil
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -88,7 +88,8 @@ def receipt(number: int, lines: int) -> bytes:
 
 
 def fitting(room: str, things: int) -> bytes:
-    body = {"happened_at": datetime.now(UTC).isoformat(), "operation_id": "7", "room": room, "things": things}
+    at = datetime.now(UTC) - timedelta(seconds=things)  # two at once in one room would be one event
+    body = {"happened_at": at.isoformat(), "operation_id": "7", "room": room, "things": things}
     return json.dumps(body).encode() + b"\n"
 
 
