@@ -120,7 +120,8 @@ def test_one_new_file_is_streamed_rebuilt_served_verified_and_documented(sources
     settings, environment = settings_of(sources / "home")
     stack = Stack(settings, {**environment, "PYTHONPATH": str(sources)})
     receipts = sources / "receipts.jsonl"
-    receipts.write_bytes(receipt(1, 1) + receipt(2, 3) + receipt(2, 3) + receipt(3, 5))
+    twice = receipt(2, 3)
+    receipts.write_bytes(receipt(1, 1) + twice + twice + receipt(3, 5))
     rooms = sources / "rooms.jsonl"
     rooms.write_bytes(fitting("A", 3) + fitting("A", 2) + fitting("B", 1))
     tried = {"A": {"fittings": 2, "things": 5}, "B": {"fittings": 1, "things": 1}}
