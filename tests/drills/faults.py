@@ -12,6 +12,7 @@ import psutil
 
 from deploy.stack.records import Records
 from deploy.stack.stack import status
+from master_dataset.sources import registered_sources
 
 if TYPE_CHECKING:
     from deploy.settings import Settings
@@ -103,4 +104,6 @@ def crash_plan(order: "Order") -> str:
     chance = random.Random(f"crashes {order.seed}")
     once = {"speed.took_over", "speed.remembered"}  # in the life of a generation; of a worker it may be
     chosen = chance.sample(points, order.crashes)
-    return ",".join(f"{point}:{1 if point in once else chance.randint(2, 4)}" for point in chosen)
+    begun = {point: len(registered_sources()) for point in points if point.startswith("archive.")}
+    """Of each source a first micro-batch, while the stack starts."""
+    return ",".join(f"{point}:{1 if point in once else begun.get(point, 0) + chance.randint(2, 4)}" for point in chosen)
