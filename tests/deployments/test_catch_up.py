@@ -27,6 +27,7 @@ from deploy.stack.stack import Stack
 from deploy.verification import Verification
 from master_dataset.archive_positions import ArchivePositions
 from master_dataset.kafka import Topics
+from master_dataset.sources import registered_sources
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from serving_layer.stamp import stamp
 from speed_layer.generation import Generations, Offsets, reached
@@ -37,6 +38,8 @@ from tests.integration.conftest import Stack as Asking
 HOUR = timedelta(hours=1)
 NOW = datetime.now(UTC).replace(microsecond=0)
 RECORDS_AT_ONCE = 700
+ROUNDED = 2 * len(registered_sources())
+"""Spark divides them among the partitions of all topics, and rounds up."""
 BUSY, QUIET = "11", "12"
 """Stores, each in a partition of its own: one of thousands of receipts, one of a few."""
 Receipts = list[tuple[str, int, datetime, datetime]]
@@ -164,4 +167,4 @@ def test_two_days_of_receipts_are_caught_up_with_across_two_publications(
     assert caught_up == {BUSY: 5_100, QUIET: 31}
     assert (as_of["publication"], as_of["waiting_for_batch"]) == (last, 0)
     assert verdict.differing == 0
-    assert max(micro_batches) <= RECORDS_AT_ONCE
+    assert max(micro_batches) <= RECORDS_AT_ONCE + ROUNDED

@@ -30,12 +30,12 @@ def received(oracle: Oracle, *values: bytes, at: datetime = BEFORE, cut: datetim
     oracle.recompute(oracle.records(rows), cut)
 
 
-def golden(view: str) -> list[bytes]:
-    return (GOLDEN / view / "events.jsonl").read_bytes().splitlines()
+def golden() -> list[bytes]:
+    return (GOLDEN / "shop_floor" / "pos_transactions.jsonl").read_bytes().splitlines()
 
 
 def expected(view: View) -> dict[tuple[object, ...], tuple[int, ...]]:
-    cells = json.loads((GOLDEN / view.name / "expected.json").read_text())
+    cells = json.loads((GOLDEN / "shop_floor" / "cells.json").read_text())[view.name]
     return {
         ("1", int(datetime.fromisoformat(cell["window"]).timestamp()), *cell["dimensions"].values()): tuple(
             cell["merged"].values()
@@ -51,7 +51,7 @@ def as_shown(view: View, cells: dict[tuple[object, ...], tuple[int, ...]]) -> pa
 
 @pytest.mark.parametrize("name", VIEWS)
 def test_it_recomputes_the_golden_receipts(oracle: Oracle, name: str) -> None:
-    received(oracle, *golden(name))
+    received(oracle, *golden())
 
     assert oracle.cells(view_named(name)) == expected(view_named(name))
     assert oracle.deliveries() == Deliveries(events=4, duplicates=1, conflicts=0, old=0, old_deliveries=0)
@@ -60,7 +60,7 @@ def test_it_recomputes_the_golden_receipts(oracle: Oracle, name: str) -> None:
 @pytest.mark.parametrize("name", VIEWS)
 def test_it_finds_a_planted_wrong_cell(oracle: Oracle, name: str) -> None:
     view = view_named(name)
-    received(oracle, *golden(name))
+    received(oracle, *golden())
     shown = expected(view)
     oracle.show(view, [as_shown(view, shown)])
     assert oracle.compare(view).differing == 0
@@ -76,7 +76,7 @@ def test_it_finds_a_planted_wrong_cell(oracle: Oracle, name: str) -> None:
 
 def test_it_finds_a_cell_too_few_one_too_many_and_one_shown_twice(oracle: Oracle) -> None:
     view = view_named("sales")
-    received(oracle, *golden("sales"))
+    received(oracle, *golden())
     (first, states), (second, _) = expected(view).items()
 
     oracle.show(view, [as_shown(view, {first: states, ("2", *first[1:]): states})])
@@ -86,7 +86,7 @@ def test_it_finds_a_cell_too_few_one_too_many_and_one_shown_twice(oracle: Oracle
 
 
 def test_the_first_delivery_wins_and_another_content_is_a_conflict(oracle: Oracle) -> None:
-    first = golden("sales")[0]
+    first = golden()[0]
 
     received(oracle, first, first.replace(b"1.09", b"9.99"), b" " + first)
 
@@ -95,7 +95,7 @@ def test_the_first_delivery_wins_and_another_content_is_a_conflict(oracle: Oracl
 
 
 def test_an_old_event_received_since_the_cut_waits(oracle: Oracle) -> None:
-    events = golden("sales")
+    events = golden()
 
     received(oracle, *events, at=BEFORE + timedelta(days=3), cut=AFTER)
 
