@@ -12,13 +12,14 @@ from operator import itemgetter
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from master_dataset.visits.bundle import bundled
 from master_dataset.visits.rows import Row, Whose, rows_of, table, visit_rows
 from master_dataset.visits.visit import Sighting, Stretch, VisitRules, stretched, visits_of
+from views.core.rows import fresh_sql
 from views.core.view import View
 
 _AT_ONCE = 10_000
@@ -45,22 +46,15 @@ class Facts:
 
     def visits(self) -> DataFrame:
         """All visits, those of bundles with the instant at which they closed as `received_at`."""
-        fresh = is_fresh(self.rules)
-        heard = _sightings(self.archived.where(fresh), ("partition", "offset"))
+        heard = _sightings(self.archived.where(fresh_sql(self.rules)), ("partition", "offset"))
         made = heard.mapInArrow(_of_bundles(self.rules), _schema())
         return made.unionByName(late_visits(self.first, self.rules, self.late_until))
 
 
 def late_visits(first: DataFrame, rules: VisitRules, until: datetime) -> DataFrame:
     """The visits of sightings that came too late for a bundle, of those received before."""
-    late = first.where(~is_fresh(rules)).where(F.col("received_at") < F.lit(until))
+    late = first.where(f"not ({fresh_sql(rules)})").where(F.col("received_at") < F.lit(until))
     return _sightings(late, ("happened_ms",)).mapInArrow(_of_late(rules), _schema())
-
-
-def is_fresh(rules: VisitRules) -> Column:
-    """Whether a delivery is part of a bundle: `VisitRules.is_fresh` for a whole table."""
-    age = F.unix_millis("received_at") - F.unix_millis("happened_at")
-    return age.between(-rules.ahead, rules.gap - rules.ahead)
 
 
 def _sightings(rows: DataFrame, order: tuple[str, ...]) -> DataFrame:

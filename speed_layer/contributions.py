@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from master_dataset.parsing.rows import EVENT
 from master_dataset.visits.visit import VisitRules
-from views.core.rows import dimension_sql, quoted, values_sql, window_sql
+from views.core.rows import dimension_sql, fresh_sql, quoted, values_sql, window_sql
 from views.core.shape import WAITING
 from views.core.view import View
 
@@ -64,11 +64,9 @@ def _waiting(name: str) -> str:
 
 def _sighting_sql(view: str, rules: VisitRules) -> str:
     """The business day stands in the place of the window, the device in that of a dimension."""
-    age = "unix_millis(received_at) - unix_millis(happened_at)"
     values = ["unix_millis(happened_at)", "if(is_inside, 1L, 0L)"]
     sighting = _struct(view, "business_day", ["device"], values)
-    is_fresh = f"{age} between {-rules.ahead}L and {rules.gap - rules.ahead}L"
-    return f"array(if({is_fresh}, {sighting}, {_waiting(view)}))"
+    return f"array(if({fresh_sql(rules)}, {sighting}, {_waiting(view)}))"
 
 
 def _view_sql(view: View) -> str:

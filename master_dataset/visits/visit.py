@@ -40,10 +40,6 @@ class VisitRules:
         """How far back sightings may matter to a bundle that is open: what began earlier is no visitor either way."""
         return (self.longest + 2 * self.gap) * _MS
 
-    def is_fresh(self, received: int, happened: int) -> bool:
-        """Whether every repeat of a sighting received then lies within one gap of its first delivery."""
-        return -self.ahead <= received - happened <= self.gap - self.ahead
-
 
 RULES = VisitRules.of_gap(timedelta(minutes=30))
 

@@ -137,7 +137,7 @@ def test_any_split_of_fresh_sightings_gives_the_visits_of_one_pass(history: list
 @given(history=st.lists(st.tuples(SIGHTED, DELAYS, st.lists(st.integers(1, 90), max_size=2)), max_size=25))
 def test_the_products_bundles_give_the_visits_that_the_catalogue_describes(history: list) -> None:  # type: ignore[type-arg]
     deliveries = heard("wifi_sightings", history)
-    bundled_alone = [each for each in deliveries if RULES.is_fresh(ms(each.received_at), each.event.happened_ms)]
+    bundled_alone = [each for each in deliveries if is_fresh(each)]
     open_visits = OpenVisits(RULES, 5_000)
     rows: list[Row] = []
     for each in bundled_alone:
