@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from views.core.aggregates.column import GATHERED, LISTED, Reducer
 from views.core.cells import WINDOW_KEY
 from views.core.rows import dimension_sql, values_sql, window_sql
 from views.core.sketch import sketch_of
@@ -26,9 +27,6 @@ from views.core.view import View
 _AT_ONCE = 100_000
 """Rows that are added up together, unless one store and day has more: bounds a worker's memory."""
 _OWN = ["store", "day"]
-_LISTED = "list"
-_BY = {"sum": "sum", "min": "min", "max": "max", "union": _LISTED}
-"""How Arrow joins what a reducer does: hashes are listed, and their sketch is made of the list."""
 
 Use = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 """Takes batches of `made_schema`, in Spark's workers."""
@@ -103,7 +101,7 @@ class Blocks:
 
     dimensions: tuple[str, ...]
     columns: tuple[str, ...]
-    reducers: tuple[str, ...]
+    reducers: tuple[Reducer, ...]
 
     @classmethod
     def of(cls, view: View) -> "Blocks":
@@ -127,10 +125,10 @@ class Blocks:
         if not rows.num_rows:
             return
         keys = [*_OWN, WINDOW_KEY, *(f"d{place}" for place in range(len(self.dimensions)))]
-        states = [(f"s{place}", _BY[reducer]) for place, reducer in enumerate(self.reducers)]
+        states = [(f"s{place}", GATHERED[reducer]) for place, reducer in enumerate(self.reducers)]
         cells = rows.group_by(keys, use_threads=False).aggregate(states).combine_chunks()
         cells = cells.sort_by([(key, "ascending") for key in keys])
-        for name in (f"{own}_{by}" for own, by in states if by == _LISTED):
+        for name in (f"{own}_{by}" for own, by in states if by == LISTED):
             sketches = pa.array([sketch_of(hashes) for hashes in cells[name].to_pylist()], pa.string())
             cells = cells.set_column(cells.schema.get_field_index(name), name, sketches)
         written = {name: cells[key] for name, key in zip((WINDOW_KEY, *self.dimensions), keys[2:], strict=True)}
@@ -144,8 +142,8 @@ class Blocks:
         yield from self._with_sums(made, cells).to_batches()
 
     def _with_sums(self, made: pa.Table, cells: pa.Table) -> pa.Table:
-        names = [f"s{place}_{_BY[by]}" for place, by in enumerate(self.reducers)]
-        added = [name for name, by in zip(names, self.reducers, strict=True) if _BY[by] != _LISTED]
+        names = [f"s{place}_{GATHERED[by]}" for place, by in enumerate(self.reducers)]
+        added = [name for name, by in zip(names, self.reducers, strict=True) if GATHERED[by] != LISTED]
         sums = cells.group_by(_OWN, use_threads=False).aggregate(
             [("store", "count"), *((name, "sum") for name in added)]
         )

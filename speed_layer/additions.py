@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from views.core.aggregates.column import Value
+from views.core.aggregates.column import GATHERED, LISTED, Value
 from views.core.cells import CellKey
 from views.core.cut import BEGINNING
 from views.core.shape import WAITING, Shape
@@ -22,9 +22,6 @@ from views.core.view import States, View
 EVENTS_AT_ONCE = 5_000
 """Some twelve contributions each, a kilobyte of memory per contribution."""
 _MICROSECOND = timedelta(microseconds=1)
-_LISTED = "list"
-_BY = {"sum": "sum", "min": "min", "max": "max", "union": _LISTED}
-"""How Arrow joins what a reducer does: hashes are listed, and their sketch is made of the list."""
 
 Shapes = Mapping[str, Shape]
 """By name: the views, and the waiting events."""
@@ -78,7 +75,7 @@ def _of_some(events: pa.Table, shapes: Shapes, epoch: timedelta) -> Iterator[tup
 
 def _added(given: pa.Table, shape: Shape) -> Iterator[tuple[AdditionKey, Cells]]:
     dimensions = [f"d{place}" for place, _ in enumerate(shape.dimensions)]
-    states = [(f"s{place}", _BY[column.by]) for place, column in enumerate(shape.columns.values())]
+    states = [(f"s{place}", GATHERED[column.by]) for place, column in enumerate(shape.columns.values())]
     keys = ["store", "epoch", "window", *dimensions]
     columns = [given[key] for key in keys[:3]]
     columns += [pc.list_element(given["dimensions"], place) for place, _ in enumerate(dimensions)]
@@ -96,7 +93,7 @@ def _added(given: pa.Table, shape: Shape) -> Iterator[tuple[AdditionKey, Cells]]
 
 def _values(states: pa.ChunkedArray, by: str) -> Sequence[Value]:
     listed: list[Any] = states.to_pylist()
-    return [sketch_of(hashes) for hashes in listed] if by == _LISTED else listed
+    return [sketch_of(hashes) for hashes in listed] if by == LISTED else listed
 
 
 def _epochs(received_at: pa.ChunkedArray, length: timedelta) -> pa.ChunkedArray:

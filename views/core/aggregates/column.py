@@ -1,16 +1,19 @@
 """One value of a state: how a row makes it, and how two of them become one.
 
-A reducer is a word that every engine knows: Arrow reduces the rows of a micro-batch and of a day with it, and the
-layers are merged with the Python below. Nothing else in the project says how states add up.
+Arrow joins the rows of a micro-batch and of a day as `GATHERED` says, and the layers are merged with the Python below.
+Nothing else in the project says how states add up.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from views.core.sketch import united
 
 Reducer = Literal["sum", "min", "max", "union"]
+LISTED = "list"
+GATHERED: Mapping[Reducer, str] = {"sum": "sum", "min": "min", "max": "max", "union": LISTED}
+"""Arrow's word for each: what it lists are hashes, and the state is their sketch (`views.core.sketch.sketch_of`)."""
 Value = int | str | None
 """NULL in SQL, None in Python: no row had a value. Only a sum cannot be None: of nothing it is 0. Text is a sketch."""
 
