@@ -48,9 +48,7 @@ def deliveries(archived: DataFrame) -> Deliveries:
     twice = archived.groupBy(_SUSPECT).count().where("count > 1").select(_SUSPECT).persist(StorageLevel.MEMORY_AND_DISK)
     days = {row.day: row.number for row in twice.groupBy("day").agg(F.count("*").alias("number")).collect()}
     if not days:
-        none = archived.where("false").selectExpr(
-            *PLACE, "day", "received_at", "false AS is_conflict", "false AS is_miskeyed"
-        )
+        none = archived.where("false").selectExpr(*LATER, "false AS is_conflict", "false AS is_miskeyed")
         return Deliveries(archived, none, twice)
     suspected = archived.where(F.col("day").isin(list(days)))
     candidates = suspected.join(small(twice, sum(days.values())), on=_SUSPECT, how="left_semi")

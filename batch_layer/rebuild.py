@@ -8,12 +8,9 @@ Nobody sees them before a publication names the run, see `batch_layer.publish`.
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from datetime import date
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import structlog
-from pyspark.sql import Column
-from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from batch_layer.archived import archived
 from batch_layer.conflicts import count_repeats, keep_conflicts
@@ -22,7 +19,7 @@ from batch_layer.plan import Plan
 from batch_layer.portions import Portion, portions
 from batch_layer.reading import naming_lost_files
 from batch_layer.run import Run
-from batch_layer.visits import Facts
+from batch_layer.visits import CountedRows
 from master_dataset.crash_points import CrashPoint, passing
 from master_dataset.tables import MasterTables
 from master_dataset.visits.visit import VisitRules
@@ -99,7 +96,7 @@ class Rebuild:
         part.begun(portion.work[0][0].name)
         events = archived(self._spark(), portion.source, plan.masters[portion.source.topic], portion.days_read)
         found = deliveries(events)
-        facts = Facts(events, found.first, self._rules, plan.cut)
+        counted_rows = CountedRows(events, found.first, self._rules, plan.cut)
         repeats = found.repeats.where(found.repeats.received_at < plan.cut)
         if portion.days_read != portion.days:  # those of other days are told of in their own portion
             repeats = repeats.where(repeats.day.isin(sorted(portion.days)))
@@ -110,8 +107,7 @@ class Rebuild:
         for view, days in portion.work:
             part.begun(view.name)
             began = time.monotonic()
-            rows = facts.of(view) if view.counts_visits else found.first.where(_lies_in(view.days_read(days)))
-            blocks = run.write(view, rows, plan.cut, set(days))
+            blocks = run.write(view, counted_rows.of(view, days), plan.cut, set(days))
             passing(CrashPoint.REBUILD_VIEW)
             own = {"days": len(days), "blocks": blocks, "events": portion.events_of(days)}
             counted["views"][view.name] = own | {"seconds": round(time.monotonic() - began, 2)}
@@ -119,10 +115,6 @@ class Rebuild:
             part.done(Amount(len(days), own["events"]), view.name)
         found.release()
         return counted
-
-
-def _lies_in(days: set[date]) -> Column:
-    return F.col("day").isin(sorted(days))
 
 
 class _Part:

@@ -4,9 +4,9 @@ Bundles are made of everything, and the cut selects those that closed before it 
 speed leaves them to batch, which makes visits of those that were received before the cut, by when they happened.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from itertools import groupby, islice
 from operator import itemgetter
 from typing import Any
@@ -29,7 +29,7 @@ Makes = Callable[[Whose, Iterable[Sighting]], Iterator[Row]]
 
 
 @dataclass(frozen=True)
-class Facts:
+class CountedRows:
     """Rows that views count. `archived`: every delivery of some days. `first`: one row per event of them.
 
     `late_until`: late sightings that were received then or later are left out, as they wait for batch.
@@ -40,15 +40,18 @@ class Facts:
     rules: VisitRules
     late_until: datetime
 
-    def of(self, view: View) -> DataFrame:
-        """The events themselves, or the visits that they make: `VISITS`."""
-        return self.visits() if view.counts_visits else self.first
+    def of(self, view: View, days: Collection[date] = ()) -> DataFrame:
+        """The events themselves, or the visits that they make: `VISITS`. `days`: whose cells are wanted, all if none.
 
-    def visits(self) -> DataFrame:
-        """All visits, those of bundles with the instant at which they closed as `received_at`."""
-        heard = _sightings(self.archived.where(fresh_sql(self.rules)), ("partition", "offset"))
+        Visits of bundles have the instant at which they closed as `received_at`.
+        """
+        read = F.col("day").isin(sorted(view.days_read(days))) if days else F.lit(True)  # noqa: FBT003 - a literal
+        first = self.first.where(read)
+        if not view.counts_visits:
+            return first
+        heard = _sightings(self.archived.where(read).where(fresh_sql(self.rules)), ("partition", "offset"))
         made = heard.mapInArrow(_of_bundles(self.rules), _schema())
-        return made.unionByName(late_visits(self.first, self.rules, self.late_until))
+        return made.unionByName(late_visits(first, self.rules, self.late_until))
 
 
 def late_visits(first: DataFrame, rules: VisitRules, until: datetime) -> DataFrame:

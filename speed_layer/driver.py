@@ -20,8 +20,8 @@ from speed_layer.generation import Generation, Generations, Offsets, Reached
 from speed_layer.micro_batch import Horizons, MicroBatch
 from speed_layer.query import Feed, arrivals
 from speed_layer.rows import SpeedRows
-from speed_layer.sightings import GIVEN_BACK
-from speed_layer.visiting import Visiting, last_received
+from speed_layer.sightings import GIVEN_BACK, last_received
+from speed_layer.visiting import Visiting
 from views.core.cut import BEGINNING
 from views.core.view import View
 

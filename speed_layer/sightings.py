@@ -4,7 +4,7 @@ Visits are made of every fresh delivery, repeats included, so that speed needs n
 repeat can only hold its bundle open, in batch alike.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -41,6 +41,14 @@ def sightings(events: pa.Table, view: str) -> Iterator[pa.RecordBatch]:
         "business_day": given.field("window"), "happened_ms": happened, "is_inside": inside,
     }  # fmt: skip
     return _given_back(places, seen)
+
+
+def last_received(given_back: pa.Table, topic: str) -> Iterable[tuple[int, int]]:
+    """(partition, milliseconds since 1970) at which the last record of that topic was received."""
+    own = given_back.filter(pc.and_(pc.is_null(given_back["view"]), pc.equal(given_back["topic"], topic)))
+    furthest = own.sort_by("offset")
+    found = zip(furthest["partition"].to_pylist(), furthest["received_micros"].to_pylist(), strict=True)
+    return {partition: received // 1000 for partition, received in found}.items()
 
 
 _SEEN = tuple(GIVEN_BACK.names[4:])

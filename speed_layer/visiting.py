@@ -3,7 +3,7 @@
 sightings -> open bundles -> those that have closed -> the rows of views of visits
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -22,7 +22,7 @@ from speed_layer.arrivals import of_kind
 from speed_layer.contributions import visit_contributions_sql
 from speed_layer.open_visits import OpenVisits
 from speed_layer.query import Ages, Feed, past_arrivals
-from speed_layer.sightings import GIVEN_BACK, positions, sightings
+from speed_layer.sightings import GIVEN_BACK, last_received, positions, sightings
 from views.core.view import View
 
 if TYPE_CHECKING:
@@ -33,8 +33,6 @@ _HEARD_AT_ONCE = 50_000
 """Offsets of a partition: bounds what comes to the driver at once."""
 _LOOK_BACK = 50
 """So many offsets before the first micro-batch are read to know when its topic was read last."""
-Reached = tuple[int, int]
-"""(partition, milliseconds since 1970 at which its last record was received)."""
 
 
 class Visiting:
@@ -110,11 +108,3 @@ class Visiting:
                 yield from positions(rows)
 
         return arrived.mapInArrow(given_back, from_arrow_schema(GIVEN_BACK)).toArrow()
-
-
-def last_received(given_back: pa.Table, topic: str) -> Iterable[Reached]:
-    """Of positions of that topic, when the last record of each partition was received."""
-    own = given_back.filter(pc.and_(pc.is_null(given_back["view"]), pc.equal(given_back["topic"], topic)))
-    furthest = own.sort_by("offset")
-    found = zip(furthest["partition"].to_pylist(), furthest["received_micros"].to_pylist(), strict=True)
-    return {partition: received // 1000 for partition, received in found}.items()

@@ -4,10 +4,10 @@ from datetime import timedelta
 
 from master_dataset.sources.queue_events import QUEUE_EVENTS
 from views.core import Count, Histogram, Sum, View
+from views.core.edges import WAIT_EDGES
 
 TARGET_MS = 180_000
 """Who waits no longer was served within the target."""
-WAIT_EDGES = tuple(seconds * 1000 for seconds in (0, 15, 30, 60, 120, 180, 240, 300, 420, 600, 900, 1800))
 SERVED = "change = 'service_start'"
 WAIT = f"if({SERVED}, wait_ms, null)"
 

@@ -4,11 +4,11 @@ from datetime import timedelta
 
 from master_dataset.sources.zone_presence import ZONE_PRESENCE
 from views.core import Count, Histogram, Sum, View
+from views.core.edges import STAY_EDGES
 
 LEAST_DWELL_MS = 5_000
 DWELLS = f"dwell_ms >= {LEAST_DWELL_MS}"
 DWELL = f"if({DWELLS}, dwell_ms, null)"
-STAY_EDGES = tuple(minutes * 60_000 for minutes in (0, 2, 5, 10, 15, 20, 30, 45, 60, 90, 120, 180))
 
 ZONE_TRAFFIC = View(
     name="zone_traffic",

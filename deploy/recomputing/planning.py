@@ -90,14 +90,8 @@ class Planning:
         tables = MasterTables(self.settings.master_uri)
         topics = {view.source.topic for view in registered_views()}
         masters = {topic: Master.newest(tables.path(topic)) for topic in sorted(topics)}
-        planner = Planner(
-            registered_views(),
-            masters,
-            base,
-            versions,
-            self.settings.epoch,
-            timedelta(seconds=self.settings.visit_gap_seconds),
-        )
+        gap = timedelta(seconds=self.settings.visit_gap_seconds)
+        planner = Planner(registered_views(), masters, base, versions, self.settings.epoch, gap)
         current = definitions(self.settings)
         return replace(planner.plan(asked, cut, generation, current), read_at=read_at)
 

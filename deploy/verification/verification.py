@@ -25,7 +25,7 @@ from batch_layer.reading import naming_lost_files
 from batch_layer.run import read_manifest
 from batch_layer.speed_span import PARTITIONS_SQL, PLACES, PlaceFinder, SpeedSpan
 from batch_layer.touched import Master
-from batch_layer.visits import Facts
+from batch_layer.visits import CountedRows
 from deploy.cassandra import session_of
 from deploy.definitions import definitions
 from deploy.recomputing.planning import fence_of
@@ -105,8 +105,8 @@ class Verification:
             runs = {day: run for (name, day), run in manifest.items() if name == view.name and _is_in(days, day)}
             shown = {key: own for key, own in received.get(view.name, {}).items() if _is_in(days, key[1])}
             comparer = Comparer(self._connect, view, runs, speed, shown)
-            facts = counted.get(view.source.topic)
-            for found in self._compared(facts.of(view) if facts else None, comparer, days):
+            rows = counted.get(view.source.topic)
+            for found in self._compared(rows.of(view, days or ()) if rows else None, comparer, days):
                 cells, differing = cells + found["cells"], differing + found["differing"]
                 examples += [found["example"]] if found["example"] else []
         progress(len(views), len(views), "compared")
@@ -150,7 +150,7 @@ class Verification:
         for store, day in sorted(left):  # shown, but a recompute knows nothing of it
             yield {"cells": 1, "differing": 1, "example": f"{view.name} store {store} {day}: shown, not recomputed"}
 
-    def _counted(self, events: DataFrame, speed: SpeedSpan, ended: ExitStack) -> Facts:
+    def _counted(self, events: DataFrame, speed: SpeedSpan, ended: ExitStack) -> CountedRows:
         """What both layers together have to show of these events."""
         found = deliveries(events)
         ended.callback(found.release)
@@ -159,7 +159,7 @@ class Verification:
         age = F.unix_micros("received_at") - F.unix_micros("happened_at")
         waits = (F.col("received_at") >= F.lit(speed.since)) & (age > oldest)
         counted = first.where(~waits).where(F.col("received_at") < F.lit(speed.until))
-        return Facts(events, counted, self._settings.visits, speed.since)
+        return CountedRows(events, counted, self._settings.visits, speed.since)
 
     def _stores(self, run: str, view: View, day: date) -> list[str]:
         query = self._session.prepare("SELECT stores FROM run_days WHERE run = ? AND view_name = ? AND day = ?")
