@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from benchmarks.measured import Measured
 
 STACK = ("ingest", "archive", "bytes", "delay", "answers", "memory", "during_rebuild")
-ALONE = ("state", "cells", "sources", "switch", "capacity", "incremental", "growth", "rebuild")
+ALONE = ("state", "cells", "sources", "spans", "switch", "capacity", "incremental", "growth", "rebuild")
 """Each is a function of its module's name, on a stack of its own; `FULL` is its size."""
 NAMES = (*STACK, *ALONE)
 

@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
@@ -29,11 +29,13 @@ Rebuilt = dict[str, Any]
 class History:
     """Of two with as many receipts a day the shorter one is the beginning of the longer one, to the last receipt."""
 
-    def __init__(self, settings: "Settings", receipts: int, days: int) -> None:
-        """Make the master dataset; rebuilds then want this home's Cassandra."""
-        self._settings, self._days = settings, days
+    def __init__(
+        self, settings: "Settings", receipts: int, days: int, first_day: date = FIRST_DAY, cut: datetime = CUT
+    ) -> None:
+        """Make the master dataset; rebuilds then want this home's Cassandra. `cut`: of the first of them."""
+        self._settings, self._days, self._first_day, self._cut = settings, days, first_day, cut
         Path(settings.master_uri).mkdir()
-        self.master = make(Path(settings.master_uri) / POS_TRANSACTIONS.topic, receipts, days)
+        self.master = make(Path(settings.master_uri) / POS_TRANSACTIONS.topic, receipts, days, first_day)
         self._late = max(FEWEST, int(receipts / days * CHANGED))
         self._touched = 0
 
@@ -45,13 +47,13 @@ class History:
 
     def rebuild(self) -> Rebuilt:
         """All of it."""
-        return self._rebuilt(CUT, "full", self._days)
+        return self._rebuilt(self._cut, "full", self._days)
 
     def touch(self, day: int) -> Rebuilt:
         """Let receipts of that day come late, and rebuild what they touched. Days are counted from 0."""
         self._touched += 1
-        cut = CUT + timedelta(hours=self._touched)
-        add(self.master, FIRST_DAY + timedelta(days=day), self._late, cut - timedelta(minutes=30))
+        cut = self._cut + timedelta(hours=self._touched)
+        add(self.master, self._first_day + timedelta(days=day), self._late, cut - timedelta(minutes=30))
         return self._rebuilt(cut, "touched", 1)
 
     def _rebuilt(self, cut: datetime, what: str, days: int) -> Rebuilt:

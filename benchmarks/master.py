@@ -41,14 +41,14 @@ class Master:
         return sorted(map(str, self.path.glob("day=*/*.parquet")))
 
 
-def make(path: Path, receipts: int, days: int, seed: int = 7) -> Master:
+def make(path: Path, receipts: int, days: int, first_day: date = FIRST_DAY, seed: int = 7) -> Master:
     """Write the table. `receipts` counts events; a tenth of them is delivered twice."""
     rng = np.random.default_rng(seed)
     path.mkdir(parents=True)
     adds, deliveries, lines = [], 0, 0
     per_day = receipts // days
     for number in range(days):
-        day = FIRST_DAY + timedelta(days=number)
+        day = first_day + timedelta(days=number)
         table, of_day = _day(rng, day, per_day, deliveries)
         adds.append(_write(path, day, table))
         deliveries += table.num_rows

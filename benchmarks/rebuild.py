@@ -1,4 +1,4 @@
-"""A full recompute of every view by the batch layer, beside DuckDB on the same Parquet files.
+"""A full recompute of every view of receipts by the batch layer, beside DuckDB on the same Parquet files.
 
 Both end with one JSON block per view, store and day. The batch layer reads the Delta table through Spark; DuckDB gets
 the SQL that an analyst who knows it would write (rebuild.sql), two threads and half of the memory.
@@ -25,7 +25,7 @@ from benchmarks.processor import cpu_seconds
 from deploy.recomputing.computing import HEAP_MB, PARTITIONS
 from deploy.settings import Settings
 from deploy.spark import Work, spark_session
-from views import registered_views
+from views import view_named
 from views.core import View
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def _result(master: Master, ours: Timed, beside: Timed) -> Measured:
 def _by_spark(table: "DataFrame") -> None:
     found = deliveries(table)
     found.repeats.count()
-    for view in registered_views():
+    for view in map(view_named, VIEWS):
         _blocks(view, found.first).write.format("noop").mode("overwrite").save()
     found.release()
 
@@ -101,9 +101,7 @@ def _compare(table: "DataFrame", folder: Path, size: int) -> None:
         files = [str(path) for day in some for path in (folder / "pos_transactions" / f"day={day}").glob("*.parquet")]
         connection.execute("SET VARIABLE files = ?", [files])
         connection.execute(SQL.read_text())
-        for view in registered_views():
-            if view.name not in VIEWS:
-                continue
+        for view in map(view_named, VIEWS):
             rows = _blocks(view, found.first).toLocalIterator()
             ours = {(row.store, row.day): _digest(row.block) for row in rows}
             asked = connection.execute(f"SELECT store, day, block FROM {view.name}_blocks").fetchall()  # noqa: S608

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Generic
 
 from master_dataset.errors import DefinitionError
@@ -26,6 +26,7 @@ class Source(Generic[Payload]):
     typed record and may raise Refused. `content` names the columns that hold what the sender said beside the identity;
     all others follow from them. So they alone decide whether two deliveries conflict, and a new column does not.
     `example`: a record as somebody would send it. `masked`: what must not be kept, not even of a dead letter.
+    `flags`: what may be odd about an event that counts all the same, with its meaning; the column `flags` has them.
     """
 
     topic: str
@@ -38,6 +39,7 @@ class Source(Generic[Payload]):
     content: tuple[str, ...]
     example: Record
     masked: re.Pattern[str] | None = None
+    flags: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Refuse, at import, a source that contradicts itself."""
@@ -56,7 +58,7 @@ class Source(Generic[Payload]):
             message = f"The identity of `{self.topic}` needs `{self.store}`, `{self.happened_at}` and one field more."
             raise DefinitionError(message, do="Deliveries of an event are looked for in its store and day: add them.")
         self._refuse_taken()
-        for name in self.content:
+        for name in (*self.content, *(["flags"] if self.flags else [])):
             if name not in self.columns:
                 self._refuse(name, "payload columns", self.columns)
 

@@ -1,6 +1,7 @@
 """One metric over time: the cells it needs, summed per point, then the formula, then the numbers as printed."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from master_dataset.currency import currency
@@ -40,6 +41,8 @@ async def answer(asked: Asked, basis: Basis, cells: MergedCells) -> Body:
         told["currency"] = shared
     flags = [flag for flag in asked.metric.flags if flag in OF_ANSWERS]
     told |= {"flags": flags} if flags else {}
+    odd = sum((part.now.odd for part in parts), Counter[str]())
+    told |= {"event_flags": dict(sorted(odd.items()))} if odd else {}
     told |= _about_time(asked, parts)
     if left_out is not None:
         told["left_out"] = [each._asdict() for each in left_out]

@@ -32,10 +32,13 @@ class Side:
         """The windows that are over: a running one is not yet reported by interval."""
         return replace(self, begun=self.over)
 
+    def holds(self, window: int) -> bool:
+        """Whether the window counts."""
+        return self.timeline.start <= window < self.timeline.end if self.only is None else window in self.only
+
     def counts_in(self, window: int) -> bool:
         """Whether the window counts and is over or running."""
-        is_asked = self.timeline.start <= window < self.timeline.end if self.only is None else window in self.only
-        return is_asked and window < self.begun
+        return self.holds(window) and window < self.begun
 
     def windows(self) -> Iterator[int]:
         """Those that count and are over or running, in order."""

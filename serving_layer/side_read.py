@@ -1,6 +1,7 @@
 """What was read of one side of a store's answer: states summed per point, and how long its sensors were alive."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -9,6 +10,7 @@ from master_dataset.stores import Store
 from serving_layer.asked import Asked, StoreTime
 from serving_layer.basis import Basis
 from serving_layer.business_days import Span
+from serving_layer.event_flags import event_flags
 from serving_layer.local_time import STEP
 from serving_layer.merged_cells import MergedCells
 from serving_layer.sensor_time import SensorTime, sensed
@@ -18,11 +20,12 @@ from serving_layer.totals import Totals
 
 @dataclass(frozen=True)
 class SideRead:
-    """The states of one store, view by view, summed per point."""
+    """The states of one store, view by view, summed per point. `odd`: how many of its events carry each flag."""
 
     side: Side
     totals: Sequence[Totals]
     sensors: SensorTime
+    odd: Counter[str]
 
     def has_sources(self, store: Store) -> bool:
         """Whether the store has the source of every view: a till always, a registered sensor, or any cell in the range.
@@ -50,7 +53,8 @@ async def read_side(asked: Asked, basis: Basis, cells: MergedCells, of: StoreTim
             total.add(read[total.view.name], int, None)
         else:
             total.add(read[total.view.name], side.timeline.point_of, asked_for if side.only is None else side.only)
-    return SideRead(side, totals, sensors)
+    odd = (event_flags(of.store, view, read[view.name], side.holds) for view in asked.views)
+    return SideRead(side, totals, sensors, sum(odd, Counter()))
 
 
 def span_read(asked: Asked, of: StoreTime, side: Side) -> Span:

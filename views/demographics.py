@@ -2,10 +2,11 @@
 
 from master_dataset.sources.demographics import DEMOGRAPHICS as SOURCE
 from views.core import Sum, View
+from views.core.flags import flag_counts
 
 DEMOGRAPHICS = View(
     name="demographics",
     source=SOURCE,
     dimensions={"age_band": "age_band", "gender": "gender"},
-    metrics={"people": Sum("people")},
+    metrics={"people": Sum("people"), **flag_counts(SOURCE)},
 )

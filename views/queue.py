@@ -5,6 +5,7 @@ from datetime import timedelta
 from master_dataset.sources.queue_events import QUEUE_EVENTS
 from views.core import Count, Histogram, Sum, View
 from views.core.edges import WAIT_EDGES
+from views.core.flags import flag_counts
 
 TARGET_MS = 180_000
 """Who waits no longer was served within the target."""
@@ -27,5 +28,6 @@ QUEUE = View(
         "wait_ms": Sum(WAIT),
         "service_ms": Sum("service_ms"),
         "wait": Histogram(WAIT, WAIT_EDGES),
+        **flag_counts(QUEUE_EVENTS),
     },
 )

@@ -2,6 +2,7 @@
 
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from views.core import Count, Sum, View
+from views.core.flags import flag_counts
 
 SALES = View(
     name="sales",
@@ -18,5 +19,6 @@ SALES = View(
         "units_sold": Sum("units_sold"),
         "units_returned": Sum("units_returned"),
         "lines": Sum("line_count"),
+        **flag_counts(POS_TRANSACTIONS),
     },
 )

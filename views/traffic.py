@@ -2,6 +2,7 @@
 
 from master_dataset.sources.people_counts import PEOPLE_COUNTS
 from views.core import Sum, View
+from views.core.flags import flag_counts
 
 TRAFFIC = View(
     name="traffic",
@@ -17,5 +18,6 @@ TRAFFIC = View(
         "staff_out": Sum("staff_out"),
         "unsplit": Sum("if(staff_in is null and staff_out is null, 1, 0)"),
         "covered_ms": Sum("interval_ms"),
+        **flag_counts(PEOPLE_COUNTS),
     },
 )

@@ -2,6 +2,7 @@
 
 from master_dataset.sources.wifi_sightings import WIFI_SIGHTINGS
 from views.core import Count, CountDistinct, View
+from views.core.flags import flag_counts
 
 WIFI_DEVICES = View(
     name="wifi_devices",
@@ -11,5 +12,6 @@ WIFI_DEVICES = View(
         "sightings": Count(),
         "randomized": Count("is_randomized"),
         "device": CountDistinct("device"),
+        **flag_counts(WIFI_SIGHTINGS),
     },
 )

@@ -5,6 +5,7 @@ from datetime import timedelta
 from master_dataset.sources.zone_presence import ZONE_PRESENCE
 from views.core import Count, Histogram, Sum, View
 from views.core.edges import STAY_EDGES
+from views.core.flags import flag_counts
 
 LEAST_DWELL_MS = 5_000
 DWELLS = f"dwell_ms >= {LEAST_DWELL_MS}"
@@ -23,5 +24,6 @@ ZONE_TRAFFIC = View(
         "dwells": Count(DWELLS),
         "dwell_ms": Sum(DWELL),
         "dwell": Histogram(DWELL, STAY_EDGES),
+        **flag_counts(ZONE_PRESENCE),
     },
 )

@@ -44,6 +44,9 @@ def _describe(written: Page, source: Source[Any]) -> None:
     )
     columns = [(code(each.name), code(each.type)) for each in arrow_fields(source.payload)]
     written.table(("column", "Arrow type"), columns)
+    if source.flags:
+        written.paragraph("What is odd about an event stands in `flags`; it counts all the same.")
+        written.table(("flag", "meaning"), [(code(flag), meaning) for flag, meaning in source.flags.items()])
 
 
 def _fields(fields: Mapping[str, Field | Lines], prefix: str) -> Iterator[tuple[str, ...]]:

@@ -56,4 +56,7 @@ DEMOGRAPHICS = Source(
         "gender": "female",
         "people": 3,
     },
+    flags={
+        "unregistered_sensor": "The store has registered sensors, and this is none of them.",
+    },
 )

@@ -80,4 +80,10 @@ PEOPLE_COUNTS = Source(
         "people_out": 2,
         "group_in": 4,
     },
+    flags={
+        "groups_above_people": "More groups than people passed.",
+        "implausible_rate": "More than four people a second passed.",
+        "no_staff_split": "The sensor does not tell staff apart.",
+        "unregistered_sensor": "The store has registered sensors, and this is none of them.",
+    },
 )

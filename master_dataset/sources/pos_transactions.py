@@ -171,4 +171,10 @@ POS_TRANSACTIONS = Source(
         "vendor_fiscal_module": 123,
         "transactions": [{"title": "Milk 1 l", "price": 1.09, "amount": 2, "total": 2.18, "sku": "8580001"}],
     },
+    flags={
+        "empty_receipt": "It has no lines.",
+        "negative_price": "A line has a price below zero: a discount.",
+        "total_mismatch": "The total of a line is not its price times its amount.",
+        "zero_amount": "A line has an amount of zero.",
+    },
 )

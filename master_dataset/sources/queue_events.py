@@ -76,4 +76,8 @@ QUEUE_EVENTS = Source(
         "kind": "service_start",
         "joined_at": "2026-03-07T10:10:00+01:00",
     },
+    flags={
+        "instant_wait": "Somebody waited for no time at all.",
+        "unregistered_sensor": "The store has registered sensors, and this is none of them.",
+    },
 )

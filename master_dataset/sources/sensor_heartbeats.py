@@ -49,4 +49,7 @@ SENSOR_HEARTBEATS = Source(
         "source": "wifi_sightings",
         "interval_ms": 60_000,
     },
+    flags={
+        "unregistered_sensor": "The store has registered sensors, and this is none of them.",
+    },
 )

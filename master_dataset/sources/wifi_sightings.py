@@ -66,4 +66,8 @@ WIFI_SIGHTINGS = Source(
         "signal_dbm": -61,
     },
     masked=HARDWARE_ADDRESS,
+    flags={
+        "weak_signal": "Below -90 dBm.",
+        "unregistered_sensor": "The store has registered sensors, and this is none of them.",
+    },
 )

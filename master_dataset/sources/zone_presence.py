@@ -64,4 +64,8 @@ ZONE_PRESENCE = Source(
         "kind": "exit",
         "entered_at": "2026-03-07T10:06:00+01:00",
     },
+    flags={
+        "unknown_zone": "The store has registered zones, and this is none of them.",
+        "unregistered_sensor": "The store has registered sensors, and this is none of them.",
+    },
 )

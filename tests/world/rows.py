@@ -22,7 +22,8 @@ def contributions(view: View, event: Event[Any]) -> Iterator[Contribution]:
     """The cells that the event reaches, each with what it adds. Of visits see `tests.world.visits`."""
     for at_ms, dimensions, states in _RULES[view.name](event.payload, event.happened_ms):
         at = at_ms // 1000
-        yield CellKey(at - at % WINDOW_SECONDS, dimensions), states
+        odd = tuple(int(flag in event.payload.flags) for flag in _FLAGS.get(view.name, ()))
+        yield CellKey(at - at % WINDOW_SECONDS, dimensions), (*states, *odd)
 
 
 def histogram(edges: Sequence[int], value: int | None) -> tuple[Value, ...]:
@@ -112,6 +113,15 @@ def overlaps(start: int, end: int) -> Iterator[tuple[int, int]]:
         at = until
 
 
+_FLAGS: Mapping[str, Sequence[str]] = {
+    "sales": ("empty_receipt", "negative_price", "total_mismatch", "zero_amount"),
+    "traffic": ("groups_above_people", "implausible_rate", "no_staff_split", "unregistered_sensor"),
+    "demographics": ("unregistered_sensor",),
+    "coverage": ("unregistered_sensor",),
+    "wifi_devices": ("weak_signal", "unregistered_sensor"),
+    "queue": ("instant_wait", "unregistered_sensor"),
+    "zone_traffic": ("unknown_zone", "unregistered_sensor"),
+}
 _RULES: Mapping[str, Callable[[Any, int], Iterator[Row]]] = {
     "sales": _sales, "sales_by_sku": _by_sku, "sales_by_till": _by_till, "traffic": _traffic,
     "demographics": _demographics, "weather": _weather, "coverage": _coverage, "wifi_devices": _devices,

@@ -1,0 +1,123 @@
+"""Answers over many days or stores, beside DuckDB over the same corrected cells in a Parquet file.
+
+DuckDB runs in this process on a warm file and gives rows; ours come merged over HTTP as JSON, with basis and flags.
+Both must give the same numbers.
+"""
+
+import http.client
+import time
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
+
+import duckdb
+import orjson
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from benchmarks import local
+from benchmarks.history import History
+from benchmarks.measured import Measured
+from speed_layer.generation import Generations
+from views import view_named
+from views.core.cells import read_block
+
+if TYPE_CHECKING:
+    from deploy.settings import Settings
+
+FULL = 1_000_000
+DAYS, STORES, ROUNDS = 365, 50, 9
+VIEW, METRIC = "sales", "net_sales"
+DAY = '"window" // 86400'
+HOUR = '("window" // 3600) % 168'
+YEAR = "SELECT {grain} AS at, sum(gross_sales) - sum(returns_value) FROM '{file}' WHERE store = '1' GROUP BY 1"
+SIDE = (
+    "SELECT store AS at, sum(gross_sales) - sum(returns_value) FROM '{file}' "
+    "WHERE \"window\" >= epoch(TIMESTAMP '{day}') AND \"window\" < epoch(TIMESTAMP '{day}') + 86400 "
+    "AND CAST(store AS INT) <= {stores} GROUP BY 1"
+)
+
+
+def spans(size: int) -> Iterator[Measured]:
+    """`size` receipts over the year. The first answer of an API that has just started, then the median of more."""
+    today = datetime.now(UTC).date()
+    first = today - timedelta(days=DAYS)
+    with local.own_home() as settings:
+        history = History(settings, size, DAYS, first, datetime.now(UTC).replace(microsecond=0, second=0))
+        with local.running(settings, "cassandra"):
+            history.rebuild()
+            file = _exported(settings)
+        year = {"from": first, "to": today, "timezone": "UTC", "store": "1"}
+        side = {
+            "from": today - timedelta(days=1), "to": today, "timezone": "UTC",
+            "store": [str(number + 1) for number in range(STORES)],
+        }  # fmt: skip
+        for name, asked, sql in (
+            ("a year by day", year | {"grain": "day"}, YEAR.format(grain=DAY, file=file)),
+            ("a year by hour of week", year | {"grain": "hour_of_week"}, YEAR.format(grain=HOUR, file=file)),
+            (f"{STORES} stores", side | {"grain": "day"}, SIDE.format(file=file, day=side["from"], stores=STORES)),
+        ):
+            yield _measured(settings, name, asked, sql)
+
+
+def _measured(settings: "Settings", name: str, asked: Mapping[str, Any], sql: str) -> Measured:
+    with local.running(settings, "kafka", "cassandra", "speed", "api"):
+        generations = Generations(local.cassandra(settings))
+        local.until(lambda: bool(generations.positions(generations.pointer().generation)), "the speed layer")
+        first, found = _timed(lambda: _asked(settings, asked))
+        again = [_timed(lambda: _asked(settings, asked))[0] for _ in range(ROUNDS)]
+    with duckdb.connect(config={"threads": 2}) as connection:
+        beside_first, expected = _timed(lambda: connection.execute(sql).fetchall())
+        beside = [_timed(lambda: connection.execute(sql).fetchall())[0] for _ in range(ROUNDS)]
+    ours, theirs = _cents(found), sorted(int(cents) for _, cents in expected if cents)
+    if not theirs or ours != theirs:
+        raise RuntimeError(f"DuckDB and the answer disagree about {name}: {len(theirs)} and {len(ours)} numbers")
+    details = {
+        "first": round(first, 4), "first_beside": round(beside_first, 4), "points": len(ours), "bytes": len(found)
+    }  # fmt: skip
+    return Measured(f"spans, {name}", median(again), median(beside), "s", "DuckDB", better="low", details=details)
+
+
+def _timed(work: Callable[[], Any]) -> tuple[float, Any]:
+    began = time.monotonic()
+    found = work()
+    return time.monotonic() - began, found
+
+
+def _asked(settings: "Settings", asked: Mapping[str, Any]) -> bytes:
+    connection = http.client.HTTPConnection("127.0.0.1", settings.api_port)
+    key = (settings.home / "operator.key").read_text().strip()
+    path = f"/v1/metrics/{METRIC}?{urlencode(asked, doseq=True)}"
+    connection.request("GET", path, headers={"Authorization": f"Bearer {key}"})
+    answer = connection.getresponse()
+    body = answer.read()
+    connection.close()
+    if answer.status != http.client.OK:
+        raise RuntimeError(body.decode())
+    return body
+
+
+def _cents(body: bytes) -> list[int]:
+    values = [point["value"] for series in orjson.loads(body)["series"] for point in series["points"]]
+    return sorted(cents for value in values if (cents := round(Decimal(value or 0) * 100)))
+
+
+def _exported(settings: "Settings") -> Path:
+    """Every corrected cell of the view, a row each."""
+    view = view_named(VIEW)
+    found = local.cassandra(settings).execute("SELECT view_name, store, block FROM batch_cells")
+    rows = [
+        {"store": row.store, "window": key.window}
+        | dict(zip(view.dimensions, key.dimensions, strict=True))
+        | dict(zip(view.columns, states, strict=True))
+        for row in found
+        if row.view_name == VIEW
+        for key, states in read_block(view, row.block)
+    ]
+    file = settings.home / f"{VIEW}.parquet"
+    pq.write_table(pa.Table.from_pylist(rows).sort_by([("store", "ascending"), ("window", "ascending")]), file)
+    return file
