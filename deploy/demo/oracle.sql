@@ -44,13 +44,14 @@ WITH raw AS (
   SELECT id, store, currency, "window", unnest(lines) AS l FROM receipt
 ), exact AS (
   SELECT id, store, currency, "window", nullif(l.sku, '') AS sku, l.amount AS amount,
-    CAST(l.total * 100 AS BIGINT) AS sent,
+    CAST(l.total * 100 AS BIGINT) AS sent, l.price < 0 AS is_negative,
     CAST(l.price * 1000000 AS HUGEINT) * CAST(l.amount * 1000 AS HUGEINT) AS billionths
   FROM raw
 ), halves AS (
   SELECT *, billionths // 10000000 AS cents, abs(billionths % 10000000) AS rest FROM exact
 )
-SELECT id, store, currency, "window", sku, amount,
+SELECT id, store, currency, "window", sku, amount, is_negative,
+  coalesce(abs(sent * CAST(10000000 AS HUGEINT) - billionths) > 10000000, false) AS is_mismatch,  -- by more than a cent
   CAST(coalesce(sent, CASE
     WHEN rest > 5000000 OR (rest = 5000000 AND cents % 2 <> 0) THEN cents + sign(billionths)
     ELSE cents END) AS BIGINT) AS total,  -- half-even; cents were cut towards zero
@@ -63,7 +64,8 @@ SELECT receipt.id, any_value(receipt.store) AS store, any_value(receipt.till) AS
   count_if(amount > 0) AS sale_lines, count_if(amount < 0) AS return_lines,
   coalesce(sum(total) FILTER (amount >= 0), 0) AS gross, coalesce(-sum(total) FILTER (amount < 0), 0) AS returned,
   coalesce(sum(units) FILTER (amount > 0), 0) AS units_sold, coalesce(sum(units) FILTER (amount < 0), 0) AS units_back,
-  count(line.id) AS lines
+  count(line.id) AS lines, coalesce(bool_or(is_negative), false) AS is_negative,
+  coalesce(bool_or(is_mismatch), false) AS is_mismatch, coalesce(bool_or(amount = 0), false) AS is_nothing
 FROM receipt LEFT JOIN line USING (id)
 GROUP BY receipt.id;
 
@@ -73,7 +75,9 @@ SELECT store, "window", currency, count(*) AS receipts, count_if(sale_lines > 0)
   count_if(return_lines > 0 AND sale_lines > 0) AS exchange_tx,
   count_if(return_lines = 0 AND sale_lines = 0) AS zero_tx,
   sum(gross) AS gross_sales, sum(returned) AS returns_value, sum(units_sold) AS units_sold,
-  sum(units_back) AS units_returned, sum(lines) AS lines
+  sum(units_back) AS units_returned, sum(lines) AS lines, count_if(lines = 0) AS flag_empty_receipt,
+  count_if(is_negative) AS flag_negative_price, count_if(is_mismatch) AS flag_total_mismatch,
+  count_if(is_nothing) AS flag_zero_amount
 FROM added_up GROUP BY store, "window", currency;
 
 CREATE OR REPLACE TABLE sales_by_till AS

@@ -38,7 +38,7 @@ def expected(view: View) -> dict[tuple[object, ...], tuple[int, ...]]:
     cells = json.loads((GOLDEN / "shop_floor" / "cells.json").read_text())[view.name]
     return {
         ("1", int(datetime.fromisoformat(cell["window"]).timestamp()), *cell["dimensions"].values()): tuple(
-            cell["merged"].values()
+            cell["merged"].get(name, 0) for name in view.columns
         )
         for cell in cells
     }

@@ -36,7 +36,7 @@ def test_flags_of_both_layers_are_added() -> None:
     sold(world, LATE, number=3)
 
     assert told(world) == {"empty_receipt": 1, "negative_price": 2, "zero_amount": 1}
-    assert told(world, "transactions") == told(world)
+    assert told(world, "net_items_count") == told(world)
 
 
 def test_only_windows_that_were_asked_for_are_told_of() -> None:
