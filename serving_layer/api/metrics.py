@@ -56,7 +56,11 @@ async def list_metrics(answers: AnswersOf) -> Response:
 async def get_metric(
     metric: str, asked: Annotated[MetricQuestion, Query()], answers: AnswersOf, by_operator: ByOperator
 ) -> Response:
-    """One metric over time. `as_of` says what the numbers rest on; `final` says which points can still change."""
+    """One metric over time. `as_of` says what the numbers rest on; `final` says which points can still change.
+
+    `event_flags` says how many of the events behind the numbers are odd (see the sources), and how many receipts lie
+    `outside_opening_hours`; they count all the same.
+    """
     asked.refuse_what_is_missing()
     ask = MetricAsk(
         metric, tuple(asked.store), asked.start, asked.end, asked.grain, asked.timezone, tuple(asked.by),
