@@ -40,6 +40,8 @@ class Settings(BaseSettings):
     """The folder that holds all state: master dataset, checkpoints, logs, the local stack's own data."""
     master_uri: str = ""
     """Root of the master dataset's tables, a folder or a URI; empty: `master` in the home."""
+    corrected_uri: str = ""
+    """Root of the tables of corrected views, a folder or a URI; empty: `corrected` in the home."""
     checkpoint_uri: str = ""
     """Root of the streams' checkpoints, a folder or a URI; empty: `checkpoints` in the home."""
     api_port: Port = 8000
@@ -115,7 +117,7 @@ class Settings(BaseSettings):
     cut_timeout_seconds: float = 300.0
     """How long a rebuild waits for the archive to pass its markers, in seconds."""
     vacuum_days: int = Field(default=7, ge=7)
-    """How long files of the master dataset are kept after a compaction replaced them, in days."""
+    """How long files of Delta tables are kept after a compaction or an export replaced them, in days."""
     keep_publications: int = Field(default=30, ge=1)
     """How many of the newest publications the collector keeps whole."""
     keep_days: int = Field(default=7, ge=1)
@@ -151,6 +153,7 @@ class Settings(BaseSettings):
         known = {
             "home": home, "cache_dir": self.cache_dir.expanduser().resolve(),
             "master_uri": _rooted(self.master_uri or str(home / "master")),
+            "corrected_uri": _rooted(self.corrected_uri or str(home / "corrected")),
             "checkpoint_uri": _rooted(self.checkpoint_uri or str(home / "checkpoints")),
             "kafka_controller_port": self.kafka_controller_port or self.kafka_port + 1,
             "cassandra_storage_port": self.cassandra_storage_port or self.cassandra_port + 1,

@@ -21,7 +21,7 @@ GalateaError
 |   |-- CurrencyFixed      a store's currency cannot change once it has events
 |   |-- DayFixed           when its business days begin cannot change once it has sightings
 |   |-- MasterFileLost     a file of the master dataset is gone or broken
-|   |-- CompactionRuns     another compaction of the master dataset has not ended
+|   |-- UpkeepRuns         another compaction or export has not ended
 |   |-- SpeedExpired       the cut is older than the speed rows live
 |   `-- LinesNotSent       an ingest that did not bring every line to the broker
 `-- Unavailable            nobody yet; retried in order, then 503 with Retry-After
@@ -183,8 +183,8 @@ class MasterFileLost(OperatorError):
     """A data file of the master dataset is gone, cut short or unreadable: to go on would silently leave out events."""
 
 
-class CompactionRuns(OperatorError):
-    """Another compaction has not ended, or was killed less than its lease ago; two would keep every row twice."""
+class UpkeepRuns(OperatorError):
+    """Another compaction or export has not ended, or was killed less than its lease ago; two would keep rows twice."""
 
 
 class SpeedExpired(OperatorError):

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from master_dataset.errors import CompactionRuns
+from master_dataset.errors import UpkeepRuns
 
 if TYPE_CHECKING:
     from cassandra.cluster import Session
@@ -25,11 +25,11 @@ class Lease:
         self._session, self._name, self._holder = session, name, str(uuid4())
 
     def take(self) -> None:
-        """CompactionRuns if somebody else holds it."""
+        """UpkeepRuns if somebody else holds it."""
         self._settle(_TAKE, (self._name, self._holder))
 
     def renew(self) -> None:
-        """CompactionRuns if it was lost and somebody else may have taken it."""
+        """UpkeepRuns if it was lost and somebody else may have taken it."""
         self._settle(_RENEW, (self._holder, self._name, self._holder))
 
     def give_back(self) -> None:
@@ -41,12 +41,12 @@ class Lease:
         # A second try of the driver's finds what its first one has done.
         if not row.applied and getattr(row, "holder", None) != self._holder:
             message = f"another `{self._name}` runs, or was killed less than {SECONDS // 60} minutes ago"
-            raise CompactionRuns(message, do="wait for it, then the same again")
+            raise UpkeepRuns(message, do="wait for it, then the same again")
 
 
 @contextmanager
 def leased(session: "Session", name: str) -> Iterator[Lease]:
-    """Hold it inside. CompactionRuns if somebody else does."""
+    """Hold it inside. UpkeepRuns if somebody else does."""
     lease = Lease(session, name)
     lease.take()
     try:

@@ -12,7 +12,14 @@ def test_every_dag_is_loaded_where_no_engine_and_no_driver_is_installed(airflow:
 
     assert found["errors"] == {}
     assert found["engines"] == []
-    assert set(found["dags"]) == {"rebuild_views", "recompute", "compact_master", "collect_garbage", "verify_views"}
+    assert set(found["dags"]) == {
+        "rebuild_views",
+        "recompute",
+        "compact_master",
+        "collect_garbage",
+        "verify_views",
+        "export_views",
+    }
 
 
 def test_the_graph_shows_the_cut_every_view_and_the_publication(airflow: Airflow) -> None:
@@ -37,6 +44,7 @@ def test_only_a_recompute_waits_to_be_asked_for(airflow: Airflow) -> None:
         "rebuild_views": "0 * * * *",
         "recompute": None,
         "compact_master": "20 2 * * *",
+        "export_views": "50 * * * *",
         "collect_garbage": "20 3 * * *",
         "verify_views": "20 4 * * *",
     }

@@ -10,6 +10,7 @@ from tests.dags.conftest import Airflow
     [
         ("compact_master", ["compact", "--json"]),
         ("collect_garbage", ["collect", "--json"]),
+        ("export_views", ["export", "--json"]),
         ("verify_views", ["verify", "--sample=3", "--json"]),
     ],
 )

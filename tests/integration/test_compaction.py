@@ -16,7 +16,7 @@ from batch_layer.reading import naming_lost_files
 from batch_layer.touched import Master
 from master_dataset.archive import Archive
 from master_dataset.compaction import Compacted, Compaction, put_together
-from master_dataset.errors import CompactionRuns, MasterFileLost
+from master_dataset.errors import MasterFileLost, UpkeepRuns
 from master_dataset.lease import Lease, leased
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from master_dataset.tables import DEAD_LETTERS, MasterTables
@@ -102,7 +102,7 @@ def test_days_of_several_small_files_become_one_file_with_the_same_rows_and_the_
     )  # a second one changes nothing
 
 
-def test_what_spark_appends_while_a_compaction_runs_is_there_and_an_older_plan_reads_what_was_replaced(
+def test_what_spark_appends_while_a_upkeep_runs_is_there_and_an_older_plan_reads_what_was_replaced(
     writer: Writer,
 ) -> None:
     planned = Master.newest(writer.path)
@@ -160,15 +160,15 @@ def test_of_two_compactions_the_second_is_refused_until_the_first_has_ended_or_l
 ) -> None:
     first, second = Lease(shared_cassandra, "compaction"), Lease(shared_cassandra, "compaction")
 
-    with leased(shared_cassandra, "compaction"), pytest.raises(CompactionRuns):
+    with leased(shared_cassandra, "compaction"), pytest.raises(UpkeepRuns):
         first.take()
     first.take()
     first.renew()
-    with pytest.raises(CompactionRuns):
+    with pytest.raises(UpkeepRuns):
         second.take()
     first.give_back()
 
     second.take()
-    with pytest.raises(CompactionRuns):
+    with pytest.raises(UpkeepRuns):
         first.renew()
     second.give_back()

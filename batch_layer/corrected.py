@@ -1,0 +1,130 @@
+"""Corrected cells as Delta tables, one per view: what a publication says, for DuckDB, pandas and notebooks.
+
+A partition is one UTC day as one run computed it, so the Delta log alone says which days are still as published.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from typing import TYPE_CHECKING
+
+import orjson
+import pyarrow as pa
+from cassandra.concurrent import execute_concurrent_with_args
+from deltalake import CommitProperties, DeltaTable, write_deltalake
+from deltalake.exceptions import DeltaError
+
+from batch_layer.run import read_digests
+from master_dataset.errors import PublicationMoved
+from views.core.cells import WINDOW_KEY
+from views.core.cut import month_of
+from views.core.view import View
+
+if TYPE_CHECKING:
+    from cassandra.cluster import Session
+
+_SELECT_BLOCK = "SELECT block FROM batch_cells WHERE view_name = ? AND store = ? AND month = ? AND run = ? AND day = ?"
+_IN_FLIGHT = 32
+_PARTITIONS = ["day", "run"]
+Runs = Mapping[date, str]
+"""Which run computed the cells of a day."""
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What was written of one view: days that came or changed, days that went, and the cells of the former."""
+
+    view: str
+    days: int
+    gone: int
+    cells: int
+
+
+def corrected_schema(view: View) -> pa.Schema:
+    """A row per cell: store, window (UTC), dimensions, states by their full names, and where they come from."""
+    states = [(name, pa.string() if each.by == "union" else pa.int64()) for name, each in view.columns.items()]
+    key = [("store", pa.string()), (WINDOW_KEY, pa.timestamp("us", "UTC"))]
+    texts = [(name, pa.string()) for name in view.dimensions]
+    return pa.schema([*key, *texts, *states, ("day", pa.date32()), ("run", pa.string())])
+
+
+class CorrectedTable:
+    """The table of one view."""
+
+    def __init__(self, session: "Session", root: str, view: View) -> None:
+        """`root`: a folder, or a URI that Delta can write."""
+        self._session, self._path, self._view = session, f"{root}/{view.name}", view
+        self._schema = corrected_schema(view)
+        self._moved: PublicationMoved | None = None
+
+    def bring_to(self, wanted: Runs, publication: int, keeps: timedelta) -> Exported:
+        """Write the days that differ, in one commit that names the publication. PublicationMoved if cells went away.
+
+        `keeps`: for how long files that were replaced stay, for those who still read them.
+        """
+        there = self._there()
+        changed = {day: run for day, run in wanted.items() if there.get(day) != run}
+        gone = there.keys() - wanted.keys()
+        cells = 0
+
+        def counted() -> Iterator[pa.RecordBatch]:
+            nonlocal cells
+            for batch in self._cells(changed):
+                cells += batch.num_rows
+                yield batch
+
+        if changed or gone:
+            reader = pa.RecordBatchReader.from_batches(self._schema, counted())
+            try:
+                self._write(reader, {*changed, *gone} if there else None, publication)
+            except DeltaError as error:  # the writer only hears that reading ended
+                raise self._moved or error from error
+            DeltaTable(self._path).vacuum(
+                int(keeps / timedelta(hours=1)), dry_run=False, enforce_retention_duration=False
+            )
+        return Exported(self._view.name, len(changed), len(gone), cells)
+
+    def _there(self) -> Runs:
+        """Nothing if the definition has got other columns: then all is written anew."""
+        if not DeltaTable.is_deltatable(self._path):
+            return {}
+        table = DeltaTable(self._path)
+        if [field.name for field in table.schema().fields] != self._schema.names:
+            return {}
+        return {date.fromisoformat(each["day"]): each["run"] for each in table.partitions()}
+
+    def _write(self, reader: pa.RecordBatchReader, days: Iterable[date] | None, publication: int) -> None:
+        listed = ", ".join(f"'{day}'" for day in sorted(days or ()))
+        write_deltalake(
+            self._path, reader, mode="overwrite", partition_by=_PARTITIONS,
+            predicate=None if days is None else f"day IN ({listed})",
+            schema_mode="overwrite" if days is None else None,
+            commit_properties=CommitProperties(custom_metadata={"galatea.publication": str(publication)}),
+        )  # fmt: skip
+
+    def _cells(self, runs: Runs) -> Iterator[pa.RecordBatch]:
+        select = self._session.prepare(_SELECT_BLOCK)
+        for day, run in sorted(runs.items()):
+            stores = sorted(read_digests(self._session, run, self._view.name, [day]).get(day, {}))
+            keys = [(self._view.name, store, month_of(day), run, day) for store in stores]
+            found = execute_concurrent_with_args(self._session, select, keys, _IN_FLIGHT, raise_on_first_error=True)
+            for store, (_, rows) in zip(stores, found, strict=True):
+                row = rows.one()
+                if row is None:
+                    message = f"The cells of `{self._view.name}` of {day} were taken away meanwhile."
+                    self._moved = PublicationMoved(message, do="Ask again: what is published now is written then.")
+                    raise self._moved
+                yield self._batch(row.block, store, day, run)
+
+    def _batch(self, block: str, store: str, day: date, run: str) -> pa.RecordBatch:
+        columns: dict[str, Sequence[object]] = orjson.loads(block)
+        number = len(columns[WINDOW_KEY])
+        known = {
+            "store": pa.repeat(store, number), WINDOW_KEY: pa.array(columns[WINDOW_KEY], pa.timestamp("s", "UTC")),
+            "day": pa.repeat(pa.scalar(day, pa.date32()), number), "run": pa.repeat(run, number),
+        }  # fmt: skip
+        arrays = [
+            known[field.name].cast(field.type) if field.name in known else pa.array(columns[field.name], field.type)
+            for field in self._schema
+        ]
+        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)

@@ -1,0 +1,18 @@
+"""Bring the Delta tables of corrected views to the current publication, for whoever reads files."""
+
+from airflow.sdk import DAG
+
+from dags.tasks.command import GalateaCommand
+from dags.tasks.graph import AGAIN
+from dags.tasks.schedule import at
+
+with DAG(
+    "export_views",
+    schedule=at("50 * * * *"),
+    catchup=False,
+    max_active_runs=1,
+    default_args=AGAIN,
+    tags=["galatea"],
+    doc_md=__doc__,
+):
+    GalateaCommand(task_id="export", words=("export",))
