@@ -13,8 +13,12 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
+from deltalake import DeltaTable, Schema
+
 from benchmarks.master import FIRST_DAY, add, make
+from master_dataset.sources import registered_sources
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
+from master_dataset.tables import event_schema
 
 if TYPE_CHECKING:
     from deploy.settings import Settings
@@ -35,6 +39,10 @@ class History:
         """Make the master dataset; rebuilds then want this home's Cassandra. `cut`: of the first of them."""
         self._settings, self._days, self._first_day, self._cut = settings, days, first_day, cut
         Path(settings.master_uri).mkdir()
+        for topic, source in registered_sources().items():
+            if topic != POS_TRANSACTIONS.topic:  # an archive that was started has all of them
+                path = f"{settings.master_uri}/{topic}"
+                DeltaTable.create(path, Schema.from_arrow(event_schema(source)), partition_by=["day"])
         self.master = make(Path(settings.master_uri) / POS_TRANSACTIONS.topic, receipts, days, first_day)
         self._late = max(FEWEST, int(receipts / days * CHANGED))
         self._touched = 0

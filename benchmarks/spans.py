@@ -1,4 +1,4 @@
-"""Answers over many days or stores, beside DuckDB over the same corrected cells in a Parquet file.
+"""Answers over many days or stores, beside DuckDB over the same corrected cells in the exported table.
 
 DuckDB runs in this process on a warm file and gives rows; ours come merged over HTTP as JSON, with basis and flags.
 Both must give the same numbers.
@@ -9,22 +9,19 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 import duckdb
 import orjson
-import pyarrow as pa
-import pyarrow.parquet as pq
+from deltalake import DeltaTable
 
 from benchmarks import local
 from benchmarks.history import History
 from benchmarks.measured import Measured
+from deploy.exporting import exported
 from speed_layer.generation import Generations
-from views import view_named
-from views.core.cells import read_block
 
 if TYPE_CHECKING:
     from deploy.settings import Settings
@@ -32,13 +29,10 @@ if TYPE_CHECKING:
 FULL = 1_000_000
 DAYS, STORES, ROUNDS = 365, 50, 9
 VIEW, METRIC = "sales", "net_sales"
-DAY = '"window" // 86400'
-HOUR = '("window" // 3600) % 168'
-YEAR = "SELECT {grain} AS at, sum(gross_sales) - sum(returns_value) FROM '{file}' WHERE store = '1' GROUP BY 1"
-SIDE = (
-    "SELECT store AS at, sum(gross_sales) - sum(returns_value) FROM '{file}' "
-    "WHERE \"window\" >= epoch(TIMESTAMP '{day}') AND \"window\" < epoch(TIMESTAMP '{day}') + 86400 "
-    "AND CAST(store AS INT) <= {stores} GROUP BY 1"
+DAY, HOUR = 'epoch_us("window") // 86400000000', 'epoch_us("window") // 3600000000 % 168'
+SQL = (
+    "SELECT {by}, sum(gross_sales) - sum(returns_value) FROM read_parquet({files}, hive_partitioning = true) "
+    "WHERE {where} GROUP BY 1"
 )
 
 
@@ -50,17 +44,20 @@ def spans(size: int) -> Iterator[Measured]:
         history = History(settings, size, DAYS, first, datetime.now(UTC).replace(microsecond=0, second=0))
         with local.running(settings, "cassandra"):
             history.rebuild()
-            file = _exported(settings)
+            exported(settings, [VIEW], lambda *_: None)
+        files = DeltaTable(f"{settings.corrected_uri}/{VIEW}").file_uris()
         year = {"from": first, "to": today, "timezone": "UTC", "store": "1"}
         side = {
             "from": today - timedelta(days=1), "to": today, "timezone": "UTC",
             "store": [str(number + 1) for number in range(STORES)],
         }  # fmt: skip
-        for name, asked, sql in (
-            ("a year by day", year | {"grain": "day"}, YEAR.format(grain=DAY, file=file)),
-            ("a year by hour of week", year | {"grain": "hour_of_week"}, YEAR.format(grain=HOUR, file=file)),
-            (f"{STORES} stores", side | {"grain": "day"}, SIDE.format(file=file, day=side["from"], stores=STORES)),
+        last = f"day = '{side['from']}' AND CAST(store AS INT) <= {STORES}"
+        for name, asked, by, where in (
+            ("a year by day", year | {"grain": "day"}, DAY, "store = '1'"),
+            ("a year by hour of week", year | {"grain": "hour_of_week"}, HOUR, "store = '1'"),
+            (f"{STORES} stores", side | {"grain": "day"}, "store", last),
         ):
+            sql = SQL.format(by=by, files=files, where=where)
             yield _measured(settings, name, asked, sql)
 
 
@@ -104,20 +101,3 @@ def _asked(settings: "Settings", asked: Mapping[str, Any]) -> bytes:
 def _cents(body: bytes) -> list[int]:
     values = [point["value"] for series in orjson.loads(body)["series"] for point in series["points"]]
     return sorted(cents for value in values if (cents := round(Decimal(value or 0) * 100)))
-
-
-def _exported(settings: "Settings") -> Path:
-    """Every corrected cell of the view, a row each."""
-    view = view_named(VIEW)
-    found = local.cassandra(settings).execute("SELECT view_name, store, block FROM batch_cells")
-    rows = [
-        {"store": row.store, "window": key.window}
-        | dict(zip(view.dimensions, key.dimensions, strict=True))
-        | dict(zip(view.columns, states, strict=True))
-        for row in found
-        if row.view_name == VIEW
-        for key, states in read_block(view, row.block)
-    ]
-    file = settings.home / f"{VIEW}.parquet"
-    pq.write_table(pa.Table.from_pylist(rows).sort_by([("store", "ascending"), ("window", "ascending")]), file)
-    return file
