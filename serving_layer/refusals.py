@@ -28,15 +28,27 @@ class TooManyStores(RequestError):
 
 
 class KeyMissing(RequestError):
-    """Only the operator may ask this, and the request carries no key."""
+    """Not everybody may ask this, and the request carries no key."""
 
     status = 401
 
 
 class KeyWrong(RequestError):
-    """Only the operator may ask this, and the key is not the one of this stack."""
+    """The key of the request is none, or is good no more."""
+
+    status = 401
+
+
+class ScopeMissing(RequestError):
+    """The key is good, and may not be used for this."""
 
     status = 403
+
+
+class TooOften(RequestError):
+    """The key asks more often than a key may."""
+
+    status = 429
 
 
 class BodyTooLarge(RequestError):

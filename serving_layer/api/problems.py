@@ -20,6 +20,7 @@ RETRY_SECONDS = 2
 HEADERS_OF: Mapping[int, Mapping[str, str]] = {
     HTTPStatus.SERVICE_UNAVAILABLE: {"Retry-After": str(RETRY_SECONDS)},
     HTTPStatus.UNAUTHORIZED: {"WWW-Authenticate": "Bearer"},
+    HTTPStatus.TOO_MANY_REQUESTS: {"Retry-After": "1"},
 }
 DOCS = "https://galatea.example/docs/errors"
 """Where the page of each code stands; a URI that names the problem, whether or not it can be opened."""

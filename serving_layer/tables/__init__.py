@@ -2,6 +2,7 @@
 
 from serving_layer.tables.batch import BatchTables
 from serving_layer.tables.bridge import Bridge
+from serving_layer.tables.keys import KeyTables
 from serving_layer.tables.ledgers import LedgerTables
 from serving_layer.tables.published import PublishedTables
 from serving_layer.tables.receipts import ReceiptTables
@@ -13,6 +14,7 @@ from serving_layer.tables.watch import WatchTables
 __all__ = [
     "BatchTables",
     "Bridge",
+    "KeyTables",
     "LedgerTables",
     "PublishedTables",
     "ReceiptTables",

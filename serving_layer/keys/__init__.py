@@ -1,0 +1,1 @@
+"""Who asks, and what they may: keys of tenants, each for some scopes."""

@@ -1,0 +1,34 @@
+"""Who asks: what a key opens, or what anybody may see who reaches this machine."""
+
+from dataclasses import dataclass
+from typing import Self
+
+from master_dataset.stores import Store
+from serving_layer.keys.key import EVERY_TENANT, SCOPES, Key, Scope
+
+
+@dataclass(frozen=True)
+class Caller:
+    """`name`: the key's id, or a word. `tenant`: whose stores; None for those of all tenants, registered or not."""
+
+    name: str
+    tenant: str | None
+    scopes: frozenset[Scope]
+
+    @classmethod
+    def of(cls, key: Key) -> Self:
+        """Whoever sends that key."""
+        return cls(key.id, None if key.tenant == EVERY_TENANT else key.tenant, key.scopes)
+
+    @property
+    def sees_all(self) -> bool:
+        """Whether stores of all tenants are shown, and those that nobody has registered."""
+        return self.tenant is None
+
+    def sees(self, store: Store) -> bool:
+        """Whether the store is theirs."""
+        return self.tenant is None or store.tenant == self.tenant
+
+
+OPERATOR = Caller("operator", None, frozenset(SCOPES))
+"""Who holds the key of the stack itself."""

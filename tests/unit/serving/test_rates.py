@@ -1,0 +1,38 @@
+"""A key of a tenant may ask so many times a second; the operator's may ask as often as it likes."""
+
+import pytest
+
+from serving_layer.keys.caller import OPERATOR, Caller
+from serving_layer.keys.rates import Rates
+from serving_layer.refusals import TooOften
+
+ACME = Caller("one", "acme", frozenset({"read", "ingest"}))
+OTHER = Caller("two", "acme", frozenset({"read"}))
+
+
+def test_a_key_is_refused_beyond_its_rate_and_no_other_is() -> None:
+    rates = Rates(reads=3, ingests=2)
+
+    for _ in range(3):
+        rates.count(ACME, "read")
+
+    with pytest.raises(TooOften):
+        rates.count(ACME, "read")
+    rates.count(OTHER, "read")
+
+
+def test_reading_and_ingesting_are_counted_apart() -> None:
+    rates = Rates(reads=1, ingests=1)
+
+    rates.count(ACME, "read")
+    rates.count(ACME, "ingest")
+
+    with pytest.raises(TooOften):
+        rates.count(ACME, "ingest")
+
+
+def test_the_operator_is_not_counted() -> None:
+    rates = Rates(reads=1, ingests=1)
+
+    for _ in range(100):
+        rates.count(OPERATOR, "read")
