@@ -8,6 +8,7 @@ from serving_layer.api.requests import Requests
 from serving_layer.api.shell import Shell
 from serving_layer.freshness import Freshness
 from serving_layer.operations import Operations
+from serving_layer.pages.install import install as install_pages
 
 ROUTERS = (metrics, index, views, raw, state, publications, corrections, recomputes, health)
 
@@ -24,6 +25,7 @@ def create_app(answers: Answers, freshness: Freshness, operations: Operations, o
     app.state.operator_key = operator_key
     for module in ROUTERS:
         app.include_router(module.router)
+    install_pages(app)
     problems.install(app)
     app.add_middleware(Shell)
     app.add_middleware(Requests)

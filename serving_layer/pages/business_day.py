@@ -1,0 +1,57 @@
+"""The business day that a page is about: today unless another one was asked for."""
+
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from typing import Self
+
+from master_dataset.stores import Store
+from serving_layer.business_days import BusinessDays
+from serving_layer.local_time import round_down
+from views.core.cut import seconds
+
+ONE = timedelta(days=1)
+WEEK = 7 * ONE
+
+
+@dataclass(frozen=True)
+class BusinessDay:
+    """Of one store. `today`: the one that lasts now."""
+
+    day: date
+    today: date
+
+    @classmethod
+    def of(cls, store: Store, now: datetime, asked: date | None = None) -> Self:
+        """BadQuestion if nobody knows the store's time zone."""
+        days = BusinessDays.of(store, store.timezone)
+        today = days.day_of(round_down(seconds(now)))
+        return cls(asked or today, today)
+
+    @property
+    def is_today(self) -> bool:
+        """Whether its numbers still grow."""
+        return self.day == self.today
+
+    @property
+    def start(self) -> str:
+        """Inclusive, as a question says it."""
+        return self.day.isoformat()
+
+    @property
+    def end(self) -> str:
+        """Exclusive."""
+        return (self.day + ONE).isoformat()
+
+    @property
+    def before(self) -> date:
+        """The day before."""
+        return self.day - ONE
+
+    @property
+    def after(self) -> date | None:
+        """The day after; None while it has not come."""
+        return None if self.day >= self.today else self.day + ONE
+
+    def back(self, days: int) -> str:
+        """So many days before it, as a question says it."""
+        return (self.day - days * ONE).isoformat()

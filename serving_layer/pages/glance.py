@@ -1,0 +1,109 @@
+"""`/`: stores at a glance, today against the same weekday of the week before."""
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Annotated, Any
+
+from fastapi import Query, Response
+
+from master_dataset.stores import Store
+from serving_layer.pages.business_day import BusinessDay
+from serving_layer.pages.page_answers import PageAnswers, Refused, Told
+from serving_layer.pages.page_route import routes
+from serving_layer.pages.question import Question
+from serving_layer.pages.share import provisional_share
+from serving_layer.pages.sparkline import Sparkline, sparkline
+from serving_layer.pages.visit import ReaderVisit
+
+router = routes()
+PAGE = 48
+"""Stores on one page: one answer may hold twice as many."""
+DAYS = 14
+SALES, VISITORS, CONVERSION = "net_sales", "traffic_in", "conversion_rate"
+Answered = tuple[Question, Told | Refused]
+
+
+@dataclass(frozen=True)
+class Line:
+    """One store. `numbers`: by metric; None where the question was refused, `refused` says why."""
+
+    store: Store
+    day: BusinessDay
+    asked: Mapping[str, Question]
+    numbers: Mapping[str, Mapping[str, Any] | None]
+    spark: Sparkline
+    share: float | None
+    refused: Refused | None
+
+
+@router.get("/")
+async def get_stores(
+    visit: ReaderVisit,
+    number: Annotated[int, Query(alias="page", ge=1, le=10_000)] = 1,
+    wanted: Annotated[str, Query(alias="q", max_length=100)] = "",
+) -> Response:
+    """Every store that the visitor sees, a page at a time."""
+    fresh = await visit.fresh()
+    stores = [store for store in await visit.answers.stores() if _is_wanted(store, wanted)]
+    shown = stores[(number - 1) * PAGE : number * PAGE]
+    lines = await _lines(visit.answers, shown, fresh.at)
+    pages = -(-len(stores) // PAGE)
+    said = {
+        "lines": lines, "count": len(stores), "number": number, "pages": pages, "wanted": wanted,
+        "is_partial": bool(fresh.basis.missing),
+    }  # fmt: skip
+    return visit.page("glance.html", fresh, said)
+
+
+def _is_wanted(store: Store, wanted: str) -> bool:
+    return wanted.casefold() in f"{store.id} {store.name}".casefold()
+
+
+async def _lines(asking: PageAnswers, stores: Sequence[Store], now: datetime) -> list[Line]:
+    """Asked in groups: stores whose day has the same date and that take the same money share their answers."""
+    groups: dict[tuple[date, str], list[Store]] = {}
+    days = {store.id: BusinessDay.of(store, now) for store in stores}
+    for store in stores:
+        groups.setdefault((days[store.id].day, store.currency.code), []).append(store)
+    is_partial = await asking.is_partial()
+    found = await asyncio.gather(*(_group(asking, of, days, partial=is_partial) for of in groups.values()))
+    lines = {line.store.id: line for group in found for line in group}
+    return [lines[store.id] for store in stores]
+
+
+async def _group(
+    asking: PageAnswers, stores: Sequence[Store], days: Mapping[str, BusinessDay], *, partial: bool
+) -> list[Line]:
+    questions = _questions(stores, days[stores[0].id], partial=partial)
+    told = await asking.tried_all(questions.values())
+    refused = next((each for each in told if isinstance(each, Refused)), None)
+    if refused and len(stores) > 1:  # one of them takes money of two currencies, say: it stands alone for it
+        apart = await asyncio.gather(*(_group(asking, [store], days, partial=partial) for store in stores))
+        return [line for lines in apart for line in lines]
+    answered = dict(zip(questions, zip(questions.values(), told, strict=True), strict=True))
+    return [_line(store, days[store.id], answered, refused) for store in stores]
+
+
+def _questions(stores: Sequence[Store], day: BusinessDay, *, partial: bool) -> dict[str, Question]:
+    ids = tuple(store.id for store in stores)
+    whole = {
+        metric: Question(metric, ids, day.start, day.end, "day", compare="previous_week", partial=partial)
+        for metric in (SALES, VISITORS, CONVERSION)
+    }
+    lately = Question(SALES, ids, day.back(DAYS - 1), day.end, "day", partial=partial)
+    return {**whole, "lately": lately, "hours": Question(SALES, ids, day.start, day.end, "hour", partial=partial)}
+
+
+def _line(store: Store, day: BusinessDay, answered: Mapping[str, Answered], refused: Refused | None) -> Line:
+    points = {name: _points(told, store.id) for name, (_, told) in answered.items()}
+    numbers = {name: points[name][-1] if points[name] else None for name in (SALES, VISITORS, CONVERSION)}
+    asked = {name: question for name, (question, _) in answered.items()}
+    share = provisional_share(points["hours"])
+    return Line(store, day, asked, numbers, sparkline(points["lately"]), share, refused)
+
+
+def _points(told: Told | Refused, store: str) -> list[Mapping[str, Any]]:
+    series: Iterable[Mapping[str, Any]] = () if isinstance(told, Refused) else told["series"]
+    return next((list(each["points"]) for each in series if each["store"] == store), [])

@@ -1,0 +1,33 @@
+"""Puts the pages onto the application."""
+
+import time
+
+from fastapi import FastAPI
+
+from serving_layer.pages import (
+    corrections,
+    csv_points,
+    glance,
+    layers,
+    login,
+    publications,
+    recompute,
+    stack,
+    static_files,
+    store,
+    views,
+)
+from serving_layer.pages.cookie_key import CookieKey
+from serving_layer.pages.sessions import Sessions
+
+ROUTERS = (
+    glance, store, layers, publications, corrections, views, recompute, stack, csv_points, login, static_files,
+)  # fmt: skip
+
+
+def install(app: FastAPI) -> None:
+    """Once, behind the routes of `/v1`. `app.state.keys` has to be there when the first page is asked for."""
+    app.state.sessions = Sessions(time.monotonic)
+    for module in ROUTERS:
+        app.include_router(module.router)
+    app.add_middleware(CookieKey, sessions=app.state.sessions)

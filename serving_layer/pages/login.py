@@ -1,0 +1,68 @@
+"""`/login`, `/logout`: a key is pasted once, and a cookie stands for it until the session ends."""
+
+from typing import TYPE_CHECKING
+
+from fastapi import Request, Response
+from fastapi.responses import RedirectResponse
+
+from serving_layer.pages.forms import first, read_form, read_own_form
+from serving_layer.pages.page_route import LOGIN, door, routes
+from serving_layer.pages.rendering import page
+from serving_layer.pages.sessions import COOKIE, SECONDS, Session, Sessions
+from serving_layer.pages.visitor import visitor_of
+from serving_layer.refusals import KeyWrong
+
+if TYPE_CHECKING:
+    from serving_layer.keys.known_keys import KnownKeys
+
+router = routes()
+HOME = "/"
+
+
+@router.get(LOGIN)
+async def get_login(request: Request) -> Response:
+    """The form."""
+    return page(request, "login.html", None, door(request))
+
+
+@router.post(LOGIN)
+async def sign_in(request: Request) -> Response:
+    """Begin a session, if the key opens anything. The old session of this browser ends."""
+    keys: KnownKeys = request.app.state.keys
+    sessions: Sessions = request.app.state.sessions
+    fields = await read_form(request, sessions.token(None))
+    key, following = first(fields, "key"), first(fields, "following")
+    try:
+        await keys.caller(f"Bearer {key}")
+    except KeyWrong as error:
+        said = door(request, f"{error.message} {error.do}") | {"following": following}
+        return page(request, "login.html", None, said, status=error.status)
+    if before := sessions.of(request.cookies.get(COOKIE)):
+        sessions.end(before)
+    response = RedirectResponse(_own(following), 303)
+    _give(response, sessions.begin(key), is_secure=request.url.scheme == "https")
+    return response
+
+
+@router.post("/logout")
+async def sign_out(request: Request) -> Response:
+    """End the session here and in the browser."""
+    visitor = await visitor_of(request)
+    await read_own_form(request, visitor)
+    if visitor.session:
+        request.app.state.sessions.end(visitor.session)
+    response = RedirectResponse(HOME, 303)
+    response.delete_cookie(COOKIE, path="/", httponly=True, samesite="strict")
+    return response
+
+
+def _give(response: Response, session: Session, *, is_secure: bool) -> None:
+    response.set_cookie(
+        COOKIE, session.id, max_age=SECONDS, path="/", secure=is_secure, httponly=True, samesite="strict"
+    )
+
+
+def _own(following: str) -> str:
+    """A path of ours; an address of somebody else's is not followed."""
+    is_own = following.startswith("/") and not following.startswith(("//", "/\\")) and following.isprintable()
+    return following if is_own else HOME

@@ -1,0 +1,78 @@
+"""What one visitor may ask of the answers. The one place where pages say on whose behalf they ask."""
+
+import asyncio
+import json
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+from master_dataset.errors import GalateaError, UnknownName
+from master_dataset.stores import Store
+from serving_layer.answers import Answers
+from serving_layer.keys.caller import Caller
+from serving_layer.pages.question import Question
+from serving_layer.questions import CellsAsk
+from views.core import View
+
+Told = dict[str, Any]
+
+
+class Refused(NamedTuple):
+    """A question that was refused: one part of a page says so, the rest is shown."""
+
+    code: str
+    message: str
+    do: str
+
+
+class PageAnswers:
+    """Of one request."""
+
+    def __init__(self, answers: Answers, caller: Caller) -> None:
+        """`caller`: whose stores are shown."""
+        self.all = answers
+        self._caller = caller
+
+    async def stores(self) -> list[Store]:
+        """The registered stores that the visitor sees, by name."""
+        _, known = await self.all.stores.all()
+        return sorted(filter(self._caller.sees, known.values()), key=lambda store: (store.name.casefold(), store.id))
+
+    async def store(self, id_: str) -> Store:
+        """One of them. UnknownName, also for a store of another tenant."""
+        seen = {store.id: store for store in await self.stores()}
+        if id_ not in seen:
+            raise UnknownName("store", id_, seen)
+        return seen[id_]
+
+    async def body(self, question: Question) -> bytes:
+        """The very bytes of REST's answer. UnknownName for what the visitor does not see, and what Answers raise."""
+        for store in question.stores:
+            await self.store(store)
+        return await self.all.metric(question.ask, by_operator=self._caller.sees_all)
+
+    async def has_cells(self, view: View, store: Store, span: tuple[str, str], *, partial: bool) -> bool:
+        """Whether either layer has a cell of the view in [first, last) of that span."""
+        await self.store(store.id)
+        ask = CellsAsk(view.name, (store.id,), *span, partial)
+        return bool(json.loads(await self.all.cells(ask, by_operator=self._caller.sees_all))["cells"])
+
+    async def told(self, question: Question) -> Told:
+        """What the answer says; numbers as they are written, not through a float."""
+        found: Told = json.loads(await self.body(question), parse_float=Decimal)
+        return found
+
+    async def tried(self, question: Question) -> Told | Refused:
+        """The same, or why not."""
+        try:
+            return await self.told(question)
+        except GalateaError as error:
+            return Refused(error.code, error.message, error.do)
+
+    async def tried_all(self, questions: Iterable[Question]) -> Sequence[Told | Refused]:
+        """Side by side."""
+        return await asyncio.gather(*(self.tried(question) for question in questions))
+
+    async def is_partial(self) -> bool:
+        """Whether the speed layer is missing, so that pages show batch alone and say so."""
+        return bool((await self.all.basis()).missing)

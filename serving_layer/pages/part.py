@@ -1,0 +1,73 @@
+"""A part of a page: a question, its answer or why there is none, and how it is called."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from serving_layer.pages.figures import Figure, figure, read_at
+from serving_layer.pages.flag_words import in_words
+from serving_layer.pages.page_answers import Refused, Told
+from serving_layer.pages.question import Question
+
+Point = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Part:
+    """`name`, `unit`: of the metric. `code`: the currency that money is in. `until`: what begins later has not been."""
+
+    question: Question
+    answer: Told | Refused
+    name: str
+    unit: str
+    code: str
+    until: datetime
+
+    @property
+    def refused(self) -> Refused | None:
+        """Why there is nothing to show."""
+        return self.answer if isinstance(self.answer, Refused) else None
+
+    @property
+    def series(self) -> Mapping[str, Any] | None:
+        """Pages ask for one store at a time, unsplit."""
+        return None if isinstance(self.answer, Refused) else next(iter(self.answer["series"]), None)
+
+    @property
+    def points(self) -> Sequence[Point]:
+        """Those that have begun."""
+        found: Sequence[Point] = self.series["points"] if self.series else ()
+        return [point for point in found if _is_begun(point, self.until)]
+
+    @property
+    def last(self) -> Point | None:
+        """Of a total the only one."""
+        return self.points[-1] if self.points else None
+
+    @property
+    def flags(self) -> Sequence[str]:
+        """In words, of the answer and of its last point."""
+        whole = () if isinstance(self.answer, Refused) else self.answer.get("flags", ())
+        found = dict.fromkeys([*whole, *(self.last or {}).get("flags", ())])
+        return [in_words(flag) for flag in found if flag != "low_coverage" or "masked" not in found]
+
+    def figure(self, value: Any) -> Figure:  # noqa: ANN401 - a number of JSON, or None
+        """A value of this metric."""
+        return figure(value, self.unit, self.code)
+
+    @property
+    def highest(self) -> Point | None:
+        """The point with the greatest value."""
+        known = [point for point in self.points if point["value"] is not None]
+        return max(known, key=lambda point: float(point["value"]), default=None)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no point says anything."""
+        return not any(point["value"] or point.get("before") for point in self.points)
+
+
+def _is_begun(point: Point, until: datetime) -> bool:
+    start = read_at(point["start"])
+    return start is None or start <= until

@@ -1,0 +1,22 @@
+"""`/publications`: the history of what readers saw, newest first."""
+
+from typing import Annotated
+
+from fastapi import Query, Response
+
+from serving_layer.pages.page_route import routes
+from serving_layer.pages.visit import ReaderVisit
+from serving_layer.publication_entry import GREATEST
+
+router = routes()
+PAGE = 50
+
+
+@router.get("/publications")
+async def get_publications(visit: ReaderVisit, before: Annotated[int, Query(ge=0, le=GREATEST)] = GREATEST) -> Response:
+    """A page of it."""
+    fresh = await visit.fresh()
+    found = await visit.answers.all.readers.published.history(before, PAGE + 1)
+    following = found[PAGE - 1].publication if len(found) > PAGE else None
+    entries = [entry.shown() for entry in found[:PAGE]]
+    return visit.page("publications.html", fresh, {"entries": entries, "following": following})

@@ -1,0 +1,48 @@
+"""A template and what it says become a page. Everything is escaped; a name that nobody gave is an error."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+from fastapi import Request
+from fastapi.responses import HTMLResponse
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from serving_layer.pages import figures
+from serving_layer.pages.assets import address
+from serving_layer.pages.copied import as_curl, as_python
+from serving_layer.pages.visitor import Visitor
+
+HEADERS = {
+    "Content-Security-Policy": "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'",
+    # With `no-referrer` a browser would not say either where a form was sent from.
+    "Referrer-Policy": "same-origin",
+}
+"""Where pages differ from answers."""
+
+
+def _environment() -> Environment:
+    loader = FileSystemLoader(Path(__file__).parent / "templates")
+    made = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    made.filters |= {
+        "figure": figures.figure, "change": figures.change, "direction": figures.direction, "whole": figures.whole,
+        "aged": figures.aged, "read_at": figures.read_at, "local": _local, "lasted": figures.lasted,
+    }  # fmt: skip
+    made.globals |= {"asset": address, "as_curl": as_curl, "as_python": as_python}
+    return made
+
+
+def _local(at: datetime | None, zone: str = "UTC", how: str = "%a %-d %b %Y, %H:%M") -> str:
+    return figures.NOTHING if at is None else at.astimezone(ZoneInfo(zone)).strftime(how)
+
+
+ENVIRONMENT = _environment()
+
+
+def page(
+    request: Request, template: str, visitor: Visitor | None, said: Mapping[str, object], *, status: int = 200
+) -> HTMLResponse:
+    """`visitor`: None where nobody is known, as at the door. `said`: what the template asks for."""
+    given = {"visitor": visitor, "here": request.url.path, "origin": str(request.base_url).rstrip("/"), **said}
+    return HTMLResponse(ENVIRONMENT.get_template(template).render(given), status, HEADERS)

@@ -1,0 +1,95 @@
+// Draws the hours of a day with uPlot: final solid, provisional dashed, the day it is compared with behind them.
+"use strict";
+(() => {
+  const seconds = (text) => Date.parse(text) / 1000;
+  const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  const rem = () => parseFloat(getComputedStyle(document.documentElement).fontSize);
+
+  // Hours that have begun, without the empty ones at both ends of the day.
+  function shown(points, until) {
+    const full = points.map((point) => Boolean(point.value) || Boolean(point.before));
+    const first = Math.max(full.indexOf(true) - 1, 0), last = full.lastIndexOf(true) + 1;
+    return points.slice(first, last + 1).map((point) => ({ ...point, begun: seconds(point.start) <= until }));
+  }
+
+  function columns(points) {
+    const value = (point) => point.begun && !point.partial ? point.value : null;
+    const final = points.map((point) => point.final ? value(point) : null);
+    // A dashed line begins where the solid one ends, so that no hour seems to be missing between them.
+    const provisional = points.map((point, n) => !point.final || points[n + 1]?.final === false ? value(point) : null);
+    return [points.map((point) => seconds(point.start)), points.map((point) => point.before ?? null), final, provisional, points.map((point) => point.begun && point.partial ? point.value : null)];
+  }
+
+  class Chart {
+    constructor(place) {
+      this.place = place;
+      this.readout = place.parentElement.querySelector(".readout");
+      this.wet = (place.dataset.wet || "").split(" ").filter(Boolean).map(seconds);
+      place.addEventListener("galatea:answer", (event) => this.show(event.detail));
+      new ResizeObserver(() => this.plot?.setSize(this.size())).observe(place);
+      matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.draw());
+    }
+    size() { return { width: this.place.clientWidth, height: this.place.clientHeight }; }
+    show({ told, points }) {
+      const until = seconds(told.as_of.speed_as_of || told.as_of.cut);
+      const text = JSON.stringify([points, until]);
+      if (text === this.drawn) return;
+      this.drawn = text;
+      this.points = shown(points, until);
+      this.draw();
+    }
+    draw() {
+      if (!this.points) return;
+      this.plot?.destroy();
+      this.plot = new uPlot(this.options(), columns(this.points), this.place);
+      this.plot.setCursor({ left: -10, top: -10 });
+    }
+    line(name, more) { return { stroke: colour(name), points: { show: false }, ...more }; }
+    options() {
+      const { zone, unit } = this.place.dataset, dim = colour("--dim"), grid = { stroke: colour("--soft"), width: 1 };
+      const font = `${Math.round(rem() * 0.75)}px system-ui, sans-serif`;
+      const hour = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", timeZone: zone });
+      const axis = { stroke: dim, grid, ticks: { show: false }, font };
+      const short = (value) => unit === "ms" ? galatea.written(value, { unit }) : value.toLocaleString("en", { notation: "compact" });
+      const dots = { show: true, size: rem() * 0.4, fill: colour("--sheet") };
+      return {
+        ...this.size(), legend: { show: false }, padding: [8, rem() * 1.4, 0, 0],
+        cursor: { y: false, drag: { x: false, y: false }, points: { size: rem() * 0.5 } },
+        tzDate: (at) => uPlot.tzDate(new Date(at * 1000), zone),
+        scales: { y: { range: (_, low, high) => [Math.min(0, low), high > 0 ? high * 1.1 : 1] } },
+        axes: [
+          { ...axis, size: rem() * 1.9, grid: { show: false }, space: rem() * 3.2, values: (_, at) => at.map((each) => hour.format(each * 1000)) },
+          { ...axis, size: rem() * (unit === "ms" ? 5 : 3.2), space: rem() * 2.2, values: (_, at) => at.map(short) },
+        ],
+        series: [
+          {},
+          this.line("--before", { width: 1.25 }),
+          this.line("--accent", { width: 2.25, fill: `${colour("--accent")}1c`, points: { ...dots, fill: colour("--accent") } }),
+          this.line("--accent", { width: 2.25, dash: [6, 5], points: dots }),
+          this.line("--accent", { paths: () => null, points: dots }), // the hour that lasts: no line leads to a part
+        ],
+        hooks: { drawClear: [(plot) => this.rain(plot)], setCursor: [(plot) => this.read(plot.cursor.idx ?? this.latest(), hour)] },
+      };
+    }
+    rain(plot) {
+      const { ctx, bbox } = plot;
+      ctx.save();
+      ctx.fillStyle = colour("--rain");
+      for (const at of this.wet) {
+        const left = Math.max(plot.valToPos(at, "x", true), bbox.left), right = Math.min(plot.valToPos(at + 3600, "x", true), bbox.left + bbox.width);
+        if (right > left) ctx.fillRect(left, bbox.top, right - left, bbox.height);
+      }
+      ctx.restore();
+    }
+    latest() { return this.points.findLastIndex((point) => point.begun && !point.partial && point.value !== null); }
+    read(number, hour) {
+      const point = this.points?.[number];
+      if (!point) return;
+      const { unit, digits, code } = this.place.dataset;
+      const said = (value) => value === null || value === undefined ? "nothing known" : [code, galatea.written(value, { unit, digits }), unit === "percent" ? "%" : ""].filter(Boolean).join(" ");
+      const now = point.begun ? `${said(point.value)}, ${point.final ? "final" : "provisional"}${point.partial ? ", so far" : ""}` : "not begun";
+      this.readout.textContent = `${hour.format(seconds(point.start) * 1000)} · ${now} · a week before ${said(point.before)}`;
+    }
+  }
+  document.querySelectorAll("[data-plot]").forEach((place) => new Chart(place));
+})();

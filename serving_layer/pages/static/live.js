@@ -1,0 +1,153 @@
+// Asks again what the numbers of a page were made from, while somebody looks, and says how it stands in words.
+// Nothing is reckoned here but how a number is written; `figures.py` writes the same.
+"use strict";
+(() => {
+  const EVERY_MS = 2000, MOST_WAIT_MS = 30000;
+  const bar = document.querySelector("[data-live]");
+  const kept = new Map(); // address -> { etag, told }
+  let tick = 0, waitUntil = 0, lastAt = 0, asOf = "", timer = 0;
+
+  const grouped = (value, digits) => Number(value).toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits }).replace("-", "−");
+  const lasted = (ms) => {
+    const s = Math.round(ms / 1000), two = (n) => String(n).padStart(2, "0");
+    return s < 60 ? `${s} s` : s < 3600 ? `${Math.floor(s / 60)} min ${two(s % 60)} s` : `${Math.floor(s / 3600)} h ${two(Math.floor(s % 3600 / 60))} min`;
+  };
+  const written = (value, { unit, digits }) => value === null || value === undefined ? "–"
+    : unit === "ms" ? lasted(value) : grouped(value, unit === "money" ? Number(digits) : unit === "n" ? 0 : 1);
+  const changeOf = (point) => "change_points" in point ? [point.change_points, "points"] : [point.change, "%"];
+
+  const put = (place, text) => {
+    if (place.textContent === text) return;
+    place.textContent = text;
+    place.classList.remove("is-new");
+    requestAnimationFrame(() => place.classList.add("is-new"));
+  };
+  const shows = {
+    value: (place, points) => put(place, written(points.at(-1).value, place.dataset)),
+    change: (place, points) => {
+      const [value, unit] = changeOf(points.at(-1));
+      const known = value !== null && value !== undefined;
+      place.dataset.direction = !known ? "" : Math.abs(value) < 0.05 ? "level" : value > 0 ? "up" : "down";
+      put(place, known ? `${value >= 0 ? "+" : "−"}${grouped(Math.abs(value), 1)} ${unit}` : "nothing to compare with");
+    },
+    state: (place, points) => {
+      const word = points.at(-1).final ? "final" : "provisional";
+      place.dataset.state = word;
+      put(place, word);
+    },
+    share: (place, points) => {
+      const sum = (of) => of.reduce((all, point) => all + Math.abs(point.value ?? 0), 0);
+      const whole = sum(points), share = whole ? 100 * sum(points.filter((point) => !point.final)) / whole : 0;
+      const rect = place.querySelector("rect.provisional");
+      rect.setAttribute("x", `${100 - share}%`);
+      rect.setAttribute("width", `${share}%`);
+      place.querySelector("p").textContent = !whole ? "Nothing sold yet today" : share < 0.05 ? "All of it is final" : `${Math.round(share)} % of it provisional`;
+    },
+  };
+
+  function show(place, told) {
+    const series = told.series.find((each) => each.store === place.dataset.store);
+    if (!series || !series.points.length) return;
+    if (place.dataset.show) shows[place.dataset.show](place, series.points);
+    else place.dispatchEvent(new CustomEvent("galatea:answer", { detail: { told, points: series.points } }));
+  }
+
+  async function ask(address) {
+    const before = kept.get(address);
+    const headers = before?.etag ? { "If-None-Match": before.etag } : {};
+    const response = await fetch(address, { headers, cache: "no-store" });
+    if (response.status === 304) return before.told;
+    const told = await response.json();
+    if (!response.ok) {
+      const error = new Error(told.title || `status ${response.status}`);
+      error.waitMs = 1000 * Number(response.headers.get("Retry-After") || 0);
+      throw error;
+    }
+    kept.set(address, { etag: response.headers.get("ETag"), told });
+    return told;
+  }
+
+  function say(state, word, more) {
+    if (!bar) return;
+    bar.hidden = false;
+    bar.dataset.state = state;
+    const place = document.getElementById("live-state"); // announced only when it changes
+    if (place.textContent !== word) place.textContent = word;
+    document.getElementById("live-age").textContent = more && `· ${more}`;
+  }
+  const ago = () => lastAt ? `asked ${Math.round((Date.now() - lastAt) / 1000)} s ago` : "";
+  const moment = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", second: "2-digit", timeZone: "UTC" });
+  const told_at = (text) => text ? `as of ${moment.format(Date.parse(text))} UTC` : "";
+
+  async function numbers() {
+    const places = new Map();
+    for (const place of document.querySelectorAll("[data-question]")) {
+      if (tick % Number(place.dataset.every || 1)) continue;
+      const address = place.dataset.question;
+      places.set(address, [...(places.get(address) || []), place]);
+    }
+    const refused = [];
+    await Promise.all([...places].map(async ([address, of]) => {
+      try {
+        const told = await ask(address);
+        asOf = told.as_of.speed_as_of || told.as_of.cut;
+        of.forEach((place) => show(place, told));
+      } catch (error) { refused.push(error); }
+    }));
+    if (refused.length && refused.length === places.size) throw refused[0];
+  }
+
+  // Regions that are no metric are asked for as they are: this page again, of which those parts are taken.
+  async function regions() {
+    const due = [...document.querySelectorAll("[data-region]")].filter((each) => tick % Math.max(1, Math.round(each.dataset.region * 1000 / EVERY_MS)) === 0);
+    if (!due.length || !tick) return;
+    const response = await fetch(location.href, { cache: "no-store" });
+    if (!response.ok) throw new Error(`status ${response.status}`);
+    const page = new DOMParser().parseFromString(await response.text(), "text/html");
+    for (const old of due) {
+      const fresh = page.getElementById(old.id);
+      if (!fresh || old.contains(document.activeElement) || String(getSelection())) continue;
+      const open = [...old.querySelectorAll("details")].map((each) => each.open);
+      fresh.querySelectorAll("details").forEach((each, number) => { each.open = open[number] ?? false; });
+      const left = [...old.querySelectorAll(".scroll")].map((each) => each.scrollLeft);
+      old.replaceWith(document.adoptNode(fresh));
+      fresh.querySelectorAll(".scroll").forEach((each, number) => { each.scrollLeft = left[number] ?? 0; });
+    }
+  }
+
+  const has_work = () => document.querySelector("[data-question], [data-region]");
+  async function look() {
+    clearTimeout(timer);
+    if (!has_work()) return;
+    if (document.hidden) return say("paused", "Paused while nobody looks", "");
+    if (Date.now() >= waitUntil) {
+      try {
+        await Promise.all([numbers(), regions()]);
+        lastAt = Date.now();
+        say("live", "Live", [told_at(asOf), ago()].filter(Boolean).join(", "));
+      } catch (error) {
+        waitUntil = Date.now() + Math.min(Math.max(error.waitMs || 0, EVERY_MS), MOST_WAIT_MS);
+        say("waiting", "No answer; these are the last known numbers", [ago(), error.message].filter(Boolean).join(": "));
+      }
+      tick += 1;
+    }
+    timer = setTimeout(look, EVERY_MS);
+  }
+  document.addEventListener("visibilitychange", look);
+
+  document.addEventListener("click", async (event) => {
+    const button = event.target.closest?.("[data-copy]");
+    if (!button) return;
+    const text = document.getElementById(button.dataset.copy);
+    const said = button.parentElement.querySelector("[data-copied]");
+    try {
+      await navigator.clipboard.writeText(text.textContent);
+      said.textContent = "Copied.";
+    } catch {
+      getSelection().selectAllChildren(text);
+      said.textContent = "Selected: copy it with the keyboard.";
+    }
+  });
+  globalThis.galatea = { written, changeOf };
+  addEventListener("DOMContentLoaded", look);
+})();

@@ -1,0 +1,76 @@
+"""`/stores/{store}`: one store on one day, against the same weekday of the week before."""
+
+from collections.abc import Mapping
+from datetime import date, datetime
+from typing import Annotated, Any
+
+from fastapi import Query, Response
+
+from master_dataset.stores import Store
+from serving_layer.catalogue import Catalogue
+from serving_layer.pages import store_questions as names
+from serving_layer.pages.business_day import BusinessDay
+from serving_layer.pages.heat_map import heat_map
+from serving_layer.pages.opening import opening
+from serving_layer.pages.page_answers import PageAnswers
+from serving_layer.pages.page_route import routes
+from serving_layer.pages.part import Part
+from serving_layer.pages.store_questions import StoreQuestions
+from serving_layer.pages.visit import ReaderVisit
+
+router = routes()
+
+
+@router.get("/stores/{id_:path}")
+async def get_store(visit: ReaderVisit, id_: str, day: Annotated[date | None, Query()] = None) -> Response:
+    """Its numbers, charts and what stands beside them."""
+    store = await visit.answers.store(id_)
+    fresh = await visit.fresh()
+    of = BusinessDay.of(store, fresh.at, day)
+    parts = await _parts(visit.answers, StoreQuestions(store, of, bool(fresh.basis.missing)), fresh.at)
+    said = {
+        "store": store, "day": of, "is_partial": bool(fresh.basis.missing),
+        "tiles": [parts[f"total:{metric}"] for metric in names.TILES],
+        "charts": [parts[f"hour:{metric}"] for metric in names.CHARTS],
+        "queue": [parts[f"queue:{metric}"] for metric in names.QUEUE],
+        "waits": parts[names.WAITS], "stays": parts[names.STAYS], "productivity": parts[names.PRODUCTIVITY],
+        "heat": _heat(parts[names.PRODUCTIVITY]), "context": _context(parts[names.CONTEXT]),
+        "opening": opening(store, of.day), "compared": _compared(parts["total:net_sales"], store),
+    }  # fmt: skip
+    return visit.page("store.html", fresh, said)
+
+
+async def _parts(asking: PageAnswers, of: StoreQuestions, now: datetime) -> Mapping[str, Part]:
+    questions = of.all()
+    told = await asking.tried_all(questions.values())
+    catalogue = asking.all.catalogue
+    return {
+        name: Part(question, answer, *_named(catalogue, question.metric), of.store.currency.code, now)
+        for (name, question), answer in zip(questions.items(), told, strict=True)
+    }
+
+
+def _named(catalogue: Catalogue, metric: str) -> tuple[str, str]:
+    known = catalogue.metrics[metric]
+    return names.NAMES.get(metric, known.name), known.unit
+
+
+def _heat(part: Part) -> object:
+    return heat_map(part.series["points"], part.unit, part.code) if part.series else None
+
+
+def _context(part: Part) -> Mapping[str, Any]:
+    """`holidays`: names; `hours`: of weather, those that have begun."""
+    told = {} if part.refused or not isinstance(part.answer, dict) else part.answer.get("context", {})
+    names_of_days = [name for row in told.get("holidays", {}).get("rows", ()) for name in row["names"]]
+    rows = [row for row in told.get("weather", {}).get("rows", ()) if row["temperature_avg"] is not None]
+    wet = [row["start"] for row in rows if row["precipitation"]]
+    return {"holidays": names_of_days, "hours": rows, "wet": wet}
+
+
+def _compared(part: Part, store: Store) -> Mapping[str, Any] | None:
+    """Which day, and until when of it; None without a counterpart."""
+    told = part.series.get("compared") if part.series else None
+    if not told or not told["before"]:
+        return None
+    return {"day": date.fromisoformat(told["before"]["from"]), "until": told.get("until"), "zone": store.timezone}
