@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from master_dataset.errors import UnknownName
 from master_dataset.stores import Store
+from serving_layer.keys.caller import Caller
 from serving_layer.readers import StoreReader
 from serving_layer.refusals import TooManyStores
 
@@ -33,18 +34,22 @@ class KnownStores:
             self._asked_at = self._clock()
         return self._version, self._stores
 
-    async def asked(self, ids: Sequence[str], *, by_operator: bool) -> tuple[Store, ...]:
-        """The stores of these ids, all registered ones if none is named. UnknownName, TooManyStores."""
-        _, known = await self.all()
+    async def asked(self, ids: Sequence[str], caller: Caller) -> tuple[Store, ...]:
+        """The stores of these ids, all that the caller sees if none is named. UnknownName, TooManyStores.
+
+        What belongs to another tenant is unknown, and no part of any answer, not even of a hint.
+        """
+        _, every = await self.all()
+        known = {id_: store for id_, store in every.items() if caller.sees(store)}
         wanted = list(dict.fromkeys(ids)) or sorted(known)
         if len(wanted) > MOST_STORES:
             message = f"{len(wanted)} stores in one answer are more than {MOST_STORES}."
             raise TooManyStores(message, do="Name the stores with `store=`, in several questions.")
-        return tuple(self._one(store, known, by_operator=by_operator) for store in wanted)
+        return tuple(self._one(store, known, caller) for store in wanted)
 
-    def _one(self, store: str, known: Mapping[str, Store], *, by_operator: bool) -> Store:
+    def _one(self, store: str, known: Mapping[str, Store], caller: Caller) -> Store:
         if store in known:
             return known[store]
-        if by_operator:
+        if caller.sees_all:
             return Store(id=store, timezone="UTC")
         raise UnknownName("store", store, known)

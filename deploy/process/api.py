@@ -25,10 +25,9 @@ from serving_layer.answers import Answers, Clocks
 from serving_layer.api.app import create_app
 from serving_layer.catalogue import Catalogue
 from serving_layer.freshness import Freshness
-from serving_layer.tables import (
-    Bridge,
-    WatchTables,
-)
+from serving_layer.keys.known_keys import KnownKeys
+from serving_layer.keys.rates import Rates
+from serving_layer.tables import Bridge, KeyTables, WatchTables
 from views import registered_views
 from views.metrics import registered_metrics
 
@@ -46,7 +45,11 @@ def run(process: Process, settings: Settings) -> None:
     runner = runner_of(settings)
     trigger = AirflowElseRunner(lambda: airflow_of(settings), runner)
     operations = operations_of(settings, answers, trigger, RestRollback(settings))
-    app = create_app(answers, freshness, operations, operator_key(settings.home / "operator.key"))
+    tables = KeyTables(Bridge(session_of(settings.cassandra_address)))
+    own = operator_key(settings.home / "operator.key")
+    keys = KnownKeys(tables, own, settings.anonymous_tenant, time.monotonic, now)
+    rates = Rates(settings.reads_per_second, settings.ingests_per_second)
+    app = create_app(answers, freshness, operations, keys, rates)
     config = uvicorn.Config(
         app, LOOPBACK, settings.api_port, log_level="warning", access_log=False, server_header=False,
         timeout_keep_alive=IDLE_SECONDS, h11_max_incomplete_event_size=HEADER_BYTES,

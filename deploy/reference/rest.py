@@ -21,7 +21,7 @@ def page() -> Page:
         "that is not listed here is refused. The same, for machines: `GET /openapi.json`.",
     )
     nothing = cast("Any", None)  # nothing is answered here
-    described = create_app(nothing, nothing, nothing, operator_key="").openapi()
+    described = create_app(nothing, nothing, nothing, nothing, nothing).openapi()
     for path, methods in described["paths"].items():
         for method, operation in methods.items():
             written.heading(code(f"{method.upper()} {path}"))

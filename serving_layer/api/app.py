@@ -7,13 +7,17 @@ from serving_layer.api import corrections, health, index, metrics, problems, pub
 from serving_layer.api.requests import Requests
 from serving_layer.api.shell import Shell
 from serving_layer.freshness import Freshness
+from serving_layer.keys.known_keys import KnownKeys
+from serving_layer.keys.rates import Rates
 from serving_layer.operations import Operations
 
 ROUTERS = (metrics, index, views, raw, state, publications, corrections, recomputes, health)
 
 
-def create_app(answers: Answers, freshness: Freshness, operations: Operations, operator_key: str) -> FastAPI:
-    """`operator_key`: who sends it may ask for `operations` and for stores that are not registered; empty: nobody."""
+def create_app(
+    answers: Answers, freshness: Freshness, operations: Operations, keys: KnownKeys, rates: Rates
+) -> FastAPI:
+    """`keys` say who asks, `rates` how often they may."""
     app = FastAPI(
         title="Galatea", description="Numbers of physical stores: live within a second, and exact.", version="1",
         docs_url=None, redoc_url=None,  # they load scripts from elsewhere, which our own headers forbid
@@ -21,7 +25,8 @@ def create_app(answers: Answers, freshness: Freshness, operations: Operations, o
     app.state.answers = answers
     app.state.freshness = freshness
     app.state.operations = operations
-    app.state.operator_key = operator_key
+    app.state.keys = keys
+    app.state.rates = rates
     for module in ROUTERS:
         app.include_router(module.router)
     problems.install(app)

@@ -6,14 +6,14 @@ import orjson
 from fastapi import APIRouter, Response
 
 from master_dataset.stores import Store
-from serving_layer.api.caller import AnswersOf, FreshnessOf
+from serving_layer.api.caller import AnswersOf, FreshnessOf, Reader
 
 router = APIRouter(prefix="/v1", tags=["state"])
 JSON = "application/json"
 
 
 @router.get("/freshness", operation_id="get_freshness")
-async def get_freshness(freshness: FreshnessOf) -> Response:
+async def get_freshness(freshness: FreshnessOf, _: Reader) -> Response:
     """How far each layer has read; `lag`: what is left, as each reader measured it last; which alarms stand.
 
     `speed_lag_ms`: for how long the oldest record that speed has not read is waiting; 0 if there is none.
@@ -23,10 +23,10 @@ async def get_freshness(freshness: FreshnessOf) -> Response:
 
 
 @router.get("/stores", operation_id="list_stores")
-async def list_stores(answers: AnswersOf) -> Response:
-    """Every registered store."""
+async def list_stores(answers: AnswersOf, caller: Reader) -> Response:
+    """Every registered store of the caller's tenant."""
     _, stores = await answers.stores.all()
-    listed = [_described(stores[store]) for store in sorted(stores)]
+    listed = [_described(stores[store]) for store in sorted(stores) if caller.sees(stores[store])]
     return Response(orjson.dumps({"stores": listed}), media_type=JSON)
 
 

@@ -13,12 +13,15 @@ from serving_layer.api.app import create_app
 from serving_layer.catalogue import Catalogue
 from serving_layer.corrections import Corrections
 from serving_layer.freshness import Freshness
+from serving_layer.keys.known_keys import KnownKeys
+from serving_layer.keys.rates import Rates
 from serving_layer.ledger import LedgerReader
 from serving_layer.operations import Operations
 from serving_layer.readers import Readers
 from serving_layer.recomputing import RecomputeReader
 from serving_layer.rolling_back import Rollbacks
 from serving_layer.watched import WatchReader
+from tests.world.keys import WorldKeys
 from tests.world.operating import WorldRecomputing, WorldRollingBack
 from tests.world.readers import WorldTables
 from tests.world.watch import WorldWatch
@@ -52,7 +55,9 @@ class Asking:
         self.recomputing, self.rolling_back = WorldRecomputing(world), WorldRollingBack(world)
         corrections = Corrections(read_from, ledgers, recomputes, catalogue.views)
         operations = Operations(self.recomputing, recomputes, Rollbacks(self.rolling_back), corrections)
-        self.app = create_app(self.answers, freshness, operations, OPERATOR_KEY)
+        self.keys = WorldKeys()
+        known = KnownKeys(self.keys, OPERATOR_KEY, "default", lambda: float(next(clock)), world.now)
+        self.app = create_app(self.answers, freshness, operations, known, Rates(10_000, 10_000))
 
     def response(
         self, path: str, *, method: str = "GET", key: str | None = None, said: object = None, **arguments: object
