@@ -6,6 +6,7 @@ from master_dataset.errors import UnknownName
 from master_dataset.stores import Store
 from serving_layer.readers import StoreReader
 from serving_layer.refusals import TooManyStores
+from serving_layer.store_page import Page, StorePage
 
 REFRESH_SECONDS = 1.0
 MOST_STORES = 100
@@ -37,10 +38,19 @@ class KnownStores:
         """The stores of these ids, all registered ones if none is named. UnknownName, TooManyStores."""
         _, known = await self.all()
         wanted = list(dict.fromkeys(ids)) or sorted(known)
-        if len(wanted) > MOST_STORES:
-            message = f"{len(wanted)} stores in one answer are more than {MOST_STORES}."
-            raise TooManyStores(message, do="Name the stores with `store=`, in several questions.")
+        _refuse_many(wanted)
         return tuple(self._one(store, known, by_operator=by_operator) for store in wanted)
+
+    async def page(self, ids: Sequence[str], page: Page, *, by_operator: bool) -> StorePage:
+        """A page of them, by id unless they are named and no page is asked for. UnknownName, TooManyStores."""
+        _, known = await self.all()
+        named = list(dict.fromkeys(ids))
+        _refuse_many(named)
+        wanted = named if named and not page.is_asked else sorted(named or known)
+        rest = [store for store in wanted if page.after is None or store > page.after]
+        taken = rest[: page.limit or MOST_STORES]
+        stores = tuple(self._one(store, known, by_operator=by_operator) for store in taken)
+        return StorePage(stores, taken[-1] if len(taken) < len(rest) else None)
 
     def _one(self, store: str, known: Mapping[str, Store], *, by_operator: bool) -> Store:
         if store in known:
@@ -48,3 +58,9 @@ class KnownStores:
         if by_operator:
             return Store(id=store, timezone="UTC")
         raise UnknownName("store", store, known)
+
+
+def _refuse_many(stores: Sequence[str]) -> None:
+    if len(stores) > MOST_STORES:
+        message = f"{len(stores)} stores in one answer are more than {MOST_STORES}."
+        raise TooManyStores(message, do="Name the stores with `store=`, in several questions.")

@@ -27,6 +27,12 @@ class TooManyStores(RequestError):
     status = 422
 
 
+class TooManyMetrics(RequestError):
+    """More metrics than one answer may hold."""
+
+    status = 422
+
+
 class KeyMissing(RequestError):
     """Only the operator may ask this, and the request carries no key."""
 
