@@ -55,18 +55,21 @@ def _rows(body: Body, columns: Mapping[str, Kind]) -> Iterator[tuple[Cell, ...]]
     for series in body["series"]:
         whose = {CURRENCY: body.get(CURRENCY), "store": series["store"], "timezone": series["timezone"]}
         whose |= of_answer | series["dimensions"]
+        of_series = [(name, whose.get(name)) for name in columns]
         for point in series["points"]:
-            row = {**whose, **point, **_told(body, point)}
-            yield tuple(row.get(name) for name in columns)
+            row = {**point, **_told(body, point)}
+            yield tuple(row.get(name, same) for name, same in of_series)
 
 
 def _told(body: Body, point: Mapping[str, Any]) -> dict[str, Cell]:
     """The parts of a point that are no single cell yet. What holds for the whole answer is a flag of each row."""
-    told: dict[str, Cell] = {name: _listed(point[name]) for name in ("value", "before") if name in point}
+    told: dict[str, Cell] = {"value": _listed(point["value"])}
     told["flags"] = joined([*body.get("flags", ()), *point.get("flags", ())])
-    told["before_flags"] = joined(point.get("before_flags", ()))
-    told |= {f"days_{side}": number for side, number in point.get("days", {}).items()}
-    return told | {"partial": "partial" in point}
+    if "before" in point:
+        told |= {"before": _listed(point["before"]), "before_flags": joined(point.get("before_flags", ()))}
+        told |= {f"days_{side}": number for side, number in point.get("days", {}).items()}
+        told["partial"] = "partial" in point
+    return told
 
 
 def _listed(value: Decimal | int | list[object] | None) -> Cell:

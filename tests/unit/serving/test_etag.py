@@ -1,6 +1,6 @@
 """Who has an answer already is told so, and nothing is computed, until something moves that the answer rests on."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date, datetime
 
 import pytest
@@ -24,7 +24,7 @@ LISTED: dict[str, dict[str, str]] = {"/v1/metrics": {}, "/v1/stores": {}}
 
 
 class CountedTables(WorldTables):
-    """How often the speed layer's rows were read."""
+    """How often blocks of either layer were read."""
 
     reads = 0
 
@@ -33,6 +33,10 @@ class CountedTables(WorldTables):
     ) -> Sequence[SpeedBlock]:
         self.reads += 1
         return await super().rows(view, store, received_day, generation, cut)
+
+    async def blocks(self, view: str, store: str, run: str, days: Sequence[date]) -> Mapping[date, str]:
+        self.reads += 1
+        return await super().blocks(view, store, run, days)
 
 
 @pytest.fixture

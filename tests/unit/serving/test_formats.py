@@ -2,6 +2,7 @@
 
 import csv
 import io
+import json
 from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
@@ -15,6 +16,7 @@ import pytest
 from master_dataset.currency import currency
 from master_dataset.stores import Store
 from serving_layer.files.as_csv import as_csv
+from serving_layer.files.body import BASIS
 from serving_layer.files.metric_table import LABELS
 from serving_layer.files.table import Kind, Table
 from tests.world import World, receipt
@@ -51,6 +53,11 @@ def table(response: httpx.Response) -> Any:
     if response.headers["content-type"] == TYPES["parquet"]:
         return pq.read_table(pa.BufferReader(response.content))
     return pa.ipc.open_stream(response.content).read_all()
+
+
+def number(said: Any) -> float | None:
+    """Of a cell of any form; None of a list, which another test looks at."""
+    return None if said in (None, "") or isinstance(said, list) or str(said).startswith("[") else float(said)
 
 
 def about(found: Any) -> Mapping[str, Any]:
@@ -168,6 +175,31 @@ def test_cells_are_rows_with_the_states_of_each_layer_side_by_side(asking: Askin
     assert [tuple(row[name] for name in names) for row in found.to_pylist()] == expected
     assert [tuple(row[name] for name in names) for row in rows] == [("618", "", "618"), ("", "-2", "-2")]
     assert about(found) == {"view": "sales", "as_of": asking.body(CELLS, **DAYS)["as_of"]}
+
+
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_every_metric_says_in_a_file_what_it_says_as_json(asking: Asking, form: str) -> None:
+    for metric in asking.body("/v1/metrics")["metrics"]:
+        path, grains = f"/v1/metrics/{metric['metric']}", metric["grains"] or ["day"]
+        question = DAYS | {"compare": "previous_week", "grain": grains[0]}
+        body = json.loads(asking.response(path, **question).content, parse_float=Decimal, parse_int=Decimal)
+        told = [point for series in body["series"] for point in series["points"]]
+
+        response = asking.response(path, **question, format=form)
+
+        rows = lines(response) if form == "csv" else table(response).to_pylist()
+        for name in ("value", "before", "change"):
+            assert [number(row[name]) for row in rows] == [number(point[name]) for point in told], metric["metric"]
+
+
+def test_no_dimension_is_called_like_a_column_of_the_answer(asking: Asking) -> None:
+    dimensions = {name for view in registered_views() for name in view.dimensions}
+    question = DAYS | {"compare": "previous_week", "grain": "hour_of_week"}
+
+    of_metrics = table(asking.response(NET, **question, format="arrow")).column_names
+
+    assert dimensions & set(of_metrics) == {"currency"}
+    assert dimensions & {"view", "store", "window", *BASIS} == set()
 
 
 def test_an_answer_without_rows_is_a_file_with_names_alone(asking: Asking) -> None:
