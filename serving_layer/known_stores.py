@@ -7,6 +7,7 @@ from master_dataset.stores import Store
 from serving_layer.keys.caller import Caller
 from serving_layer.readers import StoreReader
 from serving_layer.refusals import TooManyStores
+from serving_layer.store_page import Page, StorePage
 
 REFRESH_SECONDS = 1.0
 MOST_STORES = 100
@@ -39,13 +40,25 @@ class KnownStores:
 
         What belongs to another tenant is unknown, and no part of any answer, not even of a hint.
         """
-        _, every = await self.all()
-        known = {id_: store for id_, store in every.items() if caller.sees(store)}
+        known = await self._seen_by(caller)
         wanted = list(dict.fromkeys(ids)) or sorted(known)
-        if len(wanted) > MOST_STORES:
-            message = f"{len(wanted)} stores in one answer are more than {MOST_STORES}."
-            raise TooManyStores(message, do="Name the stores with `store=`, in several questions.")
+        _refuse_many(wanted)
         return tuple(self._one(store, known, caller) for store in wanted)
+
+    async def page(self, ids: Sequence[str], page: Page, caller: Caller) -> StorePage:
+        """A page of them, by id unless they are named and no page is asked for. UnknownName, TooManyStores."""
+        known = await self._seen_by(caller)
+        named = list(dict.fromkeys(ids))
+        _refuse_many(named)
+        wanted = named if named and not page.is_asked else sorted(named or known)
+        rest = [store for store in wanted if page.after is None or store > page.after]
+        taken = rest[: page.limit or MOST_STORES]
+        stores = tuple(self._one(store, known, caller) for store in taken)
+        return StorePage(stores, taken[-1] if len(taken) < len(rest) else None)
+
+    async def _seen_by(self, caller: Caller) -> Mapping[str, Store]:
+        _, every = await self.all()
+        return every if caller.sees_all else {id_: store for id_, store in every.items() if caller.sees(store)}
 
     def _one(self, store: str, known: Mapping[str, Store], caller: Caller) -> Store:
         if store in known:
@@ -53,3 +66,9 @@ class KnownStores:
         if caller.sees_all:
             return Store(id=store, timezone="UTC")
         raise UnknownName("store", store, known)
+
+
+def _refuse_many(stores: Sequence[str]) -> None:
+    if len(stores) > MOST_STORES:
+        message = f"{len(stores)} stores in one answer are more than {MOST_STORES}."
+        raise TooManyStores(message, do="Name the stores with `store=`, in several questions.")

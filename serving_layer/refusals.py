@@ -27,6 +27,12 @@ class TooManyStores(RequestError):
     status = 422
 
 
+class TooManyMetrics(RequestError):
+    """More metrics than one answer may hold."""
+
+    status = 422
+
+
 class KeyMissing(RequestError):
     """Not everybody may ask this, and the request carries no key."""
 

@@ -4,7 +4,7 @@ All are coroutines without an `await` of their own: FastAPI would hand plain fun
 than an answer.
 """
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from fastapi import Depends, Request
 from fastapi.security import HTTPBearer
@@ -13,10 +13,12 @@ from serving_layer.answers import Answers
 from serving_layer.freshness import Freshness
 from serving_layer.keys.caller import Caller
 from serving_layer.keys.key import Scope
-from serving_layer.keys.known_keys import KnownKeys
-from serving_layer.keys.rates import Rates
 from serving_layer.operations import Operations
 from serving_layer.refusals import KeyMissing, ScopeMissing
+
+if TYPE_CHECKING:
+    from serving_layer.keys.known_keys import KnownKeys
+    from serving_layer.keys.rates import Rates
 
 _BEARER = HTTPBearer(auto_error=False, scheme_name="key", description="A key of `galatea keys create`.")
 """Only describes the header: what is wrong with it is said by ourselves."""

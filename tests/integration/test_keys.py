@@ -9,7 +9,8 @@ from cassandra.cluster import Session
 
 from serving_layer.keys.key import Key
 from serving_layer.tables import Bridge, KeyTables
-from tests.integration.conftest import Stack, until
+from tests.integration.conftest import Stack
+from tests.integration.test_lag import until
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 

@@ -60,11 +60,22 @@ class Asking:
         self.app = create_app(self.answers, freshness, operations, known, Rates(10_000, 10_000))
 
     def response(
-        self, path: str, *, method: str = "GET", key: str | None = None, said: object = None, **arguments: object
+        self,
+        path: str,
+        *,
+        method: str = "GET",
+        key: str | None = None,
+        said: object = None,
+        known: str | None = None,
+        **arguments: object,
     ) -> httpx.Response:
-        """The response to a question. `from_` stands for `from`; `said`: the body, as JSON unless it is bytes."""
+        """The response to a question. `from_` stands for `from`; `said`: the body, as JSON unless it is bytes.
+
+        `known`: what the caller has already, as `If-None-Match` says it.
+        """
         query = {name.rstrip("_"): value for name, value in arguments.items()}
         headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {key}"} if key else {})
+        headers |= {} if known is None else {"If-None-Match": known}
 
         async def ask() -> httpx.Response:
             transport = httpx.ASGITransport(self.app, raise_app_exceptions=False)
