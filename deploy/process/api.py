@@ -21,10 +21,12 @@ from deploy.process.serving_metrics import ServingMetrics
 from deploy.recomputing.rest_rollback import RestRollback
 from deploy.settings import Settings
 from deploy.stack import board
+from master_dataset.courier import Courier, courier_settings
 from serving_layer.answers import Answers, Clocks
 from serving_layer.api.app import create_app
 from serving_layer.catalogue import Catalogue
 from serving_layer.freshness import Freshness
+from serving_layer.ingest import Ingest
 from serving_layer.tables import (
     Bridge,
     WatchTables,
@@ -46,7 +48,9 @@ def run(process: Process, settings: Settings) -> None:
     runner = runner_of(settings)
     trigger = AirflowElseRunner(lambda: airflow_of(settings), runner)
     operations = operations_of(settings, answers, trigger, RestRollback(settings))
-    app = create_app(answers, freshness, operations, operator_key(settings.home / "operator.key"))
+    courier = Courier(courier_settings(settings.kafka_bootstrap))
+    ingest = Ingest(courier, answers.stores.all, lambda: time.time_ns() // 1000)
+    app = create_app(answers, freshness, operations, operator_key(settings.home / "operator.key"), ingest)
     config = uvicorn.Config(
         app, LOOPBACK, settings.api_port, log_level="warning", access_log=False, server_header=False,
         timeout_keep_alive=IDLE_SECONDS, h11_max_incomplete_event_size=HEADER_BYTES,
@@ -58,7 +62,11 @@ def run(process: Process, settings: Settings) -> None:
         runner.start()
         process.ready()
 
-    Server(config, listening, runner.stop).run()
+    def ended() -> None:
+        runner.stop()
+        courier.close()
+
+    Server(config, listening, ended).run()
 
 
 class Server(uvicorn.Server):

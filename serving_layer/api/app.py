@@ -3,17 +3,35 @@
 from fastapi import FastAPI
 
 from serving_layer.answers import Answers
-from serving_layer.api import corrections, health, index, metrics, problems, publications, raw, recomputes, state, views
+from serving_layer.api import (
+    corrections,
+    events,
+    health,
+    index,
+    metrics,
+    problems,
+    publications,
+    raw,
+    recomputes,
+    state,
+    views,
+)
 from serving_layer.api.requests import Requests
 from serving_layer.api.shell import Shell
 from serving_layer.freshness import Freshness
+from serving_layer.ingest import Ingest
 from serving_layer.operations import Operations
 
-ROUTERS = (metrics, index, views, raw, state, publications, corrections, recomputes, health)
+ROUTERS = (metrics, index, views, raw, state, publications, corrections, recomputes, events, health)
 
 
-def create_app(answers: Answers, freshness: Freshness, operations: Operations, operator_key: str) -> FastAPI:
-    """`operator_key`: who sends it may ask for `operations` and for stores that are not registered; empty: nobody."""
+def create_app(
+    answers: Answers, freshness: Freshness, operations: Operations, operator_key: str, ingest: Ingest | None = None
+) -> FastAPI:
+    """`operator_key`: who sends it may ask for `operations` and for stores that are not registered; empty: nobody.
+
+    `ingest`: None if this process takes no events.
+    """
     app = FastAPI(
         title="Galatea", description="Numbers of physical stores: live within a second, and exact.", version="1",
         docs_url=None, redoc_url=None,  # they load scripts from elsewhere, which our own headers forbid
@@ -22,6 +40,7 @@ def create_app(answers: Answers, freshness: Freshness, operations: Operations, o
     app.state.freshness = freshness
     app.state.operations = operations
     app.state.operator_key = operator_key
+    app.state.ingest = ingest
     for module in ROUTERS:
         app.include_router(module.router)
     problems.install(app)
