@@ -55,7 +55,8 @@ def unfolded(body: bytes) -> bytes:
         raise BodyUnreadable("The body of the request is broken gzip.", do="Compress it again.") from error
     if len(plain) > most:
         told = f"{MOST_UNFOLDED:,} bytes, and to no more than {MOST_UNFOLDING} times what is sent"
-        raise BodyTooLarge(f"The body of the request may unfold to {told}.", do="Send fewer events in a request.")
+        message = f"The body of the request may unfold to {told}."
+        raise BodyTooLarge(message, do="Send fewer events in a request, or do not compress them.")
     if not unfolding.eof or unfolding.unused_data:
         message = "The body of the request is not one whole gzip stream."
         raise BodyUnreadable(message, do="Compress all events into one stream, and send all of it.")
