@@ -104,9 +104,10 @@ class Courier:
 
     def _begin_anew(self) -> None:
         """A producer that lost count of its sequence takes nothing more: what it still had becomes unconfirmed."""
-        broken, self._producer, self._is_broken = self._producer, self._connect(), False
+        broken, self._producer = self._producer, self._connect()
         broken.purge()
         broken.flush(LEAVE_SECONDS)
+        self._is_broken = False  # last, for what was left may have told of the same error
 
     def _hear_trouble(self, error: Any) -> None:  # noqa: ANN401 - confluent_kafka ships no types
         self._is_broken = self._is_broken or error.fatal()

@@ -26,6 +26,7 @@ class Producer:
         self.says: Callable[[bytes], Any] = lambda _: None
         self.refuses: Exception | None = None
         self.purged = False
+        self.at_once = MOST_RECORDS
 
     def produce(self, _topic: str, value: bytes, _key: bytes, *, on_delivery: Report) -> None:
         if self.refuses:
@@ -34,13 +35,16 @@ class Producer:
 
     def poll(self, _seconds: float) -> None:
         time.sleep(0.005)
-        self.flush(0)
+        self._tell(self.at_once)
 
     def purge(self) -> None:
         self.purged = True
 
     def flush(self, _seconds: float) -> None:
-        told, self.waiting = self.waiting, []
+        self._tell(len(self.waiting))
+
+    def _tell(self, count: int) -> None:
+        told, self.waiting = self.waiting[:count], self.waiting[count:]
         for value, report in told:
             report(self.says(value), None)
 
@@ -164,11 +168,12 @@ def test_records_are_taken_all_or_none(courier: Courier, producers: Producers) -
 
 def test_after_a_fatal_error_another_producer_goes_on(courier: Courier, producers: Producers) -> None:
     broken = producers.made[0]
+    broken.at_once = 1
     broken.says = lambda _: KafkaError(KafkaError._FATAL, fatal=True)  # noqa: SLF001
 
-    lost, sent_again = fates(courier, [ONE]), fates(courier, [ONE])
+    lost, sent_again = fates(courier, [ONE, ONE]), fates(courier, [ONE, ONE])
 
-    assert (lost, sent_again) == ([Fate.UNCONFIRMED], [Fate.ACKNOWLEDGED])
+    assert (lost, sent_again) == ([Fate.UNCONFIRMED] * 2, [Fate.ACKNOWLEDGED] * 2)
     assert broken.purged
     assert len(producers.made) == 2
 
