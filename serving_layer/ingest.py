@@ -21,7 +21,7 @@ IN_FLIGHT = 64
 PATIENCE_SECONDS = 7.0
 """The courier gives up earlier; this is for the day on which it does not."""
 SMALL = 16_384
-"""Bytes of a body that is judged at once: it takes less than a millisecond."""
+"""Bytes of a body that is judged at once: the worst of them takes some milliseconds, and a thread its own time."""
 ITEM_OF = {Fate.ACKNOWLEDGED: ACCEPTED, Fate.UNCONFIRMED: UNKNOWN, Fate.TOO_LARGE: TOO_LARGE}
 EVENTS = Counter(
     "galatea_ingested_events", "Events that were sent over HTTP, by what became of them.", ("source", "outcome")
