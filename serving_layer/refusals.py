@@ -63,6 +63,34 @@ class BodyTooLarge(RequestError):
     status = 413
 
 
+class BodyTooSlow(RequestError):
+    """The body of the request did not arrive in time; nothing of it was taken."""
+
+    status = 408
+
+
+class BodyUnreadable(RequestError):
+    """The body of the request ended early, or is not compressed as its headers say; nothing of it was taken."""
+
+
+class UnsupportedBody(RequestError):
+    """The body of the request is of a type, or compressed in a way, that this question does not take."""
+
+    status = 415
+
+
+class TooManyEvents(RequestError):
+    """More events than one request may bring; none was taken."""
+
+    status = 413
+
+
+class NotOffered(RequestError):
+    """The process that was asked answers questions and takes no events."""
+
+    status = 404
+
+
 class PublicationCollected(RequestError):
     """The cells of an old publication, or of a preview, were collected: nothing is left to answer from."""
 

@@ -21,10 +21,13 @@ from deploy.process.serving_metrics import ServingMetrics
 from deploy.recomputing.rest_rollback import RestRollback
 from deploy.settings import Settings
 from deploy.stack import board
+from master_dataset.courier import Courier, courier_settings
 from serving_layer.answers import Answers, Clocks
 from serving_layer.api.app import create_app
 from serving_layer.catalogue import Catalogue
 from serving_layer.freshness import Freshness
+from serving_layer.ingest import Ingest
+from serving_layer.keys.gate import Gate
 from serving_layer.keys.known_keys import KnownKeys
 from serving_layer.keys.rates import Rates
 from serving_layer.tables import Bridge, KeyTables, WatchTables
@@ -49,7 +52,9 @@ def run(process: Process, settings: Settings) -> None:
     own = operator_key(settings.home / "operator.key")
     keys = KnownKeys(tables, own, settings.anonymous_tenant, time.monotonic, now)
     rates = Rates(settings.reads_per_second, settings.ingests_per_second)
-    app = create_app(answers, freshness, operations, keys, rates)
+    courier = Courier(courier_settings(settings.kafka_bootstrap))
+    ingest = Ingest(courier, answers.stores.all, lambda: time.time_ns() // 1000)
+    app = create_app(answers, freshness, operations, Gate(keys, rates), ingest)
     config = uvicorn.Config(
         app, LOOPBACK, settings.api_port, log_level="warning", access_log=False, server_header=False,
         timeout_keep_alive=IDLE_SECONDS, h11_max_incomplete_event_size=HEADER_BYTES,
@@ -61,7 +66,11 @@ def run(process: Process, settings: Settings) -> None:
         runner.start()
         process.ready()
 
-    Server(config, listening, runner.stop).run()
+    def ended() -> None:
+        runner.stop()
+        courier.close()
+
+    Server(config, listening, ended).run()
 
 
 class Server(uvicorn.Server):

@@ -3,21 +3,33 @@
 from fastapi import FastAPI
 
 from serving_layer.answers import Answers
-from serving_layer.api import corrections, health, index, metrics, problems, publications, raw, recomputes, state, views
+from serving_layer.api import (
+    corrections,
+    events,
+    health,
+    index,
+    metrics,
+    problems,
+    publications,
+    raw,
+    recomputes,
+    state,
+    views,
+)
 from serving_layer.api.requests import Requests
 from serving_layer.api.shell import Shell
 from serving_layer.freshness import Freshness
-from serving_layer.keys.known_keys import KnownKeys
-from serving_layer.keys.rates import Rates
+from serving_layer.ingest import Ingest
+from serving_layer.keys.gate import Gate
 from serving_layer.operations import Operations
 
-ROUTERS = (metrics, index, views, raw, state, publications, corrections, recomputes, health)
+ROUTERS = (metrics, index, views, raw, state, publications, corrections, recomputes, events, health)
 
 
 def create_app(
-    answers: Answers, freshness: Freshness, operations: Operations, keys: KnownKeys, rates: Rates
+    answers: Answers, freshness: Freshness, operations: Operations, gate: Gate, ingest: Ingest | None = None
 ) -> FastAPI:
-    """`keys` say who asks, `rates` how often they may."""
+    """`gate`: who may ask. `ingest`: None if this process takes no events."""
     app = FastAPI(
         title="Galatea", description="Numbers of physical stores: live within a second, and exact.", version="1",
         docs_url=None, redoc_url=None,  # they load scripts from elsewhere, which our own headers forbid
@@ -25,8 +37,8 @@ def create_app(
     app.state.answers = answers
     app.state.freshness = freshness
     app.state.operations = operations
-    app.state.keys = keys
-    app.state.rates = rates
+    app.state.gate = gate
+    app.state.ingest = ingest
     for module in ROUTERS:
         app.include_router(module.router)
     problems.install(app)

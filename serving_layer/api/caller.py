@@ -14,11 +14,9 @@ from serving_layer.freshness import Freshness
 from serving_layer.keys.caller import Caller
 from serving_layer.keys.key import Scope
 from serving_layer.operations import Operations
-from serving_layer.refusals import KeyMissing, ScopeMissing
 
 if TYPE_CHECKING:
-    from serving_layer.keys.known_keys import KnownKeys
-    from serving_layer.keys.rates import Rates
+    from serving_layer.keys.gate import Gate
 
 _BEARER = HTTPBearer(auto_error=False, scheme_name="key", description="A key of `galatea keys create`.")
 """Only describes the header: what is wrong with it is said by ourselves."""
@@ -42,29 +40,17 @@ async def operations_of(request: Request) -> Operations:
     return operations
 
 
-async def caller_of(request: Request, _: Annotated[object, Depends(_BEARER)]) -> Caller:
-    """Who sends the header. KeyMissing, KeyWrong, StoreUnavailable."""
-    keys: KnownKeys = request.app.state.keys
-    return await keys.caller(request.headers.get("Authorization"))
-
-
 class Needs:
-    """Lets through whose key has the scope, as often as the key may ask. KeyMissing, ScopeMissing, TooOften."""
+    """Lets through whose key has the scope, as often as it may ask. KeyMissing, KeyWrong, ScopeMissing, TooOften."""
 
     def __init__(self, scope: Scope) -> None:
         """`scope`: what the route is for."""
         self.scope = scope
 
-    async def __call__(self, request: Request, caller: Annotated[Caller, Depends(caller_of)]) -> Caller:
+    async def __call__(self, request: Request, _: Annotated[object, Depends(_BEARER)]) -> Caller:
         """The caller."""
-        if self.scope not in caller.scopes:
-            do = f"Send a key with the scope `{self.scope}`: `galatea keys create --scope {self.scope}` makes one."
-            if "Authorization" not in request.headers:
-                raise KeyMissing(f"This needs the scope `{self.scope}`, and the request has no key.", do=do)
-            raise ScopeMissing(f"The key of the request does not have the scope `{self.scope}`.", do=do)
-        rates: Rates = request.app.state.rates
-        rates.count(caller, self.scope)
-        return caller
+        gate: Gate = request.app.state.gate
+        return await gate.caller(request.headers.get("Authorization"), self.scope)
 
 
 AnswersOf = Annotated[Answers, Depends(answers_of)]

@@ -26,6 +26,7 @@ FOR_OPERATORS = [
     ("GET", "/v1/recomputes/known", None, 200),
     ("POST", "/v1/recomputes", BECAUSE, 202),
     ("POST", "/v1/publications/1/rollback", BECAUSE, 200),
+    ("POST", "/v1/events/pos_transactions", receipt("2026-11-21T09:00:00Z", minor=100), 202),
 ]
 KEYS = [(None, 401, "key_missing"), ("a guess", 401, "key_wrong"), ("a reader's", 403, "scope_missing")]
 NEEDS_NOTHING = ("/healthz", "/readyz")
@@ -45,9 +46,9 @@ def test_every_route_is_in_one_of_both_tables(asking: Asking) -> None:
     described = asking.app.openapi()["paths"]
     operations = {(method.upper(), path) for path, methods in described.items() for method in methods}
     tried = {("GET", path.replace("net_sales", "{metric}").replace("sales/", "{view}/")) for path, _ in FOR_ALL}
-    tried |= {
-        (method, path.replace("known", "{id}").replace("/1/", "/{number}/")) for method, path, *_ in FOR_OPERATORS
-    }
+    names = {"known": "{id}", "1": "{number}", "pos_transactions": "{source}"}
+    for method, path, *_ in FOR_OPERATORS:
+        tried.add((method, "/".join(names.get(part, part) for part in path.split("/"))))
 
     assert operations == tried
 
