@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from socket import socket
+from typing import TYPE_CHECKING
 
 import uvicorn
 from prometheus_client import REGISTRY
@@ -33,6 +34,9 @@ from serving_layer.keys.rates import Rates
 from serving_layer.tables import Bridge, KeyTables, WatchTables
 from views import registered_views
 from views.metrics import registered_metrics
+
+if TYPE_CHECKING:
+    from serving_layer.live import Live
 
 IDLE_SECONDS = 30
 HEADER_BYTES = 16_384
@@ -66,20 +70,25 @@ def run(process: Process, settings: Settings) -> None:
         runner.start()
         process.ready()
 
+    live: Live = app.state.live
+
     def ended() -> None:
         runner.stop()
         courier.close()
 
-    Server(config, listening, ended).run()
+    Server(config, listening, live.close, ended).run()
 
 
 class Server(uvicorn.Server):
     """Says when it listens, and when it no longer does."""
 
-    def __init__(self, config: uvicorn.Config, listening: Callable[[], None], ended: Callable[[], None]) -> None:
-        """`listening` is called once, when questions are taken, `ended` when the last one is answered."""
+    def __init__(
+        self, config: uvicorn.Config, listening: Callable[[], None], ending: Callable[[], None],
+        ended: Callable[[], None],
+    ) -> None:  # fmt: skip
+        """`listening` is called once, when questions are taken, `ending` when no more are, `ended` after the last."""
         super().__init__(config)
-        self._listening, self._ended = listening, ended
+        self._listening, self._ending, self._ended = listening, ending, ended
 
     async def startup(self, sockets: list[socket] | None = None) -> None:
         """Listen, then say so."""
@@ -88,6 +97,7 @@ class Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket] | None = None) -> None:
         """Answer what was asked, then say so."""
+        self._ending()
         await super().shutdown(sockets)
         self._ended()
 

@@ -8,6 +8,7 @@ from serving_layer.api import (
     events,
     health,
     index,
+    live,
     metrics,
     problems,
     publications,
@@ -21,9 +22,10 @@ from serving_layer.api.shell import Shell
 from serving_layer.freshness import Freshness
 from serving_layer.ingest import Ingest
 from serving_layer.keys.gate import Gate
+from serving_layer.live import Live
 from serving_layer.operations import Operations
 
-ROUTERS = (metrics, index, views, raw, state, publications, corrections, recomputes, events, health)
+ROUTERS = (metrics, live, index, views, raw, state, publications, corrections, recomputes, events, health)
 
 
 def create_app(
@@ -39,6 +41,7 @@ def create_app(
     app.state.operations = operations
     app.state.gate = gate
     app.state.ingest = ingest
+    app.state.live = Live(answers)
     for module in ROUTERS:
         app.include_router(module.router)
     problems.install(app)
