@@ -18,10 +18,9 @@ def page() -> Page:
     written = Page(
         "REST",
         "JSON over HTTP. A refusal is `application/problem+json` with a code (see [errors](errors.md)); an argument "
-        "that is not listed here is refused. The same, for machines: `GET /openapi.json`.",
+        "that is not listed here is refused. The same, for machines: [OpenAPI](openapi.json).",
     )
-    nothing = cast("Any", None)  # nothing is answered here
-    described = create_app(nothing, nothing, nothing, nothing).openapi()
+    described = openapi()
     for path, methods in described["paths"].items():
         for method, operation in methods.items():
             written.heading(code(f"{method.upper()} {path}"))
@@ -29,6 +28,13 @@ def page() -> Page:
             asked = [*operation.get("parameters", []), *_said(operation, described.get("components", {}))]
             written.table(ASKED, [_row(each) for each in asked])
     return written
+
+
+def openapi() -> Mapping[str, Any]:
+    """The document that `/openapi.json` serves."""
+    nothing = cast("Any", None)  # nothing is answered here
+    described: Mapping[str, Any] = create_app(nothing, nothing, nothing, nothing).openapi()
+    return described
 
 
 def _said(operation: Mapping[str, Any], components: Mapping[str, Any]) -> Iterator[dict[str, Any]]:

@@ -17,6 +17,7 @@ from serving_layer.api import (
     state,
     views,
 )
+from serving_layer.api.described import describe
 from serving_layer.api.requests import Requests
 from serving_layer.api.shell import Shell
 from serving_layer.freshness import Freshness
@@ -45,6 +46,7 @@ def create_app(
     for module in ROUTERS:
         app.include_router(module.router)
     problems.install(app)
+    describe(app)
     app.add_middleware(Shell)
     app.add_middleware(Requests)
     return app

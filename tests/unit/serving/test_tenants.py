@@ -1,13 +1,10 @@
 """No tenant is ever told of another's shops: not by a number, not by a hint, not by a header."""
 
-from collections.abc import Iterator
-
 import pytest
-from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 
 from master_dataset.stores import Store
-from serving_layer.api.caller import Needs
+from serving_layer.api.described import scopes
 from tests.world import World, receipt
 from tests.world.asking import OPERATOR_KEY, Asking
 
@@ -122,13 +119,6 @@ def test_only_who_sees_all_is_shown_a_store_that_nobody_registered(asking: Askin
 
     assert asking.refusal("/v1/metrics/net_sales", key=key(asking, ACME), **question)["status"] == 404
     assert asking.response("/v1/metrics/net_sales", key=OPERATOR_KEY, **question).status_code == 200
-
-
-def scopes(dependant: Dependant) -> Iterator[str]:
-    if isinstance(dependant.call, Needs):
-        yield dependant.call.scope
-    for inner in dependant.dependencies:
-        yield from scopes(inner)
 
 
 def test_every_route_names_the_scope_that_it_needs(asking: Asking) -> None:
