@@ -76,9 +76,11 @@ def _complete(operation: Document, route: APIRoute) -> None:
     statuses = [*OF_ALL, *(OF_KEYS if scope else ()), *(OF_NAMES if scope else ())]
     statuses += OF_BODIES if "requestBody" in operation else ()
     for status in sorted(statuses):
+        said = operation["responses"].get(str(status.value), {})
+        own = {kind: each for kind, each in said.get("content", {}).items() if "HTTPValidationError" not in str(each)}
         operation["responses"][str(status.value)] = {
             "description": f"Refused: {status.phrase}.",
-            "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
+            "content": {**own, MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
         }
 
 

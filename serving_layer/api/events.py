@@ -1,7 +1,7 @@
 """`/v1/events/{source}`: bring events to their topic."""
 
 from http import HTTPStatus
-from typing import Annotated
+from typing import Annotated, Any
 
 import orjson
 from fastapi import APIRouter, Depends, Request, Response
@@ -20,6 +20,24 @@ BODY = {
     "required": True,
     "content": {JSON: {"schema": {"oneOf": [EVENT, MANY]}}, LINES: {"schema": {"type": "string"}}},
 }
+ITEM = {
+    "type": "object",
+    "required": ["index", "outcome", "reason", "pointer"],
+    "properties": {
+        "index": {"type": "integer"},
+        "outcome": {"enum": ["accepted", "rejected", "unknown"]},
+        **{name: {"type": ["string", "null"]} for name in ("reason", "pointer", "sentence")},
+    },
+}
+OUTCOMES = {
+    "type": "object",
+    "required": ["accepted", "rejected", "unknown", "items"],
+    "properties": {
+        **{name: {"type": "integer"} for name in ("accepted", "rejected", "unknown")},
+        "items": {"type": "array", "items": ITEM},
+    },
+}
+SAID: dict[str, Any] = {"description": "What became of each event.", "content": {JSON: {"schema": OUTCOMES}}}
 
 
 async def ingest_of(request: Request) -> Ingest:
@@ -35,6 +53,7 @@ async def ingest_of(request: Request) -> Ingest:
     operation_id="send_events",
     status_code=HTTPStatus.ACCEPTED,
     openapi_extra={"requestBody": BODY},
+    responses=dict.fromkeys((HTTPStatus.ACCEPTED, HTTPStatus.MULTI_STATUS, HTTPStatus.UNPROCESSABLE_ENTITY), SAID),
 )
 async def send_events(
     source: str, request: Request, caller: Ingester, ingest: Annotated[Ingest, Depends(ingest_of)]

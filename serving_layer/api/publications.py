@@ -31,7 +31,7 @@ class RollbackQuestion(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     reason: Reason
-    dry_run: bool = Field(default=False, description="Say what would be published; change nothing.")
+    dry_run: bool = Field(default=False, strict=True, description="Say what would be published; change nothing.")
 
 
 @router.get("/publications", operation_id="list_publications")

@@ -39,7 +39,7 @@ class RecomputeQuestion(BaseModel):
     first: Day = Field(None, alias="from", description="First UTC day of `happened_at`.")
     last: Day = Field(None, alias="to", description="Last UTC day of `happened_at`, included.")
     stores: list[Name] = Field([], max_length=1000, description="Only days on which one of these stores has events.")
-    full: bool = Field(default=False, description="Every day, whether touched or not.")
+    full: bool = Field(default=False, strict=True, description="Every day, whether touched or not.")
     mode: Literal["publish", "preview"] = Field("publish", description="A preview writes corrections and no more.")
     reason: Reason
 
