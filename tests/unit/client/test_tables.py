@@ -151,6 +151,21 @@ def test_a_csv_file_has_every_digit_and_no_formula(tmp_path: Path) -> None:
     assert file.read_bytes().decode() == written.getvalue()
 
 
+def test_a_file_of_the_client_is_the_file_of_the_api() -> None:
+    world = World()
+    for day, minor in ((10, 100), (17, 250)):
+        world.receive(receipt(f"2026-11-{day}T10:07:00Z", minor=minor), f"2026-11-{day}T10:07:10Z")
+    world.rebuild("2026-11-18T00:00Z")
+    asking, written = Asking(world), io.StringIO()
+    asked = {"compare": "previous_week", "by": "currency"}
+
+    client(asking).metric("net_sales", start="2026-11-17", end="2026-11-19", **asked).to_csv(written)  # type: ignore[arg-type]
+
+    path = "/v1/metrics/net_sales"
+    of_the_api = asking.response(path, from_="2026-11-17", to="2026-11-19", format="csv", **asked)
+    assert written.getvalue() == of_the_api.text
+
+
 ABSENT = """
 import importlib.abc, sys
 class Absent(importlib.abc.MetaPathFinder):
