@@ -33,8 +33,8 @@ class Point(msgspec.Struct, frozen=True, kw_only=True):
 
     `final`: it can only be corrected by a later publication; otherwise it can still grow. With `compare`: `before` is
     the value of the counterpart, `change` the difference in percent, `change_points` in percentage points, `days` how
-    many days either side has where they differ. With the grain `hour_of_week`: `weekday` (Monday is 1), `hour`, and
-    how many hours went in (`hours_present`).
+    many days either side has where they differ; `partial`: both sides end where the answer knows no more. With the
+    grain `hour_of_week`: `weekday` (Monday is 1), `hour`, and how many hours went in (`hours_present`).
     """
 
     start: datetime

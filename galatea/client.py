@@ -97,7 +97,7 @@ class Client:
         try:
             return self._http.send(request(self._http, call))
         except httpx.RequestError as error:
-            raise unreachable(call, error) from None
+            raise unreachable(call, error) from error
 
     def close(self) -> None:
         """Give the connections back."""
@@ -191,7 +191,7 @@ class AsyncClient:
         try:
             return await self._http.send(request(self._http, call))
         except httpx.RequestError as error:
-            raise unreachable(call, error) from None
+            raise unreachable(call, error) from error
 
     async def close(self) -> None:
         """Give the connections back."""

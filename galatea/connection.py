@@ -25,8 +25,13 @@ class Address:
     """Where the API is, and the key that opens it. The key is in the header alone: never in a text of this object."""
 
     def __init__(self, url: str, key: str | None, key_file: "str | os.PathLike[str] | None") -> None:
-        """`key_file`: read now; white space around the key does not count. ValueError for what can be no key."""
+        """`key_file`: read now; white space around the key does not count.
+
+        ValueError for what can be no address or no key.
+        """
         self.url = httpx.URL(url)
+        if self.url.scheme not in {"http", "https"} or not self.url.host:
+            raise ValueError(f"`{self.url!r}` is no address: it begins with http:// or https://, and names a host")
         if key is not None and key_file is not None:
             raise ValueError("`key` and `key_file` are given at once: leave one out")
         if key_file is not None:
@@ -46,7 +51,7 @@ def request(client: "httpx.Client | httpx.AsyncClient", call: Call[Any]) -> http
 
 
 def unreachable(call: Call[Any], error: httpx.RequestError) -> Unreachable:
-    """What a failure of the transport means. The request's own words may hold the key, so they are left out."""
+    """What a failure of the transport means; its cause has the words of httpx."""
     return Unreachable(f"`{call.method} {call.path}` got no answer: {type(error).__name__}. Is the API there?")
 
 

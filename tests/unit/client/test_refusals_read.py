@@ -155,7 +155,9 @@ def test_what_a_newer_api_says_beside_is_no_reason_to_fail() -> None:
     assert answering(Door(httpx.Response(200, json=said))).stores()[0].id == "1"
 
 
-def test_the_key_is_in_the_header_and_in_no_text(caplog: pytest.LogCaptureFixture) -> None:
+def test_the_key_is_in_the_header_and_in_no_text(
+    caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
     caplog.set_level(logging.DEBUG)
     door = Door(problem(503, "too_busy"))
     asked = answering(door, KEY)
@@ -164,7 +166,33 @@ def test_the_key_is_in_the_header_and_in_no_text(caplog: pytest.LogCaptureFixtur
         asked.stores()
 
     assert {request.headers["authorization"] for request in door.asked} == {f"Bearer {KEY}"}
-    assert KEY not in f"{asked!r} {refused.value!r} {refused.value} {caplog.text} {door.asked[0].url}"
+    assert (
+        KEY
+        not in f"{asked!r} {refused.value!r} {refused.value} {caplog.text} {capsys.readouterr()} {door.asked[0].url}"
+    )
+
+
+@pytest.mark.parametrize("url", ["localhost:8000", "ftp://galatea", "http://", "galatea"])
+def test_what_is_no_address_is_refused_before_anything_is_asked(url: str) -> None:
+    with pytest.raises(ValueError, match="is no address"):
+        Client(url)
+
+
+@pytest.mark.parametrize(
+    ("said", "seconds"),
+    [
+        ({"retry_after": "7"}, 7.0),
+        ({"retry_after": "Sun, 22 Nov 2026 12:00:40 GMT", "date": "Sun, 22 Nov 2026 12:00:00 GMT"}, 40.0),
+        ({"retry_after": "Sun, 22 Nov 2026 11:00:00 GMT", "date": "Sun, 22 Nov 2026 12:00:00 GMT"}, 0.0),
+        ({"retry_after": "soon"}, None),
+        ({}, None),
+    ],
+)
+def test_when_to_ask_again_is_read_in_both_of_its_forms(said: dict[str, str], seconds: float | None) -> None:
+    with stamina.set_testing(True), pytest.raises(Unavailable) as refused:
+        answering(Door(problem(503, "too_busy", **said))).stores()
+
+    assert refused.value.retry_after == seconds
 
 
 def test_a_password_in_the_address_is_not_shown() -> None:
