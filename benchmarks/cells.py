@@ -108,7 +108,7 @@ def _cells(rng: random.Random, view: View, windows: Sequence[int]) -> Cells:
 
 
 def _speed(session: "Session", size: int) -> Measured:
-    views = registered_views()
+    views = [view for view in registered_views() if not view.counts_visits]  # visits are written by the driver
     shapes = shapes_of(views)
     placed = _placed(views, size // ROUNDS)
     ours, beside = [], []

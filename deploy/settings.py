@@ -122,6 +122,12 @@ class Settings(BaseSettings):
     """How many of the newest publications the collector keeps whole."""
     keep_days: int = Field(default=7, ge=1)
     """How long the collector keeps a publication whole after readers were shown it last, in days; previews likewise."""
+    anonymous_tenant: str = "default"
+    """Whose stores are shown without a key, to whoever reaches this machine; empty: everybody needs one."""
+    reads_per_second: int = Field(default=20, ge=1)
+    """How often a key of one tenant may read, each second and process."""
+    ingests_per_second: int = Field(default=50, ge=1)
+    """How many requests with events a key of one tenant may send, each second and process."""
     crash_at: str = ""
     """For fault tests: where processes end as by `kill -9`, `name:n,name:n`; the n-th pass, each once in a home."""
     maven_url: str = "https://repo1.maven.org/maven2"

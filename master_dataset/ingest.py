@@ -15,6 +15,7 @@ from master_dataset.errors import BrokerUnavailable, LinesNotSent
 from master_dataset.json_lines import MAX_LINE_BYTES
 from master_dataset.parsing.key import key_of
 from master_dataset.parsing.masking import hidden
+from master_dataset.producer_settings import producer_settings
 from master_dataset.source import Source
 
 METADATA_SECONDS = 15.0
@@ -85,7 +86,7 @@ class _Sending:
         self._acknowledged = self._rejected = 0
         self._rejected_lines: list[int] = []
         self.failure = ""
-        self._producer = Producer(_settings(bootstrap, give_up_seconds))
+        self._producer = Producer(producer_settings(bootstrap, "galatea-ingest", give_up_seconds))
         self._find_topic()
 
     def send(self, number: int, line: bytes) -> None:
@@ -157,22 +158,3 @@ class _Sending:
         sent = self._acknowledged + len(self._owed)
         seconds = round(time.monotonic() - self._began, 3)
         return IngestResult(sent, self._acknowledged, self._rejected, seconds, tuple(self._rejected_lines))
-
-
-def _settings(bootstrap: str, give_up_seconds: float) -> dict[str, Any]:
-    return {
-        "bootstrap.servers": bootstrap,
-        "client.id": "galatea-ingest",
-        "enable.idempotence": True,  # with it a retry neither repeats nor reorders
-        "acks": "all",
-        "max.in.flight.requests.per.connection": 5,
-        "delivery.timeout.ms": int(give_up_seconds * 1000),
-        "compression.type": "lz4",
-        "partitioner": "murmur2_random",  # as Java clients do: equal keys meet, whoever produces them
-        "reconnect.backoff.max.ms": 1000,  # a restarted broker is found again within a second
-        "linger.ms": 10,
-        "queue.buffering.max.messages": 100_000,
-        "queue.buffering.max.kbytes": 65_536,
-        "message.max.bytes": 4 * 1024 * 1024,
-        "log_level": 2,  # a broker that restarts is waited for, not complained about line by line
-    }

@@ -5,26 +5,31 @@ registry. Speed writes rows first and positions after them, so a body never says
 Of a publication that was asked for by its number nothing moves, so its bodies are good for as long as it is kept.
 """
 
-from collections.abc import Awaitable, Callable, Hashable, Sequence
+from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import orjson
 
 from master_dataset.errors import UnknownName
-from master_dataset.stores import Store
-from serving_layer import cells_answer, metric_answer
-from serving_layer.as_of import as_of
+from serving_layer import cells_answer, metrics_answer
+from serving_layer.as_of import rests_on
 from serving_layer.basis import Basis, BasisReader, past_basis
 from serving_layer.business_days import BusinessDays
 from serving_layer.catalogue import Catalogue
 from serving_layer.index import answer as index_answer
 from serving_layer.index.question import IndexAsk
-from serving_layer.known_stores import KnownStores
+from serving_layer.keys.caller import Caller
+from serving_layer.known_stores import MOST_STORES, KnownStores
 from serving_layer.lru import Lru
 from serving_layer.merged_cells import MergedCells
+from serving_layer.metrics_answer import MetricsAsk
+from serving_layer.moment import Moment
 from serving_layer.questions import CellsAsk, MetricAsk, span, understood
 from serving_layer.readers import Readers
+from serving_layer.refusals import TooManyStores
+from serving_layer.store_page import StorePage, write_token
+from views.core import View
 
 
 class Clocks(NamedTuple):
@@ -34,9 +39,7 @@ class Clocks(NamedTuple):
     now: Callable[[], datetime]
 
 
-Ask = TypeVar("Ask", bound=MetricAsk | IndexAsk)
-Shops = Sequence[Store]
-Told = Awaitable[dict[str, object]]
+Ask = MetricsAsk | IndexAsk
 
 BODIES_KEPT = 64 * 1024 * 1024
 """Bytes of remembered answers."""
@@ -54,54 +57,66 @@ class Answers:
         self._cells = MergedCells(readers, speed_ttl)
         self._bodies: Lru[bytes] = Lru(BODIES_KEPT)
 
-    async def metric(self, ask: MetricAsk, *, by_operator: bool = False) -> bytes:
-        """One metric over time, one series per store."""
-        return await self._remembered(ask, self._metric, by_operator=by_operator)
-
-    async def index(self, ask: IndexAsk, *, by_operator: bool = False) -> bytes:
-        """One metric over time beside what a model expected of it, one series per store."""
-        return await self._remembered(ask, self._index, by_operator=by_operator)
-
-    async def cells(self, ask: CellsAsk, *, by_operator: bool = False) -> bytes:
-        """The cells of one view with each layer's states."""
-        if ask.view not in self.catalogue.views:
-            raise UnknownName("view", ask.view, self.catalogue.views)
+    async def moment(self, ask: MetricAsk | IndexAsk | CellsAsk) -> Moment:
+        """What the answer to this question will rest on; reads neither cells nor rows."""
         basis = await self._basis_of(ask)
-        stores = await self.stores.asked(ask.stores, by_operator=by_operator)
+        version, _ = await self.stores.all()
+        return Moment(basis, version)
+
+    async def metrics(self, ask: MetricsAsk, moment: Moment, caller: Caller) -> bytes:
+        """One or several metrics over time, one series per store."""
+
+        async def told() -> bytes:
+            page = await self.stores.page(ask.one.stores, ask.page, caller)
+            _refuse_unseen(ask, page)
+            asked = [understood(each, page.stores, self.catalogue.metrics, self.catalogue.views) for each in ask.asks]
+            return await metrics_answer.answer(asked, moment.basis, self._cells, _following(ask, page))
+
+        return await self._remembered(ask, moment, told, caller)
+
+    async def index(self, ask: IndexAsk, moment: Moment, caller: Caller) -> bytes:
+        """One metric over time beside what a model expected of it, one series per store."""
+
+        async def told() -> bytes:
+            stores = await self.stores.asked(ask.stores, caller)
+            return orjson.dumps(await index_answer.answer(ask, stores, self.catalogue, moment.basis, self._cells))
+
+        return await self._remembered(ask, moment, told, caller)
+
+    async def cells(self, ask: CellsAsk, moment: Moment, caller: Caller) -> bytes:
+        """The cells of one view with each layer's states."""
+        view = self.view(ask)
+        stores = await self.stores.asked(ask.stores, caller)
         days = {store.id: BusinessDays.of(store, store.timezone) for store in stores}
         spans = [(store, *span(ask.start, ask.end, of, "15m")) for store, of in days.items()]
-        told = await cells_answer.answer(self.catalogue.views[ask.view], spans, basis, self._cells)
-        await self._refuse_collected(basis)
+        told = await cells_answer.answer(view, spans, moment.basis, self._cells)
+        await self._refuse_collected(moment.basis)
         return orjson.dumps(told)
 
+    def view(self, ask: CellsAsk) -> View:
+        """The view of a question about cells. UnknownName."""
+        if ask.view not in self.catalogue.views:
+            raise UnknownName("view", ask.view, self.catalogue.views)
+        return self.catalogue.views[ask.view]
+
     async def as_of(self) -> dict[str, object]:
-        """What an answer of now would rest on; without `waiting_for_batch`, which belongs to windows."""
-        told = as_of(await self._basis.read(partial=True), 0)
-        del told["waiting_for_batch"]
-        return told
+        """What an answer of now would rest on."""
+        return rests_on(await self._basis.read(partial=True))
 
     async def basis(self) -> Basis:
         """The basis of now, partial if need be."""
         return await self._basis.read(partial=True)
 
-    async def _remembered(self, ask: Ask, told: Callable[[Ask, Basis, Shops], Told], *, by_operator: bool) -> bytes:
-        basis = await self._basis_of(ask)
-        version, _ = await self.stores.all()
-        key = (ask, by_operator, version, *_moment(basis))
+    async def _remembered(
+        self, ask: Ask, moment: Moment, told: Callable[[], Awaitable[bytes]], caller: Caller
+    ) -> bytes:
+        key = (ask, caller.tenant, moment.mark)
         body = self._bodies.get(key)
         if body is None:
-            stores = await self.stores.asked(ask.stores, by_operator=by_operator)
-            body = orjson.dumps(await told(ask, basis, stores))
-            await self._refuse_collected(basis)
+            body = await told()
+            await self._refuse_collected(moment.basis)
             self._bodies.put(key, body, len(body))
         return body
-
-    async def _metric(self, ask: MetricAsk, basis: Basis, stores: Shops) -> dict[str, object]:
-        asked = understood(ask, stores, self.catalogue.metrics, self.catalogue.views)
-        return await metric_answer.answer(asked, basis, self._cells)
-
-    async def _index(self, ask: IndexAsk, basis: Basis, stores: Shops) -> dict[str, object]:
-        return await index_answer.answer(ask, stores, self.catalogue, basis, self._cells)
 
     async def _basis_of(self, ask: MetricAsk | IndexAsk | CellsAsk) -> Basis:
         if ask.as_of is None:
@@ -114,5 +129,16 @@ class Answers:
             await past_basis(self.readers.published, basis.pointer.publication)
 
 
-def _moment(basis: Basis) -> tuple[Hashable, ...]:
-    return (basis.pointer.publication, basis.pointer.generation, basis.positions, basis.missing, basis.is_past)
+def _refuse_unseen(ask: MetricsAsk, page: StorePage) -> None:
+    """TooManyStores where a file would hold some of the stores, and nobody would see that there are more."""
+    if ask.is_table and page.following is not None and not ask.page.is_asked:
+        message = f"More stores are registered than the {MOST_STORES} of one table."
+        do = f"Ask in pages: `limit={MOST_STORES}`, then `after=` with what the header `Galatea-Next` says."
+        raise TooManyStores(message, do=do)
+
+
+def _following(ask: MetricsAsk, page: StorePage) -> dict[str, object]:
+    """`next`, where there is more, or pages were asked for."""
+    if page.following is None and not ask.page.is_asked:
+        return {}
+    return {"next": None if page.following is None else write_token(page.following)}

@@ -16,3 +16,8 @@ def as_of(basis: Basis, waiting: int) -> AsOf:
         "layers": basis.layers,
     }
     return told | {"missing": basis.missing} if basis.missing else told
+
+
+def rests_on(basis: Basis) -> AsOf:
+    """The same without `waiting_for_batch`, which belongs to windows."""
+    return {name: told for name, told in as_of(basis, 0).items() if name != "waiting_for_batch"}

@@ -4,8 +4,10 @@ from collections.abc import Callable, Mapping, Sequence
 
 from master_dataset.errors import UnknownName
 from master_dataset.stores import Store
+from serving_layer.keys.caller import Caller
 from serving_layer.readers import StoreReader
 from serving_layer.refusals import TooManyStores
+from serving_layer.store_page import Page, StorePage
 
 REFRESH_SECONDS = 1.0
 MOST_STORES = 100
@@ -33,18 +35,40 @@ class KnownStores:
             self._asked_at = self._clock()
         return self._version, self._stores
 
-    async def asked(self, ids: Sequence[str], *, by_operator: bool) -> tuple[Store, ...]:
-        """The stores of these ids, all registered ones if none is named. UnknownName, TooManyStores."""
-        _, known = await self.all()
-        wanted = list(dict.fromkeys(ids)) or sorted(known)
-        if len(wanted) > MOST_STORES:
-            message = f"{len(wanted)} stores in one answer are more than {MOST_STORES}."
-            raise TooManyStores(message, do="Name the stores with `store=`, in several questions.")
-        return tuple(self._one(store, known, by_operator=by_operator) for store in wanted)
+    async def asked(self, ids: Sequence[str], caller: Caller) -> tuple[Store, ...]:
+        """The stores of these ids, all that the caller sees if none is named. UnknownName, TooManyStores.
 
-    def _one(self, store: str, known: Mapping[str, Store], *, by_operator: bool) -> Store:
+        What belongs to another tenant is unknown, and no part of any answer, not even of a hint.
+        """
+        known = await self._seen_by(caller)
+        wanted = list(dict.fromkeys(ids)) or sorted(known)
+        _refuse_many(wanted)
+        return tuple(self._one(store, known, caller) for store in wanted)
+
+    async def page(self, ids: Sequence[str], page: Page, caller: Caller) -> StorePage:
+        """A page of them, by id unless they are named and no page is asked for. UnknownName, TooManyStores."""
+        known = await self._seen_by(caller)
+        named = list(dict.fromkeys(ids))
+        _refuse_many(named)
+        wanted = named if named and not page.is_asked else sorted(named or known)
+        rest = [store for store in wanted if page.after is None or store > page.after]
+        taken = rest[: page.limit or MOST_STORES]
+        stores = tuple(self._one(store, known, caller) for store in taken)
+        return StorePage(stores, taken[-1] if len(taken) < len(rest) else None)
+
+    async def _seen_by(self, caller: Caller) -> Mapping[str, Store]:
+        _, every = await self.all()
+        return every if caller.sees_all else {id_: store for id_, store in every.items() if caller.sees(store)}
+
+    def _one(self, store: str, known: Mapping[str, Store], caller: Caller) -> Store:
         if store in known:
             return known[store]
-        if by_operator:
+        if caller.sees_all:
             return Store(id=store, timezone="UTC")
         raise UnknownName("store", store, known)
+
+
+def _refuse_many(stores: Sequence[str]) -> None:
+    if len(stores) > MOST_STORES:
+        message = f"{len(stores)} stores in one answer are more than {MOST_STORES}."
+        raise TooManyStores(message, do="Name the stores with `store=`, in several questions.")

@@ -2,13 +2,16 @@
 
 import asyncio
 from collections.abc import Iterable
+from copy import copy
 from datetime import timedelta
+from typing import Self
 
 from serving_layer.basis import Basis
 from serving_layer.batch_cells import BatchCells
 from serving_layer.merge import Cell, merge_cells
 from serving_layer.readers import Readers
 from serving_layer.speed_cells import SpeedCells
+from serving_layer.speed_once import SpeedOnce
 from views.core import View
 
 
@@ -17,15 +20,21 @@ class MergedCells:
 
     def __init__(self, readers: Readers, speed_ttl: timedelta) -> None:
         """`speed_ttl`: how long speed rows live."""
-        self._batch = BatchCells(readers.published, readers.batch)
-        self._speed = SpeedCells(readers.speed, speed_ttl)
+        self.batch = BatchCells(readers.published, readers.batch)
+        self.speed = SpeedCells(readers.speed, speed_ttl)
+
+    def for_one_answer(self) -> Self:
+        """The same cells, with speed rows that stay what they were when they were first asked for."""
+        same = copy(self)
+        same.speed = SpeedOnce(self.speed)
+        return same
 
     async def read(self, basis: Basis, view: View, store: str, start: int, end: int) -> list[Cell]:
         """The cells with a window in [start, end), seconds since 1970. DefinitionNotPublished, CellMissing."""
         basis.refuse_unpublished(view)
         published, fresh = await asyncio.gather(
-            self._batch.read(basis.pointer.manifest, view, store, start, end),
-            self._speed.read(basis, view, store, start, end),
+            self.batch.read(basis.pointer.manifest, view, store, start, end),
+            self.speed.read(basis, view, store, start, end),
         )
         batch = ((key, states) for cells in published for key, states in cells if start <= key.window < end)
         return list(merge_cells(view, batch, fresh, basis.pointer.cut))
@@ -38,4 +47,4 @@ class MergedCells:
             settles = int(view.settles_after.total_seconds())
             # A sighting may also join a visit that began after it, and take it out of its window.
             reach[view.waits_as] = max(before, settles if view.counts_visits else 0), max(after, settles)
-        return await self._speed.waiting(basis, reach, store, start, end)
+        return await self.speed.waiting(basis, reach, store, start, end)

@@ -27,6 +27,12 @@ class TooManyStores(RequestError):
     status = 422
 
 
+class TooManyMetrics(RequestError):
+    """More metrics than one answer may hold."""
+
+    status = 422
+
+
 class KeyMissing(RequestError):
     """Not everybody may ask this, and the request carries no key."""
 
@@ -55,6 +61,34 @@ class BodyTooLarge(RequestError):
     """The request says more than this question can hold."""
 
     status = 413
+
+
+class BodyTooSlow(RequestError):
+    """The body of the request did not arrive in time; nothing of it was taken."""
+
+    status = 408
+
+
+class BodyUnreadable(RequestError):
+    """The body of the request ended early, or is not compressed as its headers say; nothing of it was taken."""
+
+
+class UnsupportedBody(RequestError):
+    """The body of the request is of a type, or compressed in a way, that this question does not take."""
+
+    status = 415
+
+
+class TooManyEvents(RequestError):
+    """More events than one request may bring; none was taken."""
+
+    status = 413
+
+
+class NotOffered(RequestError):
+    """The process that was asked answers questions and takes no events."""
+
+    status = 404
 
 
 class PublicationCollected(RequestError):

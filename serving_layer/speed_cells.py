@@ -20,11 +20,11 @@ class SpeedCells:
         """`ttl`: how long rows live."""
         self._speed = speed
         self._ttl = ttl
-        self._rows: SharedRead[Sequence[SpeedBlock]] = SharedRead()
+        self._shared: SharedRead[Sequence[SpeedBlock]] = SharedRead()
 
     async def read(self, basis: Basis, view: View, store: str, start: int, end: int) -> list[Addition]:
         """The rows of windows in [start, end). Empty if the basis has no speed."""
-        return [row for row in await self._of(basis, view, store) if start <= row.key.window < end]
+        return [row for row in await self.rows(basis, view, store) if start <= row.key.window < end]
 
     async def waiting(
         self, basis: Basis, reach: Mapping[str, tuple[int, int]], store: str, start: int, end: int
@@ -36,19 +36,20 @@ class SpeedCells:
         spans = {name: range(start - before, end + after) for name, (before, after) in reach.items()}
         return sum(
             number_of(row.states)
-            for row in await self._of(basis, WAITING, store)
+            for row in await self.rows(basis, WAITING, store)
             if is_fresh(row.epoch, basis.pointer.cut)
             and row.key.window in spans.get(row.key.dimensions[0] or "", range(0))
         )
 
-    async def _of(self, basis: Basis, shape: Shape, store: str) -> list[Addition]:
+    async def rows(self, basis: Basis, shape: Shape, store: str) -> list[Addition]:
+        """Every row that may count, whatever its window. Empty if the basis has no speed."""
         if not basis.has_speed:
             return []
         generation, cut = basis.pointer.generation, basis.pointer.cut
 
         async def of(day: date) -> Sequence[SpeedBlock]:
             key = (shape.name, store, day, generation, cut)
-            return await self._rows.read(key, lambda: self._speed.rows(shape.name, store, day, generation, cut))
+            return await self._shared.read(key, lambda: self._speed.rows(shape.name, store, day, generation, cut))
 
         parts = await asyncio.gather(*(of(day) for day in basis.received_days(self._ttl)))
         return [

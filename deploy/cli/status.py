@@ -1,5 +1,6 @@
 """`galatea status`: which components run, and where."""
 
+from pathlib import Path
 from typing import Annotated
 
 from typer import Option
@@ -16,6 +17,7 @@ def status(as_json: Annotated[bool, Option("--json", help="One JSON object on st
         answer(found)
         return
     stdout.print(f"home {found['home']}", markup=False)
+    stdout.print(f"the operator's key lies in {Path(found['home'], 'operator.key')}", markup=False)
     rows = [
         (each["name"], each["state"], each["pid"] or "", each.get("url") or each.get("address") or "")
         for each in found["components"]

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from socket import socket
+from typing import TYPE_CHECKING
 
 import uvicorn
 from prometheus_client import REGISTRY
@@ -21,16 +22,21 @@ from deploy.process.serving_metrics import ServingMetrics
 from deploy.recomputing.rest_rollback import RestRollback
 from deploy.settings import Settings
 from deploy.stack import board
+from master_dataset.courier import Courier, courier_settings
 from serving_layer.answers import Answers, Clocks
 from serving_layer.api.app import create_app
 from serving_layer.catalogue import Catalogue
 from serving_layer.freshness import Freshness
-from serving_layer.tables import (
-    Bridge,
-    WatchTables,
-)
+from serving_layer.ingest import Ingest
+from serving_layer.keys.gate import Gate
+from serving_layer.keys.known_keys import KnownKeys
+from serving_layer.keys.rates import Rates
+from serving_layer.tables import Bridge, KeyTables, WatchTables
 from views import registered_views
 from views.metrics import registered_metrics
+
+if TYPE_CHECKING:
+    from serving_layer.live import Live
 
 IDLE_SECONDS = 30
 HEADER_BYTES = 16_384
@@ -46,7 +52,13 @@ def run(process: Process, settings: Settings) -> None:
     runner = runner_of(settings)
     trigger = AirflowElseRunner(lambda: airflow_of(settings), runner)
     operations = operations_of(settings, answers, trigger, RestRollback(settings))
-    app = create_app(answers, freshness, operations, operator_key(settings.home / "operator.key"))
+    tables = KeyTables(Bridge(session_of(settings.cassandra_address)))
+    own = operator_key(settings.home / "operator.key")
+    keys = KnownKeys(tables, own, settings.anonymous_tenant, time.monotonic, now)
+    rates = Rates(settings.reads_per_second, settings.ingests_per_second)
+    courier = Courier(courier_settings(settings.kafka_bootstrap))
+    ingest = Ingest(courier, answers.stores.all, lambda: time.time_ns() // 1000)
+    app = create_app(answers, freshness, operations, Gate(keys, rates), ingest)
     config = uvicorn.Config(
         app, LOOPBACK, settings.api_port, log_level="warning", access_log=False, server_header=False,
         timeout_keep_alive=IDLE_SECONDS, h11_max_incomplete_event_size=HEADER_BYTES,
@@ -58,16 +70,25 @@ def run(process: Process, settings: Settings) -> None:
         runner.start()
         process.ready()
 
-    Server(config, listening, runner.stop).run()
+    live: Live = app.state.live
+
+    def ended() -> None:
+        runner.stop()
+        courier.close()
+
+    Server(config, listening, live.close, ended).run()
 
 
 class Server(uvicorn.Server):
     """Says when it listens, and when it no longer does."""
 
-    def __init__(self, config: uvicorn.Config, listening: Callable[[], None], ended: Callable[[], None]) -> None:
-        """`listening` is called once, when questions are taken, `ended` when the last one is answered."""
+    def __init__(
+        self, config: uvicorn.Config, listening: Callable[[], None], ending: Callable[[], None],
+        ended: Callable[[], None],
+    ) -> None:  # fmt: skip
+        """`listening` is called once, when questions are taken, `ending` when no more are, `ended` after the last."""
         super().__init__(config)
-        self._listening, self._ended = listening, ended
+        self._listening, self._ending, self._ended = listening, ending, ended
 
     async def startup(self, sockets: list[socket] | None = None) -> None:
         """Listen, then say so."""
@@ -76,6 +97,7 @@ class Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket] | None = None) -> None:
         """Answer what was asked, then say so."""
+        self._ending()
         await super().shutdown(sockets)
         self._ended()
 

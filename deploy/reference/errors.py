@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from http import HTTPStatus
 
-from deploy.reference.meanings import CLOSER, EXIT_CODES, HTTP_CODES, REASONS
+from deploy.reference.meanings import CLOSER, EXIT_CODES, HTTP_CODES, OF_SENDERS, REASONS
 from deploy.reference.page import Page, code
 from master_dataset.errors import DefinitionError, GalateaError, OperatorError, RequestError, Unavailable
 from master_dataset.parsing.dead_letter import Reason
@@ -41,6 +41,9 @@ def page() -> Page:
     written.heading("Reasons of dead letters")
     written.paragraph("Not errors of ours: a record says something that no event can hold, and is kept with its bytes.")
     written.table(("reason", "the record"), [(code(reason), REASONS[reason]) for reason in Reason])
+    written.heading("Reasons of rejected events alone")
+    written.paragraph("Over HTTP, where the sender is known; what is rejected there was not sent and is not kept.")
+    written.table(("reason", "the event"), [(code(reason), meaning) for reason, meaning in OF_SENDERS.items()])
     return written
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from deploy.reference import asyncapi
 from deploy.reference.pages import pages
 from deploy.reference.purposes import purpose
+from deploy.reference.rest import openapi
 from deploy.reference.schemas import schema
 from master_dataset.sources import registered_sources
 
@@ -16,7 +17,7 @@ def files() -> Mapping[str, str]:
     written = {f"{name}.md": page.text() for name, page in pages().items()}
     for topic, source in registered_sources().items():
         written[f"schemas/{topic}.schema.json"] = _json(schema(source, purpose(source)))
-    return {**written, "asyncapi.json": _json(asyncapi.document())}
+    return {**written, "asyncapi.json": _json(asyncapi.document()), "openapi.json": _json(openapi())}
 
 
 def _json(document: Any) -> str:  # noqa: ANN401 - whatever JSON can say

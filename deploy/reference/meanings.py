@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from master_dataset.parsing.dead_letter import Reason
+from serving_layer.outcomes import FOREIGN_STORE
 
 EXIT_CODES = {
     0: "done",
@@ -28,6 +29,7 @@ HTTP_CODES = {
     "unknown_argument": "HTTP 422. The question has an argument that means nothing here; it is refused, not ignored.",
     "internal_error": "HTTP 500. Nobody foresaw this. The answer carries a number that stands in the log of `api`.",
 }
+OF_SENDERS = {FOREIGN_STORE: "names a store that is none of the sender's, whether or not there is such a store"}
 REASONS: Mapping[Reason, str] = {
     Reason.EMPTY_VALUE: "has no value",
     Reason.TOO_LARGE: "is larger than the limit",

@@ -18,10 +18,9 @@ def page() -> Page:
     written = Page(
         "REST",
         "JSON over HTTP. A refusal is `application/problem+json` with a code (see [errors](errors.md)); an argument "
-        "that is not listed here is refused. The same, for machines: `GET /openapi.json`.",
+        "that is not listed here is refused. The same, for machines: [OpenAPI](openapi.json).",
     )
-    nothing = cast("Any", None)  # nothing is answered here
-    described = create_app(nothing, nothing, nothing, operator_key="").openapi()
+    described = openapi()
     for path, methods in described["paths"].items():
         for method, operation in methods.items():
             written.heading(code(f"{method.upper()} {path}"))
@@ -31,11 +30,18 @@ def page() -> Page:
     return written
 
 
+def openapi() -> Mapping[str, Any]:
+    """The document that `/openapi.json` serves."""
+    nothing = cast("Any", None)  # nothing is answered here
+    described: Mapping[str, Any] = create_app(nothing, nothing, nothing, nothing).openapi()
+    return described
+
+
 def _said(operation: Mapping[str, Any], components: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """The fields of the body, each as if it were a parameter."""
-    if "requestBody" in operation:
-        name = operation["requestBody"]["content"]["application/json"]["schema"]["$ref"].rpartition("/")[2]
-        body = components["schemas"][name]
+    """The fields of the body, each as if it were a parameter; of events, which every source has its own of, none."""
+    schema = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema", {})
+    if "$ref" in schema:
+        body = components["schemas"][schema["$ref"].rpartition("/")[2]]
         for field, schema in body["properties"].items():
             told = {"description": schema.get("description", ""), "required": field in body.get("required", ())}
             yield {"name": field, "in": "body", "schema": schema, **told}

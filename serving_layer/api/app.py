@@ -3,18 +3,37 @@
 from fastapi import FastAPI
 
 from serving_layer.answers import Answers
-from serving_layer.api import corrections, health, index, metrics, problems, publications, raw, recomputes, state, views
+from serving_layer.api import (
+    corrections,
+    events,
+    health,
+    index,
+    live,
+    metrics,
+    problems,
+    publications,
+    raw,
+    recomputes,
+    state,
+    views,
+)
+from serving_layer.api.described import describe
 from serving_layer.api.requests import Requests
 from serving_layer.api.shell import Shell
 from serving_layer.freshness import Freshness
+from serving_layer.ingest import Ingest
+from serving_layer.keys.gate import Gate
+from serving_layer.live import Live
 from serving_layer.operations import Operations
 from serving_layer.pages.install import install as install_pages
 
-ROUTERS = (metrics, index, views, raw, state, publications, corrections, recomputes, health)
+ROUTERS = (metrics, live, index, views, raw, state, publications, corrections, recomputes, events, health)
 
 
-def create_app(answers: Answers, freshness: Freshness, operations: Operations, operator_key: str) -> FastAPI:
-    """`operator_key`: who sends it may ask for `operations` and for stores that are not registered; empty: nobody."""
+def create_app(
+    answers: Answers, freshness: Freshness, operations: Operations, gate: Gate, ingest: Ingest | None = None
+) -> FastAPI:
+    """`gate`: who may ask. `ingest`: None if this process takes no events."""
     app = FastAPI(
         title="Galatea", description="Numbers of physical stores: live within a second, and exact.", version="1",
         docs_url=None, redoc_url=None,  # they load scripts from elsewhere, which our own headers forbid
@@ -22,11 +41,14 @@ def create_app(answers: Answers, freshness: Freshness, operations: Operations, o
     app.state.answers = answers
     app.state.freshness = freshness
     app.state.operations = operations
-    app.state.operator_key = operator_key
+    app.state.gate = gate
+    app.state.ingest = ingest
+    app.state.live = Live(answers)
     for module in ROUTERS:
         app.include_router(module.router)
     install_pages(app)
     problems.install(app)
+    describe(app)
     app.add_middleware(Shell)
     app.add_middleware(Requests)
     return app

@@ -1,22 +1,25 @@
-"""Who asks: anybody, or the operator of this stack, who holds its key.
+"""Who asks, and whether a route is theirs: every route names the scope that it needs.
 
-All are coroutines without an `await`: FastAPI would hand plain functions to a thread, which costs more than an answer.
+All are coroutines without an `await` of their own: FastAPI would hand plain functions to a thread, which costs more
+than an answer.
 """
 
-import hmac
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-from fastapi import Depends, Header, Request
+from fastapi import Depends, Request
+from fastapi.security import HTTPBearer
 
 from serving_layer.answers import Answers
 from serving_layer.freshness import Freshness
+from serving_layer.keys.caller import Caller
+from serving_layer.keys.key import Scope
 from serving_layer.operations import Operations
-from serving_layer.refusals import KeyMissing, KeyWrong
 
-OPERATOR = "operator"
-"""Who did what was asked for with the key: there is one key, so no name is known."""
+if TYPE_CHECKING:
+    from serving_layer.keys.gate import Gate
 
-Authorization = Annotated[str | None, Header(include_in_schema=False)]
+_BEARER = HTTPBearer(auto_error=False, scheme_name="key", description="A key of `galatea keys create`.")
+"""Only describes the header: what is wrong with it is said by ourselves."""
 
 
 async def answers_of(request: Request) -> Answers:
@@ -37,27 +40,22 @@ async def operations_of(request: Request) -> Operations:
     return operations
 
 
-async def is_operator(request: Request, authorization: Authorization = None) -> bool:
-    """Whether the request carries the operator's key. A wrong key is no error: it shows what anybody sees."""
-    key: str = request.app.state.operator_key
-    sent = (authorization or "").removeprefix("Bearer ")
-    return bool(key) and hmac.compare_digest(sent.encode(), key.encode())
+class Needs:
+    """Lets through whose key has the scope, as often as it may ask. KeyMissing, KeyWrong, ScopeMissing, TooOften."""
 
+    def __init__(self, scope: Scope) -> None:
+        """`scope`: what the route is for."""
+        self.scope = scope
 
-async def operator_of(
-    authorization: Authorization = None, *, by_operator: Annotated[bool, Depends(is_operator)]
-) -> str:
-    """Who asks, where only the operator may. KeyMissing, KeyWrong."""
-    do = "Send `Authorization: Bearer` and the key in `operator.key` of the home."
-    if not authorization:
-        raise KeyMissing("Only the operator may ask this, and the request has no key.", do=do)
-    if not by_operator:
-        raise KeyWrong("The key of the request is not the operator's.", do=do)
-    return OPERATOR
+    async def __call__(self, request: Request, _: Annotated[object, Depends(_BEARER)]) -> Caller:
+        """The caller."""
+        gate: Gate = request.app.state.gate
+        return await gate.caller(request.headers.get("Authorization"), self.scope)
 
 
 AnswersOf = Annotated[Answers, Depends(answers_of)]
 FreshnessOf = Annotated[Freshness, Depends(freshness_of)]
 OperationsOf = Annotated[Operations, Depends(operations_of)]
-ByOperator = Annotated[bool, Depends(is_operator)]
-Operator = Annotated[str, Depends(operator_of)]
+Reader = Annotated[Caller, Depends(Needs("read"))]
+Ingester = Annotated[Caller, Depends(Needs("ingest"))]
+Operator = Annotated[Caller, Depends(Needs("operate"))]

@@ -44,7 +44,7 @@ class CorrectionsQuestion(BaseModel):
 async def list_corrections(
     asked: Annotated[CorrectionsQuestion, Query()], operations: OperationsOf, _: Operator
 ) -> Response:
-    """A row per changed cell and state, by view, store and day. Needs the operator's key; money is in minor units.
+    """A row per changed cell and state, by view, store and day. Needs the scope `operate`; money is in minor units.
 
     `shown` is null where nobody was shown a value, `corrected` where there is none any more. `events` names at most 20
     of those responsible; `events_total` counts them, and those of the whole day where the day had not been shown at

@@ -1,4 +1,4 @@
-"""Headers of every response, for browsers to obey: nothing of an answer is a page, a frame or worth keeping."""
+"""Headers of every response that does not say otherwise: nothing of it is a page, a frame or worth keeping."""
 
 HEADERS = (
     (b"x-content-type-options", b"nosniff"),

@@ -2,11 +2,13 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from serving_layer.api.caller import AnswersOf, ByOperator
+from serving_layer.api.caller import AnswersOf, Reader
+from serving_layer.api.conditional import scope_of, unless_known
 from serving_layer.api.numbers import AsOfNumber
+from serving_layer.etag import etag
 from serving_layer.index.question import FEWEST_WEEKS, MOST_WEEKS, USUAL_WEEKS, IndexAsk, IndexGrain
 from serving_layer.questions import Hours
 
@@ -64,7 +66,11 @@ class IndexQuestion(BaseModel):
     responses={200: {"content": {JSON: {"example": EXAMPLE}}}},
 )
 async def get_index(
-    metric: str, asked: Annotated[IndexQuestion, Query()], answers: AnswersOf, by_operator: ByOperator
+    request: Request,
+    metric: str,
+    asked: Annotated[IndexQuestion, Query()],
+    answers: AnswersOf,
+    caller: Reader,
 ) -> Response:
     """A model, not an exact number: 100 x value / what was to be expected of the hour of the week, weather and holiday.
 
@@ -75,4 +81,10 @@ async def get_index(
         metric, tuple(asked.store), asked.start, asked.end, asked.grain, asked.timezone, asked.partial, asked.as_of,
         asked.hours, asked.history_weeks,
     )  # fmt: skip
-    return Response(await answers.index(ask, by_operator=by_operator), media_type=JSON)
+    moment = await answers.moment(ask)
+    tag = etag(("index", ask), scope_of(caller), moment.mark, answers.catalogue.fingerprint)
+
+    async def answer() -> Response:
+        return Response(await answers.index(ask, moment, caller), media_type=JSON)
+
+    return await unless_known(request, tag, answer)

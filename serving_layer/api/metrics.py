@@ -1,27 +1,38 @@
-"""`/v1/metrics`: which numbers there are, and each of them over time."""
+"""`/v1/metrics`: which numbers there are, and one or several of them over time."""
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 import orjson
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from serving_layer.api.caller import AnswersOf, ByOperator
+from serving_layer.api.caller import AnswersOf, Reader
+from serving_layer.api.conditional import scope_of, unless_known
+from serving_layer.api.downloads import JSON, SAID, in_form, refuse_beside_points
 from serving_layer.api.numbers import AsOfNumber
 from serving_layer.comparison import NAMES as COMPARISONS
 from serving_layer.context import NAMES as CONTEXTS
+from serving_layer.etag import etag
+from serving_layer.files.body import Body
+from serving_layer.files.formats import Format
+from serving_layer.files.metric_table import metric_table
+from serving_layer.files.table import Table
+from serving_layer.known_stores import MOST_STORES
+from serving_layer.metrics_answer import MOST_METRICS, MetricsAsk, named
 from serving_layer.questions import Hours, MetricAsk
-from serving_layer.refusals import NotAvailable
+from serving_layer.store_page import Page, read_token
 from serving_layer.timeline import Grain
 
 router = APIRouter(prefix="/v1", tags=["metrics"])
-JSON = "application/json"
 COMPARE = f"What each point is compared with: {', '.join(f'`{name}`' for name in COMPARISONS)}."
 CONTEXT = f"What stands beside the points, separated by commas: {', '.join(f'`{name}`' for name in CONTEXTS)}."
+METRIC = f"A metric, or up to {MOST_METRICS} separated by commas: then all are of one moment."
+LIMIT = f"How many stores are in a page, by id; {MOST_STORES} if it is left out."
+AFTER = "`next` of the page before."
 
 
 class MetricQuestion(BaseModel):
-    """`format` belongs to the interface, but only JSON is answered yet: asking for another one is refused."""
+    """What may be asked of a metric."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -33,38 +44,67 @@ class MetricQuestion(BaseModel):
     by: list[str] = Field([], description="Dimensions to split by.")
     partial: bool = Field(default=False, description="Answer from batch alone, labelled, when speed is missing.")
     hours: Hours = Field("all", description="Which windows count: all, or those inside the opening hours.")
-    format: Literal["json", "csv", "parquet", "arrow"] = "json"
+    format: Format = Field("json", description="JSON, or a table with a row per point.")
     compare: str | None = Field(None, max_length=200, description=COMPARE)
     comp: bool = Field(default=False, description="Comparable stores only; the others are listed in `left_out`.")
     only_covered: bool = Field(default=False, description="Only windows in which the metric's sensors were alive.")
     context: str | None = Field(None, max_length=100, description=CONTEXT)
     as_of: AsOfNumber = None
 
-    def refuse_what_is_missing(self) -> None:
-        """Raise NotAvailable for an argument that would change the answer if it were understood."""
-        if self.format != "json":
-            raise NotAvailable(f"`format={self.format}` is not answered yet.", do="Leave `format` out.")
+    limit: int | None = Field(None, ge=1, le=MOST_STORES, description=LIMIT)
+    after: str | None = Field(None, max_length=2048, description=AFTER)
+
+    def understood(self, metric: str) -> MetricsAsk:
+        """BadQuestion, TooManyMetrics, NotAvailable."""
+        refuse_beside_points(self.format, context=self.context, comp=self.comp)
+        page = Page(self.limit, None if self.after is None else read_token(self.after))
+        asks = tuple(
+            MetricAsk(
+                name, tuple(self.store), self.start, self.end, self.grain, self.timezone, tuple(self.by),
+                self.partial, self.as_of, self.hours, self.compare, self.comp, self.context, self.only_covered,
+            )
+            for name in named(metric)
+        )  # fmt: skip
+        return MetricsAsk(asks, page, is_table=self.format != "json")
 
 
 @router.get("/metrics", operation_id="list_metrics")
-async def list_metrics(answers: AnswersOf) -> Response:
+async def list_metrics(request: Request, answers: AnswersOf, caller: Reader) -> Response:
     """Every metric: what it is called, how it is made, and from which views."""
-    return Response(orjson.dumps({"metrics": answers.catalogue.listed()}), media_type=JSON)
+    tag = etag(("listed metrics",), scope_of(caller), (), answers.catalogue.fingerprint)
+
+    async def answer() -> Response:
+        return Response(orjson.dumps({"metrics": answers.catalogue.listed()}), media_type=JSON)
+
+    return await unless_known(request, tag, answer)
 
 
-@router.get("/metrics/{metric}", operation_id="get_metric")
+@router.get("/metrics/{metric}", operation_id="get_metric", responses=SAID)
 async def get_metric(
-    metric: str, asked: Annotated[MetricQuestion, Query()], answers: AnswersOf, by_operator: ByOperator
+    request: Request,
+    metric: Annotated[str, Path(description=METRIC)],
+    asked: Annotated[MetricQuestion, Query()],
+    answers: AnswersOf,
+    caller: Reader,
 ) -> Response:
     """One metric over time. `as_of` says what the numbers rest on; `final` says which points can still change.
 
     `event_flags` says how many of the events behind the numbers are odd (see the sources), and how many receipts lie
-    `outside_opening_hours`; they count all the same.
+    `outside_opening_hours`; they count all the same. Of several metrics the answer holds each one's own in `answers`,
+    all of one publication and one reading of speed. Where more stores follow, `next` says where to go on. Tables have a
+    row per point. An answer has an `ETag`.
     """
-    asked.refuse_what_is_missing()
-    ask = MetricAsk(
-        metric, tuple(asked.store), asked.start, asked.end, asked.grain, asked.timezone, tuple(asked.by),
-        asked.partial, asked.as_of, asked.hours, asked.compare, asked.comp, asked.context,
-        asked.only_covered,
-    )  # fmt: skip
-    return Response(await answers.metric(ask, by_operator=by_operator), media_type=JSON)
+    ask = asked.understood(metric)
+    moment = await answers.moment(ask.one)
+    tag = etag(("metrics", asked.format, ask), scope_of(caller), moment.mark, answers.catalogue.fingerprint)
+
+    def made(told: Body) -> Table:
+        bodies = told.get("answers", [told])
+        about = {name: part for name, part in told.items() if name in ("as_of", "next")}
+        return metric_table(bodies, [answers.catalogue.metrics[each["metric"]] for each in bodies], asked.by, about)
+
+    async def answer() -> Response:
+        body = await answers.metrics(ask, moment, caller)
+        return await in_form(asked.format, body, made, [*(each.metric for each in ask.asks), asked.start, asked.end])
+
+    return await unless_known(request, tag, answer)

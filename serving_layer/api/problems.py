@@ -19,6 +19,8 @@ MEDIA_TYPE = "application/problem+json"
 RETRY_SECONDS = 2
 HEADERS_OF: Mapping[int, Mapping[str, str]] = {
     HTTPStatus.SERVICE_UNAVAILABLE: {"Retry-After": str(RETRY_SECONDS)},
+    HTTPStatus.REQUEST_TIMEOUT: {"Connection": "close"},  # what is left of the body is not waited for
+    HTTPStatus.REQUEST_ENTITY_TOO_LARGE: {"Connection": "close"},
     HTTPStatus.UNAUTHORIZED: {"WWW-Authenticate": "Bearer"},
     HTTPStatus.TOO_MANY_REQUESTS: {"Retry-After": "1"},
 }

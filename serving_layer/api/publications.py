@@ -7,7 +7,7 @@ from fastapi import APIRouter, Path, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from serving_layer.api.bounded import Bounded
-from serving_layer.api.caller import AnswersOf, OperationsOf, Operator
+from serving_layer.api.caller import AnswersOf, OperationsOf, Operator, Reader
 from serving_layer.api.words import Reason
 from serving_layer.publication_entry import GREATEST
 
@@ -31,11 +31,11 @@ class RollbackQuestion(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     reason: Reason
-    dry_run: bool = Field(default=False, description="Say what would be published; change nothing.")
+    dry_run: bool = Field(default=False, strict=True, description="Say what would be published; change nothing.")
 
 
 @router.get("/publications", operation_id="list_publications")
-async def list_publications(asked: Annotated[PublicationsQuestion, Query()], answers: AnswersOf) -> Response:
+async def list_publications(asked: Annotated[PublicationsQuestion, Query()], answers: AnswersOf, _: Reader) -> Response:
     """Publications, newest first. `next` is null on the last page.
 
     `collected`: its cells are gone, so it can no longer be asked with `as_of`. `restores`: the publication whose cells
@@ -54,9 +54,9 @@ async def list_publications(asked: Annotated[PublicationsQuestion, Query()], ans
 async def roll_back(
     number: Annotated[int, Path(ge=0, le=GREATEST)], asked: RollbackQuestion, operations: OperationsOf, by: Operator
 ) -> Response:
-    """Publish again what an older publication said. Needs the operator's key; answers when readers are switched.
+    """Publish again what an older publication said. Needs the scope `operate`; answers when readers are switched.
 
     `publication`: the new one, which `restores` the old one at its `cut`, with speed rows of `generation`.
     """
-    done = await operations.rollbacks.run(number, asked.reason, by, dry_run=asked.dry_run)
+    done = await operations.rollbacks.run(number, asked.reason, by.name, dry_run=asked.dry_run)
     return Response(orjson.dumps(done.shown()), media_type=JSON)

@@ -9,7 +9,7 @@ import orjson
 from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from serving_layer.api.caller import AnswersOf, ByOperator
+from serving_layer.api.caller import AnswersOf, Reader
 from serving_layer.readers import RawReceipt, ReceiptPlace
 from serving_layer.refusals import BadQuestion
 from serving_layer.stamp import stamp
@@ -30,11 +30,9 @@ class ReceiptsQuestion(BaseModel):
 
 
 @router.get("/pos_transactions", operation_id="get_raw_receipts")
-async def get_raw_receipts(
-    asked: Annotated[ReceiptsQuestion, Query()], answers: AnswersOf, by_operator: ByOperator
-) -> Response:
+async def get_raw_receipts(asked: Annotated[ReceiptsQuestion, Query()], answers: AnswersOf, caller: Reader) -> Response:
     """Receipts newest first. `next` is null on the last page."""
-    await answers.stores.asked([asked.store], by_operator=by_operator)
+    await answers.stores.asked([asked.store], caller)
     after = None if asked.after is None else read_token(asked.after)
     found = await answers.readers.receipts.receipts(asked.store, asked.day, after, asked.limit + 1)
     page = found[: asked.limit]

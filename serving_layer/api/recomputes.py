@@ -39,7 +39,7 @@ class RecomputeQuestion(BaseModel):
     first: Day = Field(None, alias="from", description="First UTC day of `happened_at`.")
     last: Day = Field(None, alias="to", description="Last UTC day of `happened_at`, included.")
     stores: list[Name] = Field([], max_length=1000, description="Only days on which one of these stores has events.")
-    full: bool = Field(default=False, description="Every day, whether touched or not.")
+    full: bool = Field(default=False, strict=True, description="Every day, whether touched or not.")
     mode: Literal["publish", "preview"] = Field("publish", description="A preview writes corrections and no more.")
     reason: Reason
 
@@ -58,15 +58,15 @@ class RecomputeQuestion(BaseModel):
 async def start_recompute(
     asked: RecomputeQuestion, answers: AnswersOf, operations: OperationsOf, by: Operator
 ) -> Response:
-    """Recompute from the master dataset. Needs the operator's key; answers with an `id` before anything is done."""
-    id_ = await operations.start(asked.understood(answers.catalogue), asked.reason, by)
+    """Recompute from the master dataset. Needs the scope `operate`; answers with an `id` before anything is done."""
+    id_ = await operations.start(asked.understood(answers.catalogue), asked.reason, by.name)
     where = {"Location": f"{router.prefix}/recomputes/{id_}"}
     return Response(orjson.dumps({"id": id_}), HTTPStatus.ACCEPTED, where, JSON)
 
 
 @router.get("/recomputes/{id}", operation_id="get_recompute")
 async def get_recompute(id: str, operations: OperationsOf, _: Operator) -> Response:  # noqa: A002 - the name in the path
-    """One recompute as it is now. Needs the operator's key.
+    """One recompute as it is now. Needs the scope `operate`.
 
     `state`: asked, planning, planned, computing, computed, then published, previewed, unchanged or failed. `progress`:
     partitions and events done of how many, `rows_per_second` and `seconds_left` (null while unknown), and what is being

@@ -9,6 +9,7 @@ from serving_layer.api.problems import problem
 from serving_layer.refusals import TooBusy
 
 IN_FLIGHT = 256
+EVENTS = b"text/event-stream"
 
 
 class Shell:
@@ -25,10 +26,15 @@ class Shell:
             await self._app(scope, receive, send)
             return
 
+        is_counted = False
+
         async def send_with_headers(message: Message) -> None:
+            nonlocal is_counted
             if message["type"] == "http.response.start":
-                said = {name.lower() for name, _ in message["headers"]}
-                message["headers"] = [*message["headers"], *(each for each in HEADERS if each[0] not in said)]
+                own = {name.lower(): value for name, value in message["headers"]}
+                message["headers"] = [*message["headers"], *(each for each in HEADERS if each[0] not in own)]
+                if is_counted and own.get(b"content-type", b"").startswith(EVENTS):
+                    is_counted, self._in_flight = False, self._in_flight - 1  # it lasts, and `Live` bounds how many
             await send(message)
 
         if self._in_flight >= IN_FLIGHT:
@@ -40,8 +46,8 @@ class Shell:
             )
             await refused(scope, receive, send_with_headers)
             return
-        self._in_flight += 1
+        is_counted, self._in_flight = True, self._in_flight + 1
         try:
             await self._app(scope, receive, send_with_headers)
         finally:
-            self._in_flight -= 1
+            self._in_flight -= is_counted

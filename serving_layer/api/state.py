@@ -3,17 +3,19 @@
 from decimal import Decimal
 
 import orjson
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Request, Response
 
 from master_dataset.stores import Store
-from serving_layer.api.caller import AnswersOf, FreshnessOf
+from serving_layer.api.caller import AnswersOf, FreshnessOf, Reader
+from serving_layer.api.conditional import scope_of, unless_known
+from serving_layer.etag import etag
 
 router = APIRouter(prefix="/v1", tags=["state"])
 JSON = "application/json"
 
 
 @router.get("/freshness", operation_id="get_freshness")
-async def get_freshness(freshness: FreshnessOf) -> Response:
+async def get_freshness(freshness: FreshnessOf, _: Reader) -> Response:
     """How far each layer has read; `lag`: what is left, as each reader measured it last; which alarms stand.
 
     `speed_lag_ms`: for how long the oldest record that speed has not read is waiting; 0 if there is none.
@@ -23,11 +25,16 @@ async def get_freshness(freshness: FreshnessOf) -> Response:
 
 
 @router.get("/stores", operation_id="list_stores")
-async def list_stores(answers: AnswersOf) -> Response:
-    """Every registered store."""
-    _, stores = await answers.stores.all()
-    listed = [_described(stores[store]) for store in sorted(stores)]
-    return Response(orjson.dumps({"stores": listed}), media_type=JSON)
+async def list_stores(request: Request, answers: AnswersOf, caller: Reader) -> Response:
+    """Every registered store of the caller's tenant."""
+    version, stores = await answers.stores.all()
+    tag = etag(("stores",), scope_of(caller), version, answers.catalogue.fingerprint)
+
+    async def answer() -> Response:
+        listed = [_described(stores[store]) for store in sorted(stores) if caller.sees(stores[store])]
+        return Response(orjson.dumps({"stores": listed}), media_type=JSON)
+
+    return await unless_known(request, tag, answer)
 
 
 def _described(store: Store) -> dict[str, object]:

@@ -2,11 +2,16 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from serving_layer.api.caller import AnswersOf, ByOperator
+from serving_layer.api.caller import AnswersOf, Reader
+from serving_layer.api.conditional import scope_of, unless_known
+from serving_layer.api.downloads import SAID, in_form
 from serving_layer.api.numbers import AsOfNumber
+from serving_layer.etag import etag
+from serving_layer.files.cells_table import cells_table
+from serving_layer.files.formats import Format
 from serving_layer.questions import CellsAsk
 
 router = APIRouter(prefix="/v1", tags=["views"])
@@ -21,13 +26,26 @@ class CellsQuestion(BaseModel):
     start: str = Field(alias="from", max_length=40, description="First instant or local date; inclusive.")
     end: str = Field(alias="to", max_length=40, description="Last instant or local date; exclusive.")
     partial: bool = Field(default=False, description="Answer from batch alone, labelled, when speed is missing.")
+    format: Format = Field("json", description="JSON, or a table with a row per cell.")
     as_of: AsOfNumber = None
 
 
-@router.get("/views/{view}/cells", operation_id="get_cells")
+@router.get("/views/{view}/cells", operation_id="get_cells", responses=SAID)
 async def get_cells(
-    view: str, asked: Annotated[CellsQuestion, Query()], answers: AnswersOf, by_operator: ByOperator
+    request: Request,
+    view: str,
+    asked: Annotated[CellsQuestion, Query()],
+    answers: AnswersOf,
+    caller: Reader,
 ) -> Response:
     """The states of each cell from batch, from speed, and merged. Money is in minor units here."""
     ask = CellsAsk(view, tuple(asked.store), asked.start, asked.end, asked.partial, asked.as_of)
-    return Response(await answers.cells(ask, by_operator=by_operator), media_type="application/json")
+    of = answers.view(ask)
+    moment = await answers.moment(ask)
+    tag = etag(("cells", asked.format, ask), scope_of(caller), moment.mark, answers.catalogue.fingerprint)
+
+    async def answer() -> Response:
+        body = await answers.cells(ask, moment, caller)
+        return await in_form(asked.format, body, lambda told: cells_table(told, of), [view, asked.start, asked.end])
+
+    return await unless_known(request, tag, answer)

@@ -6,7 +6,6 @@ from fastapi import FastAPI
 
 from serving_layer.pages import (
     corrections,
-    csv_points,
     glance,
     layers,
     login,
@@ -21,12 +20,12 @@ from serving_layer.pages.cookie_key import CookieKey
 from serving_layer.pages.sessions import Sessions
 
 ROUTERS = (
-    glance, store, layers, publications, corrections, views, recompute, stack, csv_points, login, static_files,
+    glance, store, layers, publications, corrections, views, recompute, stack, login, static_files,
 )  # fmt: skip
 
 
 def install(app: FastAPI) -> None:
-    """Once, behind the routes of `/v1`. `app.state.keys` has to be there when the first page is asked for."""
+    """Once, behind the routes of `/v1`. Who may see them, `app.state.gate` says."""
     app.state.sessions = Sessions(time.monotonic)
     for module in ROUTERS:
         app.include_router(module.router)

@@ -13,7 +13,7 @@ from serving_layer.pages.visitor import visitor_of
 from serving_layer.refusals import KeyWrong
 
 if TYPE_CHECKING:
-    from serving_layer.keys.known_keys import KnownKeys
+    from serving_layer.keys.gate import Gate
 
 router = routes()
 HOME = "/"
@@ -28,12 +28,12 @@ async def get_login(request: Request) -> Response:
 @router.post(LOGIN)
 async def sign_in(request: Request) -> Response:
     """Begin a session, if the key opens anything. The old session of this browser ends."""
-    keys: KnownKeys = request.app.state.keys
+    gate: Gate = request.app.state.gate
     sessions: Sessions = request.app.state.sessions
     fields = await read_form(request, sessions.token(None))
     key, following = first(fields, "key"), first(fields, "following")
     try:
-        await keys.caller(f"Bearer {key}")
+        await gate.keys.caller(f"Bearer {key}")
     except KeyWrong as error:
         said = door(request, f"{error.message} {error.do}") | {"following": following}
         return page(request, "login.html", None, said, status=error.status)

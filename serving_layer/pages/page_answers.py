@@ -10,6 +10,8 @@ from master_dataset.errors import GalateaError, UnknownName
 from master_dataset.stores import Store
 from serving_layer.answers import Answers
 from serving_layer.keys.caller import Caller
+from serving_layer.metrics_answer import MetricsAsk
+from serving_layer.moment import Moment
 from serving_layer.pages.question import Question
 from serving_layer.questions import CellsAsk
 from views.core import View
@@ -45,33 +47,34 @@ class PageAnswers:
             raise UnknownName("store", id_, seen)
         return seen[id_]
 
-    async def body(self, question: Question) -> bytes:
-        """The very bytes of REST's answer. UnknownName for what the visitor does not see, and what Answers raise."""
-        for store in question.stores:
-            await self.store(store)
-        return await self.all.metric(question.ask, by_operator=self._caller.sees_all)
+    async def bodies(self, questions: Sequence[Question]) -> Sequence[bytes | Refused]:
+        """The very bytes of REST's answers, all of one publication and one reading of speed; or why not."""
+        try:
+            moment = await self.all.moment(questions[0].ask)
+        except GalateaError as error:
+            return [Refused(error.code, error.message, error.do)] * len(questions)
+        return await asyncio.gather(*(self._body(question, moment) for question in questions))
+
+    async def tried_all(self, questions: Iterable[Question]) -> Sequence[Told | Refused]:
+        """What the answers say; numbers as they are written, not through a float."""
+        bodies = await self.bodies(list(questions))
+        return [body if isinstance(body, Refused) else json.loads(body, parse_float=Decimal) for body in bodies]
+
+    async def tried(self, question: Question) -> Told | Refused:
+        """Of one question."""
+        return (await self.tried_all([question]))[0]
 
     async def has_cells(self, view: View, store: Store, span: tuple[str, str], *, partial: bool) -> bool:
         """Whether either layer has a cell of the view in [first, last) of that span."""
-        await self.store(store.id)
         ask = CellsAsk(view.name, (store.id,), *span, partial)
-        return bool(json.loads(await self.all.cells(ask, by_operator=self._caller.sees_all))["cells"])
+        body = await self.all.cells(ask, await self.all.moment(ask), self._caller)
+        return bool(json.loads(body)["cells"])
 
-    async def told(self, question: Question) -> Told:
-        """What the answer says; numbers as they are written, not through a float."""
-        found: Told = json.loads(await self.body(question), parse_float=Decimal)
-        return found
-
-    async def tried(self, question: Question) -> Told | Refused:
-        """The same, or why not."""
+    async def _body(self, question: Question, moment: Moment) -> bytes | Refused:
         try:
-            return await self.told(question)
+            return await self.all.metrics(MetricsAsk((question.ask,)), moment, self._caller)
         except GalateaError as error:
             return Refused(error.code, error.message, error.do)
-
-    async def tried_all(self, questions: Iterable[Question]) -> Sequence[Told | Refused]:
-        """Side by side."""
-        return await asyncio.gather(*(self.tried(question) for question in questions))
 
     async def is_partial(self) -> bool:
         """Whether the speed layer is missing, so that pages show batch alone and say so."""

@@ -1,7 +1,7 @@
 """A route whose refusals are pages too: what happened, what to do next, under the status that REST would give."""
 
 from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from fastapi import APIRouter, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -14,9 +14,6 @@ from serving_layer.pages.rendering import page
 from serving_layer.pages.sessions import COOKIE, Sessions
 from serving_layer.pages.visitor import Visitor, visitor_of
 from serving_layer.refusals import KeyMissing, KeyWrong
-
-if TYPE_CHECKING:
-    from serving_layer.keys.known_keys import KnownKeys
 
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 LOGIN = "/login"
@@ -73,8 +70,7 @@ async def _refused(request: Request, status: int, message: str, do: str) -> Resp
 
 async def _known(request: Request) -> Visitor | None:
     """Who looks, as far as that can be told without failing again."""
-    keys: KnownKeys | None = getattr(request.app.state, "keys", None)
     try:
-        return await visitor_of(request) if keys else None
+        return await visitor_of(request)
     except GalateaError:
         return None

@@ -1,6 +1,6 @@
 """A question of a page: asked of the answers in this process, and shown as the address that gives the same bytes."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import quote, urlencode
 
 from serving_layer.questions import MetricAsk
@@ -44,7 +44,6 @@ class Question:
         """The address of the answer as JSON."""
         return f"/v1/metrics/{quote(self.metric, safe='')}?{urlencode(self.arguments)}"
 
-    @property
-    def csv_path(self) -> str:
-        """The address of its points as a table."""
-        return f"/csv/{quote(self.metric, safe='')}?{urlencode(self.arguments)}"
+    def file_path(self, form: str) -> str:
+        """The address of its points as a table; what stands beside them does not fit into one."""
+        return f"{replace(self, context=None).path}&format={form}"

@@ -2,16 +2,20 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from fastapi import Depends, Request
 from fastapi.responses import HTMLResponse
 
 from serving_layer.freshness import Fresh
+from serving_layer.keys.key import Scope
 from serving_layer.operations import Operations
 from serving_layer.pages.page_answers import PageAnswers
 from serving_layer.pages.rendering import page
-from serving_layer.pages.visitor import Visitor, operator_of, reader_of
+from serving_layer.pages.visitor import Visitor, visitor_of
+
+if TYPE_CHECKING:
+    from serving_layer.keys.gate import Gate
 
 
 @dataclass(frozen=True)
@@ -38,15 +42,20 @@ class Visit:
         return page(self.request, template, self.visitor, {"fresh": fresh, **said}, status=status)
 
 
-async def read(request: Request, visitor: Annotated[Visitor, Depends(reader_of)]) -> Visit:
-    """By whoever may read."""
-    return Visit(request, visitor, PageAnswers(request.app.state.answers, visitor.caller))
+class Shows:
+    """Lets through whoever has the scope, by the key of a session or by none. KeyMissing, KeyWrong, ScopeMissing."""
+
+    def __init__(self, scope: Scope) -> None:
+        """`scope`: what the page is for."""
+        self.scope = scope
+
+    async def __call__(self, request: Request) -> Visit:
+        """The visit."""
+        visitor = await visitor_of(request)
+        gate: Gate = request.app.state.gate
+        await gate.caller(visitor.authorization, self.scope)  # which also counts how often a key asks
+        return Visit(request, visitor, PageAnswers(request.app.state.answers, visitor.caller))
 
 
-async def operated(request: Request, visitor: Annotated[Visitor, Depends(operator_of)]) -> Visit:
-    """By whoever may operate."""
-    return Visit(request, visitor, PageAnswers(request.app.state.answers, visitor.caller))
-
-
-ReaderVisit = Annotated[Visit, Depends(read)]
-OperatorVisit = Annotated[Visit, Depends(operated)]
+ReaderVisit = Annotated[Visit, Depends(Shows("read"))]
+OperatorVisit = Annotated[Visit, Depends(Shows("operate"))]

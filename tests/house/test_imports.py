@@ -23,7 +23,7 @@ for each in pkgutil.walk_packages(serving_layer.__path__, "serving_layer."):
 """
 APPLICATION = """
 from serving_layer.api.app import create_app
-assert create_app(None, None, None, "").openapi()["paths"]
+assert create_app(None, None, None, None).openapi()["paths"]
 """
 VIEWS = """
 from views import registered_views
@@ -82,3 +82,11 @@ def test_dags_import_the_sdk_providers_and_views_alone() -> None:
         for place, name in sorted(found)
         if name.partition(".")[0] not in sys.stdlib_module_names and not name.startswith(OF_DAGS)
     ] == []
+
+
+def test_the_client_needs_its_few_packages_and_no_other() -> None:
+    alone = BLOCKED.replace("in {names}", "not in sys.stdlib_module_names | {names}")
+    of_httpx = {"httpx", "httpcore", "h11", "anyio", "idna", "certifi", "sniffio"}
+    few = {"galatea", "msgspec", "stamina", "tenacity", "typing_extensions"} | of_httpx
+
+    run(alone.replace("{names}", repr(few)) + "from galatea.client import AsyncClient, Client\nClient()")

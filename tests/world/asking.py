@@ -13,13 +13,17 @@ from serving_layer.api.app import create_app
 from serving_layer.catalogue import Catalogue
 from serving_layer.corrections import Corrections
 from serving_layer.freshness import Freshness
+from serving_layer.ingest import Ingest
+from serving_layer.keys.gate import Gate
 from serving_layer.keys.known_keys import KnownKeys
+from serving_layer.keys.rates import Rates
 from serving_layer.ledger import LedgerReader
 from serving_layer.operations import Operations
 from serving_layer.readers import Readers
 from serving_layer.recomputing import RecomputeReader
 from serving_layer.rolling_back import Rollbacks
 from serving_layer.watched import WatchReader
+from tests.world.broker import WorldBroker
 from tests.world.keys import WorldKeys
 from tests.world.operating import WorldRecomputing, WorldRollingBack
 from tests.world.readers import WorldTables
@@ -54,22 +58,44 @@ class Asking:
         self.recomputing, self.rolling_back = WorldRecomputing(world), WorldRollingBack(world)
         corrections = Corrections(read_from, ledgers, recomputes, catalogue.views)
         operations = Operations(self.recomputing, recomputes, Rollbacks(self.rolling_back), corrections)
-        self.app = create_app(self.answers, freshness, operations, OPERATOR_KEY)
         self.keys = WorldKeys()
-        self.app.state.keys = KnownKeys(self.keys, OPERATOR_KEY, "default", lambda: float(next(clock)), world.now)
+        keys = KnownKeys(self.keys, OPERATOR_KEY, "default", lambda: float(next(clock)), world.now)
+        self.broker = WorldBroker()
+        self.clock_us = 1_800_000_000_000_000  # by which events that are sent are from the future; in 2027
+        ingest = Ingest(self.broker, self.answers.stores.all, lambda: self.clock_us)
+        self.app = create_app(self.answers, freshness, operations, Gate(keys, Rates(10_000, 10_000)), ingest)
 
     def response(
-        self, path: str, *, method: str = "GET", key: str | None = None, said: object = None, **arguments: object
+        self,
+        path: str,
+        *,
+        method: str = "GET",
+        key: str | None = None,
+        said: object = None,
+        known: str | None = None,
+        **arguments: object,
     ) -> httpx.Response:
-        """The response to a question. `from_` stands for `from`; `said`: the body, as JSON unless it is bytes."""
+        """The response to a question. `from_` stands for `from`; `said`: the body, as JSON unless it is bytes.
+
+        `known`: what the caller has already, as `If-None-Match` says it.
+        """
         query = {name.rstrip("_"): value for name, value in arguments.items()}
         headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {key}"} if key else {})
+        headers |= {} if known is None else {"If-None-Match": known}
+        sent = said if isinstance(said, bytes) or said is None else orjson.dumps(said)
+        return self._response(method, path, params=query, headers=headers, content=sent)
 
+    def sent(self, said: bytes, source: str = "pos_transactions", **headers: str) -> httpx.Response:
+        """The response to events, sent with the operator's key. `content_type` stands for `Content-Type`."""
+        usual = {"content_type": "application/json", "authorization": f"Bearer {OPERATOR_KEY}"}
+        named = {name.replace("_", "-"): value for name, value in {**usual, **headers}.items()}
+        return self._response("POST", f"/v1/events/{source}", headers=named, content=said)
+
+    def _response(self, method: str, path: str, **said: Any) -> httpx.Response:
         async def ask() -> httpx.Response:
             transport = httpx.ASGITransport(self.app, raise_app_exceptions=False)
             async with httpx.AsyncClient(transport=transport, base_url="http://galatea") as client:
-                sent = said if isinstance(said, bytes) or said is None else orjson.dumps(said)
-                return await client.request(method, path, params=query, headers=headers, content=sent)  # type: ignore[arg-type]
+                return await client.request(method, path, **said)
 
         return asyncio.run(ask())
 

@@ -3,6 +3,7 @@
 from datetime import UTC
 from typing import TYPE_CHECKING
 
+from master_dataset.errors import UnknownName
 from serving_layer.recomputing import RecomputeAsk, RecomputeRecord
 from serving_layer.rolling_back import RolledBack
 from tests.world.world import World
@@ -43,7 +44,10 @@ class WorldRollingBack:
         assert by
         if self.refuses:
             raise self.refuses
-        [old] = [each for each in self.world.history if each.publication == number]
+        known = {each.publication: each for each in self.world.history}
+        if number not in known:
+            raise UnknownName("publication", str(number), map(str, known))
+        old = known[number]
         now = self.world.pointer
         told = RolledBack(now.publication + 1, number, old.cut, now.generation, len(self.world.manifests), dry_run)
         if not dry_run:

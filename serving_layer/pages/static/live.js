@@ -2,9 +2,10 @@
 // Nothing is reckoned here but how a number is written; `figures.py` writes the same.
 "use strict";
 (() => {
-  const EVERY_MS = 2000, MOST_WAIT_MS = 30000;
+  const METRICS = "/v1/metrics/", MOST_METRICS = 10, EVERY_MS = 2000, MOST_WAIT_MS = 30000;
   const bar = document.querySelector("[data-live]");
   const kept = new Map(); // address -> { etag, told }
+  const alone = new Set(); // questions that were refused together with others
   let tick = 0, waitUntil = 0, lastAt = 0, asOf = "", timer = 0;
 
   const grouped = (value, digits) => Number(value).toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits }).replace("-", "−");
@@ -60,6 +61,7 @@
     const told = await response.json();
     if (!response.ok) {
       const error = new Error(told.title || `status ${response.status}`);
+      error.status = response.status;
       error.waitMs = 1000 * Number(response.headers.get("Retry-After") || 0);
       throw error;
     }
@@ -79,22 +81,34 @@
   const moment = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", second: "2-digit", timeZone: "UTC" });
   const told_at = (text) => text ? `as of ${moment.format(Date.parse(text))} UTC` : "";
 
-  async function numbers() {
-    const places = new Map();
+  // Questions that differ in the metric alone become one, so that what stands together is of one moment.
+  function asked_now() {
+    const groups = new Map();
     for (const place of document.querySelectorAll("[data-question]")) {
       if (tick % Number(place.dataset.every || 1)) continue;
-      const address = place.dataset.question;
-      places.set(address, [...(places.get(address) || []), place]);
+      const [path, query] = place.dataset.question.split("?"), metric = path.slice(METRICS.length);
+      let key = alone.has(place.dataset.question) ? place.dataset.question : query;
+      while (groups.get(key)?.size === MOST_METRICS && !groups.get(key).has(metric)) key += " ";
+      if (!groups.has(key)) groups.set(key, new Map());
+      groups.get(key).set(metric, [...(groups.get(key).get(metric) || []), place]);
     }
+    return groups;
+  }
+  async function numbers() {
     const refused = [];
-    await Promise.all([...places].map(async ([address, of]) => {
+    const groups = [...asked_now().values()];
+    await Promise.all(groups.map(async (group) => {
+      const metrics = [...group.keys()].sort(), first = group.values().next().value[0].dataset.question;
       try {
-        const told = await ask(address);
+        const told = await ask(`${METRICS}${metrics.join(",")}?${first.split("?")[1]}`);
         asOf = told.as_of.speed_as_of || told.as_of.cut;
-        of.forEach((place) => show(place, told));
-      } catch (error) { refused.push(error); }
+        for (const each of told.answers || [told]) group.get(encodeURIComponent(each.metric)).forEach((place) => show(place, each));
+      } catch (error) {
+        refused.push(error);
+        if (metrics.length > 1 && error.status < 500) group.forEach((places) => alone.add(places[0].dataset.question));
+      }
     }));
-    if (refused.length && refused.length === places.size) throw refused[0];
+    if (refused.length && refused.length === groups.length) throw refused[0];
   }
 
   // Regions that are no metric are asked for as they are: this page again, of which those parts are taken.

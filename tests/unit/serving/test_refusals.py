@@ -36,7 +36,20 @@ def asking() -> Asking:
         (NET, {"grian": "day"}, 422, "unknown_argument"),
         (NET, {"grain": "hour", "to": "2028-11-22"}, 422, "range_too_long"),
         (NET, {"grain": "year", "to": "2040-11-22"}, 422, "range_too_long"),
-        (NET, {"format": "csv"}, 422, "not_available"),
+        (NET, {"format": "xls"}, 422, "bad_question"),
+        (NET, {"format": "csv", "context": "holidays"}, 422, "not_available"),
+        (NET, {"format": "csv", "comp": "true"}, 422, "not_available"),
+        (NET, {"limit": 0}, 422, "bad_question"),
+        (NET, {"limit": 101}, 422, "bad_question"),
+        (NET, {"after": "2"}, 422, "bad_question"),
+        (NET, {"after": "WzFd"}, 422, "bad_question"),
+        (NET, {"after": "WyIxIiwiMiJd"}, 422, "bad_question"),
+        (NET, {"after": "%"}, 422, "bad_question"),
+        ("/v1/metrics/net_sales,no_such_metric", {}, 404, "unknown_name"),
+        ("/v1/metrics/net_sales,", {}, 422, "bad_question"),
+        ("/v1/metrics/net_sales,net_sales", {}, 422, "bad_question"),
+        ("/v1/metrics/" + ",".join(f"metric_{number}" for number in range(11)), {}, 422, "too_many_metrics"),
+        ("/v1/views/sales/cells", {"format": "xls"}, 422, "bad_question"),
         (NET, {"compare": "last_week"}, 404, "unknown_name"),
         (NET, {"compare": ""}, 404, "unknown_name"),
         (NET, {"compare": "holiday:Good Friday"}, 422, "country_unknown"),
@@ -90,7 +103,7 @@ def test_a_store_that_is_not_registered_is_seen_by_the_operator_only() -> None:
     question = DAY | {"store": "77"}
 
     assert asking.refusal(NET, **question)["code"] == "unknown_name"
-    assert asking.refusal(NET, **question, key="a guess")["code"] == "unknown_name"
+    assert asking.refusal(NET, **question, key=asking.keys.make("default", "read"))["code"] == "unknown_name"
     assert asking.body(NET, **question, key=OPERATOR_KEY)["series"][0]["points"][0]["value"] == 1
 
 

@@ -136,6 +136,19 @@ def test_addresses_that_name_fields_are_masked_and_stay_different() -> None:
     assert b'{"****************0": -5, "****************1": -6}' in row["value"]
 
 
+def test_tens_of_thousands_of_addresses_are_masked_in_a_moment_and_what_a_field_says_stays() -> None:
+    router = "3c:22:fb:9a:1d:e7"
+    value = record(
+        WIFI_SIGHTINGS, notes=[f"{number:012x}" for number in range(2**40, 2**40 + 20_000)], sensor_id=router
+    )
+
+    sent = hidden(WIFI_SIGHTINGS, value)
+
+    assert [row["kind"] for row in rowed(sent)] == ["event"]
+    assert sent.count(router.encode()) == 1
+    assert sent.count(b'"*') == 20_000
+
+
 @pytest.mark.parametrize("device", [HASH.decode(), "0" * 32, "123456789012" * 2 + "abcdef01"])
 def test_a_hash_of_an_event_is_never_masked(device: str) -> None:
     value = record(WIFI_SIGHTINGS, device=device)

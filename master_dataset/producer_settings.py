@@ -1,0 +1,23 @@
+"""How every producer of events is set: nothing is repeated or reordered, and equal keys meet."""
+
+from typing import Any
+
+
+def producer_settings(bootstrap: str, client: str, give_up_seconds: float) -> dict[str, Any]:
+    """Settings of librdkafka. `give_up_seconds`: how long a record may stay unacknowledged before it is given up."""
+    return {
+        "bootstrap.servers": bootstrap,
+        "client.id": client,
+        "enable.idempotence": True,  # with it a retry neither repeats nor reorders
+        "acks": "all",
+        "max.in.flight.requests.per.connection": 5,
+        "delivery.timeout.ms": int(give_up_seconds * 1000),
+        "compression.type": "lz4",
+        "partitioner": "murmur2_random",  # as Java clients do: equal keys meet, whoever produces them
+        "reconnect.backoff.max.ms": 1000,  # a restarted broker is found again within a second
+        "linger.ms": 10,
+        "queue.buffering.max.messages": 100_000,
+        "queue.buffering.max.kbytes": 65_536,
+        "message.max.bytes": 4 * 1024 * 1024,
+        "log_level": 2,  # a broker that restarts is waited for, not complained about line by line
+    }

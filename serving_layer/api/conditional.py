@@ -1,0 +1,37 @@
+"""Answers that a caller may have already: `ETag`, `If-None-Match` and 304 (RFC 9110, RFC 9111)."""
+
+from collections.abc import Awaitable, Callable
+from http import HTTPStatus
+
+from fastapi import Request, Response
+
+from serving_layer.etag import has, has_any
+from serving_layer.keys.caller import Caller
+from serving_layer.keys.key import EVERY_TENANT
+
+KEPT = {"Cache-Control": "no-cache, private", "Vary": "Authorization, Accept"}
+"""Who keeps an answer asks before each use whether it still holds, and shows it to nobody else.
+
+`Accept` chooses nothing yet: whatever is kept now stays right when it does.
+"""
+
+
+async def unless_known(request: Request, tag: str, answer: Callable[[], Awaitable[Response]]) -> Response:
+    """The answer with its tag, or 304 if the caller has the one of this tag; then nothing is computed.
+
+    `*` matches any answer, but only if there is one: it is computed, so that a bad question is refused as ever.
+    """
+    sent = request.headers.getlist("if-none-match")
+    headers = {"ETag": tag, **KEPT}
+    if has(sent, tag):
+        return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
+    found = await answer()
+    if has_any(sent):
+        return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
+    found.headers.update(headers)
+    return found
+
+
+def scope_of(caller: Caller) -> str:
+    """As whom a caller sees, for the tag: what one is told must never be taken for what another would be."""
+    return EVERY_TENANT if caller.tenant is None else caller.tenant

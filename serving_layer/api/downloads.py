@@ -1,0 +1,63 @@
+"""Tables as responses: which type they have, what they are called, and what they rest on."""
+
+import asyncio
+import re
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import Response
+
+from serving_layer.files.body import Body, as_json, read
+from serving_layer.files.formats import FORMS, Form, Format
+from serving_layer.files.table import Table
+from serving_layer.metrics_answer import refuse_long
+from serving_layer.refusals import NotAvailable
+
+NAME = re.compile(r"[^A-Za-z0-9._-]+")
+MOST_NAME = 120
+"""Characters of a file's name."""
+JSON = "application/json"
+WRITERS = ThreadPoolExecutor(max_workers=2, thread_name_prefix="tables")
+"""A long table takes seconds and much memory: others are answered meanwhile, and few are written at once."""
+SAID: dict[int | str, dict[str, Any]] = {
+    HTTPStatus.OK: {"content": {JSON: {}} | {form.media_type: {} for form in FORMS.values()}},
+    HTTPStatus.NOT_MODIFIED: {"description": "The caller has this answer: `If-None-Match` names its `ETag`."},
+}
+"""For the description of the interface."""
+
+
+async def in_form(asked: Format, body: bytes, made: Callable[[Body], Table], about: list[str]) -> Response:
+    """The body itself, or the table made of it, which is a file called after `about`. RangeTooLong."""
+    if asked == "json":
+        return Response(body, media_type=JSON)
+    refuse_long(len(body))
+    form = FORMS[asked]
+    told, written = await asyncio.get_running_loop().run_in_executor(WRITERS, _written, form, body, made)
+    headers = {
+        "Content-Disposition": f'attachment; filename="{_name(about)}.{form.ending}"',
+        "Galatea-As-Of": as_json(told["as_of"]),
+    }
+    headers |= {"Galatea-Next": told["next"]} if told.get("next") else {}
+    return Response(written, headers=headers, media_type=form.media_type)
+
+
+def refuse_beside_points(asked: Format, *, context: str | None, comp: bool) -> None:
+    """NotAvailable for what stands beside the points, where the form has no place for it."""
+    if asked == "json" or FORMS[asked].has_metadata:
+        return
+    for name, is_asked in (("context", context is not None), ("comp", comp)):
+        if is_asked:
+            message = f"`format={asked}` has no place for what `{name}` adds beside the points."
+            raise NotAvailable(message, do=f"Ask with `format=parquet`, `arrow` or `json`, or leave `{name}` out.")
+
+
+def _written(form: Form, body: bytes, made: Callable[[Body], Table]) -> tuple[Body, bytes]:
+    told = read(body)
+    return told, form.write(made(told))
+
+
+def _name(about: list[str]) -> str:
+    """Letters, digits and a few signs alone: what was asked for is in it, and it ends up in a folder of somebody's."""
+    return NAME.sub("-", "_".join(about))[:MOST_NAME]

@@ -1,0 +1,28 @@
+"""The gate before every route: who asks, whether it is theirs, and how often they may."""
+
+from dataclasses import dataclass
+
+from serving_layer.keys.caller import Caller
+from serving_layer.keys.key import Scope
+from serving_layer.keys.known_keys import KnownKeys
+from serving_layer.keys.rates import Rates
+from serving_layer.refusals import KeyMissing, ScopeMissing
+
+
+@dataclass(frozen=True)
+class Gate:
+    """One per process and event loop."""
+
+    keys: KnownKeys
+    rates: Rates
+
+    async def caller(self, authorization: str | None, scope: Scope) -> Caller:
+        """Whoever sends that header. KeyMissing, KeyWrong, ScopeMissing, TooOften, StoreUnavailable."""
+        caller = await self.keys.caller(authorization)
+        if scope not in caller.scopes:
+            do = f"Send a key with the scope `{scope}`: `galatea keys create --scope {scope}` makes one."
+            if not authorization:
+                raise KeyMissing(f"This needs the scope `{scope}`, and the request has no key.", do=do)
+            raise ScopeMissing(f"The key of the request does not have the scope `{scope}`.", do=do)
+        self.rates.count(caller, scope)
+        return caller

@@ -1,0 +1,149 @@
+"""Answers that come by themselves: whoever follows a question is told each time that its answer is another one.
+
+Each event is a whole merged answer, so nobody has to add anything up, and nothing is lost when some are skipped: a slow
+follower gets the newest. However many follow one question, it is asked once.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Hashable
+from contextlib import asynccontextmanager, suppress
+from typing import NamedTuple
+
+import orjson
+
+from master_dataset.errors import GalateaError
+from serving_layer.answers import Answers
+from serving_layer.etag import etag
+from serving_layer.keys.caller import Caller
+from serving_layer.metrics_answer import MetricsAsk
+from serving_layer.refusals import TooBusy
+
+EVERY_SECONDS = 0.5
+MOST_FOLLOWERS = 2_000
+"""Of one process."""
+ANSWER, PROBLEM = "answer", "problem"
+
+
+class Event(NamedTuple):
+    """`id`: what the answer rests on; who has it has the answer. `kind`: an answer, or why there is none just now."""
+
+    id: str
+    kind: str
+    data: str
+
+
+class Live:
+    """One per process and event loop."""
+
+    def __init__(self, answers: Answers) -> None:
+        """`answers`: what others ask, too."""
+        self._answers = answers
+        self._channels: dict[Hashable, _Channel] = {}
+        self._followers = 0
+
+    @asynccontextmanager
+    async def follow(self, ask: MetricsAsk, caller: Caller) -> AsyncIterator["Follower"]:
+        """Inside, the events of a question. TooBusy, and what the answer itself would raise."""
+        if self._followers >= MOST_FOLLOWERS:
+            raise TooBusy(f"{MOST_FOLLOWERS} follow live answers already.", do="Ask again, or ask now and then.")
+        key = (ask, caller.tenant)
+        self._followers += 1
+        channel = self._channels.get(key)
+        if channel is None:
+            channel = self._channels[key] = _Channel(self._answers, ask, caller)
+        channel.followers += 1
+        try:
+            await channel.begun()
+            yield Follower(channel)
+        finally:
+            self._followers -= 1
+            channel.followers -= 1
+            if not channel.followers and self._channels.get(key) is channel:
+                del self._channels[key]
+                await channel.end()
+
+    def close(self) -> None:
+        """Let every follower's events end: they come again to another process."""
+        for channel in self._channels.values():
+            channel.close()
+
+
+class _Channel:
+    """One question, asked again and again while somebody follows it."""
+
+    def __init__(self, answers: Answers, ask: MetricsAsk, caller: Caller) -> None:
+        self._answers, self._ask, self._caller = answers, ask, caller
+        self.followers, self.is_ended = 0, False
+        self.newest: Event | None = None
+        self._changed = asyncio.Event()
+        self._first = asyncio.ensure_future(self._read())
+        self._task: asyncio.Task[None] | None = None
+
+    async def begun(self) -> None:
+        """The first answer is there. Raises what it raises, so that a bad question is refused before any event."""
+        await asyncio.shield(self._first)
+        if self._task is None:
+            self._task = asyncio.ensure_future(self._go_on())
+            self._task.add_done_callback(lambda _: self.close())
+
+    async def changed(self) -> None:
+        """The next event is there, or there will be none."""
+        await self._changed.wait()
+
+    def close(self) -> None:
+        """There will be no more events."""
+        self.is_ended = True
+        self._tell()
+
+    async def end(self) -> None:
+        """Nobody follows any more."""
+        for task in (self._first, self._task):
+            if task is not None:
+                task.cancel()
+                with suppress(asyncio.CancelledError, GalateaError):
+                    await task
+
+    async def _go_on(self) -> None:
+        while not self.is_ended:
+            await asyncio.sleep(EVERY_SECONDS)
+            try:
+                await self._read()
+            except GalateaError as error:
+                told = {"code": error.code, "title": error.message, "detail": error.do, "status": error.status}
+                self._show(Event("", PROBLEM, orjson.dumps(told).decode()))
+
+    async def _read(self) -> None:
+        moment = await self._answers.moment(self._ask.one)
+        scope = self._caller.tenant or ""
+        tag = etag(("live", self._ask), scope, moment.mark, self._answers.catalogue.fingerprint)
+        if self.newest is None or self.newest.id != tag:
+            body = await self._answers.metrics(self._ask, moment, self._caller)
+            self._show(Event(tag, ANSWER, body.decode()))
+
+    def _show(self, event: Event) -> None:
+        if event != self.newest:
+            self.newest = event
+            self._tell()
+
+    def _tell(self) -> None:
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+
+class Follower:
+    """Whoever follows a question."""
+
+    def __init__(self, channel: _Channel) -> None:
+        """Made by Live."""
+        self._channel = channel
+
+    async def events(self, has: str | None) -> AsyncIterator[Event]:
+        """The answer of now unless the follower `has` it, then each that comes."""
+        known = has
+        while not self._channel.is_ended:
+            newest = self._channel.newest
+            if newest is not None and newest.id != known:
+                known = newest.id
+                yield newest
+            else:
+                await self._channel.changed()

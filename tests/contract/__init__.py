@@ -1,0 +1,1 @@
+"""What the OpenAPI document promises, tried by Schemathesis."""

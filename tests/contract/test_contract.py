@@ -1,0 +1,16 @@
+"""Every answer is one that the document announces, whoever asks and whatever for."""
+
+import pytest
+
+from tests.contract.contract import CALLERS, tried
+
+FEW = 5
+"""Per operation and phase: `python -m tests.contract` makes up thousands."""
+
+
+@pytest.mark.parametrize("caller", CALLERS)
+def test_no_check_of_schemathesis_fails(caller: str) -> None:
+    found = tried(caller, FEW, seed=1)
+
+    assert found.is_well, found.said
+    assert found.cases > 50

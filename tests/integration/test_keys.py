@@ -1,0 +1,49 @@
+"""Keys in real Cassandra, as the command line makes and ends them and the API reads them."""
+
+import asyncio
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import httpx
+from cassandra.cluster import Session
+
+from serving_layer.keys.key import Key
+from serving_layer.tables import Bridge, KeyTables
+from tests.integration.conftest import Stack
+from tests.integration.test_lag import until
+
+NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
+
+
+def test_a_key_is_read_as_it_was_kept(shared_cassandra: Session) -> None:
+    _, key = Key.new("acme", ("ingest", "read"), "Anna's notebook", NOW, NOW + timedelta(days=1))
+    revoked = replace(key, id="0" * 12, revoked_at=NOW, expires_at=None)
+
+    async def kept() -> list[Key]:
+        tables = KeyTables(Bridge(shared_cassandra))
+        await tables.keep(key)
+        await tables.keep(revoked)
+        return [each for each in await tables.keys() if each.tenant == "acme"]
+
+    assert sorted(asyncio.run(kept()), key=lambda each: each.id) == sorted([key, revoked], key=lambda each: each.id)
+
+
+def status(stack: Stack, key: str) -> int:
+    url = f"http://127.0.0.1:{stack.settings.api_port}/v1/stores"
+    return httpx.get(url, headers={"Authorization": f"Bearer {key}"}, timeout=30, trust_env=False).status_code
+
+
+def test_a_key_lives_from_its_creation_to_its_revocation(stack: Stack) -> None:
+    made = stack.galatea("keys", "create", "--tenant", "acme", "--scope", "read", "--name", "a test")
+    until(lambda: status(stack, made["key"]) == 200)
+
+    rotated = stack.galatea("keys", "rotate", made["id"], "--overlap", "1")
+    until(lambda: status(stack, rotated["key"]) == 200)
+    assert status(stack, made["key"]) == 200
+
+    stack.galatea("keys", "revoke", rotated["id"])
+    until(lambda: status(stack, rotated["key"]) == 401)
+
+    listed = {key["id"]: key for key in stack.galatea("keys", "list")["keys"]}
+    assert (listed[rotated["id"]]["state"], listed[made["id"]]["state"]) == ("revoked", "good")
+    assert "key" not in listed[made["id"]]

@@ -1,0 +1,129 @@
+"""No tenant is ever told of another's shops: not by a number, not by a hint, not by a header."""
+
+import pytest
+from fastapi.routing import APIRoute
+
+from master_dataset.stores import Store
+from serving_layer.api.described import scopes
+from tests.world import World, receipt
+from tests.world.asking import OPERATOR_KEY, Asking
+
+ACME, GLOBEX = "acme", "globex"
+SHOPS = {ACME: ("101", "102"), GLOBEX: ("201",), "default": ("301",)}
+CANARY = {ACME: "Canary-Vienna-77", GLOBEX: "Canary-Oslo-88", "default": "Canary-Riga-99"}
+DAY = {"from_": "2026-11-21", "to": "2026-11-22"}
+PER_STORE = [
+    ("/v1/metrics/net_sales", DAY),
+    ("/v1/metrics/net_sales", DAY | {"as_of": 1}),
+    ("/v1/metrics/net_sales", DAY | {"compare": "previous_week", "context": "weather"}),
+    ("/v1/metrics/sales_share_sku", DAY | {"by": "sku"}),
+    ("/v1/index/net_sales", DAY),
+    ("/v1/views/sales/cells", DAY),
+]
+OPEN = {"/healthz", "/readyz"}
+
+
+@pytest.fixture
+def asking() -> Asking:
+    return of(*SHOPS)
+
+
+def of(*tenants: str) -> Asking:
+    """A deployment with the shops of these tenants."""
+    world = World(*(
+        Store(id=store, timezone="UTC", tenant=tenant, name=CANARY[tenant])
+        for tenant in tenants for store in SHOPS[tenant]
+    ))  # fmt: skip
+    for number, store in enumerate(store for tenant in tenants for store in SHOPS[tenant]):
+        world.receive(receipt("2026-11-21T09:00:00Z", minor=100 + number, store=store), "2026-11-21T09:00:01Z")
+    world.rebuild("2026-11-21T10:00:00Z")
+    return Asking(world)
+
+
+def key(asking: Asking, tenant: str) -> str:
+    return asking.keys.make(tenant, "read")
+
+
+@pytest.mark.parametrize("tenant", SHOPS)
+@pytest.mark.parametrize(("path", "question"), PER_STORE)
+def test_without_a_name_only_ones_own_shops_are_answered(
+    asking: Asking, path: str, question: dict[str, object], tenant: str
+) -> None:
+    if "sku" in path:
+        path = "/v1/metrics/net_sales"
+        question = {name: value for name, value in question.items() if name != "by"}
+
+    body = asking.body(path, key=key(asking, tenant), **question)
+
+    assert {each["store"] for each in body["cells" if "cells" in body else "series"]} == set(SHOPS[tenant])
+
+
+@pytest.mark.parametrize("tenant", SHOPS)
+@pytest.mark.parametrize("other", SHOPS)
+@pytest.mark.parametrize(
+    ("path", "question"), [*PER_STORE[:3], *PER_STORE[4:], ("/v1/raw/pos_transactions", {"day": "2026-11-21"})]
+)
+def test_anothers_shop_is_as_unknown_as_one_that_nobody_has(
+    asking: Asking, path: str, question: dict[str, object], tenant: str, other: str
+) -> None:
+    if tenant == other:
+        return
+    alone = of(tenant)
+    asked = question | {"store": SHOPS[other][0]}
+
+    foreign = asking.refusal(path, key=key(asking, tenant), **asked)
+
+    assert (foreign["status"], foreign["code"]) == (404, "unknown_name")
+    assert foreign == alone.refusal(path, key=key(alone, tenant), **asked)
+
+
+@pytest.mark.parametrize("tenant", SHOPS)
+def test_no_answer_of_any_route_has_a_trace_of_another_tenant(asking: Asking, tenant: str) -> None:
+    sent = key(asking, tenant)
+    others = [CANARY[other] for other in SHOPS if other != tenant]
+    others += [f'"{store}"' for other, stores in SHOPS.items() if other != tenant for store in stores]
+
+    for path, question in [
+        *PER_STORE[:3],
+        *PER_STORE[4:],
+        ("/v1/stores", {}),
+        ("/v1/metrics", {}),
+        ("/v1/publications", {}),
+    ]:
+        answer = asking.response(path, key=sent, **question)  # type: ignore[arg-type]
+        assert answer.status_code == 200, answer.text
+        told = answer.text + str(answer.headers)
+        assert [each for each in others if each in told] == [], path
+
+
+def test_answers_are_not_remembered_across_tenants(asking: Asking) -> None:
+    first = asking.body("/v1/metrics/net_sales", key=key(asking, ACME), **DAY)
+    second = asking.body("/v1/metrics/net_sales", key=key(asking, GLOBEX), **DAY)
+
+    assert {each["store"] for each in first["series"]} == set(SHOPS[ACME])
+    assert {each["store"] for each in second["series"]} == set(SHOPS[GLOBEX])
+
+
+def test_without_a_key_the_stores_of_the_default_tenant_are_shown(asking: Asking) -> None:
+    assert {each["id"] for each in asking.body("/v1/stores")["stores"]} == set(SHOPS["default"])
+
+
+def test_the_operator_sees_all(asking: Asking) -> None:
+    shown = asking.body("/v1/stores", key=OPERATOR_KEY)["stores"]
+
+    assert {each["id"] for each in shown} == {store for stores in SHOPS.values() for store in stores}
+
+
+def test_only_who_sees_all_is_shown_a_store_that_nobody_registered(asking: Asking) -> None:
+    question = {"store": "999", **DAY}
+
+    assert asking.refusal("/v1/metrics/net_sales", key=key(asking, ACME), **question)["status"] == 404
+    assert asking.response("/v1/metrics/net_sales", key=OPERATOR_KEY, **question).status_code == 200
+
+
+def test_every_route_names_the_scope_that_it_needs(asking: Asking) -> None:
+    routes = [route for route in asking.app.routes if isinstance(route, APIRoute)]
+
+    without = {route.path for route in routes if not list(scopes(route.dependant))}
+
+    assert without == OPEN

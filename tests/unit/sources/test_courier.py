@@ -1,0 +1,189 @@
+"""Records on their way to the broker: each gets its fate, whatever the broker says or does not say."""
+
+import asyncio
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+
+from master_dataset.courier import MOST_BYTES, MOST_RECORDS, Courier, Fate, Outgoing, courier_settings
+
+TOPIC = "pos_transactions"
+A_BROKER = {**courier_settings("nowhere:1"), "test.mock.num.brokers": 1}  # librdkafka's own, within this process
+NO_BROKER = {**courier_settings("127.0.0.1:1"), "delivery.timeout.ms": 300}
+ONE = Outgoing(b"1", b"{}")
+Report = Callable[[Any, Any], None]
+
+
+class Producer:
+    """Stands in for librdkafka where a fault cannot be had otherwise: it says what it is told to say."""
+
+    def __init__(self, settings: dict[str, Any]) -> None:
+        self.error_cb: Callable[[Any], None] = settings["error_cb"]
+        self.waiting: list[tuple[bytes, Report]] = []
+        self.says: Callable[[bytes], Any] = lambda _: None
+        self.refuses: Exception | None = None
+        self.purged = False
+        self.at_once = MOST_RECORDS
+
+    def produce(self, _topic: str, value: bytes, _key: bytes, *, on_delivery: Report) -> None:
+        if self.refuses:
+            raise self.refuses
+        self.waiting.append((value, on_delivery))
+
+    def poll(self, _seconds: float) -> None:
+        time.sleep(0.005)
+        self._tell(self.at_once)
+
+    def purge(self) -> None:
+        self.purged = True
+
+    def flush(self, _seconds: float) -> None:
+        self._tell(len(self.waiting))
+
+    def _tell(self, count: int) -> None:
+        told, self.waiting = self.waiting[:count], self.waiting[count:]
+        for value, report in told:
+            report(self.says(value), None)
+
+
+class Producers:
+    """All that a courier made."""
+
+    def __init__(self) -> None:
+        self.made: list[Producer] = []
+
+    def __call__(self, settings: dict[str, Any]) -> Producer:
+        self.made.append(Producer(settings))
+        return self.made[-1]
+
+
+@pytest.fixture
+def producers() -> Producers:
+    return Producers()
+
+
+@pytest.fixture
+def courier(producers: Producers) -> Iterator[Courier]:
+    made = Courier({}, producers)
+    yield made
+    made.close()
+
+
+def fates(courier: Courier, records: Sequence[Outgoing]) -> list[Fate]:
+    async def sent() -> list[Fate]:
+        return await asyncio.wait_for(asyncio.gather(*courier.send(TOPIC, records)), 30)
+
+    return asyncio.run(sent())
+
+
+def test_what_a_broker_has_taken_is_acknowledged() -> None:
+    courier = Courier(A_BROKER)
+
+    found = fates(courier, [ONE] * 1000)
+
+    courier.close()
+    assert found == [Fate.ACKNOWLEDGED] * 1000
+
+
+def test_while_no_broker_is_there_records_are_unconfirmed_in_time() -> None:
+    courier = Courier(NO_BROKER)
+    began = time.monotonic()
+
+    found = fates(courier, [ONE, ONE])
+
+    courier.close()
+    assert found == [Fate.UNCONFIRMED] * 2
+    assert time.monotonic() - began < 5
+
+
+def test_a_record_that_the_broker_never_takes_is_too_large() -> None:
+    courier = Courier({**A_BROKER, "message.max.bytes": 1000})
+
+    found = fates(courier, [ONE, Outgoing(b"1", b"x" * 2000), ONE])
+
+    courier.close()
+    assert found == [Fate.ACKNOWLEDGED, Fate.TOO_LARGE, Fate.ACKNOWLEDGED]
+
+
+@pytest.mark.parametrize(
+    ("code", "fate"),
+    [
+        (KafkaError._MSG_TIMED_OUT, Fate.UNCONFIRMED),  # noqa: SLF001 - named so by librdkafka
+        (KafkaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND, Fate.UNCONFIRMED),
+        (KafkaError.NOT_LEADER_FOR_PARTITION, Fate.UNCONFIRMED),
+        (KafkaError.UNKNOWN_TOPIC_OR_PART, Fate.UNCONFIRMED),
+        (KafkaError.MSG_SIZE_TOO_LARGE, Fate.TOO_LARGE),
+    ],
+)
+def test_each_record_has_the_fate_that_its_own_report_says(
+    courier: Courier, producers: Producers, code: int, fate: Fate
+) -> None:
+    producers.made[0].says = lambda value: KafkaError(code, retriable=True) if value == b"odd" else None
+
+    assert fates(courier, [ONE, Outgoing(b"1", b"odd"), ONE]) == [Fate.ACKNOWLEDGED, fate, Fate.ACKNOWLEDGED]
+
+
+@pytest.mark.parametrize("refusal", [BufferError(), KafkaException(KafkaError(KafkaError._QUEUE_FULL))])  # noqa: SLF001
+def test_what_the_producer_does_not_take_is_unconfirmed(
+    courier: Courier, producers: Producers, refusal: Exception
+) -> None:
+    producers.made[0].refuses = refusal
+
+    assert fates(courier, [ONE]) == [Fate.UNCONFIRMED]
+
+
+@pytest.mark.parametrize(
+    ("fitting", "more"),
+    [
+        ([ONE] * MOST_RECORDS, [ONE]),
+        ([Outgoing(b"1", b"x" * 999_999)] * (MOST_BYTES // 1_000_000), [Outgoing(b"", b"x")]),
+    ],
+    ids=["records", "bytes"],
+)
+def test_so_much_may_be_under_way_and_not_one_more(
+    courier: Courier, fitting: Sequence[Outgoing], more: Sequence[Outgoing]
+) -> None:
+    async def filled() -> list[Fate]:
+        waiting = courier.send(TOPIC, fitting)
+        with pytest.raises(BufferError):
+            courier.send(TOPIC, more)
+        await asyncio.gather(*waiting)
+        return await asyncio.gather(*courier.send(TOPIC, fitting))
+
+    assert set(asyncio.run(filled())) == {Fate.ACKNOWLEDGED}
+
+
+def test_records_are_taken_all_or_none(courier: Courier, producers: Producers) -> None:
+    async def too_many() -> None:
+        with pytest.raises(BufferError):
+            courier.send(TOPIC, [ONE] * (MOST_RECORDS + 1))
+
+    asyncio.run(too_many())
+
+    assert producers.made[0].waiting == []
+
+
+def test_after_a_fatal_error_another_producer_goes_on(courier: Courier, producers: Producers) -> None:
+    broken = producers.made[0]
+    broken.at_once = 1
+    broken.says = lambda _: KafkaError(KafkaError._FATAL, fatal=True)  # noqa: SLF001
+
+    lost, sent_again = fates(courier, [ONE, ONE]), fates(courier, [ONE, ONE])
+
+    assert (lost, sent_again) == ([Fate.UNCONFIRMED] * 2, [Fate.ACKNOWLEDGED] * 2)
+    assert broken.purged
+    assert len(producers.made) == 2
+
+
+def test_at_the_end_what_is_under_way_is_still_brought() -> None:
+    courier = Courier({**A_BROKER, "linger.ms": 300})
+
+    async def ended() -> list[Fate]:
+        waiting = courier.send(TOPIC, [ONE, ONE])
+        await asyncio.to_thread(courier.close)
+        return await asyncio.gather(*waiting)
+
+    assert asyncio.run(ended()) == [Fate.ACKNOWLEDGED] * 2
