@@ -4,7 +4,7 @@ import hashlib
 import hmac
 import secrets
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 HOURS = 8
 SECONDS = HOURS * 3600
@@ -18,7 +18,7 @@ class Session:
     """`key`: as it was pasted. It is asked again at every request, so a session ends with it."""
 
     id: str
-    key: str
+    key: str = field(repr=False)
     ends_at: float
 
     @property

@@ -1,0 +1,88 @@
+"""Numbers in words of people."""
+
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from serving_layer.pages.figures import aged, change, direction, figure
+from serving_layer.pages.heat_map import heat_map
+from serving_layer.pages.share import provisional_share
+from serving_layer.pages.sparkline import sparkline
+
+Point = dict[str, Any]
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "code", "said"),
+    [
+        (Decimal("4228.55"), "money", "EUR", "EUR 4,228.55"),
+        (Decimal("-18.2"), "money", "EUR", "EUR \N{MINUS SIGN}18.20"),
+        (4228, "money", "JPY", "JPY 4,228"),
+        (Decimal("1.234"), "money", "KWD", "KWD 1.234"),
+        (12345, "n", "EUR", "12,345"),
+        (33.333, "percent", "EUR", "33.3 %"),
+        (45_200, "ms", "EUR", "45 s"),
+        (125_000, "ms", "EUR", "2 min 05 s"),
+        (7_500_000, "ms", "EUR", "2 h 05 min"),
+        (None, "n", "EUR", "\N{EN DASH}"),
+    ],
+)
+def test_a_value_is_written_in_its_unit(value: Decimal | None, unit: str, code: str, said: str) -> None:
+    assert str(figure(value, unit, code)) == said
+
+
+def test_a_change_is_in_percent_and_of_percentages_in_points() -> None:
+    points: list[Point] = [
+        {"change": 6.24},
+        {"change": -0.04},
+        {"change": 1.0, "change_points": -1.3},
+        {"change": None},
+    ]
+
+    assert [change(point) for point in points] == ["+6.2 %", "\N{MINUS SIGN}0.0 %", "\N{MINUS SIGN}1.3 points", ""]
+    assert [direction(point) for point in points] == ["up", "level", "down", ""]
+
+
+def test_an_age_has_two_units_and_is_never_below_zero() -> None:
+    ages = [timedelta(seconds=-3), timedelta(minutes=3, seconds=4), timedelta(days=2, hours=5, minutes=1), None]
+
+    assert [aged(age) for age in ages] == ["0 s", "3 min 04 s", "2 d 5 h", "never"]
+
+
+def test_the_provisional_share_goes_by_size_and_is_unknown_of_nothing() -> None:
+    points: list[Point] = [
+        {"value": 30, "final": True},
+        {"value": -10, "final": False},
+        {"value": None, "final": False},
+    ]
+
+    assert provisional_share(points) == 25
+    assert provisional_share([{"value": 0, "final": False}]) is None
+
+
+def test_a_sparkline_breaks_where_nothing_is_known_and_ends_dashed() -> None:
+    values = [(0, True), (4, True), (None, True), (2, True), (4, False)]
+
+    line = sparkline([{"value": value, "final": final} for value, final in values])
+
+    assert line.final == "M5.0 43.0L77.5 5.0"
+    assert line.provisional == "M222.5 24.0L295.0 5.0"
+    assert (line.end, line.is_final) == ((295.0, 5.0), False)
+
+
+def test_a_heat_map_leaves_out_hours_of_which_nothing_is_known() -> None:
+    points: list[Point] = [
+        {"weekday": 1, "hour": 0, "value": None, "final": True},
+        {"weekday": 1, "hour": 9, "value": 2.0, "final": True},
+        {"weekday": 7, "hour": 11, "value": 12.0, "final": False},
+    ]
+
+    found = heat_map(points, "money", "EUR")
+
+    assert found is not None
+    assert list(found.hours) == [9, 10, 11]
+    assert [field.shade for field in found.rows[0][1]] == [0, None, None]
+    assert [field.shade for field in found.rows[6][1]] == [None, None, 4]
+    assert heat_map(points[:1], "money", "EUR") is None
