@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Annotated, Any
 
@@ -21,13 +21,17 @@ router = routes()
 PAGE = 48
 """Stores on one page: one answer may hold twice as many."""
 DAYS = 14
-SALES, VISITORS, CONVERSION = "net_sales", "traffic_in", "conversion_rate"
+SALES = "net_sales"
+METRICS = (SALES, "traffic_in", "conversion_rate")
 Answered = tuple[Question, Told | Refused]
 
 
 @dataclass(frozen=True)
 class Line:
-    """One store. `numbers`: by metric; None where the question was refused, `refused` says why."""
+    """One store. `numbers`: the last point by question, None where it was refused, which `refused` says.
+
+    `until`: where the comparison ends, with the last quarter of an hour that is over; None if the day is.
+    """
 
     store: Store
     day: BusinessDay
@@ -36,6 +40,7 @@ class Line:
     spark: Sparkline
     share: float | None
     refused: Refused | None
+    until: str | None
 
 
 @router.get("/")
@@ -88,22 +93,26 @@ async def _group(
 
 def _questions(stores: Sequence[Store], day: BusinessDay, *, partial: bool) -> dict[str, Question]:
     ids = tuple(store.id for store in stores)
-    whole = {
-        metric: Question(metric, ids, day.start, day.end, "day", compare="previous_week", partial=partial)
-        for metric in (SALES, VISITORS, CONVERSION)
-    }
-    lately = Question(SALES, ids, day.back(DAYS - 1), day.end, "day", partial=partial)
-    return {**whole, "lately": lately, "hours": Question(SALES, ids, day.start, day.end, "hour", partial=partial)}
+
+    def of(metric: str, compare: str | None = None) -> Question:
+        return Question(metric, ids, day.start, day.end, "day", compare=compare, partial=partial)
+
+    now = {metric: of(metric) for metric in METRICS}
+    changes = {f"change:{metric}": of(metric, "previous_week") for metric in METRICS}
+    lately = replace(now[SALES], start=day.back(DAYS - 1))
+    return {**now, **changes, "lately": lately, "hours": replace(now[SALES], grain="hour")}
 
 
 def _line(store: Store, day: BusinessDay, answered: Mapping[str, Answered], refused: Refused | None) -> Line:
-    points = {name: _points(told, store.id) for name, (_, told) in answered.items()}
-    numbers = {name: points[name][-1] if points[name] else None for name in (SALES, VISITORS, CONVERSION)}
+    series = {name: _series(told, store.id) for name, (_, told) in answered.items()}
+    points = {name: each.get("points", ()) for name, each in series.items()}
+    numbers = {name: each[-1] if each else None for name, each in points.items()}
     asked = {name: question for name, (question, _) in answered.items()}
+    until = series[f"change:{SALES}"].get("compared", {}).get("until")
     share = provisional_share(points["hours"])
-    return Line(store, day, asked, numbers, sparkline(points["lately"]), share, refused)
+    return Line(store, day, asked, numbers, sparkline(points["lately"]), share, refused, until)
 
 
-def _points(told: Told | Refused, store: str) -> list[Mapping[str, Any]]:
-    series: Iterable[Mapping[str, Any]] = () if isinstance(told, Refused) else told["series"]
-    return next((list(each["points"]) for each in series if each["store"] == store), [])
+def _series(told: Told | Refused, store: str) -> Mapping[str, Any]:
+    found: Iterable[Mapping[str, Any]] = () if isinstance(told, Refused) else told["series"]
+    return next((each for each in found if each["store"] == store), {})

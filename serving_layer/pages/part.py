@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from serving_layer.pages.figures import Figure, figure, read_at
 from serving_layer.pages.flag_words import in_words
@@ -52,6 +53,16 @@ class Part:
         found = dict.fromkeys([*whole, *(self.last or {}).get("flags", ())])
         return [in_words(flag) for flag in found if flag != "low_coverage" or "masked" not in found]
 
+    @property
+    def end(self) -> Mapping[str, Any]:
+        """The last point, whatever is known of it; empty if there is none."""
+        return self.last or {}
+
+    def by_clock(self, zone: str) -> Mapping[str, Any]:
+        """The values of all points, also of those to come, by what the clock shows when they begin."""
+        found = self.series["points"] if self.series else ()
+        return {clock: point["value"] for point in found if (clock := _clock(point, zone))}
+
     def figure(self, value: Any) -> Figure:  # noqa: ANN401 - a number of JSON, or None
         """A value of this metric."""
         return figure(value, self.unit, self.code)
@@ -65,9 +76,14 @@ class Part:
     @property
     def is_empty(self) -> bool:
         """Whether no point says anything."""
-        return not any(point["value"] or point.get("before") for point in self.points)
+        return not any(point["value"] for point in self.points)
 
 
 def _is_begun(point: Point, until: datetime) -> bool:
     start = read_at(point["start"])
     return start is None or start <= until
+
+
+def _clock(point: Point, zone: str) -> str:
+    at = read_at(point["start"])
+    return at.astimezone(ZoneInfo(zone)).strftime("%H:%M") if at else ""

@@ -1,10 +1,11 @@
 """A template and what it says become a page. Everything is escaped; a name that nobody gave is an error."""
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import date, datetime
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
+import orjson
 from fastapi import Request
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -27,7 +28,8 @@ def _environment() -> Environment:
     made = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     made.filters |= {
         "figure": figures.figure, "change": figures.change, "direction": figures.direction, "whole": figures.whole,
-        "aged": figures.aged, "read_at": figures.read_at, "local": _local, "lasted": figures.lasted,
+        "aged": figures.aged, "read_at": figures.read_at, "lasted": figures.lasted, "local": _local,
+        "parsed_day": date.fromisoformat, "as_data": _as_data,
     }  # fmt: skip
     made.globals |= {"asset": address, "as_curl": as_curl, "as_python": as_python}
     return made
@@ -35,6 +37,11 @@ def _environment() -> Environment:
 
 def _local(at: datetime | None, zone: str = "UTC", how: str = "%a %-d %b %Y, %H:%M") -> str:
     return figures.NOTHING if at is None else at.astimezone(ZoneInfo(zone)).strftime(how)
+
+
+def _as_data(values: Mapping[str, object]) -> str:
+    """For a script to read from an attribute."""
+    return orjson.dumps(values, default=float).decode()
 
 
 ENVIRONMENT = _environment()

@@ -30,12 +30,13 @@ async def get_store(visit: ReaderVisit, id_: str, day: Annotated[date | None, Qu
     parts = await _parts(visit.answers, StoreQuestions(store, of, bool(fresh.basis.missing)), fresh.at)
     said = {
         "store": store, "day": of, "is_partial": bool(fresh.basis.missing),
-        "tiles": [parts[f"total:{metric}"] for metric in names.TILES],
-        "charts": [parts[f"hour:{metric}"] for metric in names.CHARTS],
-        "queue": [parts[f"queue:{metric}"] for metric in names.QUEUE],
-        "waits": parts[names.WAITS], "stays": parts[names.STAYS], "productivity": parts[names.PRODUCTIVITY],
+        "tiles": [(parts[f"now:{metric}"], parts[f"change:{metric}"]) for metric in names.TILES],
+        "charts": [(parts[f"hour:{metric}"], parts[f"before:{metric}"]) for metric in names.CHARTS],
+        "queue": [(parts[f"now:{metric}"], parts[f"change:{metric}"]) for metric in names.QUEUE],
+        "waits": (parts[f"hour:{names.WAITS}"], parts[f"before:{names.WAITS}"]),
+        "stays": parts[names.STAYS], "productivity": parts[names.PRODUCTIVITY],
         "heat": _heat(parts[names.PRODUCTIVITY]), "context": _context(parts[names.CONTEXT]),
-        "opening": opening(store, of.day), "compared": _compared(parts["total:net_sales"], store),
+        "opening": opening(store, of.day), "compared": _compared(parts["change:net_sales"], store),
     }  # fmt: skip
     return visit.page("store.html", fresh, said)
 

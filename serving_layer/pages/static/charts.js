@@ -9,7 +9,10 @@
   function shown(points, until) {
     const full = points.map((point) => Boolean(point.value) || Boolean(point.before));
     const first = Math.max(full.indexOf(true) - 1, 0), last = full.lastIndexOf(true) + 1;
-    return points.slice(first, last + 1).map((point) => ({ ...point, begun: seconds(point.start) <= until }));
+    return points.slice(first, last + 1).map((point) => {
+      const at = seconds(point.start);
+      return { ...point, begun: at <= until, partial: at <= until && until < at + 3600 };
+    });
   }
 
   function columns(points) {
@@ -24,6 +27,8 @@
     constructor(place) {
       this.place = place;
       this.readout = place.parentElement.querySelector(".readout");
+      this.before = JSON.parse(place.dataset.before);
+      this.hour = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", timeZone: place.dataset.zone });
       this.wet = (place.dataset.wet || "").split(" ").filter(Boolean).map(seconds);
       place.addEventListener("galatea:answer", (event) => this.show(event.detail));
       new ResizeObserver(() => this.plot?.setSize(this.size())).observe(place);
@@ -35,7 +40,7 @@
       const text = JSON.stringify([points, until]);
       if (text === this.drawn) return;
       this.drawn = text;
-      this.points = shown(points, until);
+      this.points = shown(points.map((point) => ({ ...point, before: this.before[this.hour.format(Date.parse(point.start))] ?? null })), until);
       this.draw();
     }
     draw() {
@@ -48,7 +53,7 @@
     options() {
       const { zone, unit } = this.place.dataset, dim = colour("--dim"), grid = { stroke: colour("--soft"), width: 1 };
       const font = `${Math.round(rem() * 0.75)}px system-ui, sans-serif`;
-      const hour = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", timeZone: zone });
+      const hour = this.hour;
       const axis = { stroke: dim, grid, ticks: { show: false }, font };
       const short = (value) => unit === "ms" ? galatea.written(value, { unit }) : value.toLocaleString("en", { notation: "compact" });
       const dots = { show: true, size: rem() * 0.4, fill: colour("--sheet") };
@@ -88,7 +93,7 @@
       const { unit, digits, code } = this.place.dataset;
       const said = (value) => value === null || value === undefined ? "nothing known" : [code, galatea.written(value, { unit, digits }), unit === "percent" ? "%" : ""].filter(Boolean).join(" ");
       const now = point.begun ? `${said(point.value)}, ${point.final ? "final" : "provisional"}${point.partial ? ", so far" : ""}` : "not begun";
-      this.readout.textContent = `${hour.format(seconds(point.start) * 1000)} · ${now} · a week before ${said(point.before)}`;
+      this.readout.textContent = `${hour.format(seconds(point.start) * 1000)} · ${now} · ${this.place.dataset.beforeName} ${said(point.before)}`;
     }
   }
   document.querySelectorAll("[data-plot]").forEach((place) => new Chart(place));

@@ -26,7 +26,7 @@ def test_stores_are_shown_by_name_with_today_against_the_same_weekday(browsing: 
     assert page.index("Ginza") < page.index("Kosice")
     assert re.search(r">15\.50</span>", page)
     assert "+55.0 %" in page
-    assert "last Sat 10.00" in page
+    assert "last Sat until 10:30 10.00" in page
     assert "20 % of it provisional" in page
 
 
@@ -34,7 +34,7 @@ def test_a_store_shows_its_day_and_what_it_is_compared_with(browsing: Browsing) 
     page = browsing.get("/stores/12")
 
     assert "Saturday, 21 November 2026" in page
-    assert "Compared with Sat 14 Nov until 10:30." in page
+    assert "Changes are against Sat 14 Nov until 10:30." in page
     assert "open 08:00-20:00" in page
     assert "provisional" in page
 

@@ -1,0 +1,159 @@
+"""Pages in a real browser: nothing that keeps anybody out, nothing that breaks, numbers that come by themselves."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.pages.shops import NOW
+from tests.world import receipt
+from tests.world.asking import OPERATOR_KEY, Asking
+
+AXE = (Path(__file__).parent / "vendor" / "axe.min.js").read_text()
+RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+PAGES = [
+    "/", "/?q=nobody", "/stores/12", "/stores/7", "/stores/none", "/layers", "/views", "/publications", "/corrections",
+    "/recomputes", "/stack", "/login",
+]  # fmt: skip
+PHONE, LAPTOP, WALL = (360, 780), (1280, 800), (2560, 1440)
+
+
+@contextmanager
+def opened(
+    browser: Browser, size: tuple[int, int] = LAPTOP, colours: Any = "light", *, scripts: bool = True
+) -> Iterator[tuple[Page, list[str]]]:
+    """A page, and what it complained about."""
+    context = browser.new_context(
+        viewport={"width": size[0], "height": size[1]}, color_scheme=colours, java_script_enabled=scripts,
+        reduced_motion="reduce",
+    )  # fmt: skip
+    page = context.new_page()
+    complaints: list[str] = []
+    page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    yield page, complaints
+    context.close()
+
+
+def sign_in(page: Page, address: str) -> None:
+    page.goto(f"{address}/login")
+    page.get_by_label("Key").fill(OPERATOR_KEY)
+    page.get_by_role("main").get_by_role("button", name="Sign in").click()
+    expect(page.get_by_role("button", name="Sign out")).to_be_visible()
+
+
+@pytest.mark.parametrize("colours", ["light", "dark"])
+def test_nothing_keeps_anybody_out(browser: Browser, address: str, colours: str) -> None:
+    found = []
+    with opened(browser, colours=colours) as (page, _):
+        sign_in(page, address)
+        for path in PAGES:
+            page.goto(address + path)
+            page.wait_for_timeout(300)
+            page.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
+            page.evaluate(AXE)  # not by a script tag: the page would not allow it
+            told = page.evaluate("(tags) => axe.run({ runOnly: tags })", RULES)
+            found += [(path, each["id"], each["nodes"][0]["html"][:120]) for each in told["violations"]]
+
+    assert found == []
+
+
+@pytest.mark.parametrize("size", [PHONE, LAPTOP, WALL])
+def test_no_page_is_wider_than_the_screen(browser: Browser, address: str, size: tuple[int, int]) -> None:
+    wide = []
+    with opened(browser, size) as (page, complaints):
+        sign_in(page, address)
+        for path in PAGES:
+            page.goto(address + path)
+            page.wait_for_timeout(300)
+            over = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+            wide += [(path, over)] if over > 0 else []
+
+    assert wide == []
+    assert [each for each in complaints if "404" not in each] == []
+
+
+def test_numbers_come_by_themselves_and_say_how_old_they_are(browser: Browser, address: str, shops: Asking) -> None:
+    with opened(browser) as (page, complaints):
+        page.goto(f"{address}/stores/7")
+        sales = page.locator("[data-show=value]").first
+        expect(page.locator("#live-state")).to_have_text("Live")
+        before = sales.inner_text()
+
+        at = NOW + timedelta(seconds=5)
+        value = receipt(at.isoformat(), minor=100_000, number=99_001, store="7")
+        shops.world.receive(value, at)
+
+        expect(sales).not_to_have_text(before)
+        assert float(sales.inner_text().replace(",", "")) == float(before.replace(",", "")) + 1000
+        expect(page.locator("#live-age")).to_contain_text("asked")
+        assert complaints == []
+
+
+def test_charts_are_drawn_and_read_out_under_the_pointer(browser: Browser, address: str) -> None:
+    with opened(browser) as (page, complaints):
+        page.goto(f"{address}/stores/12")
+        chart = page.locator("#chart-1")
+        expect(chart.locator("canvas")).to_be_visible()
+        expect(chart.locator(".readout")).to_contain_text("provisional")
+
+        chart.locator(".u-over").hover(position={"x": 40, "y": 40})
+
+        expect(chart.locator(".readout")).to_contain_text("final")
+        assert complaints == []
+
+
+def test_everything_is_reached_by_the_keyboard(browser: Browser, address: str) -> None:
+    with opened(browser) as (page, _):
+        page.goto(f"{address}/")
+        page.keyboard.press("Tab")
+        assert page.evaluate("document.activeElement.textContent") == "Skip to the content"
+        page.keyboard.press("Enter")
+        assert page.evaluate("document.activeElement.id") == "main"
+
+        page.get_by_label("Find a store").focus()
+        page.keyboard.type("kosice")
+        page.keyboard.press("Enter")
+        page.get_by_role("link", name="Kosice, Hlavna").press("Enter")
+
+        expect(page.get_by_role("heading", level=1)).to_have_text("Kosice, Hlavna")
+
+
+def test_without_scripts_all_numbers_are_there(browser: Browser, address: str) -> None:
+    with opened(browser, scripts=False) as (page, _):
+        page.goto(f"{address}/stores/12")
+
+        page.locator("#chart-1 summary").click()
+
+        expect(page.locator("#chart-1 table")).to_contain_text("11:00")
+        expect(page.locator(".tile").first).to_contain_text("EUR")
+
+
+def test_an_operator_signs_in_starts_a_preview_watches_it_and_leaves(browser: Browser, address: str) -> None:
+    with opened(browser) as (page, complaints):
+        sign_in(page, address)
+        page.get_by_role("link", name="Recompute").click()
+        page.get_by_label("Why").fill("to see")
+        page.get_by_role("button", name="Start").click()
+        expect(page.get_by_role("heading", level=2)).to_have_text("Asked")
+
+        page.get_by_role("button", name="Sign out").click()
+
+        expect(page.get_by_role("link", name="Sign in")).to_be_visible()
+        assert complaints == []
+
+
+def test_a_chart_is_copied_as_a_command(browser: Browser, address: str) -> None:
+    with opened(browser) as (page, _):
+        page.goto(f"{address}/stores/12")
+        page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        page.locator("#chart-1 summary").click()
+
+        page.locator("#chart-1").get_by_role("button", name="Copy as curl").click()
+
+        expect(page.locator("#chart-1 [data-copied]")).to_have_text("Copied.")
+        assert page.evaluate("navigator.clipboard.readText()").startswith("curl -H")
