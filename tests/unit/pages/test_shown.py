@@ -26,7 +26,7 @@ def test_stores_are_shown_by_name_with_today_against_the_same_weekday(browsing: 
     assert page.index("Ginza") < page.index("Kosice")
     assert re.search(r">15\.50</span>", page)
     assert "+55.0 %" in page
-    assert "last Sat until 10:30 10.00" in page
+    assert "against 10.00 last Sat until 10:30" in page
     assert "20 % of it provisional" in page
 
 
