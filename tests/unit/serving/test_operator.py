@@ -22,6 +22,7 @@ FOR_ALL = [
     ("/readyz", {}),
 ]
 FOR_OPERATORS = [
+    ("GET", "/metrics", None, 200),
     ("GET", "/v1/corrections", None, 200),
     ("GET", "/v1/recomputes/known", None, 200),
     ("POST", "/v1/recomputes", BECAUSE, 202),
