@@ -82,7 +82,7 @@ async def _group(
     asking: PageAnswers, stores: Sequence[Store], days: Mapping[str, BusinessDay], *, partial: bool
 ) -> list[Line]:
     questions = _questions(stores, days[stores[0].id], partial=partial)
-    told = await asking.tried_all(questions.values())
+    told = await asking.tried_all(list(questions.values()))
     refused = next((each for each in told if isinstance(each, Refused)), None)
     if refused and len(stores) > 1:  # one of them takes money of two currencies, say: it stands alone for it
         apart = await asyncio.gather(*(_group(asking, [store], days, partial=partial) for store in stores))

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any, NamedTuple
 
@@ -10,8 +10,8 @@ from master_dataset.errors import GalateaError, UnknownName
 from master_dataset.stores import Store
 from serving_layer.answers import Answers
 from serving_layer.keys.caller import Caller
-from serving_layer.metrics_answer import MetricsAsk
 from serving_layer.moment import Moment
+from serving_layer.pages.bundle import Bundle, bundles
 from serving_layer.pages.question import Question
 from serving_layer.questions import CellsAsk
 from views.core import View
@@ -47,18 +47,17 @@ class PageAnswers:
             raise UnknownName("store", id_, seen)
         return seen[id_]
 
-    async def bodies(self, questions: Sequence[Question]) -> Sequence[bytes | Refused]:
-        """The very bytes of REST's answers, all of one publication and one reading of speed; or why not."""
+    async def tried_all(self, questions: Sequence[Question]) -> Sequence[Told | Refused]:
+        """What REST's answers say, all of one publication and one reading of speed; or why there is none."""
+        if not questions:
+            return []
         try:
             moment = await self.all.moment(questions[0].ask)
         except GalateaError as error:
             return [Refused(error.code, error.message, error.do)] * len(questions)
-        return await asyncio.gather(*(self._body(question, moment) for question in questions))
-
-    async def tried_all(self, questions: Iterable[Question]) -> Sequence[Told | Refused]:
-        """What the answers say; numbers as they are written, not through a float."""
-        bodies = await self.bodies(list(questions))
-        return [body if isinstance(body, Refused) else json.loads(body, parse_float=Decimal) for body in bodies]
+        told = await asyncio.gather(*(self._bundle(bundle, moment) for bundle in bundles(questions)))
+        found = {question: answer for each in told for question, answer in each.items()}
+        return [found[question] for question in questions]
 
     async def tried(self, question: Question) -> Told | Refused:
         """Of one question."""
@@ -70,11 +69,16 @@ class PageAnswers:
         body = await self.all.cells(ask, await self.all.moment(ask), self._caller)
         return bool(json.loads(body)["cells"])
 
-    async def _body(self, question: Question, moment: Moment) -> bytes | Refused:
+    async def _bundle(self, bundle: Bundle, moment: Moment) -> dict[Question, Told | Refused]:
         try:
-            return await self.all.metrics(MetricsAsk((question.ask,)), moment, self._caller)
+            body = await self.all.metrics(bundle.ask, moment, self._caller)
         except GalateaError as error:
-            return Refused(error.code, error.message, error.do)
+            if len(bundle.questions) == 1:
+                return {bundle.questions[0]: Refused(error.code, error.message, error.do)}
+            told = await asyncio.gather(*(self._bundle(each, moment) for each in bundle.apart))
+            return {question: answer for each in told for question, answer in each.items()}
+        found: Told = json.loads(body, parse_float=Decimal)  # as they are written, not through a float
+        return dict(zip(bundle.questions, found.get("answers", [found]), strict=True))
 
     async def is_partial(self) -> bool:
         """Whether the speed layer is missing, so that pages show batch alone and say so."""

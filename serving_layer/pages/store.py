@@ -43,7 +43,7 @@ async def get_store(visit: ReaderVisit, id_: str, day: Annotated[date | None, Qu
 
 async def _parts(asking: PageAnswers, of: StoreQuestions, now: datetime) -> Mapping[str, Part]:
     questions = of.all()
-    told = await asking.tried_all(questions.values())
+    told = await asking.tried_all(list(questions.values()))
     catalogue = asking.all.catalogue
     return {
         name: Part(question, answer, *_named(catalogue, question.metric), of.store.currency.code, now)

@@ -171,6 +171,16 @@ def test_a_store_whose_money_has_two_currencies_says_so_and_the_others_are_shown
     assert ">15.50</span>" in page
 
 
+def test_one_number_that_is_refused_does_not_take_the_others_along(world: World) -> None:
+    definitions = {name: was for name, was in world.definitions.items() if name != "traffic"}
+    world.pointer = replace(world.pointer, definitions=definitions)
+
+    page = Browsing(Asking(world)).get("/stores/12")
+
+    assert "The view `traffic` is defined as" in page
+    assert ">15.50</span>" in page
+
+
 def test_corrections_are_shown_to_operators_with_their_cause(world: World) -> None:
     browsing = Browsing(Asking(world))
     browsing.sign_in(OPERATOR_KEY)
