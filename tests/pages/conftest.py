@@ -1,4 +1,7 @@
-"""A real browser and the invented shops behind a real port. Without a Chromium on the machine nothing here runs."""
+"""A real browser and the invented shops behind a real port. Without a Chromium on the machine nothing here runs.
+
+The browser is of one module: while it is open a loop runs in this thread, and other tests could not run their own.
+"""
 
 import shutil
 import socket
@@ -19,7 +22,7 @@ FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 STARTS_WITHIN = 60
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     found = next((path for name in NAMES if (path := shutil.which(name))), None)
     if found is None:
@@ -30,7 +33,7 @@ def browser() -> Iterator[Browser]:
         opened.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def shops() -> Asking:
     world = trading_days()
     watch = WorldWatch(world)
@@ -38,7 +41,7 @@ def shops() -> Asking:
     return Asking(world, readers=RememberedTables(world).readers, watched=watch)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def address(shops: Asking) -> Iterator[str]:
     """Where the pages are served, on this machine alone."""
     with socket.socket() as found:
