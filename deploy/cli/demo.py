@@ -88,7 +88,7 @@ def _go_on(settings: "Settings") -> None:
     url = f"http://localhost:{settings.api_port}"
     today = datetime.now(UTC).date()
     question = f"store=367&from={today - timedelta(days=364)}&to={today + timedelta(days=1)}&grain=month"
-    say(f"\nNext:  open {url}/v1/freshness    galatea status    galatea verify    galatea down")
+    say(f"\nNext:  open {url}/    galatea status    galatea verify    galatea down")
     say(f"       curl '{url}/v1/metrics/net_sales?{question}'")
     if is_installed():
         who = f"as {settings.airflow_user}, password in {settings.airflow_password_file}"
