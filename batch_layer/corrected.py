@@ -63,13 +63,15 @@ class CorrectedTable:
         `keeps`: for how long files that were replaced stay, for those who still read them.
         """
         there = self._there()
-        changed = {day: run for day, run in wanted.items() if there.get(day) != run}
-        gone = there.keys() - wanted.keys()
+        differing = {day: run for day, run in wanted.items() if there.get(day) != run}
+        changed = self._stores(differing)
+        gone = there.keys() - {day for day, run in wanted.items() if there.get(day) == run or changed.get(day)}
+        changed = {day: stores for day, stores in changed.items() if stores}
         cells = 0
 
         def counted() -> Iterator[pa.RecordBatch]:
             nonlocal cells
-            for batch in self._cells(changed):
+            for batch in self._cells(differing, changed):
                 cells += batch.num_rows
                 yield batch
 
@@ -79,9 +81,7 @@ class CorrectedTable:
                 self._write(reader, {*changed, *gone} if there else None, publication)
             except DeltaError as error:  # the writer only hears that reading ended
                 raise self._moved or error from error
-            DeltaTable(self._path).vacuum(
-                int(keeps / timedelta(hours=1)), dry_run=False, enforce_retention_duration=False
-            )
+            DeltaTable(self._path).vacuum(int(keeps / timedelta(hours=1)), dry_run=False)
         return Exported(self._view.name, len(changed), len(gone), cells)
 
     def _there(self) -> Runs:
@@ -102,10 +102,19 @@ class CorrectedTable:
             commit_properties=CommitProperties(custom_metadata={"galatea.publication": str(publication)}),
         )  # fmt: skip
 
-    def _cells(self, runs: Runs) -> Iterator[pa.RecordBatch]:
+    def _stores(self, runs: Runs) -> Mapping[date, Sequence[str]]:
+        """Which stores have cells on each day; a run is asked once for all of its days."""
+        found: dict[date, Sequence[str]] = {}
+        for run in sorted(set(runs.values())):
+            days = {day for day, own in runs.items() if own == run}
+            own = read_digests(self._session, run, self._view.name, days)
+            found |= {day: sorted(stores) for day, stores in own.items()}
+        return found
+
+    def _cells(self, runs: Runs, of: Mapping[date, Sequence[str]]) -> Iterator[pa.RecordBatch]:
         select = self._session.prepare(_SELECT_BLOCK)
-        for day, run in sorted(runs.items()):
-            stores = sorted(read_digests(self._session, run, self._view.name, [day]).get(day, {}))
+        for day, stores in sorted(of.items()):
+            run = runs[day]
             keys = [(self._view.name, store, month_of(day), run, day) for store in stores]
             found = execute_concurrent_with_args(self._session, select, keys, _IN_FLIGHT, raise_on_first_error=True)
             for store, (_, rows) in zip(stores, found, strict=True):

@@ -95,3 +95,19 @@ def test_cells_that_went_away_meanwhile_leave_the_table_as_it_was(shared_cassand
         table.bring_to({FIRST: "kept", SECOND: "lost"}, 2, WEEK)
 
     assert read(tmp_path, SALES) == [("1", FIRST, "kept", 1)]
+
+
+def test_a_day_that_lost_all_its_cells_goes_and_is_not_looked_at_again(
+    shared_cassandra: Session, tmp_path: Path
+) -> None:
+    table = CorrectedTable(shared_cassandra, str(tmp_path), SALES)
+    put(shared_cassandra, SALES, "full", FIRST, {"1": 1})
+    put(shared_cassandra, SALES, "full", SECOND, {"1": 2})
+    put(shared_cassandra, SALES, "empty", SECOND, {})
+
+    table.bring_to({FIRST: "full", SECOND: "full"}, 1, WEEK)
+    emptied = table.bring_to({FIRST: "full", SECOND: "empty"}, 2, WEEK)
+    again = table.bring_to({FIRST: "full", SECOND: "empty"}, 3, WEEK)
+
+    assert (emptied, again) == (Exported("sales", 0, 1, 0), Exported("sales", 0, 0, 0))
+    assert read(tmp_path, SALES) == [("1", FIRST, "full", 1)]
