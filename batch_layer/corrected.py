@@ -64,9 +64,8 @@ class CorrectedTable:
         """
         there = self._there()
         differing = {day: run for day, run in wanted.items() if there.get(day) != run}
-        changed = self._stores(differing)
-        gone = there.keys() - {day for day, run in wanted.items() if there.get(day) == run or changed.get(day)}
-        changed = {day: stores for day, stores in changed.items() if stores}
+        changed = {day: stores for day, stores in self._stores(differing).items() if stores}
+        gone = there.keys() - (wanted.keys() - differing.keys()) - changed.keys()
         cells = 0
 
         def counted() -> Iterator[pa.RecordBatch]:
@@ -103,13 +102,19 @@ class CorrectedTable:
         )  # fmt: skip
 
     def _stores(self, runs: Runs) -> Mapping[date, Sequence[str]]:
-        """Which stores have cells on each day; a run is asked once for all of its days."""
+        """Which stores have cells on each day; a run is asked once for all of its days. PublicationMoved."""
         found: dict[date, Sequence[str]] = {}
         for run in sorted(set(runs.values())):
             days = {day for day, own in runs.items() if own == run}
             own = read_digests(self._session, run, self._view.name, days)
+            if lost := days - own.keys():
+                raise self._taken_away(min(lost))
             found |= {day: sorted(stores) for day, stores in own.items()}
         return found
+
+    def _taken_away(self, day: date) -> PublicationMoved:
+        message = f"The cells of `{self._view.name}` of {day} were taken away meanwhile."
+        return PublicationMoved(message, do="Ask again: what is published now is written then.")
 
     def _cells(self, runs: Runs, of: Mapping[date, Sequence[str]]) -> Iterator[pa.RecordBatch]:
         select = self._session.prepare(_SELECT_BLOCK)
@@ -120,8 +125,7 @@ class CorrectedTable:
             for store, (_, rows) in zip(stores, found, strict=True):
                 row = rows.one()
                 if row is None:
-                    message = f"The cells of `{self._view.name}` of {day} were taken away meanwhile."
-                    self._moved = PublicationMoved(message, do="Ask again: what is published now is written then.")
+                    self._moved = self._taken_away(day)
                     raise self._moved
                 yield self._batch(row.block, store, day, run)
 

@@ -111,3 +111,14 @@ def test_a_day_that_lost_all_its_cells_goes_and_is_not_looked_at_again(
 
     assert (emptied, again) == (Exported("sales", 0, 1, 0), Exported("sales", 0, 0, 0))
     assert read(tmp_path, SALES) == [("1", FIRST, "full", 1)]
+
+
+def test_a_run_of_which_nothing_is_known_any_more_takes_no_day_away(shared_cassandra: Session, tmp_path: Path) -> None:
+    table = CorrectedTable(shared_cassandra, str(tmp_path), SALES)
+    put(shared_cassandra, SALES, "known", FIRST, {"1": 1})
+    table.bring_to({FIRST: "known"}, 1, WEEK)
+
+    with pytest.raises(PublicationMoved):
+        table.bring_to({FIRST: "collected"}, 2, WEEK)
+
+    assert read(tmp_path, SALES) == [("1", FIRST, "known", 1)]
