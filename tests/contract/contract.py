@@ -3,21 +3,16 @@
 Left out is `/v1/live`, whose answers have no end: `tests/unit/serving/test_live.py` has it.
 """
 
-import asyncio
 import re
 import subprocess
 import sys
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
-
-import uvicorn
 
 from master_dataset.stores import Store
 from tests.world import World, receipt
 from tests.world.asking import Asking
+from tests.world.listening import served
 
 CONFIG = Path(__file__).with_name("schemathesis.toml")
 CALLERS = ("operator", "tenant", "nobody")
@@ -64,18 +59,3 @@ def tried(caller: str, cases: int, seed: int) -> Tried:
     found = _GENERATED.search(done.stdout)
     number = int(found[1].replace(",", "")) if found else 0
     return Tried(caller, number, done.returncode == 0 and number > 0, done.stdout + done.stderr)
-
-
-@contextmanager
-def served(asking: Asking) -> Iterator[str]:
-    """The app on a free port of this machine, in a thread."""
-    server = uvicorn.Server(uvicorn.Config(asking.app, "127.0.0.1", 0, log_level="error"))
-    thread = threading.Thread(target=lambda: asyncio.run(server.serve()))
-    thread.start()
-    try:
-        while not server.started:
-            thread.join(0.01)
-        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
-    finally:
-        server.should_exit = True
-        thread.join()

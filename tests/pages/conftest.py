@@ -4,22 +4,18 @@ The browser is of one module: while it is open a loop runs in this thread, and o
 """
 
 import shutil
-import socket
-import threading
-import time
 from collections.abc import Iterator
 
 import pytest
-import uvicorn
 from playwright.sync_api import Browser, sync_playwright
 
 from tests.pages.shops import RememberedTables, measured, trading_days
 from tests.world.asking import Asking
+from tests.world.listening import served
 from tests.world.watch import WorldWatch
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-STARTS_WITHIN = 60
 
 
 @pytest.fixture(scope="module")
@@ -44,16 +40,5 @@ def shops() -> Asking:
 @pytest.fixture(scope="module")
 def address(shops: Asking) -> Iterator[str]:
     """Where the pages are served, on this machine alone."""
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port = found.getsockname()[1]
-    server = uvicorn.Server(uvicorn.Config(shops.app, "127.0.0.1", port, log_level="warning"))
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    deadline = time.monotonic() + STARTS_WITHIN
-    while not server.started:
-        assert time.monotonic() < deadline, "the pages are not served"
-        time.sleep(0.05)
-    yield f"http://127.0.0.1:{port}"
-    server.should_exit = True
-    thread.join()
+    with served(shops) as url:
+        yield url
