@@ -110,7 +110,7 @@ class Answers:
     async def _remembered(
         self, ask: Ask, moment: Moment, told: Callable[[], Awaitable[bytes]], caller: Caller
     ) -> bytes:
-        key = (ask, caller.tenant, moment.mark)
+        key = (ask, caller.sight, moment.mark)
         body = self._bodies.get(key)
         if body is None:
             body = await told()

@@ -46,7 +46,7 @@ class Live:
         """Inside, the events of a question. TooBusy, and what the answer itself would raise."""
         if self._followers >= MOST_FOLLOWERS:
             raise TooBusy(f"{MOST_FOLLOWERS} follow live answers already.", do="Ask again, or ask now and then.")
-        key = (ask, caller.tenant)
+        key = (ask, caller.sight)
         self._followers += 1
         channel = self._channels.get(key)
         if channel is None:
@@ -114,8 +114,7 @@ class _Channel:
 
     async def _read(self) -> None:
         moment = await self._answers.moment(self._ask.one)
-        scope = self._caller.tenant or ""
-        tag = etag(("live", self._ask), scope, moment.mark, self._answers.catalogue.fingerprint)
+        tag = etag(("live", self._ask), self._caller.sight, moment.mark, self._answers.catalogue.fingerprint)
         if self.newest is None or self.newest.id != tag:
             body = await self._answers.metrics(self._ask, moment, self._caller)
             self._show(Event(tag, ANSWER, body.decode()))

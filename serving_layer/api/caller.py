@@ -1,7 +1,6 @@
 """Who asks, and whether a route is theirs: every route names the scope that it needs.
 
-All are coroutines without an `await` of their own: FastAPI would hand plain functions to a thread, which costs more
-than an answer.
+All are coroutines: FastAPI would hand plain functions to a thread, which costs more than an answer.
 """
 
 from typing import TYPE_CHECKING, Annotated

@@ -6,8 +6,6 @@ from http import HTTPStatus
 from fastapi import Request, Response
 
 from serving_layer.etag import has, has_any
-from serving_layer.keys.caller import Caller
-from serving_layer.keys.key import EVERY_TENANT
 
 KEPT = {"Cache-Control": "no-cache, private", "Vary": "Authorization, Accept"}
 """Who keeps an answer asks before each use whether it still holds, and shows it to nobody else.
@@ -30,8 +28,3 @@ async def unless_known(request: Request, tag: str, answer: Callable[[], Awaitabl
         return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
     found.headers.update(headers)
     return found
-
-
-def scope_of(caller: Caller) -> str:
-    """As whom a caller sees, for the tag: what one is told must never be taken for what another would be."""
-    return EVERY_TENANT if caller.tenant is None else caller.tenant

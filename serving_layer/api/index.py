@@ -6,7 +6,7 @@ from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from serving_layer.api.caller import AnswersOf, Reader
-from serving_layer.api.conditional import scope_of, unless_known
+from serving_layer.api.conditional import unless_known
 from serving_layer.api.numbers import AsOfNumber
 from serving_layer.etag import etag
 from serving_layer.index.question import FEWEST_WEEKS, MOST_WEEKS, USUAL_WEEKS, IndexAsk, IndexGrain
@@ -82,7 +82,7 @@ async def get_index(
         asked.hours, asked.history_weeks,
     )  # fmt: skip
     moment = await answers.moment(ask)
-    tag = etag(("index", ask), scope_of(caller), moment.mark, answers.catalogue.fingerprint)
+    tag = etag(("index", ask), caller.sight, moment.mark, answers.catalogue.fingerprint)
 
     async def answer() -> Response:
         return Response(await answers.index(ask, moment, caller), media_type=JSON)

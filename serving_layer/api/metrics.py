@@ -7,7 +7,7 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from serving_layer.api.caller import AnswersOf, Reader
-from serving_layer.api.conditional import scope_of, unless_known
+from serving_layer.api.conditional import unless_known
 from serving_layer.api.downloads import JSON, SAID, in_form, refuse_beside_points
 from serving_layer.api.numbers import AsOfNumber
 from serving_layer.comparison import NAMES as COMPARISONS
@@ -71,7 +71,7 @@ class MetricQuestion(BaseModel):
 @router.get("/metrics", operation_id="list_metrics")
 async def list_metrics(request: Request, answers: AnswersOf, caller: Reader) -> Response:
     """Every metric: what it is called, how it is made, and from which views."""
-    tag = etag(("listed metrics",), scope_of(caller), (), answers.catalogue.fingerprint)
+    tag = etag(("listed metrics",), caller.sight, (), answers.catalogue.fingerprint)
 
     async def answer() -> Response:
         return Response(orjson.dumps({"metrics": answers.catalogue.listed()}), media_type=JSON)
@@ -96,7 +96,7 @@ async def get_metric(
     """
     ask = asked.understood(metric)
     moment = await answers.moment(ask.one)
-    tag = etag(("metrics", asked.format, ask), scope_of(caller), moment.mark, answers.catalogue.fingerprint)
+    tag = etag(("metrics", asked.format, ask), caller.sight, moment.mark, answers.catalogue.fingerprint)
 
     def made(told: Body) -> Table:
         bodies = told.get("answers", [told])

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Request, Response
 
 from master_dataset.stores import Store
 from serving_layer.api.caller import AnswersOf, FreshnessOf, Reader
-from serving_layer.api.conditional import scope_of, unless_known
+from serving_layer.api.conditional import unless_known
 from serving_layer.etag import etag
 
 router = APIRouter(prefix="/v1", tags=["state"])
@@ -28,7 +28,7 @@ async def get_freshness(freshness: FreshnessOf, _: Reader) -> Response:
 async def list_stores(request: Request, answers: AnswersOf, caller: Reader) -> Response:
     """Every registered store of the caller's tenant."""
     version, stores = await answers.stores.all()
-    tag = etag(("stores",), scope_of(caller), version, answers.catalogue.fingerprint)
+    tag = etag(("stores",), caller.sight, version, answers.catalogue.fingerprint)
 
     async def answer() -> Response:
         listed = [_described(stores[store]) for store in sorted(stores) if caller.sees(stores[store])]

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from serving_layer.api.caller import AnswersOf, Reader
-from serving_layer.api.conditional import scope_of, unless_known
+from serving_layer.api.conditional import unless_known
 from serving_layer.api.downloads import SAID, in_form
 from serving_layer.api.numbers import AsOfNumber
 from serving_layer.etag import etag
@@ -42,7 +42,7 @@ async def get_cells(
     ask = CellsAsk(view, tuple(asked.store), asked.start, asked.end, asked.partial, asked.as_of)
     of = answers.view(ask)
     moment = await answers.moment(ask)
-    tag = etag(("cells", asked.format, ask), scope_of(caller), moment.mark, answers.catalogue.fingerprint)
+    tag = etag(("cells", asked.format, ask), caller.sight, moment.mark, answers.catalogue.fingerprint)
 
     async def answer() -> Response:
         body = await answers.cells(ask, moment, caller)

@@ -25,6 +25,11 @@ class Caller:
         """Whether stores of all tenants are shown, and those that nobody has registered."""
         return self.tenant is None
 
+    @property
+    def sight(self) -> str:
+        """Whose stores are shown, as a name: what is remembered or tagged for one sight is never shown to another."""
+        return EVERY_TENANT if self.tenant is None else self.tenant
+
     def sees(self, store: Store) -> bool:
         """Whether the store is theirs."""
         return self.tenant is None or store.tenant == self.tenant
