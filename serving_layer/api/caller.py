@@ -9,6 +9,7 @@ from fastapi import Depends, Request
 from fastapi.security import HTTPBearer
 
 from serving_layer.answers import Answers
+from serving_layer.api.in_flight import place_of
 from serving_layer.freshness import Freshness
 from serving_layer.keys.caller import Caller
 from serving_layer.keys.key import Scope
@@ -40,7 +41,7 @@ async def operations_of(request: Request) -> Operations:
 
 
 class Needs:
-    """Lets through whose key has the scope, as often as it may ask. KeyMissing, KeyWrong, ScopeMissing, TooOften."""
+    """Lets through whose key has the scope, as often as it may ask. What `let_in` refuses."""
 
     def __init__(self, scope: Scope) -> None:
         """`scope`: what the route is for."""
@@ -48,8 +49,16 @@ class Needs:
 
     async def __call__(self, request: Request, _: Annotated[object, Depends(_BEARER)]) -> Caller:
         """The caller."""
-        gate: Gate = request.app.state.gate
-        return await gate.caller(request.headers.get("Authorization"), self.scope)
+        return await let_in(request, request.headers.get("Authorization"), self.scope)
+
+
+async def let_in(request: Request, authorization: str | None, scope: Scope) -> Caller:
+    """Whoever sends that header, counted until the answer begins. What Gate refuses; TooManyAtOnce."""
+    gate: Gate = request.app.state.gate
+    caller = await gate.caller(authorization, scope)
+    if end := gate.concurrency.enter(caller):
+        place_of(request.scope).until_the_end(end)
+    return caller
 
 
 AnswersOf = Annotated[Answers, Depends(answers_of)]

@@ -10,6 +10,7 @@ from fastapi.routing import APIRoute
 
 from serving_layer.api.caller import Needs
 from serving_layer.api.problems import MEDIA_TYPE
+from serving_layer.keys.key import Scope
 
 Document = dict[str, Any]
 PROBLEM: Document = {
@@ -84,7 +85,7 @@ def _complete(operation: Document, route: APIRoute) -> None:
         }
 
 
-def scopes(dependant: Dependant) -> Iterator[str]:
+def scopes(dependant: Dependant) -> Iterator[Scope]:
     """What a route asks for."""
     if isinstance(dependant.call, Needs):
         yield dependant.call.scope

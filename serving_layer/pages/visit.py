@@ -2,20 +2,18 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from fastapi import Depends, Request
 from fastapi.responses import HTMLResponse
 
+from serving_layer.api.caller import let_in
 from serving_layer.freshness import Fresh
 from serving_layer.keys.key import Scope
 from serving_layer.operations import Operations
 from serving_layer.pages.page_answers import PageAnswers
 from serving_layer.pages.rendering import page
 from serving_layer.pages.visitor import Visitor, visitor_of
-
-if TYPE_CHECKING:
-    from serving_layer.keys.gate import Gate
 
 
 @dataclass(frozen=True)
@@ -43,7 +41,7 @@ class Visit:
 
 
 class Shows:
-    """Lets through whoever has the scope, by the key of a session or by none. KeyMissing, KeyWrong, ScopeMissing."""
+    """Lets through whoever has the scope, by the key of a session or by none. What `let_in` refuses."""
 
     def __init__(self, scope: Scope) -> None:
         """`scope`: what the page is for."""
@@ -52,8 +50,7 @@ class Shows:
     async def __call__(self, request: Request) -> Visit:
         """The visit."""
         visitor = await visitor_of(request)
-        gate: Gate = request.app.state.gate
-        await gate.caller(visitor.authorization, self.scope)  # which also counts how often a key asks
+        await let_in(request, visitor.authorization, self.scope)  # which also counts how often a key asks
         return Visit(request, visitor, PageAnswers(request.app.state.answers, visitor.caller))
 
 

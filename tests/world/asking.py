@@ -1,6 +1,7 @@
 """Questions to the REST interface over a World, without a network."""
 
 import asyncio
+from collections.abc import Callable
 from datetime import timedelta
 from itertools import count
 from typing import Any
@@ -14,10 +15,12 @@ from serving_layer.catalogue import Catalogue
 from serving_layer.corrections import Corrections
 from serving_layer.freshness import Freshness
 from serving_layer.ingest import Ingest
+from serving_layer.keys.concurrency import Concurrency
 from serving_layer.keys.gate import Gate
 from serving_layer.keys.known_keys import KnownKeys
 from serving_layer.keys.rates import Rates
 from serving_layer.ledger import LedgerReader
+from serving_layer.limits import LIMITS, Limits
 from serving_layer.operations import Operations
 from serving_layer.readers import Readers
 from serving_layer.recomputing import RecomputeReader
@@ -39,13 +42,16 @@ Body = dict[str, Any]
 class Asking:
     """One process that serves. Its answers are remembered from question to question, as in the real one."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - a test says what is not as ever
         self,
         world: World,
         readers: Readers | None = None,
         watched: WatchReader | None = None,
         ledgers: LedgerReader | None = None,
         recomputes: RecomputeReader | None = None,
+        *,
+        limits: Limits = LIMITS,
+        refuse_low: Callable[[], None] = lambda: None,
     ) -> None:
         self.world = world
         catalogue = Catalogue({view.name: view for view in registered_views()}, registered_metrics())
@@ -62,8 +68,9 @@ class Asking:
         keys = KnownKeys(self.keys, OPERATOR_KEY, "default", lambda: float(next(clock)), world.now)
         self.broker = WorldBroker()
         self.clock_us = 1_800_000_000_000_000  # by which events that are sent are from the future; in 2027
-        ingest = Ingest(self.broker, self.answers.stores.all, lambda: self.clock_us)
-        self.app = create_app(self.answers, freshness, operations, Gate(keys, Rates(10_000, 10_000)), ingest)
+        ingest = Ingest(self.broker, self.answers.stores.all, lambda: self.clock_us, limits, refuse_low)
+        gate = Gate(keys, Rates(10_000, 10_000), Concurrency(limits.per_key))
+        self.app = create_app(self.answers, freshness, operations, gate, ingest, limits=limits)
 
     def response(
         self,
