@@ -62,11 +62,11 @@ class Live:
                 await channel.end()
 
     def _refuse_too_many(self, caller: Caller) -> None:
-        if self.followers.total() >= self._limits.followers:
-            told = f"{self._limits.followers} follow live answers already."
+        if self.followers.total() >= self._limits.live_followers:
+            told = f"{self._limits.live_followers} follow live answers already."
             raise TooBusy(told, do="Ask again, or ask now and then.")
-        if caller.tenant is not None and self.followers[caller.name] >= self._limits.followers_per_key:
-            told = f"{self._limits.followers_per_key} follow live answers with this key already."
+        if caller.tenant is not None and self.followers[caller.name] >= self._limits.live_followers_per_key:
+            told = f"{self._limits.live_followers_per_key} follow live answers with this key already."
             raise TooManyAtOnce(told, do="Let others end first, or ask now and then.")
 
     def close(self) -> None:

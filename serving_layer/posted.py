@@ -29,11 +29,11 @@ class Posted:
     def records(self, limits: Limits = LIMITS) -> Sequence[bytes]:
         """At least one record. BodyTooLarge, BodyUnreadable, TooManyEvents; BadQuestion if there is none."""
         body = unfolded(self.body, limits) if self.is_gzip else self.body
-        found = _lines(body) if self.is_lines else _elements(body, limits.events)
+        found = _lines(body) if self.is_lines else _elements(body, limits.request_events)
         if not found:
             raise BadQuestion("The request brings no event.", do="Send at least one.")
-        if len(found) > limits.events:
-            message = f"The request brings more than {limits.events:,} events."
+        if len(found) > limits.request_events:
+            message = f"The request brings more than {limits.request_events:,} events."
             raise TooManyEvents(message, do="Send them in several requests, one after the other.")
         return found
 

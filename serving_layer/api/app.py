@@ -50,7 +50,7 @@ def create_app(  # noqa: PLR0913 - what every process has, then what one may go 
     app.state.ingest = ingest
     app.state.live = Live(answers, limits)
     app.state.bodies = Bodies(limits)
-    app.state.in_flight = InFlight(limits.in_flight)
+    app.state.in_flight = InFlight(limits.requests_in_flight)
     for module in ROUTERS:
         app.include_router(module.router)
     install_pages(app)

@@ -50,7 +50,7 @@ class Bodies:
         if promised.isdecimal() and int(promised[:20]) > most:
             raise _too_large(most, do)
         async for part in request.stream():
-            if self.held + len(part) > self.limits.held_bytes:
+            if self.held + len(part) > self.limits.bodies_bytes:
                 raise TooBusy("Too many bodies of requests are arriving.", do="Send the same again.")
             read += part
             self.held += len(part)

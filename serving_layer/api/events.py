@@ -15,7 +15,7 @@ from serving_layer.refusals import NotOffered
 
 router = APIRouter(prefix="/v1", tags=["events"])
 EVENT = {"type": "object", "description": "As the source says; see the JSON Schema of its topic."}
-MANY = {"type": "array", "items": EVENT, "minItems": 1, "maxItems": LIMITS.events}
+MANY = {"type": "array", "items": EVENT, "minItems": 1, "maxItems": LIMITS.request_events}
 BODY = {
     "required": True,
     "content": {JSON: {"schema": {"oneOf": [EVENT, MANY]}}, LINES: {"schema": {"type": "string"}}},

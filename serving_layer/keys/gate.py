@@ -17,7 +17,7 @@ class Gate:
 
     keys: KnownKeys
     rates: Rates
-    concurrency: Concurrency = field(default_factory=lambda: Concurrency(LIMITS.per_key))
+    concurrency: Concurrency = field(default_factory=lambda: Concurrency(LIMITS.requests_per_key))
 
     async def caller(self, authorization: str | None, scope: Scope) -> Caller:
         """Whoever sends that header. KeyMissing, KeyWrong, ScopeMissing, TooOften, StoreUnavailable."""

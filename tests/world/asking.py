@@ -69,7 +69,7 @@ class Asking:
         self.broker = WorldBroker()
         self.clock_us = 1_800_000_000_000_000  # by which events that are sent are from the future; in 2027
         ingest = Ingest(self.broker, self.answers.stores.all, lambda: self.clock_us, limits, refuse_low)
-        gate = Gate(keys, Rates(10_000, 10_000), Concurrency(limits.per_key))
+        gate = Gate(keys, Rates(10_000, 10_000), Concurrency(limits.requests_per_key))
         self.app = create_app(self.answers, freshness, operations, gate, ingest, limits=limits)
 
     def response(

@@ -6,17 +6,17 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import uvicorn
-
+from deploy.listening.connection_limits import ConnectionLimits
+from deploy.listening.server import Listening, Server
 from tests.world.asking import Asking
 
 
 @contextmanager
-def served(asking: Asking) -> Iterator[str]:
-    """The application on a free port of this machine; its address."""
+def served(asking: Asking, limits: ConnectionLimits | None = None) -> Iterator[str]:
+    """The application on a free port of this machine, listening as the product does; its address."""
     with socket.socket() as listening:
         listening.bind(("127.0.0.1", 0))
-        server = uvicorn.Server(uvicorn.Config(asking.app, log_level="critical", lifespan="off"))
+        server = Server(Listening(asking.app, limits or ConnectionLimits(), lifespan="off"))
         serving = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
         serving.start()
         try:

@@ -244,7 +244,7 @@ def test_bodies_that_arrive_may_be_so_many_bytes_together(
     monkeypatch: pytest.MonkeyPatch, held: int, refused: int
 ) -> None:
     monkeypatch.setattr(ingest, "PATIENCE_SECONDS", 0.2)
-    asking = Asking(World(), limits=Limits(held_bytes=held))
+    asking = Asking(World(), limits=Limits(bodies_bytes=held))
     asking.broker.says = lambda _: None
 
     codes = [response.json()["code"] for response in sent_at_once(asking, 3, sized(500))]
