@@ -4,7 +4,7 @@ import re
 import socket
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
@@ -25,10 +25,8 @@ class Wire:
 
     def say(self, said: bytes) -> None:
         """Send it, as far as it is taken: a server may have heard enough."""
-        try:
+        with suppress(BrokenPipeError, ConnectionResetError):
             self.connected.sendall(said)
-        except (BrokenPipeError, ConnectionResetError):
-            pass
 
     def drip(self, said: bytes, pause: float) -> None:
         """Send it byte by byte, until the server answers or hangs up."""

@@ -1,13 +1,13 @@
 """One case: the bytes that are sent, the statuses that have to come back, and whether the connection ends.
 
 An entry has `raw`, all of it, or the fields that stand behind a usual head: `get`, `post` (one event as JSON), `lines`
-(several), `keyless` (a post without a key), `typed` (a post without a type). Bytes are a text in Latin-1 or one of `MADE`.
+(several), `keyless` (a post without a key), `typed` (a post without a type). Bytes are a text in Latin-1 or as `MADE`.
 """
 
 import gzip
 import json
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,7 @@ Entry = Mapping[str, Any]
 class WireCase:
     """`sent` at once, then `dripped` byte by byte; `half`: then the client has said all.
 
-    `statuses`: of all answers. `code`: of the last. `is_closed`: the server ends the connection. `is_slow`: for its time.
+    `statuses`: of all answers. `code`: of the last. `is_closed`: the server ends the connection.
     """
 
     name: str
@@ -43,7 +43,6 @@ class WireCase:
     statuses: list[int]
     code: str | None
     is_closed: bool
-    is_slow: bool
 
 
 def wire_cases() -> list[WireCase]:
@@ -54,7 +53,7 @@ def wire_cases() -> list[WireCase]:
 def _case(entry: Entry) -> WireCase:
     return WireCase(
         entry["name"], _sent(entry), _bytes(entry.get("drip", "")), entry.get("half", False), entry["expected"],
-        entry.get("code"), entry.get("closed", False), entry.get("slow", False),
+        entry.get("code"), entry.get("closed", False),
     )  # fmt: skip
 
 
@@ -76,7 +75,7 @@ def _field(field: Any, head: str) -> bytes:
     if isinstance(field, dict) and "pad" in field:
         line, *others = head.removesuffix("\r\n").split("\r\n")
         said = len(line.split(" ")[1]) + sum(len(each.replace(": ", "", 1)) + SEPARATORS for each in others)
-        return b"X: " + b"a" * (field["pad"] - said - len("X") - SEPARATORS) + b"\r\n"
+        return b"X: " + b"a" * (int(field["pad"]) - said - len("X") - SEPARATORS) + b"\r\n"
     if isinstance(field, dict) and "fields" in field:
         return b"".join(b"X%d: a\r\n" % number for number in range(field["fields"]))
     return _bytes(field) + b"\r\n"
@@ -87,13 +86,14 @@ def _bytes(part: Any) -> bytes:
         return b"".join(_bytes(each) for each in part)
     if isinstance(part, str):
         return part.encode("latin-1")
-    return next(made(part[name], part) for name, made in MADE.items() if name in part)
+    name = next(name for name in MADE if name in part)
+    return MADE[name](part[name], part)
 
 
 def _chunked(of: Any, part: Entry) -> bytes:
     body = _bytes(of)
-    first = b"%x%b\r\n" % (len(body), part.get("extension", "").encode())
-    return first + body + b"\r\n0\r\n" + part.get("trailer", "").encode() + b"\r\n"
+    first = b"%x%b\r\n" % (len(body), str(part.get("extension", "")).encode())
+    return first + body + b"\r\n0\r\n" + str(part.get("trailer", "")).encode() + b"\r\n"
 
 
 def _events(count: int) -> bytes:
@@ -102,6 +102,11 @@ def _events(count: int) -> bytes:
 
 def _repeated(of: list[Any]) -> bytes:
     return _bytes(of[0]) * int(of[1])
+
+
+def _cut(of: Sequence[Any], _: Entry) -> bytes:
+    """As a slice has it: less than nothing counts from the end."""
+    return _bytes(of[0])[: of[1]]
 
 
 MADE: Mapping[str, Callable[[Any, Entry], bytes]] = {
@@ -113,6 +118,6 @@ MADE: Mapping[str, Callable[[Any, Entry], bytes]] = {
     "gzip": lambda of, _: gzip.compress(_bytes(of), 9, mtime=0),
     "deflate": lambda of, _: zlib.compress(_bytes(of)),
     "wrong_sum": lambda of, _: gzip.compress(_bytes(of), mtime=0)[:-8] + b"\1" * 8,
-    "cut": lambda of, _: _bytes(of[0])[: of[1]],
+    "cut": _cut,
 }
 """How bytes are made that would be too long, or too hard to read, as they are."""
