@@ -90,7 +90,7 @@ class Asking:
         headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {key}"} if key else {})
         headers |= {} if known is None else {"If-None-Match": known}
         sent = said if isinstance(said, bytes) or said is None else orjson.dumps(said)
-        return self._response(method, path, params=query, headers=headers, content=sent)
+        return self._response(method, path, params=query or None, headers=headers, content=sent)
 
     def sent(self, said: bytes, source: str = "pos_transactions", **headers: str) -> httpx.Response:
         """The response to events, sent with the operator's key. `content_type` stands for `Content-Type`."""
