@@ -101,6 +101,10 @@ class Answers:
             raise UnknownName("view", ask.view, self.catalogue.views)
         return self.catalogue.views[ask.view]
 
+    def look_again(self) -> None:
+        """Somebody was told of now: nothing is answered from before it any more."""
+        self._basis.look_again()
+
     async def as_of(self) -> dict[str, object]:
         """What an answer of now would rest on."""
         return rests_on(await self._basis.read(partial=True))

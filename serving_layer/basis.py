@@ -101,6 +101,10 @@ class BasisReader:
             raise failed
         return basis
 
+    def look_again(self) -> None:
+        """The next basis is read after this call."""
+        self._recent.forget()
+
     async def _read(self) -> tuple[Basis, GalateaError | None]:
         """The basis, without speed where its reading failed."""
         pointer = await self._readers.published.pointer()

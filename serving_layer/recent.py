@@ -21,6 +21,7 @@ class Recent(Generic[Value]):
         self._start, self._seconds, self._clock = start, seconds, clock
         self._shared: SharedRead[Value] = SharedRead()
         self._kept: tuple[float, Value] | None = None
+        self._forgotten = 0
         self._ahead: asyncio.Task[Value] | None = None
 
     async def read(self, *, at_once: bool = False) -> Value:
@@ -36,13 +37,19 @@ class Recent(Generic[Value]):
             self._ahead.add_done_callback(_look_at)
         return value
 
+    def forget(self) -> None:
+        """Whoever asks next is told what is so from now on."""
+        self._kept = None
+        self._forgotten += 1  # what is being read just now may be of before
+
     async def _newest(self) -> Value:
         return await self._shared.read(None, self._read)
 
     async def _read(self) -> Value:
-        began = self._clock()
+        began, forgotten = self._clock(), self._forgotten
         value = await self._start()
-        self._kept = began, value
+        if forgotten == self._forgotten:
+            self._kept = began, value
         return value
 
 

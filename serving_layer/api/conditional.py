@@ -17,9 +17,9 @@ KEPT = {"Cache-Control": "no-cache, private", "Vary": "Authorization, Accept"}
 _NEWEST = re.compile(r"(?i)\bno-cache\b|\bmax-age=0+\b")
 
 
-def wants_newest(request: Request) -> bool:
-    """Whether nothing that was read before will do: `Cache-Control: no-cache` (RFC 9111), as a browser's reload."""
-    return bool(_NEWEST.search(request.headers.get("cache-control", "")))
+def wants_newest(cache_control: str | None) -> bool:
+    """Whether nothing that was read before will do: `no-cache` or `max-age=0` (RFC 9111), as a browser's reload."""
+    return cache_control is not None and bool(_NEWEST.search(cache_control))
 
 
 async def unless_known(

@@ -82,7 +82,7 @@ async def get_index(
         metric, tuple(asked.store), asked.start, asked.end, asked.grain, asked.timezone, asked.partial, asked.as_of,
         asked.hours, asked.history_weeks,
     )  # fmt: skip
-    moment = await answers.moment(ask, at_once=wants_newest(request))
+    moment = await answers.moment(ask, at_once=wants_newest(request.headers.get("cache-control")))
     tag = etag(("index", ask), caller.sight, moment.mark, answers.catalogue.fingerprint)
 
     async def answer() -> Response:

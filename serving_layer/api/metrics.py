@@ -96,7 +96,7 @@ async def get_metric(
     row per point. An answer has an `ETag`.
     """
     ask = asked.understood(metric)
-    moment = await answers.moment(ask.one, at_once=wants_newest(request))
+    moment = await answers.moment(ask.one, at_once=wants_newest(request.headers.get("cache-control")))
     tag = etag(("metrics", asked.format, ask), caller.sight, moment.mark, answers.catalogue.fingerprint)
 
     def made(told: Body) -> Table:

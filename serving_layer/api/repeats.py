@@ -12,6 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from master_dataset.errors import GalateaError
 from serving_layer.api.caller import LET_THROUGH, READ
+from serving_layer.api.conditional import wants_newest
 from serving_layer.api.rests_on import RestsOn
 from serving_layer.etag import ANY, has
 from serving_layer.lru import Lru
@@ -26,6 +27,8 @@ MOST_BYTES = 64 * 1024 * 1024
 MOST_QUESTIONS = 10_000
 OVERHEAD = 2_000
 """Bytes of a response beside its body."""
+EVENTS = "/v1/events/"
+"""Nobody is told anything there that an answer rests on."""
 Question = tuple[str, bytes]
 
 
@@ -60,7 +63,7 @@ class Sent(NamedTuple):
             elif name == b"if-none-match":
                 known.append(value.decode("latin-1"))
             elif name == b"cache-control":
-                has_wishes = True
+                has_wishes = has_wishes or wants_newest(value.decode("latin-1"))
         return cls(authorization, known, has_wishes or ANY in known)
 
 
@@ -75,14 +78,16 @@ class Repeats:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer what was asked before and is still so; pass everything else on."""
-        if scope["type"] != "http" or scope["method"] != "GET":
+        if scope["type"] != "http" or scope["path"].startswith(EVENTS):
             await self._app(scope, receive, send)
             return
         question = (scope["path"], scope["query_string"])
-        rests_on = self._asked.get(question)
+        rests_on = self._asked.get(question) if scope["method"] == "GET" else None
         messages = None if rests_on is None else await self._found(question, rests_on, scope)
         if messages is None:
             await self._app(scope, receive, self._looking(question, scope, send))
+            if "rests_on" not in scope.get("state", {}):
+                scope["app"].state.answers.look_again()  # it may have told of a publication, or made one
             return
         for message in messages:
             await send(message)
@@ -125,7 +130,7 @@ class Repeats:
         return look
 
     def _keep(self, question: Question, scope: Scope, begun: Message, body: bytes) -> None:
-        rests_on: RestsOn | None = scope.get("state", {}).get("rests_on")
+        rests_on: RestsOn | None = scope.get("state", {}).get("rests_on") if scope["method"] == "GET" else None
         caller: Caller | None = scope.get(LET_THROUGH)
         if rests_on is None or caller is None or begun["status"] not in (HTTPStatus.OK, HTTPStatus.NOT_MODIFIED):
             return

@@ -42,7 +42,7 @@ async def get_cells(
     """The states of each cell from batch, from speed, and merged. Money is in minor units here."""
     ask = CellsAsk(view, tuple(asked.store), asked.start, asked.end, asked.partial, asked.as_of)
     of = answers.view(ask)
-    moment = await answers.moment(ask, at_once=wants_newest(request))
+    moment = await answers.moment(ask, at_once=wants_newest(request.headers.get("cache-control")))
     tag = etag(("cells", asked.format, ask), caller.sight, moment.mark, answers.catalogue.fingerprint)
 
     async def answer() -> Response:

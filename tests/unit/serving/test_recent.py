@@ -13,10 +13,11 @@ class Read:
     """Something that is another each time that it is read."""
 
     def __init__(self, seconds: float) -> None:
-        self.now, self.times, self.error = 0.0, 0, None
+        self.now, self.times, self.began, self.error = 0.0, 0, 0, None
         self.recent = Recent(self._value, seconds, lambda: self.now)
 
     async def _value(self) -> int:
+        self.began += 1
         await asyncio.sleep(0)
         if self.error:
             raise self.error
@@ -104,5 +105,19 @@ def test_many_who_ask_together_share_a_read() -> None:
 
         assert set(found) <= {1, 2}
         assert read.times <= 2
+
+    run(asked())
+
+
+def test_after_it_is_forgotten_nothing_of_before_is_told_not_even_what_is_being_read() -> None:
+    async def asked() -> None:
+        read = Read(seconds=1)
+        under_way = asyncio.ensure_future(read.recent.read())
+        while not read.began:
+            await asyncio.sleep(0)
+
+        read.recent.forget()
+
+        assert (await under_way, await read.recent.read()) == (1, 2)
 
     run(asked())

@@ -169,6 +169,17 @@ def test_whoever_wants_no_answer_of_a_moment_ago_says_so(world: World, path: str
     assert asking.response(path, **DAY).content == newest.content
 
 
+@pytest.mark.parametrize("path", ["/v1/publications", "/v1/freshness"])
+def test_whoever_was_told_of_a_publication_is_not_answered_from_the_one_before(world: World, path: str) -> None:
+    asking = AskingRecent(world)
+    asking.body(NET, **DAY)
+    world.rebuild("2026-11-21T10:10:00Z")
+
+    asking.body(path)
+
+    assert asking.body(NET, **DAY)["as_of"]["publication"] == 2
+
+
 def test_a_question_that_is_refused_is_refused_again_in_the_same_words(world: World) -> None:
     asking = Asking(world)
 
