@@ -22,9 +22,9 @@ class LimitSettings(BaseSettings):
     header_fields: int = Field(default=CONNECTION.header_fields, ge=20)
     """Header fields of a request."""
     receive_seconds: float = Field(default=CONNECTION.receive_seconds, gt=0)
-    """Until a request is there as a whole, and for how long a client may take nothing of its answer."""
+    """Until a request is there as a whole."""
     idle_seconds: float = Field(default=CONNECTION.idle_seconds, ge=1)
-    """How long a connection is kept between two requests."""
+    """How long a connection is kept between two requests, and one whose client takes nothing of its answer."""
     connections: int = Field(default=CONNECTION.connections, ge=16)
     """Connections that are open at once; one more ends the one that waits longest for a request."""
     unsent_bytes: int = Field(default=CONNECTION.unsent_bytes, ge=1_000_000)

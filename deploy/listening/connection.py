@@ -139,7 +139,7 @@ class Connection(HttpToolsProtocol):
         if not unsent or unsent < self._unsent:
             self._moved_at = now
         self._unsent = unsent
-        if now - self._moved_at > limits.receive_seconds:
+        if now - self._moved_at > limits.idle_seconds:
             self.end("not_read")
         elif self._lingers_since is not None:
             if now - self._lingers_since > LINGER_SECONDS:

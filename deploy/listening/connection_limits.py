@@ -7,9 +7,10 @@ from dataclasses import dataclass
 class ConnectionLimits:
     """Bytes, seconds and numbers, of one process.
 
-    `header_bytes`: of target and header fields together. `receive_seconds`: until a request is there as a whole, and
-    for how long a client may take nothing of its answer. `idle_seconds`: between two requests. `unsent_bytes`: of
-    answers that wait for their clients, all together.
+    `header_bytes`: of target and header fields together. `receive_seconds`: until a request is there as a whole.
+    `idle_seconds`: between two requests, and for how long a client may take nothing of its answer; a system takes
+    megabytes on its behalf, so that nothing moves for a while even with one that reads. `unsent_bytes`: of answers
+    that wait for their clients, all together.
     """
 
     header_bytes: int = 16_384

@@ -24,7 +24,8 @@ class Listening(uvicorn.Config):
         """`app`: the ASGI application. `more`: as uvicorn has it."""
         self.open = Connections(limits)
         super().__init__(
-            app, http=Connection, ws="none", access_log=False, server_header=False, log_level="warning",
+            app, http=Connection, ws="none", access_log=False, server_header=False, proxy_headers=False,
+            log_level="warning",
             timeout_keep_alive=int(limits.idle_seconds), **more,
         )  # fmt: skip
 

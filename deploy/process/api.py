@@ -40,13 +40,17 @@ from views.metrics import registered_metrics
 if TYPE_CHECKING:
     from serving_layer.live import Live
 
+RECENT_SECONDS = 0.05
+"""How long before a question what its answer rests on may have been read. `Cache-Control: no-cache` asks for newer."""
+
 
 def run(process: Process, settings: Settings) -> None:
     """Answer until the process is told to stop."""
     readers = readers_of(settings)
     catalogue = Catalogue({view.name: view for view in registered_views()}, registered_metrics())
     now = partial(datetime.now, UTC)
-    answers = Answers(readers, catalogue, settings.speed_ttl, Clocks(time.monotonic, now))
+    clocks = Clocks(time.monotonic, now)
+    answers = Answers(readers, catalogue, settings.speed_ttl, clocks, recent_seconds=RECENT_SECONDS)
     freshness = Freshness(answers, WatchTables(Bridge(session_of(settings.cassandra_address))), settings.speed_ttl, now)
     runner = runner_of(settings)
     trigger = AirflowElseRunner(lambda: airflow_of(settings), runner)

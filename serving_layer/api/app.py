@@ -21,6 +21,7 @@ from serving_layer.api.bodies import Bodies
 from serving_layer.api.described import describe
 from serving_layer.api.in_flight import InFlight
 from serving_layer.api.leftover import Leftover
+from serving_layer.api.repeats import Repeats
 from serving_layer.api.requests import Requests
 from serving_layer.api.shell import Shell
 from serving_layer.freshness import Freshness
@@ -53,6 +54,7 @@ def create_app(  # noqa: PLR0913 - what every process has, then what one may go 
     app.state.in_flight = InFlight(limits.requests_in_flight)
     for module in ROUTERS:
         app.include_router(module.router)
+    app.add_middleware(Repeats)
     install_pages(app)
     problems.install(app)
     describe(app)

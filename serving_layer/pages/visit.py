@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from fastapi import Depends, Request
 from fastapi.responses import HTMLResponse
@@ -14,6 +14,9 @@ from serving_layer.operations import Operations
 from serving_layer.pages.page_answers import PageAnswers
 from serving_layer.pages.rendering import page
 from serving_layer.pages.visitor import Visitor, visitor_of
+
+if TYPE_CHECKING:
+    from serving_layer.keys.gate import Gate
 
 
 @dataclass(frozen=True)
@@ -50,7 +53,8 @@ class Shows:
     async def __call__(self, request: Request) -> Visit:
         """The visit."""
         visitor = await visitor_of(request)
-        await let_in(request, visitor.authorization, self.scope)  # which also counts how often a key asks
+        gate: Gate = request.app.state.gate
+        await let_in(request.scope, gate, visitor.authorization, self.scope)  # which also counts
         return Visit(request, visitor, PageAnswers(request.app.state.answers, visitor.caller))
 
 

@@ -59,7 +59,8 @@ def tried(caller: str, phase: str, cases: int, seed: int) -> Tried:
         words = [
             sys.executable, "-m", "schemathesis.cli", "--config-file", str(CONFIGS / config),
             "run", f"{url}/openapi.json", "--exclude-path-regex", "/v1/live/", "--checks", "all",
-            "-n", str(cases), "--seed", str(seed), "--no-color", "--suppress-health-check", "all", "--warnings", "off", "--phases", phases,
+            "-n", str(cases), "--seed", str(seed), "--no-color", "--suppress-health-check", "all",
+            "--warnings", "off", "--phases", phases,
         ]  # fmt: skip
         if key := keys[caller]:
             words += ["-H", f"Authorization: Bearer {key}"]

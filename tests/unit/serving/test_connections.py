@@ -109,16 +109,16 @@ def test_a_connection_that_was_answered_may_be_silent_for_a_while_and_then_ends(
 
 def test_a_client_that_reads_nothing_is_let_go() -> None:
     before = ended("not_read")
-    with listening(large, ConnectionLimits(receive_seconds=1)) as url, deaf(url):
+    with listening(large, ConnectionLimits(idle_seconds=1)) as url, deaf(url):
         wait_until(lambda: ended("not_read") > before)
 
     assert ended("not_read") == before + 1
 
 
 def test_a_client_that_reads_slowly_gets_all_of_it() -> None:
-    with listening(large, ConnectionLimits(receive_seconds=1)) as url, wire(url) as spoken:
+    with listening(large, ConnectionLimits(idle_seconds=3)) as url, wire(url) as spoken:
         spoken.say(GET)
-        read, until = bytearray(), time.monotonic() + 3
+        read, until = bytearray(), time.monotonic() + 6
         while not read.endswith(LARGE[:1000]) or len(read) < len(LARGE):
             read += (part := spoken.connected.recv(100_000))
             if not part:
@@ -130,7 +130,7 @@ def test_a_client_that_reads_slowly_gets_all_of_it() -> None:
 
 def test_answers_that_wait_for_their_clients_are_bounded_together() -> None:
     before = ended("not_read")
-    limits = ConnectionLimits(receive_seconds=60, unsent_bytes=20_000_000)
+    limits = ConnectionLimits(idle_seconds=60, unsent_bytes=20_000_000)
     with listening(large, limits) as url, deaf(url), deaf(url):
         wait_until(lambda: ended("not_read") > before)
 
