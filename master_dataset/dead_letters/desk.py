@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from master_dataset.dead_letters.became import End, Events, became
 from master_dataset.dead_letters.became import Letters as Headings
-from master_dataset.dead_letters.letter import Heading, Letter
+from master_dataset.dead_letters.letter import Cursor, Letter
 from master_dataset.dead_letters.place import Place
 from master_dataset.dead_letters.question import LetterQuestion
 from master_dataset.dead_letters.replay import Replay
@@ -24,7 +24,7 @@ class Letters(Headings, Several, Protocol):
         """By reason. RangeTooLong."""
 
     def page(
-        self, question: LetterQuestion, limit: int, after: Heading | None = None, *, oldest_first: bool = False
+        self, question: LetterQuestion, limit: int, after: Cursor | None = None, *, oldest_first: bool = False
     ) -> LetterPage:
         """Some, in the order of receipt."""
 
@@ -42,7 +42,7 @@ class Listed:
 
     counts: Counts | None
     told: list[Told]
-    following: Heading | None
+    following: Cursor | None
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Desk:
     replays: Replays
     events: Events
 
-    def listed(self, question: LetterQuestion, limit: int, after: Heading | None = None) -> Listed:
+    def listed(self, question: LetterQuestion, limit: int, after: Cursor | None = None) -> Listed:
         """Newest first, without their bytes."""
         try:
             counts = self.letters.counts(question)
@@ -69,7 +69,7 @@ class Desk:
         [letter] = self.letters.several([place])
         return letter, letter.whole() | {"replays": self._told([place]).get(place, [])}
 
-    def open(self, question: LetterQuestion, limit: int, after: Heading | None = None) -> LetterPage:
+    def open(self, question: LetterQuestion, limit: int, after: Cursor | None = None) -> LetterPage:
         """Those that may be worth a replay, oldest first: unless told otherwise those that were never sent again."""
         asked = question if question.replayed is not None else replace(question, replayed=False)
         return self.letters.page(asked, limit, after, oldest_first=True)

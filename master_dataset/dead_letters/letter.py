@@ -4,13 +4,20 @@ import base64
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from master_dataset.dead_letters.place import Place
 
 SHOWN_BYTES = 65_536
 """So much of a value is shown; all of it is kept."""
 Headers = Sequence[tuple[str, bytes | None]]
+
+
+class Cursor(NamedTuple):
+    """Where one stands in the order of receipt; no two stand at the same."""
+
+    received_at: datetime
+    place: Place
 
 
 @dataclass(frozen=True)
@@ -22,6 +29,11 @@ class Heading:
     reason: str
     field: str
     sentence: str
+
+    @property
+    def cursor(self) -> Cursor:
+        """Where it stands."""
+        return Cursor(self.received_at, self.place)
 
     def summary(self) -> dict[str, Any]:
         """Without the bytes."""

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from master_dataset.dead_letters.letter import Heading, Letter
+from master_dataset.dead_letters.letter import Cursor, Heading, Letter
 from master_dataset.dead_letters.place import Place
 from master_dataset.dead_letters.question import LetterQuestion
 from master_dataset.parsing.json_bytes import MAX_BYTES
@@ -39,7 +39,7 @@ def asked(question: LetterQuestion) -> Expression | None:
     return reduce(and_, said) if said else None
 
 
-def not_before(where: Expression | None, after: Heading | None, *, oldest_first: bool) -> Expression | None:
+def not_before(where: Expression | None, after: Cursor | None, *, oldest_first: bool) -> Expression | None:
     """The same, and in the order of time not before that one."""
     if after is None:
         return where
@@ -69,7 +69,7 @@ def once(found: pa.Table) -> pa.Table:
     return pa.concat_tables([found.slice(0, 1), here.filter(is_other)])
 
 
-def first(found: pa.Table, most: int, after: Heading | None, *, oldest_first: bool) -> pa.Table:
+def first(found: pa.Table, most: int, after: Cursor | None, *, oldest_first: bool) -> pa.Table:
     """At most so many, each place once, in the order of receipt and behind `after`."""
     direction = "ascending" if oldest_first else "descending"
     keys = found.select(["received_at", *PLACE])

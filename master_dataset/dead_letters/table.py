@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from master_dataset.dead_letters import rows
 from master_dataset.dead_letters.files import Files, files_of
-from master_dataset.dead_letters.letter import Heading, Letter
+from master_dataset.dead_letters.letter import Cursor, Heading, Letter
 from master_dataset.dead_letters.place import Place
 from master_dataset.dead_letters.question import LetterQuestion
 from master_dataset.dead_letters.replay_table import ReplayTable
@@ -33,10 +33,10 @@ class Counts(NamedTuple):
 
 @dataclass(frozen=True)
 class LetterPage:
-    """`following`: the last one, if there are more behind it."""
+    """`following`: where the last one stands, if there are more behind it."""
 
     letters: Sequence[Heading]
-    following: Heading | None
+    following: Cursor | None
 
 
 class LetterTable:
@@ -62,7 +62,7 @@ class LetterTable:
         return Counts(rows.by_reason(found), rows.by_reason(sent))
 
     def page(
-        self, question: LetterQuestion, limit: int, after: Heading | None = None, *, oldest_first: bool = False
+        self, question: LetterQuestion, limit: int, after: Cursor | None = None, *, oldest_first: bool = False
     ) -> LetterPage:
         """At most `limit` in the order of receipt, newest first unless told; those behind `after`."""
         where = rows.not_before(rows.asked(question), after, oldest_first=oldest_first)
@@ -78,7 +78,7 @@ class LetterTable:
                     if rest > last if oldest_first else rest < last:
                         break
         letters = [rows.heading(row) for row in found.slice(0, limit).to_pylist()]
-        return LetterPage(letters, letters[-1] if found.num_rows > limit else None)
+        return LetterPage(letters, letters[-1].cursor if found.num_rows > limit else None)
 
     def several(self, places: Collection[Place], near: Sequence[Heading] = ()) -> list[Letter]:
         """With their bytes, in the order of receipt. UnknownName if one is no dead letter.

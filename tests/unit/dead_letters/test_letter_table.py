@@ -15,7 +15,7 @@ from tests.corpus.case import receipt
 from tests.world.archiving import NOON, SECOND, TILLS, WorldLetters
 
 if TYPE_CHECKING:
-    from master_dataset.dead_letters.letter import Heading
+    from master_dataset.dead_letters.letter import Cursor
 
 EVERYTHING = LetterQuestion()
 NO_TIME = receipt({"happened_at": '"yesterday"'})
@@ -35,7 +35,7 @@ def offsets(
     world: WorldLetters, question: LetterQuestion, limit: int, *, oldest_first: bool = False
 ) -> list[list[int]]:
     """Page by page."""
-    after: Heading | None = None
+    after: Cursor | None = None
     found: list[list[int]] = []
     while not found or after:
         page = world.desk.letters.page(question, limit, after, oldest_first=oldest_first)
