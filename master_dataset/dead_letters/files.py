@@ -10,6 +10,8 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 from deltalake import DeltaTable
 
+from master_dataset.opened import opened
+
 FIRST_FILES, MORE = 16, 4
 """So many files are opened at once, and how many times as many the next time."""
 BEGINNING = datetime.min.replace(tzinfo=UTC)
@@ -67,7 +69,7 @@ def files_of(path: str, where: Any) -> Files | None:  # noqa: ANN401 - likewise
         return None
     table = DeltaTable(path)
     log = {unquote(row["path"]): row for row in pa.table(table.get_add_actions(flatten=True)).to_pylist()}
-    dataset = table.to_pyarrow_dataset()
+    dataset = opened(table)
     return Files(table, dataset, [_file(fragment, log) for fragment in dataset.get_fragments(where)])
 
 

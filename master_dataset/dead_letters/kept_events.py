@@ -12,6 +12,7 @@ from deltalake import DeltaTable
 
 from master_dataset.dead_letters.place import Place
 from master_dataset.lost_files import naming_lost_files
+from master_dataset.opened import opened
 
 NARROW = ["partition", "offset", "identity_hash"]
 WIDE = [*NARROW, "received_at", "identity", "payload_hash"]
@@ -57,7 +58,7 @@ class KeptEvents:
             path = f"{self._root}/{topic}"
             if DeltaTable.is_deltatable(path):
                 table = DeltaTable(path)
-                dataset = table.to_pyarrow_dataset()
+                dataset = opened(table)
                 for day in sorted({each.day for each in sought if each.topic == topic}):
                     with naming_lost_files(table):
                         for row in _rows(

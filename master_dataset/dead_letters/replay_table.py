@@ -17,6 +17,7 @@ from master_dataset.dead_letters.place import Place
 from master_dataset.dead_letters.replay import Replay, Sending
 from master_dataset.dead_letters.rows import PLACE
 from master_dataset.lost_files import naming_lost_files
+from master_dataset.opened import opened
 
 REPLAYS = "replays"
 COLUMNS = pa.schema([
@@ -65,7 +66,7 @@ class ReplayTable:
             return pa.table({name: pa.array([], COLUMNS.field(name).type) for name in wanted})
         table = DeltaTable(self._path)
         with naming_lost_files(table):
-            return table.to_pyarrow_dataset().to_table(columns=wanted, filter=where)
+            return opened(table).to_table(columns=wanted, filter=where)
 
     def _create(self) -> None:
         with suppress(CommitFailedError):  # somebody else made it just now
