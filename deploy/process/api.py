@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from serving_layer.live import Live
 
 IDLE_SECONDS = 30
+RECENT_SECONDS = 0.05
+"""How long before a question what its answer rests on may have been read. `Cache-Control: no-cache` asks for newer."""
 HEADER_BYTES = 16_384
 
 
@@ -47,7 +49,8 @@ def run(process: Process, settings: Settings) -> None:
     readers = readers_of(settings)
     catalogue = Catalogue({view.name: view for view in registered_views()}, registered_metrics())
     now = partial(datetime.now, UTC)
-    answers = Answers(readers, catalogue, settings.speed_ttl, Clocks(time.monotonic, now))
+    clocks = Clocks(time.monotonic, now)
+    answers = Answers(readers, catalogue, settings.speed_ttl, clocks, recent_seconds=RECENT_SECONDS)
     freshness = Freshness(answers, WatchTables(Bridge(session_of(settings.cassandra_address))), settings.speed_ttl, now)
     runner = runner_of(settings)
     trigger = AirflowElseRunner(lambda: airflow_of(settings), runner)
@@ -61,7 +64,7 @@ def run(process: Process, settings: Settings) -> None:
     app = create_app(answers, freshness, operations, Gate(keys, rates), ingest)
     config = uvicorn.Config(
         app, LOOPBACK, settings.api_port, log_level="warning", access_log=False, server_header=False,
-        timeout_keep_alive=IDLE_SECONDS, h11_max_incomplete_event_size=HEADER_BYTES,
+        timeout_keep_alive=IDLE_SECONDS, proxy_headers=False, h11_max_incomplete_event_size=HEADER_BYTES,
     )  # fmt: skip
 
     def listening() -> None:

@@ -19,6 +19,7 @@ from serving_layer.api import (
     views,
 )
 from serving_layer.api.described import describe
+from serving_layer.api.repeats import Repeats
 from serving_layer.api.requests import Requests
 from serving_layer.api.shell import Shell
 from serving_layer.freshness import Freshness
@@ -47,6 +48,7 @@ def create_app(
     app.state.live = Live(answers)
     for module in ROUTERS:
         app.include_router(module.router)
+    app.add_middleware(Repeats)
     install_pages(app)
     problems.install(app)
     describe(app)

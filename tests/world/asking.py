@@ -41,6 +41,8 @@ Body = dict[str, Any]
 class Asking:
     """One process that serves. Its answers are remembered from question to question, as in the real one."""
 
+    recent_seconds = 0.0  # what an answer rests on is read for each
+
     def __init__(
         self,
         world: World,
@@ -54,7 +56,8 @@ class Asking:
         clock = count(step=10)  # every question finds the registry's version old
         read_from = readers or WorldTables(world).readers
         ttl = timedelta(days=7)
-        self.answers = Answers(read_from, catalogue, ttl, Clocks(lambda: float(next(clock)), world.now))
+        clocks = Clocks(lambda: float(next(clock)), world.now)
+        self.answers = Answers(read_from, catalogue, ttl, clocks, recent_seconds=self.recent_seconds)
         freshness = Freshness(self.answers, watched or WorldWatch(world), ttl, world.now)
         ledgers, recomputes = ledgers or WorldTables(world), recomputes or WorldTables(world)
         self.recomputing, self.rolling_back = WorldRecomputing(world), WorldRollingBack(world)
@@ -88,6 +91,11 @@ class Asking:
         headers |= {} if known is None else {"If-None-Match": known}
         sent = said if isinstance(said, bytes) or said is None else orjson.dumps(said)
         return self._response(method, path, params=query, headers=headers, content=sent)
+
+    def newest(self, path: str, **arguments: object) -> httpx.Response:
+        """The response to a question of which no answer of a moment ago will do."""
+        query = {name.rstrip("_"): value for name, value in arguments.items()}
+        return self._response("GET", path, params=query, headers={"Cache-Control": "no-cache"})
 
     def sent(self, said: bytes, source: str = "pos_transactions", **headers: str) -> httpx.Response:
         """The response to events, sent with the operator's key. `content_type` stands for `Content-Type`."""
