@@ -60,6 +60,10 @@ class ReplayTable:
         where = where if topic is None else where & (pc.field("topic") == topic)
         return self._read(PLACE, where).group_by(PLACE).aggregate([])
 
+    def version(self) -> int:
+        """Of the table; it moves whenever something is sent again. -1 if nothing ever was."""
+        return DeltaTable(self._path).version() if DeltaTable.is_deltatable(self._path) else -1
+
     def _read(self, columns: Sequence[str] | None, where: Any) -> pa.Table:  # noqa: ANN401 - pyarrow ships no types
         wanted = list(columns or COLUMNS.names)
         if not DeltaTable.is_deltatable(self._path):

@@ -20,6 +20,8 @@ from master_dataset.errors import RangeTooLong, UnknownName
 from master_dataset.lost_files import naming_lost_files
 
 TABLES = ("dead_letters", "conflicts")
+MOST_REMEMBERED = 32
+"""So many counts are kept until a table has moved on."""
 MOST_COUNTED = 5_000_000
 """So many are looked through to count them: some seconds, and some hundred MB for as long."""
 
@@ -45,6 +47,7 @@ class LetterTable:
     def __init__(self, root: str, replays: ReplayTable) -> None:
         """`root` of the master dataset. `replays` says which ones were sent again."""
         self._root, self._replays = root, replays
+        self._counted: dict[object, Counts] = {}
 
     def counts(self, question: LetterQuestion) -> Counts:
         """Of everything that fits. RangeTooLong if more than MOST_COUNTED would have to be looked through."""
@@ -53,6 +56,15 @@ class LetterTable:
         if sum(files.rows for files in tables) > MOST_COUNTED:
             message = f"More than {MOST_COUNTED:,} dead letters would have to be looked through."
             raise RangeTooLong(message, do="Name a source, or a shorter time with `from` and `to`.")
+        versions = [(files.table.table_uri, files.table.version()) for files in tables]
+        key = (question, *versions, self._replays.version())
+        if key not in self._counted:
+            while len(self._counted) >= MOST_REMEMBERED:
+                del self._counted[next(iter(self._counted))]
+            self._counted[key] = self._counts(question, tables, where)
+        return self._counted[key]
+
+    def _counts(self, question: LetterQuestion, tables: Sequence[Files], where: rows.Expression | None) -> Counts:
         found = rows.HEADING.empty_table().select([*rows.PLACE, "reason"])
         for files in tables:
             with naming_lost_files(files.table):

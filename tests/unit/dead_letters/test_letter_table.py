@@ -141,6 +141,21 @@ def test_more_than_can_be_counted_is_refused_and_listed_all_the_same(
     assert world.desk.letters.counts(LetterQuestion(source=TILLS)).letters == {"not_json": 5, "bad_time": 5}
 
 
+def test_what_was_counted_is_counted_anew_only_when_a_table_has_moved_on(
+    world: WorldLetters, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(table, "MOST_REMEMBERED", 2)
+    first = world.desk.letters.counts(EVERYTHING)
+    others = [world.desk.letters.counts(LetterQuestion(reason=reason)) for reason in ("bad_time", "not_json")]
+
+    again = [world.desk.letters.counts(LetterQuestion(reason="not_json")) for _ in range(2)]
+    world.archive.receive(b"{")
+    moved = world.desk.letters.counts(EVERYTHING)
+
+    assert again[0] is again[1] is others[1]
+    assert (first.letters["not_json"], moved.letters["not_json"]) == (7, 8)
+
+
 def test_few_newest_letters_are_read_from_few_files(world: WorldLetters, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files, "FIRST_FILES", 1)
     opened: list[int] = []

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from prometheus_client import REGISTRY
 
 from master_dataset.currency import currency
 from master_dataset.stores import Store
@@ -157,6 +158,8 @@ def test_a_whole_record_stands_for_one_letter(asking: Asking) -> None:
     body = receipt({"happened_at": '"2026-11-21T11:00:00Z"'}).decode()
 
     assert replay(asking, ids=["pos_transactions/0/2"], mend={"body": body})["counts"] == {"sent": 1}
+    labels = {"topic": TILLS, "outcome": "sent"}
+    assert REGISTRY.get_sample_value("galatea_replayed_letters_total", labels)
     assert asking.letters.sender.carried[0].value == body.encode()
 
 
