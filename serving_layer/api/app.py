@@ -25,6 +25,7 @@ from serving_layer.ingest import Ingest
 from serving_layer.keys.gate import Gate
 from serving_layer.live import Live
 from serving_layer.operations import Operations
+from serving_layer.pages import elsewhere
 from serving_layer.pages.install import install as install_pages
 
 ROUTERS = (metrics, live, index, views, raw, state, publications, corrections, recomputes, events, health)
@@ -48,6 +49,7 @@ def create_app(
         app.include_router(module.router)
     install_pages(app)
     problems.install(app)
+    elsewhere.install(app)
     describe(app)
     app.add_middleware(Shell)
     app.add_middleware(Requests)

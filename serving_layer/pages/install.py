@@ -11,6 +11,7 @@ from serving_layer.pages import (
     login,
     publications,
     recompute,
+    rollback,
     stack,
     static_files,
     store,
@@ -20,7 +21,7 @@ from serving_layer.pages.cookie_key import CookieKey
 from serving_layer.pages.sessions import Sessions
 
 ROUTERS = (
-    glance, store, layers, publications, corrections, views, recompute, stack, login, static_files,
+    glance, store, layers, publications, rollback, corrections, views, recompute, stack, login, static_files,
 )  # fmt: skip
 
 

@@ -34,9 +34,9 @@ class PageRoute(APIRoute):
             except RequestValidationError as error:
                 wrong = error.errors()[0]
                 message = f"`{wrong['loc'][-1]}` cannot be read: {wrong['msg']}."
-                return await _refused(request, 422, message, "Go back and say it otherwise.")
+                return await refusal_page(request, 422, message, "Go back and say it otherwise.")
             except GalateaError as error:
-                return await _refused(request, error.status, error.message, error.do)
+                return await refusal_page(request, error.status, error.message, error.do)
 
         return shown
 
@@ -62,7 +62,8 @@ def door(request: Request, why: str = "") -> dict[str, object]:
     return {"token": sessions.token(None), "why": why, "following": following}
 
 
-async def _refused(request: Request, status: int, message: str, do: str) -> Response:
+async def refusal_page(request: Request, status: int, message: str, do: str) -> Response:
+    """What happened, and what to do next."""
     response = page(request, "refusal.html", await _known(request), {"message": message, "do": do}, status=status)
     response.headers.update(HEADERS_OF.get(status, {}))
     return response
