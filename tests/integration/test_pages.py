@@ -55,6 +55,13 @@ class Shop(NamedTuple):
         body = self.stack.get("/v1/metrics/net_sales", store=STORE, grain="total", **{"from": first, "to": last})
         return body["series"][0]["points"][0]["value"], body["as_of"]["waiting_for_batch"]
 
+    def wait_until_sold(self, amount: float) -> None:
+        """Until REST says so."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while (sold := self.sold()[0]) != amount:
+            assert time.monotonic() < deadline, sold
+            time.sleep(0.2)
+
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
@@ -76,14 +83,21 @@ def reach(page: Page, name: str) -> None:
     """Press Tab until what is called so has the focus."""
     for _ in range(MOST_TABS):
         page.keyboard.press("Tab")
-        if page.evaluate(FOCUSED).startswith(name):
+        if page.evaluate(FOCUSED) == name:
             return
     pytest.fail(f"{name!r} is not reached by the keyboard")
 
 
-def press(page: Page, name: str, key: str = "Enter") -> None:
+def enter(page: Page) -> None:
+    """Press Enter, and be where it leads."""
+    with page.expect_navigation():
+        page.keyboard.press("Enter")
+
+
+def follow(page: Page, name: str) -> None:
+    """A link or a button, by the keyboard."""
     reach(page, name)
-    page.keyboard.press(key)
+    enter(page)
 
 
 def fill(page: Page, name: str, text: str) -> None:
@@ -119,6 +133,7 @@ def test_a_sale_is_on_the_page_of_its_store_without_a_reload(
 def test_what_is_provisional_becomes_final_while_somebody_looks(shop: Shop, browser: Browser) -> None:
     shop.sell(100, 4200, timedelta(hours=22))  # yesterday, where it is noon
     yesterday = (datetime.now(ZoneInfo(shop.zone)) - timedelta(hours=22)).date()
+    shop.wait_until_sold(1 + SALES + 42)
     with opened(browser) as (page, complaints):
         sign_in(page, shop.address, shop.key)
         page.goto(f"{shop.address}/stores/{STORE}?day={yesterday}")
@@ -145,31 +160,33 @@ def test_an_operator_previews_publishes_and_goes_back_without_a_mouse(shop: Shop
     with opened(browser) as (page, complaints):
         page.goto(f"{shop.address}/login")
         fill(page, "Key", shop.key)
-        page.keyboard.press("Enter")
-        press(page, "Recompute")
+        enter(page)
+        follow(page, "Recompute")
         fill(page, "Why", "to see")
-        press(page, "Start")
+        follow(page, "Start")
         expect(page.locator("#progress [aria-current=step]")).to_be_visible(timeout=PATIENCE_MS)
         expect(page.locator("#state")).to_have_text("Previewed", timeout=PATIENCE_MS)
         expect(page.get_by_role("heading", name="Report")).to_be_visible()
         assert shop.sold() == (before, 1)
 
-        press(page, "What it corrects")
+        follow(page, "What it corrects, cell by cell")
         fill(page, "Store", STORE)
-        page.keyboard.press("Enter")
+        enter(page)
         expect(page.locator("tbody tr", has_text="net_sales").first).to_contain_text("waited")
 
-        press(page, "Recompute")
-        press(page, "Preview", "ArrowDown")
+        follow(page, "Recompute")
+        reach(page, "Preview: write corrections, publish nothing")
+        page.keyboard.press("ArrowDown")
         fill(page, "Why", "it was right")
-        page.keyboard.press("Enter")
+        enter(page)
         expect(page.locator("#state")).to_have_text("Published", timeout=PATIENCE_MS)
         assert shop.sold() == (before + 25, 0)
 
-        press(page, "publication ")
-        press(page, "go back")
+        newest = shop.stack.get("/v1/publications")["publications"][0]["publication"]
+        follow(page, f"publication {newest}")
+        follow(page, f"go back to publication {newest - 1}")
         fill(page, "Why", "it was wrong")
-        press(page, "Go back to publication")
+        follow(page, f"Go back to publication {newest - 1}")
         expect(page.locator(".notice.good")).to_contain_text("shows readers again", timeout=PATIENCE_MS)
         assert shop.sold() == (before, 1)
         assert complaints == []

@@ -8,11 +8,10 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser
 
-from tests.pages.shops import RememberedTables, measured, trading_days
+from tests.pages.shops import invented
 from tests.pages.window import chromium
 from tests.world.asking import Asking
 from tests.world.listening import served
-from tests.world.watch import WorldWatch
 
 
 @pytest.fixture(scope="module")
@@ -23,10 +22,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def shops() -> Asking:
-    world = trading_days()
-    watch = WorldWatch(world)
-    watch.measured = measured()
-    return Asking(world, readers=RememberedTables(world).readers, watched=watch)
+    return invented()
 
 
 @pytest.fixture(scope="module")

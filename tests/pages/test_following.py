@@ -68,8 +68,8 @@ def test_the_table_under_a_chart_follows_it(browser: Browser, address: str, shop
         before = hour.inner_text()
 
         sell(shops, 12)
-        for _ in range(20):  # a table is asked for less often than a number
-            page.clock.run_for(2000)
+        for _ in range(40):  # a table is asked for less often than a number
+            page.clock.run_for(1000)
             page.wait_for_timeout(50)
 
         expect(hour).not_to_have_text(before)

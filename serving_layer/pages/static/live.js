@@ -2,7 +2,7 @@
 // Nothing is reckoned here but how a number is written and a sparkline drawn, as `figures.py` and `sparkline.py` do.
 "use strict";
 (() => {
-  const METRICS = "/v1/metrics/", MOST_METRICS = 10, EVERY_MS = 2000, MOST_WAIT_MS = 30000, ANEW_MS = 30000;
+  const METRICS = "/v1/metrics/", MOST_METRICS = 10, EVERY_MS = 1000, MOST_WAIT_MS = 30000, ANEW_MS = 30000, LEAST_MS = 250;
   const bar = document.querySelector("[data-live]");
   const kept = new Map(); // address -> { etag, told }
   const alone = new Set(); // questions that were refused together with others
@@ -169,7 +169,8 @@
     clearTimeout(timer);
     if (!has_work()) return;
     if (document.hidden) return say("paused", "Paused while nobody looks", "");
-    if (Date.now() >= waitUntil) {
+    const begunAt = Date.now();
+    if (begunAt >= waitUntil) {
       try {
         await Promise.all([numbers(), regions()]);
         lastAt = Date.now();
@@ -181,7 +182,7 @@
       }
       tick += 1;
     }
-    timer = setTimeout(look, EVERY_MS);
+    timer = setTimeout(look, Math.max(LEAST_MS, begunAt + EVERY_MS - Date.now()));
   }
   document.addEventListener("visibilitychange", look);
 
