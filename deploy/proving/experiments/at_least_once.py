@@ -1,0 +1,49 @@
+"""P02, at least once: the record is worked off before the position is committed.
+
+Whoever dies between the two finds the record again and works it off a second time: each kill duplicates one, and none
+is lost. Archive, speed and webhooks read like this; what comes twice is made harmless behind it (P04, P05).
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from deploy.proving.child import die
+from deploy.proving.counting import tally
+from deploy.proving.experiment import Experiment
+from deploy.proving.ground import Ground
+from deploy.proving.journal import worked, write
+from deploy.proving.line import Line, exactly
+from deploy.proving.lives import lives
+from deploy.proving.reading import commit, resumed, until_end
+
+
+def run(ground: Ground) -> Sequence[Line]:
+    """Kill the consumer between its two steps, again and again."""
+    topic, journal = ground.numbered("p02"), ground.file("p02.txt")
+    task = {"bootstrap": ground.bootstrap, "topic": topic, "group": topic, "journal": str(journal)}
+    killed = lives(__name__, task, ground.deaths("p02"))
+    return [
+        Line(
+            "at least once: work, then commit",
+            f"{killed} x kill -9 between the two",
+            ground.size.records,
+            tally(ground.size.records, worked(journal)),
+            {"duplicated": exactly(ground.size.faults)},
+        )
+    ]
+
+
+def live(bootstrap: str, topic: str, group: str, journal: str, dies_at: int | None) -> None:
+    """One life: work, then commit."""
+    reader = resumed(bootstrap, group, topic)
+    with Path(journal).open("a") as file:
+        for message in until_end(reader):
+            number = int(message.value() or b"")
+            write(file, number)
+            if number == dies_at:
+                die()
+            commit(reader, message)
+    reader.close()
+
+
+EXPERIMENT = Experiment("P02", "at least once: commit after processing", run)
