@@ -1,5 +1,6 @@
 """Sending numbers so that one request is one record, and faults can be counted by requests."""
 
+import logging
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -9,6 +10,9 @@ from confluent_kafka import KafkaError, Message, Producer
 _PATIENCE_SECONDS = 120
 _QUIET = {"log_level": 0, "error_cb": lambda _error: None}
 """Broken connections are what experiments are about."""
+_UNHEARD = logging.getLogger("galatea.proving")
+_UNHEARD.addHandler(logging.NullHandler())
+_UNHEARD.propagate = False
 
 
 @dataclass
@@ -20,7 +24,7 @@ class Sent:
     seconds: float = 0.0
 
 
-def producer(bootstrap: str, **more: str | float | bool) -> Producer:
+def producer(bootstrap: str, **more: object) -> Producer:
     """One record a request, retried after 50 ms; `more`: options of librdkafka with `_` for `.`, such as `acks`."""
     options = {
         "bootstrap.servers": bootstrap,
@@ -32,7 +36,8 @@ def producer(bootstrap: str, **more: str | float | bool) -> Producer:
         "reconnect.backoff.max.ms": 100,
         "partitioner": "murmur2_random",
     }
-    return Producer({**options, **_QUIET, **{name.replace("_", "."): value for name, value in more.items()}})
+    named = {name if name.endswith("_cb") else name.replace("_", "."): value for name, value in more.items()}
+    return Producer({**options, **_QUIET, **named}, logger=_UNHEARD)
 
 
 def send(sender: Producer, topic: str, numbers: Iterable[int], *, block: int = 0) -> Sent:
