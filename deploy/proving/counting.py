@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Tally(NamedTuple):
-    """`lost`: numbers that are nowhere. `duplicated`: copies beyond the first. `reordered`: neighbours in wrong order."""
+    """`lost`: numbers that are nowhere. `duplicated`: copies beyond the first. `reordered`: steps back."""
 
     lost: int
     duplicated: int

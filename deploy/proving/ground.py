@@ -33,12 +33,12 @@ class Size:
 
 @dataclass(frozen=True)
 class Ground:
-    """`bootstrap` reaches the broker; `tapped` reaches it through the tap. `cluster` starts three nodes to be killed."""
+    """`bootstrap` reaches the broker, `tapped` through the tap; `cluster` starts three nodes to be killed."""
 
     bootstrap: str
     folder: Path
     seed: int
-    size: Size = Size()
+    size: Size = field(default_factory=Size)
     tap: Tap | None = None
     tapped: str = ""
     cluster: Callable[[], Any] | None = None

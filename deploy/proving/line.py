@@ -21,9 +21,9 @@ class Bound(NamedTuple):
     def __str__(self) -> str:
         """As a person writes it: 10, >= 1, <= 2, any."""
         if self.least == self.most:
-            return str(self.least)
-        least = [f">= {self.least}"] if self.least else []
-        most = [f"<= {self.most}"] if self.most is not None else []
+            return f"{self.least:,}"
+        least = [f">= {self.least:,}"] if self.least else []
+        most = [f"<= {self.most:,}"] if self.most is not None else []
         return " and ".join([*least, *most]) or "any"
 
 
@@ -32,17 +32,17 @@ ZERO = Bound(0, 0)
 
 
 def exactly(count: int) -> Bound:
-    """This count and no other."""
+    """Neither less nor more."""
     return Bound(count, count)
 
 
 def at_least(count: int) -> Bound:
-    """This count or more."""
+    """So many or more."""
     return Bound(least=count)
 
 
 def at_most(count: int) -> Bound:
-    """This count or less."""
+    """So many or less."""
     return Bound(most=count)
 
 
@@ -60,8 +60,7 @@ class Line:
     """A delivery mode under a fault. `sent`: records; `tally`: what became of them.
 
     `also`: further counts by name (`ok`, `log`). `expected`: a bound for each count that decides; what it does not name
-    of lost, duplicated and reordered has to be 0. `printed`: times and rates, which decide nothing. `shows`: what it
-    is the opposite of, where it is there to lose or to duplicate.
+    of lost, duplicated and reordered has to be 0. `printed`: times and rates, which decide nothing.
     """
 
     mode: str

@@ -19,7 +19,11 @@ def started(module: str, task: dict[str, Any]) -> subprocess.Popen[bytes]:
     """A child process that runs `live` of this experiment's module, once. It ends with this process."""
     words = [sys.executable, "-m", "deploy.proving.child", module.rpartition(".")[2], orjson.dumps(task).decode()]
     return subprocess.Popen(  # noqa: S603 - our own module
-        words, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env={**os.environ, VARIABLE: "1"}
+        words,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        env={**os.environ, VARIABLE: "1"},
     )
 
 

@@ -52,7 +52,8 @@ def read(bootstrap: str, topic: str, isolation: str = COMMITTED) -> list[list[Se
         reader.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in numbers])
         found: dict[int, list[Seen]] = {number: [] for number in numbers}
         for message in until_end(reader, len(numbers)):
-            seen = Seen(message.partition(), message.offset(), message.key() or b"", message.value() or b"")
+            place = message.partition() or 0, message.offset() or 0
+            seen = Seen(*place, message.key() or b"", message.value() or b"")
             found[seen.partition].append(seen)
         return list(found.values())
     finally:

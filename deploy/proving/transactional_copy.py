@@ -2,16 +2,17 @@
 
 In order, and each for a reason:
 
-1. `init_transactions` first. It settles what the previous owner of this transactional id has left open. Whoever asks for
-   the committed position before that may be told an older one, and copies again.
+1. `init_transactions` first. It settles what the previous owner of this transactional id has left open. Whoever asks
+   for the committed position before that may be told an older one, and copies again.
 2. Only then read the committed position, and stand there.
 3. begin, produce, `flush` and look at every report. What failed must not be committed.
 4. `send_offsets_to_transaction` with where to go on: the position behind the last record, not its offset.
 5. commit.
-6. Look at the connection. If it broke, or a request was repeated or timed out since `begin`, the client may have sent the
-   end of the transaction twice without saying so, and the network may still hold the first. If that arrives while the
-   next transaction is open, it ends that one, half-way: same producer, same epoch, and nothing tells it from a new one.
-   So discard the producer and begin from the top: `init_transactions` raises the epoch, and the late one is refused.
+6. Look at the connection. If it broke, or a request was repeated or timed out since `begin`, the client may have sent
+   the end of the transaction twice without saying so, and the network may still hold the first. If that arrives while
+   the next transaction is open, it ends that one, half-way: same producer, same epoch, and nothing tells it from a new
+   one. So discard the producer and begin from the top: `init_transactions` raises the epoch, and the late one is
+   refused.
 
 `keeps_producer` leaves rule 6 out, to show what happens then.
 """
@@ -51,7 +52,7 @@ class Route(NamedTuple):
 
 
 class Trouble:
-    """What the statistics of a producer say of its connections: how often something was repeated, broke or timed out."""
+    """What a producer's statistics say of its connections: how often something was repeated, broke or timed out."""
 
     def __init__(self) -> None:
         """Nothing is known yet."""
@@ -153,8 +154,13 @@ def _transactional(route: Route, trouble: Trouble) -> Producer:
 def _send(sender: Producer, target: str, records: Sequence[Message]) -> None:
     """Send and look at every report. KafkaException if one failed."""
     failed: list[KafkaError] = []
+
+    def reported(error: KafkaError | None, _message: Message) -> None:
+        if error is not None:
+            failed.append(error)
+
     for record in records:
-        sender.produce(target, record.value(), on_delivery=lambda error, _message: failed.append(error) if error else None)
+        sender.produce(target, record.value(), on_delivery=reported)
         sender.poll(0)
     flush(sender)
     if failed:

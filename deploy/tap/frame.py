@@ -1,7 +1,7 @@
 """As much of Kafka's protocol as a tap needs: where a frame ends, which request it is, and which one it answers.
 
-A frame is its length (int32) and as many bytes. A request begins with api_key int16, version int16, correlation_id int32;
-an answer begins with the correlation_id of its request. All are big-endian.
+A frame is its length (int32) and as many bytes. A request begins with api_key int16, version int16 and correlation_id
+int32; an answer begins with the correlation_id of its request. All are big-endian.
 """
 
 import struct

@@ -24,7 +24,7 @@ class Action(StrEnum):
 
 @dataclass
 class Rule:
-    """Hits the `first` request of this kind, counted from 1 since the rule was given, then `every` so many, `most` times.
+    """Hits the `first` request of this kind, counted from 1 since it was given, then `every` so many, `most` times.
 
     `topic` is needed to refuse. `passed` and `hits` say what has happened.
     """

@@ -44,7 +44,8 @@ class Tap:
 
     def __init__(self, host: str, port: int, broker_port: int) -> None:
         """Listens at `host:port`, for a broker that listens at `host:broker_port`."""
-        self._host, self._port, self._broker_port = host, port, broker_port
+        self.port = port
+        self._host, self._broker_port = host, broker_port
         self._rule: Rule | None = None
         self._held: list[bytes] = []
         self._holds = threading.Event()
@@ -86,7 +87,7 @@ class Tap:
         return self._holds.wait(_PATIENCE_SECONDS)
 
     def release(self) -> int:
-        """Send the oldest request that is held, an EndTxn, over a connection of its own; the broker's error code, 0: done."""
+        """Send the oldest request that is held, an EndTxn, over a connection of its own; the error code, 0: done."""
         self._holds.clear()
         asked = asyncio.run_coroutine_threadsafe(self._send_late(self._held.pop(0)), self._loop)
         return asked.result(_PATIENCE_SECONDS)
@@ -109,7 +110,7 @@ class Tap:
             links.add(task)
             task.add_done_callback(links.discard)
 
-        server = await asyncio.start_server(connected, self._host, self._port)
+        server = await asyncio.start_server(connected, self._host, self.port)
         self._listens.set()
         await self._over.wait()
         server.close()
@@ -124,7 +125,10 @@ class Tap:
             writer.close()
             return
         link = Link(writer, to_broker)
-        pumps = [asyncio.ensure_future(self._requests(reader, link)), asyncio.ensure_future(self._answers(from_broker, link))]
+        pumps = [
+            asyncio.ensure_future(self._requests(reader, link)),
+            asyncio.ensure_future(self._answers(from_broker, link)),
+        ]
         try:
             await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
         finally:

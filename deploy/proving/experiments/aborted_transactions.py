@@ -2,8 +2,9 @@
 
 Ten transactions of ten records are committed and ten are aborted. All 200 records are in the log. Who reads committed
 records is given 100; who does not is given all. Each transaction ends with a control record that has an offset and is
-given to nobody: positions jump over it. So "every offset was seen" is no test for completeness, and "the last offset was
-reached" waits for ever; Galatea compares positions with ends. Every reader of Galatea reads committed records only.
+given to nobody: positions jump over it. So "every offset was seen" is no test for completeness, and "the last offset
+was reached" waits for ever; Galatea compares positions with ends. Every reader of Galatea reads committed records
+only.
 """
 
 from collections.abc import Sequence

@@ -25,10 +25,11 @@ def run(ground: Ground) -> Sequence[Line]:
     return [
         Line(
             "at least once: work, then commit",
-            f"{killed} x kill -9 between the two",
+            "kill -9 between the two",
             ground.size.records,
             tally(ground.size.records, worked(journal)),
-            {"duplicated": exactly(ground.size.faults)},
+            {"duplicated": exactly(ground.size.faults), "faults": exactly(ground.size.faults)},
+            {"faults": killed},
         )
     ]
 

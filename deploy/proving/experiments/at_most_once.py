@@ -26,10 +26,11 @@ def run(ground: Ground) -> Sequence[Line]:
     return [
         Line(
             "at most once: commit, then work",
-            f"{killed} x kill -9 between the two",
+            "kill -9 between the two",
             ground.size.records,
             tally(ground.size.records, worked(journal)),
-            {"lost": exactly(ground.size.faults)},
+            {"lost": exactly(ground.size.faults), "faults": exactly(ground.size.faults)},
+            {"faults": killed},
         )
     ]
 

@@ -7,7 +7,7 @@ duplicates, so it guarantees nothing. A rule of this repository forbids it every
 
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from confluent_kafka import Consumer, KafkaError, TopicPartition
@@ -17,7 +17,7 @@ from deploy.proving.counting import tally
 from deploy.proving.experiment import Experiment
 from deploy.proving.ground import Ground
 from deploy.proving.journal import worked, write
-from deploy.proving.line import ANY, Line, at_least
+from deploy.proving.line import ANY, Bound, Line, at_least, exactly
 from deploy.proving.lives import lives
 from deploy.proving.reading import resumed
 
@@ -37,15 +37,15 @@ def run(ground: Ground) -> Sequence[Line]:
     ]  # fmt: skip
 
 
-def _line(ground: Ground, mode: str, fault: str, interval_ms: int, expected: dict[str, object]) -> Line:
+def _line(ground: Ground, mode: str, fault: str, interval_ms: int, expected: Mapping[str, Bound]) -> Line:
     name = f"p03-{interval_ms}"
     topic, journal = ground.numbered(name, count=RECORDS), ground.file(name)
     task = {
         "bootstrap": ground.bootstrap, "topic": topic, "group": topic, "journal": str(journal),
         "interval_ms": interval_ms,
     }  # fmt: skip
-    lives(__name__, task, [True])
-    return Line(mode, fault, RECORDS, tally(RECORDS, worked(journal)), expected)  # type: ignore[arg-type]
+    killed, faults = lives(__name__, task, [True]), {"faults": exactly(1)}
+    return Line(mode, fault, RECORDS, tally(RECORDS, worked(journal)), {**expected, **faults}, {"faults": killed})
 
 
 def live(bootstrap: str, topic: str, group: str, journal: str, interval_ms: int, dies_at: bool | None) -> None:  # noqa: PLR0913, PLR0917, FBT001 - a task

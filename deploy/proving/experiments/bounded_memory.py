@@ -1,9 +1,9 @@
 """P20, a reader that is slower than its topic needs back pressure, or its memory grows until it dies.
 
-Ten records come for each that is worked off. A queue without a bound takes them all: its peak is the whole topic. With a
-bound the consumer pauses its partition when the queue is full, which tells the client to fetch no more, and resumes it
-when there is room; records wait in the broker, which is made for that. (The client has a buffer of its own, 64 MB unless
-said: here 1 MB.) Nothing is lost either way; only one of them can go on for ever.
+Ten records come for each that is worked off. A queue without a bound takes them all: its peak is the whole topic.
+With a bound the consumer pauses its partition when the queue is full, which tells the client to fetch no more, and
+resumes it when there is room; records wait in the broker, which is made for that. (The client has a buffer of its
+own, 64 MB unless said: here 1 MB.) Nothing is lost either way; only one of them can go on for ever.
 """
 
 from collections import deque
@@ -15,10 +15,11 @@ from deploy.proving.counting import tally
 from deploy.proving.experiment import Experiment
 from deploy.proving.ground import Ground
 from deploy.proving.line import ZERO, Bound, Line, at_least, at_most
-from deploy.proving.reading import PATIENCE_SECONDS, resumed
+from deploy.proving.reading import resumed
 
 TIMES_FASTER, RECORD_BYTES, LIMIT, ENOUGH = 10, 1024, 500, 250
 MEGABYTE = 1 << 20
+SOON_SECONDS = 1.0
 SMALL_BUFFER = {"queued.max.messages.kbytes": 1024}
 
 
@@ -48,10 +49,11 @@ class Intake:
     def take(self) -> None:
         """Let come what comes while one record is worked off."""
         is_paused = self.pauses > self.resumes
-        for message in self._reader.consume(TIMES_FASTER, 0 if is_paused or self.ended else PATIENCE_SECONDS):
-            if message.error() is None:
+        for message in self._reader.consume(TIMES_FASTER, 0 if is_paused or self.ended else SOON_SECONDS):
+            error = message.error()
+            if error is None:
                 self.queue.append(message.value() or b"")
-            elif message.error().code() == KafkaError._PARTITION_EOF:  # noqa: SLF001
+            elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - its public name
                 self.ended = True
         self.peak = max(self.peak, len(self.queue))
         self.peak_bytes = max(self.peak_bytes, RECORD_BYTES * len(self.queue))

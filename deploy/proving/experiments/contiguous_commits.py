@@ -20,7 +20,7 @@ from deploy.proving.counting import Tally, inversions, tally
 from deploy.proving.experiment import Experiment
 from deploy.proving.ground import Ground
 from deploy.proving.journal import worked, write
-from deploy.proving.line import ANY, Bound, Line, at_least
+from deploy.proving.line import ANY, Bound, Line, at_least, exactly
 from deploy.proving.lives import lives
 from deploy.proving.reading import resumed
 
@@ -45,12 +45,13 @@ def _line(ground: Ground, how: str, mode: str, expected: Mapping[str, Bound]) ->
         "bootstrap": ground.bootstrap, "topic": ground.numbered(name), "journals": list(map(str, journals)), "how": how,
         "seed": ground.seed,
     }  # fmt: skip
-    lives(__name__, task, [sent // 2])
+    killed = lives(__name__, task, [sent // 2])
     done = [worked(journal) for journal in journals]
     found = tally(sent, *done)
     # Of one key and within one life: that a second life does a record again is no disorder.
     reordered = sum(inversions(each for each in life if each % KEYS == key) for life in done for key in range(KEYS))
-    return Line(mode, "kill -9 half-way, 8 under way", sent, Tally(found.lost, found.duplicated, reordered), expected)
+    counted, bounds = Tally(found.lost, found.duplicated, reordered), {**expected, "faults": exactly(1)}
+    return Line(mode, "kill -9 half-way, 8 under way", sent, counted, bounds, {"faults": killed})
 
 
 class Commits:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from confluent_kafka import Message
 
-from deploy.proving.counting import Tally, inversions
+from deploy.proving.counting import Tally, inversions, tally
 from deploy.proving.experiment import Experiment
 from deploy.proving.ground import Ground
 from deploy.proving.line import Line, exactly

@@ -1,9 +1,9 @@
 """P18, consumer groups: members of one group share the partitions, and every group gets everything.
 
 Three processes of one group are given two of six partitions each; together they work off every record once. One is
-killed with five records worked off and not committed: its partitions move to the others, who begin where it committed, so
-just these five come twice, and none is lost. Three groups, instead, each read all records. Galatea has a group for each
-of its readers and for each webhook endpoint.
+killed with five records worked off and not committed: its partitions move to the others, who begin where it
+committed, so just these five come twice, and none is lost. Three groups, instead, each read all records. Galatea has
+a group for each of its readers and for each webhook endpoint.
 """
 
 import subprocess
@@ -21,12 +21,12 @@ from deploy.proving.ground import Ground, await_that
 from deploy.proving.journal import worked, write
 from deploy.proving.line import ANY, Line, exactly
 from deploy.proving.lives import started
-from deploy.proving.reading import consumer, until_end
+from deploy.proving.reading import Options, consumer, until_end
 from deploy.proving.sending import flush, producer
 
 PARTITIONS, MEMBERS, EACH = 6, 3, 2
 PORTION, UNCOMMITTED, DIES_AFTER = 10, 5, 50
-COOPERATIVE = {
+COOPERATIVE: Options = {
     "partition.assignment.strategy": "cooperative-sticky", "session.timeout.ms": 6000, "heartbeat.interval.ms": 500,
 }  # fmt: skip
 
@@ -40,7 +40,12 @@ def _balanced(ground: Ground) -> Line:
     sent, topic = ground.size.records, ground.topic("p18", PARTITIONS)
     journals = [ground.file(f"p18-{member}") for member in range(MEMBERS)]
     tasks = [
-        {"bootstrap": ground.bootstrap, "topic": topic, "journal": str(journal), "dies_at": DIES_AFTER if first else None}
+        {
+            "bootstrap": ground.bootstrap,
+            "topic": topic,
+            "journal": str(journal),
+            "dies_at": DIES_AFTER if first else None,
+        }
         for first, journal in zip((True, False, False), journals, strict=True)
     ]
     with ExitStack() as running:

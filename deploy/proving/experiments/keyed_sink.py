@@ -31,11 +31,11 @@ def run(ground: Ground) -> Sequence[Line]:
     return [
         Line(
             "at least once into a sink by identity",
-            f"{killed} x kill -9 between work and commit",
+            "kill -9 between work and commit",
             ground.size.records,
             tally(ground.size.records, [value for value, _ in rows]),
-            {"written twice": exactly(ground.size.faults)},
-            {"written twice": sum(writes - 1 for _, writes in rows)},
+            {"written twice": exactly(ground.size.faults), "faults": exactly(ground.size.faults)},
+            {"written twice": sum(writes - 1 for _, writes in rows), "faults": killed},
         )
     ]
 

@@ -1,13 +1,13 @@
 """P17, a commit that the network delivers late ends the next transaction.
 
-The tap holds the end of transaction 1 and breaks the connection. The client sends it again by itself, tells nobody, and
-the commit is done. Transaction 2 has written to its first target when the tap delivers what it held. It comes from the
-same producer in the same epoch, so the broker takes it for the end of transaction 2: the first half of it is committed,
-without a position. Then the application aborts transaction 2 and does it again: the half is there twice.
+The tap holds the end of transaction 1 and breaks the connection. The client sends it again by itself, tells nobody,
+and the commit is done. Transaction 2 has written to its first target when the tap delivers what it held. It comes
+from the same producer in the same epoch, so the broker takes it for the end of transaction 2: the first half of it is
+committed, without a position. Then the application aborts transaction 2 and does it again: the half is there twice.
 
 Who looks at the connection after each commit and discards the producer when it broke (rule 6 of the loop) is in a new
-epoch by then: the late end is refused with 47, and nothing is torn. (librdkafka issue 5423; brokers and clients that both
-know KIP-890 raise the epoch at every transaction.)
+epoch by then: the late end is refused with 47, and nothing is torn. (librdkafka issue 5423; brokers and clients that
+both know KIP-890 raise the epoch at every transaction.)
 """
 
 from collections.abc import Mapping, Sequence
@@ -48,18 +48,20 @@ def run(ground: Ground) -> Sequence[Line]:
     """The same attack on both kinds of loop."""
     return [
         _line(
-            ground, "transactions, producer kept", True,
+            ground, "transactions, producer kept",
             {"duplicated": exactly(EACH), "reordered": exactly(1), "late end answered with": exactly(0),
              "producers discarded": exactly(0)},
+            keeps_producer=True,
         ),
         _line(
-            ground, "transactions, producer discarded", False,
+            ground, "transactions, producer discarded",
             {"late end answered with": exactly(INVALID_PRODUCER_EPOCH), "producers discarded": at_least(2)},
+            keeps_producer=False,
         ),
     ]  # fmt: skip
 
 
-def _line(ground: Ground, mode: str, keeps_producer: bool, expected: Mapping[str, Bound]) -> Line:  # noqa: FBT001 - said by the mode
+def _line(ground: Ground, mode: str, expected: Mapping[str, Bound], *, keeps_producer: bool) -> Line:
     name = "p17-kept" if keeps_producer else "p17"
     targets = [ground.topic(f"{name}-b"), ground.topic(f"{name}-c")]
     route = Route(ground.tapped, ground.numbered(name, count=RECORDS), targets, ground.name(name), EACH)

@@ -1,10 +1,10 @@
 """P12, acks=1 against acks=all: the leader dies with what only it had.
 
 A controller, and two brokers that hold a partition: 3 leads, 2 follows, one copy in step is enough. The follower is
-stopped (it looks alive for some seconds), and more records are sent. With acks=1 the leader alone says that it has them.
-It is killed, the follower goes on and leads: what was acknowledged is gone. With acks=all the producer was told nothing
-yet, because the follower had not answered; it sends the rest to the new leader, and nothing is lost. Galatea acknowledges
-with acks=all, and with three brokers only when two copies have a record.
+stopped (it looks alive for some seconds), and more records are sent. With acks=1 the leader alone says that it has
+them. It is killed, the follower goes on and leads: what was acknowledged is gone. With acks=all the producer was told
+nothing yet, because the follower had not answered; it sends the rest to the new leader, and nothing is lost. Galatea
+acknowledges with acks=all, and with three brokers only when two copies have a record.
 """
 
 import os

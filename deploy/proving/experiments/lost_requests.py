@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from deploy.proving.counting import tally
 from deploy.proving.experiment import Experiment, Need
 from deploy.proving.ground import Ground, await_that
-from deploy.proving.line import ANY, Line, exactly
+from deploy.proving.line import ANY, ZERO, Line, exactly
 from deploy.proving.reading import numbers
 from deploy.proving.sending import Sent, producer, send
 from deploy.tap import Action, Api, Rule
@@ -28,9 +28,7 @@ def run(ground: Ground) -> Sequence[Line]:
 def _line(ground: Ground, acks: int) -> Line:
     size, topic = ground.size, ground.topic(f"p11-{acks}")
     faults = FEW if acks else size.faults
-    sender = producer(
-        ground.tapped, acks=acks, enable_idempotence=False, max_in_flight=1, socket_timeout_ms=SOON_MS
-    )
+    sender = producer(ground.tapped, acks=acks, enable_idempotence=False, max_in_flight=1, socket_timeout_ms=SOON_MS)
     rule = Rule(Api.PRODUCE, Action.DROP_REQUEST, first=size.every // 2, every=size.every, most=faults)
     before = ground.the_tap.forwarded.get(Api.PRODUCE, 0)
     ground.the_tap.harm(rule)
@@ -41,15 +39,16 @@ def _line(ground: Ground, acks: int) -> Line:
     seen = numbers(ground.bootstrap, topic)
     lost = faults if acks == 0 else 0
     return Line(
-        f"acks={acks}", f"{rule.hits} requests lost", size.records, tally(size.records, *seen),
+        f"acks={acks}", "requests lost", size.records, tally(size.records, *seen),
         # an answer that is only late is missed too, and the record sent twice: that is P06
-        {"lost": exactly(lost), "ok": exactly(size.records), "duplicated": ANY if acks else exactly(0)},
-        {"ok": len(sent.ok)},
+        {"lost": exactly(lost), "ok": exactly(size.records), "duplicated": ANY if acks else ZERO,
+         "faults": exactly(faults)},
+        {"ok": len(sent.ok), "faults": rule.hits},
     )  # fmt: skip
 
 
 def _await_all(ground: Ground, topic: str, before: int, sent: Sent, rule: Rule) -> None:
-    """Nobody says when records without acknowledgement are written: the tap has them all, then the log has what passed."""
+    """Nobody says when records without acknowledgement are written: the tap has all, then the log has what passed."""
     tap = ground.the_tap
     await_that(
         lambda: tap.forwarded.get(Api.PRODUCE, 0) - before + rule.hits >= len(sent.ok), "requests did not reach the tap"

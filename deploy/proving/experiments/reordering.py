@@ -19,16 +19,17 @@ from deploy.tap import Action, Api, Rule
 def run(ground: Ground) -> Sequence[Line]:
     """Five requests on their way, no idempotence."""
     reordered = exactly(ground.size.faults)
-    return [refused(ground, "p09", "no idempotence, in flight 5", Action.REFUSE, reordered, max_in_flight=5)]
+    return [refused(ground, "p09", ("no idempotence, in flight 5", Action.REFUSE), reordered, max_in_flight=5)]
 
 
 def refused(
-    ground: Ground, name: str, mode: str, action: Action, reordered: Bound, *, waits: bool = False, **more: float | bool
-) -> Line:  # noqa: PLR0913 - what differs from line to line
+    ground: Ground, name: str, how: tuple[str, Action], reordered: Bound, *, waits: bool = False, **more: float | bool
+) -> Line:
     """Send the numbers in blocks, one request of each block refused. A block ends when all of it is acknowledged.
 
-    `waits`: for every report before the next record is sent.
+    `how`: the mode, and how a request is refused. `waits`: for every report before the next record is sent.
     """
+    mode, action = how
     size, topic = ground.size, ground.topic(name)
     sender = producer(ground.tapped, **{"acks": "all", "enable_idempotence": False, **more})
     seconds, hits = 0.0, 0
@@ -40,8 +41,9 @@ def refused(
     ground.the_tap.heal()
     seen = numbers(ground.bootstrap, topic)
     return Line(
-        mode, f"{hits} requests refused for a moment", size.records, tally(size.records, *seen),
-        {"reordered": reordered}, printed={"records/s": f"{size.records / seconds:,.0f}"},
+        mode, "requests refused for a moment", size.records, tally(size.records, *seen),
+        {"reordered": reordered, "faults": exactly(size.faults)}, {"faults": hits},
+        {"records/s": f"{size.records / seconds:,.0f}"},
     )  # fmt: skip
 
 

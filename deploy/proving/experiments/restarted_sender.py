@@ -29,7 +29,7 @@ def run(ground: Ground) -> Sequence[Line]:
     """Kill the sender half-way; count the records of the topic, and the events that they say."""
     records, topic = ground.size.records, ground.topic("p08")
     task = {"bootstrap": ground.bootstrap, "topic": topic, "records": records}
-    lives(__name__, task, [records // 2])
+    killed = lives(__name__, task, [records // 2])
     [seen] = read(ground.bootstrap, topic)
     events = list(first_deliveries(seen))
     net = sum(minor for _, minor in events)
@@ -37,7 +37,7 @@ def run(ground: Ground) -> Sequence[Line]:
     return [
         Line(
             "idempotent producer, restarted", fault, records, tally(records, [_number(each) for each in seen]),
-            {"duplicated": exactly(AGAIN), "reordered": exactly(1)},
+            {"duplicated": exactly(AGAIN), "reordered": exactly(1), "faults": exactly(1)}, {"faults": killed},
         ),
         Line(
             "first delivery of each identity", fault, records, tally(records, [number for number, _ in events]),

@@ -42,8 +42,9 @@ def lost_answers(ground: Ground, name: str, mode: str, expected: Mapping[str, Bo
     sent = send(sender, topic, range(size.records))
     ground.the_tap.heal()
     seen = numbers(ground.bootstrap, topic)
-    counted = {"ok": len(sent.ok), "log": sum(map(len, seen))}
-    return Line(mode, f"{faults.hits} acknowledgements lost", size.records, tally(size.records, *seen), expected, counted)
+    counted = {"ok": len(sent.ok), "log": sum(map(len, seen)), "faults": faults.hits}
+    bounds = {**expected, "faults": exactly(size.faults)}
+    return Line(mode, "acknowledgements lost", size.records, tally(size.records, *seen), bounds, counted)
 
 
 EXPERIMENT = Experiment("P06", "a producer's retry makes duplicates", run, Need.TAP)

@@ -1,9 +1,9 @@
 """P22, work of different kinds belongs into groups of its own.
 
-Two endpoints get the same records, in order, so each failure blocks what comes behind it. One of them is down. (a) One
-reader that serves both stops at its first record, and the healthy endpoint gets nothing more although it could.
-(b) With a group for each, only the reader of the one that is down stands still; the healthy one has everything before the
-other is up again. In the end both have everything, either way. Galatea has a group for each webhook endpoint.
+Two endpoints get the same records, in order, so each failure blocks what comes behind it. One of them is down. (a)
+One reader that serves both stops at its first record, and the healthy endpoint gets nothing more although it could.
+(b) With a group for each, only the reader of the one that is down stands still; the healthy one has everything before
+the other is up again. In the end both have everything, either way. Galatea has a group for each webhook endpoint.
 """
 
 import threading
@@ -103,7 +103,9 @@ def _line(mode: str, sent: int, endpoints: tuple[Endpoint, Endpoint], meanwhile:
     healthy, other = (tally(sent, each.taken) for each in endpoints)
     both = Tally(*(one + two for one, two in zip(healthy, other, strict=True)))
     counted = {"delivered meanwhile": meanwhile}
-    return Line(mode, "one of two endpoints is down", 2 * sent, both, {"delivered meanwhile": exactly(expected)}, counted)
+    return Line(
+        mode, "one of two endpoints is down", 2 * sent, both, {"delivered meanwhile": exactly(expected)}, counted
+    )
 
 
 EXPERIMENT = Experiment("P22", "different work in groups of its own", run)

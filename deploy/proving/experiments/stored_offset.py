@@ -14,7 +14,7 @@ from deploy.proving.child import die
 from deploy.proving.counting import tally
 from deploy.proving.experiment import Experiment
 from deploy.proving.ground import Ground
-from deploy.proving.line import Line
+from deploy.proving.line import Line, exactly
 from deploy.proving.lives import lives
 from deploy.proving.reading import consumer, until_end
 
@@ -36,7 +36,14 @@ def run(ground: Ground) -> Sequence[Line]:
     database.close()
     sent = ground.size.records
     return [
-        Line("output and position in one transaction", f"{killed} x kill -9, behind each statement", sent, tally(sent, rows))
+        Line(
+            "output and position in one transaction",
+            "kill -9 behind each statement",
+            sent,
+            tally(sent, rows),
+            {"faults": exactly(len(deaths))},
+            {"faults": killed},
+        )
     ]
 
 

@@ -1,9 +1,10 @@
 """P16, zombie fencing: of two owners of one transactional id, the older can do nothing more.
 
-A process that everybody takes for dead (it was only paused) holds an open transaction; another takes over and copies the
-same records. With one transactional id the new owner's `init_transactions` raises the epoch: the transaction of the old
-one is aborted, and its commit is refused, for good. With an id for each process nobody knows that they are the same, both
-commit, and every record is there twice. So an id belongs to the work (a partition), never to the process.
+A process that everybody takes for dead (it was only paused) holds an open transaction; another takes over and copies
+the same records. With one transactional id the new owner's `init_transactions` raises the epoch: the transaction of
+the old one is aborted, and its commit is refused, for good. With an id for each process nobody knows that they are
+the same, both commit, and every record is there twice. So an id belongs to the work (a partition), never to the
+process.
 """
 
 from collections.abc import Sequence
@@ -24,7 +25,9 @@ def run(ground: Ground) -> Sequence[Line]:
     """One id for both, and one for each."""
     return [
         _line(ground, "one transactional id", ("p16", "p16"), {"fenced": 1}),
-        _line(ground, "an id for each process", ("p16-a", "p16-b"), {"fenced": 0, "duplicated": RECORDS, "reordered": 1}),
+        _line(
+            ground, "an id for each process", ("p16-a", "p16-b"), {"fenced": 0, "duplicated": RECORDS, "reordered": 1}
+        ),
     ]
 
 
