@@ -24,11 +24,12 @@ def answer(data: Any) -> None:  # noqa: ANN401 - any JSON
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, folds: bool = False) -> None:
-    """A table on stdout. `folds`: cells that a terminal has no room for go on below; elsewhere lines are long."""
+    """A table on stdout. `folds`: a cell that a terminal has no room for goes on below; elsewhere lines are long."""
     drawn = Table(*columns, box=None, pad_edge=False, header_style="bold")
     for row in rows:
         drawn.add_row(*(str(cell) for cell in row))
-    stdout.print(drawn, soft_wrap=not folds, width=_LONG if folds and not stdout.is_terminal else None)
+    shown = stdout if stdout.is_terminal or not folds else Console(highlight=False, width=_LONG)
+    shown.print(drawn, soft_wrap=not folds)
 
 
 def say(text: str) -> None:

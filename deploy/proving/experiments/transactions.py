@@ -16,15 +16,16 @@ from deploy.proving.lives import live as live_once
 from deploy.proving.reading import COMMITTED, UNCOMMITTED, numbers
 from deploy.proving.transactional_copy import CALLS, Route, TransactionalCopy, settle
 
-PER_TRANSACTION, TIMES = 10, 5
+PER_TRANSACTION, ENOUGH = 10, 100
+"""A round of deaths, one behind each call, commits seven transactions at most."""
 ATTEMPTED = {"first target": 1, "second target": 2, "offsets": 2}
 """Targets that have the records of a transaction which dies behind that call."""
 
 
 def run(ground: Ground) -> Sequence[Line]:
     """Kill it everywhere; compare both targets after every death, and all in the end."""
-    sent = ground.size.records // 2
-    times = max(TIMES * sent // 500, 1)
+    sent = max(ground.size.records // 2, ENOUGH)
+    times = sent // ENOUGH
     targets = [ground.topic("p14-b"), ground.topic("p14-c")]
     route = Route(ground.bootstrap, ground.numbered("p14", count=sent), targets, ground.name("p14"), PER_TRANSACTION)
     torn = killed = 0
