@@ -2,8 +2,8 @@
 
 Three processes of one group are given two of six partitions each; together they work off every record once. One is
 killed with five records worked off and not committed: its partitions move to the others, who begin where it
-committed, so just these five come twice, and none is lost. Three groups, instead, each read all records. Galatea has
-a group for each of its readers and for each webhook endpoint.
+committed, so just these five come twice, and none is lost. Three groups, instead, each read all records. The
+archive and speed read the same topics like that, each for itself.
 """
 
 import subprocess

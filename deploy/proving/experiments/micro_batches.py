@@ -3,8 +3,7 @@
 Work costs 20 ms, and 0.05 ms for each record. Who waits for one record and then takes all that came meanwhile has
 batches of one while little comes, and of a hundred and more while much comes: the load itself makes them larger. A
 fixed batch of a hundred lets the first record wait for ninety-nine others, which takes as long as they take to come.
-Speed and archive, and whatever sends in Galatea, take what is there, up to a limit. Only counts decide; delays are
-printed.
+The speed layer takes what is there, up to a limit. Only counts decide; delays are printed.
 """
 
 import time

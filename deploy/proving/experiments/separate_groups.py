@@ -3,7 +3,8 @@
 Two endpoints get the same records, in order, so each failure blocks what comes behind it. One of them is down. (a)
 One reader that serves both stops at its first record, and the healthy endpoint gets nothing more although it could.
 (b) With a group for each, only the reader of the one that is down stands still; the healthy one has everything before
-the other is up again. In the end both have everything, either way. Galatea has a group for each webhook endpoint.
+the other is up again. In the end both have everything, either way. So whoever
+delivers to several endpoints wants a group for each.
 """
 
 import threading

@@ -2,7 +2,7 @@
 
 A process copies a topic to two others, ten records a transaction, and is killed behind each of its six calls, five
 times each. Whoever reads only what is committed sees each record once in both topics, and both are equal after every
-death. Who reads uncommitted records sees the attempts of the dead as well. Alerts are meant to be written like this.
+death. Who reads uncommitted records sees the attempts of the dead as well.
 """
 
 from collections.abc import Iterator, Sequence
