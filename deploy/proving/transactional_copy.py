@@ -96,6 +96,7 @@ class TransactionalCopy:
             self._trouble = Trouble()
             self._producer = _transactional(self._route, self._trouble)
             self._producer.init_transactions(_TIMEOUT_SECONDS)  # rule 1
+            self._trouble.now(self._producer)  # what it took to begin is no trouble of a transaction
             self._passed("init")
         reader = consumer(self._route.bootstrap, self._route.transactional_id, {"isolation.level": COMMITTED})
         try:

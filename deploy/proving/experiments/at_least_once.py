@@ -8,30 +8,18 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from deploy.proving.child import die
-from deploy.proving.counting import tally
 from deploy.proving.experiment import Experiment
+from deploy.proving.experiments.at_most_once import killed_between
 from deploy.proving.ground import Ground
-from deploy.proving.journal import worked, write
+from deploy.proving.journal import write
 from deploy.proving.line import Line, exactly
-from deploy.proving.lives import lives
 from deploy.proving.reading import commit, resumed, until_end
 
 
 def run(ground: Ground) -> Sequence[Line]:
-    """Kill the consumer between its two steps, again and again."""
-    topic, journal = ground.numbered("p02"), ground.file("p02.txt")
-    task = {"bootstrap": ground.bootstrap, "topic": topic, "group": topic, "journal": str(journal)}
-    killed = lives(__name__, task, ground.deaths("p02"))
-    return [
-        Line(
-            "at least once: work, then commit",
-            "kill -9 between the two",
-            ground.size.records,
-            tally(ground.size.records, worked(journal)),
-            {"duplicated": exactly(ground.size.faults), "faults": exactly(ground.size.faults)},
-            {"faults": killed},
-        )
-    ]
+    """P01 with its two steps in the other order."""
+    duplicated = {"duplicated": exactly(ground.size.faults)}
+    return [killed_between(ground, __name__, "p02", "at least once: work, then commit", duplicated)]
 
 
 def live(bootstrap: str, topic: str, group: str, journal: str, dies_at: int | None) -> None:

@@ -5,7 +5,7 @@ goes on behind a record that nobody has worked off. Each of the kills loses one 
 twice. Nothing in Galatea reads like this.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from deploy.proving.child import die
@@ -13,26 +13,24 @@ from deploy.proving.counting import tally
 from deploy.proving.experiment import Experiment
 from deploy.proving.ground import Ground
 from deploy.proving.journal import worked, write
-from deploy.proving.line import Line, exactly
+from deploy.proving.line import Bound, Line, exactly
 from deploy.proving.lives import lives
 from deploy.proving.reading import commit, resumed, until_end
 
 
 def run(ground: Ground) -> Sequence[Line]:
     """Kill the consumer between its two steps, again and again."""
-    topic, journal = ground.numbered("p01"), ground.file("p01.txt")
+    lost = {"lost": exactly(ground.size.faults)}
+    return [killed_between(ground, __name__, "p01", "at most once: commit, then work", lost)]
+
+
+def killed_between(ground: Ground, module: str, name: str, mode: str, expected: Mapping[str, Bound]) -> Line:
+    """Let the consumer of that experiment die between its two steps, and count what its lives have worked off."""
+    size, topic, journal = ground.size, ground.numbered(name), ground.file(name)
     task = {"bootstrap": ground.bootstrap, "topic": topic, "group": topic, "journal": str(journal)}
-    killed = lives(__name__, task, ground.deaths("p01"))
-    return [
-        Line(
-            "at most once: commit, then work",
-            "kill -9 between the two",
-            ground.size.records,
-            tally(ground.size.records, worked(journal)),
-            {"lost": exactly(ground.size.faults), "faults": exactly(ground.size.faults)},
-            {"faults": killed},
-        )
-    ]
+    killed, bounds = lives(module, task, ground.deaths(name)), {**expected, "faults": exactly(size.faults)}
+    found = tally(size.records, worked(journal))
+    return Line(mode, "kill -9 between the two", size.records, found, bounds, {"faults": killed})
 
 
 def live(bootstrap: str, topic: str, group: str, journal: str, dies_at: int | None) -> None:
