@@ -36,7 +36,7 @@ def new_secret() -> str:
     return f"whsec_{secrets.token_urlsafe(32)}"
 
 
-def refuse_bad(url: str, *, is_plain_allowed: bool) -> None:
+def refuse_uncallable(url: str, *, is_plain_allowed: bool) -> None:
     """RequestError unless it can be called: https, a host, no name or password, no fragment.
 
     `is_plain_allowed`: the operator has allowed networks of their own, within which a call need not be encrypted.

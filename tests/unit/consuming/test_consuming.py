@@ -214,7 +214,7 @@ def test_a_taker_that_breaks_ends_the_consumer_with_its_error() -> None:
 def test_it_never_commits_by_itself_and_reads_what_is_committed() -> None:
     driver = Driver([])
 
-    Consuming({"group.id": "hooks", "enable.auto.commit": True}, [TOPIC], Taker(), Limits(), driver)
+    Consuming({"group.id": "hooks", "isolation.level": "read_uncommitted"}, [TOPIC], Taker(), Limits(), driver)
 
     assert driver.settings["enable.auto.commit"] is False
     assert driver.settings["isolation.level"] == "read_committed"

@@ -3,7 +3,7 @@
 import pytest
 
 from master_dataset.errors import RequestError
-from speed_layer.webhooks.endpoint import Endpoint, new_secret, refuse_bad
+from speed_layer.webhooks.endpoint import Endpoint, new_secret, refuse_uncallable
 
 BAD = [
     "", "shop.example/alerts", "http://shop.example/", "ftp://shop.example/", "https:///alerts", "https://",
@@ -16,7 +16,7 @@ BAD = [
 @pytest.mark.parametrize("url", BAD)
 def test_what_cannot_be_called_is_refused_with_the_field_and_an_example(url: str) -> None:
     with pytest.raises(RequestError) as refused:
-        refuse_bad(url, is_plain_allowed=False)
+        refuse_uncallable(url, is_plain_allowed=False)
 
     assert "`url`" in refused.value.message
     assert refused.value.do == "https://host/path"
@@ -26,11 +26,11 @@ def test_what_cannot_be_called_is_refused_with_the_field_and_an_example(url: str
     "url", ["https://shop.example", "https://shop.example:8443/alerts?store=1", "https://[2606::1]/"]
 )
 def test_an_address_of_the_web_is_taken(url: str) -> None:
-    refuse_bad(url, is_plain_allowed=False)
+    refuse_uncallable(url, is_plain_allowed=False)
 
 
 def test_without_encryption_only_where_the_operator_has_networks_of_their_own() -> None:
-    refuse_bad("http://10.0.0.7/alerts", is_plain_allowed=True)
+    refuse_uncallable("http://10.0.0.7/alerts", is_plain_allowed=True)
 
 
 def test_a_secret_is_long_and_not_shown() -> None:
