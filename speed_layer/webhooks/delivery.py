@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from master_dataset.consuming import Done, Record, Refused, Verdict
-from speed_layer.webhooks.endpoint import Endpoint
+from master_dataset.endpoint import Endpoint
 from speed_layer.webhooks.sender import Sender
 from speed_layer.webhooks.told import told
 

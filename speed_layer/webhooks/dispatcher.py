@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol
 import structlog
 
 from master_dataset.consuming import Consuming
-from speed_layer.webhooks.endpoint import Endpoint
+from master_dataset.endpoint import Endpoint
 
 log = structlog.get_logger()
 LOOK_SECONDS = 2.0
@@ -28,6 +28,9 @@ class Endpoints(Protocol):
 
     async def suspend(self, endpoint: Endpoint, since: float) -> None:
         """It has failed since then, in seconds since 1970."""
+
+    async def see(self, endpoint: Endpoint, failing_since: float | None, waiting: int) -> None:
+        """How it is doing. `waiting`: records that were read and not delivered yet."""
 
 
 class Running(NamedTuple):
@@ -72,6 +75,8 @@ class Dispatcher:
                 await self._endpoints.suspend(running.endpoint, since)
                 wanted.pop(running.endpoint.id, None)
                 log.warning("webhook.suspended", endpoint=running.endpoint.id)
+            else:
+                await self._endpoints.see(running.endpoint, since, running.consuming.waiting)
         await self._stop([each for id_, each in self._running.items() if wanted.get(id_) != each.endpoint])
         for endpoint in wanted.values():
             if endpoint.id not in self._running:

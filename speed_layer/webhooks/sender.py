@@ -16,8 +16,8 @@ import httpx
 import orjson
 
 from master_dataset.consuming import Again, Done, Record, Refused, Verdict
+from master_dataset.endpoint import Endpoint
 from speed_layer.webhooks.address import AddressRefused, Network, Resolve, is_allowed, pinned, resolve
-from speed_layer.webhooks.endpoint import Endpoint
 from speed_layer.webhooks.signature import HEADER, signed
 
 DEADLINE_SECONDS = 10.0

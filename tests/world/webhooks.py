@@ -13,9 +13,9 @@ from uuid import uuid4
 import orjson
 
 from master_dataset.consuming import Consuming, Limits, Record
+from master_dataset.endpoint import Endpoint
 from speed_layer.webhooks.delivery import Delivery
 from speed_layer.webhooks.dispatcher import group
-from speed_layer.webhooks.endpoint import Endpoint
 from speed_layer.webhooks.sender import Sender, client
 
 LIMITS = Limits(batch=10, longest_wait=0.2)

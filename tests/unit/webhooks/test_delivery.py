@@ -5,8 +5,8 @@ import json
 from collections.abc import Sequence
 
 from master_dataset.consuming import Again, Done, Record, Refused, Verdict
+from master_dataset.endpoint import Endpoint
 from speed_layer.webhooks.delivery import Delivery
-from speed_layer.webhooks.endpoint import Endpoint
 
 ACME = Endpoint("e1", "acme", "https://acme.example/", "secret")
 

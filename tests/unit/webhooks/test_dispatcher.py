@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from master_dataset.consuming import Consuming
+from master_dataset.endpoint import Endpoint
 from speed_layer.webhooks.dispatcher import Dispatcher
-from speed_layer.webhooks.endpoint import Endpoint
 
 ONE = Endpoint("e1", "acme", "https://acme.example/", "secret")
 TWO = Endpoint("e2", "globex", "https://globex.example/", "secret")
@@ -20,12 +20,16 @@ class Table:
     def __init__(self, *endpoints: Endpoint) -> None:
         self.endpoints = list(endpoints)
         self.suspended: list[tuple[str, float]] = []
+        self.seen: dict[str, tuple[float | None, int]] = {}
 
     async def active(self) -> Sequence[Endpoint]:
         return [each for each in self.endpoints if each.id not in dict(self.suspended)]
 
     async def suspend(self, endpoint: Endpoint, since: float) -> None:
         self.suspended.append((endpoint.id, since))
+
+    async def see(self, endpoint: Endpoint, failing_since: float | None, waiting: int) -> None:
+        self.seen[endpoint.id] = (failing_since, waiting)
 
 
 class Group:
@@ -34,6 +38,7 @@ class Group:
     def __init__(self, endpoint: Endpoint, log: list[str]) -> None:
         self.endpoint, self._log = endpoint, log
         self.failing_since: float | None = None
+        self.waiting = 3
         self._stopped = asyncio.Event()
 
     def stop(self) -> None:
@@ -90,7 +95,7 @@ def test_one_that_has_failed_for_a_day_is_suspended_and_the_other_goes_on() -> N
         played.groups["e1"].failing_since = played.now
         played.now += 23 * 3600
         await played.look()
-        assert played.table.suspended == []
+        assert (played.table.suspended, played.table.seen["e1"]) == ([], (1_000_000.0, 3))
         played.now += 2 * 3600
         await played.look()
         return played

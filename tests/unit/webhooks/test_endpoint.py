@@ -2,8 +2,8 @@
 
 import pytest
 
+from master_dataset.endpoint import Endpoint, new_secret, refuse_uncallable
 from master_dataset.errors import RequestError
-from speed_layer.webhooks.endpoint import Endpoint, new_secret, refuse_uncallable
 
 BAD = [
     "", "shop.example/alerts", "http://shop.example/", "ftp://shop.example/", "https:///alerts", "https://",

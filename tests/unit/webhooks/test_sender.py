@@ -9,9 +9,9 @@ import httpx
 import pytest
 
 from master_dataset.consuming import Again, Done, Record, Refused, Verdict
+from master_dataset.endpoint import Endpoint
 from speed_layer.webhooks import sender as sending
 from speed_layer.webhooks.address import Resolve
-from speed_layer.webhooks.endpoint import Endpoint
 from speed_layer.webhooks.sender import Sender
 from speed_layer.webhooks.signature import is_signed
 

@@ -12,13 +12,17 @@ MOST_URL = 2000
 
 @dataclass(frozen=True)
 class Endpoint:
-    """`id` is the consumer group's, too. `secret` is told once, when it is made. `batch`: alerts of one call."""
+    """`id` is the consumer group's, too. `secret` is told once, when it is made. `batch`: alerts of one call.
+
+    `made_ms`: when, in milliseconds since 1970: it is told of what came afterwards.
+    """
 
     id: str
     tenant: str
     url: str
     secret: str = field(repr=False)
     batch: int = 100
+    made_ms: int = field(default=0, compare=False)
 
     @property
     def parts(self) -> SplitResult:
