@@ -5,6 +5,7 @@ from fastapi import FastAPI
 from serving_layer.answers import Answers
 from serving_layer.api import (
     corrections,
+    dead_letters,
     events,
     health,
     index,
@@ -28,7 +29,7 @@ from serving_layer.live import Live
 from serving_layer.operations import Operations
 from serving_layer.pages.install import install as install_pages
 
-ROUTERS = (metrics, live, index, views, raw, state, publications, corrections, recomputes, events, health)
+ROUTERS = (metrics, live, index, views, raw, state, publications, corrections, dead_letters, recomputes, events, health)
 
 
 def create_app(

@@ -15,14 +15,16 @@ Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
 class Bounded(APIRoute):
-    """A route that reads at most MOST_BYTES. BodyTooLarge, BadQuestion."""
+    """A route that reads at most `most_bytes`. BodyTooLarge, BadQuestion."""
+
+    most_bytes = MOST_BYTES
 
     def get_route_handler(self) -> Handler:
         """The usual handler, behind one that counts and looks whether it is JSON at all."""
         handle = super().get_route_handler()
 
         async def counted(request: Request) -> Response:
-            body = await _body(request)
+            body = await _body(request, self.most_bytes)
 
             async def again() -> Message:
                 return {"type": "http.request", "body": body, "more_body": False}
@@ -32,12 +34,12 @@ class Bounded(APIRoute):
         return counted
 
 
-async def _body(request: Request) -> bytes:
+async def _body(request: Request, most_bytes: int) -> bytes:
     read = bytearray()
     async for part in request.stream():
         read += part
-        if len(read) > MOST_BYTES:
-            message = f"The body of the request is longer than {MOST_BYTES} bytes."
+        if len(read) > most_bytes:
+            message = f"The body of the request is longer than {most_bytes} bytes."
             raise BodyTooLarge(message, do="Ask in several requests.")
     try:
         orjson.loads(read or b"null")

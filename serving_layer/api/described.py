@@ -29,6 +29,7 @@ PROBLEM: Document = {
 EXAMPLES: Document = {
     "metric": "net_sales", "view": "sales", "source": "pos_transactions", "store": ["1"], "from": "2026-03-07",
     "to": "2026-03-08", "grain": "hour", "day": "2026-03-07", "number": 1,
+    "reason": "bad_time", "topic": "pos_transactions", "partition": 0, "offset": 7,
 }  # fmt: skip
 OF_ALL = (HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE)
 OF_KEYS = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.TOO_MANY_REQUESTS)

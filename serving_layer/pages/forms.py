@@ -15,7 +15,7 @@ AGAIN = "Open the page again, and send its form from there."
 Fields = dict[str, list[str]]
 
 
-async def read_form(request: Request, token: str) -> Fields:
+async def read_form(request: Request, token: str, most_bytes: int = MOST_BYTES) -> Fields:
     """Its fields. ScopeMissing unless it comes from a page of ours with that token; BadQuestion, BodyTooLarge."""
     refuse_foreign(request)
     if request.headers.get("content-type", "").partition(";")[0].strip() != TYPE:
@@ -23,8 +23,8 @@ async def read_form(request: Request, token: str) -> Fields:
     read = bytearray()
     async for part in request.stream():
         read += part
-        if len(read) > MOST_BYTES:
-            raise BodyTooLarge(f"The form is longer than {MOST_BYTES} bytes.", do="Ask in several requests.")
+        if len(read) > most_bytes:
+            raise BodyTooLarge(f"The form is longer than {most_bytes} bytes.", do="Ask in several requests.")
     try:
         fields = parse_qs(read.decode(), keep_blank_values=False, max_num_fields=MOST_FIELDS)
     except ValueError as error:
@@ -46,6 +46,6 @@ def first(fields: Fields, name: str) -> str:
     return fields.get(name, [""])[0].strip()
 
 
-async def read_own_form(request: Request, visitor: Visitor) -> Fields:
+async def read_own_form(request: Request, visitor: Visitor, most_bytes: int = MOST_BYTES) -> Fields:
     """As `read_form`, of a visitor."""
-    return await read_form(request, visitor.token)
+    return await read_form(request, visitor.token, most_bytes)
