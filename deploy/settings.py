@@ -2,18 +2,16 @@
 
 import json
 import os
-from collections.abc import Sequence
 from datetime import timedelta
 from functools import cached_property
-from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Annotated, Self
 
 from pydantic import Field, field_validator, model_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from deploy.cassandra import Address
 from deploy.nodes import HOSTS, LOOPBACK, ONE, THREE, Nodes, addresses, kept_nodes
+from deploy.webhook_settings import WebhookSettings
 from master_dataset.crash_points import planned
 from master_dataset.parsing.parse import FUTURE_US
 from master_dataset.visits.visit import VisitRules
@@ -33,14 +31,8 @@ def _rooted(uri: str) -> str:
     return str(Path(uri.removeprefix("file://")).expanduser().resolve())
 
 
-def _networks(text: str) -> Sequence[IPv4Network | IPv6Network]:
-    return [ip_network(each.strip()) for each in text.split(",") if each.strip()]
-
-
-class Settings(BaseSettings):
+class Settings(WebhookSettings):
     """Read from variables named `GALATEA_` + the field's name in capitals."""
-
-    model_config = SettingsConfigDict(env_prefix="GALATEA_", frozen=True, extra="ignore", use_attribute_docstrings=True)
 
     home: Path = Path(".galatea")
     """The folder that holds all state: master dataset, checkpoints, logs, the local stack's own data."""
@@ -80,8 +72,6 @@ class Settings(BaseSettings):
     """Port of the speed layer's metrics; 0 likewise."""
     api_metrics_port: int = Field(default=0, ge=0, le=65535)
     """Port of the metrics of the REST interface; 0 likewise."""
-    dispatcher_metrics_port: int = Field(default=0, ge=0, le=65535)
-    """Port of the metrics of whoever tells endpoints of alerts; 0 likewise."""
     kafka_bootstrap: str = ""
     """host:port of the brokers; empty: the local stack's."""
     cassandra_contact_points: str = ""
@@ -136,8 +126,6 @@ class Settings(BaseSettings):
     """How often a key of one tenant may read, each second and process."""
     ingests_per_second: int = Field(default=50, ge=1)
     """How many requests with events a key of one tenant may send, each second and process."""
-    webhook_networks: str = ""
-    """Networks that webhooks may call though they are not public, separated by commas; there also without TLS."""
     crash_at: str = ""
     """For fault tests: where processes end as by `kill -9`, `name:n,name:n`; the n-th pass, each once in a home."""
     maven_url: str = "https://repo1.maven.org/maven2"
@@ -149,12 +137,6 @@ class Settings(BaseSettings):
     @classmethod
     def _known_points(cls, text: str) -> str:
         planned(text)
-        return text
-
-    @field_validator("webhook_networks")
-    @classmethod
-    def _known_networks(cls, text: str) -> str:
-        _networks(text)
         return text
 
     @model_validator(mode="after")
@@ -193,11 +175,6 @@ class Settings(BaseSettings):
         """Every setting as a variable, so that a child process has the same ones wherever it was started."""
         said = {name: json.dumps(value) if isinstance(value, dict) else str(value) for name, value in self}
         return {f"GALATEA_{name.upper()}": value for name, value in said.items()}
-
-    @property
-    def allowed_networks(self) -> Sequence[IPv4Network | IPv6Network]:
-        """Those that webhooks may call though they are not public."""
-        return _networks(self.webhook_networks)
 
     @property
     def nodes(self) -> Nodes:

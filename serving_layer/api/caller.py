@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 from fastapi import Depends, Request
 from fastapi.security import HTTPBearer
+from starlette.types import Scope as HTTPScope
 
 from serving_layer.answers import Answers
+from serving_layer.api.in_flight import place_of
 from serving_layer.freshness import Freshness
 from serving_layer.keys.caller import Caller
 from serving_layer.keys.key import Scope
@@ -43,7 +45,7 @@ async def operations_of(request: Request) -> Operations:
 
 
 class Needs:
-    """Lets through whose key has the scope, as often as it may ask. KeyMissing, KeyWrong, ScopeMissing, TooOften."""
+    """Lets through whose key has the scope, as often as it may ask. What `let_in` refuses."""
 
     def __init__(self, scope: Scope) -> None:
         """`scope`: what the route is for."""
@@ -55,10 +57,18 @@ class Needs:
         if known is not None and self.scope == READ:
             return cast("Caller", known)
         gate: Gate = request.app.state.gate
-        caller = await gate.caller(request.headers.get("Authorization"), self.scope)
+        caller = await let_in(request.scope, gate, request.headers.get("Authorization"), self.scope)
         if self.scope == READ:
             request.scope[LET_THROUGH] = caller
         return caller
+
+
+async def let_in(of: HTTPScope, gate: "Gate", authorization: str | None, scope: Scope) -> Caller:
+    """Whoever sends that header, counted until the answer begins. What Gate refuses; TooManyAtOnce."""
+    caller = await gate.caller(authorization, scope)
+    if end := gate.concurrency.enter(caller):
+        place_of(of).until_the_end(end)
+    return caller
 
 
 AnswersOf = Annotated[Answers, Depends(answers_of)]

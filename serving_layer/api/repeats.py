@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from master_dataset.errors import GalateaError
-from serving_layer.api.caller import LET_THROUGH, READ
+from serving_layer.api.caller import LET_THROUGH, READ, let_in
 from serving_layer.api.conditional import wants_newest
 from serving_layer.api.rests_on import RestsOn
 from serving_layer.etag import ANY, has
@@ -100,7 +100,7 @@ class Repeats:
         gate: Gate = app.state.gate
         answers: Answers = app.state.answers
         try:
-            caller = scope[LET_THROUGH] = await gate.caller(sent.authorization, READ)
+            caller = scope[LET_THROUGH] = await let_in(scope, gate, sent.authorization, READ)
             moment = await answers.moment(rests_on.ask)
         except GalateaError:
             return None

@@ -1,6 +1,7 @@
 """Questions to the REST interface over a World, without a network."""
 
 import asyncio
+from collections.abc import Callable
 from datetime import timedelta
 from itertools import count
 from typing import Any
@@ -14,11 +15,13 @@ from serving_layer.catalogue import Catalogue
 from serving_layer.corrections import Corrections
 from serving_layer.freshness import Freshness
 from serving_layer.ingest import Ingest
+from serving_layer.keys.concurrency import Concurrency
 from serving_layer.keys.gate import Gate
 from serving_layer.keys.known_keys import KnownKeys
 from serving_layer.keys.rates import Rates
 from serving_layer.ledger import LedgerReader
 from serving_layer.letters import Letters
+from serving_layer.limits import LIMITS, Limits
 from serving_layer.operations import Operations
 from serving_layer.readers import Readers
 from serving_layer.recomputing import RecomputeReader
@@ -43,13 +46,16 @@ class Asking:
 
     recent_seconds = 0.0  # what an answer rests on is read for each
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - a test says what is not as ever
         self,
         world: World,
         readers: Readers | None = None,
         watched: WatchReader | None = None,
         ledgers: LedgerReader | None = None,
         recomputes: RecomputeReader | None = None,
+        *,
+        limits: Limits = LIMITS,
+        refuse_low: Callable[[], None] = lambda: None,
     ) -> None:
         self.world = world
         catalogue = Catalogue({view.name: view for view in registered_views()}, registered_metrics())
@@ -69,8 +75,9 @@ class Asking:
         keys = KnownKeys(self.keys, OPERATOR_KEY, "default", lambda: float(next(clock)), world.now)
         self.broker = WorldBroker()
         self.clock_us = 1_800_000_000_000_000  # by which events that are sent are from the future; in 2027
-        ingest = Ingest(self.broker, self.answers.stores.all, lambda: self.clock_us)
-        self.app = create_app(self.answers, freshness, operations, Gate(keys, Rates(10_000, 10_000)), ingest)
+        ingest = Ingest(self.broker, self.answers.stores.all, lambda: self.clock_us, limits, refuse_low)
+        gate = Gate(keys, Rates(10_000, 10_000), Concurrency(limits.requests_per_key))
+        self.app = create_app(self.answers, freshness, operations, gate, ingest, limits=limits)
 
     def response(
         self,
@@ -90,7 +97,7 @@ class Asking:
         headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {key}"} if key else {})
         headers |= {} if known is None else {"If-None-Match": known}
         sent = said if isinstance(said, bytes) or said is None else orjson.dumps(said)
-        return self._response(method, path, params=query, headers=headers, content=sent)
+        return self._response(method, path, params=query or None, headers=headers, content=sent)
 
     def newest(self, path: str, **arguments: object) -> httpx.Response:
         """The response to a question of which no answer of a moment ago will do."""

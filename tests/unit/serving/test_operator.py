@@ -40,6 +40,7 @@ NEEDS_NOTHING = ("/healthz", "/readyz")
 def asking() -> Asking:
     world = World()
     world.receive(receipt("2026-11-21T09:00:00Z", minor=100), "2026-11-21T09:00:01Z")
+    world.rebuild("2026-11-21T09:30:00Z")
     world.rebuild("2026-11-21T10:00:00Z")
     rest = (None, None, None, None, None, None, None)
     world.recomputes["known"] = RecomputeRecord("known", "asked", {}, "operator", "a test", *rest)
@@ -94,7 +95,7 @@ def test_what_is_for_operators_is_refused_to_others_before_anything_is_done(  # 
     assert response.headers.get("www-authenticate") == ("Bearer" if status == 401 else None)
     assert asking.recomputing.asked == []
     assert asking.letters.sender.carried == []
-    assert asking.body("/v1/publications")["publications"][0]["publication"] == 1
+    assert asking.body("/v1/publications")["publications"][0]["publication"] == 2
 
 
 @pytest.mark.parametrize(("method", "path", "said", "status"), FOR_OPERATORS)
