@@ -10,8 +10,8 @@ from typing import Annotated, Self
 from pydantic import Field, field_validator, model_validator
 
 from deploy.cassandra import Address
-from deploy.limits import LimitSettings
 from deploy.nodes import HOSTS, LOOPBACK, ONE, THREE, Nodes, addresses, kept_nodes
+from deploy.webhook_settings import WebhookSettings
 from master_dataset.crash_points import planned
 from master_dataset.parsing.parse import FUTURE_US
 from master_dataset.visits.visit import VisitRules
@@ -31,7 +31,7 @@ def _rooted(uri: str) -> str:
     return str(Path(uri.removeprefix("file://")).expanduser().resolve())
 
 
-class Settings(LimitSettings):
+class Settings(WebhookSettings):
     """Read from variables named `GALATEA_` + the field's name in capitals."""
 
     home: Path = Path(".galatea")

@@ -21,7 +21,7 @@ VERBS = (
     "up", "down", "status", "doctor", "ingest", "rebuild", "rollback", "publications", "corrections", "verify",
     "balance", "compact", "collect", "export", "lag", "views", "metrics", "simulate", "prove", "demo",
 )  # fmt: skip
-GROUPS = ("recompute", "stores", "keys", "dead_letters", "speed")
+GROUPS = ("recompute", "stores", "keys", "dead_letters", "speed", "webhooks")
 
 
 class Verbs(TyperGroup):
