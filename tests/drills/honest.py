@@ -10,7 +10,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 READS_PER_SECOND, POSTS_PER_SECOND, IN_A_POST = 8.0, 4.0, 10
@@ -101,7 +101,7 @@ async def _work(port: int, seconds: float, keys: Mapping[str, str]) -> Noted:
 def main() -> None:
     """For so long; then print what was noted."""
     noted = asyncio.run(_work(int(sys.argv[1]), float(sys.argv[2]), json.loads(sys.argv[3])))
-    sys.stdout.write(json.dumps(asdict(noted)))
+    sys.stdout.write(json.dumps(vars(noted)))
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ import json
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -147,12 +148,20 @@ class Drill:
     def _round(self, seconds: float) -> Round:
         began, before = time.monotonic(), sum(self._api.cpu_times()[:2])
         working = self._started("honest", seconds, json.dumps(self._keys))
-        peak = 0.0
-        while working.poll() is None:
-            peak = max(peak, self._api.memory_info().rss / MB)
-            time.sleep(0.1)
+        peak, done = 0.0, threading.Event()
+
+        def watch() -> None:
+            nonlocal peak
+            while not done.wait(0.1):
+                peak = max(peak, self._api.memory_info().rss / MB)
+
+        watching = threading.Thread(target=watch)
+        watching.start()
+        noted, _ = working.communicate(timeout=seconds + PATIENCE_SECONDS)
+        done.set()
+        watching.join()
         cpu = (sum(self._api.cpu_times()[:2]) - before) / (time.monotonic() - began)
-        return Round(Noted(**json.loads(working.communicate()[0])), peak, cpu)
+        return Round(Noted(**json.loads(noted)), peak, cpu)
 
     def _started(self, who: str, *words: object) -> subprocess.Popen[str]:
         command = [sys.executable, "-m", f"tests.drills.{who}", str(self._port), *map(str, words)]
