@@ -20,7 +20,7 @@ UNTIL_A_CUT_COVERS_IT = 3.0
 """More than skew and epoch of the stack: what was received that long ago is before the newest cut."""
 SALES = 8
 MOST_TABS = 200
-FOCUSED = "(each => (each.labels?.[0] || each).innerText.trim())(document.activeElement)"
+FOCUSED = "(each => (each.labels?.[0] || each).textContent.replace(/\\s+/g, ' ').trim())(document.activeElement)"
 STAYS = "window.stays = true"
 """Gone when the page is loaded again."""
 

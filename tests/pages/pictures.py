@@ -31,6 +31,8 @@ PICTURES = (
     Picture("views", "/views", height=1080),
     Picture("corrections", "/corrections", height=880),
     Picture("recompute", "/recomputes", height=1000),
+    Picture("dead-letters", "/dead-letters", height=1060),
+    Picture("dead-letter", "/dead-letters/pos_transactions/0/0", height=1420),
     Picture("store-phone", "/stores/12", 390, 1300, "dark"),
     Picture("stores-wall", "/", 1920, 1080, "dark"),
 )

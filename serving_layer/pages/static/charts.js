@@ -55,10 +55,10 @@
     options() {
       const { zone, unit } = this.place.dataset, dim = colour("--dim"), grid = { stroke: colour("--soft"), width: 1 };
       const font = `${Math.round(rem() * 0.75)}px system-ui, sans-serif`;
-      const hour = this.hour;
+      const hour = this.hour, thick = rem() * 0.135;
       const axis = { stroke: dim, grid, ticks: { show: false }, font };
       const short = (value) => unit === "ms" ? lasted(value) : value.toLocaleString("en", { notation: "compact" });
-      const dots = { show: true, size: rem() * 0.4, fill: colour("--sheet") };
+      const dots = { show: true, size: rem() * 0.4, width: rem() * 0.08, fill: colour("--sheet") };
       return {
         ...this.size(), legend: { show: false }, padding: [8, rem() * 1.4, 0, 0],
         cursor: { y: false, drag: { x: false, y: false }, points: { size: rem() * 0.5 } },
@@ -70,10 +70,10 @@
         ],
         series: [
           {},
-          this.line("--before", { width: 1.25 }),
-          this.line("--accent", { width: 2.25, fill: `${colour("--accent")}1c`, points: { ...dots, fill: colour("--accent") } }),
-          this.line("--accent", { width: 2.25, dash: [6, 5], points: dots }),
-          this.line("--accent", { width: 2.25, paths: () => null, points: { ...dots, width: 2.25 } }), // the hour that lasts: no line leads to a part
+          this.line("--before", { width: rem() * 0.075 }),
+          this.line("--accent", { width: thick, fill: `${colour("--accent")}1c`, points: { ...dots, fill: colour("--accent") } }),
+          this.line("--accent", { width: thick, dash: [rem() * 0.36, rem() * 0.3], points: dots }),
+          this.line("--accent", { width: thick, paths: () => null, points: { ...dots, width: thick } }), // the hour that lasts: no line leads to a part
         ],
         hooks: { drawClear: [(plot) => this.rain(plot)], setCursor: [(plot) => this.read(plot.cursor.idx ?? this.latest(), hour)] },
       };
