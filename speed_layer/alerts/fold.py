@@ -20,6 +20,7 @@ from speed_layer.alerts.telling import Telling
 from views.alerts.alert import Alert, Place
 from views.alerts.book import Book, Page
 from views.alerts.followed import followed_views
+from views.alerts.rule import LEVEL_SOURCES
 from views.alerts.shop_clock import ShopClock
 from views.core.local_time import round_down
 
@@ -42,6 +43,7 @@ class Fold:
         self._source, self._partition, self._horizons = source, partition, horizons
         self._has_sensors = "sensor_id" in source.columns
         self._lasts = "interval_ms" in source.columns
+        self._counts = bool(followed_views(source.topic)) or source.topic in LEVEL_SOURCES.values()
 
     def step(self, entry: Entry, book: Book) -> Sequence[Alert]:
         """The alerts that this record leads to, in a fixed order."""
@@ -71,9 +73,10 @@ class Fold:
         if not isinstance(event, Event) or event.store not in page.shops:
             return None
         identity = blake2b(event.identity.encode(), digest_size=16).digest()
-        if self.state.was_met(identity):
-            return None
-        self.state.identities.setdefault(self.state.log_ms // HOUR_MS, set()).add(identity)
+        if self._counts:  # a sign of life is one however often it comes
+            if self.state.was_met(identity):
+                return None
+            self.state.identities.setdefault(self.state.log_ms // HOUR_MS, set()).add(identity)
         is_old = entry.received_ms - event.happened_ms > ms(self._horizons.oldest)
         return None if is_old else event
 

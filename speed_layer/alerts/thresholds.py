@@ -88,7 +88,7 @@ def _bound(rule: Threshold) -> Decimal:
 
 def _sentence(rule: Threshold, metric: Metric, shop: ShopClock, verdict: Verdict) -> str:
     side, bound = ("above", rule.above) if rule.above is not None else ("below", rule.below)
-    shown = f"{metric.name} in store {shop.store.id} is {verdict.value}"
+    shown = f"{metric.name} of store {shop.store.id}: {verdict.value}"
     if rule.versus:
         return f"{shown}, more than {bound} % {side} the {verdict.baseline} of the same time a week before."
     return f"{shown}, {side} {bound}."

@@ -9,6 +9,8 @@ from typing import Literal
 
 import msgspec
 
+TOPIC = "alerts"
+"""Where they are told: as many partitions as a source, and the same key."""
 _BITS = 128
 _encode = msgspec.json.Encoder(decimal_format="number", order="deterministic").encode
 Kind = Literal["raised", "resolved", "retracted"]

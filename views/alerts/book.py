@@ -106,8 +106,3 @@ def rule_version(rule: Rule, number: int, effective_ms: int) -> Version:
 def store_version(store: Store, number: int, effective_ms: int) -> Version:
     """A store's facts as the book keeps them."""
     return Version(effective_ms, "store", store.id, number, store.to_json())
-
-
-def effective_ms(written_ms: int, delay_ms: int, grid_ms: int) -> int:
-    """When a version that is written now will hold: after the delay, on the grid."""
-    return -(-(written_ms + delay_ms) // grid_ms) * grid_ms
