@@ -15,7 +15,18 @@ if TYPE_CHECKING:
 
     from benchmarks.measured import Measured
 
-STACK = ("ingest", "archive", "bytes", "delay", "answers", "memory", "during_rebuild")
+STACK = (
+    "ingest",
+    "archive",
+    "bytes",
+    "delay",
+    "answers",
+    "memory",
+    "posted",
+    "listeners",
+    "page_weight",
+    "during_rebuild",
+)
 ALONE = ("state", "cells", "sources", "spans", "switch", "capacity", "incremental", "growth", "rebuild")
 """Each is a function of its module's name, on a stack of its own; `FULL` is its size."""
 NAMES = (*STACK, *ALONE)

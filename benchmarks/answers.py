@@ -1,92 +1,129 @@
 """Merged answers a second, beside an app of the same framework that always gives the same bytes of the same length.
 
-And how long the slowest answer in a hundred takes, beside a point read of one block.
+And how long the slowest answer in a hundred takes, beside a point read of one block by as many callers.
 """
 
-import asyncio
-import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from statistics import median
 from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 from benchmarks import local
+from benchmarks.beside import beside
+from benchmarks.callers import CALLERS, Question, ask, response
+from benchmarks.constant import listens
 from benchmarks.measured import Measured, percentile
+from benchmarks.stream import Stream
 from deploy.stack.ports import free_ports
+from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 
 if TYPE_CHECKING:
     from cassandra.cluster import Session
 
     from deploy.settings import Settings
 
-CONNECTIONS = 8
-SECONDS, WARM_SECONDS = 5.0, 1.0
+SECONDS, WARM_SECONDS = 2.0, 1.0
+ROUNDS = 5
 STORE = "1"
+PER_SECOND = 100
+"""Receipts that come in while answers are asked for: each second the answer is another one, several times."""
+OF_CONSTANT, NOT_MODIFIED, OF_POINT_READ = 0.35, 0.8, 1.5
+DAY = timedelta(days=1)
 
 
 def answered(settings: "Settings") -> Iterator[Measured]:
-    """Cells, whose speed rows are read again each time, and a metric, which is remembered while nothing moves."""
+    """Answers about one store, by eight callers: while nothing comes in, then while receipts do."""
     today = datetime.now(UTC).date()
-    month = {"store": STORE, "from": today - timedelta(days=9), "to": today + timedelta(days=1)}
-    asked = {
-        "answers, speed rows re-read": _cells_of_today(),
-        "answers, remembered": f"/v1/metrics/net_sales?{urlencode({**month, 'grain': 'day', 'timezone': 'UTC'})}",
-    }
-    for name, path in asked.items():
-        yield _measured(settings.api_port, name, path, _key(settings))
-    yield _slowest(settings)
+    day = Question(settings.api_port, _net_sales(today - DAY), _key(settings))
+    yield _beside_constant("answers, a store's day", day, OF_CONSTANT)
+    yield _beside_constant("answers, cells of a day", day._replace(path=_cells(today - DAY)), None)
+    tag, _ = response(day)
+    yield _beside_constant("answers, not modified", day._replace(known=tag), NOT_MODIFIED)
+    with beside(Stream(settings, POS_TRANSACTIONS.topic, PER_SECOND)):
+        now = day._replace(path=_net_sales(today))
+        yield _beside_constant("answers, today while receipts come in", now, OF_CONSTANT)
+        yield _slowest(settings, now)
 
 
 def seconds_of_answers(settings: "Settings", seconds: float) -> list[float]:
     """Of each merged answer that one caller gets, who asks again and again for so long, after a short warm-up."""
-    return asyncio.run(_Client(settings.api_port, _cells_of_today(), _key(settings)).durations(seconds))
+    question = Question(settings.api_port, _cells(datetime.now(UTC).date()), _key(settings))
+    ask(question, WARM_SECONDS, callers=1)
+    return ask(question, seconds, callers=1).seconds
 
 
-def _cells_of_today() -> str:
-    today = datetime.now(UTC).date()
-    return f"/v1/views/sales/cells?{urlencode({'store': STORE, 'from': today, 'to': today + timedelta(days=1)})}"
+def _net_sales(day: date) -> str:
+    arguments = {"store": STORE, "from": day, "to": day + DAY, "grain": "15m", "timezone": "UTC"}
+    return f"/v1/metrics/net_sales?{urlencode(arguments)}"
+
+
+def _cells(day: date) -> str:
+    return f"/v1/views/sales/cells?{urlencode({'store': STORE, 'from': day, 'to': day + DAY})}"
 
 
 def _key(settings: "Settings") -> str:
     return (settings.home / "operator.key").read_text().strip()
 
 
-def _slowest(settings: "Settings") -> Measured:
-    """One caller after the other: with more of them the time in the queue would be measured, not that of an answer."""
-    ours = seconds_of_answers(settings, SECONDS)
-    beside = _point_reads(local.cassandra(settings))
-    p50 = {"p50": round(median(ours), 5), "p50_beside": round(median(beside), 5), "answers": len(ours)}
-    both = percentile(ours, 0.99), percentile(beside, 0.99)
-    return Measured("answers p99, one caller", *both, "s", "bare point read", better="low", details=p50)
+def _beside_constant(name: str, question: Question, limit: float | None) -> Measured:
+    """In turns, so that whatever else the machine does meets both; the median round counts."""
+    _, size = response(question._replace(known=""))
+    with _constant(size) as port:
+        other = Question(port, "/constant", question.key)
+        ask(question, WARM_SECONDS)
+        ask(other, WARM_SECONDS)
+        rounds = [(ask(question, SECONDS), ask(other, SECONDS)) for _ in range(ROUNDS)]
+    ours, beside_ = (median(each[of].rate for each in rounds) for of in (0, 1))
+    ratios = sorted(round(one.rate / two.rate, 3) for one, two in rounds)
+    p99 = [round(percentile([second for each in rounds for second in each[of].seconds], 0.99), 5) for of in (0, 1)]
+    details = {"bytes": size, "callers": CALLERS, "ratios": ratios, "p99": p99[0], "p99_beside": p99[1]}
+    return Measured(name, ours, beside_, "answers/s", "constant answer", limit=limit, details=details)
 
 
-def _point_reads(session: "Session") -> list[float]:
-    """Seconds of each read of one block by its whole key, prepared, for as long as ours were asked."""
-    names = "view_name, store, month, run, day"
-    found = session.execute(f"SELECT {names} FROM batch_cells LIMIT 1").one()  # noqa: S608 - names of columns
-    where = " AND ".join(f"{name} = ?" for name in names.split(", "))
-    select = session.prepare(f"SELECT block FROM batch_cells WHERE {where}")  # noqa: S608 - likewise
-    taken = []
-    warm = time.monotonic() + WARM_SECONDS
-    while (began := time.monotonic()) < warm + SECONDS:
-        session.execute(select, tuple(found)).one()
-        if began > warm:
-            taken.append(time.monotonic() - began)
-    return taken
+def _slowest(settings: "Settings", question: Question) -> Measured:
+    """As many callers for both, in turns."""
+    read = _PointRead(local.cassandra(settings))
+    ask(question, WARM_SECONDS)
+    read(WARM_SECONDS)
+    ours: list[float] = []
+    reads: list[float] = []
+    for _ in range(ROUNDS):
+        ours += ask(question, SECONDS).seconds
+        reads += read(SECONDS)
+    p50 = {"p50": round(median(ours), 5), "p50_beside": round(median(reads), 5)}
+    details = {**p50, "callers": CALLERS, "answers": len(ours), "reads": len(reads)}
+    both = percentile(ours, 0.99), percentile(reads, 0.99)
+    limit, name = OF_POINT_READ, "answers p99 while receipts come in"
+    return Measured(name, *both, "s", "bare point read", better="low", limit=limit, details=details)
 
 
-def _measured(port: int, name: str, path: str, key: str) -> Measured:
-    size = asyncio.run(_Client(port, path, key).size())
-    with _constant(size) as other:
-        ours = asyncio.run(_Client(port, path, key).rate())
-        beside = asyncio.run(_Client(other, "/constant", key).rate())
-    details = {"bytes": size, "connections": CONNECTIONS}
-    return Measured(name, ours, beside, "answers/s", "constant answer", details=details)
+class _PointRead:
+    """Reads of one block by its whole key, prepared, by as many callers as ask for answers."""
+
+    def __init__(self, session: "Session") -> None:
+        names = "view_name, store, month, run, day"
+        self._values = tuple(session.execute(f"SELECT {names} FROM batch_cells LIMIT 1").one())  # noqa: S608 - names of columns
+        where = " AND ".join(f"{name} = ?" for name in names.split(", "))
+        self._select = session.prepare(f"SELECT block FROM batch_cells WHERE {where}")  # noqa: S608 - likewise
+        self._session = session
+
+    def __call__(self, seconds: float) -> list[float]:
+        """Seconds of each read."""
+        with ThreadPoolExecutor(CALLERS) as pool:
+            return [took for each in pool.map(self._again, [seconds] * CALLERS) for took in each]
+
+    def _again(self, seconds: float) -> list[float]:
+        taken, until = [], time.perf_counter() + seconds
+        while (began := time.perf_counter()) < until:
+            self._session.execute(self._select, self._values).one()
+            taken.append(time.perf_counter() - began)
+        return taken
 
 
 @contextmanager
@@ -94,65 +131,7 @@ def _constant(size: int) -> Iterator[int]:
     (port,) = free_ports(1)
     with subprocess.Popen([sys.executable, "-m", "benchmarks.constant", str(port), str(size)]) as child:
         try:
-            local.until(lambda: _listens(port), "the constant answer")
+            local.until(lambda: listens(port), "the constant answer")
             yield port
         finally:
             child.terminate()
-
-
-def _listens(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
-
-
-class _Client:
-    """As small as can be, since it shares the processors with what it measures."""
-
-    def __init__(self, port: int, path: str, key: str) -> None:
-        self._port, self._done = port, 0
-        self._request = f"GET {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {key}\r\n\r\n".encode()
-
-    async def size(self) -> int:
-        """Bytes of the body."""
-        reader, writer = await asyncio.open_connection("127.0.0.1", self._port)
-        length = await self._ask(reader, writer)
-        writer.close()
-        return length
-
-    async def rate(self) -> float:
-        """Answers a second over all connections, after a short warm-up."""
-        await self._all(until=time.monotonic() + WARM_SECONDS)
-        self._done, began = 0, time.monotonic()
-        await self._all(until=began + SECONDS)
-        return self._done / (time.monotonic() - began)
-
-    async def durations(self, seconds: float) -> list[float]:
-        """Seconds of each answer on one connection, after a short warm-up."""
-        reader, writer = await asyncio.open_connection("127.0.0.1", self._port)
-        taken = []
-        warm = time.monotonic() + WARM_SECONDS
-        while (began := time.monotonic()) < warm + seconds:
-            await self._ask(reader, writer)
-            if began > warm:
-                taken.append(time.monotonic() - began)
-        writer.close()
-        return taken
-
-    async def _all(self, until: float) -> None:
-        await asyncio.gather(*(self._keep_asking(until) for _ in range(CONNECTIONS)))
-
-    async def _keep_asking(self, until: float) -> None:
-        reader, writer = await asyncio.open_connection("127.0.0.1", self._port)
-        while time.monotonic() < until:
-            await self._ask(reader, writer)
-            self._done += 1
-        writer.close()
-
-    async def _ask(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> int:
-        writer.write(self._request)
-        head = (await reader.readuntil(b"\r\n\r\n")).lower()
-        length = int(head.split(b"content-length:")[1].split(b"\r\n")[0])
-        body = await reader.readexactly(length)
-        if not head.startswith(b"http/1.1 200"):
-            raise RuntimeError(body.decode())
-        return length

@@ -1,5 +1,6 @@
 """An app that always answers the same: `python -m benchmarks.constant PORT BYTES`."""
 
+import socket
 import sys
 
 import uvicorn
@@ -15,7 +16,16 @@ def main(port: int, size: int) -> None:
     async def constant() -> Response:
         return Response(body, media_type="application/json")
 
-    uvicorn.run(app, host="127.0.0.1", port=port, log_level="warning", access_log=False, server_header=False)
+    uvicorn.run(
+        app, host="127.0.0.1", port=port, log_level="warning", access_log=False, server_header=False,
+        proxy_headers=False,
+    )  # fmt: skip
+
+
+def listens(port: int) -> bool:
+    """Whether something does."""
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
 if __name__ == "__main__":

@@ -50,7 +50,7 @@ def _bare(settings: "Settings", probes: int) -> list[float]:
     partitions = Topics(settings.kafka_bootstrap).partitions(bare.TOPIC)
     with beside(bare.ConsumeAndInsert(settings.kafka_bootstrap, session, partitions)):
         select = session.prepare("SELECT value FROM bench_seen WHERE id = ?")
-        sending = _Sender(settings, bare.TOPIC)
+        sending = Sender(settings, bare.TOPIC)
         found = []
         for number in range(probes):
             name = f"probe-{number}"
@@ -70,7 +70,7 @@ def seconds_until_seen(settings: "Settings", probes: int) -> list[float]:
 
 
 def _timed(settings: "Settings", probes: int) -> list[float]:
-    sending = _Sender(settings, POS_TRANSACTIONS.topic)
+    sending = Sender(settings, POS_TRANSACTIONS.topic)
     found = []
     with _asking(settings) as client:
         seen = _seen(client)
@@ -100,16 +100,18 @@ def _seen(client: httpx.Client) -> int:
     return sum(cell["merged"]["receipts"] for cell in answer.json()["cells"])
 
 
-class _Sender:
+class Sender:
     """Sends one receipt at a time and says when the broker had it."""
 
     _numbers = itertools.count(time.time_ns() // 1000)
 
     def __init__(self, settings: "Settings", topic: str) -> None:
+        """To this topic."""
         self._producer, self._topic = bare.producer(settings.kafka_bootstrap, linger_ms=0), topic
         self._rng = random.Random(9)  # noqa: S311 - no secret
 
     def send(self, key: str) -> float:
+        """By the monotonic clock, in seconds."""
         acknowledged: list[float] = []
         value = receipts.line(self._rng, next(self._numbers), datetime.now(UTC), receipts.PROBE)
         self._producer.produce(

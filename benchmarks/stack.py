@@ -7,7 +7,10 @@ from benchmarks.answers import answered
 from benchmarks.beside import beside
 from benchmarks.delay import delays
 from benchmarks.during_rebuild import during_rebuild
+from benchmarks.listeners import listened
 from benchmarks.memory import Sampler
+from benchmarks.page_weight import weighed
+from benchmarks.posted import posted
 from benchmarks.rebuilds import rebuild
 from benchmarks.stream import Stream
 from master_dataset.ingest import ingest as send
@@ -26,6 +29,7 @@ PROBES_PER_RECEIPT = 1 / 1500
 FEWEST_PROBES = 10
 WHOLE = ("delay", "answers", "memory")
 """Measured together, for a peak of memory needs all of them."""
+SERVED = ("posted", "listeners", "page_weight")
 
 
 def on_stack(size: int, wanted: "Collection[str]") -> "Iterator[Measured]":
@@ -37,11 +41,12 @@ def on_stack(size: int, wanted: "Collection[str]") -> "Iterator[Measured]":
         with local.running(settings, "kafka", "cassandra", "archive"):
             yield ingest.archived(settings, lines)
             yield ingest.stored(settings, lines)
-        if {*WHOLE, "during_rebuild"} & set(wanted):
+        if {*WHOLE, *SERVED, "during_rebuild"} & set(wanted):
             probes = max(FEWEST_PROBES, int(size * PROBES_PER_RECEIPT))
             with local.running(settings):
                 if set(WHOLE) & set(wanted):
                     yield from _whole(settings, lines, probes)
+                yield from _served(settings, lines, wanted)
                 if "during_rebuild" in wanted:
                     _until_speed_has_read(settings)
                     yield from during_rebuild(settings, probes)
@@ -64,6 +69,17 @@ def _whole(settings: "Settings", lines: list[bytes], probes: int) -> "Iterator[M
         memory.phase = "answers"
         yield from answered(settings)
     yield memory.measured()
+
+
+def _served(settings: "Settings", lines: list[bytes], wanted: "Collection[str]") -> "Iterator[Measured]":
+    if {*SERVED} & set(wanted):
+        _until_speed_has_read(settings)
+    if "listeners" in wanted:
+        yield from listened(settings)
+    if "posted" in wanted:
+        yield posted(settings, lines)
+    if "page_weight" in wanted:
+        yield from weighed(settings)
 
 
 def _rebuild(memory: Sampler) -> None:

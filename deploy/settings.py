@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Annotated, Self
 
 from pydantic import Field, field_validator, model_validator
-from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from deploy.cassandra import Address
+from deploy.limits import LimitSettings
 from deploy.nodes import HOSTS, LOOPBACK, ONE, THREE, Nodes, addresses, kept_nodes
 from master_dataset.crash_points import planned
 from master_dataset.parsing.parse import FUTURE_US
@@ -31,10 +31,8 @@ def _rooted(uri: str) -> str:
     return str(Path(uri.removeprefix("file://")).expanduser().resolve())
 
 
-class Settings(BaseSettings):
+class Settings(LimitSettings):
     """Read from variables named `GALATEA_` + the field's name in capitals."""
-
-    model_config = SettingsConfigDict(env_prefix="GALATEA_", frozen=True, extra="ignore", use_attribute_docstrings=True)
 
     home: Path = Path(".galatea")
     """The folder that holds all state: master dataset, checkpoints, logs, the local stack's own data."""

@@ -14,12 +14,10 @@ from typing import Any, NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
+from master_dataset.courier_room import CourierRoom
 from master_dataset.producer_settings import producer_settings
 
 GIVE_UP_SECONDS = 5.0
-MOST_RECORDS = 10_000
-MOST_BYTES = 32_000_000
-"""Of what is under way: taken, and neither acknowledged nor given up."""
 LISTEN_SECONDS = 0.2
 LEAVE_SECONDS = 1.0
 
@@ -53,11 +51,15 @@ class _Report(NamedTuple):
 class Courier:
     """One producer of a process, used from one event loop. It can be made while no broker is there."""
 
-    def __init__(self, settings: Mapping[str, Any], connect: Callable[[dict[str, Any]], Any] = Producer) -> None:
+    def __init__(
+        self, settings: Mapping[str, Any], connect: Callable[[dict[str, Any]], Any] = Producer,
+        room: CourierRoom = CourierRoom(),  # noqa: B008 - a tuple
+    ) -> None:  # fmt: skip
         """`settings`: of librdkafka, such as `courier_settings`. `connect` makes the producer from them."""
         self._connect = partial(connect, {**settings, "error_cb": self._hear_trouble})
         self._producer = self._connect()
-        self._records = self._bytes = 0  # under way; both belong to the event loop
+        self._room = room
+        self.under_way = CourierRoom(0, 0)  # belongs to the event loop
         self._reports: list[_Report] = []  # belongs to the thread, and to `close` when that has ended
         self._is_broken = False
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -71,11 +73,11 @@ class Courier:
         Raises BufferError, and none is taken, if too much is under way already.
         """
         size = sum(record.size for record in records)
-        if self._records + len(records) > MOST_RECORDS or self._bytes + size > MOST_BYTES:
+        wanted = CourierRoom(self.under_way.records + len(records), self.under_way.size + size)
+        if wanted.records > self._room.records or wanted.size > self._room.size:
             raise BufferError("too much is under way")
         self._loop = asyncio.get_running_loop()
-        self._records += len(records)
-        self._bytes += size
+        self.under_way = wanted
         return [self._produce(topic, record, self._loop.create_future()) for record in records]
 
     def close(self) -> None:
@@ -90,7 +92,7 @@ class Courier:
         try:
             self._producer.produce(topic, record.value, record.key, on_delivery=report)
         except KafkaException as error:
-            self._settle([_Report(waiting, record.size, _fate(error.args[0]))])
+            self._settle([_Report(waiting, record.size, fate_of(error.args[0]))])
         except BufferError:
             self._settle([_Report(waiting, record.size, Fate.UNCONFIRMED)])
         return waiting
@@ -115,7 +117,7 @@ class Courier:
     def _hear(self, waiting: asyncio.Future[Fate], size: int, error: Any, _: object) -> None:  # noqa: ANN401
         if error is not None:
             self._hear_trouble(error)
-        self._reports.append(_Report(waiting, size, _fate(error)))
+        self._reports.append(_Report(waiting, size, fate_of(error)))
 
     def _hand_over(self) -> None:
         """Many reports at once: to wake the loop for each would cost more than the rest."""
@@ -125,9 +127,9 @@ class Courier:
                 self._loop.call_soon_threadsafe(self._settle, told)
 
     def _settle(self, told: Sequence[_Report]) -> None:
+        settled = sum(report.size for report in told)
+        self.under_way = CourierRoom(self.under_way.records - len(told), self.under_way.size - settled)
         for report in told:
-            self._records -= 1
-            self._bytes -= report.size
             if not report.waiting.done():  # whoever waited may have left
                 report.waiting.set_result(report.fate)
 
@@ -137,7 +139,8 @@ def courier_settings(bootstrap: str) -> dict[str, Any]:
     return {**producer_settings(bootstrap, "galatea-api", GIVE_UP_SECONDS), "linger.ms": 2}
 
 
-def _fate(error: Any) -> Fate:  # noqa: ANN401
+def fate_of(error: Any) -> Fate:  # noqa: ANN401
+    """What an error of the driver says of its record; None: it was acknowledged."""
     if error is None:
         return Fate.ACKNOWLEDGED
     return Fate.TOO_LARGE if error.code() == KafkaError.MSG_SIZE_TOO_LARGE else Fate.UNCONFIRMED

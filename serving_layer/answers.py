@@ -21,13 +21,13 @@ from serving_layer.index.question import IndexAsk
 from serving_layer.keys.caller import Caller
 from serving_layer.known_stores import MOST_STORES, KnownStores
 from serving_layer.local_time import zone_named
-from serving_layer.lru import Lru
 from serving_layer.merged_cells import MergedCells
 from serving_layer.metrics_answer import MetricsAsk
 from serving_layer.moment import Moment
 from serving_layer.questions import CellsAsk, MetricAsk, span, understood
 from serving_layer.readers import Readers
 from serving_layer.refusals import TooManyStores
+from serving_layer.remembered import Remembered
 from serving_layer.store_page import StorePage, write_token
 from views.core import View
 from views.core.business_days import BusinessDays
@@ -49,18 +49,20 @@ BODIES_KEPT = 64 * 1024 * 1024
 class Answers:
     """One per process and event loop."""
 
-    def __init__(self, readers: Readers, catalogue: Catalogue, speed_ttl: timedelta, clocks: Clocks) -> None:
-        """`speed_ttl`: how long speed rows live."""
+    def __init__(
+        self, readers: Readers, catalogue: Catalogue, speed_ttl: timedelta, clocks: Clocks, *, recent_seconds: float = 0
+    ) -> None:
+        """`speed_ttl`: how long speed rows live. `recent_seconds`: how old what an answer rests on may be."""
         self.readers = readers
         self.catalogue = catalogue
         self.stores = KnownStores(readers.stores, clocks.monotonic)
-        self._basis = BasisReader(readers, speed_ttl, clocks.now)
+        self._basis = BasisReader(readers, speed_ttl, clocks.now, recent_seconds=recent_seconds, clock=clocks.monotonic)
         self._cells = MergedCells(readers, speed_ttl)
-        self._bodies: Lru[bytes] = Lru(BODIES_KEPT)
+        self._bodies = Remembered(BODIES_KEPT)
 
-    async def moment(self, ask: MetricAsk | IndexAsk | CellsAsk) -> Moment:
-        """What the answer to this question will rest on; reads neither cells nor rows."""
-        basis = await self._basis_of(ask)
+    async def moment(self, ask: MetricAsk | IndexAsk | CellsAsk, *, at_once: bool = False) -> Moment:
+        """What the answer to this question will rest on; reads neither cells nor rows. `at_once`: as of this call."""
+        basis = await self._basis_of(ask, at_once=at_once)
         version, _ = await self.stores.all()
         return Moment(basis, version)
 
@@ -100,6 +102,10 @@ class Answers:
             raise UnknownName("view", ask.view, self.catalogue.views)
         return self.catalogue.views[ask.view]
 
+    def look_again(self) -> None:
+        """Somebody was told of now: nothing is answered from before it any more."""
+        self._basis.look_again()
+
     async def as_of(self) -> dict[str, object]:
         """What an answer of now would rest on."""
         return rests_on(await self._basis.read(partial=True))
@@ -111,17 +117,16 @@ class Answers:
     async def _remembered(
         self, ask: Ask, moment: Moment, told: Callable[[], Awaitable[bytes]], caller: Caller
     ) -> bytes:
-        key = (ask, caller.sight, moment.mark)
-        body = self._bodies.get(key)
-        if body is None:
+        async def made() -> bytes:
             body = await told()
             await self._refuse_collected(moment.basis)
-            self._bodies.put(key, body, len(body))
-        return body
+            return body
 
-    async def _basis_of(self, ask: MetricAsk | IndexAsk | CellsAsk) -> Basis:
+        return await self._bodies.body((ask, caller.sight, moment.mark), made)
+
+    async def _basis_of(self, ask: MetricAsk | IndexAsk | CellsAsk, *, at_once: bool) -> Basis:
         if ask.as_of is None:
-            return await self._basis.read(partial=ask.partial)
+            return await self._basis.read(partial=ask.partial, at_once=at_once)
         return await past_basis(self.readers.published, ask.as_of)
 
     async def _refuse_collected(self, basis: Basis) -> None:

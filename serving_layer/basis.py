@@ -5,15 +5,16 @@ partition everything before it. An idle partition does not hold it back; a laggi
 (`/v1/freshness` lists every partition).
 """
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
-from master_dataset.errors import SpeedExpired, SpeedUnavailable, StoreUnavailable, UnknownName
+from master_dataset.errors import GalateaError, SpeedExpired, SpeedUnavailable, StoreUnavailable, UnknownName
 from serving_layer.publication_entry import PublicationEntry
 from serving_layer.readers import Position, PublishedReader, Readers
+from serving_layer.recent import Recent
 from serving_layer.refusals import DefinitionNotPublished, PublicationBehind, PublicationCollected
-from serving_layer.shared_read import SharedRead
 from views.core import View
 from views.core.publication import Pointer
 
@@ -76,17 +77,37 @@ class Basis:
 class BasisReader:
     """Reads the basis of one request after another; never goes back behind a publication it has served."""
 
-    def __init__(self, readers: Readers, speed_ttl: timedelta, now: Callable[[], datetime]) -> None:
-        """`speed_ttl`: how long speed rows live. `now`: the time by which they expire."""
+    def __init__(
+        self, readers: Readers, speed_ttl: timedelta, now: Callable[[], datetime],
+        *, recent_seconds: float = 0, clock: Callable[[], float] = time.monotonic,
+    ) -> None:  # fmt: skip
+        """`speed_ttl`: how long speed rows live. `now`: the time by which they expire.
+
+        `recent_seconds`: how long before a question its basis may have been read, by `clock`.
+        """
         self._readers, self._ttl, self._now = readers, speed_ttl, now
         self._begun: datetime | None = None
-        self._pointers: SharedRead[Pointer] = SharedRead()
-        self._positions: SharedRead[Sequence[Position]] = SharedRead()
         self._served = -1
+        self._whole: Basis | None = None
+        self._recent = Recent(self._read, recent_seconds, clock)
 
-    async def read(self, *, partial: bool) -> Basis:
-        """The basis as of now. SpeedUnavailable, SpeedExpired unless `partial`, then a basis without speed."""
-        pointer = await self._pointers.read("pointer", self._readers.published.pointer)
+    async def read(self, *, partial: bool, at_once: bool = False) -> Basis:
+        """The basis as of now. SpeedUnavailable, SpeedExpired unless `partial`, then a basis without speed.
+
+        `at_once`: read after this call began.
+        """
+        basis, failed = await self._recent.read(at_once=at_once)
+        if failed is not None and not partial:
+            raise failed
+        return basis
+
+    def look_again(self) -> None:
+        """The next basis is read after this call."""
+        self._recent.forget()
+
+    async def _read(self) -> tuple[Basis, GalateaError | None]:
+        """The basis, without speed where its reading failed."""
+        pointer = await self._readers.published.pointer()
         if pointer.publication < self._served:
             message = (
                 f"A replica shows publication `{pointer.publication}`, and `{self._served}` was answered from already."
@@ -94,12 +115,12 @@ class BasisReader:
             raise PublicationBehind(message, do="Ask again.")
         self._served = pointer.publication
         try:
-            positions = await self._positions_of(pointer)
-        except (StoreUnavailable, SpeedUnavailable, SpeedExpired):
-            if not partial:
-                raise
-            return Basis(pointer, (), ("speed",))
-        return Basis(pointer, positions, ())
+            basis = Basis(pointer, await self._positions_of(pointer), ())
+        except (StoreUnavailable, SpeedUnavailable, SpeedExpired) as error:
+            return Basis(pointer, (), ("speed",)), error
+        if basis != self._whole:  # what is equal stays the same object, so that answers are compared with it at no cost
+            self._whole = basis
+        return self._whole, None
 
     async def _positions_of(self, pointer: Pointer) -> tuple[Position, ...]:
         number = pointer.generation
@@ -107,7 +128,7 @@ class BasisReader:
             raise SpeedUnavailable(
                 "No generation of the speed layer is published yet.", do="galatea status, or `partial=true`"
             )
-        read = await self._positions.read(number, lambda: self._readers.speed.positions(number))
+        read = await self._readers.speed.positions(number)
         since = pointer.cut if pointer.publication else await self._beginning()
         if since is not None and is_expired(since, self._now(), self._ttl):
             what = f"Nothing received since {since:%Y-%m-%d %H:%M} UTC is published"

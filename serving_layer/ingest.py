@@ -13,11 +13,11 @@ from master_dataset.errors import StoreUnavailable
 from master_dataset.source import Source
 from master_dataset.stores import Store
 from serving_layer.judging import Judge
+from serving_layer.limits import LIMITS, Limits
 from serving_layer.outcomes import ACCEPTED, TOO_LARGE, UNKNOWN, Item, Outcomes
 from serving_layer.posted import Posted
 from serving_layer.refusals import TooBusy
 
-IN_FLIGHT = 64
 PATIENCE_SECONDS = 7.0
 """The courier gives up earlier; this is for the day on which it does not."""
 SMALL = 16_384
@@ -40,25 +40,30 @@ class Carrier(Protocol):
 class Ingest:
     """One per process and event loop."""
 
-    def __init__(self, carrier: Carrier, registry: Registry, now_us: Callable[[], int]) -> None:
-        """`registry`: its version and the stores in it. `now_us`: microseconds since 1970."""
+    def __init__(
+        self, carrier: Carrier, registry: Registry, now_us: Callable[[], int], limits: Limits = LIMITS,
+        refuse_low: Callable[[], None] = lambda: None,
+    ) -> None:  # fmt: skip
+        """`registry`: its version and the stores in it. `now_us`: microseconds since 1970. `refuse_low`: DiskLow."""
         self._carrier, self._registry, self._now_us = carrier, registry, now_us
+        self._limits, self.refuse_low = limits, refuse_low
         self._stores: Mapping[str, Store] | None = None
-        self._in_flight = 0
+        self.in_flight = 0
         # A thread of its own, so that large requests keep neither the event loop nor the threads of readers busy. One
         # is enough: judging is Python, of which one thread runs at a time anyway.
         self._judging = ThreadPoolExecutor(1, "judging")
 
     @contextmanager
     def admitted(self) -> Iterator[None]:
-        """Around a request, from before its body is read. TooBusy."""
-        if self._in_flight >= IN_FLIGHT:
-            raise TooBusy(f"{IN_FLIGHT} requests that bring events are in flight already.", do="Send it again.")
-        self._in_flight += 1
+        """Around a request whose body has arrived: a slow sender takes no place from others. TooBusy."""
+        most = self._limits.ingests_in_flight
+        if self.in_flight >= most:
+            raise TooBusy(f"{most} requests that bring events are in flight already.", do="Send it again.")
+        self.in_flight += 1
         try:
             yield
         finally:
-            self._in_flight -= 1
+            self.in_flight -= 1
 
     async def take(self, source: Source[Any], posted: Posted, tenant: str | None) -> Outcomes:
         """What became of each event; `tenant` as in Judge. TooBusy, and nothing was sent; StoreUnavailable, likewise.
@@ -67,10 +72,10 @@ class Ingest:
         """
         judge = Judge(source, await self._known_stores(), tenant, self._now_us())
         if posted.is_gzip or len(posted.body) > SMALL or source.masked:  # masking may parse a record many times
-            running = asyncio.get_running_loop().run_in_executor(self._judging, _judged, judge, posted)
+            running = asyncio.get_running_loop().run_in_executor(self._judging, _judged, judge, posted, self._limits)
             judged = await running
         else:
-            judged = _judged(judge, posted)
+            judged = _judged(judge, posted, self._limits)
         outcomes = Outcomes(await self._sent(source.topic, judged))
         for outcome, count in outcomes.counts.items():
             EVENTS.labels(source.topic, outcome).inc(count)
@@ -96,5 +101,5 @@ class Ingest:
         return self._stores
 
 
-def _judged(judge: Judge, posted: Posted) -> Sequence[Outgoing | Item]:
-    return [judge.judged(record) for record in posted.records()]
+def _judged(judge: Judge, posted: Posted, limits: Limits) -> Sequence[Outgoing | Item]:
+    return [judge.judged(record) for record in posted.records(limits)]

@@ -5,6 +5,7 @@ follower gets the newest. However many follow one question, it is asked once.
 """
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Hashable
 from contextlib import asynccontextmanager, suppress
 from typing import NamedTuple
@@ -15,12 +16,11 @@ from master_dataset.errors import GalateaError
 from serving_layer.answers import Answers
 from serving_layer.etag import etag
 from serving_layer.keys.caller import Caller
+from serving_layer.limits import LIMITS, Limits
 from serving_layer.metrics_answer import MetricsAsk
-from serving_layer.refusals import TooBusy
+from serving_layer.refusals import TooBusy, TooManyAtOnce
 
 EVERY_SECONDS = 0.5
-MOST_FOLLOWERS = 2_000
-"""Of one process."""
 ANSWER, PROBLEM = "answer", "problem"
 
 
@@ -35,19 +35,18 @@ class Event(NamedTuple):
 class Live:
     """One per process and event loop."""
 
-    def __init__(self, answers: Answers) -> None:
-        """`answers`: what others ask, too."""
-        self._answers = answers
+    def __init__(self, answers: Answers, limits: Limits = LIMITS) -> None:
+        """`answers`: what others ask, too. `followers`: how many there are, by the name of their key."""
+        self._answers, self._limits = answers, limits
         self._channels: dict[Hashable, _Channel] = {}
-        self._followers = 0
+        self.followers: Counter[str] = Counter()
 
     @asynccontextmanager
     async def follow(self, ask: MetricsAsk, caller: Caller) -> AsyncIterator["Follower"]:
-        """Inside, the events of a question. TooBusy, and what the answer itself would raise."""
-        if self._followers >= MOST_FOLLOWERS:
-            raise TooBusy(f"{MOST_FOLLOWERS} follow live answers already.", do="Ask again, or ask now and then.")
+        """Inside, the events of a question. TooBusy, TooManyAtOnce, what the answer would raise."""
+        self._refuse_too_many(caller)
         key = (ask, caller.sight)
-        self._followers += 1
+        self.followers[caller.name] += 1
         channel = self._channels.get(key)
         if channel is None:
             channel = self._channels[key] = _Channel(self._answers, ask, caller)
@@ -56,11 +55,19 @@ class Live:
             await channel.begun()
             yield Follower(channel)
         finally:
-            self._followers -= 1
+            self.followers -= Counter([caller.name])
             channel.followers -= 1
             if not channel.followers and self._channels.get(key) is channel:
                 del self._channels[key]
                 await channel.end()
+
+    def _refuse_too_many(self, caller: Caller) -> None:
+        if self.followers.total() >= self._limits.live_followers:
+            told = f"{self._limits.live_followers} follow live answers already."
+            raise TooBusy(told, do="Ask again, or ask now and then.")
+        if caller.tenant is not None and self.followers[caller.name] >= self._limits.live_followers_per_key:
+            told = f"{self._limits.live_followers_per_key} follow live answers with this key already."
+            raise TooManyAtOnce(told, do="Let others end first, or ask now and then.")
 
     def close(self) -> None:
         """Let every follower's events end: they come again to another process."""

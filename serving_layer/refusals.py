@@ -57,6 +57,12 @@ class TooOften(RequestError):
     status = 429
 
 
+class TooManyAtOnce(RequestError):
+    """More requests of the key are under way than of one key may be."""
+
+    status = 429
+
+
 class BodyTooLarge(RequestError):
     """The request says more than this question can hold."""
 
@@ -71,6 +77,28 @@ class BodyTooSlow(RequestError):
 
 class BodyUnreadable(RequestError):
     """The body of the request ended early, or is not compressed as its headers say; nothing of it was taken."""
+
+
+class RequestUnreadable(RequestError):
+    """What came is no HTTP/1.1, or does not say beyond doubt where it ends; the connection ends."""
+
+
+class RequestTooSlow(RequestError):
+    """A request did not arrive as a whole in time; the connection ends."""
+
+    status = 408
+
+
+class HeadersTooLarge(RequestError):
+    """The target and the header fields of a request are larger, or more, than they may be; the connection ends."""
+
+    status = 431
+
+
+class ExpectationUnknown(RequestError):
+    """The request expects something else than `100-continue`."""
+
+    status = 417
 
 
 class UnsupportedBody(RequestError):
@@ -119,3 +147,7 @@ class PublicationBehind(Unavailable):
 
 class TooBusy(Unavailable):
     """More is under way, or waits, than this process takes."""
+
+
+class DiskLow(Unavailable):
+    """The broker's disk is nearly full: no event is taken before there is room again."""

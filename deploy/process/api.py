@@ -2,22 +2,22 @@
 
 import asyncio
 import secrets
+import shutil
 import time
-from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from socket import socket
 from typing import TYPE_CHECKING
 
-import uvicorn
 from prometheus_client import REGISTRY
 
 from deploy.airflow.deployed import airflow_of
 from deploy.cassandra import session_of
-from deploy.nodes import LOOPBACK
+from deploy.listening.server import Listening, Server
+from deploy.nodes import LOOPBACK, nodes_of
 from deploy.process.edge import Process
 from deploy.process.operating import AirflowElseRunner, operations_of, readers_of, runner_of
+from deploy.process.pressure_metrics import PressureMetrics, pressures
 from deploy.process.serving_metrics import ServingMetrics
 from deploy.recomputing.rest_rollback import RestRollback
 from deploy.settings import Settings
@@ -26,8 +26,10 @@ from master_dataset.courier import Courier, courier_settings
 from serving_layer.answers import Answers, Clocks
 from serving_layer.api.app import create_app
 from serving_layer.catalogue import Catalogue
+from serving_layer.disk_room import DiskRoom
 from serving_layer.freshness import Freshness
 from serving_layer.ingest import Ingest
+from serving_layer.keys.concurrency import Concurrency
 from serving_layer.keys.gate import Gate
 from serving_layer.keys.known_keys import KnownKeys
 from serving_layer.keys.rates import Rates
@@ -38,8 +40,8 @@ from views.metrics import registered_metrics
 if TYPE_CHECKING:
     from serving_layer.live import Live
 
-IDLE_SECONDS = 30
-HEADER_BYTES = 16_384
+RECENT_SECONDS = 0.05
+"""How long before a question what its answer rests on may have been read. `Cache-Control: no-cache` asks for newer."""
 
 
 def run(process: Process, settings: Settings) -> None:
@@ -47,7 +49,8 @@ def run(process: Process, settings: Settings) -> None:
     readers = readers_of(settings)
     catalogue = Catalogue({view.name: view for view in registered_views()}, registered_metrics())
     now = partial(datetime.now, UTC)
-    answers = Answers(readers, catalogue, settings.speed_ttl, Clocks(time.monotonic, now))
+    clocks = Clocks(time.monotonic, now)
+    answers = Answers(readers, catalogue, settings.speed_ttl, clocks, recent_seconds=RECENT_SECONDS)
     freshness = Freshness(answers, WatchTables(Bridge(session_of(settings.cassandra_address))), settings.speed_ttl, now)
     runner = runner_of(settings)
     trigger = AirflowElseRunner(lambda: airflow_of(settings), runner)
@@ -56,16 +59,16 @@ def run(process: Process, settings: Settings) -> None:
     own = operator_key(settings.home / "operator.key")
     keys = KnownKeys(tables, own, settings.anonymous_tenant, time.monotonic, now)
     rates = Rates(settings.reads_per_second, settings.ingests_per_second)
-    courier = Courier(courier_settings(settings.kafka_bootstrap))
-    ingest = Ingest(courier, answers.stores.all, lambda: time.time_ns() // 1000)
-    app = create_app(answers, freshness, operations, Gate(keys, rates), ingest)
-    config = uvicorn.Config(
-        app, LOOPBACK, settings.api_port, log_level="warning", access_log=False, server_header=False,
-        timeout_keep_alive=IDLE_SECONDS, h11_max_incomplete_event_size=HEADER_BYTES,
-    )  # fmt: skip
+    courier = Courier(courier_settings(settings.kafka_bootstrap), room=settings.courier_room)
+    disk = disk_room(settings)
+    ingest = Ingest(courier, answers.stores.all, lambda: time.time_ns() // 1000, settings.limits, disk.refuse_low)
+    gate = Gate(keys, rates, Concurrency(settings.requests_per_key))
+    app = create_app(answers, freshness, operations, gate, ingest, limits=settings.limits)
+    config = Listening(app, settings.connection_limits, host=LOOPBACK, port=settings.api_port)
 
     def listening() -> None:
         REGISTRY.register(ServingMetrics(freshness, asyncio.get_running_loop(), partial(board.read, settings.home)))
+        REGISTRY.register(PressureMetrics(pressures(app, ingest, courier, config.open, disk)))
         process.show_metrics(settings.api_metrics_port)
         runner.start()
         process.ready()
@@ -79,27 +82,12 @@ def run(process: Process, settings: Settings) -> None:
     Server(config, listening, live.close, ended).run()
 
 
-class Server(uvicorn.Server):
-    """Says when it listens, and when it no longer does."""
-
-    def __init__(
-        self, config: uvicorn.Config, listening: Callable[[], None], ending: Callable[[], None],
-        ended: Callable[[], None],
-    ) -> None:  # fmt: skip
-        """`listening` is called once, when questions are taken, `ending` when no more are, `ended` after the last."""
-        super().__init__(config)
-        self._listening, self._ending, self._ended = listening, ending, ended
-
-    async def startup(self, sockets: list[socket] | None = None) -> None:
-        """Listen, then say so."""
-        await super().startup(sockets)
-        self._listening()
-
-    async def shutdown(self, sockets: list[socket] | None = None) -> None:
-        """Answer what was asked, then say so."""
-        self._ending()
-        await super().shutdown(sockets)
-        self._ended()
+def disk_room(settings: Settings) -> DiskRoom:
+    """Of the home, and of the brokers' folders in it, which may be disks of their own."""
+    folders = [settings.home, *(settings.home / node.name for node in nodes_of("kafka", settings.kafka_brokers))]
+    return DiskRoom(
+        folders, settings.disk_free_percent, settings.disk_free_mb * 10**6, shutil.disk_usage, time.monotonic
+    )
 
 
 def operator_key(path: Path) -> str:

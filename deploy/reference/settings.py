@@ -1,9 +1,11 @@
 """The page of the settings: every variable, its default and its unit."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic.fields import FieldInfo
 
+from deploy.limits import LimitSettings
 from deploy.reference.page import Page, code
 from deploy.settings import Settings
 
@@ -12,20 +14,28 @@ MADE = {"cache_dir": "`$XDG_CACHE_HOME/galatea`, else `~/.cache/galatea`", "spar
 
 
 def page() -> Page:
-    """One row per field."""
+    """One row per field; what bounds the REST interface stands apart."""
     written = Page(
         "Settings",
         "Read from the environment, by every command and every component alike. A value that cannot be is refused "
         "before anything starts, with exit code 2.",
     )
+    limits = LimitSettings.model_fields
+    _table(written, {name: field for name, field in Settings.model_fields.items() if name not in limits})
+    written.heading("Limits of the REST interface")
+    written.paragraph(LimitSettings.__doc__ or "")
+    _table(written, limits)
+    return written
+
+
+def _table(written: Page, settings: Mapping[str, FieldInfo]) -> None:
     written.table(
         ("variable", "default", "bounds", "what it says"),
         [
             (code(f"GALATEA_{name.upper()}"), _default(name, field), _bounds(field), field.description or "")
-            for name, field in Settings.model_fields.items()
+            for name, field in settings.items()
         ],
     )
-    return written
 
 
 def _default(name: str, field: FieldInfo) -> str:

@@ -5,6 +5,7 @@ from fastapi import FastAPI
 from serving_layer.answers import Answers
 from serving_layer.api import (
     corrections,
+    dead_letters,
     events,
     health,
     index,
@@ -17,22 +18,28 @@ from serving_layer.api import (
     state,
     views,
 )
+from serving_layer.api.bodies import Bodies
 from serving_layer.api.described import describe
+from serving_layer.api.in_flight import InFlight
+from serving_layer.api.leftover import Leftover
+from serving_layer.api.repeats import Repeats
 from serving_layer.api.requests import Requests
 from serving_layer.api.shell import Shell
 from serving_layer.freshness import Freshness
 from serving_layer.ingest import Ingest
 from serving_layer.keys.gate import Gate
+from serving_layer.limits import LIMITS, Limits
 from serving_layer.live import Live
 from serving_layer.operations import Operations
 from serving_layer.pages.install import install as install_pages
 
-ROUTERS = (metrics, live, index, views, raw, state, publications, corrections, recomputes, events, health)
+ROUTERS = (metrics, live, index, views, raw, state, publications, corrections, dead_letters, recomputes, events, health)
 
 
-def create_app(
-    answers: Answers, freshness: Freshness, operations: Operations, gate: Gate, ingest: Ingest | None = None
-) -> FastAPI:
+def create_app(  # noqa: PLR0913 - what every process has, then what one may go without
+    answers: Answers, freshness: Freshness, operations: Operations, gate: Gate, ingest: Ingest | None = None,
+    *, limits: Limits = LIMITS,
+) -> FastAPI:  # fmt: skip
     """`gate`: who may ask. `ingest`: None if this process takes no events."""
     app = FastAPI(
         title="Galatea", description="Numbers of physical stores: live within a second, and exact.", version="1",
@@ -43,12 +50,16 @@ def create_app(
     app.state.operations = operations
     app.state.gate = gate
     app.state.ingest = ingest
-    app.state.live = Live(answers)
+    app.state.live = Live(answers, limits)
+    app.state.bodies = Bodies(limits)
+    app.state.in_flight = InFlight(limits.requests_in_flight)
     for module in ROUTERS:
         app.include_router(module.router)
+    app.add_middleware(Repeats)
     install_pages(app)
     problems.install(app)
     describe(app)
-    app.add_middleware(Shell)
+    app.add_middleware(Shell, in_flight=app.state.in_flight)
+    app.add_middleware(Leftover)
     app.add_middleware(Requests)
     return app

@@ -1,28 +1,44 @@
 """Routes whose request may have a body: JSON, read only so far as such a request may reasonably be long."""
 
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import orjson
 from fastapi import Request, Response
 from fastapi.routing import APIRoute
 from starlette.types import Message
 
-from serving_layer.refusals import BadQuestion, BodyTooLarge
+from serving_layer.api.bodies import bodies_of
+from serving_layer.api.described import scopes
+from serving_layer.refusals import BadQuestion
 
-MOST_BYTES = 64 * 1024
+if TYPE_CHECKING:
+    from serving_layer.keys.gate import Gate
+
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
 class Bounded(APIRoute):
-    """A route that reads at most MOST_BYTES. BodyTooLarge, BadQuestion."""
+    """A route that reads so much of a body at most, and of whoever may ask. What Bodies refuses; BadQuestion.
+
+    FastAPI itself would read a body first and ask who sends it then.
+    """
+
+    most_bytes: int | None = None
+    """None: `question_bytes` of Limits."""
 
     def get_route_handler(self) -> Handler:
         """The usual handler, behind one that counts and looks whether it is JSON at all."""
-        handle = super().get_route_handler()
+        handle, asked = super().get_route_handler(), list(scopes(self.dependant))
 
         async def counted(request: Request) -> Response:
-            body = await _body(request)
+            gate: Gate = request.app.state.gate
+            for scope in asked:
+                await gate.known(request.headers.get("authorization"), scope)
+            bodies = bodies_of(request)
+            most = self.most_bytes or bodies.limits.question_bytes
+            async with bodies.whole(request, most, "Ask in several requests.") as body:
+                refuse_no_json(body)
 
             async def again() -> Message:
                 return {"type": "http.request", "body": body, "more_body": False}
@@ -32,15 +48,9 @@ class Bounded(APIRoute):
         return counted
 
 
-async def _body(request: Request) -> bytes:
-    read = bytearray()
-    async for part in request.stream():
-        read += part
-        if len(read) > MOST_BYTES:
-            message = f"The body of the request is longer than {MOST_BYTES} bytes."
-            raise BodyTooLarge(message, do="Ask in several requests.")
+def refuse_no_json(body: bytes) -> None:
+    """BadQuestion."""
     try:
-        orjson.loads(read or b"null")
+        orjson.loads(body or b"null")
     except orjson.JSONDecodeError as error:
         raise BadQuestion(f"The body of the request is no JSON: {error}.", do="Send one object as JSON.") from error
-    return bytes(read)

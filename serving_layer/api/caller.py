@@ -3,12 +3,14 @@
 All are coroutines: FastAPI would hand plain functions to a thread, which costs more than an answer.
 """
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 from fastapi import Depends, Request
 from fastapi.security import HTTPBearer
+from starlette.types import Scope as HTTPScope
 
 from serving_layer.answers import Answers
+from serving_layer.api.in_flight import place_of
 from serving_layer.freshness import Freshness
 from serving_layer.keys.caller import Caller
 from serving_layer.keys.key import Scope
@@ -17,6 +19,9 @@ from serving_layer.operations import Operations
 if TYPE_CHECKING:
     from serving_layer.keys.gate import Gate
 
+READ: Scope = "read"
+LET_THROUGH = "galatea.reader"
+"""Where a request's own scope says who was let through to read."""
 _BEARER = HTTPBearer(auto_error=False, scheme_name="key", description="A key of `galatea keys create`.")
 """Only describes the header: what is wrong with it is said by ourselves."""
 
@@ -40,21 +45,35 @@ async def operations_of(request: Request) -> Operations:
 
 
 class Needs:
-    """Lets through whose key has the scope, as often as it may ask. KeyMissing, KeyWrong, ScopeMissing, TooOften."""
+    """Lets through whose key has the scope, as often as it may ask. What `let_in` refuses."""
 
     def __init__(self, scope: Scope) -> None:
         """`scope`: what the route is for."""
         self.scope = scope
 
     async def __call__(self, request: Request, _: Annotated[object, Depends(_BEARER)]) -> Caller:
-        """The caller."""
+        """The caller. Who was let through before the question was read is not counted twice."""
+        known = request.scope.get(LET_THROUGH)
+        if known is not None and self.scope == READ:
+            return cast("Caller", known)
         gate: Gate = request.app.state.gate
-        return await gate.caller(request.headers.get("Authorization"), self.scope)
+        caller = await let_in(request.scope, gate, request.headers.get("Authorization"), self.scope)
+        if self.scope == READ:
+            request.scope[LET_THROUGH] = caller
+        return caller
+
+
+async def let_in(of: HTTPScope, gate: "Gate", authorization: str | None, scope: Scope) -> Caller:
+    """Whoever sends that header, counted until the answer begins. What Gate refuses; TooManyAtOnce."""
+    caller = await gate.caller(authorization, scope)
+    if end := gate.concurrency.enter(caller):
+        place_of(of).until_the_end(end)
+    return caller
 
 
 AnswersOf = Annotated[Answers, Depends(answers_of)]
 FreshnessOf = Annotated[Freshness, Depends(freshness_of)]
 OperationsOf = Annotated[Operations, Depends(operations_of)]
-Reader = Annotated[Caller, Depends(Needs("read"))]
+Reader = Annotated[Caller, Depends(Needs(READ))]
 Ingester = Annotated[Caller, Depends(Needs("ingest"))]
 Operator = Annotated[Caller, Depends(Needs("operate"))]

@@ -1,10 +1,12 @@
 """Answers that a caller may have already: `ETag`, `If-None-Match` and 304 (RFC 9110, RFC 9111)."""
 
+import re
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 
 from fastapi import Request, Response
 
+from serving_layer.api.rests_on import RestsOn
 from serving_layer.etag import has, has_any
 
 KEPT = {"Cache-Control": "no-cache, private", "Vary": "Authorization, Accept"}
@@ -12,13 +14,24 @@ KEPT = {"Cache-Control": "no-cache, private", "Vary": "Authorization, Accept"}
 
 `Accept` chooses nothing yet: whatever is kept now stays right when it does.
 """
+_NEWEST = re.compile(r"(?i)\bno-cache\b|\bmax-age=0+\b")
 
 
-async def unless_known(request: Request, tag: str, answer: Callable[[], Awaitable[Response]]) -> Response:
+def wants_newest(cache_control: str | None) -> bool:
+    """Whether nothing that was read before will do: `no-cache` or `max-age=0` (RFC 9111), as a browser's reload."""
+    return cache_control is not None and bool(_NEWEST.search(cache_control))
+
+
+async def unless_known(
+    request: Request, tag: str, answer: Callable[[], Awaitable[Response]], rests_on: RestsOn | None = None
+) -> Response:
     """The answer with its tag, or 304 if the caller has the one of this tag; then nothing is computed.
+
+    `rests_on`: where the same question, asked again, may have the same answer without being read (`Repeats`).
 
     `*` matches any answer, but only if there is one: it is computed, so that a bad question is refused as ever.
     """
+    request.state.rests_on = rests_on
     sent = request.headers.getlist("if-none-match")
     headers = {"ETag": tag, **KEPT}
     if has(sent, tag):

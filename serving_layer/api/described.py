@@ -9,7 +9,9 @@ from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 
 from serving_layer.api.caller import Needs
+from serving_layer.api.links import LINKS
 from serving_layer.api.problems import MEDIA_TYPE
+from serving_layer.keys.key import Scope
 
 Document = dict[str, Any]
 PROBLEM: Document = {
@@ -29,14 +31,15 @@ PROBLEM: Document = {
 EXAMPLES: Document = {
     "metric": "net_sales", "view": "sales", "source": "pos_transactions", "store": ["1"], "from": "2026-03-07",
     "to": "2026-03-08", "grain": "hour", "day": "2026-03-07", "number": 1,
+    "reason": "bad_time", "topic": "pos_transactions", "partition": 0, "offset": 7,
 }  # fmt: skip
-OF_ALL = (HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE)
+OF_ALL = (
+    HTTPStatus.BAD_REQUEST, HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
+    HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE,
+)  # fmt: skip
 OF_KEYS = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.TOO_MANY_REQUESTS)
 OF_NAMES = (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT, HTTPStatus.GONE)
-OF_BODIES = (
-    HTTPStatus.BAD_REQUEST, HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-    HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
-)  # fmt: skip
+OF_BODIES = (HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
 
 
 def describe(app: FastAPI) -> None:
@@ -73,6 +76,9 @@ def _complete(operation: Document, route: APIRoute) -> None:
     for said in operation.get("parameters", ()):
         if said["name"] in EXAMPLES and said["in"] != "header":
             said["example"] = EXAMPLES[said["name"]]
+    for status, said in operation["responses"].items():
+        if leads := LINKS.get((operation["operationId"], HTTPStatus(int(status)))):
+            said["links"] = {link.name: link.described() for link in leads}
     statuses = [*OF_ALL, *(OF_KEYS if scope else ()), *(OF_NAMES if scope else ())]
     statuses += OF_BODIES if "requestBody" in operation else ()
     for status in sorted(statuses):
@@ -84,7 +90,7 @@ def _complete(operation: Document, route: APIRoute) -> None:
         }
 
 
-def scopes(dependant: Dependant) -> Iterator[str]:
+def scopes(dependant: Dependant) -> Iterator[Scope]:
     """What a route asks for."""
     if isinstance(dependant.call, Needs):
         yield dependant.call.scope

@@ -10,12 +10,12 @@ from master_dataset.sources import source_named
 from serving_layer.api.caller import Ingester
 from serving_layer.api.receiving import JSON, LINES, received
 from serving_layer.ingest import Ingest
-from serving_layer.posted import MOST_EVENTS
+from serving_layer.limits import LIMITS
 from serving_layer.refusals import NotOffered
 
 router = APIRouter(prefix="/v1", tags=["events"])
 EVENT = {"type": "object", "description": "As the source says; see the JSON Schema of its topic."}
-MANY = {"type": "array", "items": EVENT, "minItems": 1, "maxItems": MOST_EVENTS}
+MANY = {"type": "array", "items": EVENT, "minItems": 1, "maxItems": LIMITS.request_events}
 BODY = {
     "required": True,
     "content": {JSON: {"schema": {"oneOf": [EVENT, MANY]}}, LINES: {"schema": {"type": "string"}}},
@@ -67,6 +67,8 @@ async def send_events(
     so send the same again after `Retry-After`.
     """
     into = source_named(source)
-    with ingest.admitted():
-        outcomes = await ingest.take(into, await received(request), caller.tenant)
+    ingest.refuse_low()
+    async with received(request) as posted:
+        with ingest.admitted():
+            outcomes = await ingest.take(into, posted, caller.tenant)
     return Response(orjson.dumps(outcomes.shown()), outcomes.status(), media_type=JSON)

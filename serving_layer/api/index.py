@@ -6,8 +6,9 @@ from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from serving_layer.api.caller import AnswersOf, Reader
-from serving_layer.api.conditional import unless_known
+from serving_layer.api.conditional import unless_known, wants_newest
 from serving_layer.api.numbers import AsOfNumber
+from serving_layer.api.rests_on import RestsOn
 from serving_layer.etag import etag
 from serving_layer.index.question import FEWEST_WEEKS, MOST_WEEKS, USUAL_WEEKS, IndexAsk, IndexGrain
 from serving_layer.questions import Hours
@@ -81,10 +82,10 @@ async def get_index(
         metric, tuple(asked.store), asked.start, asked.end, asked.grain, asked.timezone, asked.partial, asked.as_of,
         asked.hours, asked.history_weeks,
     )  # fmt: skip
-    moment = await answers.moment(ask)
+    moment = await answers.moment(ask, at_once=wants_newest(request.headers.get("cache-control")))
     tag = etag(("index", ask), caller.sight, moment.mark, answers.catalogue.fingerprint)
 
     async def answer() -> Response:
         return Response(await answers.index(ask, moment, caller), media_type=JSON)
 
-    return await unless_known(request, tag, answer)
+    return await unless_known(request, tag, answer, RestsOn(ask, moment))

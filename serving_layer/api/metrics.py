@@ -7,9 +7,10 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from serving_layer.api.caller import AnswersOf, Reader
-from serving_layer.api.conditional import unless_known
+from serving_layer.api.conditional import unless_known, wants_newest
 from serving_layer.api.downloads import JSON, SAID, in_form, refuse_beside_points
 from serving_layer.api.numbers import AsOfNumber
+from serving_layer.api.rests_on import RestsOn
 from serving_layer.comparison import NAMES as COMPARISONS
 from serving_layer.context import NAMES as CONTEXTS
 from serving_layer.etag import etag
@@ -95,7 +96,7 @@ async def get_metric(
     row per point. An answer has an `ETag`.
     """
     ask = asked.understood(metric)
-    moment = await answers.moment(ask.one)
+    moment = await answers.moment(ask.one, at_once=wants_newest(request.headers.get("cache-control")))
     tag = etag(("metrics", asked.format, ask), caller.sight, moment.mark, answers.catalogue.fingerprint)
 
     def made(told: Body) -> Table:
@@ -107,4 +108,4 @@ async def get_metric(
         body = await answers.metrics(ask, moment, caller)
         return await in_form(asked.format, body, made, [*(each.metric for each in ask.asks), asked.start, asked.end])
 
-    return await unless_known(request, tag, answer)
+    return await unless_known(request, tag, answer, RestsOn(ask.one, moment))

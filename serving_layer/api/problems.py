@@ -12,6 +12,7 @@ from starlette.exceptions import HTTPException
 
 from master_dataset.errors import GalateaError, Unavailable
 from serving_layer.api.headers import HEADERS
+from serving_layer.api.refused import REFUSED
 
 log = logging.getLogger(__name__)
 
@@ -30,6 +31,7 @@ DOCS = "https://galatea.example/docs/errors"
 
 def problem(status: int, code: str, title: str, detail: str) -> Response:
     """`title` is one sentence, `detail` what to do."""
+    REFUSED.labels(code).inc()
     body = {"type": f"{DOCS}/{code}", "title": title, "detail": detail, "code": code, "status": status}
     return Response(orjson.dumps(body), status, HEADERS_OF.get(status), MEDIA_TYPE)
 

@@ -2,7 +2,7 @@
 
 import base64
 import binascii
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from typing import Annotated
 
 import orjson
@@ -10,6 +10,7 @@ from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from serving_layer.api.caller import AnswersOf, Reader
+from serving_layer.api.days import Day
 from serving_layer.readers import RawReceipt, ReceiptPlace
 from serving_layer.refusals import BadQuestion
 from serving_layer.stamp import stamp
@@ -24,7 +25,7 @@ class ReceiptsQuestion(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     store: str = Field(min_length=1, max_length=256)
-    day: date = Field(description="UTC day of `happened_at`.")
+    day: Day = Field(description="UTC day of `happened_at`.")
     limit: int = Field(100, ge=1, le=PAGE)
     after: str | None = Field(None, max_length=2048)
 

@@ -1,16 +1,16 @@
 """`/v1/recomputes`: ask for one, and see how far it is."""
 
-from datetime import date
 from http import HTTPStatus
-from typing import Annotated, Literal
+from typing import Literal
 
 import orjson
 from fastapi import APIRouter, Response
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from master_dataset.errors import UnknownName
 from serving_layer.api.bounded import Bounded
 from serving_layer.api.caller import AnswersOf, OperationsOf, Operator
+from serving_layer.api.days import Day
 from serving_layer.api.words import Name, Reason
 from serving_layer.catalogue import Catalogue
 from serving_layer.recomputing import RecomputeAsk, found
@@ -20,24 +20,14 @@ router = APIRouter(prefix="/v1", tags=["recomputes"], route_class=Bounded)
 JSON = "application/json"
 
 
-def _as_text(day: object) -> object:
-    """A number would be understood as seconds since 1970."""
-    if day is not None and not isinstance(day, str):
-        raise ValueError("a day is a text such as `2026-11-21`")
-    return day
-
-
-Day = Annotated[date | None, BeforeValidator(_as_text)]
-
-
 class RecomputeQuestion(BaseModel):
     """Whatever is left out means everything, or what was touched since the last publication."""
 
     model_config = ConfigDict(extra="forbid")
 
     views: list[Name] = Field([], max_length=100, description="Names of views.")
-    first: Day = Field(None, alias="from", description="First UTC day of `happened_at`.")
-    last: Day = Field(None, alias="to", description="Last UTC day of `happened_at`, included.")
+    first: Day | None = Field(None, alias="from", description="First UTC day of `happened_at`.")
+    last: Day | None = Field(None, alias="to", description="Last UTC day of `happened_at`, included.")
     stores: list[Name] = Field([], max_length=1000, description="Only days on which one of these stores has events.")
     full: bool = Field(default=False, strict=True, description="Every day, whether touched or not.")
     mode: Literal["publish", "preview"] = Field("publish", description="A preview writes corrections and no more.")

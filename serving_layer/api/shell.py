@@ -5,49 +5,48 @@ from http import HTTPStatus
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from serving_layer.api.headers import HEADERS
+from serving_layer.api.in_flight import PLACE, InFlight, Place
+from serving_layer.api.leftover import has_body
 from serving_layer.api.problems import problem
 from serving_layer.refusals import TooBusy
 
-IN_FLIGHT = 256
-EVENTS = b"text/event-stream"
-
 
 class Shell:
-    """The outermost layer of the app but for Starlette's own error page."""
+    """The outermost layer of the app but for those that count, and for Starlette's own error page."""
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, in_flight: InFlight) -> None:
         """`app`: everything inside."""
         self._app = app
-        self._in_flight = 0
+        self._in_flight = in_flight
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, unless there are too many."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-
-        is_counted = False
+        if self._in_flight.is_full:
+            title = f"{self._in_flight.most} requests are in flight already."
+            refused = problem(HTTPStatus.SERVICE_UNAVAILABLE, TooBusy.code, title, "Ask again.")
+            refused.raw_headers.extend(HEADERS)
+            await refused(scope, receive, send)
+            return
+        place = scope[PLACE] = Place(self._in_flight)
 
         async def send_with_headers(message: Message) -> None:
-            nonlocal is_counted
             if message["type"] == "http.response.start":
-                own = {name.lower(): value for name, value in message["headers"]}
+                place.end()
+                own = {name.lower() for name, _ in message["headers"]}
                 message["headers"] = [*message["headers"], *(each for each in HEADERS if each[0] not in own)]
-                if is_counted and own.get(b"content-type", b"").startswith(EVENTS):
-                    is_counted, self._in_flight = False, self._in_flight - 1  # it lasts, and `Live` bounds how many
             await send(message)
 
-        if self._in_flight >= IN_FLIGHT:
-            refused = problem(
-                HTTPStatus.SERVICE_UNAVAILABLE,
-                TooBusy.code,
-                f"{IN_FLIGHT} requests are in flight already.",
-                "Ask again.",
-            )
-            await refused(scope, receive, send_with_headers)
-            return
-        is_counted, self._in_flight = True, self._in_flight + 1
+        async def receive_without_place() -> Message:
+            place.leave()
+            try:
+                return await receive()
+            finally:
+                place.take()
+
         try:
-            await self._app(scope, receive, send_with_headers)
+            await self._app(scope, receive_without_place if has_body(scope) else receive, send_with_headers)
         finally:
-            self._in_flight -= is_counted
+            place.end()

@@ -6,9 +6,10 @@ from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from serving_layer.api.caller import AnswersOf, Reader
-from serving_layer.api.conditional import unless_known
+from serving_layer.api.conditional import unless_known, wants_newest
 from serving_layer.api.downloads import SAID, in_form
 from serving_layer.api.numbers import AsOfNumber
+from serving_layer.api.rests_on import RestsOn
 from serving_layer.etag import etag
 from serving_layer.files.cells_table import cells_table
 from serving_layer.files.formats import Format
@@ -41,11 +42,11 @@ async def get_cells(
     """The states of each cell from batch, from speed, and merged. Money is in minor units here."""
     ask = CellsAsk(view, tuple(asked.store), asked.start, asked.end, asked.partial, asked.as_of)
     of = answers.view(ask)
-    moment = await answers.moment(ask)
+    moment = await answers.moment(ask, at_once=wants_newest(request.headers.get("cache-control")))
     tag = etag(("cells", asked.format, ask), caller.sight, moment.mark, answers.catalogue.fingerprint)
 
     async def answer() -> Response:
         body = await answers.cells(ask, moment, caller)
         return await in_form(asked.format, body, lambda told: cells_table(told, of), [view, asked.start, asked.end])
 
-    return await unless_known(request, tag, answer)
+    return await unless_known(request, tag, answer, RestsOn(ask, moment))

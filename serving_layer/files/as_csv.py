@@ -5,8 +5,8 @@ import io
 
 from serving_layer.files.table import Cell, Table
 
-FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
-"""A text that begins so is a formula to spreadsheets, whoever wrote it (OWASP, CSV injection)."""
+FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+"""A text that begins so, in either width, is a formula to spreadsheets, whoever wrote it (OWASP, CSV injection)."""
 
 
 def as_csv(table: Table) -> bytes:

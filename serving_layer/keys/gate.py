@@ -1,11 +1,13 @@
 """The gate before every route: who asks, whether it is theirs, and how often they may."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from serving_layer.keys.caller import Caller
+from serving_layer.keys.concurrency import Concurrency
 from serving_layer.keys.key import Scope
 from serving_layer.keys.known_keys import KnownKeys
 from serving_layer.keys.rates import Rates
+from serving_layer.limits import LIMITS
 from serving_layer.refusals import KeyMissing, ScopeMissing
 
 
@@ -15,14 +17,20 @@ class Gate:
 
     keys: KnownKeys
     rates: Rates
+    concurrency: Concurrency = field(default_factory=lambda: Concurrency(LIMITS.requests_per_key))
 
     async def caller(self, authorization: str | None, scope: Scope) -> Caller:
         """Whoever sends that header. KeyMissing, KeyWrong, ScopeMissing, TooOften, StoreUnavailable."""
+        caller = await self.known(authorization, scope)
+        self.rates.count(caller, scope)
+        return caller
+
+    async def known(self, authorization: str | None, scope: Scope) -> Caller:
+        """The same, uncounted."""
         caller = await self.keys.caller(authorization)
-        if scope not in caller.scopes:
+        if scope not in caller.scopes or (scope == "operate" and not caller.sees_all):  # what it opens is everybody's
             do = f"Send a key with the scope `{scope}`: `galatea keys create --scope {scope}` makes one."
             if not authorization:
                 raise KeyMissing(f"This needs the scope `{scope}`, and the request has no key.", do=do)
             raise ScopeMissing(f"The key of the request does not have the scope `{scope}`.", do=do)
-        self.rates.count(caller, scope)
         return caller

@@ -21,9 +21,13 @@ class CookieKey:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, with the header that its cookie stands for."""
         if scope["type"] == "http" and scope["method"] in READS and scope["path"].startswith("/v1/"):
-            asked = HTTPConnection(scope)
-            session = self._sessions.of(asked.cookies.get(COOKIE))
-            if session and "authorization" not in asked.headers:
-                added = (b"authorization", session.authorization.encode())
-                scope = {**scope, "headers": [*scope["headers"], added]}
+            self._translate(scope)
         await self._app(scope, receive, send)
+
+    def _translate(self, scope: Scope) -> None:
+        if all(name != b"cookie" for name, _ in scope["headers"]):
+            return
+        asked = HTTPConnection(scope)
+        session = self._sessions.of(asked.cookies.get(COOKIE))
+        if session and "authorization" not in asked.headers:
+            scope["headers"] = [*scope["headers"], (b"authorization", session.authorization.encode())]

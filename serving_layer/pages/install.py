@@ -6,6 +6,8 @@ from fastapi import FastAPI
 
 from serving_layer.pages import (
     corrections,
+    dead_letter,
+    dead_letters,
     glance,
     layers,
     login,
@@ -20,7 +22,8 @@ from serving_layer.pages.cookie_key import CookieKey
 from serving_layer.pages.sessions import Sessions
 
 ROUTERS = (
-    glance, store, layers, publications, corrections, views, recompute, stack, login, static_files,
+    glance, store, layers, publications, corrections, views, recompute, dead_letters, dead_letter, stack, login,
+    static_files,
 )  # fmt: skip
 
 

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 router = routes()
 HOME = "/"
+MOST_BYTES = 8192
+"""Of a form that anybody may send."""
 
 
 @router.get(LOGIN)
@@ -30,7 +32,7 @@ async def sign_in(request: Request) -> Response:
     """Begin a session, if the key opens anything. The old session of this browser ends."""
     gate: Gate = request.app.state.gate
     sessions: Sessions = request.app.state.sessions
-    fields = await read_form(request, sessions.token(None))
+    fields = await read_form(request, sessions.token(None), MOST_BYTES)
     key, following = first(fields, "key"), first(fields, "following")
     try:
         await gate.keys.caller(f"Bearer {key}")

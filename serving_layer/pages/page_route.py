@@ -10,10 +10,11 @@ from fastapi.routing import APIRoute
 
 from master_dataset.errors import GalateaError
 from serving_layer.api.problems import HEADERS_OF
+from serving_layer.api.refused import REFUSED
 from serving_layer.pages.rendering import page
 from serving_layer.pages.sessions import COOKIE, Sessions
 from serving_layer.pages.visitor import Visitor, visitor_of
-from serving_layer.refusals import KeyMissing, KeyWrong
+from serving_layer.refusals import BadQuestion, KeyMissing, KeyWrong
 
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 LOGIN = "/login"
@@ -34,9 +35,9 @@ class PageRoute(APIRoute):
             except RequestValidationError as error:
                 wrong = error.errors()[0]
                 message = f"`{wrong['loc'][-1]}` cannot be read: {wrong['msg']}."
-                return await _refused(request, 422, message, "Go back and say it otherwise.")
+                return await _refused(request, BadQuestion(message, do="Go back and say it otherwise."))
             except GalateaError as error:
-                return await _refused(request, error.status, error.message, error.do)
+                return await _refused(request, error)
 
         return shown
 
@@ -47,6 +48,7 @@ def routes() -> APIRouter:
 
 
 def _to_the_door(request: Request, error: GalateaError) -> Response:
+    REFUSED.labels(error.code).inc()
     if request.method != "GET":
         return RedirectResponse(LOGIN, 303)
     response = page(request, "login.html", None, door(request, error.message), status=error.status)
@@ -62,9 +64,11 @@ def door(request: Request, why: str = "") -> dict[str, object]:
     return {"token": sessions.token(None), "why": why, "following": following}
 
 
-async def _refused(request: Request, status: int, message: str, do: str) -> Response:
-    response = page(request, "refusal.html", await _known(request), {"message": message, "do": do}, status=status)
-    response.headers.update(HEADERS_OF.get(status, {}))
+async def _refused(request: Request, error: GalateaError) -> Response:
+    REFUSED.labels(error.code).inc()
+    said = {"message": error.message, "do": error.do}
+    response = page(request, "refusal.html", await _known(request), said, status=error.status)
+    response.headers.update(HEADERS_OF.get(error.status, {}))
     return response
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from fastapi import Depends, Request
 from fastapi.responses import HTMLResponse
 
+from serving_layer.api.caller import let_in
 from serving_layer.freshness import Fresh
 from serving_layer.keys.key import Scope
 from serving_layer.operations import Operations
@@ -43,7 +44,7 @@ class Visit:
 
 
 class Shows:
-    """Lets through whoever has the scope, by the key of a session or by none. KeyMissing, KeyWrong, ScopeMissing."""
+    """Lets through whoever has the scope, by the key of a session or by none. What `let_in` refuses."""
 
     def __init__(self, scope: Scope) -> None:
         """`scope`: what the page is for."""
@@ -53,7 +54,7 @@ class Shows:
         """The visit."""
         visitor = await visitor_of(request)
         gate: Gate = request.app.state.gate
-        await gate.caller(visitor.authorization, self.scope)  # which also counts how often a key asks
+        await let_in(request.scope, gate, visitor.authorization, self.scope)  # which also counts
         return Visit(request, visitor, PageAnswers(request.app.state.answers, visitor.caller))
 
 

@@ -14,34 +14,44 @@ from tests.world import World, receipt
 from tests.world.asking import Asking
 from tests.world.listening import served
 
-CONFIG = Path(__file__).with_name("schemathesis.toml")
+CONFIGS = Path(__file__).parent
 CALLERS = ("operator", "tenant", "nobody")
+ALONE = "examples,coverage,fuzzing"
+PHASES = {"alone": (ALONE, "schemathesis.toml"), "stateful": ("stateful", "stateful.toml")}
+"""Each question for itself; and sequences, in which an answer says what is asked next."""
 _GENERATED = re.compile(r"(\d[\d,]*) generated")
+_LINKS = re.compile(r"API Links: +(\d+) covered")
 
 
 class Tried(NamedTuple):
-    """`cases`: how many requests were made up. `is_well`: no check failed."""
+    """`cases`: how many requests were made up. `links`: how many of those described led from one to the next."""
 
     caller: str
+    phase: str
     cases: int
+    links: int
     is_well: bool
     said: str
 
 
 def deployment() -> Asking:
-    """Two tenants, a publication, and something that speed alone has."""
+    """Two tenants, two publications, something that speed alone has, and dead letters."""
     world = World(Store(id="1", timezone="Europe/Bratislava"), Store(id="2", timezone="UTC", tenant="acme"))
     for number, store in enumerate(("1", "2")):
         world.receive(receipt("2026-03-07T09:00:00Z", minor=100, store=store), "2026-03-07T09:00:01Z")
         later = receipt("2026-03-07T11:00:00Z", minor=200 + number, store=store, number=2)
         world.receive(later, "2026-03-07T11:00:01Z")
+    world.rebuild("2026-03-07T09:30:00Z")
     world.rebuild("2026-03-07T10:00:00Z")
-    return Asking(world)
+    asking = Asking(world)
+    asking.letters.archive.receive(*[b"{"] * 7, receipt("yesterday", minor=100))
+    return asking
 
 
-def tried(caller: str, cases: int, seed: int) -> Tried:
-    """`cases`: made up per operation and phase. The same seed makes up the same ones."""
+def tried(caller: str, phase: str, cases: int, seed: int) -> Tried:
+    """`phase`: of PHASES. `cases`: made up per operation, or sequences. The same seed makes up the same ones."""
     asking = deployment()
+    phases, config = PHASES[phase]
     keys = {
         "operator": asking.keys.make("*", "read", "ingest", "operate"),
         "tenant": asking.keys.make("acme", "read", "ingest"),
@@ -49,13 +59,18 @@ def tried(caller: str, cases: int, seed: int) -> Tried:
     }
     with served(asking) as url:
         words = [
-            sys.executable, "-m", "schemathesis.cli", "--config-file", str(CONFIG), "run", f"{url}/openapi.json",
-            "--exclude-path-regex", "/v1/live/", "--checks", "all", "-n", str(cases), "--seed", str(seed), "--no-color",
-            "--suppress-health-check", "all", "--warnings", "off",
+            sys.executable, "-m", "schemathesis.cli", "--config-file", str(CONFIGS / config),
+            "run", f"{url}/openapi.json", "--exclude-path-regex", "/v1/live/", "--checks", "all",
+            "-n", str(cases), "--seed", str(seed), "--no-color", "--suppress-health-check", "all",
+            "--warnings", "off", "--phases", phases,
         ]  # fmt: skip
         if key := keys[caller]:
             words += ["-H", f"Authorization: Bearer {key}"]
         done = subprocess.run(words, capture_output=True, text=True, check=False)
-    found = _GENERATED.search(done.stdout)
-    number = int(found[1].replace(",", "")) if found else 0
-    return Tried(caller, number, done.returncode == 0 and number > 0, done.stdout + done.stderr)
+    number, links = (_number(pattern, done.stdout) for pattern in (_GENERATED, _LINKS))
+    return Tried(caller, phase, number, links, done.returncode == 0 and number > 0, done.stdout + done.stderr)
+
+
+def _number(pattern: re.Pattern[str], said: str) -> int:
+    found = pattern.search(said)
+    return int(found[1].replace(",", "")) if found else 0

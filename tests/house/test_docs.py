@@ -100,7 +100,7 @@ def test_every_metric_of_a_process_has_its_line_in_operations() -> None:
     made = {
         name
         for path in product()
-        for name in re.findall(r'(?:Gauge|Counter|Histogram|Family)\(\s*"(galatea_\w+)"', text(path))
+        for name in re.findall(r'(?:Gauge|Counter|Histogram|Family|Pressure)\(\s*"(galatea_\w+)"', text(path))
     }
 
     assert len(made) > 10

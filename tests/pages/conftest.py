@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 
-from tests.pages.shops import RememberedTables, measured, trading_days
+from tests.pages.shops import RememberedTables, bury, measured, trading_days
 from tests.world.asking import Asking
 from tests.world.listening import served
 from tests.world.watch import WorldWatch
@@ -34,7 +34,9 @@ def shops() -> Asking:
     world = trading_days()
     watch = WorldWatch(world)
     watch.measured = measured()
-    return Asking(world, readers=RememberedTables(world).readers, watched=watch)
+    asking = Asking(world, readers=RememberedTables(world).readers, watched=watch)
+    bury(asking.letters)
+    return asking
 
 
 @pytest.fixture(scope="module")

@@ -13,6 +13,7 @@ from serving_layer.ledger import Ledger
 from serving_layer.readers import Position, SpeedBlock
 from serving_layer.watched import Measured
 from tests.world import World, receipt
+from tests.world.archiving import WorldLetters
 from tests.world.readers import WorldTables
 from tests.world.sensors import source_of
 from tests.world.weather import observation
@@ -137,6 +138,18 @@ def _correct(world: World) -> None:
     world.corrections["run-3", "sales"] = {
         ("12", date(2026, 11, 18)): json.dumps([row, row | {"window": window + 900}])
     }
+
+
+def bury(letters: WorldLetters) -> None:
+    """What tills and counters sent that is no event: a new version of a till, a counter without its interval."""
+    till = json.loads(receipt("2026-11-21T12:58:00Z", minor=4190, number=4711, store="12"))
+    for number, happened_at in enumerate(("21.11.2026 13:58", "21.11.2026 13:59", "21.11.2026 14:01")):
+        said = till | {"happened_at": happened_at, "transaction_id": 4711 + number}
+        letters.archive.receive(json.dumps(said, indent=2).encode(), key=b"12", headers=[("till", b"4.2.0")])
+    letters.archive.receive(b'{"happened_at": "2026-11-21T12:30:00Z", "operation_id": 7, \xff\xfe', b"{", key=b"7")
+    counted = {"operation_id": "12", "sensor_id": "door", "line": "A", "people_in": 3, "people_out": 2}
+    quarters = [counted | {"happened_at": f"2026-11-21T1{hour}:00:00Z"} for hour in range(4)]
+    letters.archive.receive(*(json.dumps(each).encode() for each in quarters), topic="people_counts", key=b"12")
 
 
 def measured() -> list[Measured]:

@@ -17,7 +17,8 @@ AXE = (Path(__file__).parent / "vendor" / "axe.min.js").read_text()
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
 PAGES = [
     "/", "/?q=nobody", "/stores/12", "/stores/7", "/stores/none", "/layers", "/views", "/publications", "/corrections",
-    "/recomputes", "/stack", "/login",
+    "/recomputes", "/stack", "/login", "/dead-letters", "/dead-letters?reason=bad_time",
+    "/dead-letters?from=2027-01-01", "/dead-letters/pos_transactions/0/0", "/dead-letters/pos_transactions/0/2",
 ]  # fmt: skip
 PHONE, LAPTOP, WALL = (360, 780), (1280, 800), (2560, 1440)
 
@@ -157,3 +158,38 @@ def test_a_chart_is_copied_as_a_command(browser: Browser, address: str) -> None:
 
         expect(page.locator("#chart-1 [data-copied]")).to_have_text("Copied.")
         assert page.evaluate("navigator.clipboard.readText()").startswith("curl -H")
+
+
+def test_an_operator_mends_a_dead_letter_and_sees_it_become_an_event(
+    browser: Browser, address: str, shops: Asking
+) -> None:
+    with opened(browser) as (page, complaints):
+        sign_in(page, address)
+        page.get_by_role("link", name="Dead letters").click()
+        page.get_by_role("link", name="bad_time").first.click()
+        page.get_by_role("link", name="pos_transactions/0/0").click()
+        form = page.get_by_label("The record as it is to be sent")
+        expect(page.locator("mark")).to_have_text('"21.11.2026 13:58"')
+        page.get_by_role("button", name="What would become of it?").click()
+        expect(page.get_by_role("alert")).to_contain_text("It would come back")
+
+        form.fill(form.input_value().replace("21.11.2026 13:58", "2026-11-21T13:58:00+01:00"))
+        page.get_by_role("button", name="Send again").click()
+        expect(page.locator("#replays")).to_contain_text("sent, not archived yet")
+        shops.letters.archive.catch_up()
+
+        expect(page.locator("#replays .state")).to_have_text("event", timeout=30_000)
+        assert complaints == []
+
+
+def test_without_scripts_many_dead_letters_are_tried_and_sent(browser: Browser, address: str, shops: Asking) -> None:
+    with opened(browser, scripts=False) as (page, _):
+        sign_in(page, address)
+        page.goto(f"{address}/dead-letters?reason=missing_field")
+        page.get_by_label("Field").fill("/interval_ms")
+        page.get_by_label("is set to").fill("900000")
+        page.get_by_role("button", name="What would become of them?").click()
+        page.get_by_role("button", name="Send 4 letters again").click()
+
+        expect(page.get_by_role("heading", level=1)).to_have_text("Sent again")
+        assert [record.topic for record in shops.letters.sender.carried[-4:]] == ["people_counts"] * 4

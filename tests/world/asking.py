@@ -1,6 +1,7 @@
 """Questions to the REST interface over a World, without a network."""
 
 import asyncio
+from collections.abc import Callable
 from datetime import timedelta
 from itertools import count
 from typing import Any
@@ -14,15 +15,19 @@ from serving_layer.catalogue import Catalogue
 from serving_layer.corrections import Corrections
 from serving_layer.freshness import Freshness
 from serving_layer.ingest import Ingest
+from serving_layer.keys.concurrency import Concurrency
 from serving_layer.keys.gate import Gate
 from serving_layer.keys.known_keys import KnownKeys
 from serving_layer.keys.rates import Rates
 from serving_layer.ledger import LedgerReader
+from serving_layer.letters import Letters
+from serving_layer.limits import LIMITS, Limits
 from serving_layer.operations import Operations
 from serving_layer.readers import Readers
 from serving_layer.recomputing import RecomputeReader
 from serving_layer.rolling_back import Rollbacks
 from serving_layer.watched import WatchReader
+from tests.world.archiving import WorldLetters
 from tests.world.broker import WorldBroker
 from tests.world.keys import WorldKeys
 from tests.world.operating import WorldRecomputing, WorldRollingBack
@@ -39,31 +44,40 @@ Body = dict[str, Any]
 class Asking:
     """One process that serves. Its answers are remembered from question to question, as in the real one."""
 
-    def __init__(
+    recent_seconds = 0.0  # what an answer rests on is read for each
+
+    def __init__(  # noqa: PLR0913 - a test says what is not as ever
         self,
         world: World,
         readers: Readers | None = None,
         watched: WatchReader | None = None,
         ledgers: LedgerReader | None = None,
         recomputes: RecomputeReader | None = None,
+        *,
+        limits: Limits = LIMITS,
+        refuse_low: Callable[[], None] = lambda: None,
     ) -> None:
         self.world = world
         catalogue = Catalogue({view.name: view for view in registered_views()}, registered_metrics())
         clock = count(step=10)  # every question finds the registry's version old
         read_from = readers or WorldTables(world).readers
         ttl = timedelta(days=7)
-        self.answers = Answers(read_from, catalogue, ttl, Clocks(lambda: float(next(clock)), world.now))
+        clocks = Clocks(lambda: float(next(clock)), world.now)
+        self.answers = Answers(read_from, catalogue, ttl, clocks, recent_seconds=self.recent_seconds)
         freshness = Freshness(self.answers, watched or WorldWatch(world), ttl, world.now)
         ledgers, recomputes = ledgers or WorldTables(world), recomputes or WorldTables(world)
         self.recomputing, self.rolling_back = WorldRecomputing(world), WorldRollingBack(world)
         corrections = Corrections(read_from, ledgers, recomputes, catalogue.views)
-        operations = Operations(self.recomputing, recomputes, Rollbacks(self.rolling_back), corrections)
+        self.letters = WorldLetters()
+        letters = Letters(self.letters.desk, self.letters.replaying, self.answers.stores.all)
+        operations = Operations(self.recomputing, recomputes, Rollbacks(self.rolling_back), corrections, letters)
         self.keys = WorldKeys()
         keys = KnownKeys(self.keys, OPERATOR_KEY, "default", lambda: float(next(clock)), world.now)
         self.broker = WorldBroker()
         self.clock_us = 1_800_000_000_000_000  # by which events that are sent are from the future; in 2027
-        ingest = Ingest(self.broker, self.answers.stores.all, lambda: self.clock_us)
-        self.app = create_app(self.answers, freshness, operations, Gate(keys, Rates(10_000, 10_000)), ingest)
+        ingest = Ingest(self.broker, self.answers.stores.all, lambda: self.clock_us, limits, refuse_low)
+        gate = Gate(keys, Rates(10_000, 10_000), Concurrency(limits.requests_per_key))
+        self.app = create_app(self.answers, freshness, operations, gate, ingest, limits=limits)
 
     def response(
         self,
@@ -83,7 +97,12 @@ class Asking:
         headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {key}"} if key else {})
         headers |= {} if known is None else {"If-None-Match": known}
         sent = said if isinstance(said, bytes) or said is None else orjson.dumps(said)
-        return self._response(method, path, params=query, headers=headers, content=sent)
+        return self._response(method, path, params=query or None, headers=headers, content=sent)
+
+    def newest(self, path: str, **arguments: object) -> httpx.Response:
+        """The response to a question of which no answer of a moment ago will do."""
+        query = {name.rstrip("_"): value for name, value in arguments.items()}
+        return self._response("GET", path, params=query, headers={"Cache-Control": "no-cache"})
 
     def sent(self, said: bytes, source: str = "pos_transactions", **headers: str) -> httpx.Response:
         """The response to events, sent with the operator's key. `content_type` stands for `Content-Type`."""

@@ -3,7 +3,7 @@
 from datetime import UTC
 from typing import TYPE_CHECKING
 
-from master_dataset.errors import UnknownName
+from master_dataset.errors import RequestError, UnknownName
 from serving_layer.recomputing import RecomputeAsk, RecomputeRecord
 from serving_layer.rolling_back import RolledBack
 from tests.world.world import World
@@ -44,11 +44,13 @@ class WorldRollingBack:
         assert by
         if self.refuses:
             raise self.refuses
-        known = {each.publication: each for each in self.world.history}
+        known = {each.publication: each for each in self.world.history if each.publication > 0}
         if number not in known:
             raise UnknownName("publication", str(number), map(str, known))
         old = known[number]
         now = self.world.pointer
+        if number == now.publication:
+            raise RequestError(f"publication {number} is what readers see", do="galatea publications")
         told = RolledBack(now.publication + 1, number, old.cut, now.generation, len(self.world.manifests), dry_run)
         if not dry_run:
             self.world.restore(number)

@@ -60,9 +60,12 @@ class WorldTables:
             for each in self.world.of(store)
             if each.event.day == day and each.event.topic == POS_TRANSACTIONS.topic
         }
-        ordered = sorted(places, key=lambda at: (-at.happened_at.timestamp(), at.till, at.transaction_id))
-        start = ordered.index(after) + 1 if after else 0
-        return [RawReceipt(at, places[at].received_at, "{}") for at in ordered[start : start + limit]]
+
+        def rank(at: ReceiptPlace) -> tuple[float, str, str]:
+            return -at.happened_at.timestamp(), at.till, at.transaction_id
+
+        behind = sorted((at for at in places if after is None or rank(at) > rank(after)), key=rank)
+        return [RawReceipt(at, places[at].received_at, "{}") for at in behind[:limit]]
 
     async def ledger(self, subject: str) -> Ledger | None:
         return self.world.ledgers.get(subject)

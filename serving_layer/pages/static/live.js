@@ -55,7 +55,8 @@
 
   async function ask(address) {
     const before = kept.get(address);
-    const headers = before?.etag ? { "If-None-Match": before.etag } : {};
+    const headers = { "Cache-Control": "max-age=1" }; // else `no-store` asks for what nobody has read yet
+    if (before?.etag) headers["If-None-Match"] = before.etag;
     const response = await fetch(address, { headers, cache: "no-store" });
     if (response.status === 304) return before.told;
     const told = await response.json();

@@ -7,7 +7,7 @@ import pytest
 
 from master_dataset.currency import Currency
 from master_dataset.stores import Store
-from serving_layer.posted import MOST_SENT
+from serving_layer.limits import LIMITS
 from tests.corpus.case import Case, by_hand, receipt
 from tests.corpus.generated import generated
 from tests.world import World
@@ -19,10 +19,10 @@ GOOD = receipt({"transaction_id": "4711", "happened_at": '"2016-01-01T00:00:00Z"
 AT_THE_END_OF_TIME = 7_500_000_000_000_000  # in 2207: nothing is from the future
 ACCEPTED = ("accepted", None, None)
 CASES = [*by_hand(), *generated()]
-FITTING = [case for case in CASES if len(case.value) <= MOST_SENT]
+FITTING = [case for case in CASES if len(case.value) <= LIMITS.body_bytes]
 MEANS_MANY = {"json: top level list"}
 """On a topic it is no event, over HTTP it is a list of one."""
-SMALL = [case for case in FITTING if len(case.value) + 2 * len(GOOD) + 4 <= MOST_SENT]
+SMALL = [case for case in FITTING if len(case.value) + 2 * len(GOOD) + 4 <= LIMITS.body_bytes]
 ALONE_ON_A_LINE = [case for case in SMALL if case.value.strip() and b"\n" not in case.value.removesuffix(b"\n")]
 ELEMENTS = [case for case in SMALL if case.expected not in OF_THE_BYTES]
 

@@ -6,6 +6,7 @@ import random
 import struct
 import zlib
 from collections.abc import AsyncIterator, Iterator
+from contextlib import nullcontext
 
 import httpx
 import pytest
@@ -13,8 +14,7 @@ from starlette.types import Message
 
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from serving_layer import ingest
-from serving_layer.api import receiving
-from serving_layer.ingest import IN_FLIGHT
+from serving_layer.limits import LIMITS, Limits
 from serving_layer.posted import Posted, unfolded
 from serving_layer.refusals import BodyTooLarge, BodyUnreadable
 from tests.corpus.case import receipt
@@ -99,11 +99,28 @@ def test_a_body_may_unfold_to_four_million_bytes_and_not_to_one_more() -> None:
 
 
 def test_a_body_may_unfold_to_twenty_times_its_size_and_not_to_more() -> None:
-    plain = b"x" * 20_000
+    plain = b"x" * 2_000_000
 
-    assert unfolded(folded(plain, 1000)) == plain
+    assert unfolded(folded(plain, 100_000)) == plain
     with pytest.raises(BodyTooLarge):
-        unfolded(folded(plain, 999))
+        unfolded(folded(plain, 99_999))
+
+
+@pytest.mark.parametrize(("size", "refusal"), [(1_000_000, ""), (1_000_001, "1,000,000 bytes")])
+def test_what_might_be_sent_plain_may_be_sent_compressed_however_well_it_compresses(size: int, refusal: str) -> None:
+    body = gzip.compress(b"x" * size)
+
+    assert len(body) < 2_000
+    with pytest.raises(BodyTooLarge, match=refusal) if refusal else nullcontext():
+        assert len(unfolded(body)) == size
+
+
+def test_a_thousand_events_that_resemble_each_other_are_taken_compressed(asking: Asking) -> None:
+    said = gzip.compress(b"\n".join(receipt({"transaction_id": str(number)}) for number in range(1_000)))
+
+    response = asking.sent(said, content_type=LINES, content_encoding="gzip")
+
+    assert response.json()["accepted"] == 1_000
 
 
 def test_a_bomb_is_refused_before_it_unfolds(asking: Asking) -> None:
@@ -167,10 +184,8 @@ def test_another_compression_is_refused(asking: Asking, encoding: str) -> None:
 
 
 @pytest.mark.parametrize(("seconds", "status"), [(0.0, 202), (5.0, 408)])
-def test_a_body_has_to_arrive_in_time(
-    asking: Asking, monkeypatch: pytest.MonkeyPatch, seconds: float, status: int
-) -> None:
-    monkeypatch.setattr(receiving, "DEADLINE_SECONDS", 0.2)
+def test_a_body_has_to_arrive_in_time(seconds: float, status: int) -> None:
+    asking = Asking(World(), limits=Limits(receive_seconds=0.2))
 
     async def parts() -> AsyncIterator[bytes]:
         yield receipt()[:10]
@@ -211,23 +226,47 @@ def test_a_body_that_ends_with_its_connection_is_not_taken_for_a_whole_one(askin
     assert asking.broker.values(TOPIC) == []
 
 
-@pytest.mark.parametrize(("count", "refused"), [(IN_FLIGHT, 0), (IN_FLIGHT + 1, 1)])
+@pytest.mark.parametrize(("count", "refused"), [(LIMITS.ingests_in_flight, 0), (LIMITS.ingests_in_flight + 1, 1)])
 def test_so_many_requests_may_be_in_flight_and_the_next_is_told_at_once(
     asking: Asking, monkeypatch: pytest.MonkeyPatch, count: int, refused: int
 ) -> None:
     monkeypatch.setattr(ingest, "PATIENCE_SECONDS", 0.5)
     asking.broker.says = lambda _: None
 
-    async def ask() -> list[str]:
-        async with client(asking) as asked:
-            path = f"/v1/events/{TOPIC}"
-            asks = [asked.post(path, headers=HEADERS, content=receipt()) for _ in range(count)]
-            return [response.json()["code"] for response in await asyncio.gather(*asks)]
-
-    codes = asyncio.run(ask())
+    codes = [response.json()["code"] for response in sent_at_once(asking, count)]
 
     assert codes.count("too_busy") == refused
-    assert codes.count("broker_unavailable") == IN_FLIGHT
+    assert codes.count("broker_unavailable") == LIMITS.ingests_in_flight
+
+
+@pytest.mark.parametrize(("held", "refused"), [(3 * 500, 0), (3 * 500 - 1, 1)])
+def test_bodies_that_arrive_may_be_so_many_bytes_together(
+    monkeypatch: pytest.MonkeyPatch, held: int, refused: int
+) -> None:
+    monkeypatch.setattr(ingest, "PATIENCE_SECONDS", 0.2)
+    asking = Asking(World(), limits=Limits(bodies_bytes=held))
+    asking.broker.says = lambda _: None
+
+    codes = [response.json()["code"] for response in sent_at_once(asking, 3, sized(500))]
+
+    assert codes.count("too_busy") == refused
+    assert asking.app.state.bodies.held == 0
+
+
+@pytest.mark.parametrize(("count", "refused"), [(8, 0), (9, 1)])
+def test_a_key_may_have_eight_requests_under_way(
+    asking: Asking, monkeypatch: pytest.MonkeyPatch, count: int, refused: int
+) -> None:
+    monkeypatch.setattr(ingest, "PATIENCE_SECONDS", 0.2)
+    asking.broker.says = lambda _: None
+    headers = HEADERS | {"Authorization": f"Bearer {asking.keys.make('default', 'ingest')}"}
+
+    first, second = (sent_at_once(asking, count, headers=headers) for _ in range(2))
+
+    for responses in (first, second):  # those of the first have ended when the second begin
+        assert [response.status_code for response in responses].count(429) == refused
+        told = {response.json()["code"] for response in responses if response.status_code == 429}
+        assert told <= {"too_many_at_once"}
 
 
 def test_the_loop_goes_on_while_a_large_request_is_judged(asking: Asking) -> None:
@@ -243,6 +282,22 @@ def test_the_loop_goes_on_while_a_large_request_is_judged(asking: Asking) -> Non
         return counted
 
     assert asyncio.run(turns()) > 20  # judged on the loop itself, it would have had less than ten
+
+
+def sent_at_once(
+    asking: Asking, count: int, said: bytes | None = None, headers: dict[str, str] | None = None
+) -> list[httpx.Response]:
+    """So many requests with a receipt, none of which waits for another."""
+
+    async def send() -> list[httpx.Response]:
+        async with client(asking) as asked:
+            posts = [
+                asked.post(f"/v1/events/{TOPIC}", headers=headers or HEADERS, content=said or receipt())
+                for _ in range(count)
+            ]
+            return await asyncio.gather(*posts)
+
+    return asyncio.run(send())
 
 
 def client(asking: Asking) -> httpx.AsyncClient:

@@ -88,6 +88,8 @@ def test_what_failed_says_why_and_what_was_taken_up_again_has_not_ended(asking: 
         (BECAUSE | {"stores": ["x" * 257]}, "bad_question"),
         (BECAUSE | {"from": "2026-11-31"}, "bad_question"),
         (BECAUSE | {"from": 0}, "bad_question"),
+        (BECAUSE | {"from": "20261101"}, "bad_question"),
+        (BECAUSE | {"from": "1761955200"}, "bad_question"),
         (BECAUSE | {"to": "yesterday"}, "bad_question"),
         (BECAUSE | {"from": "2026-11-02", "to": "2026-11-01"}, "bad_question"),
         (BECAUSE | {"mode": "dry"}, "bad_question"),

@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from master_dataset.courier import MOST_BYTES, MOST_RECORDS, Courier, Fate, Outgoing, courier_settings
+from master_dataset.courier import Courier, Fate, Outgoing, courier_settings
+from master_dataset.courier_room import CourierRoom
 
+MOST_RECORDS, MOST_BYTES = CourierRoom()
 TOPIC = "pos_transactions"
 A_BROKER = {**courier_settings("nowhere:1"), "test.mock.num.brokers": 1}  # librdkafka's own, within this process
 NO_BROKER = {**courier_settings("127.0.0.1:1"), "delivery.timeout.ms": 300}

@@ -1,0 +1,39 @@
+"""What a browser loads for a page of numbers: the page, and everything that it names."""
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import httpx
+
+from benchmarks import local
+from benchmarks.measured import Measured
+from master_dataset.registry import Registry
+from master_dataset.stores import Store
+
+if TYPE_CHECKING:
+    from deploy.settings import Settings
+
+MOST_BYTES = 150_000
+SHOP = "998"
+"""Nobody sells there."""
+PAGES = ("/", f"/stores/{SHOP}", "/layers", "/views", "/publications")
+_LINKED = re.compile(r'(?:src|href)="(/static/[^"]+)"')
+
+
+def weighed(settings: "Settings") -> Iterator[Measured]:
+    """The heaviest of those that show numbers, without compression."""
+    Registry(local.cassandra(settings)).save([Store(id=SHOP, timezone="UTC")])
+    base = f"http://127.0.0.1:{settings.api_port}"
+    with httpx.Client(base_url=base, trust_env=False, timeout=60) as client:
+        weights = {path: _weight(client, path) for path in PAGES}
+    heaviest = max(weights, key=weights.__getitem__)
+    yield Measured(
+        "page_weight", weights[heaviest], MOST_BYTES, "bytes", "limit", better="low", limit=1.0, details=weights
+    )
+
+
+def _weight(client: httpx.Client, path: str) -> int:
+    page = client.get(path).raise_for_status()
+    linked = [client.get(link).raise_for_status() for link in set(_LINKED.findall(page.text))]
+    return len(page.content) + sum(len(each.content) for each in linked)

@@ -1,0 +1,71 @@
+"""Events a second over HTTP, each acknowledged by the broker, beside a loop that only produces the same records."""
+
+import http.client
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+from benchmarks import bare, local
+from benchmarks.measured import Measured
+from master_dataset.parsing.key import key_of
+from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from deploy.settings import Settings
+
+ROUNDS, SENDERS = 3, 2
+EVENTS, BYTES = 1_000, 900_000
+"""Of one request."""
+PATH = f"/v1/events/{POS_TRANSACTIONS.topic}"
+ACCEPTED = 202
+
+
+def posted(settings: "Settings", lines: "Sequence[bytes]") -> Measured:
+    """In turns, the best of each counts."""
+    local.new_topic(settings, bare.TOPIC)
+    key = key_of(POS_TRANSACTIONS)
+    share = len(lines) // ROUNDS
+    ours, beside = [], []
+    for number in range(ROUNDS):
+        part = lines[number * share : (number + 1) * share]
+        ours.append(_posted(settings, part))
+        beside.append(bare.produce(settings.kafka_bootstrap, [(key(each) or b"", each) for each in part]))
+    details = {"events": share * ROUNDS, "senders": SENDERS, "most_events_of_a_request": EVENTS}
+    return Measured("posted", max(ours), max(beside), "events/s", "bare produce loop", details=details)
+
+
+def _posted(settings: "Settings", lines: "Sequence[bytes]") -> float:
+    """Accepted events a second, of as many connections as there are senders."""
+    bodies = _bodies(lines)
+    began = time.monotonic()
+    with ThreadPoolExecutor(SENDERS) as pool:
+        list(pool.map(lambda mine: _send(settings, mine), (bodies[at::SENDERS] for at in range(SENDERS))))
+    return len(lines) / (time.monotonic() - began)
+
+
+def _bodies(lines: "Sequence[bytes]") -> list[bytes]:
+    bodies: list[list[bytes]] = [[]]
+    size = 0
+    for line in lines:
+        if len(bodies[-1]) == EVENTS or size + len(line) > BYTES:
+            bodies.append([])
+            size = 0
+        bodies[-1].append(line)
+        size += len(line) + 1
+    return [b"\n".join(each) for each in bodies]
+
+
+def _send(settings: "Settings", bodies: "Sequence[bytes]") -> None:
+    """RuntimeError unless every event is accepted."""
+    key = (settings.home / "operator.key").read_text().strip()
+    headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/x-ndjson"}
+    connection = http.client.HTTPConnection("127.0.0.1", settings.api_port, timeout=60)
+    for body in bodies:
+        connection.request("POST", PATH, body, headers)
+        answer = connection.getresponse()
+        told = answer.read()
+        if answer.status != ACCEPTED:
+            raise RuntimeError(told.decode())
+    connection.close()

@@ -1,0 +1,76 @@
+"""Where an answer leads: what it says is an argument of the next question. OpenAPI calls these links."""
+
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import NamedTuple
+
+BODY = "$response.body#/"
+QUERY = "$request.query."
+STORE, METRIC, PUBLICATION = f"{BODY}stores/0/id", f"{BODY}metrics/0/metric", f"{BODY}publications/0/publication"
+AS_ASKED = {name: f"{QUERY}{name}" for name in ("store", "from", "to")}
+
+
+class Link(NamedTuple):
+    """From an answer of one operation to another, whose `arguments` are texts of OpenAPI or of the answer."""
+
+    name: str
+    to: str
+    arguments: Mapping[str, str]
+
+    def described(self) -> dict[str, object]:
+        """As OpenAPI has it."""
+        return {"operationId": self.to, "parameters": dict(self.arguments)}
+
+
+LINKS: Mapping[tuple[str, HTTPStatus], tuple[Link, ...]] = {
+    ("list_stores", HTTPStatus.OK): (
+        Link("numbers", "get_metric", {"store": STORE}),
+        Link("cells", "get_cells", {"store": STORE}),
+        Link("receipts", "get_raw_receipts", {"store": STORE}),
+        Link("index", "get_index", {"store": STORE}),
+    ),
+    ("list_metrics", HTTPStatus.OK): (
+        Link("numbers", "get_metric", {"metric": METRIC}),
+        Link("index", "get_index", {"metric": METRIC}),
+    ),
+    ("get_metric", HTTPStatus.OK): (
+        Link("next page", "get_metric", {**AS_ASKED, "metric": "$request.path.metric", "after": f"{BODY}next"}),
+        Link("the same as of then", "get_metric", {
+            **AS_ASKED, "metric": "$request.path.metric", "as_of": f"{BODY}as_of/publication",
+        }),
+    ),
+    ("get_cells", HTTPStatus.OK): (
+        Link("the same as of then", "get_cells", {
+            **AS_ASKED, "view": "$request.path.view", "as_of": f"{BODY}as_of/publication",
+        }),
+    ),
+    ("get_raw_receipts", HTTPStatus.OK): (
+        Link("next page", "get_raw_receipts", {
+            "store": f"{QUERY}store", "day": f"{QUERY}day", "after": f"{BODY}next",
+        }),
+    ),
+    ("list_publications", HTTPStatus.OK): (
+        Link("next page", "list_publications", {"before": f"{BODY}next"}),
+        Link("numbers as of the newest", "get_metric", {"as_of": PUBLICATION}),
+        Link("cells as of the newest", "get_cells", {"as_of": PUBLICATION}),
+        Link("what it corrected", "list_corrections", {"publication": PUBLICATION}),
+        Link("back to it", "roll_back", {"number": PUBLICATION}),
+    ),
+    ("roll_back", HTTPStatus.OK): (
+        Link("numbers as of it", "get_metric", {"as_of": f"{BODY}publication"}),
+        Link("what it corrected", "list_corrections", {"publication": f"{BODY}publication"}),
+        Link("the history", "list_publications", {}),
+    ),
+    ("start_recompute", HTTPStatus.ACCEPTED): (
+        Link("how far it is", "get_recompute", {"id": f"{BODY}id"}),
+        Link("what it corrects", "list_corrections", {"recompute": f"{BODY}id"}),
+    ),
+    ("get_recompute", HTTPStatus.OK): (
+        Link("how far it is", "get_recompute", {"id": f"{BODY}id"}),
+        Link("what it corrects", "list_corrections", {"recompute": f"{BODY}id"}),
+    ),
+    ("list_corrections", HTTPStatus.OK): (
+        Link("next page", "list_corrections", {"after": f"{BODY}next"}),
+    ),
+}  # fmt: skip
+"""By operation and status."""
