@@ -121,8 +121,8 @@ class State(msgspec.Struct):
             store: {sensor: at for sensor, at in own.items() if at >= kept_ms} for store, own in self.signs.items()
         })  # fmt: skip
         self.known = {alert: until for alert, until in self.known.items() if until > hour_ms}
-        if self.awake_ms < kept_ms:
-            self.awake_ms = 0
+        self.awake_ms = self.awake_ms if self.awake_ms >= kept_ms else 0
+        self.closed_s = self.closed_s if self.closed_s * 1000 >= kept_ms else 0
 
 
 def _without_empty(found: dict[str, Any]) -> dict[str, Any]:

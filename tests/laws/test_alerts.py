@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from master_dataset.sources import registered_sources
@@ -111,6 +111,7 @@ def test_a_state_that_was_kept_and_read_again_goes_on_as_if_nothing_had_been(
 
 
 @given(st.sampled_from([0, 1]), DRAWN, st.integers(0, 60))
+@example(0, [(MINUTE, 0, 0), (26 * 60 * MINUTE, 0, 0), (26 * 60 * MINUTE, 0, 0), (26 * 60 * MINUTE, 0, 0)], 8)
 @settings(max_examples=150, deadline=None)
 def test_the_state_follows_from_the_horizon_of_the_log_alone(
     which: int, drawn: list[tuple[int, int, int]], place: int
@@ -120,7 +121,7 @@ def test_the_state_follows_from_the_horizon_of_the_log_alone(
     at = min(place, len(entries) - 1)
     whole = new(which)
     folded(whole, entries[:at], which)
-    since = entries[at].received_ms - HORIZONS.horizon.total_seconds() * 1000
+    since = whole.state.log_ms - HORIZONS.horizon.total_seconds() * 1000
     again = new(which)
     folded(again, [entry for entry in entries[:at] if entry.received_ms >= since], which)
 
