@@ -7,6 +7,7 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable
 
 from master_dataset.errors import CurrencyFixed, DayFixed
+from master_dataset.opened import opened
 from master_dataset.registry import Registry
 from master_dataset.sources import registered_sources
 from master_dataset.sources.wifi_sightings import WIFI_SIGHTINGS
@@ -46,7 +47,7 @@ def _with_events(settings: "Settings", stores: set[str], topics: Iterable[str]) 
     for topic in topics if stores else ():
         path = MasterTables(settings.master_uri).path(topic)
         if DeltaTable.is_deltatable(path):
-            dataset = DeltaTable(path).to_pyarrow_dataset()
+            dataset = opened(DeltaTable(path))
             for batch in dataset.scanner(columns=["store"], filter=pc.field("store").isin(sorted(stores))).to_batches():
                 found.update(pc.unique(batch["store"]).to_pylist())
     return found

@@ -18,11 +18,12 @@ from master_dataset.crash_points import CrashPoint, passing
 from master_dataset.durations import MICRO_BATCH
 from master_dataset.kafka import EARLIEST, Intake, Topics, offsets_json, record_stream
 from master_dataset.parsing.rows import output_schema, rows
-from master_dataset.reached import Seen, SeenParam
+from master_dataset.reached import Seen, SeenParam, received
 from master_dataset.reached import seen as seen_in
 from master_dataset.tables import DEAD_LETTERS, MasterTables
 
 if TYPE_CHECKING:
+    from collections import Counter
     from collections.abc import Callable, Iterator, Mapping
     from datetime import datetime
 
@@ -148,8 +149,15 @@ def _parser(
 ) -> "Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]":
     def parsed(batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
         newest: dict[int, int] = {}
-        for batch in rows(source, batches, terms()):
-            seen.add(seen_in(batch, newest))
+        came: list[Counter[int]] = []
+
+        def counted() -> "Iterator[pa.RecordBatch]":
+            for batch in batches:
+                came.append(received(batch))
+                yield batch
+
+        for batch in rows(source, counted(), terms()):  # one batch for each that came
+            seen.add(seen_in(batch, newest, came.pop()))
             yield batch
 
     return parsed

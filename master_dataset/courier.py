@@ -92,7 +92,7 @@ class Courier:
         try:
             self._producer.produce(topic, record.value, record.key, on_delivery=report)
         except KafkaException as error:
-            self._settle([_Report(waiting, record.size, _fate(error.args[0]))])
+            self._settle([_Report(waiting, record.size, fate_of(error.args[0]))])
         except BufferError:
             self._settle([_Report(waiting, record.size, Fate.UNCONFIRMED)])
         return waiting
@@ -117,7 +117,7 @@ class Courier:
     def _hear(self, waiting: asyncio.Future[Fate], size: int, error: Any, _: object) -> None:  # noqa: ANN401
         if error is not None:
             self._hear_trouble(error)
-        self._reports.append(_Report(waiting, size, _fate(error)))
+        self._reports.append(_Report(waiting, size, fate_of(error)))
 
     def _hand_over(self) -> None:
         """Many reports at once: to wake the loop for each would cost more than the rest."""
@@ -139,7 +139,8 @@ def courier_settings(bootstrap: str) -> dict[str, Any]:
     return {**producer_settings(bootstrap, "galatea-api", GIVE_UP_SECONDS), "linger.ms": 2}
 
 
-def _fate(error: Any) -> Fate:  # noqa: ANN401
+def fate_of(error: Any) -> Fate:  # noqa: ANN401
+    """What an error of the driver says of its record; None: it was acknowledged."""
     if error is None:
         return Fate.ACKNOWLEDGED
     return Fate.TOO_LARGE if error.code() == KafkaError.MSG_SIZE_TOO_LARGE else Fate.UNCONFIRMED

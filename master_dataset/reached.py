@@ -10,6 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.accumulators import AccumulatorParam
 
+from master_dataset.parsing.parse import is_marker
+from master_dataset.parsing.rows import headers_of
 from master_dataset.stamps import NO_STEP, Newest, steps
 
 
@@ -17,9 +19,10 @@ from master_dataset.stamps import NO_STEP, Newest, steps
 class Reached:
     """One partition of a micro-batch. `offset`, `received_at`: the greatest; `oldest_at`: the least `received_at`.
 
-    `step_back`: by how much a record was stamped before one that precedes it, at most. `events`, `dead_letters` by
-    reason: for metrics only, because what a task says twice, repeated or beside its copy, is counted twice. Whether
-    there are any dead letters, and all else, does not change by that.
+    `step_back`: by how much a record was stamped before one that precedes it, at most. `received`: records as they
+    came, without markers. It, `events` and `dead_letters` by reason are for metrics only, because what a task says
+    twice, repeated or beside its copy, is counted twice. Whether there are any dead letters, and all else, does not
+    change by that.
     """
 
     offset: int
@@ -28,6 +31,7 @@ class Reached:
     dead_letters: Counter[str]
     oldest_at: datetime
     step_back: timedelta = NO_STEP
+    received: int = 0
 
     def __or__(self, other: "Reached") -> "Reached":
         """Both seen."""
@@ -38,6 +42,7 @@ class Reached:
             self.dead_letters + other.dead_letters,
             min(self.oldest_at, other.oldest_at),
             max(self.step_back, other.step_back),
+            self.received + other.received,
         )
 
 
@@ -45,8 +50,19 @@ Seen = Mapping[int, Reached]
 """By partition."""
 
 
-def seen(parsed: pa.RecordBatch, newest: Newest) -> Seen:
-    """What is in one batch of parsed records. `newest`: what the task has seen before it, and sees with it."""
+def received(batch: pa.RecordBatch) -> Counter[int]:
+    """How many records each partition has in a batch as it comes from Kafka, before any is parsed; no markers."""
+    partitions = batch.column("partition")
+    if (headers := headers_of(batch)) is None:
+        return Counter({each["values"]: each["counts"] for each in partitions.value_counts().to_pylist()})
+    return Counter(part for part, each in zip(partitions.to_pylist(), headers, strict=True) if not is_marker(each))
+
+
+def seen(parsed: pa.RecordBatch, newest: Newest, came: Mapping[int, int]) -> Seen:
+    """What is in one batch of parsed records. `newest`: what the task has seen before it, and sees with it.
+
+    `came`: what was `received` with it.
+    """
     columns = pa.table(
         {
             "partition": parsed["partition"],
@@ -62,6 +78,7 @@ def seen(parsed: pa.RecordBatch, newest: Newest) -> Seen:
         partition: Reached(
             row["offset_max"], row["received_at_max"], row["event_sum"],
             letters.get(partition, Counter()), row["received_at_min"], stepped[partition],
+            came.get(partition, 0),
         )
         for row in rows
         for partition in [row["partition"]]

@@ -4,6 +4,7 @@ import asyncio
 from dataclasses import dataclass
 
 from serving_layer.corrections import Corrections
+from serving_layer.letters import Letters
 from serving_layer.recomputing import RecomputeAsk, RecomputeReader, Recomputing
 from serving_layer.rolling_back import Rollbacks
 
@@ -16,6 +17,7 @@ class Operations:
     recomputes: RecomputeReader
     rollbacks: Rollbacks
     corrections: Corrections
+    letters: Letters
 
     async def start(self, asked: RecomputeAsk, reason: str, by: str) -> str:
         """As Recomputing, beside the event loop."""

@@ -21,9 +21,9 @@ from master_dataset.errors import GalateaError
 
 VERBS = (
     "up", "down", "status", "doctor", "ingest", "rebuild", "rollback", "publications", "corrections", "verify",
-    "compact", "collect", "export", "lag", "views", "metrics", "simulate", "demo",
+    "balance", "compact", "collect", "export", "lag", "views", "metrics", "simulate", "prove", "demo",
 )  # fmt: skip
-GROUPS = ("recompute", "stores", "keys", "dead_letters", "speed")
+GROUPS = ("recompute", "stores", "keys", "dead_letters", "speed", "webhooks")
 
 
 class Verbs(TyperGroup):

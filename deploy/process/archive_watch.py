@@ -14,6 +14,7 @@ from views.core.cut import BEGINNING
 Notice = Callable[[str, datetime, str, str], None]
 """Takes the name of an alarm, when it was noticed, where, and one sentence."""
 
+RECEIVED = Counter("galatea_received", "Records read from the topic, as they came; no markers.", ("topic",))
 EVENTS = Counter("galatea_events", "Events kept, repeats among them.", ("topic",))
 DEAD_LETTERS = Counter("galatea_dead_letters", "Records kept as dead letters.", ("topic", "reason"))
 
@@ -42,6 +43,7 @@ class ArchiveWatch:
             self._notice(CLOCK_STEPPED_BACK, datetime.now(UTC), place, sentence)
         for partition, each in seen.items():
             newest[partition] = max(newest.get(partition, each.received_at), each.received_at)
+            RECEIVED.labels(topic).inc(each.received)
             EVENTS.labels(topic).inc(each.events)
             for reason, number in each.dead_letters.items():
                 DEAD_LETTERS.labels(topic, reason).inc(number)

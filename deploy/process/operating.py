@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING
 
 from batch_layer.recompute import Recomputes
 from deploy.cassandra import session_of
+from deploy.dead_letters import desk_of, replaying_of
 from deploy.recomputing.launch import Launch, Trigger
 from deploy.recomputing.runner import Runner
 from serving_layer.corrections import Corrections
+from serving_layer.letters import Letters
 from serving_layer.operations import Operations
 from serving_layer.readers import Readers
 from serving_layer.rolling_back import Rollbacks, RollingBack
@@ -52,7 +54,8 @@ def operations_of(settings: "Settings", answers: "Answers", trigger: Trigger, ro
     session = session_of(settings.cassandra_address)
     recomputes = RecomputeTables(Bridge(session))
     corrections = corrections_of(settings, answers.readers)
-    return Operations(Launch(Recomputes(session), trigger), recomputes, Rollbacks(rolling_back), corrections)
+    letters = Letters(desk_of(settings), replaying_of(settings), answers.stores.all)
+    return Operations(Launch(Recomputes(session), trigger), recomputes, Rollbacks(rolling_back), corrections, letters)
 
 
 def readers_of(settings: "Settings") -> Readers:

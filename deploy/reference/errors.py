@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 from http import HTTPStatus
 
-from deploy.reference.meanings import CLOSER, EXIT_CODES, HTTP_CODES, OF_SENDERS, REASONS
+from deploy.reference.meanings import CLOSER, EXIT_CODES, HTTP_CODES, OF_SENDERS
 from deploy.reference.page import Page, code
+from master_dataset.dead_letters.meanings import MEANINGS
 from master_dataset.errors import DefinitionError, GalateaError, OperatorError, RequestError, Unavailable
 from master_dataset.parsing.dead_letter import Reason
 from serving_layer import refusals
@@ -40,7 +41,9 @@ def page() -> Page:
     _sections(written, HTTP_CODES)
     written.heading("Reasons of dead letters")
     written.paragraph("Not errors of ours: a record says something that no event can hold, and is kept with its bytes.")
-    written.table(("reason", "the record"), [(code(reason), REASONS[reason]) for reason in Reason])
+    written.paragraph("What can be mended is sent again: [dead letters](../dead-letters.md).")
+    rows = [(code(reason), MEANINGS[reason].record, MEANINGS[reason].do) for reason in Reason]
+    written.table(("reason", "the record", "who acts, and how"), rows)
     written.heading("Reasons of rejected events alone")
     written.paragraph("Over HTTP, where the sender is known; what is rejected there was not sent and is not kept.")
     written.table(("reason", "the event"), [(code(reason), meaning) for reason, meaning in OF_SENDERS.items()])

@@ -1,8 +1,5 @@
 """Words for codes that have no class of their own to say them."""
 
-from collections.abc import Mapping
-
-from master_dataset.parsing.dead_letter import Reason
 from serving_layer.outcomes import FOREIGN_STORE
 
 EXIT_CODES = {
@@ -30,25 +27,3 @@ HTTP_CODES = {
     "internal_error": "HTTP 500. Nobody foresaw this. The answer carries a number that stands in the log of `api`.",
 }
 OF_SENDERS = {FOREIGN_STORE: "names a store that is none of the sender's, whether or not there is such a store"}
-REASONS: Mapping[Reason, str] = {
-    Reason.EMPTY_VALUE: "has no value",
-    Reason.TOO_LARGE: "is larger than the limit",
-    Reason.NOT_UTF8: "is not UTF-8",
-    Reason.NOT_JSON: "is not one JSON object",
-    Reason.TOO_DEEP: "is nested too deep",
-    Reason.DUPLICATE_JSON_KEY: "names a key twice in one object",
-    Reason.MISSING_FIELD: "lacks a field",
-    Reason.WRONG_TYPE: "has a field of another type",
-    Reason.BAD_NUMBER: "has a number that cannot be kept exactly",
-    Reason.BAD_TIME: "has a time without offset, or none that exists",
-    Reason.BAD_IDENTITY: "has an empty or overlong part of its identity",
-    Reason.OUT_OF_RANGE: "has a value beyond what is possible",
-    Reason.UNKNOWN_VALUE: "has a word that the field does not know",
-    Reason.FROM_THE_FUTURE: "happened more than an hour after it was received",
-    Reason.CONFLICTING_DUPLICATE: "repeats the identity of an earlier one with another content; found by a rebuild",
-    Reason.UNKNOWN_SCHEMA: "names a schema in its header that no source has",
-    Reason.INTERVAL_CROSSES_WINDOW: "counts over an interval that is not within one 15-minute window of UTC",
-    Reason.NEGATIVE_DURATION: "ends before it began",
-    Reason.DURATION_TOO_LONG: "lasts longer than such a thing can",
-    Reason.RAW_MAC_ADDRESS: "names a device by its hardware address; the value is masked before anything is kept",
-}

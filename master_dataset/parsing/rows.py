@@ -68,7 +68,7 @@ def rows(
 def _parsed(source: Source[Any], batch: pa.RecordBatch, terms_of: TermsOf) -> list[Parsed]:
     values: list[bytes | None] = batch.column("value").to_pylist()
     stamps: list[int] = batch.column("timestamp").cast(INSTANT).cast(pa.int64()).to_pylist()
-    headers = _headers(batch)
+    headers = headers_of(batch)
     if headers is None:
         return [parse(source, value, terms_of, received_us=stamp) for value, stamp in zip(values, stamps, strict=True)]
     return [
@@ -77,7 +77,7 @@ def _parsed(source: Source[Any], batch: pa.RecordBatch, terms_of: TermsOf) -> li
     ]
 
 
-def _headers(batch: pa.RecordBatch) -> list[Headers] | None:
+def headers_of(batch: pa.RecordBatch) -> list[Headers] | None:
     """None if no record has any, which is how almost every batch is."""
     if "headers" not in batch.schema.names or not len(batch.column("headers").flatten()):
         return None

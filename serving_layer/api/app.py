@@ -7,6 +7,7 @@ from fastapi import FastAPI
 from serving_layer.answers import Answers
 from serving_layer.api import (
     corrections,
+    dead_letters,
     events,
     health,
     index,
@@ -32,11 +33,12 @@ from serving_layer.keys.gate import Gate
 from serving_layer.limits import LIMITS, Limits
 from serving_layer.live import Live
 from serving_layer.operations import Operations
+from serving_layer.pages import elsewhere
 from serving_layer.pages.install import install as install_pages
 
 Audit = Callable[[str, str, int], None]
 """Who did what, by method and path, and with which status."""
-ROUTERS = (metrics, live, index, views, raw, state, publications, corrections, recomputes, events, health)
+ROUTERS = (metrics, live, index, views, raw, state, publications, corrections, dead_letters, recomputes, events, health)
 
 
 def create_app(  # noqa: PLR0913 - what every process has, then what one may go without
@@ -62,6 +64,7 @@ def create_app(  # noqa: PLR0913 - what every process has, then what one may go 
     app.add_middleware(Repeats)
     install_pages(app)
     problems.install(app)
+    elsewhere.install(app)
     describe(app)
     app.add_middleware(Shell, in_flight=app.state.in_flight)
     app.add_middleware(Leftover)

@@ -19,10 +19,13 @@ Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
 class Bounded(APIRoute):
-    """A route that reads `question_bytes` of Limits at most, and of whoever may ask. What Bodies refuses; BadQuestion.
+    """A route that reads so much of a body at most, and of whoever may ask. What Bodies refuses; BadQuestion.
 
     FastAPI itself would read a body first and ask who sends it then.
     """
+
+    most_bytes: int | None = None
+    """None: `question_bytes` of Limits."""
 
     def get_route_handler(self) -> Handler:
         """The usual handler, behind one that counts and looks whether it is JSON at all."""
@@ -33,7 +36,8 @@ class Bounded(APIRoute):
             for scope in asked:
                 await gate.known(request.headers.get("authorization"), scope)
             bodies = bodies_of(request)
-            async with bodies.whole(request, bodies.limits.question_bytes, "Ask in several requests.") as body:
+            most = self.most_bytes or bodies.limits.question_bytes
+            async with bodies.whole(request, most, "Ask in several requests.") as body:
                 refuse_no_json(body)
 
             async def again() -> Message:

@@ -31,6 +31,7 @@ PROBLEM: Document = {
 EXAMPLES: Document = {
     "metric": "net_sales", "view": "sales", "source": "pos_transactions", "store": ["1"], "from": "2026-03-07",
     "to": "2026-03-08", "grain": "hour", "day": "2026-03-07", "number": 1,
+    "reason": "bad_time", "topic": "pos_transactions", "partition": 0, "offset": 7,
 }  # fmt: skip
 OF_ALL = (
     HTTPStatus.BAD_REQUEST, HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,

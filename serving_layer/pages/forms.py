@@ -15,13 +15,14 @@ AGAIN = "Open the page again, and send its form from there."
 Fields = dict[str, list[str]]
 
 
-async def read_form(request: Request, token: str, most: int | None = None) -> Fields:
+async def read_form(request: Request, token: str, most_bytes: int | None = None) -> Fields:
     """Its fields. ScopeMissing unless a page of ours with that token sent it; BadQuestion, what Bodies refuses."""
     refuse_foreign(request)
     if request.headers.get("content-type", "").partition(";")[0].strip() != TYPE:
         raise BadQuestion("The form is not one that a browser sends.", do=AGAIN)
     bodies = bodies_of(request)
-    async with bodies.whole(request, most or bodies.limits.question_bytes, "Ask in several requests.") as body:
+    most = most_bytes or bodies.limits.question_bytes
+    async with bodies.whole(request, most, "Ask in several requests.") as body:
         try:
             fields = parse_qs(body.decode(), keep_blank_values=False, max_num_fields=MOST_FIELDS)
         except ValueError as error:
@@ -43,6 +44,6 @@ def first(fields: Fields, name: str) -> str:
     return fields.get(name, [""])[0].strip()
 
 
-async def read_own_form(request: Request, visitor: Visitor) -> Fields:
+async def read_own_form(request: Request, visitor: Visitor, most_bytes: int | None = None) -> Fields:
     """As `read_form`, of a visitor."""
-    return await read_form(request, visitor.token)
+    return await read_form(request, visitor.token, most_bytes)

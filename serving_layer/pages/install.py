@@ -6,11 +6,14 @@ from fastapi import FastAPI
 
 from serving_layer.pages import (
     corrections,
+    dead_letter,
+    dead_letters,
     glance,
     layers,
     login,
     publications,
     recompute,
+    rollback,
     stack,
     static_files,
     store,
@@ -20,7 +23,8 @@ from serving_layer.pages.cookie_key import CookieKey
 from serving_layer.pages.sessions import Sessions
 
 ROUTERS = (
-    glance, store, layers, publications, corrections, views, recompute, stack, login, static_files,
+    glance, store, layers, publications, rollback, corrections, views, recompute, dead_letters, dead_letter, stack,
+    login, static_files,
 )  # fmt: skip
 
 

@@ -1,5 +1,6 @@
 """A template and what it says become a page. Everything is escaped; a name that nobody gave is an error."""
 
+import re
 from collections.abc import Mapping
 from datetime import date, datetime
 from pathlib import Path
@@ -9,6 +10,7 @@ import orjson
 from fastapi import Request
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
 
 from serving_layer.pages import figures
 from serving_layer.pages.assets import address
@@ -21,6 +23,7 @@ HEADERS = {
     "Referrer-Policy": "same-origin",
 }
 """Where pages differ from answers."""
+_QUOTED = re.compile("`([^`]+)`")
 
 
 def _environment() -> Environment:
@@ -29,7 +32,7 @@ def _environment() -> Environment:
     made.filters |= {
         "figure": figures.figure, "change": figures.change, "direction": figures.direction, "whole": figures.whole,
         "aged": figures.aged, "read_at": figures.read_at, "lasted": figures.lasted, "local": _local,
-        "parsed_day": date.fromisoformat, "as_data": _as_data,
+        "parsed_day": date.fromisoformat, "as_data": _as_data, "coded": _coded,
     }  # fmt: skip
     made.globals |= {"asset": address, "as_curl": as_curl, "as_python": as_python}
     return made
@@ -37,6 +40,11 @@ def _environment() -> Environment:
 
 def _local(at: datetime | None, zone: str = "UTC", how: str = "%a %-d %b %Y, %H:%M") -> str:
     return figures.NOTHING if at is None else at.astimezone(ZoneInfo(zone)).strftime(how)
+
+
+def _coded(sentence: str) -> Markup:
+    """A sentence of ours: what stands in backquotes there is code."""
+    return Markup(_QUOTED.sub(r"<code>\1</code>", str(escape(sentence))))  # noqa: S704 - escaped before
 
 
 def _as_data(values: Mapping[str, object]) -> str:

@@ -29,7 +29,7 @@ class Visitor:
     @property
     def is_operator(self) -> bool:
         """Whether pages that change something are shown."""
-        return "operate" in self.caller.scopes
+        return "operate" in self.caller.scopes and self.caller.sees_all
 
 
 async def visitor_of(request: Request) -> Visitor:

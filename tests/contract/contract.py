@@ -35,7 +35,7 @@ class Tried(NamedTuple):
 
 
 def deployment() -> Asking:
-    """Two tenants, two publications, and something that speed alone has."""
+    """Two tenants, two publications, something that speed alone has, and dead letters."""
     world = World(Store(id="1", timezone="Europe/Bratislava"), Store(id="2", timezone="UTC", tenant="acme"))
     for number, store in enumerate(("1", "2")):
         world.receive(receipt("2026-03-07T09:00:00Z", minor=100, store=store), "2026-03-07T09:00:01Z")
@@ -43,7 +43,9 @@ def deployment() -> Asking:
         world.receive(later, "2026-03-07T11:00:01Z")
     world.rebuild("2026-03-07T09:30:00Z")
     world.rebuild("2026-03-07T10:00:00Z")
-    return Asking(world)
+    asking = Asking(world)
+    asking.letters.archive.receive(*[b"{"] * 7, receipt("yesterday", minor=100))
+    return asking
 
 
 def tried(caller: str, phase: str, cases: int, seed: int) -> Tried:

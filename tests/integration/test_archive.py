@@ -36,14 +36,15 @@ class Positions:
 
 @dataclass
 class Watch:
-    """Remembers what it was told: events, dead letters by reason, and whether they were told before."""
+    """Remembers what it was told: records, events, dead letters by reason, and whether they were told before."""
 
-    told: list[tuple[int, Counter[str], bool]] = field(default_factory=list)
+    told: list[tuple[int, int, Counter[str], bool]] = field(default_factory=list)
 
     def kept(self, topic: str, seen: Seen, *, repeats: bool) -> None:
         assert (topic, {each.oldest_at for each in seen.values()}) == (POS_TRANSACTIONS.topic, {RECEIVED})
         events = sum(each.events for each in seen.values())
-        self.told.append((events, sum((each.dead_letters for each in seen.values()), Counter()), repeats))
+        received = sum(each.received for each in seen.values())
+        self.told.append((received, events, sum((each.dead_letters for each in seen.values()), Counter()), repeats))
 
 
 def records(spark: SparkSession) -> DataFrame:
@@ -82,6 +83,6 @@ def test_a_batch_that_is_repeated_after_a_crash_is_kept_once_and_its_positions_a
         positions.found.clear()
 
     assert found == [{0: 7, 3: 2, 5: 9}] * 2
-    assert watch.told == [(3, Counter(not_json=1), False), (3, Counter(not_json=1), True)]
+    assert watch.told == [(4, 3, Counter(not_json=1), False), (4, 3, Counter(not_json=1), True)]
     assert places(spark, tables.path(POS_TRANSACTIONS.topic)) == [(0, 4), (0, 6), (3, 0)]
     assert places(spark, tables.path(DEAD_LETTERS)) == [(0, 5)]

@@ -13,8 +13,11 @@ from serving_layer.ledger import Ledger
 from serving_layer.readers import Position, SpeedBlock
 from serving_layer.watched import Measured
 from tests.world import World, receipt
+from tests.world.archiving import WorldLetters
+from tests.world.asking import Asking
 from tests.world.readers import WorldTables
 from tests.world.sensors import source_of
+from tests.world.watch import WorldWatch
 from tests.world.weather import observation
 
 NOW = datetime(2026, 11, 21, 14, 7, 12, tzinfo=UTC)
@@ -29,7 +32,7 @@ STORES = (
     ),
     Store(id="7", timezone="Europe/Bratislava", name="Bratislava, Old Town", opening_hours=HOURS, country="SK"),
     Store(id="40", timezone="Asia/Tokyo", name="Tokyo, Ginza", currency=currency("JPY"), country="JP"),
-    Store(id="acme-1", timezone="Europe/Bratislava", name="Of another tenant", tenant="acme"),
+    Store(id="acme-1", timezone="Europe/Bratislava", name="Praha, Andel", tenant="acme"),
 )  # fmt: skip
 SHAPE = {8: 2, 9: 4, 10: 6, 11: 7, 12: 5, 13: 4, 14: 5, 15: 6, 16: 8, 17: 9, 18: 6, 19: 3}
 """Visitors of an hour of the clock, before chance."""
@@ -139,6 +142,18 @@ def _correct(world: World) -> None:
     }
 
 
+def bury(letters: WorldLetters) -> None:
+    """What tills and counters sent that is no event: a new version of a till, a counter without its interval."""
+    till = json.loads(receipt("2026-11-21T12:58:00Z", minor=4190, number=4711, store="12"))
+    for number, happened_at in enumerate(("21.11.2026 13:58", "21.11.2026 13:59", "21.11.2026 14:01")):
+        said = till | {"happened_at": happened_at, "transaction_id": 4711 + number}
+        letters.archive.receive(json.dumps(said, indent=2).encode(), key=b"12", headers=[("till", b"4.2.0")])
+    letters.archive.receive(b'{"happened_at": "2026-11-21T12:30:00Z", "operation_id": 7, \xff\xfe', b"{", key=b"7")
+    counted = {"operation_id": "12", "sensor_id": "door", "line": "A", "people_in": 3, "people_out": 2}
+    quarters = [counted | {"happened_at": f"2026-11-21T1{hour}:00:00Z"} for hour in range(4)]
+    letters.archive.receive(*(json.dumps(each).encode() for each in quarters), topic="people_counts", key=b"12")
+
+
 def measured() -> list[Measured]:
     """What the readers said of themselves just before NOW."""
     at = NOW - timedelta(seconds=1)
@@ -146,6 +161,16 @@ def measured() -> list[Measured]:
         Measured("archive", "pos_transactions", 0, 18_220, 18_222, 2, at - timedelta(seconds=1), at, at),
         Measured("speed", "pos_transactions", 0, 18_222, 18_222, 0, None, at, at),
     ]
+
+
+def invented() -> Asking:
+    """The application over all of it."""
+    world = trading_days()
+    watch = WorldWatch(world)
+    watch.measured = measured()
+    asking = Asking(world, readers=RememberedTables(world).readers, watched=watch)
+    bury(asking.letters)
+    return asking
 
 
 class RememberedTables(WorldTables):

@@ -20,12 +20,14 @@ from serving_layer.keys.gate import Gate
 from serving_layer.keys.known_keys import KnownKeys
 from serving_layer.keys.rates import Rates
 from serving_layer.ledger import LedgerReader
+from serving_layer.letters import Letters
 from serving_layer.limits import LIMITS, Limits
 from serving_layer.operations import Operations
 from serving_layer.readers import Readers
 from serving_layer.recomputing import RecomputeReader
 from serving_layer.rolling_back import Rollbacks
 from serving_layer.watched import WatchReader
+from tests.world.archiving import WorldLetters
 from tests.world.broker import WorldBroker
 from tests.world.keys import WorldKeys
 from tests.world.operating import WorldRecomputing, WorldRollingBack
@@ -66,7 +68,9 @@ class Asking:
         ledgers, recomputes = ledgers or WorldTables(world), recomputes or WorldTables(world)
         self.recomputing, self.rolling_back = WorldRecomputing(world), WorldRollingBack(world)
         corrections = Corrections(read_from, ledgers, recomputes, catalogue.views)
-        operations = Operations(self.recomputing, recomputes, Rollbacks(self.rolling_back), corrections)
+        self.letters = WorldLetters()
+        letters = Letters(self.letters.desk, self.letters.replaying, self.answers.stores.all)
+        operations = Operations(self.recomputing, recomputes, Rollbacks(self.rolling_back), corrections, letters)
         self.keys = WorldKeys()
         keys = KnownKeys(self.keys, OPERATOR_KEY, "default", lambda: float(next(clock)), world.now)
         self.broker = WorldBroker()

@@ -7,11 +7,15 @@ from itertools import pairwise
 import pytest
 
 from serving_layer.pages.assets import FOLDER, assets
+from tests.corpus.case import receipt
 from tests.world.asking import OPERATOR_KEY, Asking
 from tests.world.browsing import Browsing
 
 MOST_BYTES = 150_000
-PAGES = ["/", "/stores/12", "/layers", "/views", "/publications", "/stack", "/corrections", "/recomputes", "/login"]
+PAGES = [
+    "/", "/stores/12", "/layers", "/views", "/publications", "/stack", "/corrections", "/recomputes", "/login",
+    "/dead-letters?reason=bad_time", "/dead-letters/pos_transactions/0/0", "/dead-letters/pos_transactions/0/1",
+]  # fmt: skip
 LINKED = re.compile(r'(?:src|href)="(/static/[^"]+)"')
 
 
@@ -19,6 +23,8 @@ LINKED = re.compile(r'(?:src|href)="(/static/[^"]+)"')
 def operator(asking: Asking) -> Browsing:
     browsing = Browsing(asking)
     browsing.sign_in(OPERATOR_KEY)
+    large = receipt({"happened_at": '"yesterday"', "title": f'"{"<" * 30_000}"'})
+    asking.letters.archive.receive(receipt({"happened_at": '"yesterday"'}), large, *[large] * 60)
     return browsing
 
 

@@ -25,6 +25,9 @@ FOR_OPERATORS = [
     ("GET", "/metrics", None, 200),
     ("GET", "/v1/corrections", None, 200),
     ("GET", "/v1/recomputes/known", None, 200),
+    ("GET", "/v1/dead-letters", None, 200),
+    ("GET", "/v1/dead-letters/wifi_sightings/0/0", None, 200),
+    ("POST", "/v1/dead-letters/replay", {"ids": ["wifi_sightings/0/0"], "dry_run": True}, 200),
     ("POST", "/v1/recomputes", BECAUSE, 202),
     ("POST", "/v1/publications/1/rollback", BECAUSE, 200),
     ("POST", "/v1/events/pos_transactions", receipt("2026-11-21T09:00:00Z", minor=100), 202),
@@ -41,16 +44,19 @@ def asking() -> Asking:
     world.rebuild("2026-11-21T10:00:00Z")
     rest = (None, None, None, None, None, None, None)
     world.recomputes["known"] = RecomputeRecord("known", "asked", {}, "operator", "a test", *rest)
-    return Asking(world)
+    asking = Asking(world)
+    asking.letters.archive.receive(b"{", topic="wifi_sightings")
+    return asking
 
 
 def test_every_route_is_in_one_of_both_tables(asking: Asking) -> None:
     described = asking.app.openapi()["paths"]
     operations = {(method.upper(), path) for path, methods in described.items() for method in methods}
     tried = {("GET", path.replace("net_sales", "{metric}").replace("sales/", "{view}/")) for path, _ in FOR_ALL}
-    names = {"known": "{id}", "1": "{number}", "pos_transactions": "{source}"}
+    names = {"known": "{id}", "1": "{number}", "pos_transactions": "{source}", "wifi_sightings": "{topic}"}
     for method, path, *_ in FOR_OPERATORS:
-        tried.add((method, "/".join(names.get(part, part) for part in path.split("/"))))
+        named = "/".join(names.get(part, part) for part in path.split("/"))
+        tried.add((method, named.replace("{topic}/0/0", "{topic}/{partition}/{offset}")))
 
     tried |= {("GET", "/v1/live/{metric}")}  # has no end: see test_live.py
 
@@ -88,6 +94,7 @@ def test_what_is_for_operators_is_refused_to_others_before_anything_is_done(  # 
     assert (response.status_code, response.json()["code"]) == (status, code)
     assert response.headers.get("www-authenticate") == ("Bearer" if status == 401 else None)
     assert asking.recomputing.asked == []
+    assert asking.letters.sender.carried == []
     assert asking.body("/v1/publications")["publications"][0]["publication"] == 2
 
 

@@ -7,10 +7,19 @@ from master_dataset.stores import Store
 from serving_layer.api.described import scopes
 from tests.world import World, receipt
 from tests.world.asking import OPERATOR_KEY, Asking
+from tests.world.browsing import Browsing
 
 ACME, GLOBEX = "acme", "globex"
 SHOPS = {ACME: ("101", "102"), GLOBEX: ("201",), "default": ("301",)}
 CANARY = {ACME: "Canary-Vienna-77", GLOBEX: "Canary-Oslo-88", "default": "Canary-Riga-99"}
+LETTER_CANARY = {tenant: f"Letter-{said}" for tenant, said in CANARY.items()}
+DEAD_LETTERS = [
+    ("GET", "/v1/dead-letters", None),
+    ("GET", "/v1/dead-letters/pos_transactions/0/0", None),
+    ("GET", "/v1/dead-letters/pos_transactions/0/99", None),
+    ("POST", "/v1/dead-letters/replay", {"ids": ["pos_transactions/0/0"]}),
+    ("POST", "/v1/dead-letters/replay", {"filter": {"source": "pos_transactions"}, "dry_run": True}),
+]
 DAY = {"from_": "2026-11-21", "to": "2026-11-22"}
 PER_STORE = [
     ("/v1/metrics/net_sales", DAY),
@@ -36,7 +45,12 @@ def of(*tenants: str) -> Asking:
     for number, store in enumerate(store for tenant in tenants for store in SHOPS[tenant]):
         world.receive(receipt("2026-11-21T09:00:00Z", minor=100 + number, store=store), "2026-11-21T09:00:01Z")
     world.rebuild("2026-11-21T10:00:00Z")
-    return Asking(world)
+    asking = Asking(world)
+    for tenant in tenants:  # a till that sends no time, of each
+        [store, *_] = SHOPS[tenant]
+        lines = [{"title": LETTER_CANARY[tenant], "price": 1, "amount": 1, "sku": "1"}]
+        asking.letters.archive.receive(receipt("yesterday", lines, store=store), key=store.encode())
+    return asking
 
 
 def key(asking: Asking, tenant: str) -> str:
@@ -120,3 +134,54 @@ def test_every_route_names_the_scope_that_it_needs(asking: Asking) -> None:
     without = {route.path for route in routes if not list(scopes(route.dependant))}
 
     assert without == OPEN
+
+
+@pytest.mark.parametrize("tenant", [*SHOPS, None])
+@pytest.mark.parametrize(("method", "path", "said"), DEAD_LETTERS)
+def test_dead_letters_are_the_operators_alone_whatever_a_key_of_one_tenant_may(
+    asking: Asking, method: str, path: str, said: object, tenant: str | None
+) -> None:
+    may = asking.keys.make(tenant, "read", "ingest", "operate") if tenant else None  # no command makes such a key
+
+    response = asking.response(path, method=method, key=may, said=said)
+
+    assert (response.status_code, response.json()["code"]) == ((403, "scope_missing") if may else (401, "key_missing"))
+    assert "pos_transactions" not in response.text
+    assert asking.letters.sender.carried == []
+
+
+def test_a_dead_letter_leaves_no_trace_on_any_route_but_the_operators(asking: Asking) -> None:
+    keys = [asking.keys.make(tenant, "read", "ingest") for tenant in SHOPS]
+    operations = [(method, path) for path, methods in asking.app.openapi()["paths"].items() for method in methods]
+    told = []
+
+    for key_ in [*keys, None]:
+        for method, path in operations:
+            if "/live/" not in path:  # has no end
+                named = path.format(
+                    metric="net_sales", view="sales", source="pos_transactions", topic="pos_transactions", id="any",
+                    number=1, partition=0, offset=0,
+                )  # fmt: skip
+                question = {"day": "2026-11-21", "store": "101"} if "/raw/" in path else DAY if "{" in path else {}
+                answer = asking.response(named, method=method.upper(), key=key_, said=b"{}", **question)
+                told.append(answer.text + str(answer.headers))
+    shown = asking.response("/v1/dead-letters/pos_transactions/0/0", key=OPERATOR_KEY).text
+
+    assert [each for each in LETTER_CANARY.values() if any(each in said for said in told)] == []
+    assert LETTER_CANARY[ACME] in shown
+
+
+def test_a_dead_letter_leaves_no_trace_on_any_page_but_the_operators(asking: Asking) -> None:
+    paths = ["/", "/layers", "/views", "/publications", "/corrections", "/recomputes", "/stack", "/dead-letters"]
+    paths += ["/dead-letters/pos_transactions/0/0", "/stores/101", "/stores/201", "/stores/301"]
+    told = []
+
+    for tenant in SHOPS:
+        browsing = Browsing(asking)
+        browsing.sign_in(asking.keys.make(tenant, "read", "ingest", "operate"))
+        told += [browsing.response("GET", path).text for path in paths]
+    operator = Browsing(asking)
+    operator.sign_in()
+
+    assert [each for each in LETTER_CANARY.values() if any(each in said for said in told)] == []
+    assert LETTER_CANARY[ACME] in operator.get("/dead-letters/pos_transactions/0/0")

@@ -42,13 +42,15 @@ def watch(alarms: Alarms) -> ArchiveWatch:
 
 
 def kept(oldest: datetime, letters: int = 0) -> dict[int, Reached]:
-    return {1: Reached(9, oldest, 7, Counter({"not_json": letters} if letters else {}), oldest)}
+    refused = Counter({"not_json": letters} if letters else {})
+    return {1: Reached(9, oldest, 7, refused, oldest, received=7 + letters)}
 
 
 def test_events_and_dead_letters_are_counted_by_reason(watch: ArchiveWatch) -> None:
     watch.kept("counted", kept(START, letters=2), repeats=True)
     watch.kept("counted", kept(START, letters=1), repeats=False)
 
+    assert REGISTRY.get_sample_value("galatea_received_total", {"topic": "counted"}) == 17
     assert REGISTRY.get_sample_value("galatea_events_total", {"topic": "counted"}) == 14
     labels = {"topic": "counted", "reason": "not_json"}
     assert REGISTRY.get_sample_value("galatea_dead_letters_total", labels) == 3

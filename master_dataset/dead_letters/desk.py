@@ -1,0 +1,88 @@
+"""Dead letters as an operator is told of them: listed, shown, and what became of those that were sent again."""
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from master_dataset.dead_letters.became import End, Events, became
+from master_dataset.dead_letters.became import Letters as Headings
+from master_dataset.dead_letters.letter import Cursor, Letter
+from master_dataset.dead_letters.place import Place
+from master_dataset.dead_letters.question import LetterQuestion
+from master_dataset.dead_letters.replay import Replay
+from master_dataset.dead_letters.replaying import Letters as Several
+from master_dataset.dead_letters.table import Counts, LetterPage
+from master_dataset.errors import RangeTooLong
+
+Told = dict[str, Any]
+
+
+class Letters(Headings, Several, Protocol):
+    """Every dead letter."""
+
+    def counts(self, question: LetterQuestion) -> Counts:
+        """By reason. RangeTooLong."""
+
+    def page(
+        self, question: LetterQuestion, limit: int, after: Cursor | None = None, *, oldest_first: bool = False
+    ) -> LetterPage:
+        """Some, in the order of receipt."""
+
+
+class Replays(Protocol):
+    """What was sent again."""
+
+    def of(self, places: Collection[Place]) -> dict[Place, list[Replay]]:
+        """By letter, in the order of time."""
+
+
+@dataclass(frozen=True)
+class Listed:
+    """`counts`: None where there are too many to be counted. `told`: the letters as they are listed."""
+
+    counts: Counts | None
+    told: list[Told]
+    following: Cursor | None
+
+
+@dataclass(frozen=True)
+class Desk:
+    """Of one deployment. Reads only."""
+
+    letters: Letters
+    replays: Replays
+    events: Events
+
+    def listed(self, question: LetterQuestion, limit: int, after: Cursor | None = None) -> Listed:
+        """Newest first, without their bytes."""
+        try:
+            counts = self.letters.counts(question)
+        except RangeTooLong:
+            counts = None
+        page = self.letters.page(question, limit, after)
+        replays = self._told([each.place for each in page.letters])
+        told = [each.summary() | {"replays": replays.get(each.place, [])} for each in page.letters]
+        return Listed(counts, told, page.following)
+
+    def shown(self, place: Place) -> tuple[Letter, Told]:
+        """One, whole, and what is told of it. UnknownName."""
+        [letter] = self.letters.several([place])
+        return letter, letter.whole() | {"replays": self._told([place]).get(place, [])}
+
+    def open(self, question: LetterQuestion, limit: int, after: Cursor | None = None) -> LetterPage:
+        """Those that may be worth a replay, oldest first: unless told otherwise those that were never sent again."""
+        asked = question if question.replayed is not None else replace(question, replayed=False)
+        return self.letters.page(asked, limit, after, oldest_first=True)
+
+    def _told(self, places: Collection[Place]) -> dict[Place, list[Told]]:
+        found = self.replays.of(places)
+        ends = became([each for own in found.values() for each in own], self.letters, self.events)
+        return {place: [_told(each, ends[each]) for each in own] for place, own in found.items()}
+
+
+def _told(replay: Replay, end: End) -> Told:
+    return {
+        "at": replay.at, "by": replay.by, "mended": replay.mended, "outcome": end.became.value,
+        "sent_to": replay.to.id if replay.to else None, "duplicate_of": end.of.id if end.of else None,
+        "reason": end.reason,
+    }  # fmt: skip

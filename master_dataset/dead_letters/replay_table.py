@@ -1,0 +1,107 @@
+"""The Delta table `replays`: which dead letters were sent again. Append-only, as all of the master dataset.
+
+Each replay has a row from before it was sent, and another one from when the broker had answered. Who replays writes
+it; the dead letter itself is never touched.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import CommitProperties, DeltaTable, Schema, write_deltalake
+from deltalake.exceptions import DeltaError
+
+from master_dataset.dead_letters.place import Place
+from master_dataset.dead_letters.replay import Replay, Sending
+from master_dataset.dead_letters.rows import PLACE
+from master_dataset.errors import OperatorError
+from master_dataset.lost_files import naming_lost_files
+from master_dataset.opened import opened
+
+REPLAYS = "replays"
+COLUMNS = pa.schema([
+    ("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64()), ("run", pa.string()),
+    ("at", pa.timestamp("us", tz="UTC")), ("by", pa.string()), ("mended", pa.string()), ("sending", pa.string()),
+    ("to_partition", pa.int32()), ("to_offset", pa.int64()), ("day", pa.date32()), ("identity_hash", pa.int64()),
+])  # fmt: skip
+_PATIENT = CommitProperties(max_commit_retries=1000)
+"""Of several who append at once one is first, and each of the others tries the next number."""
+
+
+class ReplayTable:
+    """Of one master dataset. A row is a replay and how far it was; what is known of it last counts."""
+
+    def __init__(self, root: str) -> None:
+        """`root` of the master dataset."""
+        self._path = f"{root}/{REPLAYS}"
+
+    def create(self) -> None:
+        """Once, by the archive when it starts: of two who create it at once the second would change the table."""
+        if not DeltaTable.is_deltatable(self._path):
+            DeltaTable.create(
+                self._path, Schema.from_arrow(COLUMNS), partition_by=["topic"],
+                configuration={"delta.appendOnly": "true", "delta.logRetentionDuration": "interval 30 days"},
+            )  # fmt: skip
+
+    def append(self, replays: Iterable[Replay]) -> None:
+        """Keep them, in one commit. OperatorError if that cannot be done; then the same may be asked again."""
+        rows = pa.Table.from_pylist([_row(each) for each in replays], COLUMNS)
+        if not DeltaTable.is_deltatable(self._path):
+            message = f"The master dataset has no table `{REPLAYS}`; nothing was sent."
+            raise OperatorError(message, do="galatea up: the archive makes it when it starts")
+        try:
+            write_deltalake(self._path, rows, mode="append", commit_properties=_PATIENT)
+        except (DeltaError, OSError) as error:
+            message = f"The table `{REPLAYS}` of the master dataset cannot be written: {error}."
+            do = "Mend that, then the same again: what was sent already counts once."
+            raise OperatorError(message, do=do) from error
+
+    def of(self, places: Collection[Place]) -> dict[Place, list[Replay]]:
+        """What was replayed of these letters, in the order of time. A letter that never was is left out."""
+        if not places:
+            return {}
+        topics, offsets = sorted({each.topic for each in places}), sorted({each.offset for each in places})
+        rows = self._read(None, pc.field("topic").isin(topics) & pc.field("offset").isin(offsets)).to_pylist()
+        found: dict[Place, dict[str, Replay]] = {}
+        for replay in map(_replay, rows):
+            own = found.setdefault(replay.place, {})
+            if replay.run not in own or own[replay.run].sending == Sending.BEGUN:
+                own[replay.run] = replay
+        return {place: sorted(found[place].values(), key=lambda each: each.at) for place in found if place in places}
+
+    def sent(self, topic: str | None) -> pa.Table:
+        """Places of letters that the broker took again; columns topic, partition, offset, each place once."""
+        where = pc.field("sending") == Sending.SENT.value
+        where = where if topic is None else where & (pc.field("topic") == topic)
+        return self._read(PLACE, where).group_by(PLACE).aggregate([])
+
+    def version(self) -> int:
+        """Of the table; it moves whenever something is sent again. -1 if nothing ever was."""
+        return DeltaTable(self._path).version() if DeltaTable.is_deltatable(self._path) else -1
+
+    def _read(self, columns: Sequence[str] | None, where: Any) -> pa.Table:  # noqa: ANN401 - pyarrow ships no types
+        wanted = list(columns or COLUMNS.names)
+        if not DeltaTable.is_deltatable(self._path):
+            return pa.table({name: pa.array([], COLUMNS.field(name).type) for name in wanted})
+        table = DeltaTable(self._path)
+        with naming_lost_files(table):
+            return opened(table).to_table(columns=wanted, filter=where)
+
+
+def _row(replay: Replay) -> dict[str, object]:
+    return {
+        **replay.place._asdict(), "run": replay.run, "at": replay.at, "by": replay.by, "mended": replay.mended,
+        "sending": replay.sending.value, "to_partition": None if replay.to is None else replay.to.partition,
+        "to_offset": None if replay.to is None else replay.to.offset, "day": replay.day,
+        "identity_hash": replay.identity_hash,
+    }  # fmt: skip
+
+
+def _replay(row: dict[str, Any]) -> Replay:
+    topic, offset = row["topic"], row["to_offset"]
+    return Replay(
+        Place(topic, row["partition"], row["offset"]), row["run"], row["at"], row["by"], row["mended"],
+        Sending(row["sending"]), None if offset is None else Place(topic, row["to_partition"], offset), row["day"],
+        row["identity_hash"],
+    )  # fmt: skip

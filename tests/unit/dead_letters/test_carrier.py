@@ -1,0 +1,71 @@
+"""Records back to their topic: acknowledged one by one, by a broker of librdkafka's own within this process."""
+
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException, Producer
+
+from master_dataset.courier import Fate
+from master_dataset.dead_letters import carrier
+from master_dataset.dead_letters.carrier import Carried, Carrier
+from master_dataset.dead_letters.verdict import Record
+from master_dataset.errors import BrokerUnavailable
+
+TOPIC = "pos_transactions"
+ONE = Record(TOPIC, b"1", b"{}", [("replay_of", b"pos_transactions/0/7"), ("none", None)])
+
+
+def beside_a_broker(settings: dict[str, Any]) -> Any:
+    return Producer({**settings, "test.mock.num.brokers": 1})
+
+
+def without_a_broker(settings: dict[str, Any]) -> Any:
+    return Producer({**settings, "bootstrap.servers": "127.0.0.1:1", "delivery.timeout.ms": 300})
+
+
+class Refusing:
+    """Stands in for librdkafka: the second record is too large, and there is no room for a third."""
+
+    def __init__(self, _: dict[str, Any]) -> None:
+        self.asked = 0
+        self.headers: list[Any] = []
+
+    def produce(self, _topic: str, _value: bytes, _key: bytes, **_more: Any) -> None:
+        self.asked += 1
+        if self.asked == 2:
+            raise KafkaException(KafkaError(KafkaError.MSG_SIZE_TOO_LARGE))
+        if self.asked == 3:
+            raise BufferError
+
+    def flush(self, _seconds: float) -> None:
+        """Nobody says anything."""
+
+
+def test_each_record_is_told_where_it_lies() -> None:
+    found = Carrier("nowhere:1", beside_a_broker).carry([ONE, ONE])
+
+    assert [each.fate for each in found] == [Fate.ACKNOWLEDGED] * 2
+    assert [each.to and (each.to.topic, each.to.offset) for each in found] == [(TOPIC, 0), (TOPIC, 1)]
+    assert len({each.to and each.to.partition for each in found}) == 1
+
+
+def test_what_nobody_confirms_in_time_is_unconfirmed() -> None:
+    assert Carrier("nowhere:1", without_a_broker).carry([ONE]) == [Carried(Fate.UNCONFIRMED)]
+
+
+def test_what_the_broker_never_takes_is_told_from_what_it_did_not_confirm() -> None:
+    found = Carrier("nowhere:1", Refusing).carry([ONE, ONE, ONE, ONE])
+
+    assert [each.fate for each in found] == [Fate.UNCONFIRMED, Fate.TOO_LARGE, Fate.UNCONFIRMED, Fate.UNCONFIRMED]
+    assert [each.to for each in found] == [None] * 4
+
+
+def test_a_broker_that_is_away_or_lacks_the_topic_is_named_before_anything_is_sent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(carrier, "METADATA_SECONDS", 0.3)
+
+    with pytest.raises(BrokerUnavailable, match="does not answer; nothing was sent"):
+        Carrier("nowhere:1", without_a_broker).find([TOPIC])
+    with pytest.raises(BrokerUnavailable, match="no topic `pos_transactions`; nothing was sent"):
+        Carrier("nowhere:1", beside_a_broker).find([TOPIC])

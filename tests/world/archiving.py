@@ -1,0 +1,143 @@
+"""A topic and its archive without broker and Spark: the real parser, and the real tables in a folder of their own."""
+
+import shutil
+import tempfile
+import weakref
+from collections.abc import Callable, Collection, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import write_deltalake
+
+from master_dataset.courier import Fate
+from master_dataset.dead_letters.carrier import Carried
+from master_dataset.dead_letters.desk import Desk
+from master_dataset.dead_letters.kept_events import KeptEvents
+from master_dataset.dead_letters.place import Place
+from master_dataset.dead_letters.replay_table import ReplayTable
+from master_dataset.dead_letters.replaying import Replaying
+from master_dataset.dead_letters.rows import HEADING
+from master_dataset.dead_letters.table import LetterTable
+from master_dataset.dead_letters.verdict import Record
+from master_dataset.errors import BrokerUnavailable
+from master_dataset.parsing.rows import HEADERS, INSTANT, output_schema, rows
+from master_dataset.sources import source_named
+from master_dataset.terms import DEFAULT_TERMS
+
+NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+SECOND = timedelta(seconds=1)
+TILLS = "pos_transactions"
+LETTER = pa.schema([*HEADING, ("key", pa.binary()), ("value", pa.binary()), ("headers", HEADERS)])
+NOT_OF_EVENTS = {"kind", "reason", "field", "sentence", "headers"}
+Sent = tuple[bytes | None, bytes | None, Sequence[tuple[str, bytes | None]]]
+"""Key, value, headers."""
+
+
+class WorldArchive:
+    """Every topic has one partition here, and a record a second from NOON on."""
+
+    def __init__(self) -> None:
+        self.root = tempfile.mkdtemp(prefix="galatea-world-")
+        weakref.finalize(self, shutil.rmtree, self.root, ignore_errors=True)
+        self.topics: dict[str, list[Sent]] = {}
+        self.archived: dict[str, int] = {}
+
+    def receive(
+        self, *values: bytes | None, topic: str = TILLS, key: bytes | None = b"1",
+        headers: Sequence[tuple[str, bytes | None]] = (),
+    ) -> list[Place]:  # fmt: skip
+        """Append them to the topic, and archive them."""
+        records = self.topics.setdefault(topic, [])
+        first = len(records)
+        records += [(key, value, headers) for value in values]
+        self.catch_up()
+        return [Place(topic, 0, first + number) for number in range(len(values))]
+
+    def catch_up(self) -> None:
+        """Archive whatever the topics hold, a commit for each table."""
+        for topic, records in self.topics.items():
+            first = self.archived.get(topic, 0)
+            if first < len(records):
+                self._archive(topic, first, records[first:])
+                self.archived[topic] = len(records)
+
+    def conflict(self, place: Place) -> None:
+        """A rebuild finds that this event repeats the identity of another one with another content."""
+        key, value, _ = self.topics[place.topic][place.offset]
+        row = {
+            **place._asdict(), "received_at": NOON + SECOND * place.offset, "reason": "conflicting_duplicate",
+            "field": "", "sentence": "Another one was first.", "key": key, "value": value, "headers": None,
+        }  # fmt: skip
+        self._append("conflicts", pa.Table.from_pylist([row], LETTER), "topic")
+
+    def again(self, topic: str = TILLS) -> None:
+        """The archive has lost its checkpoint, and keeps everything once more."""
+        self._archive(topic, 0, self.topics[topic])
+
+    def _archive(self, topic: str, first: int, records: Sequence[Sent]) -> None:
+        source = source_named(topic)
+        listed = [[{"key": name, "value": said} for name, said in headers] for _, _, headers in records]
+        columns = {
+            "key": pa.array([key for key, _, _ in records], pa.binary()),
+            "value": pa.array([value for _, value, _ in records], pa.binary()),
+            "topic": pa.array([topic] * len(records), pa.string()),
+            "partition": pa.array([0] * len(records), pa.int32()),
+            "offset": pa.array(range(first, first + len(records)), pa.int64()),
+            "timestamp": pa.array([NOON + SECOND * (first + place) for place in range(len(records))], INSTANT),
+            "headers": pa.array(listed, HEADERS),
+        }
+        batches = rows(source, iter([pa.RecordBatch.from_pydict(columns)]), lambda _: DEFAULT_TERMS)
+        parsed = pa.Table.from_batches(batches, output_schema(source))
+        of_events = [name for name in parsed.column_names if name not in NOT_OF_EVENTS]
+        for kind, name, columns_of, by in (
+            ("event", topic, of_events, "day"), ("dead_letter", "dead_letters", LETTER.names, "topic"),
+        ):  # fmt: skip
+            found = parsed.filter(pc.equal(parsed["kind"], kind)).select(columns_of)
+            if found.num_rows:
+                self._append(name, found, by)
+
+    def _append(self, name: str, found: pa.Table, by: str) -> None:
+        ReplayTable(self.root).create()
+        configuration = {"delta.appendOnly": "true", "delta.dataSkippingStatsColumns": "received_at"}
+        path = Path(self.root) / name
+        write_deltalake(path, found, mode="append", partition_by=[by], configuration=configuration)
+
+
+class WorldSender:
+    """Sender: back to the topics of an archive. `says`: the fate of a record; `is_away`: nothing can be sent."""
+
+    def __init__(self, archive: WorldArchive) -> None:
+        self.archive = archive
+        self.says: Callable[[Record], Fate] = lambda _: Fate.ACKNOWLEDGED
+        self.is_away = False
+        self.carried: list[Record] = []
+
+    def find(self, topics: Collection[str]) -> None:
+        if self.is_away:
+            raise BrokerUnavailable(f"Nobody has {len(topics)} topics.", do="Wait.")
+
+    def carry(self, records: Sequence[Record]) -> list[Carried]:
+        return [self._carried(record) for record in records]
+
+    def _carried(self, record: Record) -> Carried:
+        if (fate := self.says(record)) is not Fate.ACKNOWLEDGED:
+            return Carried(fate)
+        self.carried.append(record)
+        topic = self.archive.topics.setdefault(record.topic, [])
+        topic.append((record.key, record.value, record.headers))
+        return Carried(fate, Place(record.topic, 0, len(topic) - 1))
+
+
+class WorldLetters:
+    """Dead letters of an archive, looked at and sent again; what was sent is archived when the archive catches up."""
+
+    def __init__(self) -> None:
+        self.archive = WorldArchive()
+        self.sender = WorldSender(self.archive)
+        self.now = NOON + timedelta(hours=1)
+        self.replays = ReplayTable(self.archive.root)
+        table, events = LetterTable(self.archive.root, self.replays), KeptEvents(self.archive.root)
+        self.desk = Desk(table, self.replays, events)
+        self.replaying = Replaying(table, self.replays, events, self.sender, lambda: self.now)
