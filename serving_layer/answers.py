@@ -72,7 +72,7 @@ class Answers:
         async def told() -> bytes:
             page = await self.stores.page(ask.one.stores, ask.page, caller)
             _refuse_unseen(ask, page)
-            asked = [understood(each, page.stores, self.catalogue.metrics, self.catalogue.views) for each in ask.asks]
+            asked = [understood(each, page.stores, self.catalogue) for each in ask.asks]
             return await metrics_answer.answer(asked, moment.basis, self._cells, _following(ask, page))
 
         return await self._remembered(ask, moment, told, caller)
@@ -91,7 +91,7 @@ class Answers:
         view = self.view(ask)
         stores = await self.stores.asked(ask.stores, caller)
         days = {store.id: BusinessDays.of(store, zone_named(store.timezone)) for store in stores}
-        spans = [(store, *span(ask.start, ask.end, of, "15m")) for store, of in days.items()]
+        spans = [(store, *span(ask.start, ask.end, of, "15m", self.catalogue.ranges)) for store, of in days.items()]
         told = await cells_answer.answer(view, spans, moment.basis, self._cells)
         await self._refuse_collected(moment.basis)
         return orjson.dumps(told)

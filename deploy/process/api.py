@@ -48,7 +48,7 @@ RECENT_SECONDS = 0.05
 def run(process: Process, settings: Settings) -> None:
     """Answer until the process is told to stop."""
     readers = readers_of(settings)
-    catalogue = Catalogue({view.name: view for view in registered_views()}, registered_metrics())
+    catalogue = Catalogue({view.name: view for view in registered_views()}, registered_metrics(), settings.ranges)
     now = partial(datetime.now, UTC)
     clocks = Clocks(time.monotonic, now)
     answers = Answers(readers, catalogue, settings.speed_ttl, clocks, recent_seconds=RECENT_SECONDS)
