@@ -15,12 +15,12 @@ from master_dataset.errors import UnknownName
 from serving_layer import cells_answer, metrics_answer
 from serving_layer.as_of import rests_on
 from serving_layer.basis import Basis, BasisReader, past_basis
-from serving_layer.business_days import BusinessDays
 from serving_layer.catalogue import Catalogue
 from serving_layer.index import answer as index_answer
 from serving_layer.index.question import IndexAsk
 from serving_layer.keys.caller import Caller
 from serving_layer.known_stores import MOST_STORES, KnownStores
+from serving_layer.local_time import zone_named
 from serving_layer.merged_cells import MergedCells
 from serving_layer.metrics_answer import MetricsAsk
 from serving_layer.moment import Moment
@@ -30,6 +30,7 @@ from serving_layer.refusals import TooManyStores
 from serving_layer.remembered import Remembered
 from serving_layer.store_page import StorePage, write_token
 from views.core import View
+from views.core.business_days import BusinessDays
 
 
 class Clocks(NamedTuple):
@@ -89,7 +90,7 @@ class Answers:
         """The cells of one view with each layer's states."""
         view = self.view(ask)
         stores = await self.stores.asked(ask.stores, caller)
-        days = {store.id: BusinessDays.of(store, store.timezone) for store in stores}
+        days = {store.id: BusinessDays.of(store, zone_named(store.timezone)) for store in stores}
         spans = [(store, *span(ask.start, ask.end, of, "15m")) for store, of in days.items()]
         told = await cells_answer.answer(view, spans, moment.basis, self._cells)
         await self._refuse_collected(moment.basis)

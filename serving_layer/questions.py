@@ -7,15 +7,16 @@ from typing import Literal, get_args
 from master_dataset.errors import RangeTooLong, UnknownName
 from master_dataset.stores import Store
 from serving_layer.asked import Asked, StoreTime
-from serving_layer.business_days import BusinessDays, Span
 from serving_layer.comparable_stores import LeftOut, Sides, left_out
 from serving_layer.comparison import AskedTime, counterparts
 from serving_layer.context import asked_kinds
-from serving_layer.local_time import STEP, read_bound, round_down, round_up
+from serving_layer.local_time import read_bound, zone_named
 from serving_layer.refusals import BadQuestion
 from serving_layer.sensor_time import PROOFS, sensed
 from serving_layer.timeline import Grain, timeline
 from views.core import View
+from views.core.business_days import BusinessDays, Span
+from views.core.local_time import STEP, round_down, round_up
 from views.core.metric import Metric
 
 Hours = Literal["all", "open"]
@@ -115,7 +116,7 @@ def _refuse_unsplittable(ask: MetricAsk, metric: Metric, read: Sequence[View]) -
 
 def _time_of(ask: MetricAsk, store: Store, grain: Grain, metric: Metric) -> StoreTime:
     zone = ask.timezone or store.timezone
-    days = BusinessDays.of(store, zone)
+    days = BusinessDays.of(store, zone_named(zone))
     asked = span(ask.start, ask.end, days, grain)
     at = AskedTime(days, days.whole(asked) if metric.whole_days else asked, grain)
     by = None if ask.compare is None else counterparts(ask.compare, store, at)

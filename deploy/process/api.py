@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from prometheus_client import REGISTRY
 
 from deploy.airflow.deployed import airflow_of
+from deploy.audit import Audit
 from deploy.cassandra import session_of
 from deploy.listening.server import Listening, Server
 from deploy.nodes import LOOPBACK, nodes_of
@@ -63,7 +64,9 @@ def run(process: Process, settings: Settings) -> None:
     disk = disk_room(settings)
     ingest = Ingest(courier, answers.stores.all, lambda: time.time_ns() // 1000, settings.limits, disk.refuse_low)
     gate = Gate(keys, rates, Concurrency(settings.requests_per_key))
-    app = create_app(answers, freshness, operations, gate, ingest, limits=settings.limits)
+    app = create_app(
+        answers, freshness, operations, gate, ingest, limits=settings.limits, audit=Audit(settings.home).request
+    )
     config = Listening(app, settings.connection_limits, host=LOOPBACK, port=settings.api_port)
 
     def listening() -> None:

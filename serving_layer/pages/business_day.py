@@ -1,13 +1,14 @@
 """The business day that a page is about: today unless another one was asked for."""
 
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Self
 
 from master_dataset.stores import Store
-from serving_layer.business_days import BusinessDays
-from serving_layer.local_time import round_down
+from serving_layer.local_time import zone_named
+from views.core.business_days import BusinessDays
 from views.core.cut import seconds
+from views.core.local_time import round_down
 
 ONE = timedelta(days=1)
 WEEK = 7 * ONE
@@ -15,17 +16,18 @@ WEEK = 7 * ONE
 
 @dataclass(frozen=True)
 class BusinessDay:
-    """Of one store. `today`: the one that lasts now."""
+    """Of one store. `today`: the one that lasts now, until `turns_at`."""
 
     day: date
     today: date
+    turns_at: datetime
 
     @classmethod
     def of(cls, store: Store, now: datetime, asked: date | None = None) -> Self:
         """BadQuestion if nobody knows the store's time zone."""
-        days = BusinessDays.of(store, store.timezone)
+        days = BusinessDays.of(store, zone_named(store.timezone))
         today = days.day_of(round_down(seconds(now)))
-        return cls(asked or today, today)
+        return cls(asked or today, today, datetime.fromtimestamp(days.start(today + ONE), UTC))
 
     @property
     def is_today(self) -> bool:

@@ -1,6 +1,8 @@
 """`/corrections`: what a publication changed in what readers were shown, and why. For operators."""
 
-from typing import Annotated, get_args
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from typing import Annotated, Any, get_args
 
 from fastapi import Query, Response
 from pydantic import BaseModel, Field
@@ -14,6 +16,7 @@ from serving_layer.publication_entry import GREATEST
 
 router = routes()
 PAGE = 100
+CELL = ("window", "view", "store", "dimensions", "cause")
 CAUSES: tuple[Cause, ...] = get_args(Cause)
 MEANINGS = {
     "waited": "speed had left the events to batch, because they were too old when they came",
@@ -53,7 +56,14 @@ async def get_corrections(visit: OperatorVisit, asked: Annotated[CorrectionsForm
     if ask.publication or ask.recompute or fresh.basis.pointer.publication:  # publication 0 has none: no error here
         told, following = await visit.operations.corrections.page(ask)
     said = {
-        "told": told, "asked": asked, "causes": CAUSES, "meanings": MEANINGS,
+        "told": told, "cells": cells(told), "asked": asked, "causes": CAUSES, "meanings": MEANINGS,
         "views": sorted(visit.answers.all.catalogue.views), "following": following and write_token(following),
     }  # fmt: skip
     return visit.page("corrections.html", fresh, said)
+
+
+def cells(told: Mapping[str, Any]) -> Sequence[Sequence[Mapping[str, Any]]]:
+    """The lines of a ledger, those of a cell together. Of a cell that is new, states that are nothing are left out."""
+    rows: Sequence[Mapping[str, Any]] = told.get("corrections", ())
+    found = (list(of) for _, of in groupby(rows, key=lambda row: [row[name] for name in CELL]))
+    return [[row for row in cell if row["shown"] is not None or row["corrected"]] or cell[:1] for cell in found]

@@ -9,6 +9,7 @@ from master_dataset.currency import currency
 
 NOTHING = "\N{EN DASH}"
 MINUS = "\N{MINUS SIGN}"
+SIGNS = {"up": "+", "down": MINUS, "level": "\N{PLUS-MINUS SIGN}"}
 SUFFIX = {"percent": "%", "celsius": "°C", "mm": "mm", "hours": "h", "years": "years"}
 MINUTE, HOUR = 60, 3600
 Number = int | float | Decimal
@@ -20,6 +21,11 @@ class Figure(NamedTuple):
     before: str
     number: str
     unit: str
+
+    @property
+    def bare(self) -> str:
+        """Without a currency, which stands nearby."""
+        return " ".join(part for part in self[1:] if part)
 
     def __str__(self) -> str:
         """In one piece."""
@@ -51,7 +57,7 @@ def lasted(ms: Number) -> str:
 def change(point: Mapping[str, Any]) -> str:
     """By how much a point changed: in percent, of percentages in points; empty if that is not known."""
     value, unit = (point.get("change_points"), "points") if "change_points" in point else (point.get("change"), "%")
-    return "" if value is None else f"{'+' if value >= 0 else MINUS}{abs(value):.1f} {unit}"
+    return "" if value is None else f"{SIGNS[direction(point)]}{abs(value):.1f} {unit}"
 
 
 def direction(point: Mapping[str, Any]) -> str:

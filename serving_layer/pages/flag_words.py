@@ -19,6 +19,11 @@ WORDS = {
     "small_sample": "few people are behind it",
 }
 
+DESCRIBING = frozenset(
+    {"device_based", "device_days", "drift_high", "estimate", "low_coverage", "open_only", "small_sample"}
+)
+"""They say what a number is, not why there is none."""
+
 
 def in_words(flag: str) -> str:
     """The sentence of a flag; a flag without one stands for itself."""

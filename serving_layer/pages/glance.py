@@ -10,6 +10,7 @@ from fastapi import Query, Response
 
 from master_dataset.stores import Store
 from serving_layer.pages.business_day import BusinessDay
+from serving_layer.pages.opening import opening
 from serving_layer.pages.page_answers import PageAnswers, Refused, Told
 from serving_layer.pages.page_route import routes
 from serving_layer.pages.question import Question
@@ -57,7 +58,8 @@ async def get_stores(
     pages = -(-len(stores) // PAGE)
     said = {
         "lines": lines, "count": len(stores), "number": number, "pages": pages, "wanted": wanted,
-        "is_partial": bool(fresh.basis.missing),
+        "is_partial": bool(fresh.basis.missing), "turns_at": min((line.day.turns_at for line in lines), default=None),
+        "opening": opening,
     }  # fmt: skip
     return visit.page("glance.html", fresh, said)
 
@@ -99,8 +101,9 @@ def _questions(stores: Sequence[Store], day: BusinessDay, *, partial: bool) -> d
 
     now = {metric: of(metric) for metric in METRICS}
     changes = {f"change:{metric}": of(metric, "previous_week") for metric in METRICS}
+    # The number is the last point of the line below it: one answer moves both.
     lately = replace(now[SALES], start=day.back(DAYS - 1))
-    return {**now, **changes, "lately": lately, "hours": replace(now[SALES], grain="hour")}
+    return {**now, **changes, SALES: lately, "hours": replace(now[SALES], grain="hour")}
 
 
 def _line(store: Store, day: BusinessDay, answered: Mapping[str, Answered], refused: Refused | None) -> Line:
@@ -110,7 +113,7 @@ def _line(store: Store, day: BusinessDay, answered: Mapping[str, Answered], refu
     asked = {name: question for name, (question, _) in answered.items()}
     until = series[f"change:{SALES}"].get("compared", {}).get("until")
     share = provisional_share(points["hours"])
-    return Line(store, day, asked, numbers, sparkline(points["lately"]), share, refused, until)
+    return Line(store, day, asked, numbers, sparkline(points[SALES]), share, refused, until)
 
 
 def _series(told: Told | Refused, store: str) -> Mapping[str, Any]:

@@ -13,6 +13,7 @@ from serving_layer.pages import (
     login,
     publications,
     recompute,
+    rollback,
     stack,
     static_files,
     store,
@@ -22,8 +23,8 @@ from serving_layer.pages.cookie_key import CookieKey
 from serving_layer.pages.sessions import Sessions
 
 ROUTERS = (
-    glance, store, layers, publications, corrections, views, recompute, dead_letters, dead_letter, stack, login,
-    static_files,
+    glance, store, layers, publications, rollback, corrections, views, recompute, dead_letters, dead_letter, stack,
+    login, static_files,
 )  # fmt: skip
 
 

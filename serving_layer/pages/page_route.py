@@ -64,12 +64,16 @@ def door(request: Request, why: str = "") -> dict[str, object]:
     return {"token": sessions.token(None), "why": why, "following": following}
 
 
+async def refusal_page(request: Request, status: int, message: str, do: str) -> Response:
+    """What happened, and what to do next."""
+    response = page(request, "refusal.html", await _known(request), {"message": message, "do": do}, status=status)
+    response.headers.update(HEADERS_OF.get(status, {}))
+    return response
+
+
 async def _refused(request: Request, error: GalateaError) -> Response:
     REFUSED.labels(error.code).inc()
-    said = {"message": error.message, "do": error.do}
-    response = page(request, "refusal.html", await _known(request), said, status=error.status)
-    response.headers.update(HEADERS_OF.get(error.status, {}))
-    return response
+    return await refusal_page(request, error.status, error.message, error.do)
 
 
 async def _known(request: Request) -> Visitor | None:

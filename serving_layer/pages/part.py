@@ -1,15 +1,16 @@
 """A part of a page: a question, its answer or why there is none, and how it is called."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
 from serving_layer.pages.figures import Figure, figure, read_at
-from serving_layer.pages.flag_words import in_words
+from serving_layer.pages.flag_words import DESCRIBING, in_words
 from serving_layer.pages.page_answers import Refused, Told
 from serving_layer.pages.question import Question
+from serving_layer.reckoned import NO_SOURCE
 
 Point = Mapping[str, Any]
 
@@ -47,11 +48,25 @@ class Part:
         return self.points[-1] if self.points else None
 
     @property
+    def has_source(self) -> bool:
+        """Whether any sensor of the store feeds it."""
+        return NO_SOURCE not in self._flags
+
+    @property
     def flags(self) -> Sequence[str]:
         """In words, of the answer and of its last point."""
-        whole = () if isinstance(self.answer, Refused) else self.answer.get("flags", ())
-        found = dict.fromkeys([*whole, *(self.last or {}).get("flags", ())])
+        found = self._flags if self.has_source else (NO_SOURCE,)  # how something is counted that is not, nobody asks
         return [in_words(flag) for flag in found if flag != "low_coverage" or "masked" not in found]
+
+    @property
+    def reasons(self) -> Sequence[str]:
+        """Why there is no number, in words; none if nobody said."""
+        return [in_words(flag) for flag in self._flags if flag not in DESCRIBING]
+
+    @property
+    def _flags(self) -> Collection[str]:
+        whole = () if isinstance(self.answer, Refused) else self.answer.get("flags", ())
+        return dict.fromkeys([*whole, *(self.last or {}).get("flags", ())])
 
     @property
     def end(self) -> Mapping[str, Any]:
@@ -72,6 +87,11 @@ class Part:
         """The point with the greatest value."""
         known = [point for point in self.points if point["value"] is not None]
         return max(known, key=lambda point: float(point["value"]), default=None)
+
+    @property
+    def begins(self) -> datetime | None:
+        """When the first point begins that says anything."""
+        return next((read_at(point["start"]) for point in self.points if point["value"]), None)
 
     @property
     def is_empty(self) -> bool:

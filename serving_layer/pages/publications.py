@@ -13,10 +13,15 @@ PAGE = 50
 
 
 @router.get("/publications")
-async def get_publications(visit: ReaderVisit, before: Annotated[int, Query(ge=0, le=GREATEST)] = GREATEST) -> Response:
-    """A page of it."""
+async def get_publications(
+    visit: ReaderVisit,
+    before: Annotated[int, Query(ge=0, le=GREATEST)] = GREATEST,
+    restored: Annotated[int, Query(ge=0, le=GREATEST)] = 0,
+) -> Response:
+    """A page of it. `restored`: the publication that a rollback has just made."""
     fresh = await visit.fresh()
     found = await visit.answers.all.readers.published.history(before, PAGE + 1)
     following = found[PAGE - 1].publication if len(found) > PAGE else None
     entries = [entry.shown() for entry in found[:PAGE]]
-    return visit.page("publications.html", fresh, {"entries": entries, "following": following})
+    said = {"entries": entries, "following": following, "restored": restored}
+    return visit.page("publications.html", fresh, said)

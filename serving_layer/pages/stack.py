@@ -14,6 +14,8 @@ from serving_layer.watched import READERS, Measured
 router = routes()
 SILENT = timedelta(seconds=60)
 """A reader measures itself more often."""
+LATE = timedelta(seconds=30)
+"""There is always something that has just come: only what waits longer than a reader's usual round is behind."""
 
 
 class Component(NamedTuple):
@@ -30,7 +32,28 @@ async def get_stack(visit: ReaderVisit) -> Response:
     """What the processes say of themselves."""
     fresh = await visit.fresh()
     lag = sorted(fresh.lag, key=lambda each: (each.reader, each.topic, each.partition))
-    return visit.page("stack.html", fresh, {"components": components(fresh), "lag": lag})
+    said = {"components": components(fresh), "lag": lag, "topics": topics(lag), "readers": READERS}
+    return visit.page("stack.html", fresh, said)
+
+
+class Behind(NamedTuple):
+    """How many records of a topic a reader has still to read, and for how many seconds the oldest of them waits."""
+
+    records: int
+    seconds: float
+
+
+def topics(lag: Sequence[Measured]) -> Sequence[tuple[str, Sequence[Behind | None]]]:
+    """By topic, for each of READERS; None where a reader has not measured itself."""
+    told = []
+    for topic in sorted({each.topic for each in lag}):
+        found = [[each for each in lag if (each.topic, each.reader) == (topic, reader)] for reader in READERS]
+        told.append((topic, [_behind(of) if of else None for of in found]))
+    return told
+
+
+def _behind(of: Sequence[Measured]) -> Behind:
+    return Behind(sum(each.records for each in of), max(each.seconds for each in of))
 
 
 def components(fresh: Fresh) -> Sequence[Component]:
@@ -47,9 +70,9 @@ def _reader(name: str, does: str, measured: Sequence[Measured], fresh: Fresh) ->
     if not measured:
         return Component(name, does, "never seen", "has not measured itself yet")
     age = fresh.at - max(each.measured_at for each in measured)
-    records = sum(each.records for each in measured)
-    waiting = max(each.seconds for each in measured)
-    said = f"{records:,} records to read, the oldest for {waiting:.1f} s"
+    behind = _behind(measured)
+    said = f"{behind.records:,} record{'s' * (behind.records != 1)} to read, the oldest for {behind.seconds:.1f} s"
     if age > SILENT:
         return Component(name, does, "silent", f"last heard of {int(age.total_seconds())} s ago; {said}")
-    return Component(name, does, "behind" if records else "running", said if records else "has read everything")
+    state = "behind" if behind.seconds > LATE.total_seconds() else "running"
+    return Component(name, does, state, said if behind.records else "has read everything")

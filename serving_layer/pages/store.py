@@ -1,7 +1,7 @@
 """`/stores/{store}`: one store on one day, against the same weekday of the week before."""
 
-from collections.abc import Mapping
-from datetime import date, datetime
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date, datetime, timedelta
 from typing import Annotated, Any
 
 from fastapi import Query, Response
@@ -19,6 +19,7 @@ from serving_layer.pages.store_questions import StoreQuestions
 from serving_layer.pages.visit import ReaderVisit
 
 router = routes()
+HOUR = timedelta(hours=1)
 
 
 @router.get("/stores/{id_:path}")
@@ -30,13 +31,14 @@ async def get_store(visit: ReaderVisit, id_: str, day: Annotated[date | None, Qu
     parts = await _parts(visit.answers, StoreQuestions(store, of, bool(fresh.basis.missing)), fresh.at)
     said = {
         "store": store, "day": of, "is_partial": bool(fresh.basis.missing),
-        "tiles": [(parts[f"now:{metric}"], parts[f"change:{metric}"]) for metric in names.TILES],
-        "charts": [(parts[f"hour:{metric}"], parts[f"before:{metric}"]) for metric in names.CHARTS],
-        "queue": [(parts[f"now:{metric}"], parts[f"change:{metric}"]) for metric in names.QUEUE],
+        "tiles": _fed(parts, names.TILES), "queue": _fed(parts, names.QUEUE), "lacking": _lacking(parts),
+        "charts": [(parts[f"hour:{name}"], parts[f"before:{name}"], title) for name, title in _charts(parts)],
         "waits": (parts[f"hour:{names.WAITS}"], parts[f"before:{names.WAITS}"]),
         "stays": parts[names.STAYS], "productivity": parts[names.PRODUCTIVITY],
-        "heat": _heat(parts[names.PRODUCTIVITY]), "context": _context(parts[names.CONTEXT]),
+        "heat": _heat(parts[names.PRODUCTIVITY]), "context": _context(parts),
         "opening": opening(store, of.day), "compared": _compared(parts["change:net_sales"], store),
+        "changes": parts["change:net_sales"].question,
+        "turns_at": None if day else of.turns_at,
     }  # fmt: skip
     return visit.page("store.html", fresh, said)
 
@@ -60,11 +62,33 @@ def _heat(part: Part) -> object:
     return heat_map(part.series["points"], part.unit, part.code) if part.series else None
 
 
-def _context(part: Part) -> Mapping[str, Any]:
-    """`holidays`: names; `hours`: of weather, those that have begun."""
+def _fed(parts: Mapping[str, Part], metrics: Iterable[str]) -> Sequence[tuple[Part, Part]]:
+    """Each as it is now and how it changed, of those that a sensor feeds."""
+    found = ((parts[f"now:{metric}"], parts[f"change:{metric}"]) for metric in metrics)
+    return [(now, change) for now, change in found if now.has_source]
+
+
+def _charts(parts: Mapping[str, Part]) -> Sequence[tuple[str, str]]:
+    """Which are drawn, and their titles."""
+    return [(metric, title) for metric, title in names.CHARTS.items() if parts[f"hour:{metric}"].has_source]
+
+
+def _lacking(parts: Mapping[str, Part]) -> Sequence[str]:
+    """What is not shown, because no sensor of the store feeds it."""
+    lacking = [parts[f"now:{metric}"].name for metric in names.TILES if not parts[f"now:{metric}"].has_source]
+    lacking += [] if parts[names.STAYS].has_source else ["visits by stay time"]
+    return lacking if _fed(parts, names.QUEUE) else [*lacking, "queue"]
+
+
+def _context(parts: Mapping[str, Part]) -> Mapping[str, Any]:
+    """`holidays`: names; `hours`: of weather, those that have begun, from the hour before anything happened."""
+    part = parts[names.CONTEXT]
+    begins = [at for metric in names.CHARTS if (at := parts[f"hour:{metric}"].begins)]
+    first = min(begins) - HOUR if begins else None
     told = {} if part.refused or not isinstance(part.answer, dict) else part.answer.get("context", {})
     names_of_days = [name for row in told.get("holidays", {}).get("rows", ()) for name in row["names"]]
     rows = [row for row in told.get("weather", {}).get("rows", ()) if row["temperature_avg"] is not None]
+    rows = [row for row in rows if first is None or datetime.fromisoformat(row["start"]) >= first]
     wet = [row["start"] for row in rows if row["precipitation"]]
     return {"holidays": names_of_days, "hours": rows, "wet": wet}
 

@@ -16,7 +16,8 @@ TILES = (
     "avg_transaction_value",
     "avg_items_per_transaction",
 )
-CHARTS = ("net_sales", "traffic_in", "conversion_rate", "capture_rate")
+CHARTS = {"net_sales": "Sales", "traffic_in": "Traffic", "conversion_rate": "Conversion", "capture_rate": "Capture"}
+"""Each with its title."""
 QUEUE = ("avg_queue_wait", "p90_queue_wait", "max_queue_length", "queue_served", "queue_abandonment_rate")
 NAMES = {"avg_transaction_value": "Average receipt", "avg_items_per_transaction": "Items per receipt"}
 """For whoever does not know the usual letters (ATV, UPT)."""

@@ -4,14 +4,7 @@ import sys
 
 import uvicorn
 
-from tests.pages.shops import RememberedTables, bury, measured, trading_days
-from tests.world.asking import Asking
-from tests.world.watch import WorldWatch
+from tests.pages.shops import invented
 
 if __name__ == "__main__":
-    world = trading_days()
-    watch = WorldWatch(world)
-    watch.measured = measured()
-    asking = Asking(world, readers=RememberedTables(world).readers, watched=watch)
-    bury(asking.letters)
-    uvicorn.run(asking.app, host="127.0.0.1", port=int(sys.argv[1]), log_level="warning")
+    uvicorn.run(invented().app, host="127.0.0.1", port=int(sys.argv[1]), log_level="warning")

@@ -14,8 +14,10 @@ from serving_layer.readers import Position, SpeedBlock
 from serving_layer.watched import Measured
 from tests.world import World, receipt
 from tests.world.archiving import WorldLetters
+from tests.world.asking import Asking
 from tests.world.readers import WorldTables
 from tests.world.sensors import source_of
+from tests.world.watch import WorldWatch
 from tests.world.weather import observation
 
 NOW = datetime(2026, 11, 21, 14, 7, 12, tzinfo=UTC)
@@ -30,7 +32,7 @@ STORES = (
     ),
     Store(id="7", timezone="Europe/Bratislava", name="Bratislava, Old Town", opening_hours=HOURS, country="SK"),
     Store(id="40", timezone="Asia/Tokyo", name="Tokyo, Ginza", currency=currency("JPY"), country="JP"),
-    Store(id="acme-1", timezone="Europe/Bratislava", name="Of another tenant", tenant="acme"),
+    Store(id="acme-1", timezone="Europe/Bratislava", name="Praha, Andel", tenant="acme"),
 )  # fmt: skip
 SHAPE = {8: 2, 9: 4, 10: 6, 11: 7, 12: 5, 13: 4, 14: 5, 15: 6, 16: 8, 17: 9, 18: 6, 19: 3}
 """Visitors of an hour of the clock, before chance."""
@@ -159,6 +161,16 @@ def measured() -> list[Measured]:
         Measured("archive", "pos_transactions", 0, 18_220, 18_222, 2, at - timedelta(seconds=1), at, at),
         Measured("speed", "pos_transactions", 0, 18_222, 18_222, 0, None, at, at),
     ]
+
+
+def invented() -> Asking:
+    """The application over all of it."""
+    world = trading_days()
+    watch = WorldWatch(world)
+    watch.measured = measured()
+    asking = Asking(world, readers=RememberedTables(world).readers, watched=watch)
+    bury(asking.letters)
+    return asking
 
 
 class RememberedTables(WorldTables):

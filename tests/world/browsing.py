@@ -1,6 +1,7 @@
 """Somebody with a browser, without a screen: follows links, fills in forms, keeps cookies."""
 
 import asyncio
+import html
 import re
 from urllib.parse import urlencode
 
@@ -10,6 +11,13 @@ from tests.world.asking import OPERATOR_KEY, Asking
 
 ORIGIN = "http://galatea"
 TOKEN = re.compile(r'name="token" value="([0-9a-f]{64})"')
+
+MARK, END = re.compile(r"<[^>]+>"), re.compile(r"</(?:p|h\d|li|d[td]|t[hdr]|a|button|title|label)>")
+
+
+def words(page: str) -> str:
+    """The text of a page, without its marks, in one line."""
+    return " ".join(html.unescape(MARK.sub("", END.sub(" ", page))).split())
 
 
 class Browsing:
@@ -24,6 +32,10 @@ class Browsing:
         response = self.response("GET", path)
         assert response.status_code == status, response.text
         return response.text
+
+    def words(self, path: str, status: int = 200) -> str:
+        """What a page says, without its marks."""
+        return words(self.get(path, status))
 
     def send(self, path: str, *, form_of: str, origin: str | None = ORIGIN, **fields: str) -> httpx.Response:
         """The response to a form that stands on the page `form_of`."""

@@ -3,6 +3,8 @@
 (() => {
   const seconds = (text) => Date.parse(text) / 1000;
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  const ROUND_MS = [1, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21600].map((s) => s * 1000);
+  const lasted = (ms) => ms % 60000 ? `${ms / 1000} s` : ms % 3600000 || !ms ? `${ms / 60000} min` : `${ms / 3600000} h`;
   const rem = () => parseFloat(getComputedStyle(document.documentElement).fontSize);
 
   // Hours that have begun, without the empty ones at both ends of the day.
@@ -53,10 +55,10 @@
     options() {
       const { zone, unit } = this.place.dataset, dim = colour("--dim"), grid = { stroke: colour("--soft"), width: 1 };
       const font = `${Math.round(rem() * 0.75)}px system-ui, sans-serif`;
-      const hour = this.hour;
+      const hour = this.hour, thick = rem() * 0.135;
       const axis = { stroke: dim, grid, ticks: { show: false }, font };
-      const short = (value) => unit === "ms" ? galatea.written(value, { unit }) : value.toLocaleString("en", { notation: "compact" });
-      const dots = { show: true, size: rem() * 0.4, fill: colour("--sheet") };
+      const short = (value) => unit === "ms" ? lasted(value) : value.toLocaleString("en", { notation: "compact" });
+      const dots = { show: true, size: rem() * 0.4, width: rem() * 0.08, fill: colour("--sheet") };
       return {
         ...this.size(), legend: { show: false }, padding: [8, rem() * 1.4, 0, 0],
         cursor: { y: false, drag: { x: false, y: false }, points: { size: rem() * 0.5 } },
@@ -64,14 +66,14 @@
         scales: { y: { range: (_, low, high) => [Math.min(0, low), high > 0 ? high * 1.1 : 1] } },
         axes: [
           { ...axis, size: rem() * 1.9, grid: { show: false }, space: rem() * 3.2, values: (_, at) => at.map((each) => hour.format(each * 1000)) },
-          { ...axis, size: rem() * (unit === "ms" ? 5 : 3.2), space: rem() * 2.2, values: (_, at) => at.map(short) },
+          { ...axis, size: rem() * 3.2, space: rem() * 2.2, values: (_, at) => at.map(short), ...(unit === "ms" ? { incrs: ROUND_MS } : {}) },
         ],
         series: [
           {},
-          this.line("--before", { width: 1.25 }),
-          this.line("--accent", { width: 2.25, fill: `${colour("--accent")}1c`, points: { ...dots, fill: colour("--accent") } }),
-          this.line("--accent", { width: 2.25, dash: [6, 5], points: dots }),
-          this.line("--accent", { paths: () => null, points: dots }), // the hour that lasts: no line leads to a part
+          this.line("--before", { width: rem() * 0.075 }),
+          this.line("--accent", { width: thick, fill: `${colour("--accent")}1c`, points: { ...dots, fill: colour("--accent") } }),
+          this.line("--accent", { width: thick, dash: [rem() * 0.36, rem() * 0.3], points: dots }),
+          this.line("--accent", { width: thick, paths: () => null, points: { ...dots, width: thick } }), // the hour that lasts: no line leads to a part
         ],
         hooks: { drawClear: [(plot) => this.rain(plot)], setCursor: [(plot) => this.read(plot.cursor.idx ?? this.latest(), hour)] },
       };
@@ -90,8 +92,8 @@
     read(number, hour) {
       const point = this.points?.[number];
       if (!point) return;
-      const { unit, digits, code } = this.place.dataset;
-      const said = (value) => value === null || value === undefined ? "nothing known" : [code, galatea.written(value, { unit, digits }), unit === "percent" ? "%" : ""].filter(Boolean).join(" ");
+      const { unit, digits } = this.place.dataset;
+      const said = (value) => value === null || value === undefined ? "not known" : `${galatea.written(value, { unit, digits })}${unit === "percent" ? " %" : ""}`;
       const now = point.begun ? `${said(point.value)}, ${point.final ? "final" : "provisional"}${point.partial ? ", so far" : ""}` : "not begun";
       this.readout.textContent = `${hour.format(seconds(point.start) * 1000)} · ${now} · ${this.place.dataset.beforeName} ${said(point.before)}`;
     }

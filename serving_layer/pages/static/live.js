@@ -1,11 +1,12 @@
 // Asks again what the numbers of a page were made from, while somebody looks, and says how it stands in words.
-// Nothing is reckoned here but how a number is written; `figures.py` writes the same.
+// Nothing is reckoned here but how a number is written and a sparkline drawn, as `figures.py` and `sparkline.py` do.
 "use strict";
 (() => {
-  const METRICS = "/v1/metrics/", MOST_METRICS = 10, EVERY_MS = 2000, MOST_WAIT_MS = 30000;
+  const METRICS = "/v1/metrics/", MOST_METRICS = 10, EVERY_MS = 1000, MOST_WAIT_MS = 30000, ANEW_MS = 30000, LEAST_MS = 250;
   const bar = document.querySelector("[data-live]");
   const kept = new Map(); // address -> { etag, told }
   const alone = new Set(); // questions that were refused together with others
+  const openedAt = Date.now(), lastsMs = 1000 * Number(document.getElementById("main").dataset.lasts || Infinity);
   let tick = 0, waitUntil = 0, lastAt = 0, asOf = "", timer = 0;
 
   const grouped = (value, digits) => Number(value).toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits }).replace("-", "−");
@@ -16,6 +17,23 @@
   const written = (value, { unit, digits }) => value === null || value === undefined ? "–"
     : unit === "ms" ? lasted(value) : grouped(value, unit === "money" ? Number(digits) : unit === "n" ? 0 : 1);
   const changeOf = (point) => "change_points" in point ? [point.change_points, "points"] : [point.change, "%"];
+
+  const clocks = new Map();
+  const clock = (zone) => {
+    if (!clocks.has(zone)) clocks.set(zone, new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", timeZone: zone }));
+    return clocks.get(zone);
+  };
+  function spark(points) {
+    const WIDTH = 300, HEIGHT = 48, MARGIN = 5, short = (value) => Math.round(value * 10) / 10;
+    const known = points.map((point) => point.value).filter((value) => value !== null), low = Math.min(0, ...known), high = Math.max(0, ...known);
+    const step = (WIDTH - 2 * MARGIN) / Math.max(points.length - 1, 1), scale = (HEIGHT - 2 * MARGIN) / ((high - low) || 1);
+    const places = points.map(({ value }, number) => value === null ? null : `${short(MARGIN + number * step)} ${short(HEIGHT - MARGIN - (value - low) * scale)}`);
+    const drawn = { final: "", provisional: "", end: places.at(-1) ? `M${places.at(-1)}h0` : "" };
+    places.forEach((place, number) => {
+      if (number && place && places[number - 1]) drawn[points[number].final ? "final" : "provisional"] += `M${places[number - 1]}L${place}`;
+    });
+    return drawn;
+  }
 
   const put = (place, text) => {
     if (place.textContent === text) return;
@@ -29,7 +47,11 @@
       const [value, unit] = changeOf(points.at(-1));
       const known = value !== null && value !== undefined;
       place.dataset.direction = !known ? "" : Math.abs(value) < 0.05 ? "level" : value > 0 ? "up" : "down";
-      put(place, known ? `${value >= 0 ? "+" : "−"}${grouped(Math.abs(value), 1)} ${unit}` : "nothing to compare with");
+      put(place, known ? `${{ up: "+", down: "−", level: "±" }[place.dataset.direction]}${grouped(Math.abs(value), 1)} ${unit}` : (points.at(-1).before ?? null) === null ? "nothing to compare with" : "");
+    },
+    before: (place, points) => put(place, written(points.at(-1).before, place.dataset)),
+    until: (place, _, { compared }) => {
+      if (compared?.until) put(place, clock(place.dataset.zone).format(Date.parse(compared.until)));
     },
     state: (place, points) => {
       const word = points.at(-1).final ? "final" : "provisional";
@@ -42,14 +64,27 @@
       const rect = place.querySelector("rect.provisional");
       rect.setAttribute("x", `${100 - share}%`);
       rect.setAttribute("width", `${share}%`);
-      place.querySelector("p").textContent = !whole ? "Nothing sold yet today" : share < 0.05 ? "All of it is final" : `${Math.round(share)} % of it provisional`;
+      place.dataset.whole = whole ? "some" : "none";
+      put(place.querySelector("p"), !whole ? "Nothing sold yet today" : share < 0.05 ? "All of it is final" : `${Math.round(share)} % of it provisional`);
+    },
+    appear: (place, points) => { // where there was nothing stands no place for a number: the whole page is asked for anew
+      if (points.some((point) => point.value) && Date.now() - openedAt > ANEW_MS) location.reload();
+    },
+    spark: (place, points) => {
+      const drawn = spark(points), word = points.at(-1).final ? "final" : "provisional";
+      for (const name of ["final", "provisional"]) place.querySelector(`.${name}`).setAttribute("d", drawn[name]);
+      for (const end of place.querySelectorAll(".end")) end.setAttribute("d", drawn.end);
+      place.dataset.end = word;
+      const said = place.getAttribute("aria-label").replace(/\w+$/, word);
+      place.setAttribute("aria-label", said);
+      place.querySelector("title").textContent = said;
     },
   };
 
   function show(place, told) {
     const series = told.series.find((each) => each.store === place.dataset.store);
     if (!series || !series.points.length) return;
-    if (place.dataset.show) shows[place.dataset.show](place, series.points);
+    if (place.dataset.show) shows[place.dataset.show](place, series.points, series);
     else place.dispatchEvent(new CustomEvent("galatea:answer", { detail: { told, points: series.points } }));
   }
 
@@ -135,10 +170,12 @@
     clearTimeout(timer);
     if (!has_work()) return;
     if (document.hidden) return say("paused", "Paused while nobody looks", "");
-    if (Date.now() >= waitUntil) {
+    const begunAt = Date.now();
+    if (begunAt >= waitUntil) {
       try {
         await Promise.all([numbers(), regions()]);
         lastAt = Date.now();
+        if (lastAt - openedAt > lastsMs) return location.reload(); // another day has begun, and there is somebody to answer
         say("live", "Live", [told_at(asOf), ago()].filter(Boolean).join(", "));
       } catch (error) {
         waitUntil = Date.now() + Math.min(Math.max(error.waitMs || 0, EVERY_MS), MOST_WAIT_MS);
@@ -146,7 +183,7 @@
       }
       tick += 1;
     }
-    timer = setTimeout(look, EVERY_MS);
+    timer = setTimeout(look, Math.max(LEAST_MS, begunAt + EVERY_MS - Date.now()));
   }
   document.addEventListener("visibilitychange", look);
 

@@ -196,7 +196,7 @@ def test_a_form_of_another_page_or_session_sends_nothing(operator: Browsing, pat
 
 
 def test_what_is_no_dead_letter_is_not_found(operator: Browsing) -> None:
-    assert "There is no dead letter `pos_transactions/0/99`" in operator.get(
+    assert "There is no dead letter pos_transactions/0/99" in operator.words(
         f"{PATH}/pos_transactions/0/99", status=404
     )
     assert "cannot be shown" in operator.get(f"{PATH}/pos_transactions/0/-1", status=422)

@@ -41,7 +41,7 @@ def test_a_change_is_in_percent_and_of_percentages_in_points() -> None:
         {"change": None},
     ]
 
-    assert [change(point) for point in points] == ["+6.2 %", "\N{MINUS SIGN}0.0 %", "\N{MINUS SIGN}1.3 points", ""]
+    assert [change(point) for point in points] == ["+6.2 %", "\N{PLUS-MINUS SIGN}0.0 %", "\N{MINUS SIGN}1.3 points", ""]
     assert [direction(point) for point in points] == ["up", "level", "down", ""]
 
 

@@ -14,6 +14,7 @@ FOR_OPERATORS = [
     "/recomputes/any",
     "/dead-letters",
     "/dead-letters/pos_transactions/0/0",
+    "/publications/1/rollback",
 ]
 FOR_READERS = ["/", "/stores/12", "/layers", "/views", "/publications", "/stack"]
 
@@ -78,7 +79,7 @@ def test_pages_of_operators_ask_for_a_key_and_refuse_one_that_may_not(
 
     browsing.sign_in(asking.keys.make("default"))
 
-    assert "scope `operate`" in browsing.get(path, status=403)
+    assert "scope operate" in browsing.words(path, status=403)
     assert "/recomputes" not in browsing.get("/")
     assert "/dead-letters" not in browsing.get("/")
 

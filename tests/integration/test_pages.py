@@ -1,0 +1,211 @@
+"""Pages of a real stack in a real browser: a sale arrives by itself, becomes final, and an operator needs no mouse."""
+
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
+from zoneinfo import ZoneInfo
+
+import httpx
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.integration.conftest import PATIENCE_SECONDS, Stack
+from tests.pages.window import barriers, chromium, opened, sign_in
+from tests.world import receipt
+
+PATIENCE_MS = PATIENCE_SECONDS * 1000
+STORE = "pages-1"
+UNTIL_A_CUT_COVERS_IT = 3.0
+"""More than skew and epoch of the stack: what was received that long ago is before the newest cut."""
+SALES = 8
+MOST_TABS = 200
+FOCUSED = "(each => (each.labels?.[0] || each).textContent.replace(/\\s+/g, ' ').trim())(document.activeElement)"
+STAYS = "window.stays = true"
+"""Gone when the page is loaded again."""
+
+
+class Shop(NamedTuple):
+    """A store of the stack whose clock shows about noon, and where its pages are."""
+
+    stack: Stack
+    zone: str
+
+    @property
+    def address(self) -> str:
+        return f"http://127.0.0.1:{self.stack.settings.api_port}"
+
+    @property
+    def key(self) -> str:
+        return (self.stack.settings.home / "operator.key").read_text()
+
+    def sell(self, number: int, minor: int, age: timedelta = timedelta(0)) -> None:
+        """A receipt over HTTP."""
+        at = (datetime.now(UTC) - age).isoformat(timespec="milliseconds")
+        answer = httpx.post(
+            f"{self.address}/v1/events/pos_transactions", content=receipt(at, minor=minor, number=number, store=STORE),
+            headers={"Authorization": f"Bearer {self.key}", "Content-Type": "application/json"}, trust_env=False,
+            timeout=60,
+        )  # fmt: skip
+        assert answer.status_code == 202, answer.text
+
+    def sold(self) -> tuple[float, int]:
+        """All that it ever sold, as REST says it, and how many events wait."""
+        first, last = (f"{datetime.now(UTC) + timedelta(days=days):%Y-%m-%d}" for days in (-30, 2))
+        body = self.stack.get("/v1/metrics/net_sales", store=STORE, grain="total", **{"from": first, "to": last})
+        return body["series"][0]["points"][0]["value"], body["as_of"]["waiting_for_batch"]
+
+    def wait_until_sold(self, amount: float) -> None:
+        """Until REST says so."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while (sold := self.sold()[0]) != amount:
+            assert time.monotonic() < deadline, sold
+            time.sleep(0.2)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def shop(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Shop:
+    ahead = 12 - datetime.now(UTC).hour
+    zone = f"Etc/GMT{-ahead:+d}" if ahead else "Etc/GMT"
+    written = tmp_path_factory.mktemp("shop") / "stores.yaml"
+    written.write_text(f'stores:\n  - {{id: "{STORE}", name: "Seen, in a browser", timezone: "{zone}"}}\n')
+    stack.run("stores", "load", str(written))
+    return Shop(stack, zone)
+
+
+def reach(page: Page, name: str) -> None:
+    """Press Tab until what is called so has the focus."""
+    for _ in range(MOST_TABS):
+        page.keyboard.press("Tab")
+        if page.evaluate(FOCUSED) == name:
+            return
+    pytest.fail(f"{name!r} is not reached by the keyboard")
+
+
+def enter(page: Page) -> None:
+    """Press Enter, and be where it leads."""
+    with page.expect_navigation():
+        page.keyboard.press("Enter")
+
+
+def follow(page: Page, name: str) -> None:
+    """A link or a button, by the keyboard."""
+    reach(page, name)
+    enter(page)
+
+
+def fill(page: Page, name: str, text: str) -> None:
+    reach(page, name)
+    page.keyboard.type(text)
+
+
+def test_a_sale_is_on_the_page_of_its_store_without_a_reload(
+    shop: Shop, browser: Browser, record_property: Callable[[str, object], None]
+) -> None:
+    shop.sell(0, 100)
+    seconds = []
+    with opened(browser) as (page, complaints):
+        sign_in(page, shop.address, shop.key)
+        page.goto(f"{shop.address}/stores/{STORE}")
+        sales = page.locator("[data-show=value]").first
+        expect(sales).to_have_text("1.00", timeout=PATIENCE_MS)
+        expect(page.locator("#live-state")).to_have_text("Live", timeout=PATIENCE_MS)
+        page.evaluate(STAYS)
+        for number in range(1, SALES + 1):
+            time.sleep(0.37)  # so that sales fall on other moments between two questions of the page
+            begun = time.monotonic()
+            shop.sell(number, 100)
+            expect(sales).to_have_text(f"{1 + number}.00", timeout=PATIENCE_MS)
+            seconds.append(round(time.monotonic() - begun, 2))
+
+        assert shop.sold() == (1 + SALES, 0)
+        assert page.evaluate("window.stays") is True
+        assert complaints == []
+    record_property("seconds_from_sale_to_page", seconds)
+
+
+def test_what_is_provisional_becomes_final_while_somebody_looks(shop: Shop, browser: Browser) -> None:
+    shop.sell(100, 4200, timedelta(hours=22))  # yesterday, where it is noon
+    yesterday = (datetime.now(ZoneInfo(shop.zone)) - timedelta(hours=22)).date()
+    shop.wait_until_sold(1 + SALES + 42)
+    with opened(browser) as (page, complaints):
+        sign_in(page, shop.address, shop.key)
+        page.goto(f"{shop.address}/stores/{STORE}?day={yesterday}")
+        tile = page.locator(".tile", has_text="Net sales")
+        expect(tile.locator("[data-show=value]")).to_have_text("42.00", timeout=PATIENCE_MS)
+        expect(tile.locator(".state")).to_have_text("provisional")
+        page.evaluate(STAYS)
+
+        shop.stack.galatea("rebuild", "--wait")
+
+        expect(tile.locator(".state")).to_have_text("final", timeout=PATIENCE_MS)
+        expect(tile.locator("[data-show=value]")).to_have_text("42.00")
+        expect(page.locator("#chart-1-table")).to_contain_text("final", timeout=PATIENCE_MS)
+        assert page.evaluate("window.stays") is True
+        assert complaints == []
+
+
+def test_an_operator_previews_publishes_and_goes_back_without_a_mouse(shop: Shop, browser: Browser) -> None:
+    shop.stack.galatea("rebuild", "--wait")
+    before = shop.sold()[0]
+    shop.sell(200, 2500, timedelta(hours=40))  # too old for speed: it waits
+    time.sleep(UNTIL_A_CUT_COVERS_IT)
+
+    with opened(browser) as (page, complaints):
+        page.goto(f"{shop.address}/login")
+        fill(page, "Key", shop.key)
+        enter(page)
+        follow(page, "Recompute")
+        fill(page, "Why", "to see")
+        follow(page, "Start")
+        expect(page.locator("#progress [aria-current=step]")).to_be_visible(timeout=PATIENCE_MS)
+        expect(page.locator("#state")).to_have_text("Previewed", timeout=PATIENCE_MS)
+        expect(page.get_by_role("heading", name="Report")).to_be_visible()
+        assert shop.sold() == (before, 1)
+
+        follow(page, "What it corrects, cell by cell")
+        fill(page, "Store", STORE)
+        enter(page)
+        expect(page.locator("tbody tr", has_text="net_sales").first).to_contain_text("waited")
+
+        follow(page, "Recompute")
+        reach(page, "Preview: write corrections, publish nothing")
+        page.keyboard.press("ArrowDown")
+        fill(page, "Why", "it was right")
+        enter(page)
+        expect(page.locator("#state")).to_have_text("Published", timeout=PATIENCE_MS)
+        assert shop.sold() == (before + 25, 0)
+
+        newest = shop.stack.get("/v1/publications")["publications"][0]["publication"]
+        follow(page, f"publication {newest}")
+        follow(page, f"go back to publication {newest - 1}")
+        fill(page, "Why", "it was wrong")
+        follow(page, f"Go back to publication {newest - 1}")
+        expect(page.locator(".notice.good")).to_contain_text("shows readers again", timeout=PATIENCE_MS)
+        assert shop.sold() == (before, 1)
+        assert complaints == []
+
+
+def test_nothing_keeps_anybody_out_of_real_numbers(shop: Shop, browser: Browser) -> None:
+    newest = shop.stack.get("/v1/publications")["publications"][1]["publication"]
+    found = []
+    for colours in ("light", "dark"):
+        with opened(browser, colours=colours) as (page, complaints):
+            sign_in(page, shop.address, shop.key)
+            for path in (
+                "/", f"/stores/{STORE}", "/layers", "/views", "/publications", f"/publications/{newest}/rollback",
+                "/corrections", "/recomputes", "/stack",
+            ):  # fmt: skip
+                page.goto(shop.address + path)
+                page.wait_for_timeout(500)
+                found += [(colours, path, *barrier) for barrier in barriers(page)]
+            page.goto(f"{shop.address}/publications")
+            assert complaints == []
+
+    assert found == []

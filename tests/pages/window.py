@@ -1,0 +1,61 @@
+"""A window of a real browser: opened at a size and in a colour, signed in, looked over for what keeps people out."""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--lang=en-GB"]
+NARROW, PHONE, LAPTOP, WALL = (320, 640), (390, 844), (1366, 768), (3840, 2160)
+AXE = (Path(__file__).parent / "vendor" / "axe.min.js").read_text()
+RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    """While it is open a loop runs in this thread. Without a Chromium on the machine the test is skipped."""
+    found = next((path for name in NAMES if (path := shutil.which(name))), None)
+    if found is None:
+        pytest.skip(f"none of {', '.join(NAMES)} is installed: pages are not tried in a real browser")
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=found, args=FLAGS)
+        yield opened
+        opened.close()
+
+
+@contextmanager
+def opened(
+    browser: Browser, size: tuple[int, int] = LAPTOP, colours: Any = "light", *, scripts: bool = True
+) -> Iterator[tuple[Page, list[str]]]:
+    """A page, and what it complained about."""
+    context = browser.new_context(
+        viewport={"width": size[0], "height": size[1]}, color_scheme=colours, java_script_enabled=scripts,
+        reduced_motion="reduce", locale="en-GB",
+    )  # fmt: skip
+    page = context.new_page()
+    complaints: list[str] = []
+    page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    yield page, complaints
+    context.close()
+
+
+def sign_in(page: Page, address: str, key: str) -> None:
+    """By the form at the door."""
+    page.goto(f"{address}/login")
+    page.get_by_label("Key").fill(key)
+    page.get_by_role("main").get_by_role("button", name="Sign in").click()
+    expect(page.get_by_role("button", name="Sign out")).to_be_visible()
+
+
+def barriers(page: Page) -> list[tuple[str, str]]:
+    """What axe finds against the rules, with all that can be opened open: the rule, and where it is broken first."""
+    page.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
+    page.evaluate(AXE)  # not by a script tag: the page would not allow it
+    told = page.evaluate("(tags) => axe.run({ runOnly: tags })", RULES)
+    return [(each["id"], each["nodes"][0]["html"][:120]) for each in told["violations"]]
