@@ -35,11 +35,11 @@ class EndpointTable:
         self._session = session
         prepare = session.prepare
         self._all = prepare(
-            "SELECT id, tenant, url, secret, batch, created_at, suspended_at, removed_at FROM webhook_endpoints"
+            "SELECT id, tenant, url, secret, most_alerts, created_at, suspended_at, removed_at FROM webhook_endpoints"
         )
         self._states = prepare("SELECT id, failing_since, waiting FROM webhook_states")
         self._insert = prepare(
-            "INSERT INTO webhook_endpoints (id, tenant, url, secret, batch, created_at) VALUES (?, ?, ?, ?, ?, ?)"
+            "INSERT INTO webhook_endpoints (id, tenant, url, secret, most_alerts, created_at) VALUES (?, ?, ?, ?, ?, ?)"
         )
         self._remove = prepare("UPDATE webhook_endpoints SET removed_at = ?, secret = '' WHERE id = ?")
         self._suspend = prepare("UPDATE webhook_endpoints SET suspended_at = ? WHERE id = ?")
@@ -56,7 +56,7 @@ class EndpointTable:
             state = states.get(row.id)
             failing, waiting = (state.failing_since, state.waiting) if state else (None, 0)
             made = int(row.created_at.replace(tzinfo=UTC).timestamp() * 1000)
-            endpoint = Endpoint(row.id, row.tenant, row.url, row.secret, row.batch, made)
+            endpoint = Endpoint(row.id, row.tenant, row.url, row.secret, row.most_alerts, made)
             found.append(Registered(endpoint, _utc(row.suspended_at), _utc(failing), waiting or 0))
         return sorted(found, key=lambda each: (each.endpoint.made_ms, each.endpoint.id))
 

@@ -187,3 +187,30 @@ def test_corrections_are_shown_to_operators_with_their_cause(world: World) -> No
 
     assert "No cell was corrected against publication 0" in page
     assert "is no token" in browsing.get("/corrections?after=x", status=422)
+
+
+def test_what_no_sensor_feeds_is_named_once(browsing: Browsing) -> None:
+    page = browsing.words("/stores/12")
+
+    lacking = "visitors in, conversion, capture rate, visits by stay time, queue"
+    assert f"Not shown, because no sensor of this store feeds it: {lacking}." in page
+    assert page.count("Capture") == page.count("Traffic") == 0
+    assert "no sensor" in browsing.words("/")
+
+
+def test_a_day_without_anything_says_whether_the_store_was_closed(browsing: Browsing) -> None:
+    assert "nothing was sold on this day: the store is closed." in browsing.words("/stores/12?day=2026-11-15")
+    assert "nothing was sold on this day." in browsing.words("/stores/12?day=2026-11-13")
+
+
+def test_a_page_of_today_knows_how_long_today_lasts(browsing: Browsing) -> None:
+    until_midnight_in_bratislava = 13 * 3600 + 29 * 60 + 1
+
+    assert f'data-lasts="{until_midnight_in_bratislava}"' in browsing.get("/stores/12")
+    assert "data-lasts" not in browsing.get("/stores/12?day=2026-11-21")
+
+
+def test_stores_turn_when_the_first_of_their_days_ends(browsing: Browsing) -> None:
+    until_midnight_in_tokyo = 5 * 3600 + 29 * 60 + 1
+
+    assert f'data-lasts="{until_midnight_in_tokyo}"' in browsing.get("/")
