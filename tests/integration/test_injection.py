@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from itertools import islice
+from typing import Any
 from uuid import uuid4
 
 import httpx
@@ -79,7 +80,8 @@ def test_each_text_is_a_store_that_can_be_asked_for(stack: Stack, shop: str) -> 
 
 
 def test_receipts_are_shown_byte_for_byte_a_page_at_a_time(stack: Stack, shop: str) -> None:
-    shown, after = [], None
+    shown: list[Any] = []
+    after: str | None = None
     while after or not shown:
         place: dict[str, str] = {"after": after} if after else {}
         page = stack.get("/v1/raw/pos_transactions", store=shop, day=NOW[:10], limit=40, **place)
