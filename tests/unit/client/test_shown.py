@@ -82,6 +82,7 @@ def test_what_the_guide_shows_runs(
 ) -> None:
     def publish_at_once(self: WorldRecomputing, *_: object) -> str:
         id_ = start(self, *_)  # type: ignore[arg-type]
+        self.world.rebuild("2026-11-17T00:05Z")
         self.world.recomputes[id_] = replace(self.world.recomputes[id_], state="published", publication=2)
         return id_
 
