@@ -21,6 +21,8 @@ from master_dataset.errors import GenerationReplaced, OperatorError
 
 NAMED_STOP = 3
 RESTART_ME = 75
+COLLECTED_SECONDS = 10.0
+"""How long who collects metrics may be silent: each has a thread of its own."""
 
 log = structlog.get_logger()
 
@@ -40,6 +42,7 @@ class Process:
     def show_metrics(self, port: int) -> None:
         """Answer Prometheus on this machine, at this port or, for 0, one that is free; say where in `run/`."""
         server, _ = start_http_server(port, LOOPBACK)
+        server.RequestHandlerClass.timeout = COLLECTED_SECONDS  # type: ignore[attr-defined]  # as socketserver has it
         targets.write(self._settings.home, self._name, server.server_port)
 
     def main(self, run: Callable[["Process", Settings], None]) -> None:

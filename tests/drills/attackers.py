@@ -93,8 +93,7 @@ class Attackers:
         finally:
             doing.cancel()
             writer.close()
-        with suppress(OSError, asyncio.CancelledError):
-            await doing
+        await asyncio.gather(doing, return_exceptions=True)
         self._harm.lasted[kind].append(time.monotonic() - began)
         self._harm.statuses[f"{kind}: {heard[9:12].decode() or 'ended'}"] += 1
 

@@ -1,9 +1,14 @@
 """Whoever connects and says nothing, or asks and reads nothing, is let go, and others find room meanwhile."""
 
+import asyncio
 import socket
+import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from urllib.parse import urlsplit
 
 import pytest
 from prometheus_client import REGISTRY
@@ -13,6 +18,7 @@ from deploy.listening.connection_limits import ConnectionLimits
 from serving_layer import ingest
 from serving_layer.limits import Limits
 from tests.corpus.case import receipt
+from tests.drills.attackers import Attackers
 from tests.world import World
 from tests.world.asking import OPERATOR_KEY, Asking
 from tests.world.listening import listening, served
@@ -173,3 +179,25 @@ def test_so_many_requests_may_be_worked_on_and_the_next_is_told_at_once(
 
         assert other.statuses == [status, 200]
         assert working.code == "broker_unavailable"
+
+
+def test_hostile_clients_of_every_kind_are_ended_and_honest_ones_are_answered_meanwhile() -> None:
+    asking = Asking(World(), limits=Limits(receive_seconds=1))
+    keys = [asking.keys.make("default", "ingest") for _ in range(2)]
+    stop = threading.Event()
+    with served(asking, ConnectionLimits(receive_seconds=1)) as url, ThreadPoolExecutor() as beside:
+        port = urlsplit(url).port or 0
+        attacking = beside.submit(lambda: asyncio.run(Attackers(port, keys, 12).attack(stop)))
+        statuses, until = Counter[int](), time.monotonic() + 5
+        while time.monotonic() < until:
+            with wire(url) as honest:
+                honest.say(posted(receipt()) + GET)
+                honest.listen(2)
+                statuses.update(honest.statuses)
+        stop.set()
+        harm = attacking.result()
+
+    assert set(statuses) == {200, 202}
+    assert statuses[200] == statuses[202] > 0
+    assert set(harm.lasted) == {"slowloris", "silent", "slow body", "slow body without a key", "header flood", "bomb"}
+    assert {told for told in harm.statuses if told.endswith(("200", "202"))} == set()

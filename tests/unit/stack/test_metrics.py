@@ -4,14 +4,17 @@ from collections import Counter
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import httpx
 import pytest
 from prometheus_client import REGISTRY
 
+from deploy.process import edge
 from deploy.process.archive_watch import ArchiveWatch
 from deploy.stack import targets
 from master_dataset.lag import Lag
 from master_dataset.lag_table import moved
 from master_dataset.reached import Reached
+from tests.world.wire import wire
 
 START = datetime(2026, 11, 21, 9, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
@@ -89,3 +92,20 @@ def test_the_place_of_metrics_is_a_file_that_prometheus_reads(tmp_path: Path) ->
     assert (tmp_path / "run" / "speed.targets.json").read_bytes() == expected
     assert targets.url(tmp_path, "speed") == "http://127.0.0.1:4711/metrics"
     assert targets.url(tmp_path, "archive") is None
+
+
+def test_who_comes_for_metrics_and_says_nothing_is_let_go_and_others_get_theirs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GALATEA_HOME", str(tmp_path))
+    monkeypatch.setattr(edge, "COLLECTED_SECONDS", 0.5)
+    (tmp_path / "run").mkdir()
+    edge.Process("metrics").show_metrics(0)
+    url = targets.url(tmp_path, "metrics") or ""
+
+    with wire(url) as silent:
+        collected = httpx.get(url, trust_env=False)
+        silent.listen(1)
+
+        assert silent.is_closed
+    assert (collected.status_code, "python_info" in collected.text) == (200, True)
