@@ -7,7 +7,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from deploy.listening.connection_limits import ConnectionLimits
 from master_dataset.courier_room import CourierRoom
-from serving_layer.limits import LIMITS, Limits
+from serving_layer.limits import LIMITS, RANGES, Limits, Ranges
 
 CONNECTION, COURIER = ConnectionLimits(), CourierRoom()
 
@@ -55,6 +55,10 @@ class LimitSettings(BaseSettings):
     """Events on their way to the broker."""
     courier_bytes: int = Field(default=COURIER.size, ge=1_000_000)
     """Their bytes."""
+    range_fine_days: int = Field(default=RANGES.fine_days, ge=1)
+    """Days that a question at 15 minutes or hours may be about; longer ones take as much more work and memory."""
+    range_days: int = Field(default=RANGES.coarse_days, ge=1)
+    """Days that a question at any other grain may be about."""
     disk_free_percent: float = Field(default=10.0, ge=0, lt=100)
     """How much of the home's disk has to be free for events to be taken, in percent; 0: no matter."""
     disk_free_mb: int = Field(default=1000, ge=0)
@@ -64,6 +68,11 @@ class LimitSettings(BaseSettings):
     def limits(self) -> Limits:
         """What the app holds its callers to."""
         return Limits(**{each.name: getattr(self, each.name) for each in fields(Limits)})
+
+    @property
+    def ranges(self) -> Ranges:
+        """How long a time may be asked for."""
+        return Ranges(self.range_fine_days, self.range_days)
 
     @property
     def courier_room(self) -> CourierRoom:

@@ -10,8 +10,8 @@ from typing import Annotated, Self
 from pydantic import Field, field_validator, model_validator
 
 from deploy.cassandra import Address
-from deploy.limits import LimitSettings
 from deploy.nodes import HOSTS, LOOPBACK, ONE, THREE, Nodes, addresses, kept_nodes
+from deploy.webhook_settings import WebhookSettings
 from master_dataset.crash_points import planned
 from master_dataset.parsing.parse import FUTURE_US
 from master_dataset.visits.visit import VisitRules
@@ -31,7 +31,7 @@ def _rooted(uri: str) -> str:
     return str(Path(uri.removeprefix("file://")).expanduser().resolve())
 
 
-class Settings(LimitSettings):
+class Settings(WebhookSettings):
     """Read from variables named `GALATEA_` + the field's name in capitals."""
 
     home: Path = Path(".galatea")
@@ -72,6 +72,14 @@ class Settings(LimitSettings):
     """Port of the speed layer's metrics; 0 likewise."""
     api_metrics_port: int = Field(default=0, ge=0, le=65535)
     """Port of the metrics of the REST interface; 0 likewise."""
+    alerts_metrics_port: int = Field(default=0, ge=0, le=65535)
+    """Port of the metrics of the alert relay; 0 likewise."""
+    alerts_stuck_seconds: float = Field(default=45.0, gt=0)
+    """How long the alert relay may make no progress before it is ended and started again, in seconds."""
+    alerts_tick_seconds: float = Field(default=15.0, gt=0, le=60)
+    """How often time is let pass in topics that a rule of alerts watches while nothing arrives, in seconds."""
+    alert_rules_seconds: float = Field(default=60.0, ge=1)
+    """How long after it is written a version of a rule begins to hold, in seconds; more than the skew."""
     kafka_bootstrap: str = ""
     """host:port of the brokers; empty: the local stack's."""
     cassandra_contact_points: str = ""
@@ -96,8 +104,8 @@ class Settings(LimitSettings):
     """How far clocks may differ, in seconds."""
     kafka_partitions: int = Field(default=2, ge=1)
     """Partitions of each source's topic; fixed once the topic exists."""
-    kafka_retention_days: int = Field(default=9, ge=1)
-    """How long the topics keep records, in days: at least the speed rows' life and D."""
+    kafka_retention_days: int = Field(default=14, ge=1)
+    """How long the topics keep records, in days: at least the speed rows' life and D; alerts look 13 days back."""
     speed_ttl_days: int = Field(default=7, ge=2)
     """How long speed rows live, in days."""
     receipts_ttl_days: int = Field(default=35, ge=1)
@@ -147,6 +155,8 @@ class Settings(LimitSettings):
             raise ValueError(
                 "GALATEA_KAFKA_RETENTION_DAYS must cover GALATEA_SPEED_TTL_DAYS and GALATEA_REMEMBERED_HOURS"
             )
+        if self.alert_rules_seconds <= self.skew_seconds:
+            raise ValueError("GALATEA_ALERT_RULES_SECONDS must be more than GALATEA_SKEW_SECONDS")
         if self.visits.longest_known >= self.remembered:
             raise ValueError("GALATEA_REMEMBERED_HOURS must be more than 14 times GALATEA_VISIT_GAP_SECONDS")
         home = self.home.expanduser().resolve()

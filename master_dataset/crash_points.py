@@ -38,6 +38,13 @@ class CrashPoint(StrEnum):
     REBUILD_PUBLISHED = "rebuild.published"
     ROLLBACK_REPLACED = "rollback.replaced"
     ROLLBACK_PUBLISHED = "rollback.published"
+    ALERTS_FOLDED = "alerts.folded"
+    ALERTS_BEGUN = "alerts.begun"
+    ALERTS_PRODUCED = "alerts.produced"
+    ALERTS_FLUSHED = "alerts.flushed"
+    ALERTS_OFFSETS = "alerts.offsets"
+    ALERTS_COMMITTED = "alerts.committed"
+    ALERTS_KEPT = "alerts.kept"
     COLLECT_MARKED = "collect.marked"
     COLLECT_DELETED = "collect.deleted"
 

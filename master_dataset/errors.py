@@ -129,6 +129,17 @@ class BadFile(RequestError):
         self.code = code
 
 
+class BadRule(RequestError):
+    """A rule of alerts that cannot be followed, can never fire or would always; nothing was changed."""
+
+    status = 422
+
+    def __init__(self, field: str, message: str, *, do: str) -> None:
+        """`field` of the rule that has to be changed, as its author wrote it; empty if it is not one alone."""
+        super().__init__(message, do=do)
+        self.field = field
+
+
 class OperatorError(GalateaError):
     """The system is whole, but somebody has to decide. `do` is the next command."""
 

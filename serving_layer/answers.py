@@ -15,12 +15,12 @@ from master_dataset.errors import UnknownName
 from serving_layer import cells_answer, metrics_answer
 from serving_layer.as_of import rests_on
 from serving_layer.basis import Basis, BasisReader, past_basis
-from serving_layer.business_days import BusinessDays
 from serving_layer.catalogue import Catalogue
 from serving_layer.index import answer as index_answer
 from serving_layer.index.question import IndexAsk
 from serving_layer.keys.caller import Caller
 from serving_layer.known_stores import MOST_STORES, KnownStores
+from serving_layer.local_time import zone_named
 from serving_layer.merged_cells import MergedCells
 from serving_layer.metrics_answer import MetricsAsk
 from serving_layer.moment import Moment
@@ -30,6 +30,7 @@ from serving_layer.refusals import TooManyStores
 from serving_layer.remembered import Remembered
 from serving_layer.store_page import StorePage, write_token
 from views.core import View
+from views.core.business_days import BusinessDays
 
 
 class Clocks(NamedTuple):
@@ -71,7 +72,7 @@ class Answers:
         async def told() -> bytes:
             page = await self.stores.page(ask.one.stores, ask.page, caller)
             _refuse_unseen(ask, page)
-            asked = [understood(each, page.stores, self.catalogue.metrics, self.catalogue.views) for each in ask.asks]
+            asked = [understood(each, page.stores, self.catalogue) for each in ask.asks]
             return await metrics_answer.answer(asked, moment.basis, self._cells, _following(ask, page))
 
         return await self._remembered(ask, moment, told, caller)
@@ -89,8 +90,8 @@ class Answers:
         """The cells of one view with each layer's states."""
         view = self.view(ask)
         stores = await self.stores.asked(ask.stores, caller)
-        days = {store.id: BusinessDays.of(store, store.timezone) for store in stores}
-        spans = [(store, *span(ask.start, ask.end, of, "15m")) for store, of in days.items()]
+        days = {store.id: BusinessDays.of(store, zone_named(store.timezone)) for store in stores}
+        spans = [(store, *span(ask.start, ask.end, of, "15m", self.catalogue.ranges)) for store, of in days.items()]
         told = await cells_answer.answer(view, spans, moment.basis, self._cells)
         await self._refuse_collected(moment.basis)
         return orjson.dumps(told)

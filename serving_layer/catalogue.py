@@ -8,16 +8,18 @@ from importlib.metadata import version
 
 import orjson
 
+from serving_layer.limits import RANGES, Ranges
 from views.core import View
 from views.core.metric import Metric
 
 
 @dataclass(frozen=True)
 class Catalogue:
-    """The registered views and metrics, or those of a test."""
+    """The registered views and metrics, or those of a test; and how long a time may be asked for."""
 
     views: Mapping[str, View]
     metrics: Mapping[str, Metric]
+    ranges: Ranges = RANGES
 
     @cached_property
     def fingerprint(self) -> str:

@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from datetime import date
 
 from master_dataset.stores import Store
-from serving_layer.business_days import ONE_DAY
-from serving_layer.local_time import STEP, written
-from serving_layer.opening_hours import open_windows
+from serving_layer.local_time import written
 from serving_layer.store_part import StorePart
+from views.core.business_days import ONE_DAY
+from views.core.local_time import STEP
+from views.core.open_windows import open_windows
 
 WINDOWS_OF_AN_HOUR = 3600 // STEP
 

@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 from master_dataset.errors import UnknownName
 from master_dataset.stores import Store
-from serving_layer.business_days import ONE_DAY, BusinessDays, Span
 from serving_layer.counterparts import (
     MONTHS_OF_A_YEAR,
     Counterparts,
@@ -14,9 +13,10 @@ from serving_layer.counterparts import (
     NoCounterpart,
     RetailYearBefore,
 )
-from serving_layer.local_time import STEP
 from serving_layer.public_holidays import VERSION, dates, nearest, nearest_of
 from serving_layer.timeline import Grain
+from views.core.business_days import ONE_DAY, BusinessDays, Span
+from views.core.local_time import STEP
 
 WEEK, RETAIL_YEAR, DAYS_OF_A_YEAR = 7, 364, 365
 FIXED: dict[str, Counterparts] = {

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Protocol
 
-from serving_layer.business_days import ONE_DAY
 from serving_layer.retail_calendar import calendar_day, retail_day
+from views.core.business_days import ONE_DAY
 
 MONTHS_OF_A_YEAR = 12
 

@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from datetime import date
 from itertools import groupby
 
-from serving_layer.business_days import ONE_DAY, BusinessDays, Span
 from serving_layer.comparison import AskedTime
 from serving_layer.counterparts import Counterparts
-from serving_layer.local_time import STEP, clock
 from serving_layer.same_clock import Dated, Placed, by_clock
 from serving_layer.timeline import Timeline, clock_hours, weekday_and_hour
+from views.core.business_days import ONE_DAY, BusinessDays, Span
+from views.core.local_time import STEP, clock
 
 
 @dataclass(frozen=True)

@@ -4,11 +4,11 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from master_dataset.stores import Store
-from serving_layer.local_time import STEP
 from serving_layer.merge import Cell
-from serving_layer.opening_hours import open_windows
 from views.core import View
 from views.core.flags import flags_counted
+from views.core.local_time import STEP
+from views.core.open_windows import open_windows
 
 OUTSIDE_OPENING_HOURS = "outside_opening_hours"
 _RECEIPTS = "receipts"

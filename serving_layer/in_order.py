@@ -4,12 +4,12 @@ from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
 from typing import NamedTuple
 
-from serving_layer.business_days import BusinessDays, Span
-from serving_layer.local_time import STEP, clock
 from serving_layer.side import Side
 from serving_layer.totals import Point
+from views.core.business_days import BusinessDays, Span
 from views.core.inside import inside
 from views.core.listing import Worth, busiest
+from views.core.local_time import STEP, clock
 from views.core.term import Term
 
 DRIFT_HIGH = "drift_high"

@@ -25,5 +25,14 @@ class Limits:
     live_followers_per_key: int = 100
 
 
+@dataclass(frozen=True)
+class Ranges:
+    """How many days a question may be about: at 15 minutes and hours, and at all other grains."""
+
+    fine_days: int = 400
+    coarse_days: int = 3660
+
+
 LIMITS = Limits()
+RANGES = Ranges()
 """Unless settings say otherwise."""

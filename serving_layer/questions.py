@@ -2,27 +2,28 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 from master_dataset.errors import RangeTooLong, UnknownName
 from master_dataset.stores import Store
 from serving_layer.asked import Asked, StoreTime
-from serving_layer.business_days import BusinessDays, Span
+from serving_layer.catalogue import Catalogue
 from serving_layer.comparable_stores import LeftOut, Sides, left_out
 from serving_layer.comparison import AskedTime, counterparts
 from serving_layer.context import asked_kinds
-from serving_layer.local_time import STEP, read_bound, round_down, round_up
+from serving_layer.limits import RANGES, Ranges
+from serving_layer.local_time import read_bound, zone_named
 from serving_layer.refusals import BadQuestion
 from serving_layer.sensor_time import PROOFS, sensed
 from serving_layer.timeline import Grain, timeline
 from views.core import View
+from views.core.business_days import BusinessDays, Span
+from views.core.local_time import STEP, round_down, round_up
 from views.core.metric import Metric
 
 Hours = Literal["all", "open"]
 GRAINS: tuple[Grain, ...] = get_args(Grain)
 DAY = 86_400
-FINE_DAYS, COARSE_DAYS = 400, 3660
-"""The longest range at 15m and hour, and at all other grains (ten years)."""
 
 
 @dataclass(frozen=True)
@@ -62,10 +63,9 @@ class CellsAsk:
     as_of: int | None = None
 
 
-def understood(
-    ask: MetricAsk, stores: Sequence[Store], metrics: Mapping[str, Metric], views: Mapping[str, View]
-) -> Asked:
+def understood(ask: MetricAsk, stores: Sequence[Store], catalogue: Catalogue) -> Asked:
     """The question with everything looked up. UnknownName, BadQuestion, RangeTooLong, NotAvailable, CountryUnknown."""
+    metrics, views = catalogue.metrics, catalogue.views
     if ask.metric not in metrics:
         raise UnknownName("metric", ask.metric, metrics)
     metric = metrics[ask.metric]
@@ -73,7 +73,7 @@ def understood(
     _refuse_unsplittable(ask, metric, read)
     grain = _grain(ask, metric)
     context = () if ask.context is None else asked_kinds(ask.context, views)
-    times = [_time_of(ask, store, grain, metric) for store in stores]
+    times = [_time_of(ask, store, _Grained(metric, grain, catalogue.ranges)) for store in stores]
     missing = [found for each in times if (found := _left_out(each))] if ask.comp else None
     gone = {each.store for each in missing or ()}
     return Asked(
@@ -113,13 +113,19 @@ def _refuse_unsplittable(ask: MetricAsk, metric: Metric, read: Sequence[View]) -
         raise BadQuestion(message, do="Split by one of them.")
 
 
-def _time_of(ask: MetricAsk, store: Store, grain: Grain, metric: Metric) -> StoreTime:
+class _Grained(NamedTuple):
+    metric: Metric
+    grain: Grain
+    ranges: Ranges
+
+
+def _time_of(ask: MetricAsk, store: Store, of: _Grained) -> StoreTime:
     zone = ask.timezone or store.timezone
-    days = BusinessDays.of(store, zone)
-    asked = span(ask.start, ask.end, days, grain)
-    at = AskedTime(days, days.whole(asked) if metric.whole_days else asked, grain)
+    days = BusinessDays.of(store, zone_named(zone))
+    asked = span(ask.start, ask.end, days, of.grain, of.ranges)
+    at = AskedTime(days, days.whole(asked) if of.metric.whole_days else asked, of.grain)
     by = None if ask.compare is None else counterparts(ask.compare, store, at)
-    return StoreTime(store, zone, timeline(grain, days, *at.span), at, by)
+    return StoreTime(store, zone, timeline(of.grain, days, *at.span), at, by)
 
 
 def _left_out(of: StoreTime) -> LeftOut | None:
@@ -127,17 +133,17 @@ def _left_out(of: StoreTime) -> LeftOut | None:
     return left_out(of.store, Sides(of.at.first, compared))
 
 
-def span(start: str, end: str, days: BusinessDays, grain: Grain) -> Span:
+def span(start: str, end: str, days: BusinessDays, grain: Grain, ranges: Ranges = RANGES) -> Span:
     """Whole windows that cover [start, end): nothing asked for is left out."""
     first, last = round_down(read_bound(start, days.start, "from")), round_up(read_bound(end, days.start, "to"))
     if last - first < STEP:
         raise BadQuestion(f"`to={end}` is not after `from={start}`.", do="`from` is inclusive and `to` exclusive.")
     length = (last - first) / DAY
-    if grain in ("15m", "hour") and length > FINE_DAYS:
-        fits = "`grain=day`" if length <= COARSE_DAYS else f"at most {FINE_DAYS} days"
-        raise RangeTooLong(f"{length:.0f} days at `{grain}` are more than {FINE_DAYS}.", do=f"Ask with {fits}.")
-    if length > COARSE_DAYS:
-        raise RangeTooLong(
-            f"{length:.0f} days are more than ten years.", do="Ask for ten years at a time, with `grain=year`."
-        )
+    fine, coarse = ranges.fine_days, ranges.coarse_days
+    if grain in ("15m", "hour") and length > fine:
+        fits = "`grain=day`" if length <= coarse else f"at most {fine} days"
+        raise RangeTooLong(f"{length:.0f} days at `{grain}` are more than {fine}.", do=f"Ask with {fits}.")
+    if length > coarse:
+        do = f"Ask for {coarse} days at a time, with `grain=year`."
+        raise RangeTooLong(f"{length:.0f} days are more than {coarse}.", do=do)
     return Span(first, last)

@@ -7,12 +7,12 @@ from typing import NamedTuple
 from serving_layer.asked import Asked, StoreTime
 from serving_layer.comparable_stores import ENOUGH
 from serving_layer.in_order import DRIFT_HIGH, Ordered, in_order
-from serving_layer.local_time import STEP
 from serving_layer.sensor_time import HALF
 from serving_layer.side_read import SideRead
 from serving_layer.store_facts import StoreFacts
 from serving_layer.totals import Point, Totals
 from views.core.listing import Worth
+from views.core.local_time import STEP
 
 NO_OPENING_HOURS, NO_SOURCE, LOW_COVERAGE, MASKED, DEVICE_DAYS = (
     "no_opening_hours", "no_source", "low_coverage", "masked", "device_days"

@@ -9,11 +9,11 @@ from collections.abc import Iterable, Iterator
 from datetime import date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
-from serving_layer.business_days import ONE_DAY, Span
 from serving_layer.comparison import AskedTime
 from serving_layer.counterparts import Counterparts
-from serving_layer.local_time import STEP, clock, offset
 from serving_layer.timeline import Timeline
+from views.core.business_days import ONE_DAY, Span
+from views.core.local_time import STEP, clock, offset
 
 Placed = tuple[Span, int]
 """Windows, and the place of the point that they are compared with."""

@@ -11,12 +11,13 @@ from fractions import Fraction
 from master_dataset.sources.people_counts import PEOPLE_COUNTS
 from master_dataset.sources.sensor_heartbeats import SENSOR_HEARTBEATS, WATCHED
 from master_dataset.stores import Sensor, Store
-from serving_layer.business_days import Span
 from serving_layer.comparable_stores import ENOUGH
-from serving_layer.local_time import STEP, first_instant, zone_named
+from serving_layer.local_time import zone_named
 from serving_layer.merge import Cell
 from serving_layer.side import Side
 from views.core import View
+from views.core.business_days import Span
+from views.core.local_time import STEP, first_instant
 
 SENSED = (PEOPLE_COUNTS.topic, *WATCHED)
 """The sources that sensors feed, in contrast to tills, rosters and forecasts."""

@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 from serving_layer.asked import Asked, StoreTime
-from serving_layer.business_days import Span
 from serving_layer.earlier import Earlier
-from serving_layer.local_time import STEP
-from serving_layer.opening_hours import open_windows
 from serving_layer.timeline import Timeline
+from views.core.business_days import Span
+from views.core.local_time import STEP
+from views.core.open_windows import open_windows
 
 
 @dataclass(frozen=True)

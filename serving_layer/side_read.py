@@ -9,13 +9,13 @@ from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from master_dataset.stores import Store
 from serving_layer.asked import Asked, StoreTime
 from serving_layer.basis import Basis
-from serving_layer.business_days import Span
 from serving_layer.event_flags import event_flags
-from serving_layer.local_time import STEP
 from serving_layer.merged_cells import MergedCells
 from serving_layer.sensor_time import SensorTime, sensed
 from serving_layer.side import Side
 from serving_layer.totals import Totals
+from views.core.business_days import Span
+from views.core.local_time import STEP
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,10 @@ from decimal import Decimal
 from fractions import Fraction
 
 from master_dataset.stores import Store
-from serving_layer.business_days import Span
-from serving_layer.local_time import STEP
 from serving_layer.side_read import SideRead
+from views.core.business_days import Span
 from views.core.listing import Worth
+from views.core.local_time import STEP
 
 WINDOWS_OF_AN_HOUR = 3600 // STEP
 STEP_MS = STEP * 1000

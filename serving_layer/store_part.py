@@ -7,14 +7,14 @@ from fractions import Fraction
 
 from serving_layer.asked import Asked, StoreTime
 from serving_layer.basis import Basis
-from serving_layer.business_days import Span
 from serving_layer.earlier import Earlier, earlier
-from serving_layer.local_time import round_down, round_up
 from serving_layer.merged_cells import MergedCells
 from serving_layer.side import side_before, side_now
 from serving_layer.side_read import SideRead, read_side, span_read
 from serving_layer.totals import Totals, series_of
+from views.core.business_days import Span
 from views.core.cut import seconds
+from views.core.local_time import round_down, round_up
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,9 @@ from itertools import groupby, pairwise
 from typing import Literal
 from zoneinfo import ZoneInfo
 
-from serving_layer.business_days import ONE_DAY, BusinessDays, Span
-from serving_layer.local_time import STEP, clock, offset, round_down, round_up, written
+from serving_layer.local_time import written
+from views.core.business_days import ONE_DAY, BusinessDays, Span
+from views.core.local_time import STEP, clock, offset, round_down, round_up
 
 Grain = Literal["15m", "hour", "day", "week", "month", "year", "hour_of_week", "total"]
 

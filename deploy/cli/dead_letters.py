@@ -51,7 +51,10 @@ def list_letters(  # noqa: PLR0913, PLR0917 - one parameter per option
     else:
         rows = [(number, counts.replayed.get(code, 0), code) for code, number in counts.letters.items()]
         table(("count", "replayed", "reason"), rows)
-    table((*LISTED, "replay"), [(*(each[name] for name in LISTED), last(each["replays"])) for each in listed.told])
+    table(
+        ("id", "reason", "field", "received at", "why", "replay"),
+        [(*(each[name] for name in LISTED), last(each["replays"])) for each in listed.told],
+    )
 
 
 @app.command()

@@ -3,6 +3,7 @@
 import importlib
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import typer
 from pydantic import ValidationError
 from typer.core import TyperGroup
 
+from deploy.audit import CHANGES, Audit
 from deploy.cli.output import complain, say
 from deploy.crashing import arm_if_asked
 from deploy.garbage import look_seldom
@@ -19,9 +21,9 @@ from master_dataset.errors import GalateaError
 
 VERBS = (
     "up", "down", "status", "doctor", "ingest", "rebuild", "rollback", "publications", "corrections", "verify",
-    "balance", "compact", "collect", "export", "lag", "views", "metrics", "simulate", "demo",
+    "balance", "compact", "collect", "export", "lag", "views", "metrics", "simulate", "prove", "demo",
 )  # fmt: skip
-GROUPS = ("recompute", "stores", "keys", "dead_letters", "speed")
+GROUPS = ("recompute", "stores", "keys", "dead_letters", "speed", "webhooks")
 
 
 class Verbs(TyperGroup):
@@ -61,6 +63,7 @@ def main() -> None:
     structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))  # stdout is the answer
     try:
         arm_if_asked()
+        audited(sys.argv[1:])
         app()
     except GalateaError as error:
         complain(error)
@@ -71,6 +74,14 @@ def main() -> None:
             name = "_".join(("GALATEA", *(str(part) for part in wrong["loc"]))).upper()
             say(f"BadSetting: `{name}`: {wrong['msg']}. Next: correct the variable, or unset it for the default")
         sys.exit(2)
+
+
+def audited(words: Sequence[str]) -> None:
+    """Write down what is asked for, if it would change something: whoever is killed has asked all the same."""
+    if " ".join(words[:1]) in CHANGES or " ".join(words[:2]) in CHANGES:
+        from deploy.settings import Settings
+
+        Audit(Settings().home).command(words)
 
 
 if __name__ == "__main__":

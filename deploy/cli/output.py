@@ -12,6 +12,8 @@ from rich.table import Table
 
 from master_dataset.errors import GalateaError
 
+_LONG = 1000
+"""More than any line needs."""
 stdout = Console(highlight=False, soft_wrap=True)
 stderr = Console(stderr=True, highlight=False, soft_wrap=True)
 
@@ -21,12 +23,13 @@ def answer(data: Any) -> None:  # noqa: ANN401 - any JSON
     sys.stdout.write(orjson.dumps(data, option=orjson.OPT_INDENT_2 | orjson.OPT_UTC_Z, default=str).decode() + "\n")
 
 
-def table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """A table on stdout."""
+def table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, folds: bool = False) -> None:
+    """A table on stdout. `folds`: a cell that a terminal has no room for goes on below; elsewhere lines are long."""
     drawn = Table(*columns, box=None, pad_edge=False, header_style="bold")
     for row in rows:
         drawn.add_row(*(str(cell) for cell in row))
-    stdout.print(drawn)
+    shown = stdout if stdout.is_terminal or not folds else Console(highlight=False, width=_LONG)
+    shown.print(drawn, soft_wrap=not folds)
 
 
 def say(text: str) -> None:

@@ -5,7 +5,7 @@ A file is there only if it was whole and right when it was put there: it is writ
 
 import hashlib
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,19 +32,21 @@ def jar_paths(part: str, settings: "Settings") -> list[Path]:
     return [_place(jar, settings.cache_dir) for jar in locked_jars(part)]
 
 
-def missing_jars(settings: "Settings") -> list[Jar]:
-    """The jars that are not in the cache, or not whole any more."""
-    jars = dict.fromkeys(jar for part in PARTS for jar in locked_jars(part))
+def missing_jars(settings: "Settings", parts: Sequence[str] = PARTS) -> list[Jar]:
+    """The jars of these parts that are not in the cache, or not whole any more."""
+    jars = dict.fromkeys(jar for part in parts for jar in locked_jars(part))
     return [jar for jar in jars if not _is_whole(_place(jar, settings.cache_dir), jar)]
 
 
-def ensure_jars(settings: "Settings", progress: Progress = lambda _done, _total: None) -> int:
-    """Fetch what is missing, in parallel. Gives back how many jars there are.
+def ensure_jars(
+    settings: "Settings", progress: Progress = lambda _done, _total: None, parts: Sequence[str] = PARTS
+) -> int:
+    """Fetch what is missing of these parts, in parallel. Gives back how many jars they have.
 
     Unavailable if the repository does not answer; OperatorError if a file is not what the lock says.
     """
-    total = len({jar for part in PARTS for jar in locked_jars(part)})
-    missing = missing_jars(settings)
+    total = len({jar for part in parts for jar in locked_jars(part)})
+    missing = missing_jars(settings, parts)
     done = total - len(missing)
     progress(done, total)
     if missing:

@@ -1,9 +1,7 @@
 """uvicorn with bounded connections. Says when it listens, and when it no longer does."""
 
 import asyncio
-import resource
 from collections.abc import Callable
-from contextlib import suppress
 from socket import socket
 from typing import Any
 
@@ -12,6 +10,7 @@ import uvicorn
 from deploy.listening.connection import Connection
 from deploy.listening.connection_limits import ConnectionLimits
 from deploy.listening.connections import Connections
+from deploy.listening.open_files import allow_files
 
 OTHER_FILES = 512
 """What the process opens beside connections."""
@@ -57,12 +56,3 @@ class Server(uvicorn.Server):
         if self._looking is not None:
             self._looking.cancel()
         self._ended()
-
-
-def allow_files(most: int) -> None:
-    """Let this process have so many files open, as far as the system lets it: each connection is one."""
-    now, highest = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = most if highest == resource.RLIM_INFINITY else min(most, highest)
-    if now != resource.RLIM_INFINITY and now < wanted:
-        with suppress(ValueError, OSError):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, highest))

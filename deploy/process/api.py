@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from prometheus_client import REGISTRY
 
 from deploy.airflow.deployed import airflow_of
+from deploy.audit import Audit
 from deploy.cassandra import session_of
 from deploy.listening.server import Listening, Server
 from deploy.nodes import LOOPBACK, nodes_of
@@ -47,7 +48,7 @@ RECENT_SECONDS = 0.05
 def run(process: Process, settings: Settings) -> None:
     """Answer until the process is told to stop."""
     readers = readers_of(settings)
-    catalogue = Catalogue({view.name: view for view in registered_views()}, registered_metrics())
+    catalogue = Catalogue({view.name: view for view in registered_views()}, registered_metrics(), settings.ranges)
     now = partial(datetime.now, UTC)
     clocks = Clocks(time.monotonic, now)
     answers = Answers(readers, catalogue, settings.speed_ttl, clocks, recent_seconds=RECENT_SECONDS)
@@ -63,7 +64,9 @@ def run(process: Process, settings: Settings) -> None:
     disk = disk_room(settings)
     ingest = Ingest(courier, answers.stores.all, lambda: time.time_ns() // 1000, settings.limits, disk.refuse_low)
     gate = Gate(keys, rates, Concurrency(settings.requests_per_key))
-    app = create_app(answers, freshness, operations, gate, ingest, limits=settings.limits)
+    app = create_app(
+        answers, freshness, operations, gate, ingest, limits=settings.limits, audit=Audit(settings.home).request
+    )
     config = Listening(app, settings.connection_limits, host=LOOPBACK, port=settings.api_port)
 
     def listening() -> None:

@@ -11,6 +11,7 @@ from deploy.spark import Work, spark_session
 from master_dataset.alarm_table import AlarmTable
 from master_dataset.archive import Archive, Pace
 from master_dataset.archive_positions import ArchivePositions
+from master_dataset.dead_letters.replay_table import ReplayTable
 from master_dataset.kafka import Topics
 from master_dataset.registry import store_terms
 from master_dataset.sources import registered_sources
@@ -30,6 +31,7 @@ def run(process: Process, settings: Settings) -> None:
     positions, pointer = ArchivePositions(connect()), PointerRow(connect())
     watch = ArchiveWatch(AlarmTable(connect()).notice, lambda: pointer.read().cut, settings.skew)
     watch.refresh()  # the first micro-batch is looked at, too
+    ReplayTable(settings.master_uri).create()
     archive = Archive(spark, MasterTables(settings.master_uri), positions, partial(store_terms, connect), watch)
     pace = Pace(settings.archive_seconds, settings.records_per_batch)
     for source in registered_sources().values():

@@ -1,8 +1,12 @@
-"""Write the reference: `python -m deploy.reference [FOLDER]`, by default into `docs/reference`."""
+"""Write the reference: `python -m deploy.reference [FOLDER]`, by default into `docs/reference`.
+
+By default it also writes the measured tables of `docs/delivery.md`.
+"""
 
 import sys
 from pathlib import Path
 
+from deploy.reference import measured
 from deploy.reference.files import files
 
 HERE = Path(__file__).resolve().parents[2] / "docs" / "reference"
@@ -18,3 +22,5 @@ def main(folder: Path) -> None:
 
 if __name__ == "__main__":
     main(Path(sys.argv[1]) if sys.argv[1:] else HERE)
+    if not sys.argv[1:]:
+        measured.PAGE.write_text(measured.written(), encoding="utf-8")

@@ -26,13 +26,17 @@ class Page:
 
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
         """Add a table; nothing is added when it has no rows."""
-        lines = [_row(row) for row in rows]
-        if lines:
-            self._parts.append("\n".join([_row(columns), _row(["---"] * len(columns)), *lines]))
+        if shown := list(rows):
+            self._parts.append(table(columns, shown))
 
     def text(self) -> str:
         """The whole page."""
         return "\n\n".join(self._parts) + "\n"
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """A table as Markdown has it."""
+    return "\n".join([_row(columns), _row(["---"] * len(columns)), *(_row(row) for row in rows)])
 
 
 def code(text: object) -> str:

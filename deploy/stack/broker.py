@@ -1,23 +1,17 @@
 """The brokers as components: one or three Kafka nodes in KRaft mode, each its own controller, on loopback."""
 
-import base64
 import re
-import subprocess
-import uuid
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient
-
-from deploy.jars import jar_paths
-from deploy.java import ONE_COMPILER, find_java
 from deploy.nodes import ONE, THREE, Node, addresses, nodes_of
 from deploy.stack.component import Component
+from deploy.stack.kafka_node import format_log, kafka_command, new_cluster, serves, write_properties
 from master_dataset.errors import OperatorError
 from master_dataset.kafka import Topics, majority
 from master_dataset.sources import registered_sources
+from views.alerts.alert import TOPIC as ALERTS
 
 if TYPE_CHECKING:
     from deploy.settings import Settings
@@ -47,11 +41,6 @@ replica.fetch.max.bytes=4194304
 group.initial.rebalance.delay.ms=0
 log.segment.bytes=134217728
 """
-_LOGGING = """\
-<Configuration status="WARN"><Appenders><Console name="out" target="SYSTEM_OUT">
-<PatternLayout pattern="%d{ISO8601} %p %c{1} %m%n"/></Console></Appenders>
-<Loggers><Root level="WARN"><AppenderRef ref="out"/></Root></Loggers></Configuration>
-"""
 _SILENCE_MS = {ONE: 9000, THREE: 6000}
 """How long a broker may be silent, by the number of brokers, before another leads: all that a sender waits."""
 _META = "meta.properties"
@@ -71,8 +60,8 @@ def _component(node: Node, nodes: Sequence[Node], settings: "Settings") -> Compo
     folder, address = settings.home / node.name, f"{node.host}:{settings.kafka_port}"
     return Component(
         name=node.name,
-        command=lambda: [*_command(folder, settings, "-Xmx256m"), "kafka.Kafka", str(folder / "server.properties")],
-        serves=lambda: _serves(node, address),
+        command=lambda: kafka_command(folder, settings),
+        serves=lambda: serves(node.number, address),
         where={"address": address},
         ports={
             settings.kafka_port: "GALATEA_KAFKA_PORT",
@@ -84,44 +73,18 @@ def _component(node: Node, nodes: Sequence[Node], settings: "Settings") -> Compo
     )
 
 
-def _command(folder: Path, settings: "Settings", heap: str) -> list[str]:
-    jars = ":".join(map(str, jar_paths("kafka", settings)))
-    logging = f"-Dlog4j2.configurationFile={folder / 'log4j2.xml'}"
-    java = [str(find_java().executable), heap, "-XX:+UseSerialGC", ONE_COMPILER, "-Djava.awt.headless=true"]
-    return [*java, logging, "-cp", jars]
-
-
-def _serves(node: Node, address: str) -> bool:
-    """Whether this very node answers, and the others have taken it in."""
-    try:
-        return node.number in AdminClient({"bootstrap.servers": address, "log_level": 0}).list_topics(timeout=2).brokers
-    except KafkaException:
-        return False
-
-
 def _format(node: Node, nodes: Sequence[Node], settings: "Settings") -> None:
     folder = settings.home / node.name
     data = folder / "data"
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "log4j2.xml").write_text(_LOGGING)
-    properties = folder / "server.properties"
     voters = ",".join(f"{each.number}@{each.host}:{settings.kafka_controller_port}" for each in nodes)
     copies = {"copies": len(nodes), "enough": majority(len(nodes)), "silence_ms": _SILENCE_MS[len(nodes)]}
     ports = {"port": settings.kafka_port, "controller": settings.kafka_controller_port}
-    properties.write_text(
-        _PROPERTIES.format(number=node.number, host=node.host, voters=voters, data=data, **ports, **copies)
-    )
+    place = {"number": node.number, "host": node.host, "voters": voters, "data": data}
+    write_properties(folder, _PROPERTIES.format(**place, **ports, **copies))
     if (data / _META).exists():
         return
     _refuse_without_log(nodes, settings)
-    cluster = _cluster_of(settings.home / each.name / "data" / _META for each in nodes)
-    tool = [*_command(folder, settings, "-Xmx128m"), "kafka.tools.StorageTool"]
-    done = subprocess.run(  # every argument is ours
-        [*tool, "format", f"--cluster-id={cluster}", "-c", str(properties)], capture_output=True, text=True, check=False
-    )
-    if done.returncode:
-        last = (done.stderr or done.stdout).strip().splitlines()[-1:]
-        raise OperatorError(f"the broker's folder `{data}` could not be formatted: {last}", do="galatea doctor")
+    format_log(folder, _cluster_of(settings.home / each.name / "data" / _META for each in nodes), settings)
 
 
 def _refuse_without_log(nodes: Sequence[Node], settings: "Settings") -> None:
@@ -142,10 +105,10 @@ def _cluster_of(files: Iterable[Path]) -> str:
         found = re.search("^cluster.id=(.+)$", file.read_text(), re.MULTILINE) if file.exists() else None
         if found:
             return found[1]
-    return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+    return new_cluster()
 
 
 def _create_topics(settings: "Settings") -> None:
     retention_ms = int(settings.retention.total_seconds() * 1000)
     topics = Topics(addresses(settings.kafka_brokers, settings.kafka_port))
-    topics.create(registered_sources(), settings.kafka_partitions, settings.kafka_brokers, retention_ms)
+    topics.create([*registered_sources(), ALERTS], settings.kafka_partitions, settings.kafka_brokers, retention_ms)

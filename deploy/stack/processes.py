@@ -14,9 +14,13 @@ if TYPE_CHECKING:
 
 
 def layer(name: str, settings: "Settings") -> Component:
-    """`archive` or `speed`: serves when it has written its pid into `run/<name>.ready`."""
+    """`archive`, `speed` or `alerts`: serves when it has written its pid into `run/<name>.ready`."""
     ready = settings.home / "run" / f"{name}.ready"
-    port = {"archive": settings.archive_metrics_port, "speed": settings.speed_metrics_port}[name]
+    port = {
+        "archive": settings.archive_metrics_port,
+        "speed": settings.speed_metrics_port,
+        "alerts": settings.alerts_metrics_port,
+    }[name]
     return Component(
         name=name,
         command=lambda: _command(name),

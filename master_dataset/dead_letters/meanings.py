@@ -51,4 +51,8 @@ MEANINGS: Mapping[Reason, Meaning] = {
         "names a device by its hardware address; the value is masked before anything is kept",
         "whoever runs the edge: it has to hash. What was masked is gone",
     ),
+    Reason.ALERT_DELIVERY_REJECTED: Meaning(
+        "is an alert that an endpoint has refused for good",
+        "the tenant, whose endpoint it is",
+    ),
 }

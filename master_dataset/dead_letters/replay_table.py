@@ -5,17 +5,17 @@ it; the dead letter itself is never touched.
 """
 
 from collections.abc import Collection, Iterable, Sequence
-from contextlib import suppress
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import DeltaTable, Schema, write_deltalake
-from deltalake.exceptions import CommitFailedError
+from deltalake import CommitProperties, DeltaTable, Schema, write_deltalake
+from deltalake.exceptions import DeltaError
 
 from master_dataset.dead_letters.place import Place
 from master_dataset.dead_letters.replay import Replay, Sending
 from master_dataset.dead_letters.rows import PLACE
+from master_dataset.errors import OperatorError
 from master_dataset.lost_files import naming_lost_files
 from master_dataset.opened import opened
 
@@ -25,6 +25,8 @@ COLUMNS = pa.schema([
     ("at", pa.timestamp("us", tz="UTC")), ("by", pa.string()), ("mended", pa.string()), ("sending", pa.string()),
     ("to_partition", pa.int32()), ("to_offset", pa.int64()), ("day", pa.date32()), ("identity_hash", pa.int64()),
 ])  # fmt: skip
+_PATIENT = CommitProperties(max_commit_retries=1000)
+"""Of several who append at once one is first, and each of the others tries the next number."""
 
 
 class ReplayTable:
@@ -34,12 +36,26 @@ class ReplayTable:
         """`root` of the master dataset."""
         self._path = f"{root}/{REPLAYS}"
 
-    def append(self, replays: Iterable[Replay]) -> None:
-        """Keep them, in one commit."""
-        rows = [_row(each) for each in replays]
+    def create(self) -> None:
+        """Once, by the archive when it starts: of two who create it at once the second would change the table."""
         if not DeltaTable.is_deltatable(self._path):
-            self._create()
-        write_deltalake(self._path, pa.Table.from_pylist(rows, COLUMNS), mode="append")
+            DeltaTable.create(
+                self._path, Schema.from_arrow(COLUMNS), partition_by=["topic"],
+                configuration={"delta.appendOnly": "true", "delta.logRetentionDuration": "interval 30 days"},
+            )  # fmt: skip
+
+    def append(self, replays: Iterable[Replay]) -> None:
+        """Keep them, in one commit. OperatorError if that cannot be done; then the same may be asked again."""
+        rows = pa.Table.from_pylist([_row(each) for each in replays], COLUMNS)
+        if not DeltaTable.is_deltatable(self._path):
+            message = f"The master dataset has no table `{REPLAYS}`; nothing was sent."
+            raise OperatorError(message, do="galatea up: the archive makes it when it starts")
+        try:
+            write_deltalake(self._path, rows, mode="append", commit_properties=_PATIENT)
+        except (DeltaError, OSError) as error:
+            message = f"The table `{REPLAYS}` of the master dataset cannot be written: {error}."
+            do = "Mend that, then the same again: what was sent already counts once."
+            raise OperatorError(message, do=do) from error
 
     def of(self, places: Collection[Place]) -> dict[Place, list[Replay]]:
         """What was replayed of these letters, in the order of time. A letter that never was is left out."""
@@ -71,13 +87,6 @@ class ReplayTable:
         table = DeltaTable(self._path)
         with naming_lost_files(table):
             return opened(table).to_table(columns=wanted, filter=where)
-
-    def _create(self) -> None:
-        with suppress(CommitFailedError):  # somebody else made it just now
-            DeltaTable.create(
-                self._path, Schema.from_arrow(COLUMNS), mode="ignore", partition_by=["topic"],
-                configuration={"delta.appendOnly": "true", "delta.logRetentionDuration": "interval 30 days"},
-            )  # fmt: skip
 
 
 def _row(replay: Replay) -> dict[str, object]:

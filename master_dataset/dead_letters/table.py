@@ -1,4 +1,4 @@
-"""Dead letters as they are kept: those of the archive, and the conflicts that rebuilds have found. Read without Spark.
+"""Dead letters as they are kept: of the archive, conflicts of rebuilds, refused alerts. Read without Spark.
 
 Lists read neither bytes nor headers, and of many files only those that may hold what is asked for.
 """
@@ -18,8 +18,9 @@ from master_dataset.dead_letters.question import LetterQuestion
 from master_dataset.dead_letters.replay_table import ReplayTable
 from master_dataset.errors import RangeTooLong, UnknownName
 from master_dataset.lost_files import naming_lost_files
+from master_dataset.undelivered import UNDELIVERED
 
-TABLES = ("dead_letters", "conflicts")
+TABLES = ("dead_letters", "conflicts", UNDELIVERED)
 MOST_REMEMBERED = 32
 """So many counts are kept until a table has moved on."""
 MOST_COUNTED = 5_000_000

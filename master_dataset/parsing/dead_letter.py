@@ -28,6 +28,7 @@ class Reason(StrEnum):
     NEGATIVE_DURATION = "negative_duration"
     DURATION_TOO_LONG = "duration_too_long"
     RAW_MAC_ADDRESS = "raw_mac_address"
+    ALERT_DELIVERY_REJECTED = "alert_delivery_rejected"
 
 
 class DeadLetter(msgspec.Struct, frozen=True, gc=False):

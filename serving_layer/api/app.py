@@ -1,5 +1,7 @@
 """The application, from its parts. It reads no setting and no environment: everything comes in as an argument."""
 
+from collections.abc import Callable
+
 from fastapi import FastAPI
 
 from serving_layer.answers import Answers
@@ -34,14 +36,16 @@ from serving_layer.operations import Operations
 from serving_layer.pages import elsewhere
 from serving_layer.pages.install import install as install_pages
 
+Audit = Callable[[str, str, int], None]
+"""Who did what, by method and path, and with which status."""
 ROUTERS = (metrics, live, index, views, raw, state, publications, corrections, dead_letters, recomputes, events, health)
 
 
 def create_app(  # noqa: PLR0913 - what every process has, then what one may go without
     answers: Answers, freshness: Freshness, operations: Operations, gate: Gate, ingest: Ingest | None = None,
-    *, limits: Limits = LIMITS,
+    *, limits: Limits = LIMITS, audit: Audit = lambda *_: None,
 ) -> FastAPI:  # fmt: skip
-    """`gate`: who may ask. `ingest`: None if this process takes no events."""
+    """`gate`: who may ask. `ingest`: None if this process takes no events. `audit`: is told of what operators do."""
     app = FastAPI(
         title="Galatea", description="Numbers of physical stores: live within a second, and exact.", version="1",
         docs_url=None, redoc_url=None,  # they load scripts from elsewhere, which our own headers forbid
@@ -50,6 +54,7 @@ def create_app(  # noqa: PLR0913 - what every process has, then what one may go 
     app.state.freshness = freshness
     app.state.operations = operations
     app.state.gate = gate
+    app.state.audit = audit
     app.state.ingest = ingest
     app.state.live = Live(answers, limits)
     app.state.bodies = Bodies(limits)

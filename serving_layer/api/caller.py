@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from serving_layer.keys.gate import Gate
 
 READ: Scope = "read"
+READS = frozenset({"GET", "HEAD"})
 LET_THROUGH = "galatea.reader"
 """Where a request's own scope says who was let through to read."""
 _BEARER = HTTPBearer(auto_error=False, scheme_name="key", description="A key of `galatea keys create`.")
@@ -66,6 +67,9 @@ class Needs:
 async def let_in(of: HTTPScope, gate: "Gate", authorization: str | None, scope: Scope) -> Caller:
     """Whoever sends that header, counted until the answer begins. What Gate refuses; TooManyAtOnce."""
     caller = await gate.caller(authorization, scope)
+    if scope == "operate" and of["method"] not in READS:
+        act = f"{of['method']} {of['path']}"
+        place_of(of).until_the_end(lambda status: of["app"].state.audit(caller.name, act, status))
     if end := gate.concurrency.enter(caller):
         place_of(of).until_the_end(end)
     return caller

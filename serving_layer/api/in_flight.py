@@ -32,7 +32,7 @@ class Place:
     def __init__(self, of: InFlight) -> None:
         """Takes it."""
         self._of, self._held, self._is_over = of, 0, False
-        self._ends: list[Callable[[], None]] = []
+        self._ends: list[Callable[[int], None]] = []
         self.take()
 
     def take(self) -> None:
@@ -46,16 +46,16 @@ class Place:
         self._of.now -= self._held
         self._held = 0
 
-    def until_the_end(self, end: Callable[[], None]) -> None:
-        """Do this when the answer begins, or when there will be none."""
+    def until_the_end(self, end: Callable[[int], None]) -> None:
+        """Do this, with the status of the answer, when that begins; with 500 when there will be none."""
         self._ends.append(end)
 
-    def end(self) -> None:
+    def end(self, status: int = 500) -> None:
         """The answer begins, or there will be none."""
         self.leave()
         self._is_over = True
         while self._ends:
-            self._ends.pop()()
+            self._ends.pop()(status)
 
 
 def place_of(scope: MutableMapping[str, Any]) -> Place:

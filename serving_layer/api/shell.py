@@ -34,7 +34,7 @@ class Shell:
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                place.end()
+                place.end(message["status"])
                 own = {name.lower() for name, _ in message["headers"]}
                 message["headers"] = [*message["headers"], *(each for each in HEADERS if each[0] not in own)]
             await send(message)

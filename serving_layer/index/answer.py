@@ -35,7 +35,7 @@ async def answer(
     reaches = [ask.reach(store) for store in stores]
     told, waiting, until = [], 0, seconds(basis.as_of_at)
     for store, reach in zip(stores, reaches, strict=True):
-        asked = understood(ask.of_metric(store, reach), [store], catalogue.metrics, catalogue.views)
+        asked = understood(ask.of_metric(store, reach), [store], catalogue)
         body: Body = orjson.loads(orjson.dumps(await metric_answer.answer(asked, basis, cells)))
         waiting += body["as_of"]["waiting_for_batch"]
         shown = await asyncio.to_thread(series, list(seen(asked, ask.grain, body)), reach.asked, until)

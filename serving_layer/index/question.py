@@ -5,9 +5,10 @@ from typing import Literal, NamedTuple
 
 from master_dataset.errors import RangeTooLong
 from master_dataset.stores import Store
-from serving_layer.business_days import ONE_DAY, BusinessDays, Span
-from serving_layer.local_time import STEP, written
+from serving_layer.local_time import written, zone_named
 from serving_layer.questions import DAY, Hours, MetricAsk, span
+from views.core.business_days import ONE_DAY, BusinessDays, Span
+from views.core.local_time import STEP
 
 IndexGrain = Literal["hour", "day"]
 FEWEST_WEEKS, USUAL_WEEKS, MOST_WEEKS = 8, 13, 26
@@ -32,7 +33,7 @@ class IndexAsk:
 
     def reach(self, store: Store) -> "Reach":
         """When the question is about, for one store. BadQuestion, RangeTooLong."""
-        days = BusinessDays.of(store, self.timezone or store.timezone)
+        days = BusinessDays.of(store, zone_named(self.timezone or store.timezone))
         asked = span(self.start, self.end, days, self.grain)
         length = round((asked.end - asked.start) / DAY)
         if length > MOST_DAYS:

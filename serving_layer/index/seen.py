@@ -5,10 +5,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from serving_layer.asked import Asked
-from serving_layer.business_days import Span
 from serving_layer.index.conditions import Conditions, weather
 from serving_layer.index.question import IndexGrain
-from serving_layer.local_time import clock
+from views.core.business_days import Span
+from views.core.local_time import clock
 
 
 class Seen(NamedTuple):

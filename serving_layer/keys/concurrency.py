@@ -15,7 +15,7 @@ class Concurrency:
         self._most = most
         self._now: Counter[str] = Counter()
 
-    def enter(self, caller: Caller) -> Callable[[], None] | None:
+    def enter(self, caller: Caller) -> Callable[[int], None] | None:
         """Count one more; what is given is done when it ends, None where nothing is counted. TooManyAtOnce."""
         if caller.tenant is None:
             return None
@@ -24,7 +24,7 @@ class Concurrency:
             message = f"{self._most} requests of this key are under way already."
             raise TooManyAtOnce(message, do="Wait for an answer, then ask again.")
         self._now[name] += 1
-        return lambda: self._leave(name)
+        return lambda _: self._leave(name)
 
     def _leave(self, name: str) -> None:
         self._now[name] -= 1

@@ -5,9 +5,10 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Self
 
 from master_dataset.stores import Store
-from serving_layer.business_days import BusinessDays
-from serving_layer.local_time import round_down
+from serving_layer.local_time import zone_named
+from views.core.business_days import BusinessDays
 from views.core.cut import seconds
+from views.core.local_time import round_down
 
 ONE = timedelta(days=1)
 WEEK = 7 * ONE
@@ -24,7 +25,7 @@ class BusinessDay:
     @classmethod
     def of(cls, store: Store, now: datetime, asked: date | None = None) -> Self:
         """BadQuestion if nobody knows the store's time zone."""
-        days = BusinessDays.of(store, store.timezone)
+        days = BusinessDays.of(store, zone_named(store.timezone))
         today = days.day_of(round_down(seconds(now)))
         return cls(asked or today, today, datetime.fromtimestamp(days.start(today + ONE), UTC))
 

@@ -7,12 +7,13 @@ from typing import Any, Literal, Self
 
 from master_dataset.errors import GalateaError
 from master_dataset.stores import Store
-from serving_layer.business_days import BusinessDays
 from serving_layer.catalogue import Catalogue
 from serving_layer.corrections import Corrections, CorrectionsAsk
+from serving_layer.local_time import zone_named
 from serving_layer.pages.figures import read_at
 from serving_layer.pages.opening import periods_of
 from views.core import View
+from views.core.business_days import BusinessDays
 from views.core.cut import seconds
 from views.core.metric import Metric
 
@@ -47,7 +48,7 @@ class DayStates:
         if not has_cells:
             is_closed = bool(store.opening_hours) and not periods_of(store, day)
             return "closed" if is_closed else "missing"
-        days = BusinessDays.of(store, store.timezone)
+        days = BusinessDays.of(store, zone_named(store.timezone))
         if any(day == days.day_of(window) for of, window in self.corrected if of == store.id):
             return "corrected"
         return "final" if point["final"] else "provisional"

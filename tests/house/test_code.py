@@ -9,6 +9,8 @@ from tests.house.tree import functions, named, product, suites, text, tracked, t
 PROCESS_EDGES = {"deploy/process/edge.py"}
 """Outermost loops: they log and leave with an exit code."""
 FEWEST_WORDS = 4
+LOSES_ON_PURPOSE = {"deploy/proving/experiments/auto_commit.py"}
+"""Shows what comes of it."""
 HANDS_ON = {"dags/tasks/command.py"}
 """Gives its own environment to a child process, and looks at nothing in it."""
 NOT_DONE = re.compile(r"pytest\.(skip|xfail|importorskip)|pytest\.mark\.(skip|skipif|xfail)|unittest\.skip")
@@ -41,7 +43,7 @@ def test_the_edge_of_a_process_is_where_the_list_says() -> None:
 def test_no_consumer_commits_what_it_has_not_kept() -> None:
     setting = re.compile(r"""enable\.auto\.commit["']?\s*[:=,]\s*["']?true""", re.IGNORECASE)
 
-    assert [named(path) for path in tracked() if setting.search(text(path))] == []
+    assert {named(path) for path in tracked() if setting.search(text(path))} == LOSES_ON_PURPOSE
 
 
 def test_the_name_of_every_test_is_a_sentence() -> None:

@@ -1,12 +1,14 @@
 """Pages say what the code says, and lead somewhere."""
 
+import json
 import re
 import tomllib
 from pathlib import Path
 
 import pytest
 
-from deploy.reference import files
+from deploy.proving.experiment import registered as experiments
+from deploy.reference import files, measured
 from deploy.reference import pages as reference
 from deploy.reference.command import verbs
 from deploy.reference.errors import family
@@ -146,3 +148,14 @@ def test_the_readme_shows_every_folder_of_the_product() -> None:
     shown = text(ROOT / "README.md")
 
     assert [name for name in packages if f"    {name}/" not in shown] == []
+
+
+def test_measured_tables_are_those_of_the_kept_run() -> None:
+    assert measured.written() == text(measured.PAGE), "run `make docs`"
+
+
+def test_every_experiment_is_on_the_page_and_came_to_what_was_expected() -> None:
+    kept = json.loads(text(measured.KEPT))["experiments"]
+
+    assert measured.shown(text(measured.PAGE)) == [each["id"] for each in kept] == list(experiments())
+    assert {each["verdict"] for each in kept} == {"as expected"}

@@ -8,12 +8,12 @@ from zoneinfo import ZoneInfo, available_timezones
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from serving_layer.business_days import BusinessDays, Span
 from serving_layer.comparison import AskedTime
 from serving_layer.counterparts import Counterparts, DaysBefore, MonthsBefore, RetailYearBefore
 from serving_layer.earlier import Earlier, earlier
-from serving_layer.local_time import STEP
 from serving_layer.timeline import Grain, Timeline, timeline
+from views.core.business_days import BusinessDays, Span
+from views.core.local_time import STEP
 
 COARSE: tuple[Grain, ...] = ("day", "week", "month", "year", "total")
 GRAINS: tuple[Grain, ...] = ("15m", "hour", "hour_of_week", *COARSE)

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from serving_layer.business_days import BusinessDays
-from serving_layer.local_time import STEP, clock, first_instant, offset, written
+from serving_layer.local_time import written
 from serving_layer.timeline import Grain, Timeline, timeline
+from views.core.business_days import BusinessDays
+from views.core.local_time import STEP, clock, first_instant, offset
 
 GRAINS: tuple[Grain, ...] = ("15m", "hour", "day", "week", "month", "year", "hour_of_week", "total")
 ZONES = sorted(available_timezones() - {"localtime", "Factory"})

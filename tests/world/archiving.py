@@ -99,6 +99,7 @@ class WorldArchive:
                 self._append(name, found, by)
 
     def _append(self, name: str, found: pa.Table, by: str) -> None:
+        ReplayTable(self.root).create()
         configuration = {"delta.appendOnly": "true", "delta.dataSkippingStatsColumns": "received_at"}
         path = Path(self.root) / name
         write_deltalake(path, found, mode="append", partition_by=[by], configuration=configuration)

@@ -74,10 +74,14 @@ class Asking:
         self.keys = WorldKeys()
         keys = KnownKeys(self.keys, OPERATOR_KEY, "default", lambda: float(next(clock)), world.now)
         self.broker = WorldBroker()
+        self.acts: list[tuple[str, str, int]] = []
         self.clock_us = 1_800_000_000_000_000  # by which events that are sent are from the future; in 2027
         ingest = Ingest(self.broker, self.answers.stores.all, lambda: self.clock_us, limits, refuse_low)
         gate = Gate(keys, Rates(10_000, 10_000), Concurrency(limits.requests_per_key))
-        self.app = create_app(self.answers, freshness, operations, gate, ingest, limits=limits)
+        self.app = create_app(self.answers, freshness, operations, gate, ingest, limits=limits, audit=self._audit)
+
+    def _audit(self, by: str, act: str, status: int) -> None:
+        self.acts.append((by, act, status))
 
     def response(
         self,
@@ -97,20 +101,22 @@ class Asking:
         headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {key}"} if key else {})
         headers |= {} if known is None else {"If-None-Match": known}
         sent = said if isinstance(said, bytes) or said is None else orjson.dumps(said)
-        return self._response(method, path, params=query or None, headers=headers, content=sent)
+        return self.request(method, path, params=query or None, headers=headers, content=sent)
 
     def newest(self, path: str, **arguments: object) -> httpx.Response:
         """The response to a question of which no answer of a moment ago will do."""
         query = {name.rstrip("_"): value for name, value in arguments.items()}
-        return self._response("GET", path, params=query, headers={"Cache-Control": "no-cache"})
+        return self.request("GET", path, params=query, headers={"Cache-Control": "no-cache"})
 
     def sent(self, said: bytes, source: str = "pos_transactions", **headers: str) -> httpx.Response:
         """The response to events, sent with the operator's key. `content_type` stands for `Content-Type`."""
         usual = {"content_type": "application/json", "authorization": f"Bearer {OPERATOR_KEY}"}
         named = {name.replace("_", "-"): value for name, value in {**usual, **headers}.items()}
-        return self._response("POST", f"/v1/events/{source}", headers=named, content=said)
+        return self.request("POST", f"/v1/events/{source}", headers=named, content=said)
 
-    def _response(self, method: str, path: str, **said: Any) -> httpx.Response:
+    def request(self, method: str, path: str, **said: Any) -> httpx.Response:
+        """The response to a request as httpx makes it."""
+
         async def ask() -> httpx.Response:
             transport = httpx.ASGITransport(self.app, raise_app_exceptions=False)
             async with httpx.AsyncClient(transport=transport, base_url="http://galatea") as client:

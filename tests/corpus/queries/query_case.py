@@ -16,6 +16,7 @@ GOOD: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "raw": ("/v1/raw/pos_transactions", {"store": "1", "day": "2026-11-21"}),
     "publications": ("/v1/publications", {}),
     "corrections": ("/v1/corrections", {}),
+    "letters": ("/v1/dead-letters", {}),
     "recompute": ("/v1/recomputes/no-such", {}),
 }
 """Where a question goes, and what is asked for where a case says nothing else."""

@@ -11,6 +11,7 @@ from master_dataset.compaction import Compaction
 from master_dataset.dead_letters.place import Place
 from master_dataset.dead_letters.replay import Replay, Sending
 from master_dataset.dead_letters.replay_table import REPLAYS, ReplayTable
+from master_dataset.errors import OperatorError
 from tests.world.archiving import NOON, SECOND, TILLS
 
 LETTER = Place(TILLS, 0, 7)
@@ -20,7 +21,10 @@ SENT = replace(BEGUN, sending=Sending.SENT, to=Place(TILLS, 1, 9))
 
 @pytest.fixture
 def table(tmp_path: Path) -> ReplayTable:
-    return ReplayTable(str(tmp_path))
+    made = ReplayTable(str(tmp_path))
+    made.create()
+    made.create()
+    return made
 
 
 def test_what_is_known_last_of_a_replay_counts_in_whatever_order_it_is_read(table: ReplayTable) -> None:
@@ -34,10 +38,12 @@ def test_what_is_known_last_of_a_replay_counts_in_whatever_order_it_is_read(tabl
     assert table.sent("people_counts").num_rows == 0
 
 
-def test_where_nothing_was_ever_sent_again_nothing_is_known(table: ReplayTable) -> None:
-    assert (table.of([LETTER]), table.sent(None).num_rows, table.version()) == ({}, 0, -1)
+def test_where_nothing_was_ever_sent_again_nothing_is_known(table: ReplayTable, tmp_path: Path) -> None:
+    for each, version in ((table, 0), (ReplayTable(f"{tmp_path}/nowhere"), -1)):
+        assert (each.of([LETTER]), each.sent(None).num_rows, each.version()) == ({}, 0, version)
 
 
+@pytest.mark.usefixtures("table")
 def test_many_write_at_once_and_nothing_is_forgotten(tmp_path: Path) -> None:
     def written(number: int) -> None:
         for turn in range(4):
@@ -59,3 +65,15 @@ def test_files_that_were_put_together_say_the_same(table: ReplayTable, tmp_path:
 
     assert (done.files_before, done.files_after) == (5, 1)
     assert table.of([LETTER]) == before
+
+
+def test_a_table_that_is_not_there_or_cannot_be_written_is_named_with_what_to_do(
+    table: ReplayTable, tmp_path: Path
+) -> None:
+    (log,) = (tmp_path / REPLAYS / "_delta_log").iterdir()
+    log.with_stem(f"{1:020}").mkdir()
+
+    with pytest.raises(OperatorError, match="has no table `replays`; nothing was sent"):
+        ReplayTable(f"{tmp_path}/nowhere").append([SENT])
+    with pytest.raises(OperatorError, match="`replays` of the master dataset cannot be written"):
+        table.append([SENT])

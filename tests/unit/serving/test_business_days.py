@@ -6,13 +6,15 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from master_dataset.stores import Store
-from serving_layer.business_days import BusinessDays, Span
 from serving_layer.local_time import written
 from serving_layer.timeline import timeline
+from views.core.business_days import BusinessDays, Span
 
 
 def days_of(zone: str, starts_at: str = "00:00", week_starts_on: str = "mon") -> BusinessDays:
-    return BusinessDays.of(Store(id="1", timezone=zone, day_starts_at=starts_at, week_starts_on=week_starts_on), zone)
+    return BusinessDays.of(
+        Store(id="1", timezone=zone, day_starts_at=starts_at, week_starts_on=week_starts_on), ZoneInfo(zone)
+    )
 
 
 @pytest.mark.parametrize(

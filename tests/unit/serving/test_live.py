@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from typing import Any
 
 import httpx
@@ -12,9 +12,11 @@ import uvicorn
 
 from master_dataset.errors import StoreUnavailable, UnknownName
 from serving_layer.keys.caller import OPERATOR, Caller
+from serving_layer.limits import Limits
 from serving_layer.live import Event, Live
 from serving_layer.metrics_answer import MetricsAsk
 from serving_layer.questions import MetricAsk
+from serving_layer.refusals import TooBusy, TooManyAtOnce
 from serving_layer.store_page import Page
 from tests.world import World, receipt
 from tests.world.asking import OPERATOR_KEY, Asking
@@ -61,6 +63,36 @@ def test_the_answer_of_now_comes_at_once_and_the_next_when_it_is_another_one(wor
 
             assert [value(first), value(second)] == [1, 2]
             assert first.id != second.id
+
+    run(follow)
+
+
+@pytest.mark.parametrize(("key", "error"), [(ACME, TooManyAtOnce), (OPERATOR, None)])
+def test_so_many_may_follow_with_one_key(world: World, key: Caller, error: type[Exception] | None) -> None:
+    live = Live(Asking(world).answers, Limits(live_followers_per_key=2))
+
+    async def follow() -> None:
+        async with live.follow(ask(), key), live.follow(ask(), key):
+            with pytest.raises(error) if error else nullcontext():
+                async with live.follow(ask(), key):
+                    assert live.followers.total() == 3
+            async with live.follow(ask(), OPERATOR):
+                pass
+        async with live.follow(ask(), key):
+            assert live.followers.total() == 1
+
+    run(follow)
+
+
+@pytest.mark.parametrize(("most", "refused"), [(2, False), (1, True)])
+def test_so_many_may_follow_at_once(world: World, most: int, refused: bool) -> None:  # noqa: FBT001 - a row of a table
+    live = Live(Asking(world).answers, Limits(live_followers=most))
+
+    async def follow() -> None:
+        async with live.follow(ask(), OPERATOR):
+            with pytest.raises(TooBusy) if refused else nullcontext():
+                async with live.follow(ask(), ACME):
+                    assert live.followers.total() == 2
 
     run(follow)
 

@@ -6,9 +6,9 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from master_dataset.stores import Store
-from serving_layer.business_days import BusinessDays
-from serving_layer.local_time import first_instant
-from serving_layer.opening_hours import open_windows
+from views.core.business_days import BusinessDays
+from views.core.local_time import first_instant
+from views.core.open_windows import open_windows
 
 ZONE = "Europe/Bratislava"
 ALL_WEEK = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
@@ -38,7 +38,7 @@ def test_open_hours_are_exact(hours: str, first: str, last: str, expected: float
 
 def test_a_night_belongs_to_the_day_on_which_the_store_opened() -> None:
     store = Store(id="1", timezone=ZONE, opening_hours={"fri": ("18:00-02:00",)}, day_starts_at="04:00")
-    days = BusinessDays.of(store, ZONE)
+    days = BusinessDays.of(store, ZoneInfo(ZONE))
     friday, saturday, sunday = (days.start(date(2026, 3, day)) for day in (6, 7, 8))
 
     hours = [len(open_windows(store, *span)) / 4 for span in ((friday, saturday), (saturday, sunday))]

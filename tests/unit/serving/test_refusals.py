@@ -1,11 +1,18 @@
 """Every question that cannot be answered gets a problem that says what and what to do; never a smaller number."""
 
+from zoneinfo import ZoneInfo
+
 import pytest
 
 from master_dataset.currency import currency
+from master_dataset.errors import RangeTooLong
 from master_dataset.stores import Store
+from serving_layer.limits import Ranges
+from serving_layer.questions import span
+from serving_layer.timeline import Grain
 from tests.world import World, receipt
 from tests.world.asking import OPERATOR_KEY, Asking
+from views.core.business_days import BusinessDays
 
 NET = "/v1/metrics/net_sales"
 DAY = {"store": "1", "from_": "2026-11-21", "to": "2026-11-22"}
@@ -89,6 +96,17 @@ def test_a_range_of_exactly_400_days_is_answered_and_401_days_are_not(asking: As
 
     assert len(body["series"][0]["points"]) == 400 * 24
     assert asking.refusal(NET, **longest, to="2027-02-06T00:00:00Z")["code"] == "range_too_long"
+
+
+@pytest.mark.parametrize(("grain", "most"), [("15m", 2), ("hour", 2), ("day", 3), ("total", 3)])
+def test_how_long_a_time_may_be_asked_for_is_up_to_the_deployment(grain: Grain, most: int) -> None:
+    days, ranges = BusinessDays.of(Store(id="1", timezone="UTC"), ZoneInfo("UTC")), Ranges(fine_days=2, coarse_days=3)
+
+    asked = span("2026-11-01", f"2026-11-{1 + most:02}", days, grain, ranges)
+
+    assert asked.end - asked.start == most * 86_400
+    with pytest.raises(RangeTooLong, match=f"more than {most}"):
+        span("2026-11-01", f"2026-11-{2 + most:02}", days, grain, ranges)
 
 
 def test_paths_and_methods_that_do_not_exist_are_problems_too(asking: Asking) -> None:

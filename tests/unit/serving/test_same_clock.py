@@ -5,12 +5,12 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from serving_layer.business_days import BusinessDays, Span
 from serving_layer.comparison import AskedTime
 from serving_layer.counterparts import DaysBefore
 from serving_layer.earlier import earlier
-from serving_layer.local_time import STEP
 from serving_layer.timeline import timeline
+from views.core.business_days import BusinessDays, Span
+from views.core.local_time import STEP
 
 PRAGUE, LORD_HOWE = "Europe/Prague", "Australia/Lord_Howe"
 

@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 from master_dataset.opening_hours import WEEKDAYS
 from master_dataset.stores import Store
-from serving_layer.local_time import STEP, clock, first_instant, zone_named
+from views.core.local_time import STEP, clock, first_instant
 
 MIDNIGHT = time(0)
 ONE_DAY = timedelta(days=1)
@@ -33,10 +33,10 @@ class BusinessDays:
     week_starts_on: int = 0
 
     @classmethod
-    def of(cls, store: Store, timezone: str) -> Self:
-        """The days of a store in a time zone, its own or the asked one. BadQuestion if there is no such zone."""
+    def of(cls, store: Store, zone: ZoneInfo) -> Self:
+        """The days of a store in a time zone, its own or another."""
         starts_at = time.fromisoformat(store.day_starts_at)
-        return cls(zone_named(timezone), starts_at, WEEKDAYS.index(store.week_starts_on))
+        return cls(zone, starts_at, WEEKDAYS.index(store.week_starts_on))
 
     def start(self, day: date) -> int:
         """The first window of the day."""

@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator
 from datetime import date, time, timedelta
+from zoneinfo import ZoneInfo
 
 from master_dataset.opening_hours import WEEKDAYS
 from master_dataset.stores import Store
-from serving_layer.local_time import STEP, clock, first_instant, zone_named
+from views.core.local_time import STEP, clock, first_instant
 
 
 def open_windows(store: Store, start: int, end: int) -> frozenset[int]:
@@ -15,13 +16,14 @@ def open_windows(store: Store, start: int, end: int) -> frozenset[int]:
     date in `closed_on` loses its own night, and not that of the day before. Empty if the store has no opening hours.
     """
     found: set[int] = set()
-    for first, last in _periods(store, start, end):
+    for first, last in open_periods(store, start, end):
         found.update(range(max(first, start), min(last, end), STEP))
     return frozenset(found)
 
 
-def _periods(store: Store, start: int, end: int) -> Iterator[tuple[int, int]]:
-    zone = zone_named(store.timezone)
+def open_periods(store: Store, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """When it opens and closes, in seconds, on the days that [start, end) touches and the day before; in order."""
+    zone = ZoneInfo(store.timezone)
     day = clock(zone, start).date() - timedelta(days=1)  # the evening before may reach into the range
     last = clock(zone, end).date()
     while day <= last:

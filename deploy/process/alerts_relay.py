@@ -1,0 +1,109 @@
+"""The relay of alerts, child of `deploy.process.alerts`: `alerts_relay PIPE`. A thread for each partition."""
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from datetime import timedelta
+from functools import partial
+
+import structlog
+from prometheus_client import Counter
+
+from deploy.cassandra import session_of
+from deploy.process.alerts import READY
+from deploy.process.edge import Process
+from deploy.settings import Settings
+from deploy.tether import tether_if_asked
+from master_dataset.errors import Unavailable
+from master_dataset.kafka import Topics
+from master_dataset.registry import Registry
+from master_dataset.rule_versions import RuleVersions
+from master_dataset.sources import registered_sources
+from speed_layer.alerts.relay import Relay, Work
+from speed_layer.alerts.shelf import TableShelf, Ticker
+from speed_layer.alerts.snapshots import Snapshots
+from views.alerts.alert import TOPIC, Alert
+
+TOLD = Counter("galatea_alerts_told", "Alerts that were told since the process started.", ("kind",))
+DISCARDED = Counter(
+    "galatea_alerts_discarded", "Producers given up because an outcome was not certain.", ("partition",)
+)
+BEAT_SECONDS = 1.0
+
+log = structlog.get_logger()
+
+
+class Lane:
+    """What one partition says to whoever watches."""
+
+    def __init__(self, pipe: int, number: int) -> None:
+        """`number` is below `READY`."""
+        self._pipe, self._number = pipe, number
+        self._beaten_at = 0.0
+        self._is_ready = False
+
+    def beat(self) -> None:
+        """It gets on."""
+        if time.monotonic() - self._beaten_at > BEAT_SECONDS:
+            os.write(self._pipe, bytes([self._number]))
+            self._beaten_at = time.monotonic()
+
+    def ready(self) -> None:
+        """It reads what comes in."""
+        if not self._is_ready:
+            os.write(self._pipe, bytes([READY]))
+            self._is_ready = True
+
+
+def run(process: Process, settings: Settings) -> None:
+    """Until the process ends, or one of its partitions does."""
+    tether_if_asked()
+    pipe = int(sys.argv[1])
+    topics = Topics(settings.kafka_bootstrap)
+    for topic in (*registered_sources(), TOPIC):
+        topics.check(topic, settings.kafka_partitions)
+    session = session_of(settings.cassandra_address)
+    versions = RuleVersions(session, timedelta(seconds=settings.alert_rules_seconds))
+    shelf = TableShelf(versions, settings.skew)
+    shelf.note(Registry(session).stores())
+    ticker = Ticker(settings.kafka_bootstrap, range(settings.kafka_partitions))
+    process.show_metrics(settings.alerts_metrics_port)
+    keep = partial(_keep_time, shelf, Registry(session), ticker, settings.alerts_tick_seconds)
+    threading.Thread(target=keep, name="ticks", daemon=True).start()
+    relays = [_relay(settings, shelf, Lane(pipe, number), number) for number in range(settings.kafka_partitions)]
+    pool = ThreadPoolExecutor(len(relays))  # never waited for: when one partition ends, the process does
+    done, _ = wait([pool.submit(relay.run) for relay in relays], return_when=FIRST_EXCEPTION)
+    for each in done:
+        each.result()
+
+
+def _relay(settings: Settings, shelf: TableShelf, lane: Lane, number: int) -> Relay:
+    snapshots = Snapshots(settings.home / "alerts" / str(number))
+    discarded = DISCARDED.labels(number).inc
+    work = Work(
+        settings.kafka_bootstrap, tuple(registered_sources()), shelf, snapshots,
+        beat=lane.beat, ready=lane.ready, told=_count, discarded=discarded,
+    )  # fmt: skip
+    return Relay(work, number)
+
+
+def _count(alerts: Sequence[Alert]) -> None:
+    for alert in alerts:
+        TOLD.labels(alert.kind).inc()
+
+
+def _keep_time(shelf: TableShelf, registry: Registry, ticker: Ticker, seconds: float) -> None:
+    while True:
+        try:
+            shelf.note(registry.stores())
+            ticker.tick(shelf.read())
+        except Unavailable as error:
+            log.warning("alerts.no_tick", why=str(error))
+        time.sleep(seconds)
+
+
+if __name__ == "__main__":
+    Process("alerts").main(run)

@@ -1,0 +1,109 @@
+"""Reading a topic to its end, and going on where a group has committed."""
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+import stamina
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+PATIENCE_SECONDS = 60.0
+COMMITTED, UNCOMMITTED = "read_committed", "read_uncommitted"
+_BEGINNING = {
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.NOT_COORDINATOR,
+}
+Options = Mapping[str, str | int | bool]
+
+
+class Seen(NamedTuple):
+    """One record: where it lies and what it says."""
+
+    partition: int
+    offset: int
+    key: bytes
+    value: bytes
+
+    @property
+    def number(self) -> int:
+        """The value, where it is a number."""
+        return int(self.value)
+
+
+def consumer(bootstrap: str, group: str, options: Options | None = None) -> Consumer:
+    """A consumer that commits nothing by itself and says when it has reached the end of a partition."""
+    usual = {
+        "bootstrap.servers": bootstrap,
+        "group.id": group,
+        "enable.auto.commit": False,
+        "enable.partition.eof": True,
+        "auto.offset.reset": "earliest",
+        "fetch.wait.max.ms": 20,
+        "log_level": 0,
+    }
+    return Consumer({**usual, **(options or {})})
+
+
+def read(bootstrap: str, topic: str, isolation: str = COMMITTED) -> list[list[Seen]]:
+    """Everything in the topic now, by partition. The end is where the broker says it is: offsets may have gaps."""
+    reader = consumer(bootstrap, "galatea-prove-reader", {"isolation.level": isolation})
+    try:
+        numbers = sorted(reader.list_topics(topic, timeout=PATIENCE_SECONDS).topics[topic].partitions)
+        reader.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in numbers])
+        found: dict[int, list[Seen]] = {number: [] for number in numbers}
+        for message in until_end(reader, len(numbers)):
+            place = message.partition() or 0, message.offset() or 0
+            seen = Seen(*place, message.key() or b"", message.value() or b"")
+            found[seen.partition].append(seen)
+        return list(found.values())
+    finally:
+        reader.close()
+
+
+def numbers(bootstrap: str, topic: str, isolation: str = COMMITTED) -> list[list[int]]:
+    """The numbers in the topic, by partition."""
+    return [[seen.number for seen in partition] for partition in read(bootstrap, topic, isolation)]
+
+
+def until_end(reader: Consumer, partitions: int = 1) -> Iterator[Message]:
+    """Every record until the end of so many partitions was reached. TimeoutError if nothing comes any more."""
+    ended: set[int] = set()
+    while len(ended) < partitions:
+        message = reader.poll(PATIENCE_SECONDS)
+        if message is None:
+            raise TimeoutError(f"the broker has given nothing for {PATIENCE_SECONDS:.0f} s")
+        error = message.error()
+        if error is None:
+            yield message
+        elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - its public name
+            ended.add(message.partition() or 0)
+        elif not error.retriable():
+            raise KafkaException(error)
+
+
+def resumed(bootstrap: str, group: str, topic: str, options: Options | None = None) -> Consumer:
+    """A consumer of partition 0 that stands where its group has committed, without being a member of it.
+
+    A member that was killed would be waited for; who assigns partitions itself goes on at once.
+    """
+    reader = consumer(bootstrap, group, options)
+    reader.list_topics(topic, timeout=PATIENCE_SECONDS)  # or it looks for the leader a second later
+    reader.assign([TopicPartition(topic, 0, committed(reader, topic))])
+    return reader
+
+
+def _may_pass(error: Exception) -> bool:
+    """The group's coordinator may still be reading what it knows."""
+    return isinstance(error, KafkaException) and (error.args[0].retriable() or error.args[0].code() in _BEGINNING)
+
+
+@stamina.retry(on=_may_pass, attempts=None, timeout=PATIENCE_SECONDS, wait_initial=0.05)
+def committed(reader: Consumer, topic: str) -> int:
+    """Where the group goes on in partition 0; its beginning if it has never committed."""
+    [place] = reader.committed([TopicPartition(topic, 0)], timeout=PATIENCE_SECONDS)
+    return place.offset if place.offset >= 0 else OFFSET_BEGINNING
+
+
+def commit(reader: Consumer, message: Message) -> None:
+    """Commit that this record and all before it are done, and wait until the broker has it."""
+    reader.commit(message=message, asynchronous=False)

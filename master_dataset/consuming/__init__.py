@@ -1,0 +1,12 @@
+"""Consuming a topic record by record: in order for each key, several keys side by side, bounded, at least once.
+
+An error comes again with the same call: the record is put aside, and the stream goes on. A failure may pass: it is
+tried again, and what follows it waits.
+"""
+
+from master_dataset.consuming.consuming import Consuming, Limits
+from master_dataset.consuming.record import Record
+from master_dataset.consuming.taker import Taker
+from master_dataset.consuming.verdict import Again, Done, Refused, Verdict
+
+__all__ = ["Again", "Consuming", "Done", "Limits", "Record", "Refused", "Taker", "Verdict"]

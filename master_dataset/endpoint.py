@@ -1,0 +1,65 @@
+"""Where a tenant wants to be told: an address of the web, and the secret by which it knows who tells."""
+
+import secrets
+from dataclasses import dataclass, field
+from urllib.parse import SplitResult, urlsplit
+
+from master_dataset.errors import RequestError
+
+MOST_URL = 2000
+"""Characters."""
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """`id` is the consumer group's, too. `secret` is told once, when it is made. `batch`: alerts of one call.
+
+    `made_ms`: when, in milliseconds since 1970: it is told of what came afterwards.
+    """
+
+    id: str
+    tenant: str
+    url: str
+    secret: str = field(repr=False)
+    batch: int = 100
+    made_ms: int = field(default=0, compare=False)
+
+    @property
+    def parts(self) -> SplitResult:
+        """The address, taken apart."""
+        return urlsplit(self.url)
+
+    @property
+    def port(self) -> int:
+        """The one that is named, or the scheme's."""
+        return self.parts.port or (443 if self.parts.scheme == "https" else 80)
+
+
+def new_secret() -> str:
+    """256 bits."""
+    return f"whsec_{secrets.token_urlsafe(32)}"
+
+
+def refuse_uncallable(url: str, *, is_plain_allowed: bool) -> None:
+    """RequestError unless it can be called: https, a host, no name or password, no fragment.
+
+    `is_plain_allowed`: the operator has allowed networks of their own, within which a call need not be encrypted.
+    """
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as error:
+        raise RequestError("`url` is no address of the web", do="https://host/path") from error
+    schemes = ("https", "http") if is_plain_allowed else ("https",)
+    wrong = {
+        f"`url` must begin with {' or '.join(f'{each}://' for each in schemes)}": parts.scheme not in schemes,
+        "`url` has no host": not parts.hostname,
+        "`url` has a name or password in it": "@" in parts.netloc,
+        "`url` has a fragment": bool(parts.fragment),
+        f"`url` is longer than {MOST_URL} characters": len(url) > MOST_URL,
+        "`url` has a character that no address has": any(char <= " " or char > "~" for char in url),
+        "`url` has the port 0": port == 0,
+    }
+    for sentence, is_so in wrong.items():
+        if is_so:
+            raise RequestError(sentence, do="https://host/path")

@@ -1,0 +1,14 @@
+"""Alerts that an endpoint has refused for good: dead letters of the way out."""
+
+import pyarrow as pa
+
+from master_dataset.parsing.rows import BYTES, PLACE, REFUSAL
+
+UNDELIVERED = "undelivered"
+TOPIC = "webhook."
+"""With the endpoint's id behind it, the topic of such a letter; partition and offset are those of the alert."""
+
+
+def schema() -> pa.Schema:
+    """The columns of a dead letter, as the archive has them."""
+    return pa.schema([*PLACE, *REFUSAL, *BYTES])

@@ -1,0 +1,115 @@
+"""Folds a log, record by record: each changes the state and may lead to alerts. Pure: no I/O, no clock.
+
+It depends on (partition, offset, received time, bytes) alone, so whoever folds the same records gets the same alerts
+and the same state, however they came in batches. Order of tests as everywhere (R5): parse, future, duplicate, age.
+"""
+
+from collections.abc import Sequence
+from functools import partial
+from hashlib import blake2b
+from typing import Any, NamedTuple
+
+from master_dataset.parsing.event import Event
+from master_dataset.parsing.parse import Headers, is_marker, parse
+from master_dataset.source import Source
+from master_dataset.terms import DEFAULT_TERMS, Terms
+from speed_layer.alerts import levels, silences, thresholds
+from speed_layer.alerts.look import Look, ms
+from speed_layer.alerts.state import HOUR_MS, Horizons, State
+from speed_layer.alerts.telling import Telling
+from views.alerts.alert import Alert, Place
+from views.alerts.book import Book, Page
+from views.alerts.followed import followed_views
+from views.alerts.rule import LEVEL_SOURCES
+from views.alerts.shop_clock import ShopClock
+from views.core.local_time import round_down
+
+
+class Entry(NamedTuple):
+    """A record as the log has it. `received_ms`: the broker's stamp."""
+
+    offset: int
+    received_ms: int
+    value: bytes | None
+    headers: Headers = ()
+
+
+class Fold:
+    """Of one (topic, partition)."""
+
+    def __init__(self, source: Source[Any], partition: int, horizons: Horizons, state: State | None = None) -> None:
+        """`state`: None: nothing was read yet."""
+        self.state = state or State()
+        self._source, self._partition, self._horizons = source, partition, horizons
+        self._has_sensors = "sensor_id" in source.columns
+        self._lasts = "interval_ms" in source.columns
+        self._counts = bool(followed_views(source.topic)) or source.topic in LEVEL_SOURCES.values()
+
+    def step(self, entry: Entry, book: Book) -> Sequence[Alert]:
+        """The alerts that this record leads to, in a fixed order."""
+        state, before = self.state, self.state.log_ms
+        state.log_ms = max(before, entry.received_ms)
+        if state.log_ms - before > ms(self._horizons.blind):
+            state.awake_ms = state.log_ms
+        page = book.at(state.log_ms)
+        telling = Telling(state, Place(self._source.topic, self._partition, entry.offset))
+        look = Look(self._source.topic, state, page, self._horizons, telling)
+        if state.log_ms // HOUR_MS > before // HOUR_MS:
+            state.forget(state.log_ms // HOUR_MS * HOUR_MS, self._horizons)
+        pulse = ms(self._horizons.pulse)
+        if state.log_ms // pulse > before // pulse:
+            _let_time_pass(look)
+        event = self._event(entry, page)
+        if event is not None:
+            self._hear(look, event, page.shops[event.store])
+        return telling.told
+
+    def _event(self, entry: Entry, page: Page) -> Event[Any] | None:
+        """What counts: no marker, no dead letter, of a registered store, met for the first time, not too old."""
+        if is_marker(entry.headers):
+            return None
+        received_us = entry.received_ms * 1000
+        event = parse(self._source, entry.value, partial(_terms, page), received_us=received_us, headers=entry.headers)
+        if not isinstance(event, Event) or event.store not in page.shops:
+            return None
+        identity = blake2b(event.identity.encode(), digest_size=16).digest()
+        if self._counts:  # a sign of life is one however often it comes
+            if self.state.was_met(identity):
+                return None
+            self.state.identities.setdefault(self.state.log_ms // HOUR_MS, set()).add(identity)
+        is_old = entry.received_ms - event.happened_ms > ms(self._horizons.oldest)
+        return None if is_old else event
+
+    def _hear(self, look: Look, event: Event[Any], shop: ShopClock) -> None:
+        quarter = round_down(event.happened_ms // 1000)
+        for followed in followed_views(self._source.topic):
+            own = self.state.cells.setdefault(followed.view.name, {}).setdefault(event.store, {})
+            added = followed.contribution(event.payload)
+            own[quarter] = [a + b for a, b in zip(own.get(quarter, [0] * len(added)), added, strict=True)]
+        payload = event.payload
+        lasted = payload.interval_ms if self._lasts else 0
+        sensor = payload.sensor_id if self._has_sensors else silences.ANY
+        silences.heard(look, shop, sensor, event.happened_ms + lasted)
+        levels.heard(look, shop, payload, event.happened_ms)
+        thresholds.heard(look, shop, quarter)
+
+
+def _let_time_pass(look: Look) -> None:
+    _resolve_changed(look)
+    thresholds.passed(look)
+    silences.passed(look)
+    levels.passed(look)
+
+
+def _resolve_changed(look: Look) -> None:
+    """Alerts of a rule that was changed or taken away, or watches that store no more."""
+    for key, open_ in sorted(look.state.opened.items()):
+        shop = look.page.shops.get(open_.store)
+        rules = look.page.rules_of(look.topic, shop) if shop else ()
+        if open_.key not in {each.key for each in rules}:
+            look.telling.resolve(key, "rule_changed", "The rule was changed or taken away.")
+
+
+def _terms(page: Page, store: str) -> Terms:
+    shop = page.shops.get(store)
+    return shop.store.terms if shop else DEFAULT_TERMS

@@ -1,0 +1,110 @@
+"""Reads one partition of every source, in order and from places that it is told: assigned, never a member."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
+
+import msgspec
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from master_dataset.errors import BrokerUnavailable, OperatorError
+from speed_layer.alerts.fold import Entry
+from views.alerts.alert import TOPIC
+
+if TYPE_CHECKING:
+    from master_dataset.parsing.parse import Headers
+
+GROUP = "galatea.alerts"
+MOST_RECORDS = 500
+PATIENCE_SECONDS = 0.2
+CALL_SECONDS = 20.0
+_LOST = (KafkaError.OFFSET_OUT_OF_RANGE, KafkaError._AUTO_OFFSET_RESET)  # noqa: SLF001 - its name
+
+
+Answer = TypeVar("Answer")
+
+
+class Read(NamedTuple):
+    """A record of a source; None as `entry`: the end of what there is now lies at `next_offset`."""
+
+    topic: str
+    next_offset: int
+    entry: Entry | None
+
+
+class _Named(msgspec.Struct):
+    alert_id: str
+
+
+class Inlet:
+    """Of one partition. Every call raises BrokerUnavailable when the broker does not answer."""
+
+    def __init__(self, bootstrap: str, topics: Sequence[str], partition: int) -> None:
+        """`topics`: of the sources."""
+        self._topics, self._partition = topics, partition
+        self._consumer = Consumer({
+            "bootstrap.servers": bootstrap, "group.id": GROUP, "client.id": "galatea-alerts",
+            "enable.auto.commit": False, "enable.auto.offset.store": False, "isolation.level": "read_committed",
+            "enable.partition.eof": True, "auto.offset.reset": "error", "fetch.wait.max.ms": 100,
+            "reconnect.backoff.max.ms": 1000, "log_level": 2, "error_cb": lambda _: None,
+        })  # fmt: skip
+
+    @property
+    def group(self) -> object:
+        """What a transaction needs to commit positions of this group."""
+        return self._consumer.consumer_group_metadata()
+
+    def committed(self) -> dict[str, int]:
+        """Topic to the committed position, of those that have one."""
+        places = [TopicPartition(topic, self._partition) for topic in self._topics]
+        found = self._asked(lambda: self._consumer.committed(places, CALL_SECONDS))
+        return {place.topic: place.offset for place in found if place.offset >= 0}
+
+    def bounds(self, topic: str) -> tuple[int, int]:
+        """The first offset that is there, and the end."""
+        place = TopicPartition(topic, self._partition)
+        return self._asked(lambda: self._consumer.get_watermark_offsets(place, CALL_SECONDS))
+
+    def go_to(self, positions: Mapping[str, int]) -> None:
+        """Read on from there."""
+        self._consumer.assign([TopicPartition(topic, self._partition, at) for topic, at in positions.items()])
+
+    def take(self) -> list[Read]:
+        """What is there, without waiting for more than there is. OperatorError if records are lost to this reader."""
+        found = self._asked(lambda: self._consumer.consume(MOST_RECORDS, PATIENCE_SECONDS))
+        return [read for message in found if (read := self._read(message)) is not None]
+
+    def known_alerts(self, beat: Callable[[], None]) -> Iterator[str]:
+        """The ids of every alert that is committed, to the end of the topic."""
+        first, end = self.bounds(TOPIC)
+        self.go_to({TOPIC: first})
+        at = first
+        while at < end:
+            beat()
+            for read in self.take():
+                at = max(at, read.next_offset)
+                if read.entry is not None and read.entry.value:
+                    yield msgspec.json.decode(read.entry.value, type=_Named).alert_id
+
+    def close(self) -> None:
+        """Read nothing more."""
+        self._consumer.close()
+
+    def _read(self, message: Message) -> Read | None:
+        topic, offset = message.topic() or "", message.offset() or 0
+        error = message.error()
+        if error is None:
+            headers = cast("Headers", message.headers() or ())
+            entry = Entry(offset, message.timestamp()[1], message.value(), headers)
+            return Read(topic, offset + 1, entry)
+        if error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - its name
+            return Read(topic, offset, None)
+        if error.code() in _LOST:
+            what = f"records of `{topic}/{self._partition}` are gone before alerts have read them"
+            raise OperatorError(what, do="see docs/alerts.md, When records are gone")
+        return None
+
+    def _asked(self, call: Callable[[], Answer]) -> Answer:
+        try:
+            return call()
+        except KafkaException as error:
+            raise BrokerUnavailable(f"alerts cannot read: {error}", do="galatea status") from error

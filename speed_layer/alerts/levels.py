@@ -1,0 +1,123 @@
+"""Levels: how many wait in a queue or are inside, and since when they have been more than a rule allows.
+
+A level is as of the newest event in the order in which things happened: an older one that comes late changes nothing.
+It begins anew with each business day, as nobody stays the night and what a camera missed must not pile up.
+"""
+
+from decimal import Decimal
+
+from master_dataset.sources.people_counts import Count
+from master_dataset.sources.queue_events import Waiting
+from speed_layer.alerts.look import Look, ms
+from speed_layer.alerts.state import HOUR_MS, MINUTE_MS, Level
+from speed_layer.alerts.telling import Found, opened_key
+from views.alerts.book import Numbered
+from views.alerts.rule import Level as LevelRule
+from views.alerts.shop_clock import ShopClock
+from views.core.business_days import Span
+from views.core.inside import inside
+from views.core.local_time import STEP
+from views.traffic import TRAFFIC
+
+INSIDE = ""
+LATE_MS = 15_000
+"""How long after a level has lasted enough somebody waits for news that it had ended."""
+_STEPS = {"join": 1, "service_start": -1, "abandon": -1, "leave": 0}
+
+
+def heard(look: Look, shop: ShopClock, payload: object, happened_ms: int) -> None:
+    """An event may have changed a level of the store."""
+    day_s = shop.business_day(happened_ms // 1000)
+    if isinstance(payload, Waiting):
+        _set(look, shop, payload.queue, Level(happened_ms, _length(look, shop, payload), day_s))
+    elif isinstance(payload, Count):
+        ended_ms = happened_ms + payload.interval_ms
+        span = Span(day_s, ended_ms // 1000 + STEP)
+        _set(look, shop, INSIDE, Level(ended_ms, _inside(look, shop, span), day_s))
+
+
+def passed(look: Look) -> None:
+    """Time has passed."""
+    for shop in look.shops(list(look.state.levels)):
+        levels = look.state.levels[shop.store.id]
+        today = shop.business_day(look.state.log_ms // 1000)
+        for name, level in sorted(levels.items()):
+            if level.day_s < today:
+                levels[name] = Level(today * 1000, 0, today)
+            _compare(look, shop, name)
+            if level.day_s < today:
+                del levels[name]
+    keys = {each.key for each in look.page.by_topic.get(look.topic, ())}
+    episodes = look.state.episodes
+    look.state.episodes = {
+        key: kept for key in sorted(episodes) if key in keys and (kept := {k: v for k, v in episodes[key].items() if v})
+    }
+
+
+def _set(look: Look, shop: ShopClock, name: str, level: Level) -> None:
+    levels = look.state.levels.setdefault(shop.store.id, {})
+    known = levels.get(name)
+    level.at_ms = min(level.at_ms, look.state.log_ms)  # a clock may be fast
+    if known is not None and known.day_s >= level.day_s:
+        if known.day_s > level.day_s or (name != INSIDE and known.at_ms > level.at_ms):
+            return
+        level.at_ms = max(level.at_ms, known.at_ms)
+    levels[name] = level
+    _compare(look, shop, name)
+
+
+def _length(look: Look, shop: ShopClock, payload: Waiting) -> int:
+    """As the sensor says; if it does not, what was known, and one more or less."""
+    if payload.length_after is not None:
+        return payload.length_after
+    known = look.state.levels.get(shop.store.id, {}).get(payload.queue)
+    return max(0, (known.value if known else 0) + _STEPS[payload.change])
+
+
+def _inside(look: Look, shop: ShopClock, span: Span) -> int:
+    own = look.state.cells.get(TRAFFIC.name, {}).get(shop.store.id, {})
+    flows = [(own[each][0], own[each][1]) for each in range(span.start, span.end, STEP) if each in own]
+    return ([*inside(flows)] or [0])[-1]
+
+
+def _compare(look: Look, shop: ShopClock, name: str) -> None:
+    store = shop.store.id
+    level = look.state.levels[store][name]
+    for each, rule in look.rules(LevelRule, shop):
+        since = look.state.episodes.get(each.key, {}).get(store, {}).get(name)
+        if level.value > rule.above:
+            if since is None:
+                since = level.at_ms
+                look.state.episodes.setdefault(each.key, {}).setdefault(store, {})[name] = since
+            waited = rule.minutes * MINUTE_MS + LATE_MS if rule.minutes else 0
+            if look.state.log_ms >= max(since, look.state.awake_ms if waited else 0) + waited:
+                _tell(look, each, shop, name, since)
+        elif since is not None:
+            del look.state.episodes[each.key][store][name]
+            if level.at_ms - since >= rule.minutes * MINUTE_MS > 0:
+                _tell(look, each, shop, name, since)
+            key = opened_key(store, each, name)
+            if key in look.state.opened:
+                what = f"{_what(name)} is down to {level.value}."
+                look.telling.resolve(key, "over", what, Decimal(level.value))
+
+
+def _tell(look: Look, each: Numbered, shop: ShopClock, name: str, since_ms: int) -> None:
+    rule, store = each.rule, shop.store.id
+    assert isinstance(rule, LevelRule)  # noqa: S101 - `rules` chose it by its kind
+    became_ms = since_ms + rule.minutes * MINUTE_MS
+    if opened_key(store, each, name) in look.state.opened or became_ms + ms(look.horizons.fresh) < look.state.log_ms:
+        return
+    value = look.state.levels[store][name].value
+    lasts = f" for {rule.minutes} minutes" if rule.minutes else ""
+    look.telling.tell(
+        Found(
+            each, shop, name, since_ms, look.state.log_ms + HOUR_MS, Decimal(value), Decimal(rule.above),
+            f"{_what(name)} of store {store} has been above {rule.above}{lasts}.",
+            dimensions={"queue": name} if name else {},
+        )
+    )  # fmt: skip
+
+
+def _what(name: str) -> str:
+    return f"The queue {name}" if name else "The number of people inside"

@@ -1,0 +1,161 @@
+"""The relay of one partition: consume, fold, produce; alerts and positions in one transaction.
+
+From the top whenever an outcome is not certain: a new producer first, which ends what was open, and only then what is
+committed, the state as of there, and every alert that is known. Killed anywhere, it tells each alert exactly once.
+"""
+
+import random
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import structlog
+
+from master_dataset.crash_points import CrashPoint, passing
+from master_dataset.errors import OperatorError, Unavailable
+from master_dataset.sources import registered_sources
+from speed_layer.alerts.fold import Fold
+from speed_layer.alerts.inlet import Inlet, Read
+from speed_layer.alerts.sender import Discarded, Sender
+from speed_layer.alerts.snapshots import Snapshots
+from speed_layer.alerts.state import Horizons, State
+from views.alerts.alert import Alert
+from views.alerts.book import Book, Shelf
+
+SNAPSHOT_SECONDS = 60.0
+MOST_WAIT_SECONDS = 5.0
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True)
+class Work:
+    """`topics`: of the sources that are followed. `beat` is called whenever there is progress, `ready` when it reads.
+
+    `told` hears of every alert that is committed, `discarded` of every producer that was given up.
+    """
+
+    bootstrap: str
+    topics: Sequence[str]
+    shelf: Shelf
+    snapshots: Snapshots
+    horizons: Horizons = field(default_factory=Horizons)
+    beat: Callable[[], None] = lambda: None
+    ready: Callable[[], None] = lambda: None
+    told: Callable[[Sequence[Alert]], None] = lambda _: None
+    discarded: Callable[[], None] = lambda: None
+
+
+class Relay:
+    """Of one partition of every source."""
+
+    def __init__(self, work: Work, partition: int) -> None:
+        """Nothing is read yet."""
+        self._work, self._partition = work, partition
+        self._book = Book([], 0)
+        self._folds: Mapping[str, Fold] = {}
+        self._positions: dict[str, int] = {}
+        self._known: set[str] = set()
+        self._kept_at = float("-inf")
+        self._tries = 0
+
+    def run(self) -> None:
+        """Until the process ends. Fenced if another relay took over, OperatorError if records are gone."""
+        while True:
+            try:
+                self._live()
+            except Discarded as why:
+                self._work.discarded()
+                log.info("alerts.discarded", partition=self._partition, why=str(why))
+            except Unavailable as error:
+                log.warning("alerts.waiting", partition=self._partition, why=str(error))
+            self._work.beat()
+            self._tries += 1
+            time.sleep(random.uniform(0, min(MOST_WAIT_SECONDS, 0.05 * 2**self._tries)))  # noqa: S311 - no secret
+
+    def _live(self) -> None:
+        """The life of one producer."""
+        sender = Sender(self._work.bootstrap, self._partition)
+        inlet = Inlet(self._work.bootstrap, self._work.topics, self._partition)
+        try:
+            sender.settle()
+            self._begin(sender, inlet)
+            self._work.ready()
+            while True:
+                self._work.beat()
+                self._go_on(sender, inlet)
+        finally:
+            sender.discard()
+            inlet.close()
+
+    def _begin(self, sender: Sender, inlet: Inlet) -> None:
+        """Have the state as of what is committed, and every alert that is known."""
+        committed = inlet.committed()
+        if new := {topic: inlet.bounds(topic)[1] for topic in self._work.topics if topic not in committed}:
+            sender.send([], new, inlet.group)  # of what was there before the first start nothing is told
+            committed |= new
+        self._refuse_other_log(inlet, committed)
+        if committed != self._positions:
+            self._catch_up(inlet, committed)
+        self._known = set(inlet.known_alerts(self._work.beat))
+        inlet.go_to(committed)
+
+    def _refuse_other_log(self, inlet: Inlet, committed: Mapping[str, int]) -> None:
+        for topic, at in committed.items():
+            if (end := inlet.bounds(topic)[1]) < at:
+                what = f"alerts have read `{topic}/{self._partition}` to {at}, which ends at {end}: another log"
+                raise OperatorError(what, do="put the broker's log back, or see docs/alerts.md, When records are gone")
+
+    def _catch_up(self, inlet: Inlet, committed: Mapping[str, int]) -> None:
+        """Fold up to there without telling, from a snapshot or else from the first record there is."""
+        found = self._work.snapshots.newest(committed)
+        states = {topic: State.from_bytes(kept) for topic, kept in found.states.items()} if found else {}
+        at = dict(found.positions) if found else {topic: inlet.bounds(topic)[0] for topic in committed}
+        folds = {topic: self._fold(topic, states.get(topic)) for topic in committed}
+        inlet.go_to(at)
+        while any(at[topic] < until for topic, until in committed.items()):
+            self._work.beat()
+            for read in inlet.take():
+                if read.entry is not None and read.entry.offset < committed[read.topic]:
+                    folds[read.topic].step(read.entry, self._book_for(read.entry.received_ms))
+                at[read.topic] = max(at[read.topic], read.next_offset)
+        self._folds, self._positions = folds, dict(committed)
+        self._keep()
+
+    def _fold(self, topic: str, state: State | None) -> Fold:
+        return Fold(registered_sources()[topic], self._partition, self._work.horizons, state)
+
+    def _go_on(self, sender: Sender, inlet: Inlet) -> None:
+        taken = [read for read in inlet.take() if read.entry is not None]
+        sender.rest()
+        if not taken:
+            return
+        positions, self._positions = dict(self._positions), {}  # of a state that is half folded nobody may go on
+        alerts = [alert for read in taken for alert in self._told_by(read)]
+        passing(CrashPoint.ALERTS_FOLDED)
+        positions |= {read.topic: read.next_offset for read in taken}
+        self._positions = positions
+        sender.send(alerts, positions, inlet.group)
+        self._tries = 0
+        self._known.update(alert.alert_id for alert in alerts)
+        self._work.told(alerts)
+        if time.monotonic() - self._kept_at > SNAPSHOT_SECONDS:
+            self._keep()
+
+    def _told_by(self, read: Read) -> Sequence[Alert]:
+        if read.entry is None:
+            return ()
+        told = self._folds[read.topic].step(read.entry, self._book_for(read.entry.received_ms))
+        return [alert for alert in told if alert.alert_id not in self._known]
+
+    def _book_for(self, received_ms: int) -> Book:
+        """The book, read late enough to have every version that can be effective for this record."""
+        while received_ms >= self._book.complete_before_ms:
+            self._book = self._work.shelf.read()
+            self._work.beat()
+            if received_ms >= self._book.complete_before_ms:
+                time.sleep(0.1)  # the broker's clock is ahead of this one
+        return self._book
+
+    def _keep(self) -> None:
+        self._work.snapshots.keep(self._positions, {topic: fold.state for topic, fold in self._folds.items()})
+        self._kept_at = time.monotonic()

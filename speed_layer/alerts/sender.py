@@ -1,0 +1,125 @@
+"""Sends alerts and positions in one transaction, and gives itself up as soon as the outcome of one is not certain.
+
+A commit that is sent again behind the program's back may arrive late and end the next transaction of the same
+producer, half of it written. So after each commit the broker's statistics are looked at; if anything was sent again,
+timed out or lost its connection, this producer ends. A new one settles what was open, and the late commit is refused.
+"""
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
+
+from master_dataset.crash_points import CrashPoint, passing
+from master_dataset.errors import GalateaError
+from master_dataset.producer_settings import producer_settings
+from views.alerts.alert import TOPIC, Alert
+
+CALL_SECONDS = 20.0
+TRANSACTION_MS = 30_000
+_SAMPLE_MS = 50
+_SAMPLES = 2
+"""The first that is seen after a commit may have been taken before it."""
+_FENCED = (KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.PRODUCER_FENCED)  # noqa: SLF001 - its name
+_FAULTS = ("txretries", "disconnects", "req_timeouts")
+
+
+class Discarded(Exception):
+    """The outcome of a transaction is not certain, or none could be had: begin again with a new producer."""
+
+
+class Fenced(GalateaError):
+    """Another relay has taken over this partition."""
+
+
+class Sender:
+    """One transactional producer of one partition."""
+
+    def __init__(self, bootstrap: str, partition: int) -> None:
+        """Nothing is sent before `settle`."""
+        self._partition = partition
+        self._samples = self._faults = 0
+        self._refused: list[KafkaError] = []
+        self._producer = Producer({
+            **producer_settings(bootstrap, "galatea-alerts", CALL_SECONDS),
+            "transactional.id": f"galatea.alerts.{partition}",
+            "transaction.timeout.ms": TRANSACTION_MS,
+            "linger.ms": 0,
+            "statistics.interval.ms": _SAMPLE_MS,
+            "stats_cb": self._sampled,
+            "error_cb": lambda _: None,
+        })  # fmt: skip
+
+    def settle(self) -> None:
+        """End what an owner before this one has left open, and keep it out from now on. Discarded, Fenced."""
+        try:
+            self._producer.init_transactions(CALL_SECONDS)
+        except KafkaException as error:
+            raise self._given_up(error) from error
+
+    def send(self, alerts: Sequence[Alert], positions: Mapping[str, int], group: object) -> None:
+        """All of it or nothing. Discarded if that is not certain: then what is committed has to be asked for."""
+        self._producer.poll(0)
+        before = self._faults
+        self._refused = []
+        try:
+            self._transact(alerts, positions, group)
+        except (KafkaException, BufferError, SystemError) as error:  # the last: a fatal error met inside a callback
+            raise self._given_up(error) from error
+        passing(CrashPoint.ALERTS_COMMITTED)
+        self._look_again()
+        if self._faults > before:
+            raise Discarded("something was sent again, or a connection was lost")
+
+    def rest(self) -> None:
+        """To be called while nothing is sent: statistics come all the time."""
+        self._producer.poll(0)
+
+    def discard(self) -> None:
+        """Send nothing more."""
+        self._producer.purge()
+        self._producer.close()
+
+    def _transact(self, alerts: Sequence[Alert], positions: Mapping[str, int], group: object) -> None:
+        producer = self._producer
+        producer.begin_transaction()
+        passing(CrashPoint.ALERTS_BEGUN)
+        for alert in alerts:
+            producer.produce(
+                TOPIC, value=alert.to_json(), key=alert.store, partition=self._partition, on_delivery=self._delivered
+            )
+        passing(CrashPoint.ALERTS_PRODUCED)
+        # Before the positions: a transaction that is torn can then repeat an alert, which is known, but lose none.
+        if producer.flush(CALL_SECONDS) or self._refused:
+            raise Discarded("alerts were not acknowledged")
+        passing(CrashPoint.ALERTS_FLUSHED)
+        places = [TopicPartition(topic, self._partition, at) for topic, at in positions.items()]
+        producer.send_offsets_to_transaction(places, group, CALL_SECONDS)
+        passing(CrashPoint.ALERTS_OFFSETS)
+        producer.commit_transaction(CALL_SECONDS)
+
+    def _look_again(self) -> None:
+        self._producer.poll(0)
+        wanted, deadline = self._samples + _SAMPLES, time.monotonic() + CALL_SECONDS
+        while self._samples < wanted:
+            if time.monotonic() > deadline:
+                raise Discarded("there are no statistics")
+            self._producer.poll(_SAMPLE_MS / 1000)
+
+    def _sampled(self, text: str) -> None:
+        brokers: Mapping[str, Mapping[str, Any]] = msgspec.json.decode(text)["brokers"]
+        self._faults = sum(int(broker.get(name, 0)) for broker in brokers.values() for name in _FAULTS)
+        self._samples += 1
+
+    def _delivered(self, error: KafkaError | None, _: Message) -> None:
+        if error is not None:
+            self._refused.append(error)
+
+    def _given_up(self, error: Exception) -> Exception:
+        cause = error.__cause__ if isinstance(error, SystemError) and error.__cause__ else error
+        kind = cause.args[0]
+        if isinstance(kind, KafkaError) and kind.code() in _FENCED:
+            return Fenced("another relay has taken over", do="nothing: this one starts again and waits for its turn")
+        return Discarded(str(error))

@@ -1,0 +1,67 @@
+"""The book as Cassandra has it, the facts of stores that are written into it, and the ticks that let time pass."""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+
+from cassandra import DriverException
+from confluent_kafka import KafkaException, Producer
+
+from master_dataset.errors import BrokerUnavailable, StoreUnavailable
+from master_dataset.parsing.parse import MARKER_HEADER
+from master_dataset.producer_settings import producer_settings
+from master_dataset.rule_versions import RuleVersions
+from master_dataset.stores import Store
+from views.alerts.book import Book, Version
+
+_MS = timedelta(milliseconds=1)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_GIVE_UP_SECONDS = 30.0
+
+
+class TableShelf:
+    """Shelf. Whatever is written after a reading begins holds no earlier than a delay behind it, less the skew."""
+
+    def __init__(
+        self, versions: RuleVersions, skew: timedelta, now: Callable[[], datetime] = lambda: datetime.now(UTC)
+    ) -> None:
+        """`skew`: how far the clocks of writers and readers may differ; less than the delay."""
+        self._versions, self._skew, self._now = versions, skew, now
+
+    def read(self) -> Book:
+        """As of now. StoreUnavailable if Cassandra does not answer."""
+        began = self._now()
+        try:
+            rows = list(self._versions.read())
+        except DriverException as error:
+            raise StoreUnavailable("the rules of alerts cannot be read", do="galatea status") from error
+        found = [Version((row.effective_at - _EPOCH) // _MS, row.kind, row.id, row.number, row.body) for row in rows]
+        return Book(found, (began + self._versions.delay - self._skew - _EPOCH) // _MS)
+
+    def note(self, stores: Mapping[str, Store]) -> None:
+        """Write down what is registered and not said yet. StoreUnavailable."""
+        try:
+            said = {row.id: row.body for row in reversed([*self._versions.read()]) if row.kind == "store"}
+            for store in stores.values():
+                if said.get(store.id) != (body := store.to_json()):
+                    self._versions.add("store", store.id, body)
+        except DriverException as error:
+            raise StoreUnavailable("the stores cannot be noted for alerts", do="galatea status") from error
+
+
+class Ticker:
+    """Writes markers into what rules watch, so that the time of a log passes while nothing else does."""
+
+    def __init__(self, bootstrap: str, partitions: Sequence[int]) -> None:
+        """`partitions`: of every source."""
+        self._partitions = partitions
+        self._producer = Producer(producer_settings(bootstrap, "galatea-alerts-ticks", _GIVE_UP_SECONDS))
+
+    def tick(self, book: Book) -> None:
+        """One marker into each partition of each source that a rule watches now. BrokerUnavailable."""
+        try:
+            for topic in book.at((datetime.now(UTC) - _EPOCH) // _MS).by_topic:
+                for partition in self._partitions:
+                    self._producer.produce(topic, value=b"", partition=partition, headers={MARKER_HEADER: b"1"})
+            self._producer.poll(0)
+        except (KafkaException, BufferError) as error:
+            raise BrokerUnavailable(f"no tick could be written: {error}", do="galatea status") from error

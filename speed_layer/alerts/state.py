@@ -1,0 +1,139 @@
+"""What following a log remembers of one (topic, partition): plain values, so that it can be kept and compared.
+
+It follows from the last `Horizons.horizon` of the log alone, whoever folds it and however often it was begun anew.
+"""
+
+import hashlib
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+
+from views.alerts.alert import Alert
+
+HOUR_MS = 3_600_000
+MINUTE_MS = 60_000
+QUARTER_MS = 15 * MINUTE_MS
+DAY_MS = 24 * HOUR_MS
+
+
+@dataclass(frozen=True)
+class Horizons:
+    """`fresh`: how long after its end a window may still raise. `grace`: how long after its end it is judged.
+
+    `oldest`, `remembered`: A and D, as for all of speed. `pulse`: how often the passing of time alone is looked at.
+    `blind`: a log that said nothing for longer was not there, and says nothing about the shops.
+    """
+
+    oldest: timedelta = timedelta(hours=23)
+    remembered: timedelta = timedelta(hours=24)
+    fresh: timedelta = timedelta(hours=2)
+    grace: timedelta = timedelta(minutes=2)
+    pulse: timedelta = timedelta(seconds=10)
+    blind: timedelta = timedelta(minutes=2)
+    future: timedelta = timedelta(hours=1)
+
+    @property
+    def kept(self) -> timedelta:
+        """How long cells are: a week and the day compared with, the day itself, and four days to have begun before."""
+        return timedelta(days=12) + self.fresh + self.grace
+
+    @property
+    def horizon(self) -> timedelta:
+        """How far back the log has to be read to have the state of now."""
+        return self.kept + self.future + self.remembered + timedelta(hours=1)
+
+
+class Level(msgspec.Struct):
+    """How many there are, as of `at_ms`, on the business day that began at `day_s`."""
+
+    at_ms: int
+    value: int
+    day_s: int
+
+
+class Open(msgspec.Struct, frozen=True):
+    """An alert that was raised and is not over. `since_ms`, `until_s`: of its window; `key`: of its rule."""
+
+    alert: Alert
+    key: str
+    store: str
+    name: str
+    since_ms: int
+    until_s: int = 0
+
+
+class State(msgspec.Struct):
+    """`log_ms`: the greatest received time; `awake_ms`: since when the log has spoken without a break.
+
+    `closed_s`: windows that end by then are judged. `identities`: hour of receipt to digests. `cells`: view, store and
+    quarter to sums. `signs`: store and sensor (empty: any) to the last sign of life. `levels`: store and queue.
+    `episodes`: rule, store and queue to since when the level is above. `opened`: by store, rule and what it is about.
+    `known`: ids that were raised, and until when they are remembered.
+    """
+
+    log_ms: int = 0
+    awake_ms: int = 0
+    closed_s: int = 0
+    identities: dict[int, set[bytes]] = msgspec.field(default_factory=dict)
+    cells: dict[str, dict[str, dict[int, list[int]]]] = msgspec.field(default_factory=dict)
+    signs: dict[str, dict[str, int]] = msgspec.field(default_factory=dict)
+    levels: dict[str, dict[str, Level]] = msgspec.field(default_factory=dict)
+    episodes: dict[str, dict[str, dict[str, int]]] = msgspec.field(default_factory=dict)
+    opened: dict[str, Open] = msgspec.field(default_factory=dict)
+    known: dict[str, int] = msgspec.field(default_factory=dict)
+
+    def to_bytes(self) -> bytes:
+        """Equal for equal states."""
+        return _encode({name: _ordered(getattr(self, name)) for name in self.__struct_fields__})
+
+    @classmethod
+    def from_bytes(cls, kept: bytes) -> "State":
+        """What `to_bytes` gave. msgspec.MsgspecError if it is anything else."""
+        return _decode(kept)
+
+    def digest(self) -> str:
+        """Names what it says."""
+        return hashlib.sha256(self.to_bytes()).hexdigest()
+
+    def was_met(self, identity: bytes) -> bool:
+        """Whether that identity was met within the time that identities are remembered."""
+        return any(identity in met for met in self.identities.values())
+
+    def forget(self, hour_ms: int, horizons: Horizons) -> None:
+        """Let go of what no rule can need any more, at the full hour of the log."""
+        kept_ms = hour_ms - int(horizons.kept / timedelta(milliseconds=1))
+        remembered = (hour_ms - int(horizons.remembered / timedelta(milliseconds=1))) // HOUR_MS
+        self.identities = {hour: met for hour, met in self.identities.items() if hour >= remembered}
+        self.cells = _without_empty({
+            view: _without_empty({
+                store: {quarter: sums for quarter, sums in own.items() if quarter * 1000 >= kept_ms}
+                for store, own in stores.items()
+            })
+            for view, stores in self.cells.items()
+        })  # fmt: skip
+        self.levels = _without_empty({
+            store: {name: level for name, level in own.items() if level.at_ms >= kept_ms}
+            for store, own in self.levels.items()
+        })  # fmt: skip
+        self.signs = _without_empty({
+            store: {sensor: at for sensor, at in own.items() if at >= kept_ms} for store, own in self.signs.items()
+        })  # fmt: skip
+        self.known = {alert: until for alert, until in self.known.items() if until > hour_ms}
+        self.awake_ms = self.awake_ms if self.awake_ms >= kept_ms else 0
+        self.closed_s = self.closed_s if self.closed_s * 1000 >= kept_ms else 0
+
+
+def _without_empty(found: dict[str, Any]) -> dict[str, Any]:
+    return {name: each for name, each in found.items() if each}
+
+
+def _ordered(each: Any) -> Any:  # noqa: ANN401 - whatever a state is made of
+    if isinstance(each, dict):
+        return {name: _ordered(each[name]) for name in sorted(each)}
+    return sorted(each) if isinstance(each, set) else each
+
+
+_encode = msgspec.msgpack.Encoder(decimal_format="string").encode
+_decode = msgspec.msgpack.Decoder(State).decode

@@ -1,0 +1,53 @@
+"""Which addresses are called: public ones alone, or those that the operator has allowed by name.
+
+A name is resolved once for a call, every address that it stands for is looked at, and the call goes to the one that
+was looked at: a name that says something else a moment later cannot lead it elsewhere.
+"""
+
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable, Sequence
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+
+Address = IPv4Address | IPv6Address
+Network = IPv4Network | IPv6Network
+Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
+_EMBEDDING = tuple(ip_network(each) for each in ("64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "2001::/32"))
+"""Ranges in which an IPv4 address is hidden: NAT64, 6to4, Teredo."""
+
+
+class AddressRefused(ValueError):
+    """The sentence says why; it names no address, which is none of the tenant's business."""
+
+
+async def resolve(host: str, port: int) -> Sequence[str]:
+    """Every address of a name. OSError if it has none, or nobody answers."""
+    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(address[0]) for *_, address in found))
+
+
+async def pinned(host: str, port: int, allowed: Sequence[Network], resolving: Resolve = resolve) -> Address:
+    """The address to call. AddressRefused if any that the name stands for may not be called; OSError."""
+    addresses = [_plain(ip_address(each.partition("%")[0])) for each in await resolving(host, port)]
+    if not addresses:
+        raise OSError("the name has no address")
+    if not all(is_allowed(each, allowed) or is_public(each) for each in addresses):
+        raise AddressRefused("the name stands for an address that is not public")
+    return addresses[0]
+
+
+def is_allowed(address: Address, allowed: Sequence[Network]) -> bool:
+    """Whether the operator has named a network that it lies in."""
+    return any(address in network for network in allowed)
+
+
+def is_public(address: Address) -> bool:
+    """Whether anybody on the internet could be asked for it: not this machine, its networks, or a cloud's metadata."""
+    hides = any(address in network for network in _EMBEDDING)
+    return address.is_global and not (address.is_multicast or address.is_reserved or address.is_unspecified or hides)
+
+
+def _plain(address: Address) -> Address:
+    """An IPv4 address in the clothes of an IPv6 one is what it is."""
+    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+    return mapped or address

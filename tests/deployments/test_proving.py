@@ -1,0 +1,107 @@
+"""On a real broker what should lose loses, what should duplicate duplicates, and what should do neither does not."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from deploy.proving.counting import Tally
+from deploy.proving.ground import Size
+from deploy.proving.line import Verdict
+from deploy.proving.suite import Asked, Proof, prove
+from tests.integration.conftest import settings_of
+
+QUICK = ("P01", "P03", "P06", "P07", "P08", "P09", "P10", "P11", "P14", "P15", "P16", "P17", "P21")
+RECORDS, FAULTS = 100, 5
+
+
+@pytest.fixture(scope="module")
+def proofs(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Proof]:
+    settings, _ = settings_of(tmp_path_factory.mktemp("prove") / "home")
+    asked = Asked(QUICK, seed=7, size=Size(RECORDS, FAULTS))
+    found = prove(settings, asked, lambda _done, _total, _what: None)
+    assert not list((settings.home / "prove").rglob("*.pid.json"))
+    assert not (settings.home / "prove" / "work").exists()
+    return {proof.experiment.id: proof for proof in found}
+
+
+def tallies(proof: Proof) -> list[Tally]:
+    """Of each line; nothing if the experiment failed."""
+    return [line.tally for line in proof.lines]
+
+
+def test_every_experiment_comes_to_what_was_expected(proofs: Mapping[str, Proof]) -> None:
+    assert {id_: (proof.verdict, proof.why) for id_, proof in proofs.items()} == dict.fromkeys(
+        QUICK, (Verdict.AS_EXPECTED, "")
+    )
+
+
+def test_what_is_committed_before_it_is_worked_off_is_lost(proofs: Mapping[str, Proof]) -> None:
+    assert tallies(proofs["P01"]) == [Tally(lost=FAULTS, duplicated=0, reordered=0)]
+
+
+def test_auto_commit_both_loses_and_duplicates(proofs: Mapping[str, Proof]) -> None:
+    behind_a_commit, before_a_commit = tallies(proofs["P03"])
+
+    assert (behind_a_commit.lost > 0, behind_a_commit.duplicated) == (True, 0)
+    assert (before_a_commit.lost, before_a_commit.duplicated > 0) == (0, True)
+
+
+def test_lost_acknowledgements_duplicate_unless_the_producer_is_idempotent(proofs: Mapping[str, Proof]) -> None:
+    assert tallies(proofs["P06"]) == [Tally(0, FAULTS, 0), Tally(0, 0, 0)]
+    assert tallies(proofs["P07"]) == [Tally(0, 0, 0)]
+
+
+def test_failed_means_unknown_without_retries(proofs: Mapping[str, Proof]) -> None:
+    _, once = proofs["P06"].lines
+
+    assert (once.counted["ok"], once.counted["log"]) == (RECORDS - FAULTS, RECORDS)
+
+
+def test_a_restarted_sender_repeats_itself_and_identity_does_not(proofs: Mapping[str, Proof]) -> None:
+    records, events = tallies(proofs["P08"])
+
+    assert (records.duplicated, events) == (10, Tally(0, 0, 0))
+
+
+def test_refused_requests_reorder_unless_sequence_numbers_forbid_it(proofs: Mapping[str, Proof]) -> None:
+    awaited, one_in_flight, idempotent = tallies(proofs["P10"])
+
+    assert tallies(proofs["P09"]) == [Tally(0, 0, FAULTS)]
+    assert (awaited.reordered, one_in_flight.reordered > 0, idempotent.reordered) == (0, True, 0)
+
+
+def test_without_acknowledgements_lost_requests_are_lost_records(proofs: Mapping[str, Proof]) -> None:
+    without, with_one = proofs["P11"].lines
+
+    assert (without.tally.lost, without.counted["ok"]) == (FAULTS, RECORDS)
+    assert with_one.tally.lost == 0
+
+
+def test_a_killed_copy_shows_each_record_once_to_who_reads_committed(proofs: Mapping[str, Proof]) -> None:
+    committed, uncommitted = proofs["P14"].lines
+
+    assert committed.tally == Tally(0, 0, 0)
+    assert committed.counted["torn"] == 0
+    assert uncommitted.tally.duplicated == 50  # five targets had the ten records of a transaction that died
+
+
+def test_aborted_records_are_given_to_who_reads_uncommitted(proofs: Mapping[str, Proof]) -> None:
+    assert [line.counted["phantom"] for line in proofs["P15"].lines] == [0, 100]
+
+
+def test_a_zombie_with_an_id_of_its_own_writes_everything_twice(proofs: Mapping[str, Proof]) -> None:
+    fenced, twice = proofs["P16"].lines
+
+    assert (fenced.tally.duplicated, fenced.counted["fenced"]) == (0, 1)
+    assert (twice.tally.duplicated, twice.counted["fenced"]) == (10, 0)
+
+
+def test_a_late_commit_tears_the_next_transaction_of_a_producer_that_was_kept(proofs: Mapping[str, Proof]) -> None:
+    kept, discarded = proofs["P17"].lines
+
+    assert (kept.tally.duplicated, kept.counted["late end answered with"]) == (10, 0)
+    assert (discarded.tally.duplicated, discarded.counted["late end answered with"]) == (0, 47)
+
+
+def test_skipping_on_any_exception_loses_what_came_meanwhile(proofs: Mapping[str, Proof]) -> None:
+    assert [line.tally.lost for line in proofs["P21"].lines] == [21, 0]

@@ -1,0 +1,70 @@
+"""A rule that is written to the table is followed by the process `alerts` of the stack, and told in its topic."""
+
+import json
+import time
+from datetime import UTC, datetime, timedelta
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from confluent_kafka import Producer
+
+from deploy.cassandra import session_of
+from deploy.jars import ensure_jars
+from deploy.settings import Settings
+from deploy.stack.ports import free_ports
+from deploy.stack.stack import Stack
+from master_dataset.registry import Registry
+from master_dataset.rule_versions import RuleVersions
+from master_dataset.stores import Store
+from tests.drills.alerts import read_alerts
+from tests.integration.conftest import PATIENCE_SECONDS
+from views.alerts.rule_text import read_rule
+
+RULE = {"kind": "threshold", "id": "any", "metric": "total_transactions_count", "window": "hour", "above": 0}
+
+
+def test_a_rule_that_is_written_is_followed_by_the_process_of_the_stack(tmp_path: Path) -> None:
+    settings = quick_settings(tmp_path)
+    ensure_jars(settings)
+    with Stack(settings, only=["kafka", "cassandra", "alerts"]):
+        session = session_of(settings.cassandra_address)
+        Registry(session).save([Store(id="1", timezone="UTC")])
+        versions = RuleVersions(session, timedelta(seconds=2))
+        body = msgspec.json.encode(read_rule(RULE)).decode()
+        first, again = versions.add("rule", "default/any", body), versions.add("rule", "default/any", body)
+        told = told_of_receipts(settings)
+
+    assert first == again
+    assert [(each["kind"], each["rule"], each["version"], each["provisional"]) for each in told] == [
+        ("raised", "any", 1, True)
+    ]
+
+
+def quick_settings(folder: Path) -> Settings:
+    """Rules hold two seconds after they were written."""
+    api, kafka, cassandra = free_ports(3)
+    return Settings(
+        home=folder / "home", api_port=api, kafka_port=kafka, cassandra_port=cassandra,
+        skew_seconds=0.5, alert_rules_seconds=2, alerts_tick_seconds=1,
+    )  # fmt: skip
+
+
+def told_of_receipts(settings: Settings) -> list[Any]:
+    """A receipt every half second, until an alert comes of them: first the store and the rule have to hold."""
+    producer = Producer({"bootstrap.servers": settings.kafka_bootstrap, "partitioner": "murmur2_random"})
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    now = datetime.now(UTC)
+    for number in count():
+        assert time.monotonic() < deadline
+        body = {
+            "happened_at": now.isoformat(), "operation_id": 1, "transaction_id": number, "vendor_fiscal_module": 1,
+            "transactions": [],
+        }  # fmt: skip
+        producer.produce("pos_transactions", key="1", value=json.dumps(body).encode())
+        producer.flush(10)
+        if told := read_alerts(settings.kafka_bootstrap):
+            return told
+        time.sleep(0.5)
+    raise AssertionError

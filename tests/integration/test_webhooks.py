@@ -1,0 +1,173 @@
+"""Alerts to receivers over HTTP, from a real topic: in order for each store, whatever they answer, through kills."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from confluent_kafka import Producer
+
+from master_dataset.kafka import Topics
+from master_dataset.producer_settings import producer_settings
+from speed_layer.webhooks.beginning import begin
+from tests.integration.conftest import Stack
+from tests.world.webhooks import Told, group_of
+
+STORES = ("1", "2", "3", "4", "5")
+TENANTS = {"1": "acme", "2": "acme", "3": "globex", "4": "acme", "5": "globex"}
+PATIENCE = 120.0
+ACME = {store for store, tenant in TENANTS.items() if tenant == "acme"}
+
+
+class Receiver:
+    """Listens on this machine. `answer` says what a call gets: its status, by the ids in it and the calls so far."""
+
+    def __init__(self, answer: Callable[[list[str], int], int]) -> None:
+        self.calls, self.got = 0, []
+        self._lock = threading.Lock()
+        receiver = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_POST(self) -> None:
+                alerts = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["alerts"]
+                with receiver._lock:
+                    receiver.calls += 1
+                    status = answer([each["id"] for each in alerts], receiver.calls)
+                    if status < 300:
+                        receiver.got += [(each["store"], each["number"]) for each in alerts]
+                self.send_response(status)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+            def log_message(self, *_: Any) -> None:
+                return
+
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self._server.server_port}/alerts"
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+
+    got: list[tuple[str, int]]
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+    def firsts(self, store: str) -> list[int]:
+        """The numbers of a store's alerts in the order in which each came for the first time."""
+        return list(dict.fromkeys(number for of, number in self.got if of == store))
+
+
+@pytest.fixture
+def topic(stack: Stack) -> str:
+    name = f"alerts_{uuid4().hex[:8]}"
+    Topics(stack.settings.kafka_bootstrap).create([name], 3, 1, 3_600_000)
+    return name
+
+
+@pytest.fixture
+def receiver() -> Iterator[Callable[[Callable[[list[str], int], int]], Receiver]]:
+    made: list[Receiver] = []
+
+    def make(answer: Callable[[list[str], int], int]) -> Receiver:
+        made.append(Receiver(answer))
+        return made[-1]
+
+    yield make
+    for each in made:
+        each.close()
+
+
+def tell(stack: Stack, topic: str, numbers: range) -> None:
+    """Alerts of every store, numbered."""
+    producer = Producer(producer_settings(stack.settings.kafka_bootstrap, "test", 30))
+    for number in numbers:
+        for store in STORES:
+            alert = {"id": f"{store}-{number}", "tenant": TENANTS[store], "store": store, "number": number}
+            producer.produce(topic, json.dumps(alert), key=store)
+    assert producer.flush(30) == 0
+
+
+def until(done: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not done():
+        assert time.monotonic() < deadline, "it never came"
+        time.sleep(0.05)
+
+
+def test_a_receiver_that_fails_now_and_then_gets_all_of_its_tenants_alerts_in_order_for_each_store(
+    stack: Stack, topic: str, receiver: Callable[..., Receiver]
+) -> None:
+    told = receiver(lambda _, call: 503 if call % 7 in (3, 4) else 204)
+    tell(stack, topic, range(100))
+
+    with Told(stack.settings.kafka_bootstrap, topic, told.url) as running:
+        until(lambda: len(told.got) >= 300)
+        assert running.undelivered == []
+
+    assert {store for store, _ in told.got} == ACME
+    assert all(told.firsts(store) == list(range(100)) for store in ACME)
+
+
+def test_what_a_receiver_refuses_is_kept_and_the_stream_goes_on(
+    stack: Stack, topic: str, receiver: Callable[..., Receiver]
+) -> None:
+    told = receiver(lambda ids, _: 422 if any(each.endswith("-13") for each in ids) else 200)
+    tell(stack, topic, range(40))
+
+    with Told(stack.settings.kafka_bootstrap, topic, told.url) as running:
+        until(lambda: len(set(told.got)) == 3 * 39 and len(running.undelivered) == 3)
+
+        assert sorted(running.undelivered) == [(store, "the endpoint answered 422") for store in sorted(ACME)]
+    assert all(told.firsts(store) == [number for number in range(40) if number != 13] for store in ACME)
+
+
+def test_a_dispatcher_that_is_killed_again_and_again_loses_nothing_and_keeps_the_order(
+    stack: Stack, topic: str, receiver: Callable[..., Receiver], tmp_path: Path
+) -> None:
+    told = receiver(lambda _, __: 200)
+    bootstrap, endpoint = stack.settings.kafka_bootstrap, uuid4().hex
+    command = [sys.executable, "-m", "tests.world.webhooks", bootstrap, topic, told.url, endpoint]
+    for round_ in range(6):
+        tell(stack, topic, range(round_ * 50, round_ * 50 + 50))
+        before = len(told.got)
+        with (tmp_path / "log").open("a") as log:
+            child = subprocess.Popen(command, env=os.environ | {"PYTHONPATH": str(Path.cwd())}, stderr=log)
+        until(lambda before=before: len(told.got) > before)  # type: ignore[misc]
+        child.send_signal(signal.SIGKILL)
+        child.wait()
+
+    child = subprocess.Popen(command, env=os.environ | {"PYTHONPATH": str(Path.cwd())})
+    until(lambda: len(set(told.got)) == 3 * 300)
+    child.terminate()
+    child.wait()
+
+    assert all(told.firsts(store) == list(range(300)) for store in ACME)
+
+
+def test_a_new_endpoint_begins_with_what_was_told_after_it_was_made(
+    stack: Stack, topic: str, receiver: Callable[..., Receiver]
+) -> None:
+    told, endpoint = receiver(lambda _, __: 200), uuid4().hex
+    tell(stack, topic, range(10))
+    time.sleep(0.01)
+    made = int(time.time() * 1000)
+    tell(stack, topic, range(10, 20))
+
+    settings = group_of(stack.settings.kafka_bootstrap, endpoint)
+    for _ in range(2):  # again, it has begun already
+        begin(settings, topic, range(3), made)
+    with Told(stack.settings.kafka_bootstrap, topic, told.url, endpoint):
+        until(lambda: len(set(told.got)) >= 30)
+
+    assert all(told.firsts(store) == list(range(10, 20)) for store in ACME)

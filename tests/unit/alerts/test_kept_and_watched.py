@@ -1,0 +1,73 @@
+"""What the relay keeps, and how it is watched."""
+
+import os
+import sys
+import time
+from pathlib import Path
+
+from deploy.process.alerts import READY, Watched
+from master_dataset.stores import Store
+from speed_layer.alerts.snapshots import KEPT, Snapshots
+from speed_layer.alerts.state import State
+from views.alerts.book import Book, Version, rule_version, store_version
+from views.alerts.rule_text import read_rule
+
+SAYS = """
+import os, sys, time
+for number in (0, 255, 1, 0):
+    os.write(int(sys.argv[1]), bytes([number]))
+time.sleep(600)
+"""
+DEADLINE_SECONDS = 60.0
+RULE = read_rule({"kind": "level", "id": "queue", "of": "queue", "above": 4, "minutes": 3})
+
+
+def test_only_the_newest_snapshots_stay_and_a_broken_one_is_passed_over(tmp_path: Path) -> None:
+    snapshots = Snapshots(tmp_path)
+    for at in range(5):
+        snapshots.keep({"queue_events": at}, {"queue_events": State(log_ms=at)})
+    newest = max(tmp_path.glob("*.state"), key=lambda file: int(file.stem))
+    newest.write_bytes(newest.read_bytes()[:-3])
+
+    found = snapshots.newest({"queue_events": 9})
+
+    assert len([*tmp_path.glob("*.state")]) == KEPT
+    assert found is not None
+    assert found.positions == {"queue_events": 3}
+    assert State.from_bytes(found.states["queue_events"]).log_ms == 3
+
+
+def test_a_snapshot_ahead_of_what_is_committed_or_of_other_topics_is_not_there(tmp_path: Path) -> None:
+    snapshots = Snapshots(tmp_path)
+    snapshots.keep({"queue_events": 7}, {"queue_events": State()})
+
+    assert snapshots.newest({"queue_events": 6}) is None
+    assert snapshots.newest({"queue_events": 7, "people_counts": 0}) is None
+
+
+def test_a_version_holds_for_records_received_from_its_moment_on() -> None:
+    gone = Version(200, "rule", "default/queue", 2, "")
+    store = Store(id="1", timezone="UTC")
+
+    book = Book([gone, rule_version(RULE, 1, 100), store_version(store, 1, 0)], 300)
+
+    assert [len(book.at(log_ms).rules) for log_ms in (99, 100, 199, 200)] == [0, 1, 1, 0]
+    assert [each.version for each in book.at(150).by_topic["queue_events"]] == [1]
+    assert book.complete_before_ms == 300
+
+
+def test_a_relay_of_which_one_partition_says_nothing_more_is_stuck() -> None:
+    child = Watched([sys.executable, "-c", SAYS], dict(os.environ), lanes=3)
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while not child.ready:
+        assert not child.is_stuck(DEADLINE_SECONDS)
+        assert time.monotonic() < deadline
+
+    while not child.is_stuck(0.5):
+        assert time.monotonic() < deadline
+    running = child.ended()
+    child.end()
+
+    assert READY == 255
+    assert running is None
+    assert child.ended() is not None

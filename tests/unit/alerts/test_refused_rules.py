@@ -1,0 +1,65 @@
+"""A rule that makes no sense is refused with the field, what is wrong, and what to write instead."""
+
+from typing import Any
+
+import pytest
+
+from master_dataset.errors import BadRule
+from master_dataset.stores import Store
+from views.alerts.rule_text import read_rule
+
+BOUND = {"kind": "threshold", "id": "r", "metric": "net_sales", "window": "hour", "above": 1}
+SILENT = {"kind": "silence", "id": "r", "source": "pos_transactions", "minutes": 20}
+LEVEL = {"kind": "level", "id": "r", "of": "queue", "above": 4, "minutes": 3}
+REFUSED: list[tuple[Any, str, str]] = [
+    ([], "", "Kinds are: threshold, silence, level."),
+    ({"id": "r"}, "kind", "Say `kind`: threshold, silence, level."),
+    ({**BOUND, "kind": "bound"}, "kind", "There is: threshold, silence, level."),
+    ({**BOUND, "metrics": 1}, "metrics", "Did you mean `metric`?"),
+    ({**BOUND, "metric": "net_sale"}, "metric", "Did you mean `net_sales`?"),
+    ({**BOUND, "metric": "conversion_rate"}, "metric", "There is: avg_items_per_transaction"),
+    ({**BOUND, "window": "week"}, "window", "Write a value of that type."),
+    ({**BOUND, "id": "No spaces"}, "id", "Write small letters"),
+    ({**BOUND, "name": "x" * 300}, "name", "Write a shorter one."),
+    ({**BOUND, "below": 1}, "above", "two rules for both"),
+    ({**BOUND, "above": None}, "above", "Write one of them"),
+    ({**BOUND, "above": "NaN"}, "above", "Write a number"),
+    ({**BOUND, "above": 10**13}, "above", "Write a number"),
+    ({**BOUND, "metric": "traffic_in", "above": None, "below": 0}, "below", "Write a bound above zero."),
+    ({**BOUND, "metric": "sales.zero_tx", "above": -1}, "above", "Write zero or more."),
+    ({**BOUND, "versus": "previous_week", "above": 0}, "above", "Write how far"),
+    ({**BOUND, "versus": "previous_week", "above": None, "below": 100}, "below", "Write how far"),
+    ({**BOUND, "stores": []}, "stores", "Name a store"),
+    ({**BOUND, "stores": ["1", "1"]}, "stores", "Name each store once"),
+    ({**BOUND, "stores": ["2"]}, "stores", "Register it"),
+    ({**BOUND, "stores": ["9"]}, "stores", "Register it"),
+    ({**SILENT, "minutes": 1}, "minutes", "Write 2 or more."),
+    ({**SILENT, "minutes": 1441}, "minutes", "Write 1440 or less."),
+    ({**SILENT, "source": "receipts"}, "source", "There is"),
+    ({**SILENT, "per": "sensor"}, "per", "Write `per: store`."),
+    ({**SILENT, "stores": ["3"]}, "hours", "Register `opening_hours`"),
+    ({**LEVEL, "above": 1000}, "above", "Write 0 to 999."),
+    ({**LEVEL, "above": -1}, "above", "Write 0 to 999."),
+    ({**LEVEL, "minutes": 1440}, "minutes", "Write 0 to 1439."),
+]
+STORES = {
+    "1": Store(id="1", timezone="UTC", opening_hours={"mon": ("08:00-20:00",)}),
+    "2": Store(id="2", timezone="UTC", tenant="another"),
+    "3": Store(id="3", timezone="UTC"),
+}
+
+
+@pytest.mark.parametrize(("said", "field", "do"), REFUSED)
+def test_a_rule_without_sense_is_refused_with_the_next_step(said: Any, field: str, do: str) -> None:
+    with pytest.raises(BadRule) as refused:
+        read_rule(said, STORES)
+
+    assert refused.value.field == field
+    assert do in refused.value.do
+
+
+@pytest.mark.parametrize("said", [BOUND, SILENT, LEVEL, {**BOUND, "above": "12.5", "stores": ["1"]}])
+def test_a_rule_that_makes_sense_is_read_from_text_as_well(said: Any) -> None:
+    text = {name: str(each) if isinstance(each, int) else each for name, each in said.items()}
+
+    assert read_rule(text, STORES) == read_rule(said, STORES)

@@ -1,0 +1,93 @@
+"""A producer of which anything was sent again behind the program's back is given up, although the commit went well."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+
+from speed_layer.alerts import sender
+from speed_layer.alerts.sender import Discarded, Fenced, Sender
+
+
+class FakeProducer:
+    """A producer whose statistics and refusals a test decides. `calls`: in order, without polls."""
+
+    made: "FakeProducer"
+
+    def __init__(self, settings: dict[str, Any]) -> None:
+        FakeProducer.made = self
+        self.settings, self.calls = settings, list[str]()
+        self.faults = 0
+        self.refuses: dict[str, KafkaError] = {}
+        self.hidden: Callable[[str], int] = lambda _: 0
+
+    def poll(self, _: float) -> None:
+        broker = {"txretries": self.faults, "disconnects": 0, "req_timeouts": 0}
+        self.settings["stats_cb"](json.dumps({"brokers": {"1": broker}}))
+
+    def flush(self, _: float) -> int:
+        self._call("flush")
+        return 0
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        return lambda *_, **__: self._call(name)
+
+    def _call(self, name: str) -> None:
+        self.calls.append(name)
+        self.faults += self.hidden(name)
+        if name in self.refuses:
+            raise KafkaException(self.refuses[name])
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> tuple[Sender, FakeProducer]:
+    monkeypatch.setattr(sender, "Producer", FakeProducer)
+    return Sender("nowhere:1", 0), FakeProducer.made
+
+
+def test_alerts_are_flushed_before_positions_are_sent_and_both_before_the_commit(
+    made: tuple[Sender, FakeProducer],
+) -> None:
+    sending, producer = made
+
+    sending.settle()
+    sending.send([], {"pos_transactions": 7}, None)
+
+    assert producer.calls == [
+        "init_transactions", "begin_transaction", "flush", "send_offsets_to_transaction", "commit_transaction",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("call", ["begin_transaction", "flush", "send_offsets_to_transaction", "commit_transaction"])
+def test_what_was_sent_again_in_secret_gives_the_producer_up(made: tuple[Sender, FakeProducer], call: str) -> None:
+    sending, producer = made
+    sending.send([], {"pos_transactions": 7}, None)
+    producer.hidden = lambda name: int(name == call)
+
+    with pytest.raises(Discarded):
+        sending.send([], {"pos_transactions": 8}, None)
+
+
+def test_what_was_sent_again_between_two_transactions_is_no_reason(made: tuple[Sender, FakeProducer]) -> None:
+    sending, producer = made
+    sending.send([], {"pos_transactions": 7}, None)
+    producer.faults += 1
+
+    sending.send([], {"pos_transactions": 8}, None)
+
+    assert producer.calls.count("commit_transaction") == 2
+
+
+@pytest.mark.parametrize(("code", "kind"), [(KafkaError.PRODUCER_FENCED, Fenced), (KafkaError.UNKNOWN, Discarded)])
+def test_a_call_that_fails_is_never_made_again_with_the_same_producer(
+    made: tuple[Sender, FakeProducer], code: int, kind: type[Exception]
+) -> None:
+    sending, producer = made
+    producer.refuses["commit_transaction"] = KafkaError(code)
+
+    with pytest.raises(kind):
+        sending.send([], {"pos_transactions": 7}, None)
+
+    assert producer.calls.count("commit_transaction") == 1

@@ -1,0 +1,220 @@
+"""A member of a group over a driver that is played: what is committed, when it pauses, how it ends."""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+from confluent_kafka import TopicPartition
+
+from master_dataset.consuming import Consuming, Done, Limits, Record, Refused, Verdict
+
+TOPIC = "alerts"
+
+
+class Message:
+    """As the driver gives it."""
+
+    def __init__(self, partition: int, offset: int, key: str) -> None:
+        self._place, self._key = (partition, offset), key
+
+    def error(self) -> None:
+        return None
+
+    def topic(self) -> str:
+        return TOPIC
+
+    def partition(self) -> int:
+        return self._place[0]
+
+    def offset(self) -> int:
+        return self._place[1]
+
+    def key(self) -> bytes:
+        return self._key.encode()
+
+    def value(self) -> bytes:
+        return b"{}"
+
+    def timestamp(self) -> tuple[int, int]:
+        return 2, 1_800_000_000_000
+
+
+class Driver:
+    """confluent_kafka's Consumer, over records that are there already."""
+
+    def __init__(self, messages: Sequence[Message]) -> None:
+        self.left = deque(messages)
+        self.committed: list[tuple[int, int]] = []
+        self.paused = 0
+        self.settings: dict[str, Any] = {}
+        self.revoke: Callable[[Any, list[TopicPartition]], None] | None = None
+        self._is_paused = self.is_closed = False
+
+    def __call__(self, settings: dict[str, Any]) -> "Driver":
+        self.settings = settings
+        return self
+
+    def subscribe(self, _: list[str], on_revoke: Callable[..., None], on_lost: Callable[..., None]) -> None:
+        assert on_lost is on_revoke
+        self.revoke = on_revoke
+
+    def consume(self, most: int, _: float) -> list[Message]:
+        if self._is_paused:
+            return []
+        return [self.left.popleft() for _ in range(min(most, len(self.left), 10))]
+
+    def assignment(self) -> list[TopicPartition]:
+        return []
+
+    def pause(self, _: list[TopicPartition]) -> None:
+        self._is_paused, self.paused = True, self.paused + 1
+
+    def resume(self, _: list[TopicPartition]) -> None:
+        self._is_paused = False
+
+    def commit(self, offsets: list[TopicPartition], *, asynchronous: bool) -> None:
+        assert not asynchronous
+        self.committed += [(each.partition, each.offset) for each in offsets]
+
+    def close(self) -> None:
+        self.is_closed = True
+
+
+class Taker:
+    """Takes everything; `gate` holds the records of one key back."""
+
+    def __init__(self, held: str = "") -> None:
+        self.held, self.gate = held.encode(), asyncio.Event()
+        self.taken: list[tuple[bytes, int]] = []
+        self.at_once = self.most_at_once = 0
+
+    async def take(self, records: Sequence[Record]) -> Verdict:
+        self.at_once += 1
+        self.most_at_once = max(self.most_at_once, self.at_once)
+        if records[0].key == self.held:
+            await self.gate.wait()
+        await asyncio.sleep(0)
+        self.taken += [(record.key, record.offset) for record in records]
+        self.at_once -= 1
+        return Done()
+
+    async def put_aside(self, record: Record, refused: Refused) -> None:
+        raise AssertionError(record, refused)
+
+
+async def run(driver: Driver, taker: Taker, limits: Limits, until: Callable[[Consuming], bool]) -> Consuming:
+    consuming = Consuming({"group.id": "hooks"}, [TOPIC], taker, limits, driver)
+    running = asyncio.ensure_future(consuming.run())
+    async with asyncio.timeout(20):
+        while not until(consuming):  # noqa: ASYNC110 - what is waited for has no event
+            await asyncio.sleep(0.001)
+    consuming.stop()
+    taker.gate.set()
+    await running
+    return consuming
+
+
+def messages(number: int, *keys: str) -> list[Message]:
+    return [Message(0, offset, keys[offset % len(keys)]) for offset in range(number)]
+
+
+def test_all_is_taken_in_order_for_each_key_and_committed_in_the_end() -> None:
+    driver, taker = Driver(messages(100, "1", "2", "3")), Taker()
+
+    asyncio.run(run(driver, taker, Limits(), lambda _: len(taker.taken) == 100))
+
+    for key in (b"1", b"2", b"3"):
+        own = [offset for of, offset in taker.taken if of == key]
+        assert own == sorted(own)
+    assert driver.committed[-1] == (0, 100)
+    assert driver.is_closed
+
+
+def test_nothing_is_committed_beyond_a_record_that_is_still_under_way() -> None:
+    driver, taker = Driver(messages(100, "1", "2")), Taker(held="1")
+
+    def others_are_done(consuming: Consuming) -> bool:
+        return len(taker.taken) == 50 and consuming.waiting == 50
+
+    async def work() -> list[tuple[int, int]]:
+        consuming = Consuming({}, [TOPIC], taker, Limits(leave=0.01), driver)
+        running = asyncio.ensure_future(consuming.run())
+        while not others_are_done(consuming):  # noqa: ASYNC110 - likewise
+            await asyncio.sleep(0.001)
+        consuming.stop()
+        await running
+        return driver.committed
+
+    assert asyncio.run(work()) == [(0, 0)]
+
+
+def test_when_too_many_wait_it_pauses_and_when_half_are_done_it_goes_on() -> None:
+    driver, taker = Driver(messages(300, "1", "2")), Taker(held="1")
+    most: list[int] = []
+
+    async def work() -> None:
+        consuming = Consuming({}, [TOPIC], taker, Limits(waiting=40, batch=5), driver)
+        running = asyncio.ensure_future(consuming.run())
+        while len(taker.taken) < 300:
+            most.append(consuming.waiting)
+            if consuming.is_paused:
+                taker.gate.set()
+            await asyncio.sleep(0.001)
+        consuming.stop()
+        await running
+
+    asyncio.run(work())
+
+    assert driver.paused >= 1
+    assert max(most) <= 40 + 10  # what one poll may bring
+    assert len(taker.taken) == 300
+
+
+def test_no_more_calls_than_allowed_are_under_way() -> None:
+    driver, taker = Driver(messages(200, *"abcdefghijklmnop")), Taker()
+
+    asyncio.run(run(driver, taker, Limits(under_way=3), lambda _: len(taker.taken) == 200))
+
+    assert taker.most_at_once == 3
+
+
+def test_what_is_taken_away_ends_what_is_under_way_and_commits_it_first() -> None:
+    driver, taker = Driver(messages(10, "1")), Taker()
+
+    async def work() -> list[tuple[int, int]]:
+        consuming = Consuming({}, [TOPIC], taker, Limits(), driver)
+        running = asyncio.ensure_future(consuming.run())
+        while len(taker.taken) < 10:  # noqa: ASYNC110 - likewise
+            await asyncio.sleep(0.001)
+        assert driver.revoke is not None
+        await asyncio.to_thread(driver.revoke, None, [TopicPartition(TOPIC, 0)])
+        committed = list(driver.committed)
+        consuming.stop()
+        await running
+        return committed
+
+    assert asyncio.run(work())[-1] == (0, 10)
+
+
+def test_a_taker_that_breaks_ends_the_consumer_with_its_error() -> None:
+    class Broken(Taker):
+        async def take(self, records: Sequence[Record]) -> Verdict:
+            raise OSError(f"disk, at {records[0].offset}")
+
+    driver = Driver(messages(3, "1"))
+
+    with pytest.raises(OSError, match="disk"):
+        asyncio.run(Consuming({}, [TOPIC], Broken(), Limits(), driver).run())
+    assert driver.is_closed
+    assert driver.committed == [(0, 0)]
+
+
+def test_it_never_commits_by_itself_and_reads_what_is_committed() -> None:
+    driver = Driver([])
+
+    Consuming({"group.id": "hooks", "isolation.level": "read_uncommitted"}, [TOPIC], Taker(), Limits(), driver)
+
+    assert driver.settings["enable.auto.commit"] is False
+    assert driver.settings["isolation.level"] == "read_committed"

@@ -1,0 +1,72 @@
+"""The records of one key: in order, at the pace of whoever takes them; a failure waits, an error is put aside."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from master_dataset.consuming import Again, Done, Record, Refused, Verdict
+from master_dataset.consuming.lane import Lane
+
+
+class Taker:
+    """Whoever takes records: says of each call what `answer` says, and remembers."""
+
+    def __init__(self, answer: Callable[[list[int], int], Verdict]) -> None:
+        self.answer = answer
+        self.calls: list[list[int]] = []
+        self.aside: list[int] = []
+        self.done: list[int] = []
+        self.called = asyncio.Event()
+
+    async def take(self, records: Sequence[Record]) -> Verdict:
+        offsets = [record.offset for record in records]
+        self.calls.append(offsets)
+        self.called.set()
+        await asyncio.sleep(0)
+        return self.answer(offsets, len(self.calls))
+
+    async def put_aside(self, record: Record, _: Refused) -> None:
+        self.aside.append(record.offset)
+
+    def run(self, records: int, most: int = 500) -> "Taker":
+        async def work() -> None:
+            lane = Lane(self, most, longest_wait=0.001)
+            lane.waiting.extend(Record("alerts", 0, offset, b"1", b"", 0) for offset in range(records))
+            await lane.work(asyncio.Semaphore(1), lambda record: self.done.append(record.offset))
+
+        asyncio.run(work())
+        return self
+
+
+def test_batches_grow_while_the_receiver_is_quick_and_never_beyond_what_is_allowed() -> None:
+    taker = Taker(lambda _, __: Done()).run(100, most=16)
+
+    assert [len(call) for call in taker.calls] == [1, 2, 4, 8, 16, 16, 16, 16, 16, 5]
+    assert taker.done == list(range(100))
+
+
+def test_a_failure_is_tried_again_and_nothing_overtakes_it() -> None:
+    taker = Taker(lambda _, call: Again("no answer") if call in (3, 4, 5) else Done()).run(20)
+
+    assert taker.done == list(range(20))
+    assert [call[0] for call in taker.calls[2:6]] == [3, 3, 3, 3]
+
+
+def test_an_error_puts_aside_the_record_that_is_to_blame_and_no_other() -> None:
+    taker = Taker(lambda offsets, _: Refused("bad") if 7 in offsets else Done()).run(20)
+
+    assert taker.aside == [7]
+    assert taker.done == list(range(20))
+
+
+def test_a_lane_that_is_ended_begins_nothing_more_and_waits_for_no_next_try() -> None:
+    async def work() -> tuple[int, list[int]]:
+        taker = Taker(lambda _, __: Again("no answer", after=3600))
+        lane = Lane(taker, 500, longest_wait=3600)
+        lane.waiting.extend(Record("alerts", 0, offset, b"1", b"", 0) for offset in range(3))
+        task = asyncio.ensure_future(lane.work(asyncio.Semaphore(1), lambda _: None))
+        await taker.called.wait()
+        lane.end()
+        await task
+        return len(taker.calls), taker.done
+
+    assert asyncio.run(work()) == (1, [])

@@ -1,0 +1,49 @@
+"""A process that an experiment kills is killed for real; one that fails by itself is no death."""
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from deploy.proving.journal import worked, write
+from deploy.proving.lives import live
+from master_dataset.errors import OperatorError
+
+DIES = """
+import atexit, sys
+from deploy.proving.child import die
+from deploy.proving.journal import write
+atexit.register(print, "said at the end")
+with open(sys.argv[1], "a") as journal:
+    try:
+        write(journal, 7)
+        journal.write("8")
+        die()
+    finally:
+        print("cleaned up", flush=True)
+"""
+
+
+def test_a_death_is_as_sudden_as_a_power_cut_to_the_process(tmp_path: Path) -> None:
+    journal = tmp_path / "journal"
+
+    ended = subprocess.run([sys.executable, "-c", DIES, str(journal)], capture_output=True, check=False)
+
+    assert (ended.returncode, ended.stdout) == (-signal.SIGKILL, b"")
+    assert worked(journal) == [7]
+
+
+def test_a_child_that_fails_by_itself_is_told_from_one_that_was_killed() -> None:
+    with pytest.raises(OperatorError, match=r"ended with 1: .*unexpected keyword argument 'weather'"):
+        live("deploy.proving.experiments.at_most_once", {"weather": "fine"})
+
+
+def test_a_journal_that_nobody_has_begun_is_empty(tmp_path: Path) -> None:
+    with (tmp_path / "journal").open("a") as journal:
+        write(journal, 3)
+        write(journal, 1)
+
+    assert worked(tmp_path / "journal") == [3, 1]
+    assert worked(tmp_path / "none") == []

@@ -1,0 +1,46 @@
+"""What the interface takes at most is a setting each, with the default that it has without any."""
+
+from dataclasses import fields
+
+import pytest
+from pydantic import ValidationError
+
+from deploy.limits import LimitSettings
+from deploy.listening.connection_limits import ConnectionLimits
+from deploy.settings import Settings
+from master_dataset.courier_room import CourierRoom
+from serving_layer.limits import LIMITS, RANGES, Limits, Ranges
+
+SETTINGS = LimitSettings.model_fields
+
+
+def test_without_a_variable_every_limit_is_as_it_is_without_settings() -> None:
+    settings = Settings()
+
+    assert settings.limits == LIMITS
+    assert settings.ranges == RANGES
+    assert settings.connection_limits == ConnectionLimits()
+    assert settings.courier_room == CourierRoom()
+
+
+@pytest.mark.parametrize("name", sorted({each.name for of in (Limits, ConnectionLimits) for each in fields(of)}))
+def test_a_variable_changes_that_limit_alone(name: str) -> None:
+    changed = SETTINGS[name].default + 1
+
+    settings = Settings.model_validate({name: changed})
+
+    for told, usual in ((settings.limits, LIMITS), (settings.connection_limits, ConnectionLimits())):
+        assert vars(told) == vars(usual) | ({name: changed} if name in vars(usual) else {})
+
+
+def test_what_a_question_may_be_about_and_what_may_be_on_its_way_are_settings_too() -> None:
+    settings = Settings(range_fine_days=7, range_days=70, courier_records=10, courier_bytes=2_000_000)
+
+    assert settings.ranges == Ranges(7, 70)
+    assert settings.courier_room == CourierRoom(10, 2_000_000)
+
+
+@pytest.mark.parametrize("name", sorted(SETTINGS))
+def test_less_than_nothing_is_refused(name: str) -> None:
+    with pytest.raises(ValidationError):
+        Settings.model_validate({name: -1})

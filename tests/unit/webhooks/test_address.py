@@ -1,0 +1,59 @@
+"""Nothing but public addresses is called, whatever a name says, unless the operator has allowed a network."""
+
+import asyncio
+from collections.abc import Sequence
+from ipaddress import ip_network
+
+import pytest
+
+from speed_layer.webhooks.address import AddressRefused, pinned
+
+PRIVATE = [
+    "127.0.0.1", "127.8.9.10", "0.1.2.3", "10.0.0.1", "172.16.0.1", "192.168.1.1", "169.254.169.254", "100.64.0.1",
+    "192.0.2.1", "198.18.0.1", "224.0.0.1", "240.0.0.1", "255.255.255.255", "::", "::1", "fe80::1", "fc00::1",
+    "fd00:ec2::254", "ff02::1", "2001:db8::1", "::ffff:127.0.0.1", "::ffff:169.254.169.254", "64:ff9b::7f00:1",
+    "2002:7f00:1::", "2001:0:1::1",
+]  # fmt: skip
+PUBLIC = ["93.184.216.34", "1.1.1.1", "2606:4700:4700::1111"]
+
+
+def call(addresses: Sequence[str], *allowed: str) -> str:
+    async def resolving(_: str, __: int) -> Sequence[str]:
+        return addresses
+
+    return str(asyncio.run(pinned("shop.example", 443, [ip_network(each) for each in allowed], resolving)))
+
+
+@pytest.mark.parametrize("address", PRIVATE)
+def test_an_address_that_is_not_public_is_refused(address: str) -> None:
+    with pytest.raises(AddressRefused):
+        call([address])
+
+
+@pytest.mark.parametrize("address", PUBLIC)
+def test_a_public_address_is_called(address: str) -> None:
+    assert call([address]) == address
+
+
+def test_one_address_of_a_name_that_is_not_public_is_enough_to_refuse_it() -> None:
+    with pytest.raises(AddressRefused):
+        call(["93.184.216.34", "127.0.0.1"])
+
+
+def test_a_network_that_the_operator_has_allowed_is_called() -> None:
+    assert call(["10.1.2.3"], "10.1.0.0/16") == "10.1.2.3"
+    assert call(["::ffff:10.1.2.3"], "10.1.0.0/16") == "10.1.2.3"
+    with pytest.raises(AddressRefused):
+        call(["10.2.2.3"], "10.1.0.0/16")
+
+
+def test_a_name_without_an_address_may_have_one_later() -> None:
+    with pytest.raises(OSError, match="no address"):
+        call([])
+
+
+def test_a_refusal_names_no_address() -> None:
+    with pytest.raises(AddressRefused) as refused:
+        call(["10.1.2.3"])
+
+    assert "10.1" not in str(refused.value)

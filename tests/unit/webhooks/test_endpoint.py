@@ -1,0 +1,40 @@
+"""Which addresses a tenant may name, and that the secret is in no log."""
+
+import pytest
+
+from master_dataset.endpoint import Endpoint, new_secret, refuse_uncallable
+from master_dataset.errors import RequestError
+
+BAD = [
+    "", "shop.example/alerts", "http://shop.example/", "ftp://shop.example/", "https:///alerts", "https://",
+    "https://name:word@shop.example/", "https://shop.example/#part", "https://shop.example:0/", "https://shop.example:99999/",
+    "https://shop.example/a b", "https://shop.example/\r\nHost: other", "https://shop.exämple/", "https://[::1/",
+    f"https://shop.example/{'a' * 2000}", "javascript:alert(1)", "file:///etc/passwd",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("url", BAD)
+def test_what_cannot_be_called_is_refused_with_the_field_and_an_example(url: str) -> None:
+    with pytest.raises(RequestError) as refused:
+        refuse_uncallable(url, is_plain_allowed=False)
+
+    assert "`url`" in refused.value.message
+    assert refused.value.do == "https://host/path"
+
+
+@pytest.mark.parametrize(
+    "url", ["https://shop.example", "https://shop.example:8443/alerts?store=1", "https://[2606::1]/"]
+)
+def test_an_address_of_the_web_is_taken(url: str) -> None:
+    refuse_uncallable(url, is_plain_allowed=False)
+
+
+def test_without_encryption_only_where_the_operator_has_networks_of_their_own() -> None:
+    refuse_uncallable("http://10.0.0.7/alerts", is_plain_allowed=True)
+
+
+def test_a_secret_is_long_and_not_shown() -> None:
+    secret = new_secret()
+
+    assert len(secret) >= 43
+    assert secret not in repr(Endpoint("e", "acme", "https://shop.example/", secret))

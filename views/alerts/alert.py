@@ -1,0 +1,78 @@
+"""An alert: what is told, under an id that follows from what it is about. The same alert has the same id, whoever
+derives it and how often.
+"""  # noqa: D205 - one sentence needs two lines
+
+import hashlib
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Literal
+
+import msgspec
+
+TOPIC = "alerts"
+"""Where they are told: as many partitions as a source, and the same key."""
+_BITS = 128
+_encode = msgspec.json.Encoder(decimal_format="number", order="deterministic").encode
+Kind = Literal["raised", "resolved", "retracted"]
+
+
+class Window(msgspec.Struct, frozen=True, rename={"start": "from", "end": "to"}):
+    """UTC, ISO 8601 with `Z`. `end`: None while nobody knows when it ends."""
+
+    start: str
+    end: str | None = None
+
+
+class Place(msgspec.Struct, frozen=True):
+    """The record with which it became certain."""
+
+    topic: str
+    partition: int
+    offset: int
+
+
+class Alert(msgspec.Struct, frozen=True, kw_only=True):
+    """A record of the topic `alerts`.
+
+    `about`: of one that is resolved or retracted, the id that was raised. `value`, `threshold` and `baseline` are in
+    the unit that people read. `provisional`: it rests on numbers of no publication yet. `raised_at`: the time of the
+    log, not of a clock. `reason`: why it was resolved or retracted. `late`: raised by a publication.
+    """
+
+    alert_id: str
+    kind: Kind
+    about: str | None = None
+    rule: str
+    version: int
+    tenant: str
+    store: str
+    window: Window
+    dimensions: Mapping[str, str]
+    value: Decimal | None
+    threshold: Decimal
+    baseline: Decimal | None = None
+    sentence: str
+    provisional: bool = True
+    late: bool = False
+    raised_at: str
+    reason: str | None = None
+    place: Place | None = None
+
+    def to_json(self) -> bytes:
+        """One line, the same for the same alert."""
+        return _encode(self)
+
+
+def raised_id(rule: str, version: int, shop: tuple[str, str], window: Window, dimensions: Mapping[str, str]) -> str:
+    """The id of an alert. `shop`: tenant and store."""
+    said = [rule, version, *shop, [window.start, window.end], dict(dimensions)]
+    return _digest(said)
+
+
+def following_id(alert_id: str, kind: Kind) -> str:
+    """The id of the record that takes an alert back, or says that it is over."""
+    return _digest([alert_id, kind])
+
+
+def _digest(said: object) -> str:
+    return hashlib.sha256(_encode(said)).hexdigest()[: _BITS // 4]

@@ -1,0 +1,66 @@
+"""A rule says when somebody wants to be told: a bound of a number, a silence, or a level that lasts."""
+
+from decimal import Decimal
+from typing import Literal
+
+import msgspec
+
+Length = Literal["15m", "hour", "day"]
+Hours = Literal["open", "always"]
+
+
+class _Rule(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", forbid_unknown_fields=True):
+    """What every rule has. `stores`: ids; None means every store of the tenant. `on`: whether it watches."""
+
+    id: str
+    tenant: str = "default"
+    name: str = ""
+    stores: tuple[str, ...] | None = None
+    on: bool = True
+
+    def watches(self, store: str, tenant: str) -> bool:
+        """Whether it is about that store, which is that tenant's."""
+        return self.on and tenant == self.tenant and (self.stores is None or store in self.stores)
+
+
+class Threshold(_Rule, frozen=True, kw_only=True, tag="threshold"):
+    """A metric of one window beyond a bound: just one of `above` and `below`, in the unit that people read.
+
+    With `versus` the bounds are percent by which the window lies above or below the one seven days before. `hours`:
+    None means `open` for what is too little or compared, else `always`.
+    """
+
+    metric: str
+    window: Length
+    above: Decimal | None = None
+    below: Decimal | None = None
+    versus: Literal["previous_week"] | None = None
+    hours: Hours | None = None
+
+    @property
+    def only_open(self) -> bool:
+        """Whether only windows inside the opening hours count."""
+        return self.hours == "open" or (self.hours is None and (self.above is None or self.versus is not None))
+
+
+class Silence(_Rule, frozen=True, kw_only=True, tag="silence"):
+    """No event of a source for so many minutes: of a store, or of one of its sensors that was heard before."""
+
+    source: str
+    minutes: int
+    per: Literal["store", "sensor"] = "store"
+    hours: Hours = "open"
+
+
+class Level(_Rule, frozen=True, kw_only=True, tag="level"):
+    """More people than `above` for so many minutes: waiting in one queue, or inside the store."""
+
+    of: Literal["queue", "occupancy"]
+    above: int
+    minutes: int
+
+
+Rule = Threshold | Silence | Level
+
+LEVEL_SOURCES = {"queue": "queue_events", "occupancy": "people_counts"}
+"""Whose events a level is followed by."""

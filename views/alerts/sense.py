@@ -1,0 +1,102 @@
+"""Refuses rules that can never fire, or would always: a bound that nothing reaches, a silence that is ordinary."""
+
+from collections.abc import Sequence
+from decimal import Decimal
+
+from master_dataset.errors import BadRule, UnknownName
+from master_dataset.sources import registered_sources
+from master_dataset.sources.queue_events import MOST_WAITING
+from master_dataset.stores import Store
+from views.alerts.followed import followed_metrics
+from views.alerts.rule import Level, Rule, Silence, Threshold
+from views.core.metric import ALL, Metric
+from views.metrics import registered_metrics
+
+MOST = Decimal(10) ** 12
+MOST_PEOPLE = 100_000
+MOST_PERCENT_ABOVE = 10_000
+MOST_SILENT = MOST_LASTING = 24 * 60
+LEAST_SILENT = 2
+_SIGNED = ("net_sales", "net_items_count", "count_drift", "gross_sales", "avg_transaction_value",
+           "avg_items_per_transaction", "returns_value", "return_rate")  # fmt: skip
+"""Metrics that may be below zero: returns, discounts, and cameras that miss somebody."""
+
+
+def refuse_senseless(rule: Rule, stores: Sequence[Store] = ()) -> None:
+    """BadRule. `stores`: those that it watches, as far as they are registered."""
+    if isinstance(rule, Threshold):
+        _threshold(rule)
+    elif isinstance(rule, Silence):
+        _silence(rule)
+    else:
+        _level(rule)
+    only_open = rule.only_open if isinstance(rule, Threshold) else isinstance(rule, Silence) and rule.hours == "open"
+    if only_open and stores and not any(store.opening_hours for store in stores):
+        message = "None of its stores says when it is open, so the rule can never fire."
+        raise BadRule("hours", message, do="Register `opening_hours`, or write `hours: always`.")
+
+
+def metric_named(name: str) -> Metric:
+    """The metric that a rule is about. BadRule with the nearest name, or why it cannot be followed."""
+    known = followed_metrics()
+    if name in known:
+        return known[name]
+    if name in registered_metrics():
+        message = f"`metric` is `{name}`, which cannot be followed event by event."
+        raise BadRule("metric", message, do=f"There is: {', '.join(sorted(known))}.")
+    unknown = UnknownName("metric", name, known)
+    raise BadRule("metric", unknown.message, do=unknown.do)
+
+
+def _threshold(rule: Threshold) -> None:
+    metric = metric_named(rule.metric)
+    bounds = {name: bound for name in ("above", "below") if (bound := getattr(rule, name)) is not None}
+    if len(bounds) != 1:
+        message = "A bound needs just one of `above` and `below`."
+        raise BadRule("above", message, do="Write one of them; two rules for both.")
+    [(field, bound)] = bounds.items()
+    if not bound.is_finite() or abs(bound) > MOST:
+        raise BadRule(field, f"`{field}` is out of range.", do=f"Write a number of at most {MOST:,}.")
+    if rule.versus:
+        most = MOST_PERCENT_ABOVE if field == "above" else ALL - 1
+        if not 1 <= bound <= most:
+            message = f"`{field}` is {bound} percent, and must be 1 to {most}."
+            raise BadRule(field, message, do="Write how far the window may lie from the one a week before.")
+        return
+    signed, share = rule.metric in _SIGNED, metric.unit == "percent" and "above_100" not in metric.flags
+    if field == "below" and bound <= 0 and not signed:
+        raise BadRule(field, f"`{rule.metric}` is never below {bound}.", do="Write a bound above zero.")
+    if field == "above" and bound < 0 and not signed:
+        raise BadRule(field, f"`{rule.metric}` is always above {bound}.", do="Write zero or more.")
+    if share and field == "above" and bound >= ALL:
+        raise BadRule(field, f"`{rule.metric}` is a share and never above {bound}.", do="Write less than 100.")
+    if share and field == "below" and bound > ALL:
+        raise BadRule(field, f"`{rule.metric}` is a share and always below {bound}.", do="Write 100 or less.")
+
+
+def _silence(rule: Silence) -> None:
+    sources = registered_sources()
+    if rule.source not in sources:
+        unknown = UnknownName("source", rule.source, sources)
+        raise BadRule("source", unknown.message, do=unknown.do)
+    columns = sources[rule.source].columns
+    if rule.per == "sensor" and "sensor_id" not in columns:
+        message = f"Events of `{rule.source}` come from no sensor."
+        raise BadRule("per", message, do="Write `per: store`.")
+    if rule.minutes < LEAST_SILENT:
+        message = f"`minutes` is {rule.minutes}: every shop is silent for that long, again and again."
+        raise BadRule("minutes", message, do=f"Write {LEAST_SILENT} or more.")
+    if rule.minutes > MOST_SILENT:
+        message = f"`minutes` is {rule.minutes}, more than a day."
+        raise BadRule("minutes", message, do=f"Write {MOST_SILENT} or less.")
+
+
+def _level(rule: Level) -> None:
+    most = MOST_WAITING - 1 if rule.of == "queue" else MOST_PEOPLE
+    if not 0 <= rule.above <= most:
+        never = "is never longer" if rule.of == "queue" else "never holds more"
+        why = "a level is always above it" if rule.above < 0 else f"what is counted {never}"
+        raise BadRule("above", f"`above` is {rule.above}: {why}.", do=f"Write 0 to {most}.")
+    if not 0 <= rule.minutes < MOST_LASTING:
+        message = f"`minutes` is {rule.minutes}; a level begins anew with each business day."
+        raise BadRule("minutes", message, do=f"Write 0 to {MOST_LASTING - 1}.")

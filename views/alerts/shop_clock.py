@@ -1,0 +1,83 @@
+"""A shop's own time, as rules need it: windows of its hours and business days, a week before, and when it is open."""
+
+from datetime import timedelta
+from functools import lru_cache
+from typing import NamedTuple
+from zoneinfo import ZoneInfo
+
+from master_dataset.stores import Store
+from views.alerts.rule import Length
+from views.core.business_days import ONE_DAY, BusinessDays, Span
+from views.core.cut import seconds
+from views.core.local_time import STEP, clock, round_down
+from views.core.open_windows import open_periods
+
+HOUR = 3600
+_WEEK = timedelta(days=7)
+_MOST_DAYS_OPEN = 10
+"""How far back a shop that never closes is followed to find when it opened."""
+
+
+class _Key(NamedTuple):
+    length: Length
+    quarter: int
+
+
+class ShopClock:
+    """One store's. All times are seconds since 1970."""
+
+    def __init__(self, store: Store) -> None:
+        """`store` as registered."""
+        self.store = store
+        self.zone = ZoneInfo(store.timezone)
+        self._days = BusinessDays.of(store, self.zone)
+        self._span_of = lru_cache(maxsize=4096)(self._span)
+        self._open_of = lru_cache(maxsize=4096)(self._is_open)
+        self._period_of = lru_cache(maxsize=256)(self._period)
+
+    def span(self, length: Length, quarter: int) -> Span:
+        """The window of that length that a quarter of an hour lies in."""
+        return self._span_of(_Key(length, quarter))
+
+    def week_before(self, length: Length, span: Span) -> Span:
+        """The window that began when the same clock showed the same weekday: 7 dates before."""
+        if length == "day":
+            day = self._days.day_of(span.start) - _WEEK
+            return Span(self._days.start(day), self._days.start(day + ONE_DAY))
+        wall = clock(self.zone, span.start) - _WEEK
+        return self.span(length, round_down(seconds(wall.replace(tzinfo=self.zone))))
+
+    def business_day(self, at: int) -> int:
+        """When the business day began that the instant lies in."""
+        return self.span("day", round_down(at)).start
+
+    def is_open(self, length: Length, span: Span) -> bool:
+        """Whether the whole window lies inside the opening hours; of a day, whether any of it does."""
+        return self._open_of(_Key(length, span.start))
+
+    def open_since(self, at: int) -> int | None:
+        """When it opened, if it is open at the instant. Hours that follow each other without a gap are one."""
+        return self._period_of(round_down(at))
+
+    def _span(self, key: _Key) -> Span:
+        if key.length == "15m":
+            return Span(key.quarter, key.quarter + STEP)
+        if key.length == "hour":
+            start = key.quarter - clock(self.zone, key.quarter).minute * 60
+            return Span(start, start + HOUR)
+        day = self._days.day_of(key.quarter)
+        return Span(self._days.start(day), self._days.start(day + ONE_DAY))
+
+    def _is_open(self, key: _Key) -> bool:
+        span = self.span(*key)
+        quarters = (self.open_since(at) is not None for at in range(span.start, span.end, STEP))
+        return any(quarters) if key.length == "day" else all(quarters)
+
+    def _period(self, quarter: int) -> int | None:
+        since = quarter + 1
+        for _ in range(_MOST_DAYS_OPEN):
+            starts = [first for first, last in open_periods(self.store, since - 1, since) if first < since <= last]
+            if not starts:
+                break
+            since = min(starts)
+        return since if since <= quarter else None
