@@ -105,3 +105,19 @@ def test_a_few_stores_share_all_of_a_wall(browser: Browser, address: str) -> Non
     assert max(box["y"] + box["height"] for box in boxes) <= WALL[1]
     assert max(box["y"] + box["height"] for box in boxes) >= 0.9 * WALL[1]
     assert max(box["x"] + box["width"] for box in boxes) >= 0.95 * WALL[0]
+
+
+def test_while_nothing_moves_one_question_is_asked_again(browser: Browser, address: str) -> None:
+    with opened(browser) as (page, complaints):
+        page.clock.install()
+        page.goto(f"{address}/stores/7")
+        expect(page.locator("#live-state")).to_have_text("Live")
+        asked: list[str] = []
+        page.on("request", lambda request: asked.append(request.url) if "/v1/metrics/" in request.url else None)
+        for _ in range(6):
+            page.clock.run_for(1000)
+            page.wait_for_timeout(100)
+
+        assert len(set(asked)) == 1
+        assert len(asked) >= 5
+        assert complaints == []

@@ -2,12 +2,13 @@
 // Nothing is reckoned here but how a number is written and a sparkline drawn, as `figures.py` and `sparkline.py` do.
 "use strict";
 (() => {
-  const METRICS = "/v1/metrics/", MOST_METRICS = 10, EVERY_MS = 1000, MOST_WAIT_MS = 30000, ANEW_MS = 30000, LEAST_MS = 250;
+  const METRICS = "/v1/metrics/", MOST_METRICS = 10, EVERY_MS = 1000, MOST_WAIT_MS = 30000, ANEW_MS = 30000, LEAST_MS = 250, MOST_STILL_MS = 10000;
   const bar = document.querySelector("[data-live]");
   const kept = new Map(); // address -> { etag, told }
   const alone = new Set(); // questions that were refused together with others
+  const askedAt = new Map(); // group of questions -> when
   const openedAt = Date.now(), lastsMs = 1000 * Number(document.getElementById("main").dataset.lasts || Infinity);
-  let tick = 0, waitUntil = 0, lastAt = 0, asOf = "", timer = 0;
+  let tick = 0, movedAt = 0, waitUntil = 0, lastAt = 0, asOf = "", timer = 0;
 
   const grouped = (value, digits) => Number(value).toLocaleString("en", { minimumFractionDigits: digits, maximumFractionDigits: digits }).replace("-", "−");
   const lasted = (ms) => {
@@ -118,33 +119,40 @@
   const told_at = (text) => text ? `as of ${moment.format(Date.parse(text))} UTC` : "";
 
   // Questions that differ in the metric alone become one, so that what stands together is of one moment.
-  function asked_now() {
-    const groups = new Map();
+  function groups() {
+    const found = new Map();
     for (const place of document.querySelectorAll("[data-question]")) {
-      if (tick % Number(place.dataset.every || 1)) continue;
-      const [path, query] = place.dataset.question.split("?"), metric = path.slice(METRICS.length);
-      let key = alone.has(place.dataset.question) ? place.dataset.question : query;
-      while (groups.get(key)?.size === MOST_METRICS && !groups.get(key).has(metric)) key += " ";
-      if (!groups.has(key)) groups.set(key, new Map());
-      groups.get(key).set(metric, [...(groups.get(key).get(metric) || []), place]);
+      const [path, query] = place.dataset.question.split("?"), metric = path.slice(METRICS.length), every = Number(place.dataset.every || 1);
+      let key = alone.has(place.dataset.question) ? place.dataset.question : `${query} ${every}`;
+      while (found.get(key)?.metrics.size === MOST_METRICS && !found.get(key).metrics.has(metric)) key += " ";
+      if (!found.has(key)) found.set(key, { key, query, every, metrics: new Map() });
+      found.get(key).metrics.set(metric, [...(found.get(key).metrics.get(metric) || []), place]);
     }
-    return groups;
+    return [...found.values()].sort((one, two) => one.every - two.every);
   }
+  async function answer({ key, query, metrics }) {
+    const address = `${METRICS}${[...metrics.keys()].sort().join(",")}?${query}`, before = kept.get(address)?.etag;
+    askedAt.set(key, Date.now());
+    try {
+      const told = await ask(address);
+      asOf = told.as_of.speed_as_of || told.as_of.cut;
+      for (const each of told.answers || [told]) metrics.get(encodeURIComponent(each.metric)).forEach((place) => show(place, each));
+    } catch (error) {
+      if (metrics.size > 1 && error.status < 500) metrics.forEach((places) => alone.add(places[0].dataset.question));
+      throw error;
+    }
+    return !before || kept.get(address).etag !== before;
+  }
+  // The first question is asked each time. As long as its answer rests on the same, so do the others: they wait.
   async function numbers() {
-    const refused = [];
-    const groups = [...asked_now().values()];
-    await Promise.all(groups.map(async (group) => {
-      const metrics = [...group.keys()].sort(), first = group.values().next().value[0].dataset.question;
-      try {
-        const told = await ask(`${METRICS}${metrics.join(",")}?${first.split("?")[1]}`);
-        asOf = told.as_of.speed_as_of || told.as_of.cut;
-        for (const each of told.answers || [told]) group.get(encodeURIComponent(each.metric)).forEach((place) => show(place, each));
-      } catch (error) {
-        refused.push(error);
-        if (metrics.length > 1 && error.status < 500) group.forEach((places) => alone.add(places[0].dataset.question));
-      }
-    }));
-    if (refused.length && refused.length === groups.length) throw refused[0];
+    const [first, ...others] = groups(), now = Date.now();
+    if (!first) return;
+    const told = [await answer(first).then((moved) => { if (moved) movedAt = now; }, (error) => { movedAt = now; return error; })];
+    const is_due = ({ key, every }) => now - (askedAt.get(key) ?? 0) >= Math.min(every * 1000, MOST_STILL_MS) - EVERY_MS / 2
+      && (!(askedAt.get(key) > movedAt) || now - askedAt.get(key) >= MOST_STILL_MS);
+    told.push(...await Promise.all(others.filter(is_due).map((each) => answer(each).catch((error) => error))));
+    const refused = told.filter((each) => each instanceof Error);
+    if (refused.length && refused.length === told.length) throw refused[0];
   }
 
   // Regions that are no metric are asked for as they are: this page again, of which those parts are taken.
