@@ -107,9 +107,9 @@ def states(stack: Stack, **question: str) -> dict[str, dict[str, object]]:
 
 @pytest.fixture
 def sources(tmp_path: Path) -> Path:
-    """The product's own packages, as somebody who adds a view has them."""
-    for package in PACKAGES:
-        shutil.copytree(Path(package), tmp_path / package, ignore=shutil.ignore_patterns("__pycache__"))
+    """The product's own packages and pages, as somebody who adds a view has them."""
+    for folder in (*PACKAGES, "docs"):
+        shutil.copytree(Path(folder), tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__"))
     return tmp_path
 
 
@@ -149,6 +149,6 @@ def test_one_new_file_is_streamed_rebuilt_served_verified_and_documented(sources
     assert rebuilt == expected
     assert fitted == tried
     assert verdict["differing"] == 0
-    assert any("baskets" in page.read_text() for page in (sources / "docs").rglob("*.md"))
+    assert any("baskets" in page.read_text() for page in (sources / "docs" / "reference").rglob("*.md"))
     assert (sources / "docs" / "reference" / "schemas" / "fitting_rooms.schema.json").exists()
     assert os.environ.get("GALATEA_HOME") != str(settings.home)
