@@ -15,6 +15,10 @@ class WebhookSettings(LimitSettings):
 
     webhook_networks: str = ""
     """Networks that webhooks may call though they are not public, separated by commas; there also without TLS."""
+    webhook_suspend_hours: float = Field(default=24.0, gt=0, le=720)
+    """After how many hours of failures an endpoint of webhooks is called no more until it is resumed."""
+    webhooks_per_tenant: int = Field(default=10, ge=1, le=1000)
+    """How many endpoints of webhooks a tenant may have: each is a consumer group of its own."""
     dispatcher_metrics_port: int = Field(default=0, ge=0, le=65535)
     """Port of the metrics of whoever tells endpoints of alerts; 0: one that is free."""
 

@@ -53,7 +53,7 @@ def refuse_uncallable(url: str, *, is_plain_allowed: bool) -> None:
     schemes = ("https", "http") if is_plain_allowed else ("https",)
     wrong = {
         f"`url` must begin with {' or '.join(f'{each}://' for each in schemes)}": parts.scheme not in schemes,
-        "`url` has no host": not parts.hostname,
+        "`url` has no host, or one that can be no name": not _is_name(parts.hostname or ""),
         "`url` has a name or password in it": "@" in parts.netloc,
         "`url` has a fragment": bool(parts.fragment),
         f"`url` is longer than {MOST_URL} characters": len(url) > MOST_URL,
@@ -63,3 +63,10 @@ def refuse_uncallable(url: str, *, is_plain_allowed: bool) -> None:
     for sentence, is_so in wrong.items():
         if is_so:
             raise RequestError(sentence, do="https://host/path")
+
+
+def _is_name(host: str) -> bool:
+    try:
+        return bool(host.encode("idna"))
+    except UnicodeError:
+        return False

@@ -2,14 +2,14 @@
 
 import asyncio
 import signal
-from collections.abc import Sequence
-from datetime import UTC, datetime
+import ssl
 
 import httpx
 
 from deploy.cassandra import session_of
 from deploy.process.edge import Process
 from deploy.settings import Settings
+from deploy.webhooks import KeptEndpoints
 from master_dataset.consuming import Consuming, Limits
 from master_dataset.endpoint import Endpoint
 from master_dataset.endpoint_table import EndpointTable
@@ -18,49 +18,26 @@ from speed_layer.webhooks.beginning import begin
 from speed_layer.webhooks.delivery import Delivery
 from speed_layer.webhooks.dispatcher import Dispatcher, group
 from speed_layer.webhooks.sender import Sender, client
+from speed_layer.webhooks.telling import Telling
 from speed_layer.webhooks.undelivered_table import UndeliveredTable
-
-ALERTS = "alerts"
-
-
-class Known:
-    """The endpoints of the table, asked beside the event loop."""
-
-    def __init__(self, table: EndpointTable) -> None:
-        """`table` blocks."""
-        self._table = table
-
-    async def active(self) -> Sequence[Endpoint]:
-        """Neither removed nor suspended."""
-        found = await asyncio.to_thread(self._table.all)
-        return [each.endpoint for each in found if each.suspended_at is None]
-
-    async def suspend(self, endpoint: Endpoint, since: float) -> None:
-        """It has failed since then."""
-        await self.see(endpoint, since, 0)
-        await asyncio.to_thread(self._table.suspend, endpoint.id, datetime.now(UTC))
-
-    async def see(self, endpoint: Endpoint, failing_since: float | None, waiting: int) -> None:
-        """How it is doing."""
-        since = None if failing_since is None else datetime.fromtimestamp(failing_since, UTC)
-        await asyncio.to_thread(self._table.see, endpoint.id, since, waiting, datetime.now(UTC))
+from views.alerts.alert import TOPIC
 
 
 class Making:
-    """Makes the consumer group of an endpoint, which begins where the endpoint was made."""
+    """Makes what calls an endpoint, which begins where the endpoint was made."""
 
-    def __init__(self, settings: Settings, calling: httpx.AsyncClient) -> None:
-        """`calling` calls them all."""
-        self._settings, self._calling = settings, calling
+    def __init__(self, settings: Settings, trust: ssl.SSLContext) -> None:
+        """`trust`: whose certificates are good."""
+        self._settings, self._trust = settings, trust
         self._undelivered = UndeliveredTable(settings.master_uri)
 
-    def consuming(self, endpoint: Endpoint) -> Consuming:
-        """Not begun yet. KafkaException."""
+    def telling(self, endpoint: Endpoint) -> Telling:
+        """Not begun yet. KafkaException, BrokerUnavailable."""
         own = group(self._settings.kafka_bootstrap, endpoint)
-        begin(own, ALERTS, Topics(self._settings.kafka_bootstrap).partitions(ALERTS), endpoint.made_ms)
-        sender = Sender(endpoint, self._settings.allowed_networks, self._calling)
-        limits = Limits(batch=endpoint.batch)
-        return Consuming(own, [ALERTS], Delivery(endpoint, sender, self._undelivered), limits)
+        begin(own, TOPIC, Topics(self._settings.kafka_bootstrap).partitions(TOPIC), endpoint.made_ms)
+        sender = Sender(endpoint, self._settings.allowed_networks, client(self._trust))
+        delivery = Delivery(endpoint, sender, self._undelivered)
+        return Telling(sender, delivery, Consuming(own, [TOPIC], delivery, Limits(batch=endpoint.batch)))
 
 
 def run(process: Process, settings: Settings) -> None:
@@ -71,12 +48,12 @@ def run(process: Process, settings: Settings) -> None:
 async def _run(process: Process, settings: Settings) -> None:
     leaving = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, leaving.set)
-    async with client() as calling:
-        known = Known(EndpointTable(session_of(settings.cassandra_address)))
-        dispatcher = Dispatcher(known, Making(settings, calling).consuming)
-        process.show_metrics(settings.dispatcher_metrics_port)
-        process.ready()
-        await dispatcher.run(leaving)
+    endpoints = KeptEndpoints(EndpointTable(session_of(settings.cassandra_address)))
+    making = Making(settings, httpx.create_ssl_context())
+    dispatcher = Dispatcher(endpoints, making.telling, settings.webhook_suspend_hours * 3600)
+    process.show_metrics(settings.dispatcher_metrics_port)
+    process.ready()
+    await dispatcher.run(leaving)
 
 
 if __name__ == "__main__":

@@ -14,12 +14,13 @@ if TYPE_CHECKING:
 
 
 def layer(name: str, settings: "Settings") -> Component:
-    """`archive`, `speed` or `alerts`: serves when it has written its pid into `run/<name>.ready`."""
+    """`archive`, `speed`, `alerts` or `dispatcher`: serves when it has written its pid into `run/<name>.ready`."""
     ready = settings.home / "run" / f"{name}.ready"
     port = {
         "archive": settings.archive_metrics_port,
         "speed": settings.speed_metrics_port,
         "alerts": settings.alerts_metrics_port,
+        "dispatcher": settings.dispatcher_metrics_port,
     }[name]
     return Component(
         name=name,
@@ -29,7 +30,7 @@ def layer(name: str, settings: "Settings") -> Component:
         environment=settings.environment(),
         prepare=lambda: _forget(ready),
         stage=1,
-        grace_seconds=10,
+        grace_seconds=15,  # a dispatcher gives calls that are under way ten seconds
     )
 
 

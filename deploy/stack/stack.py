@@ -34,7 +34,7 @@ def components(settings: "Settings", only: Collection[str] = (), *, airflow: boo
 
     `airflow`: with Airflow too, where it is installed; `only` may name it in any case.
     """
-    galatea = (layer("archive", settings), layer("speed", settings), layer("alerts", settings), api(settings))
+    galatea = (*(layer(name, settings) for name in ("archive", "speed", "alerts", "dispatcher")), api(settings))
     scheduling = (scheduler(settings),) if (airflow or AIRFLOW in only) and is_installed() else ()
     every = (*brokers(settings), *ring(settings), *galatea, *scheduling)
     names = {component.name for component in every}

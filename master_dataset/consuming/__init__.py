@@ -4,9 +4,10 @@ An error comes again with the same call: the record is put aside, and the stream
 tried again, and what follows it waits.
 """
 
+from master_dataset.consuming.blocked import Behind, Blocked
 from master_dataset.consuming.consuming import Consuming, Limits
 from master_dataset.consuming.record import Record
 from master_dataset.consuming.taker import Taker
 from master_dataset.consuming.verdict import Again, Done, Refused, Verdict
 
-__all__ = ["Again", "Consuming", "Done", "Limits", "Record", "Refused", "Taker", "Verdict"]
+__all__ = ["Again", "Behind", "Blocked", "Consuming", "Done", "Limits", "Record", "Refused", "Taker", "Verdict"]

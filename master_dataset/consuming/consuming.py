@@ -6,6 +6,7 @@ pauses its partitions, and goes on polling, so that the group does not take it f
 
 import asyncio
 from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple
@@ -13,6 +14,7 @@ from typing import Any, NamedTuple
 import structlog
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
+from master_dataset.consuming.blocked import Behind, Blocked
 from master_dataset.consuming.lane import Lane
 from master_dataset.consuming.prefix import Prefix
 from master_dataset.consuming.record import Record
@@ -22,6 +24,8 @@ from master_dataset.errors import BrokerUnavailable
 log = structlog.get_logger()
 POLL_SECONDS, COMMIT_SECONDS = 0.1, 1.0
 _AT_ONCE = 500
+_THREADS = 2
+"""Of each member its own: one polls, one commits. Others that are stuck take none of them."""
 Place = tuple[str, int]
 
 
@@ -49,14 +53,19 @@ class Consuming:
         connect: Callable[[dict[str, Any]], Any] = Consumer,
     ) -> None:  # fmt: skip
         """`settings`: of librdkafka: servers and group, and what is particular."""
-        own = {"enable.auto.commit": False, "isolation.level": "read_committed", "auto.offset.reset": "earliest"}
+        own = {
+            "enable.auto.commit": False, "isolation.level": "read_committed", "auto.offset.reset": "earliest",
+            "enable.partition.eof": True,
+        }  # fmt: skip
         self._consumer = connect({**settings, **own})
+        self._threads = ThreadPoolExecutor(_THREADS, "consuming")
         self._topics, self._taker, self._limits = list(topics), taker, limits
         self._places = asyncio.Semaphore(limits.under_way)
         self._lanes: dict[tuple[Place, bytes], Lane] = {}
         self._tasks: dict[tuple[Place, bytes], asyncio.Task[None]] = {}
         self._prefixes: dict[Place, Prefix] = {}
         self._committed: dict[Place, int] = {}
+        self._unread_from: dict[Place, int] = {}
         self._stopping = asyncio.Event()
         self._failed: BaseException | None = None
         self.waiting, self.is_paused = 0, False
@@ -65,6 +74,25 @@ class Consuming:
     def failing_since(self) -> float | None:
         """Since when, in seconds since 1970, a key is tried again and again; None if none is."""
         return min((lane.failing_since for lane in self._lanes.values() if lane.failing_since), default=None)
+
+    @property
+    def blocked(self) -> list[Blocked]:
+        """The keys that are tried again and again, the longest first."""
+        found = [blocked for lane in self._lanes.values() if (blocked := lane.blocked)]
+        return sorted(found, key=lambda each: each.since)
+
+    @property
+    def behind(self) -> Behind:
+        """How much is left. Asks nobody: of what was not read yet it knows what the broker has said last."""
+        unread = sum(max(0, self._end(place) - at) for place, at in self._unread_from.items())
+        oldest = min((lane.waiting[0].received_ms for lane in self._lanes.values() if lane.waiting), default=None)
+        return Behind(self.waiting + unread, oldest)
+
+    def wake(self, topic: str, partition: int, offset: int) -> None:
+        """Try again now, if that record is what blocks its key."""
+        for (place, _), lane in self._lanes.items():
+            if place == (topic, partition) and lane.waiting and lane.waiting[0].offset == offset:
+                lane.wake()
 
     def stop(self) -> None:
         """Take no more; `run` returns when what is under way is done, or its time is over."""
@@ -78,7 +106,7 @@ class Consuming:
         committing = asyncio.ensure_future(self._keep_committing())
         try:
             while not self._stopping.is_set() and self._failed is None:
-                for message in await asyncio.to_thread(self._consumer.consume, _AT_ONCE, POLL_SECONDS):
+                for message in await self._beside(self._consumer.consume, _AT_ONCE, POLL_SECONDS):
                     self._take(message)
                 self._press()
             await self._end_tasks(list(self._tasks), self._limits.leave)
@@ -86,21 +114,35 @@ class Consuming:
             committing.cancel()
             with suppress(asyncio.CancelledError):
                 await committing
-            await asyncio.to_thread(self._commit)
-            await asyncio.to_thread(self._consumer.close)
+            self._unread_from.clear()  # a consumer that is closed cannot be asked
+            await self._beside(self._commit)
+            await self._beside(self._consumer.close)
+            self._threads.shutdown(wait=False)
         if self._failed is not None:
             raise self._failed
 
     def _take(self, message: Any) -> None:  # noqa: ANN401 - confluent_kafka ships no types
         if (error := message.error()) is not None:
-            if error.code() != KafkaError._PARTITION_EOF:  # noqa: SLF001 - its name in the driver
-                log.warning("consuming.trouble", why=error.str())
-            if error.fatal():
-                raise BrokerUnavailable(f"the broker ended the consumer: {error.str()}", do="galatea status")
+            self._hear(error, message)
             return
         record = Record.of(message)
         place = record.topic, record.partition
+        self._unread_from[place] = record.offset + 1
         self._prefixes.setdefault(place, Prefix()).begin(record.offset)
+        if self._taker.wants(record):
+            self._queue(place, record)
+        else:
+            self._prefixes[place].done(record.offset)
+
+    def _hear(self, error: KafkaError, message: Any) -> None:  # noqa: ANN401 - likewise
+        if error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - its name in the driver
+            self._unread_from.pop((message.topic(), message.partition()), None)
+            return
+        log.warning("consuming.trouble", why=error.str())
+        if error.fatal():
+            raise BrokerUnavailable(f"the broker ended the consumer: {error.str()}", do="galatea status")
+
+    def _queue(self, place: Place, record: Record) -> None:
         key = place, record.key
         lane = self._lanes.get(key)
         if lane is None:
@@ -111,6 +153,11 @@ class Consuming:
         if key not in self._tasks or self._tasks[key].done():
             task = self._tasks[key] = asyncio.ensure_future(lane.work(self._places, self._done))
             task.add_done_callback(partial(self._ended, key))
+
+    def _end(self, place: Place) -> int:
+        """As the broker has said last."""
+        _, end = self._consumer.get_watermark_offsets(TopicPartition(*place), cached=True)
+        return int(end)
 
     def _done(self, record: Record) -> None:
         self.waiting -= 1
@@ -136,7 +183,10 @@ class Consuming:
     async def _keep_committing(self) -> None:
         while True:
             await asyncio.sleep(COMMIT_SECONDS)
-            await asyncio.to_thread(self._commit)
+            await self._beside(self._commit)
+
+    async def _beside(self, work: Callable[..., Any], *said: object) -> Any:  # noqa: ANN401 - whatever it gives back
+        return await asyncio.get_running_loop().run_in_executor(self._threads, work, *said)
 
     def _commit(self) -> None:
         ahead = {
@@ -160,6 +210,7 @@ class Consuming:
         for place in places:
             self._prefixes.pop(place, None)
             self._committed.pop(place, None)
+            self._unread_from.pop(place, None)
 
     async def _give_up(self, places: set[Place]) -> None:
         await self._end_tasks([key for key in self._tasks if key[0] in places], self._limits.leave)

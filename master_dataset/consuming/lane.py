@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from master_dataset.consuming import backoff
+from master_dataset.consuming.blocked import Blocked
 from master_dataset.consuming.record import Record
 from master_dataset.consuming.taker import Taker
-from master_dataset.consuming.verdict import Again, Refused
+from master_dataset.consuming.verdict import Again, Refused, Verdict
 
 QUICK_SECONDS = 0.5
 """Whoever takes a batch within this gets a larger one; who takes longer, a smaller one."""
@@ -23,39 +24,57 @@ class Lane:
         self._taker, self._most, self._longest_wait = taker, most, longest_wait
         self.waiting: deque[Record] = deque()
         self.failing_since: float | None = None
-        self._size, self._one_by_one = 1, 0
-        self._ended = asyncio.Event()
+        self._why = ""
+        self._size, self._one_by_one, self._tries = 1, 0, 0
+        self._is_ended, self._stirred = False, asyncio.Event()
+
+    @property
+    def blocked(self) -> Blocked | None:
+        """None while it gets on."""
+        return Blocked(self.waiting[0], self.failing_since, self._why) if self.failing_since else None
 
     def end(self) -> None:
         """What is under way is ended, and nothing more is begun; no next try is waited for."""
-        self._ended.set()
+        self._is_ended = True
+        self._stirred.set()
+
+    def wake(self) -> None:
+        """Try again now."""
+        self._stirred.set()
 
     async def work(self, places: asyncio.Semaphore, done: Callable[[Record], None]) -> None:
         """Until nothing waits. `places`: how many calls may be under way at once. `done` is told of each record."""
-        tries = 0
-        while self.waiting and not self._ended.is_set():
+        while self.waiting and not self._is_ended:
             batch = self._batch()
             async with places:
                 began = time.monotonic()
-                verdict = await self._taker.take(batch)
+                verdict = await self._judged(batch)
                 took = time.monotonic() - began
             if isinstance(verdict, Again):
-                self._size = max(1, self._size // 2)
-                self.failing_since = self.failing_since or time.time()
-                await self._pause(backoff.seconds(tries, self._longest_wait, verdict.after))
-                tries += 1
+                await self._fail(verdict)
                 continue
-            tries, self.failing_since = 0, None
-            if isinstance(verdict, Refused) and len(batch) > 1:
-                self._one_by_one = len(batch)  # one of them is to blame
-                continue
+            self._tries, self.failing_since = 0, None
             if isinstance(verdict, Refused):
-                await self._taker.put_aside(batch[0], verdict)
-            self._leave(batch, done, took)
+                self._one_by_one = len(batch)  # one of them is to blame
+            else:
+                self._leave(batch, done, took)
 
-    async def _pause(self, seconds: float) -> None:
-        with suppress(TimeoutError):
-            await asyncio.wait_for(self._ended.wait(), seconds)
+    async def _judged(self, batch: Sequence[Record]) -> Verdict:
+        """One that is refused is put aside, and then it is done. Of several it is not known which."""
+        verdict = await self._taker.take(batch)
+        if isinstance(verdict, Refused) and len(batch) == 1:
+            return await self._taker.put_aside(batch[0], verdict)
+        return verdict
+
+    async def _fail(self, verdict: Again) -> None:
+        self._size = max(1, self._size // 2)
+        self.failing_since, self._why = self.failing_since or time.time(), verdict.why
+        self._stirred.clear()
+        if not self._is_ended:
+            seconds = backoff.seconds(self._tries, self._longest_wait, verdict.after)
+            self._tries += 1
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._stirred.wait(), seconds)
 
     def _batch(self) -> list[Record]:
         size = 1 if self._one_by_one else min(self._size, len(self.waiting))

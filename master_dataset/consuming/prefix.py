@@ -7,26 +7,27 @@ from collections import OrderedDict
 
 
 class Prefix:
-    """Of one partition."""
+    """Of one partition. It remembers what is under way and no more, however much was done behind that."""
 
     def __init__(self) -> None:
         """Nothing has begun."""
-        self._open: OrderedDict[int, bool] = OrderedDict()
-        self.position: int | None = None
+        self._open: OrderedDict[int, None] = OrderedDict()
+        self._next: int | None = None
+
+    def __len__(self) -> int:
+        """How many are under way."""
+        return len(self._open)
+
+    @property
+    def position(self) -> int | None:
+        """Before it all is done; None as long as nothing has begun."""
+        return next(iter(self._open), self._next)
 
     def begin(self, offset: int) -> None:
         """A record is under way. Offsets come in rising order."""
-        if self.position is None:
-            self.position = offset
-        self._open[offset] = False
+        self._open[offset] = None
+        self._next = offset + 1
 
     def done(self, offset: int) -> None:
-        """It is done. `position` moves behind the last record before which all are."""
-        self._open[offset] = True
-        while self._open:
-            first, is_done = next(iter(self._open.items()))
-            if not is_done:
-                self.position = first
-                return
-            self._open.popitem(last=False)
-            self.position = first + 1
+        """It is done."""
+        del self._open[offset]

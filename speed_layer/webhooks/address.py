@@ -4,8 +4,6 @@ A name is resolved once for a call, every address that it stands for is looked a
 was looked at: a name that says something else a moment later cannot lead it elsewhere.
 """
 
-import asyncio
-import socket
 from collections.abc import Awaitable, Callable, Sequence
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 
@@ -20,13 +18,7 @@ class AddressRefused(ValueError):
     """The sentence says why; it names no address, which is none of the tenant's business."""
 
 
-async def resolve(host: str, port: int) -> Sequence[str]:
-    """Every address of a name. OSError if it has none, or nobody answers."""
-    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return list(dict.fromkeys(str(address[0]) for *_, address in found))
-
-
-async def pinned(host: str, port: int, allowed: Sequence[Network], resolving: Resolve = resolve) -> Address:
+async def pinned(host: str, port: int, allowed: Sequence[Network], resolving: Resolve) -> Address:
     """The address to call. AddressRefused if any that the name stands for may not be called; OSError."""
     addresses = [_plain(ip_address(each.partition("%")[0])) for each in await resolving(host, port)]
     if not addresses:

@@ -3,39 +3,61 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from master_dataset.consuming import Done, Record, Refused, Verdict
+from prometheus_client import Counter
+
+from master_dataset.consuming import Again, Done, Record, Refused, Verdict
 from master_dataset.endpoint import Endpoint
+from master_dataset.errors import Unavailable
 from speed_layer.webhooks.sender import Sender
 from speed_layer.webhooks.told import told
+
+SKIPPED = "an operator has skipped it"
+TOLD = Counter(
+    "galatea_webhook_alerts", "Alerts that endpoints were told of, or went on without, since the process started.",
+    ("outcome",),
+)  # fmt: skip
+Place = tuple[str, int, int]
+"""Topic, partition, offset."""
 
 
 class Undelivered(Protocol):
     """Where alerts are kept that an endpoint has refused for good."""
 
     async def keep(self, endpoint: Endpoint, record: Record, why: str) -> None:
-        """Returns when it is kept. Keeping it again is harmless."""
+        """Returns when it is kept. Keeping it again is harmless. Unavailable."""
 
 
 class Delivery:
-    """A Taker. `delivered` and `refused` count records since the process began."""
+    """A Taker. `skipped`: records that an operator wants to go on without."""
 
     def __init__(self, endpoint: Endpoint, sender: Sender, undelivered: Undelivered) -> None:
         """`sender` calls the endpoint."""
         self._endpoint, self._sender, self._undelivered = endpoint, sender, undelivered
-        self.delivered = self.refused = 0
+        self.skipped: frozenset[Place] = frozenset()
+        self.delivered_at: float | None = None
+
+    def wants(self, record: Record) -> bool:
+        """Whether it is an alert of the tenant."""
+        said = told(record.value)
+        return said is not None and said.tenant == self._endpoint.tenant
 
     async def take(self, records: Sequence[Record]) -> Verdict:
-        """Send what is the tenant's. A refusal of many is one of some: the caller tries them one by one."""
-        read = [(record, told(record.value)) for record in records]
-        own = [(record, each.id) for record, each in read if each is not None and each.tenant == self._endpoint.tenant]
-        if not own:
-            return Done()
-        verdict = await self._sender.send([record for record, _ in own], [id_ for _, id_ in own])
+        """Send them. A refusal of many is one of some: the caller tries them one by one."""
+        first = records[0]
+        if (first.topic, first.partition, first.offset) in self.skipped:
+            return Refused(SKIPPED)
+        ids = [said.alert_id for record in records if (said := told(record.value)) is not None]
+        verdict = await self._sender.send(records, ids)
         if isinstance(verdict, Done):
-            self.delivered += len(own)
+            self.delivered_at = self._sender.answered_at
+            TOLD.labels("delivered").inc(len(records))
         return verdict
 
-    async def put_aside(self, record: Record, refused: Refused) -> None:
-        """Keep it for the operator."""
-        await self._undelivered.keep(self._endpoint, record, refused.why)
-        self.refused += 1
+    async def put_aside(self, record: Record, refused: Refused) -> Done | Again:
+        """Keep it for the operator. As long as it cannot be kept it waits, and its store behind it."""
+        try:
+            await self._undelivered.keep(self._endpoint, record, refused.why)
+        except Unavailable as error:
+            return Again(error.message)
+        TOLD.labels("skipped" if refused.why == SKIPPED else "refused").inc()
+        return Done()

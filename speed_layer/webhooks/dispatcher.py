@@ -6,53 +6,45 @@ the topic keeps it.
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
 
 import structlog
+from confluent_kafka import KafkaException
+from prometheus_client import Gauge
 
-from master_dataset.consuming import Consuming
 from master_dataset.endpoint import Endpoint
+from master_dataset.errors import Unavailable
+from speed_layer.webhooks.running import AtWork, Running
+from speed_layer.webhooks.wanted import Endpoints, Wanted
 
 log = structlog.get_logger()
 LOOK_SECONDS = 2.0
 SUSPEND_SECONDS = 24 * 3600.0
 GROUP = "galatea.webhook."
-
-
-class Endpoints(Protocol):
-    """The endpoints that are to be told."""
-
-    async def active(self) -> Sequence[Endpoint]:
-        """Neither removed nor suspended."""
-
-    async def suspend(self, endpoint: Endpoint, since: float) -> None:
-        """It has failed since then, in seconds since 1970."""
-
-    async def see(self, endpoint: Endpoint, failing_since: float | None, waiting: int) -> None:
-        """How it is doing. `waiting`: records that were read and not delivered yet."""
-
-
-class Running(NamedTuple):
-    """One endpoint at work."""
-
-    endpoint: Endpoint
-    consuming: Consuming
-    task: asyncio.Task[None]
+FAILURES = (Unavailable, KafkaException, OSError)
+"""What may end a group and be over a moment later. All else ends the process."""
+ENDPOINTS = Gauge("galatea_webhook_endpoints", "Endpoints of webhooks, by how they are doing.", ("state",))
+RECORDS = Gauge("galatea_webhook_lag_records", "Records left to read or deliver, of the endpoint with most of them.")
+SECONDS = Gauge("galatea_webhook_lag_seconds", "For how long the oldest alert has been waiting for its endpoint.")
+MEMORY_KB = 1024
+"""Of a group, what is read ahead, in KB; beside it at most 1,500 records wait for their calls."""
 
 
 class Dispatcher:
     """Belongs to one event loop."""
 
     def __init__(
-        self, endpoints: Endpoints, consuming: Callable[[Endpoint], Consuming], now: Callable[[], float] = time.time
-    ) -> None:
-        """`consuming` makes the group of an endpoint; it may raise what the broker says."""
-        self._endpoints, self._consuming, self._now = endpoints, consuming, now
+        self, endpoints: Endpoints, telling: Callable[[Endpoint], AtWork], suspend_seconds: float = SUSPEND_SECONDS,
+        now: Callable[[], float] = time.time,
+    ) -> None:  # fmt: skip
+        """`telling` makes what calls an endpoint, and may raise what the broker says. `now`: seconds since 1970."""
+        self._endpoints, self._telling, self._now = endpoints, telling, now
+        self._suspend_seconds = suspend_seconds
         self._running: dict[str, Running] = {}
 
     async def run(self, leaving: asyncio.Event) -> None:
-        """Until told to leave; what is under way is ended first. Raises what an endpoint's group raises."""
+        """Until told to leave; what is under way is ended first."""
         try:
             while not leaving.is_set():
                 await self.look()
@@ -61,41 +53,87 @@ class Dispatcher:
                 except TimeoutError:
                     continue
         finally:
-            await self._stop(list(self._running.values()))
+            for running in self._running.values():
+                running.stop()
+            await asyncio.gather(*(running.task for running in self._running.values()), return_exceptions=True)
 
     async def look(self) -> None:
-        """Begin what is new, end what is gone or another one, suspend what has failed for too long."""
-        for running in self._running.values():
+        """Begin what is new, end what is gone or another one, suspend what has failed for too long.
+
+        Waits for no endpoint. While it is not known what is wanted all goes on as it was.
+        """
+        self._forget_ended()
+        try:
+            known = await self._endpoints.wanted()
+            suspended = await self._judge({each.endpoint.id: each for each in known})
+        except Unavailable as error:
+            log.warning("webhooks.not_known", why=error.message)
+            return
+        active = [each for each in known if not each.is_suspended and each.endpoint.id not in suspended]
+        wanted = {each.endpoint.id: each for each in active}
+        for id_, running in self._running.items():
+            if id_ not in wanted or wanted[id_].endpoint != running.endpoint:
+                running.stop()
+        for each in wanted.values():
+            await self._begin_or_skip(each)
+        self._show(len(known) - len(wanted))
+
+    def _forget_ended(self) -> None:
+        """One that was ended by a failure begins again; another error is this process's own, and raised."""
+        for id_, running in list(self._running.items()):
             if running.task.done():
-                running.task.result()
-        wanted = {endpoint.id: endpoint for endpoint in await self._endpoints.active()}
-        for running in list(self._running.values()):
-            since = running.consuming.failing_since
-            if since is not None and self._now() - since > SUSPEND_SECONDS:
-                await self._endpoints.suspend(running.endpoint, since)
-                wanted.pop(running.endpoint.id, None)
-                log.warning("webhook.suspended", endpoint=running.endpoint.id)
-            else:
-                await self._endpoints.see(running.endpoint, since, running.consuming.waiting)
-        await self._stop([each for id_, each in self._running.items() if wanted.get(id_) != each.endpoint])
-        for endpoint in wanted.values():
-            if endpoint.id not in self._running:
-                consuming = await asyncio.to_thread(self._consuming, endpoint)
-                task = asyncio.ensure_future(consuming.run())
-                self._running[endpoint.id] = Running(endpoint, consuming, task)
+                del self._running[id_]
+                error = running.task.exception()
+                if isinstance(error, FAILURES):
+                    log.warning("webhook.ended", endpoint=id_, why=str(error))
+                elif error is not None:
+                    raise error
 
-    def states(self) -> dict[str, float | None]:
-        """Endpoint to since when it fails, None if it does not."""
-        return {id_: running.consuming.failing_since for id_, running in self._running.items()}
+    async def _judge(self, known: Mapping[str, Wanted]) -> Collection[str]:
+        """Say how each is doing. Those that are suspended by it."""
+        now = self._now()
+        suspended: list[str] = []
+        for id_, running in self._running.items():
+            if running.is_ending or id_ not in known:
+                continue
+            if (news := running.news(now)) is not None:
+                await self._endpoints.see(running.endpoint, news)
+            if running.is_beyond(now, self._suspend_seconds):
+                await self._endpoints.suspend(running.endpoint)
+                suspended.append(id_)
+                log.warning("webhook.suspended", endpoint=id_)
+        return suspended
 
-    async def _stop(self, ending: Sequence[Running]) -> None:
-        for running in ending:
-            running.consuming.stop()
-        for running in ending:
-            await running.task
-            del self._running[running.endpoint.id]
+    async def _begin_or_skip(self, wanted: Wanted) -> None:
+        endpoint = wanted.endpoint
+        if (running := self._running.get(endpoint.id)) is not None:
+            running.telling.skip(wanted.skipped)
+            return
+        try:
+            telling = await asyncio.to_thread(self._telling, endpoint)
+        except FAILURES as error:
+            log.warning("webhook.not_begun", endpoint=endpoint.id, why=str(error))
+            return
+        telling.skip(wanted.skipped)
+        task = asyncio.ensure_future(telling.run())
+        self._running[endpoint.id] = Running(endpoint, telling, task, self._now(), wanted.failing_since)
+
+    def _show(self, suspended: int) -> None:
+        now = self._now()
+        working = [each for each in self._running.values() if not each.is_ending]
+        retrying = sum(each.failing_since(now) is not None for each in working)
+        for state, number in (("ok", len(working) - retrying), ("retrying", retrying), ("suspended", suspended)):
+            ENDPOINTS.labels(state).set(number)
+        states = [each.telling.state(None) for each in working]
+        RECORDS.set(max((each.records for each in states), default=0))
+        oldest = min((each.oldest_at.timestamp() for each in states if each.oldest_at), default=now)
+        SECONDS.set(max(0.0, now - oldest))
 
 
 def group(bootstrap: str, endpoint: Endpoint) -> dict[str, Any]:
-    """Settings of librdkafka for an endpoint's group."""
-    return {"bootstrap.servers": bootstrap, "group.id": f"{GROUP}{endpoint.id}", "client.id": "galatea-dispatcher"}
+    """Settings of librdkafka for an endpoint's group. A dead member is missed for ten seconds, then others go on."""
+    return {
+        "bootstrap.servers": bootstrap, "group.id": f"{GROUP}{endpoint.id}", "client.id": "galatea-dispatcher",
+        "session.timeout.ms": 10_000, "queued.max.messages.kbytes": MEMORY_KB, "queued.min.messages": 1000,
+        "fetch.message.max.bytes": MEMORY_KB * 1024, "fetch.max.bytes": MEMORY_KB * 1024,
+    }  # fmt: skip

@@ -6,54 +6,87 @@ lost connection, 408, 425, 429 and the 500s may pass: a failure.
 
 import asyncio
 import hashlib
+import ssl
 import time
 from collections.abc import Callable, Sequence
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
+from http.cookiejar import CookieJar, DefaultCookiePolicy
+from typing import Self
 
 import httpx
 import orjson
+from prometheus_client import Histogram
 
 from master_dataset.consuming import Again, Done, Record, Refused, Verdict
 from master_dataset.endpoint import Endpoint
-from speed_layer.webhooks.address import AddressRefused, Network, Resolve, is_allowed, pinned, resolve
+from speed_layer.webhooks.address import AddressRefused, Network, Resolve, is_allowed, pinned
+from speed_layer.webhooks.resolver import Resolver
 from speed_layer.webhooks.signature import HEADER, signed
 
 DEADLINE_SECONDS = 10.0
 """Of a whole call: name, connection, answer."""
 MOST_ANSWER = 65_536
 """Bytes that are read of an answer, which nobody looks at."""
+CONNECTIONS = httpx.Limits(max_connections=16, max_keepalive_connections=8, keepalive_expiry=30.0)
+"""Of one endpoint. More than there are calls at once: those that are being closed count, too."""
+CALLS = Histogram(
+    "galatea_webhook_call_seconds", "How long a call of an endpoint took that was answered, or was not in time.",
+    buckets=(0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
+)  # fmt: skip
 AGAIN = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_REQUESTS})
 
 
 class Sender:
-    """Asks no proxy and follows no redirect."""
+    """Asks no proxy and follows no redirect. Inside, it has connections; those of another endpoint are never used.
+
+    `status`: of the last answer; None with `answered_at`, in seconds since 1970, if there was none.
+    """
 
     def __init__(
         self, endpoint: Endpoint, allowed: Sequence[Network], client: httpx.AsyncClient,
-        resolving: Resolve = resolve, now: Callable[[], float] = time.time,
+        resolving: Resolve | None = None, now: Callable[[], float] = time.time,
     ) -> None:  # fmt: skip
-        """`allowed`: networks that may be called though they are not public. `now`: seconds since 1970."""
+        """`allowed`: networks that may be called though they are not public. `now`: seconds since 1970.
+
+        `client` is for this endpoint alone: a connection that was opened under one name is good for no other one.
+        """
         self._endpoint, self._allowed, self._client = endpoint, allowed, client
-        self._resolving, self._now = resolving, now
+        self._resolving, self._now = resolving or Resolver(), now
+        self.status: int | None = None
+        self.answered_at: float | None = None
+
+    async def __aenter__(self) -> Self:
+        """Connections are made when they are needed."""
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """No connection is left."""
+        await self._client.aclose()
 
     async def send(self, records: Sequence[Record], ids: Sequence[str]) -> Verdict:
         """Call the endpoint with these alerts, whose records have these ids."""
-        body = orjson.dumps({"alerts": [orjson.Fragment(record.value) for record in records]})
+        return await self.call(orjson.dumps({"alerts": [orjson.Fragment(each.value) for each in records]}), _key(ids))
+
+    async def call(self, body: bytes, key: str) -> Verdict:
+        """Call it with this body. `key`: the same for the same body, however often it is sent."""
+        status: int | None = None
         try:
-            async with asyncio.timeout(DEADLINE_SECONDS):
-                status, after = await self._call(body, _key(ids))
+            with CALLS.time():
+                async with asyncio.timeout(DEADLINE_SECONDS):
+                    status, after = await self._call(body, key)
+            return _meant(status, after)
         except AddressRefused as error:
             return Refused(f"{error}")
+        except httpx.InvalidURL:
+            return Refused("the address cannot be called")
         except (TimeoutError, httpx.TimeoutException):
             return Again(f"no answer in {DEADLINE_SECONDS:g} s")
         except (httpx.TransportError, OSError) as error:
-            return Again(f"the call failed: {type(error).__name__}")
-        if HTTPStatus(200) <= status < HTTPStatus(300):
-            return Done()
-        said = f"the endpoint answered {status}"
-        return Again(said, after) if status in AGAIN or status >= HTTPStatus.INTERNAL_SERVER_ERROR else Refused(said)
+            return Again(_fault(error))
+        finally:
+            self.status, self.answered_at = status, self._now()
 
     async def _call(self, body: bytes, key: str) -> tuple[int, float | None]:
         """The status, and after how many seconds it wants to be asked again, if it says so."""
@@ -81,9 +114,30 @@ class Sender:
             return answer.status_code, _after(answer.headers.get("Retry-After"), self._now())
 
 
-def client() -> httpx.AsyncClient:
-    """The settings of every call."""
-    return httpx.AsyncClient(follow_redirects=False, trust_env=False, timeout=DEADLINE_SECONDS)
+def client(trust: ssl.SSLContext) -> httpx.AsyncClient:
+    """The settings of every call of one endpoint. `trust`: whose certificates are good; several may share it."""
+    forgetful = CookieJar(DefaultCookiePolicy(allowed_domains=[]))  # else each answer may add to what is kept and sent
+    return httpx.AsyncClient(
+        verify=trust, follow_redirects=False, trust_env=False, timeout=DEADLINE_SECONDS, limits=CONNECTIONS,
+        cookies=forgetful,
+    )  # fmt: skip
+
+
+def _meant(status: int, after: float | None) -> Verdict:
+    if HTTPStatus(200) <= status < HTTPStatus(300):
+        return Done()
+    said = f"the endpoint answered {status}"
+    return Again(said, after) if status in AGAIN or status >= HTTPStatus.INTERNAL_SERVER_ERROR else Refused(said)
+
+
+def _fault(error: BaseException) -> str:
+    """Of a certificate it is told what is wrong with it; of all else its kind."""
+    under: BaseException | None = error
+    while under is not None:
+        if isinstance(under, ssl.SSLCertVerificationError):
+            return f"the certificate is not good: {under.verify_message.rstrip('.')}"
+        under = under.__cause__ or under.__context__
+    return f"the call failed: {type(error).__name__}"
 
 
 def _key(ids: Sequence[str]) -> str:

@@ -4,9 +4,9 @@ import msgspec
 
 
 class Told(msgspec.Struct, frozen=True):
-    """`id`: of the record, not of the alert: that it was resolved or retracted is news of its own."""
+    """Two fields of `views.alerts.alert.Alert`. Each record has an id of its own: that an alert is over is news."""
 
-    id: str
+    alert_id: str
     tenant: str
 
 

@@ -21,7 +21,7 @@ from deploy.stack.supervisor import SUPERVISOR
 from tests.integration.conftest import PATIENCE_SECONDS
 
 ONLY = ("--only", "kafka,cassandra")
-NAMES = ("kafka", "cassandra", "archive", "speed", "alerts", "api", "airflow")
+NAMES = ("kafka", "cassandra", "archive", "speed", "alerts", "dispatcher", "api", "airflow")
 
 
 @pytest.fixture

@@ -126,7 +126,8 @@ def stack(tmp_path: Path) -> Iterator[Stack]:
 def test_any_one_node_is_lost_without_a_wrong_or_missing_number(stack: Stack, tmp_path: Path) -> None:
     file, asked = tmp_path / "receipts.jsonl", Asked(stack)
     states = {each["name"]: each["state"] for each in stack.galatea("status")["components"]}
-    assert {name for name in states if states[name] == "running"} == {*NODES, "archive", "speed", "alerts", "api"}
+    layers = {"archive", "speed", "alerts", "dispatcher", "api"}
+    assert {name for name in states if states[name] == "running"} == {*NODES, *layers}
 
     for number in (1, 2, 3):
         wait_until(lambda: copies_are_whole(stack))

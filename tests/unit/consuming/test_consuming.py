@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from confluent_kafka import TopicPartition
 
-from master_dataset.consuming import Consuming, Done, Limits, Record, Refused, Verdict
+from master_dataset.consuming import Again, Behind, Consuming, Done, Limits, Record, Refused, Verdict
 
 TOPIC = "alerts"
 
@@ -47,7 +47,7 @@ class Driver:
     def __init__(self, messages: Sequence[Message]) -> None:
         self.left = deque(messages)
         self.committed: list[tuple[int, int]] = []
-        self.paused = 0
+        self.paused = self.end = 0
         self.settings: dict[str, Any] = {}
         self.revoke: Callable[[Any, list[TopicPartition]], None] | None = None
         self._is_paused = self.is_closed = False
@@ -81,6 +81,10 @@ class Driver:
     def close(self) -> None:
         self.is_closed = True
 
+    def get_watermark_offsets(self, _: TopicPartition, *, cached: bool) -> tuple[int, int]:
+        assert cached
+        return 0, self.end
+
 
 class Taker:
     """Takes everything; `gate` holds the records of one key back."""
@@ -88,7 +92,11 @@ class Taker:
     def __init__(self, held: str = "") -> None:
         self.held, self.gate = held.encode(), asyncio.Event()
         self.taken: list[tuple[bytes, int]] = []
+        self.unwanted: set[bytes] = set()
         self.at_once = self.most_at_once = 0
+
+    def wants(self, record: Record) -> bool:
+        return record.key not in self.unwanted
 
     async def take(self, records: Sequence[Record]) -> Verdict:
         self.at_once += 1
@@ -100,7 +108,7 @@ class Taker:
         self.at_once -= 1
         return Done()
 
-    async def put_aside(self, record: Record, refused: Refused) -> None:
+    async def put_aside(self, record: Record, refused: Refused) -> Done | Again:
         raise AssertionError(record, refused)
 
 
@@ -170,6 +178,29 @@ def test_when_too_many_wait_it_pauses_and_when_half_are_done_it_goes_on() -> Non
     assert driver.paused >= 1
     assert max(most) <= 40 + 10  # what one poll may bring
     assert len(taker.taken) == 300
+
+
+def test_what_nobody_wants_is_behind_at_once_and_waits_for_none_of_the_others() -> None:
+    driver, taker = Driver(messages(100, "1", "2")), Taker(held="1")
+    taker.unwanted = {b"2"}
+
+    async def work() -> tuple[int, Behind]:
+        consuming = Consuming({}, [TOPIC], taker, Limits(), driver)
+        running = asyncio.ensure_future(consuming.run())
+        while driver.left or consuming.waiting < 50:  # noqa: ASYNC110 - likewise
+            await asyncio.sleep(0.001)
+        driver.end = 107
+        waiting, behind = consuming.waiting, consuming.behind
+        taker.gate.set()
+        consuming.stop()
+        await running
+        return waiting, behind
+
+    waiting, behind = asyncio.run(work())
+
+    assert waiting == 50
+    assert behind == Behind(50 + 7, 1_800_000_000_000)
+    assert {key for key, _ in taker.taken} <= {b"1"}
 
 
 def test_no_more_calls_than_allowed_are_under_way() -> None:

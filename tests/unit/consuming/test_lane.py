@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Sequence
 
-from master_dataset.consuming import Again, Done, Record, Refused, Verdict
+from master_dataset.consuming import Again, Blocked, Done, Record, Refused, Verdict
 from master_dataset.consuming.lane import Lane
 
 
@@ -16,6 +16,7 @@ class Taker:
         self.aside: list[int] = []
         self.done: list[int] = []
         self.called = asyncio.Event()
+        self.no_room = 0
 
     async def take(self, records: Sequence[Record]) -> Verdict:
         offsets = [record.offset for record in records]
@@ -24,8 +25,15 @@ class Taker:
         await asyncio.sleep(0)
         return self.answer(offsets, len(self.calls))
 
-    async def put_aside(self, record: Record, _: Refused) -> None:
+    def wants(self, _: Record) -> bool:
+        return True
+
+    async def put_aside(self, record: Record, _: Refused) -> Done | Again:
+        if self.no_room:
+            self.no_room -= 1
+            return Again("no room")
         self.aside.append(record.offset)
+        return Done()
 
     def run(self, records: int, most: int = 500) -> "Taker":
         async def work() -> None:
@@ -56,6 +64,36 @@ def test_an_error_puts_aside_the_record_that_is_to_blame_and_no_other() -> None:
 
     assert taker.aside == [7]
     assert taker.done == list(range(20))
+
+
+def test_what_cannot_be_put_aside_waits_until_it_can() -> None:
+    taker = Taker(lambda offsets, _: Refused("bad") if 7 in offsets else Done())
+    taker.no_room = 3
+
+    taker.run(20)
+
+    assert (taker.aside, taker.no_room) == ([7], 0)
+    assert taker.done == list(range(20))
+
+
+def test_a_lane_that_is_woken_tries_again_at_once_and_says_what_blocks_it_meanwhile() -> None:
+    async def work() -> tuple[Blocked | None, Blocked | None, list[int]]:
+        taker = Taker(lambda _, call: Again("no answer", after=3600) if call == 1 else Done())
+        lane = Lane(taker, 500, longest_wait=3600)
+        lane.waiting.extend(Record("alerts", 0, offset, b"1", b"", 0) for offset in range(3))
+        task = asyncio.ensure_future(lane.work(asyncio.Semaphore(1), lambda record: taker.done.append(record.offset)))
+        while lane.blocked is None:  # noqa: ASYNC110 - what is waited for has no event
+            await asyncio.sleep(0)
+        before = lane.blocked
+        lane.wake()
+        await task
+        return before, lane.blocked, taker.done
+
+    before, after, done = asyncio.run(work())
+
+    assert before is not None
+    assert (before.record.offset, before.why) == (0, "no answer")
+    assert (after, done) == (None, [0, 1, 2])
 
 
 def test_a_lane_that_is_ended_begins_nothing_more_and_waits_for_no_next_try() -> None:

@@ -44,3 +44,15 @@ def test_in_whatever_order_records_are_done_all_before_the_position_are(offsets:
         assert {each for each in offsets if each < (prefix.position or 0)} <= done
 
     assert prefix.position == offsets[-1] + 1
+
+
+def test_a_record_that_is_never_done_makes_nobody_remember_all_that_came_behind_it() -> None:
+    prefix = Prefix()
+    prefix.begin(0)
+
+    for offset in range(1, 10_000):
+        prefix.begin(offset)
+        prefix.done(offset)
+
+    assert prefix.position == 0
+    assert len(prefix) == 1

@@ -1,27 +1,24 @@
 """An endpoint is told of its tenant's alerts and of nobody else's."""
 
 import asyncio
-import json
 from collections.abc import Sequence
+
+import pytest
 
 from master_dataset.consuming import Again, Done, Record, Refused, Verdict
 from master_dataset.endpoint import Endpoint
-from speed_layer.webhooks.delivery import Delivery
+from master_dataset.errors import Unavailable
+from speed_layer.webhooks.delivery import SKIPPED, Delivery
+from tests.world.raised import alert, record
 
 ACME = Endpoint("e1", "acme", "https://acme.example/", "secret")
-
-
-def record(offset: int, tenant: str) -> Record:
-    return Record(
-        "alerts", 0, offset, b"1", json.dumps({"id": f"a{offset}", "tenant": tenant, "store": "1"}).encode(), 0
-    )
 
 
 class Sent:
     """Stands for Sender."""
 
     def __init__(self, verdict: Verdict) -> None:
-        self.verdict, self.ids = verdict, []
+        self.verdict, self.ids, self.answered_at = verdict, [], 17.0
 
     ids: list[list[str]]
 
@@ -32,44 +29,74 @@ class Sent:
 
 
 class Kept:
-    """Stands for where the refused are kept."""
+    """Stands for where the refused are kept. `room`: whether there is any."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, room: bool = True) -> None:
         self.kept: list[tuple[str, int, str]] = []
+        self.room = room
 
     async def keep(self, endpoint: Endpoint, of: Record, why: str) -> None:
+        if not self.room:
+            raise Unavailable("there is no room", do="make some")
         self.kept.append((endpoint.id, of.offset, why))
 
 
-def take(verdict: Verdict, *records: Record) -> tuple[Verdict, Sent, Delivery]:
+def delivery(verdict: Verdict, kept: Kept | None = None) -> tuple[Delivery, Sent]:
     sent = Sent(verdict)
-    delivery = Delivery(ACME, sent, Kept())  # type: ignore[arg-type]
-    return asyncio.run(delivery.take(records)), sent, delivery
+    return Delivery(ACME, sent, kept or Kept()), sent  # type: ignore[arg-type]
 
 
-def test_only_the_tenants_own_alerts_are_sent() -> None:
-    said, sent, delivery = take(Done(), record(1, "acme"), record(2, "globex"), record(3, "acme"))
-
-    assert (said, sent.ids, delivery.delivered) == (Done(), [["a1", "a3"]], 2)
-
-
-def test_nothing_is_sent_where_nothing_is_the_tenants() -> None:
-    said, sent, delivery = take(Again("down"), record(1, "globex"), Record("alerts", 0, 2, b"1", b"no json", 0))
-
-    assert (said, sent.ids, delivery.delivered) == (Done(), [], 0)
+def take(verdict: Verdict, *records: Record) -> tuple[Verdict, Sent, Delivery]:
+    made, sent = delivery(verdict)
+    return asyncio.run(made.take(records)), sent, made
 
 
-def test_a_failure_is_passed_on_and_counts_nothing() -> None:
-    said, _, delivery = take(Again("down"), record(1, "acme"))
+@pytest.mark.parametrize(
+    ("one", "is_wanted"),
+    [
+        (record("acme", "1", 1), True), (record("globex", "1", 1), False), (record("acme-2", "1", 1), False),
+        (Record("alerts", 0, 2, b"1", b"no json", 0), False), (Record("alerts", 0, 2, b"1", b"", 0), False),
+    ],
+)  # fmt: skip
+def test_only_the_tenants_own_alerts_are_wanted(one: Record, is_wanted: bool) -> None:  # noqa: FBT001 - the table
+    made, _ = delivery(Done())
 
-    assert (said, delivery.delivered) == (Again("down"), 0)
+    assert made.wants(one) is is_wanted
+
+
+def test_alerts_are_sent_under_the_ids_that_the_relay_gave_them() -> None:
+    said, sent, made = take(Done(), record("acme", "1", 1), record("acme", "1", 3))
+
+    assert (said, made.delivered_at) == (Done(), 17.0)
+    assert sent.ids == [[alert("acme", "1", 1).alert_id, alert("acme", "1", 3).alert_id]]
+
+
+def test_a_failure_is_passed_on_and_delivers_nothing() -> None:
+    said, _, made = take(Again("down"), record("acme", "1", 1))
+
+    assert (said, made.delivered_at) == (Again("down"), None)
 
 
 def test_what_is_refused_for_good_is_kept_with_the_reason() -> None:
     kept = Kept()
-    delivery = Delivery(ACME, Sent(Done()), kept)  # type: ignore[arg-type]
+    made, _ = delivery(Done(), kept)
 
-    asyncio.run(delivery.put_aside(record(7, "acme"), Refused("the endpoint answered 422")))
+    said = asyncio.run(made.put_aside(record("acme", "1", 1, offset=7), Refused("the endpoint answered 422")))
 
-    assert kept.kept == [("e1", 7, "the endpoint answered 422")]
-    assert delivery.refused == 1
+    assert (said, kept.kept) == (Done(), [("e1", 7, "the endpoint answered 422")])
+
+
+def test_what_cannot_be_kept_waits_until_it_can() -> None:
+    made, _ = delivery(Done(), Kept(room=False))
+
+    assert asyncio.run(made.put_aside(record("acme", "1", 1), Refused("bad"))) == Again("there is no room")
+
+
+def test_a_record_that_an_operator_skips_is_refused_and_nobody_is_called() -> None:
+    made, sent = delivery(Done())
+    made.skipped = frozenset({("alerts", 0, 7)})
+
+    first, other = (asyncio.run(made.take([record("acme", "1", 1, offset)])) for offset in (7, 8))
+
+    assert (first, other) == (Refused(SKIPPED), Done())
+    assert len(sent.ids) == 1

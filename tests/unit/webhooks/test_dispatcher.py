@@ -3,50 +3,77 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
+from confluent_kafka import KafkaException
 
-from master_dataset.consuming import Consuming
 from master_dataset.endpoint import Endpoint
+from master_dataset.endpoint_state import EndpointState
+from master_dataset.errors import StoreUnavailable
 from speed_layer.webhooks.dispatcher import Dispatcher
+from speed_layer.webhooks.running import SETTLED_SECONDS
+from speed_layer.webhooks.wanted import Wanted
 
 ONE = Endpoint("e1", "acme", "https://acme.example/", "secret")
 TWO = Endpoint("e2", "globex", "https://globex.example/", "secret")
+HOUR = 3600
+PLACE = ("alerts", 0, 7)
 
 
 class Table:
-    """The endpoints."""
+    """The endpoints. `is_away`: whether nobody answers."""
 
     def __init__(self, *endpoints: Endpoint) -> None:
         self.endpoints = list(endpoints)
-        self.suspended: list[tuple[str, float]] = []
-        self.seen: dict[str, tuple[float | None, int]] = {}
+        self.suspended: list[str] = []
+        self.seen: list[tuple[str, EndpointState]] = []
+        self.failing: dict[str, float] = {}
+        self.skipped: dict[str, frozenset[tuple[str, int, int]]] = {}
+        self.is_away = False
 
-    async def active(self) -> Sequence[Endpoint]:
-        return [each for each in self.endpoints if each.id not in dict(self.suspended)]
+    async def wanted(self) -> Sequence[Wanted]:
+        if self.is_away:
+            raise StoreUnavailable("nobody answers", do="wait")
+        return [
+            Wanted(each, each.id in self.suspended, self.failing.get(each.id), self.skipped.get(each.id, frozenset()))
+            for each in self.endpoints
+        ]
 
-    async def suspend(self, endpoint: Endpoint, since: float) -> None:
-        self.suspended.append((endpoint.id, since))
+    async def suspend(self, endpoint: Endpoint) -> None:
+        self.suspended.append(endpoint.id)
 
-    async def see(self, endpoint: Endpoint, failing_since: float | None, waiting: int) -> None:
-        self.seen[endpoint.id] = (failing_since, waiting)
+    async def see(self, endpoint: Endpoint, state: EndpointState) -> None:
+        self.seen.append((endpoint.id, state))
 
 
 class Group:
-    """Stands for Consuming."""
+    """Stands for Telling. `lingers`: a call that is under way when it is told to stop."""
 
     def __init__(self, endpoint: Endpoint, log: list[str]) -> None:
         self.endpoint, self._log = endpoint, log
         self.failing_since: float | None = None
-        self.waiting = 3
-        self._stopped = asyncio.Event()
+        self.skipped: frozenset[tuple[str, int, int]] = frozenset()
+        self.lingers = asyncio.Event()
+        self.lingers.set()
+        self.breaks: Exception | None = None
+        self.stopped = asyncio.Event()
 
     def stop(self) -> None:
-        self._stopped.set()
+        self.stopped.set()
+
+    def skip(self, places: frozenset[tuple[str, int, int]]) -> None:
+        self.skipped = places
+
+    def state(self, failing_since: float | None) -> EndpointState:
+        return EndpointState(failing_since and datetime.fromtimestamp(failing_since, UTC))  # type: ignore[arg-type]
 
     async def run(self) -> None:
         self._log.append(f"begins {self.endpoint.url}")
-        await self._stopped.wait()
+        if self.breaks:
+            raise self.breaks
+        await self.stopped.wait()
+        await self.lingers.wait()
         self._log.append(f"ends {self.endpoint.url}")
 
 
@@ -55,18 +82,25 @@ class Played:
 
     def __init__(self, *endpoints: Endpoint) -> None:
         self.table, self.log, self.groups, self.now = Table(*endpoints), [], {}, 1_000_000.0
-        self.dispatcher = Dispatcher(self.table, self._group, lambda: self.now)
+        self.refuses: dict[str, Exception] = {}
+        self.breaks: dict[str, Exception] = {}
+        self.dispatcher = Dispatcher(self.table, self._group, now=lambda: self.now)
 
     log: list[str]
     groups: dict[str, Group]
 
-    def _group(self, endpoint: Endpoint) -> Consuming:
+    def _group(self, endpoint: Endpoint) -> Group:
+        if endpoint.id in self.refuses:
+            raise self.refuses[endpoint.id]
         group = self.groups[endpoint.id] = Group(endpoint, self.log)
-        return group  # type: ignore[return-value]
+        group.breaks = self.breaks.get(endpoint.id)
+        return group
 
-    async def look(self) -> None:
-        await self.dispatcher.look()
-        await asyncio.sleep(0)
+    async def look(self, times: int = 1) -> None:
+        for _ in range(times):
+            await self.dispatcher.look()
+            for _ in range(4):
+                await asyncio.sleep(0)
 
 
 def test_endpoints_come_and_go_and_one_that_changes_begins_anew() -> None:
@@ -74,18 +108,34 @@ def test_endpoints_come_and_go_and_one_that_changes_begins_anew() -> None:
         played = Played(ONE)
         await played.look()
         played.table.endpoints = [TWO, replace(ONE, url="https://other.example/")]
-        await played.look()
+        await played.look(2)
         played.table.endpoints = [TWO]
         await played.look()
         return played.log
 
-    assert asyncio.run(work()) == [
-        "begins https://acme.example/",
-        "ends https://acme.example/",
-        "begins https://globex.example/",
-        "begins https://other.example/",
-        "ends https://other.example/",
-    ]
+    log = asyncio.run(work())
+
+    assert log[0] == "begins https://acme.example/"
+    assert sorted(log[1:3]) == ["begins https://globex.example/", "ends https://acme.example/"]
+    assert log[-2:] == ["begins https://other.example/", "ends https://other.example/"]
+
+
+def test_one_that_changes_is_never_called_twice_at_once_and_nobody_waits_for_it() -> None:
+    async def work() -> tuple[list[str], list[str]]:
+        played = Played(ONE)
+        await played.look()
+        played.groups["e1"].lingers.clear()
+        played.table.endpoints = [replace(ONE, secret="another"), TWO]  # noqa: S106 - none
+        await played.look(3)
+        meanwhile = list(played.log)
+        played.groups["e1"].lingers.set()
+        await played.look(3)
+        return meanwhile, played.log
+
+    meanwhile, log = asyncio.run(work())
+
+    assert meanwhile == ["begins https://acme.example/", "begins https://globex.example/"]
+    assert log[2:] == ["ends https://acme.example/", "begins https://acme.example/"]
 
 
 def test_one_that_has_failed_for_a_day_is_suspended_and_the_other_goes_on() -> None:
@@ -93,30 +143,87 @@ def test_one_that_has_failed_for_a_day_is_suspended_and_the_other_goes_on() -> N
         played = Played(ONE, TWO)
         await played.look()
         played.groups["e1"].failing_since = played.now
-        played.now += 23 * 3600
+        played.now += 24 * HOUR
         await played.look()
-        assert (played.table.suspended, played.table.seen["e1"]) == ([], (1_000_000.0, 3))
-        played.now += 2 * 3600
-        await played.look()
+        assert played.table.suspended == []
+        played.now += 1
+        await played.look(2)
         return played
 
     played = asyncio.run(work())
 
-    assert played.table.suspended == [("e1", 1_000_000.0)]
+    assert played.table.suspended == ["e1"]
     assert played.log[-1] == "ends https://acme.example/"
-    assert played.dispatcher.states() == {"e2": None}
+    assert not played.groups["e2"].stopped.is_set()
+    assert dict(played.table.seen)["e1"].failing_since == datetime.fromtimestamp(1_000_000, UTC)
 
 
 def test_one_that_is_resumed_begins_again() -> None:
     async def work() -> list[str]:
         played = Played(ONE)
-        played.table.suspended = [("e1", 0.0)]
+        played.table.suspended = ["e1"]
         await played.look()
         played.table.suspended = []
         await played.look()
         return played.log
 
     assert asyncio.run(work()) == ["begins https://acme.example/"]
+
+
+def test_a_process_that_begins_anew_goes_on_counting_the_failures_of_the_one_before() -> None:
+    async def work(*, is_down: bool) -> tuple[list[str], list[EndpointState]]:
+        played = Played(ONE)
+        played.table.failing = {"e1": played.now - 25 * HOUR}
+        await played.look(2)
+        assert played.table.suspended == []  # nobody has tried again yet
+        played.groups["e1"].failing_since = played.now if is_down else None
+        played.now += SETTLED_SECONDS + 1
+        await played.look(2)
+        return played.table.suspended, [state for _, state in played.table.seen]
+
+    down, told = asyncio.run(work(is_down=True))
+    up, then = asyncio.run(work(is_down=False))
+
+    assert (down, up) == (["e1"], [])
+    assert told[-1].failing_since == datetime.fromtimestamp(1_000_000 - 25 * HOUR, UTC)
+    assert then[-1].failing_since is None
+
+
+def test_what_fails_no_more_under_the_next_process_is_well_after_a_minute() -> None:
+    async def work() -> EndpointState:
+        played = Played(ONE)
+        played.table.failing = {"e1": played.now - HOUR}
+        await played.look()
+        played.now += SETTLED_SECONDS + 1
+        await played.look()
+        return played.table.seen[-1][1]
+
+    assert asyncio.run(work()).failing_since is None
+
+
+def test_what_is_to_be_skipped_is_told_to_who_runs_and_to_who_begins() -> None:
+    async def work() -> Played:
+        played = Played(ONE)
+        await played.look()
+        played.table.endpoints.append(TWO)
+        played.table.skipped = {"e1": frozenset({PLACE}), "e2": frozenset({PLACE})}
+        await played.look()
+        return played
+
+    played = asyncio.run(work())
+
+    assert {id_: group.skipped for id_, group in played.groups.items()} == {"e1": {PLACE}, "e2": {PLACE}}
+
+
+def test_how_one_is_doing_is_said_when_it_changes_and_now_and_then() -> None:
+    async def work() -> int:
+        played = Played(ONE)
+        await played.look(4)
+        played.now += 31
+        await played.look()
+        return len(played.table.seen)
+
+    assert asyncio.run(work()) == 2
 
 
 def test_leaving_ends_all_of_them() -> None:
@@ -132,16 +239,50 @@ def test_leaving_ends_all_of_them() -> None:
     assert asyncio.run(work()) == ["ends https://acme.example/", "ends https://globex.example/"]
 
 
-def test_what_breaks_a_group_breaks_the_dispatcher_so_that_its_process_begins_again() -> None:
-    class Broken(Group):
-        async def run(self) -> None:
-            raise OSError("disk")
+def test_a_group_that_a_failure_ends_begins_again_and_the_others_do_not_notice() -> None:
+    async def work() -> list[str]:
+        played = Played(ONE, TWO)
+        played.breaks = {"e1": KafkaException("the broker is away")}
+        await played.look()
+        played.breaks = {}
+        await played.look()
+        return played.log
 
+    assert sorted(asyncio.run(work())) == [*["begins https://acme.example/"] * 2, "begins https://globex.example/"]
+
+
+def test_one_that_cannot_begin_is_tried_again_and_the_others_begin() -> None:
+    async def work() -> tuple[list[str], list[str]]:
+        played = Played(ONE, TWO)
+        played.refuses = {"e1": KafkaException("the broker is away")}
+        await played.look()
+        first = list(played.log)
+        played.refuses = {}
+        await played.look()
+        return first, played.log[len(first) :]
+
+    assert asyncio.run(work()) == (["begins https://globex.example/"], ["begins https://acme.example/"])
+
+
+def test_while_it_is_not_known_what_is_wanted_all_goes_on() -> None:
+    async def work() -> Played:
+        played = Played(ONE)
+        await played.look()
+        played.table.is_away = True
+        await played.look(3)
+        return played
+
+    played = asyncio.run(work())
+
+    assert played.log == ["begins https://acme.example/"]
+    assert not played.groups["e1"].stopped.is_set()
+
+
+def test_an_error_that_nobody_foresaw_ends_the_process_so_that_it_begins_anew() -> None:
     async def work() -> None:
         played = Played(ONE)
-        played.dispatcher = Dispatcher(played.table, lambda each: Broken(each, played.log))  # type: ignore[arg-type, return-value]
-        await played.look()
-        await played.look()
+        played.breaks = {"e1": ZeroDivisionError("a fault of ours")}
+        await played.look(2)
 
-    with pytest.raises(OSError, match="disk"):
+    with pytest.raises(ZeroDivisionError, match="a fault of ours"):
         asyncio.run(work())

@@ -9,7 +9,8 @@ BAD = [
     "", "shop.example/alerts", "http://shop.example/", "ftp://shop.example/", "https:///alerts", "https://",
     "https://name:word@shop.example/", "https://shop.example/#part", "https://shop.example:0/", "https://shop.example:99999/",
     "https://shop.example/a b", "https://shop.example/\r\nHost: other", "https://shop.exämple/", "https://[::1/",
-    f"https://shop.example/{'a' * 2000}", "javascript:alert(1)", "file:///etc/passwd",
+    f"https://shop.example/{'a' * 2000}", "javascript:alert(1)", "https://shop..example/",
+    f"https://{'a' * 64}.example/", "file:///etc/passwd",
 ]  # fmt: skip
 
 

@@ -2,22 +2,25 @@
 
 import asyncio
 import json
+import ssl
 from collections.abc import AsyncIterator, Callable, Sequence
 from ipaddress import ip_network
 
 import httpx
 import pytest
 
-from master_dataset.consuming import Again, Done, Record, Refused, Verdict
+from master_dataset.consuming import Again, Done, Refused, Verdict
 from master_dataset.endpoint import Endpoint
 from speed_layer.webhooks import sender as sending
 from speed_layer.webhooks.address import Resolve
-from speed_layer.webhooks.sender import Sender
+from speed_layer.webhooks.resolver import Resolver
+from speed_layer.webhooks.sender import Sender, client
 from speed_layer.webhooks.signature import is_signed
+from tests.world.raised import record
 
 NOW = 1_800_000_000.0
 ENDPOINT = Endpoint("e1", "acme", "https://shop.example:8443/alerts?of=galatea", "secret")
-RECORDS = [Record("alerts", 0, offset, b"1", json.dumps({"alert": offset}).encode(), 0) for offset in (7, 8)]
+RECORDS = [record("acme", "1", number) for number in (7, 8)]
 Answer = Callable[[httpx.Request], httpx.Response]
 
 
@@ -60,7 +63,7 @@ def test_alerts_are_sent_signed_to_the_address_that_was_looked_at_under_the_name
     assert str(request.url) == "https://93.184.216.34:8443/alerts?of=galatea"
     assert request.headers["host"] == "shop.example:8443"
     assert request.extensions["sni_hostname"] == "shop.example"
-    assert json.loads(request.content) == {"alerts": [{"alert": 7}, {"alert": 8}]}
+    assert json.loads(request.content) == {"alerts": [json.loads(each.value) for each in RECORDS]}
     assert is_signed("secret", request.headers["galatea-signature"], request.content, int(NOW))
 
 
@@ -165,3 +168,60 @@ def test_what_is_not_encrypted_is_sent_within_allowed_networks_alone() -> None:
 
     assert verdict(lambda _: said(200), plain, resolving=own) == Done()
     assert isinstance(verdict(lambda _: said(200), plain), Refused)
+
+
+def test_a_name_that_can_be_none_is_refused_and_breaks_nobody() -> None:
+    odd = Endpoint("e1", "acme", f"https://{'a' * 64}.example/", "secret")
+
+    assert verdict(lambda _: said(200), odd, resolving=Resolver()) == Refused(
+        "the address has a host that can be no name"
+    )
+
+
+def test_a_certificate_that_is_not_good_is_told_with_what_is_wrong() -> None:
+    def answer(request: httpx.Request) -> httpx.Response:
+        wrong = ssl.SSLCertVerificationError(1, "certificate verify failed")
+        wrong.verify_message = "certificate has expired"
+        raise httpx.ConnectError("failed", request=request) from wrong
+
+    assert verdict(answer) == Again("the certificate is not good: certificate has expired")
+
+
+def test_what_an_answer_wants_to_be_kept_is_not_sent_with_the_next_call() -> None:
+    sent: list[str | None] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        sent.append(request.headers.get("Cookie"))
+        return said(200, {"Set-Cookie": f"n{len(sent)}=1; Path=/"})
+
+    async def call() -> None:
+        async with client(ssl.create_default_context()) as made:
+            made._transport = httpx.MockTransport(answer)  # noqa: SLF001 - all else is as in production
+            sender = Sender(ENDPOINT, [], made, public)
+            for _ in range(3):
+                await sender.call(b"{}", "key")
+
+    asyncio.run(call())
+
+    assert sent == [None, None, None]
+
+
+def test_the_status_of_the_last_answer_is_known_and_that_there_was_none() -> None:
+    answers = [said(503), httpx.ConnectError("refused")]
+
+    def answer(_: httpx.Request) -> httpx.Response:
+        first = answers.pop(0)
+        if isinstance(first, httpx.Response):
+            return first
+        raise first
+
+    async def call() -> list[tuple[int | None, float | None]]:
+        async with httpx.AsyncClient(transport=httpx.MockTransport(answer)) as made:
+            sender = Sender(ENDPOINT, [], made, public, lambda: NOW)
+            known = [(sender.status, sender.answered_at)]
+            for _ in range(2):
+                await sender.call(b"{}", "key")
+                known.append((sender.status, sender.answered_at))
+        return known
+
+    assert asyncio.run(call()) == [(None, None), (503, NOW), (None, NOW)]
