@@ -2,9 +2,10 @@
 
 import secrets
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from urllib.parse import SplitResult, urlsplit
 
-from master_dataset.errors import RequestError
+from master_dataset.errors import BadEndpoint
 
 MOST_URL = 2000
 """Characters."""
@@ -25,6 +26,11 @@ class Endpoint:
     made_ms: int = field(default=0, compare=False)
 
     @property
+    def made_at(self) -> datetime:
+        """The same as an instant in UTC."""
+        return datetime.fromtimestamp(self.made_ms / 1000, UTC)
+
+    @property
     def parts(self) -> SplitResult:
         """The address, taken apart."""
         return urlsplit(self.url)
@@ -35,13 +41,18 @@ class Endpoint:
         return self.parts.port or (443 if self.parts.scheme == "https" else 80)
 
 
+def new_id() -> str:
+    """12 hexadecimal digits."""
+    return secrets.token_hex(6)
+
+
 def new_secret() -> str:
     """256 bits."""
     return f"whsec_{secrets.token_urlsafe(32)}"
 
 
 def refuse_uncallable(url: str, *, is_plain_allowed: bool) -> None:
-    """RequestError unless it can be called: https, a host, no name or password, no fragment.
+    """BadEndpoint unless it can be called: https, a host, no name or password, no fragment.
 
     `is_plain_allowed`: the operator has allowed networks of their own, within which a call need not be encrypted.
     """
@@ -49,7 +60,7 @@ def refuse_uncallable(url: str, *, is_plain_allowed: bool) -> None:
         parts = urlsplit(url)
         port = parts.port
     except ValueError as error:
-        raise RequestError("`url` is no address of the web", do="https://host/path") from error
+        raise BadEndpoint("url", "`url` is no address of the web.", do="https://host/path") from error
     schemes = ("https", "http") if is_plain_allowed else ("https",)
     wrong = {
         f"`url` must begin with {' or '.join(f'{each}://' for each in schemes)}": parts.scheme not in schemes,
@@ -62,7 +73,7 @@ def refuse_uncallable(url: str, *, is_plain_allowed: bool) -> None:
     }
     for sentence, is_so in wrong.items():
         if is_so:
-            raise RequestError(sentence, do="https://host/path")
+            raise BadEndpoint("url", f"{sentence}.", do="https://host/path")
 
 
 def _is_name(host: str) -> bool:

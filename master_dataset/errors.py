@@ -7,7 +7,8 @@ GalateaError
 |   |-- RangeTooLong       422, with the grain that fits
 |   |-- NothingArchived    404, no events on the days that were asked for
 |   |-- MixedCurrencies    409, money of two currencies has no sum
-|   `-- BadFile            422, a file of the caller's that cannot be used; names the field
+|   |-- BadFile            422, a file of the caller's that cannot be used; names the field
+|   `-- BadEndpoint        422, an address that webhooks cannot call; names the field
 |-- OperatorError          the operator; exit 1; `do` is the next command
 |   |-- CutNotReached      the archive has not passed the cut in every partition
 |   |-- PublicationMoved   somebody published in between
@@ -136,6 +137,17 @@ class BadRule(RequestError):
 
     def __init__(self, field: str, message: str, *, do: str) -> None:
         """`field` of the rule that has to be changed, as its author wrote it; empty if it is not one alone."""
+        super().__init__(message, do=do)
+        self.field = field
+
+
+class BadEndpoint(RequestError):
+    """An endpoint of webhooks that cannot be called as it was named; nothing was changed."""
+
+    status = 422
+
+    def __init__(self, field: str, message: str, *, do: str) -> None:
+        """`field` of the endpoint that has to be changed."""
         super().__init__(message, do=do)
         self.field = field
 

@@ -7,11 +7,15 @@ from typing import Any, NamedTuple
 
 from serving_layer.basis import Basis, expires_at
 from serving_layer.ledger import Ledger
-from serving_layer.watched import READERS, Measured, Noticed
+from serving_layer.watched import READERS, Hook, Measured, Noticed
 from views.core.publication import Pointer
 
 STILL = timedelta(seconds=60)
 """A reader that has something to read moves within this time, and measures itself more often."""
+HOOK_STILL = timedelta(seconds=90)
+"""Who calls endpoints says at least every thirty seconds how each is doing."""
+HOOK_FAILS = timedelta(hours=1)
+"""A restart on the other side is over within it."""
 LEDGER_TIME = timedelta(hours=1)
 """Within it the ledger of a publication is written, however far speed was behind."""
 UNEXPLAINED_TIME = timedelta(days=1)
@@ -36,7 +40,7 @@ class Known:
     """`published_at`, `stats`: of the publication that is pointed at. `noticed`: steps of the clock since then.
 
     `lag`: the last measurements of every reader. `ttl`: how long speed rows live. `ledgers`: of the last
-    publications, newest first.
+    publications, newest first. `hooks`: every endpoint of webhooks.
     """
 
     now: datetime
@@ -47,6 +51,7 @@ class Known:
     lag: Sequence[Measured]
     ttl: timedelta
     ledgers: Sequence[Ledger] = ()
+    hooks: Sequence[Hook] = ()
 
     @property
     def ledger(self) -> Ledger | None:
@@ -165,6 +170,35 @@ def speed_not_taken_over(known: Known) -> Standing:
     return since, meaning, "galatea doctor"
 
 
+def webhook_retrying(known: Known) -> Standing:
+    """Whoever is to be told does not answer, or not as it should."""
+    failing = [each.failing_since for each in known.hooks if each.failing_since and not each.suspended_at]
+    long = [since for since in failing if known.now - since > HOOK_FAILS]
+    if not long:
+        return None
+    meaning = f"Endpoints of webhooks that have failed for more than an hour: {len(long)}. What follows waits."
+    return min(long), meaning, "galatea webhooks list, then show ID says what blocks it"
+
+
+def webhook_suspended(known: Known) -> Standing:
+    """Somebody is told nothing any more, and nobody tries."""
+    suspended = [each.suspended_at for each in known.hooks if each.suspended_at]
+    if not suspended:
+        return None
+    meaning = f"Endpoints of webhooks that failed for too long and are called no more: {len(suspended)}."
+    return min(suspended), meaning, "galatea webhooks list; when it answers again: galatea webhooks resume ID"
+
+
+def dispatcher_stands_still(known: Known) -> Standing:
+    """Nobody says how the endpoints are doing."""
+    heard = [each.seen_at or each.created_at for each in known.hooks if not each.suspended_at]
+    still = [at for at in heard if known.now - at > HOOK_STILL]
+    if not still:
+        return None
+    meaning = "The process `dispatcher` no longer says how endpoints of webhooks are doing."
+    return min(still), meaning, "galatea status, then logs/dispatcher.log"
+
+
 RULES: Mapping[str, Callable[[Known], Standing]] = {
     "clock_stepped_back": clock_stepped_back,
     "miskeyed": miskeyed,
@@ -173,6 +207,9 @@ RULES: Mapping[str, Callable[[Known], Standing]] = {
     "speed_rows_expire": speed_rows_expire,
     "speed_expired": speed_expired,
     "speed_not_taken_over": speed_not_taken_over,
+    "webhook_retrying": webhook_retrying,
+    "webhook_suspended": webhook_suspended,
+    "dispatcher_stands_still": dispatcher_stands_still,
     **{f"{reader}_stands_still": stands_still(reader) for reader in READERS},
 }
 """Every alarm that there is."""

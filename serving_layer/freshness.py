@@ -69,8 +69,9 @@ class Freshness:
         found = await self._watched.publication(basis.pointer.publication)
         noticed = await self._watched.noticed("clock_stepped_back", found.read_at or BEGINNING)
         ledgers = await self._watched.ledgers(basis.pointer.publication)
+        hooks = await self._watched.hooks()
         now = self._now()
-        known = Known(now, basis, found.published_at, found.stats, noticed, lag, self._ttl, ledgers)
+        known = Known(now, basis, found.published_at, found.stats, noticed, lag, self._ttl, ledgers, hooks=hooks)
         return Fresh(now, basis, found.published_at, archived, lag, alarms(known), known.ledger)
 
 

@@ -7,6 +7,7 @@ from serving_layer.corrections import Corrections
 from serving_layer.letters import Letters
 from serving_layer.recomputing import RecomputeAsk, RecomputeReader, Recomputing
 from serving_layer.rolling_back import Rollbacks
+from serving_layer.webhooks import Webhooks
 
 
 @dataclass(frozen=True)
@@ -18,6 +19,7 @@ class Operations:
     rollbacks: Rollbacks
     corrections: Corrections
     letters: Letters
+    webhooks: Webhooks
 
     async def start(self, asked: RecomputeAsk, reason: str, by: str) -> str:
         """As Recomputing, beside the event loop."""

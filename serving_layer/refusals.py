@@ -145,6 +145,18 @@ class PublicationBehind(Unavailable):
     """A replica still shows an older publication than this process has already answered from."""
 
 
+class TooManyWebhooks(RequestError):
+    """The tenant has as many endpoints of webhooks as it may have; nothing was changed."""
+
+    status = 409
+
+
+class NotBlocking(RequestError):
+    """A record that is to be skipped blocks nothing; nothing was changed."""
+
+    status = 409
+
+
 class TooBusy(Unavailable):
     """More is under way, or waits, than this process takes."""
 

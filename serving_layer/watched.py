@@ -61,6 +61,15 @@ class Found(NamedTuple):
         return datetime.fromisoformat(told) if told else self.published_at
 
 
+class Hook(NamedTuple):
+    """An endpoint of webhooks. `seen_at`: when whoever calls it has said last how it is doing."""
+
+    created_at: datetime
+    suspended_at: datetime | None
+    failing_since: datetime | None
+    seen_at: datetime | None
+
+
 class WatchReader(Protocol):
     """Reads all of it. Every method raises StoreUnavailable when the store does not answer in time."""
 
@@ -69,6 +78,9 @@ class WatchReader(Protocol):
 
     async def noticed(self, name: str, after: datetime) -> Sequence[Noticed]:
         """What was noticed under the name of an alarm, oldest first; of very many the first ones."""
+
+    async def hooks(self) -> Sequence[Hook]:
+        """Every endpoint of webhooks that is not removed."""
 
     async def publication(self, number: int) -> Found:
         """What is known of that publication."""

@@ -30,7 +30,7 @@ def up(
     brokers: Annotated[int, Option("--brokers", help=f"Brokers, {_NODES}", show_default=False)] = 0,
     cassandra: Annotated[int, Option("--cassandra", help=f"Cassandra nodes, {_NODES}", show_default=False)] = 0,
 ) -> None:
-    """Start brokers, Cassandra, archive, speed, alerts, dispatcher, api and Airflow; keep them running until Ctrl-C or `galatea down`."""
+    """Start brokers, Cassandra, our own processes and Airflow; keep them running until Ctrl-C or `galatea down`."""
     asked = {"kafka_brokers": brokers, "cassandra_nodes": cassandra}
     settings = Settings(**{name: number for name, number in asked.items() if number})  # type: ignore[arg-type]
     names = [name for name in only.split(",") if name]

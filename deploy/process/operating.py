@@ -9,6 +9,7 @@ from deploy.cassandra import session_of
 from deploy.dead_letters import desk_of, replaying_of
 from deploy.recomputing.launch import Launch, Trigger
 from deploy.recomputing.runner import Runner
+from deploy.webhook_desk import webhooks_of
 from serving_layer.corrections import Corrections
 from serving_layer.letters import Letters
 from serving_layer.operations import Operations
@@ -55,7 +56,8 @@ def operations_of(settings: "Settings", answers: "Answers", trigger: Trigger, ro
     recomputes = RecomputeTables(Bridge(session))
     corrections = corrections_of(settings, answers.readers)
     letters = Letters(desk_of(settings), replaying_of(settings), answers.stores.all)
-    return Operations(Launch(Recomputes(session), trigger), recomputes, Rollbacks(rolling_back), corrections, letters)
+    launch, rollbacks = Launch(Recomputes(session), trigger), Rollbacks(rolling_back)
+    return Operations(launch, recomputes, rollbacks, corrections, letters, webhooks_of(settings))
 
 
 def readers_of(settings: "Settings") -> Readers:

@@ -19,6 +19,7 @@ from serving_layer.api import (
     recomputes,
     state,
     views,
+    webhooks,
 )
 from serving_layer.api.bodies import Bodies
 from serving_layer.api.described import describe
@@ -38,7 +39,10 @@ from serving_layer.pages.install import install as install_pages
 
 Audit = Callable[[str, str, int], None]
 """Who did what, by method and path, and with which status."""
-ROUTERS = (metrics, live, index, views, raw, state, publications, corrections, dead_letters, recomputes, events, health)
+ROUTERS = (
+    metrics, live, index, views, raw, state, publications, corrections, dead_letters, recomputes, webhooks, events,
+    health,
+)  # fmt: skip
 
 
 def create_app(  # noqa: PLR0913 - what every process has, then what one may go without

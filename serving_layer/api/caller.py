@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from serving_layer.keys.gate import Gate
 
 READ: Scope = "read"
+CHANGES = frozenset({"configure", "operate"})
+"""Scopes whose acts are written down."""
 READS = frozenset({"GET", "HEAD"})
 LET_THROUGH = "galatea.reader"
 """Where a request's own scope says who was let through to read."""
@@ -67,7 +69,7 @@ class Needs:
 async def let_in(of: HTTPScope, gate: "Gate", authorization: str | None, scope: Scope) -> Caller:
     """Whoever sends that header, counted until the answer begins. What Gate refuses; TooManyAtOnce."""
     caller = await gate.caller(authorization, scope)
-    if scope == "operate" and of["method"] not in READS:
+    if scope in CHANGES and of["method"] not in READS:
         act = f"{of['method']} {of['path']}"
         place_of(of).until_the_end(lambda status: of["app"].state.audit(caller.name, act, status))
     if end := gate.concurrency.enter(caller):
@@ -80,4 +82,5 @@ FreshnessOf = Annotated[Freshness, Depends(freshness_of)]
 OperationsOf = Annotated[Operations, Depends(operations_of)]
 Reader = Annotated[Caller, Depends(Needs(READ))]
 Ingester = Annotated[Caller, Depends(Needs("ingest"))]
+Configurer = Annotated[Caller, Depends(Needs("configure"))]
 Operator = Annotated[Caller, Depends(Needs("operate"))]

@@ -22,6 +22,7 @@ PROBLEM: Document = {
     "properties": {
         "type": {"type": "string", "format": "uri"}, "title": {"type": "string"}, "detail": {"type": "string"},
         "code": {"type": "string"}, "status": {"type": "integer"},
+        "field": {"type": "string", "description": "What of the body has to be changed; empty: all of it."},
     },
     "example": {
         "type": "https://galatea.example/docs/errors/unknown_name", "title": "There is no metric `net_sale`.",
@@ -30,7 +31,7 @@ PROBLEM: Document = {
 }  # fmt: skip
 EXAMPLES: Document = {
     "metric": "net_sales", "view": "sales", "source": "pos_transactions", "store": ["1"], "from": "2026-03-07",
-    "to": "2026-03-08", "grain": "hour", "day": "2026-03-07", "number": 1,
+    "to": "2026-03-08", "grain": "hour", "day": "2026-03-07", "number": 1, "webhook": "5f0c81d2a9b3",
     "reason": "bad_time", "topic": "pos_transactions", "partition": 0, "offset": 7,
 }  # fmt: skip
 OF_ALL = (

@@ -69,6 +69,22 @@ LINKS: Mapping[tuple[str, HTTPStatus], tuple[Link, ...]] = {
         Link("how far it is", "get_recompute", {"id": f"{BODY}id"}),
         Link("what it corrects", "list_corrections", {"recompute": f"{BODY}id"}),
     ),
+    ("list_webhooks", HTTPStatus.OK): (
+        Link("next page", "list_webhooks", {"after": f"{BODY}next"}),
+        Link("one", "get_webhook", {"webhook": f"{BODY}webhooks/0/id"}),
+    ),
+    **{
+        (operation, status): (
+            Link("as it is", "get_webhook", {"webhook": f"{BODY}id"}),
+            Link("otherwise", "change_webhook", {"webhook": f"{BODY}id"}),
+            Link("a test call", "test_webhook", {"webhook": f"{BODY}id"}),
+            Link("another secret", "rotate_webhook", {"webhook": f"{BODY}id"}),
+            Link("again", "resume_webhook", {"webhook": f"{BODY}id"}),
+            Link("without a record", "skip_webhook_record", {"webhook": f"{BODY}id"}),
+            Link("no more", "remove_webhook", {"webhook": f"{BODY}id"}),
+        )
+        for operation, status in (("create_webhook", HTTPStatus.CREATED), ("get_webhook", HTTPStatus.OK))
+    },
     ("list_corrections", HTTPStatus.OK): (
         Link("next page", "list_corrections", {"after": f"{BODY}next"}),
     ),

@@ -9,7 +9,7 @@ import orjson
 from serving_layer.ledger import Ledger
 from serving_layer.tables.bridge import Bridge, instant_of
 from serving_layer.tables.ledgers import LedgerTables
-from serving_layer.watched import Found, Measured, Noticed
+from serving_layer.watched import Found, Hook, Measured, Noticed
 from views.core.publication import SERIES
 
 AT_MOST = 1000
@@ -35,6 +35,8 @@ class WatchTables:
         self._found = bridge.prepare(
             "SELECT published_at, stats FROM publications WHERE series = ? AND publication = ?"
         )
+        self._hooks = bridge.prepare("SELECT id, url, created_at, suspended_at, removed_at FROM webhook_endpoints")
+        self._hook_states = bridge.prepare("SELECT id, failing_since, seen_at FROM webhook_states")
 
     async def lag(self, reader: str) -> Sequence[Measured]:
         """Per topic and partition."""
@@ -48,6 +50,15 @@ class WatchTables:
         rows = await self._bridge.rows(self._noticed, name, after, AT_MOST)
         return [Noticed(instant_of(at), place, detail) for at, place, detail in rows]
 
+    async def hooks(self) -> Sequence[Hook]:
+        """Of all tenants."""
+        states = {id_: (failing, seen) for id_, failing, seen in await self._bridge.rows(self._hook_states)}
+        return [
+            Hook(instant_of(made), suspended and instant_of(suspended), *_instants(states.get(id_, (None, None))))
+            for id_, url, made, suspended, removed in await self._bridge.rows(self._hooks)
+            if url is not None and removed is None
+        ]
+
     async def publication(self, number: int) -> Found:
         """Nothing is known of one that is not there."""
         for published_at, stats in await self._bridge.rows(self._found, SERIES, number):
@@ -59,3 +70,7 @@ class WatchTables:
         subjects = map(str, range(number, max(0, number - LEDGERS_BACK), -1))
         found = await asyncio.gather(*map(self._ledgers.ledger, subjects))
         return [ledger for ledger in found if ledger]
+
+
+def _instants(values: Sequence[datetime | None]) -> Sequence[datetime | None]:
+    return [value and instant_of(value) for value in values]

@@ -27,8 +27,10 @@ from serving_layer.readers import Readers
 from serving_layer.recomputing import RecomputeReader
 from serving_layer.rolling_back import Rollbacks
 from serving_layer.watched import WatchReader
+from serving_layer.webhooks import Webhooks
 from tests.world.archiving import WorldLetters
 from tests.world.broker import WorldBroker
+from tests.world.hooked import WorldEndpoints, WorldTrying
 from tests.world.keys import WorldKeys
 from tests.world.operating import WorldRecomputing, WorldRollingBack
 from tests.world.readers import WorldTables
@@ -38,6 +40,7 @@ from views.metrics import registered_metrics
 from views.registry import registered_views
 
 OPERATOR_KEY = "the operator's key"
+MOST_WEBHOOKS = 3
 Body = dict[str, Any]
 
 
@@ -70,7 +73,10 @@ class Asking:
         corrections = Corrections(read_from, ledgers, recomputes, catalogue.views)
         self.letters = WorldLetters()
         letters = Letters(self.letters.desk, self.letters.replaying, self.answers.stores.all)
-        operations = Operations(self.recomputing, recomputes, Rollbacks(self.rolling_back), corrections, letters)
+        self.endpoints, self.trying = WorldEndpoints(), WorldTrying()
+        webhooks = Webhooks(self.endpoints, self.trying, MOST_WEBHOOKS, world.now)
+        rollbacks = Rollbacks(self.rolling_back)
+        operations = Operations(self.recomputing, recomputes, rollbacks, corrections, letters, webhooks)
         self.keys = WorldKeys()
         keys = KnownKeys(self.keys, OPERATOR_KEY, "default", lambda: float(next(clock)), world.now)
         self.broker = WorldBroker()

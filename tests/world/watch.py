@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from serving_layer.ledger import Ledger
-from serving_layer.watched import Found, Measured, Noticed
+from serving_layer.watched import Found, Hook, Measured, Noticed
 from tests.world.world import World
 
 
@@ -16,6 +16,7 @@ class WorldWatch:
         self.world = world
         self.measured: list[Measured] = []
         self.steps: list[Noticed] = []
+        self.hooked: list[Hook] = []
         self.stats: dict[str, Any] = {}
 
     async def lag(self, reader: str) -> Sequence[Measured]:
@@ -24,6 +25,9 @@ class WorldWatch:
     async def noticed(self, name: str, after: datetime) -> Sequence[Noticed]:
         assert name == "clock_stepped_back"
         return [each for each in self.steps if each.at > after]
+
+    async def hooks(self) -> Sequence[Hook]:
+        return self.hooked
 
     async def publication(self, number: int) -> Found:
         [entry] = [entry for entry in self.world.history if entry.publication == number]

@@ -10,7 +10,7 @@ from serving_layer.alarms import Known, alarms
 from serving_layer.basis import Basis
 from serving_layer.ledger import Ledger
 from serving_layer.readers import Position
-from serving_layer.watched import READERS, Found, Measured, Noticed
+from serving_layer.watched import READERS, Found, Hook, Measured, Noticed
 from tests.world import World
 from tests.world.asking import Asking
 from tests.world.watch import WorldWatch
@@ -154,6 +154,40 @@ def test_before_the_first_publication_no_ledger_is_awaited() -> None:
     beginning = Basis(Pointer(0, BEGINNING, "", 1, {}), (), ())
 
     assert standing(known(basis=beginning, now=NOW + timedelta(days=1), lag=[], ledgers=[])) == {}
+
+
+def hook(**other: Any) -> Hook:
+    """One that is well, and was seen a second ago."""
+    return Hook(CUT, None, None, NOW - SECOND)._replace(**other)
+
+
+def test_an_endpoint_that_fails_for_more_than_an_hour_is_an_alarm_and_one_that_was_just_restarted_is_none() -> None:
+    hour = NOW - timedelta(hours=1)
+    later = known(hooks=[hook(), hook(failing_since=hour - SECOND), hook(failing_since=hour)])
+
+    assert standing(later) == {"webhook_retrying": hour - SECOND}
+    assert standing(known(hooks=[hook(failing_since=hour)])) == {}
+
+
+def test_an_endpoint_that_is_suspended_is_an_alarm_until_it_is_resumed_and_no_other_one() -> None:
+    suspended = hook(suspended_at=CUT, failing_since=CUT - timedelta(days=1), seen_at=CUT)
+
+    assert standing(known(hooks=[suspended, hook()])) == {"webhook_suspended": CUT}
+
+
+def test_a_dispatcher_that_no_longer_says_how_endpoints_are_doing_stands_still() -> None:
+    heard = NOW - 91 * SECOND
+
+    assert standing(known(hooks=[hook(), hook(seen_at=heard)])) == {"dispatcher_stands_still": heard}
+    assert standing(known(hooks=[hook(seen_at=heard + SECOND)])) == {}
+    assert standing(known(hooks=[hook(created_at=heard, seen_at=None)])) == {"dispatcher_stands_still": heard}
+    assert standing(known(hooks=[])) == {}
+
+
+def test_alarms_about_endpoints_name_no_tenant_because_every_tenant_reads_them() -> None:
+    told = alarms(known(hooks=[hook(suspended_at=CUT), hook(failing_since=CUT - timedelta(days=1))]))
+
+    assert [each.meaning.rsplit(": ", 1)[1] for each in told] == ["1. What follows waits.", "1."]
 
 
 def test_freshness_says_how_far_readers_are_behind_and_which_alarms_stand() -> None:

@@ -2,6 +2,8 @@
 
 import pytest
 
+from master_dataset.endpoint import Endpoint
+from master_dataset.endpoint_state import Blocking, EndpointState, Registered
 from serving_layer.recomputing import RecomputeRecord
 from tests.world import World, receipt
 from tests.world.asking import OPERATOR_KEY, Asking
@@ -22,6 +24,15 @@ FOR_ALL = [
     ("/readyz", {}),
 ]
 FOR_OPERATORS = [
+    ("GET", "/v1/webhooks", None, 200),
+    ("POST", "/v1/webhooks", {"url": "https://acme.example/"}, 201),
+    ("GET", "/v1/webhooks/hook", None, 200),
+    ("PATCH", "/v1/webhooks/hook", {"batch": 3}, 200),
+    ("POST", "/v1/webhooks/hook/rotate", None, 200),
+    ("POST", "/v1/webhooks/hook/test", None, 200),
+    ("POST", "/v1/webhooks/hook/resume", None, 200),
+    ("POST", "/v1/webhooks/hook/skip", {"record": "alerts/0/42"}, 202),
+    ("DELETE", "/v1/webhooks/hook", None, 204),
     ("GET", "/metrics", None, 200),
     ("GET", "/v1/corrections", None, 200),
     ("GET", "/v1/recomputes/known", None, 200),
@@ -46,6 +57,9 @@ def asking() -> Asking:
     world.recomputes["known"] = RecomputeRecord("known", "asked", {}, "operator", "a test", *rest)
     asking = Asking(world)
     asking.letters.archive.receive(b"{", topic="wifi_sightings")
+    blocking = Blocking("alerts", 0, 42, "1", world.now(), "the endpoint answered 503")
+    endpoint = Endpoint("hook", "default", "https://acme.example/", "secret")
+    asking.endpoints.put(Registered(endpoint, None, EndpointState(blocking=(blocking,))))
     return asking
 
 
@@ -53,7 +67,10 @@ def test_every_route_is_in_one_of_both_tables(asking: Asking) -> None:
     described = asking.app.openapi()["paths"]
     operations = {(method.upper(), path) for path, methods in described.items() for method in methods}
     tried = {("GET", path.replace("net_sales", "{metric}").replace("sales/", "{view}/")) for path, _ in FOR_ALL}
-    names = {"known": "{id}", "1": "{number}", "pos_transactions": "{source}", "wifi_sightings": "{topic}"}
+    names = {
+        "known": "{id}", "1": "{number}", "pos_transactions": "{source}", "wifi_sightings": "{topic}",
+        "hook": "{webhook}",
+    }  # fmt: skip
     for method, path, *_ in FOR_OPERATORS:
         named = "/".join(names.get(part, part) for part in path.split("/"))
         tried.add((method, named.replace("{topic}/0/0", "{topic}/{partition}/{offset}")))

@@ -160,7 +160,7 @@ def test_a_dead_letter_leaves_no_trace_on_any_route_but_the_operators(asking: As
             if "/live/" not in path:  # has no end
                 named = path.format(
                     metric="net_sales", view="sales", source="pos_transactions", topic="pos_transactions", id="any",
-                    number=1, partition=0, offset=0,
+                    number=1, partition=0, offset=0, webhook="any",
                 )  # fmt: skip
                 question = {"day": "2026-11-21", "store": "101"} if "/raw/" in path else DAY if "{" in path else {}
                 answer = asking.response(named, method=method.upper(), key=key_, said=b"{}", **question)

@@ -1,0 +1,57 @@
+"""Endpoints of a World: kept in a list, called by nobody."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from master_dataset.endpoint import Endpoint
+from master_dataset.endpoint_state import Registered
+from serving_layer.webhooks import Place, Trial
+
+WELL = Trial("done", 204, None, 12)
+
+
+@dataclass
+class WorldEndpoints:
+    """Keeper. `skipped`: endpoint, place and by whom."""
+
+    kept: dict[str, Registered] = field(default_factory=dict)
+    skipped: list[tuple[str, Place, str]] = field(default_factory=list)
+
+    def put(self, registered: Registered) -> None:
+        """As whoever calls them would leave it."""
+        self.kept[registered.endpoint.id] = registered
+
+    async def all(self) -> Sequence[Registered]:
+        return list(self.kept.values())
+
+    async def add(self, endpoint: Endpoint) -> None:
+        self.put(Registered(endpoint))
+
+    async def change(self, endpoint: Endpoint) -> None:
+        self.put(self.kept[endpoint.id]._replace(endpoint=endpoint))
+
+    async def remove(self, endpoint: Endpoint) -> None:
+        del self.kept[endpoint.id]
+
+    async def resume(self, endpoint: Endpoint) -> None:
+        old = self.kept[endpoint.id]
+        self.put(old._replace(suspended_at=None, state=replace(old.state, failing_since=None)))
+
+    async def renew(self, endpoint: Endpoint, secret: str) -> None:
+        old = self.kept[endpoint.id]
+        self.put(old._replace(endpoint=replace(old.endpoint, secret=secret)))
+
+    async def skip(self, endpoint: Endpoint, place: Place, by: str) -> None:
+        self.skipped.append((endpoint.id, place, by))
+
+
+@dataclass
+class WorldTrying:
+    """Trying: says what `trial` says."""
+
+    trial: Trial = WELL
+    called: list[Endpoint] = field(default_factory=list)
+
+    async def call(self, endpoint: Endpoint) -> Trial:
+        self.called.append(endpoint)
+        return self.trial
