@@ -28,7 +28,7 @@ class KeptEndpoints:
         return [
             Wanted(
                 each.endpoint, each.suspended_at is not None,
-                each.state.failing_since and each.state.failing_since.timestamp(),
+                each.state.failing_since.timestamp() if each.state.failing_since else None,
                 skips.get(each.endpoint.id, frozenset()),
             )
             for each in await self.all()

@@ -16,7 +16,9 @@ SEEN_SECONDS = 30.0
 class AtWork(Protocol):
     """Telling."""
 
-    failing_since: float | None
+    @property
+    def failing_since(self) -> float | None:
+        """Since when, in seconds since 1970, a store is tried again and again."""
 
     async def run(self) -> None:
         """Until it is stopped."""

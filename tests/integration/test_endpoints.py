@@ -1,35 +1,80 @@
 """Where tenants are told: what is kept of an endpoint, and what is not."""
 
+import asyncio
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 from cassandra.cluster import Session
 
 from master_dataset.endpoint import Endpoint, new_secret
+from master_dataset.endpoint_state import Blocking, EndpointState
 from master_dataset.endpoint_table import EndpointTable
 from master_dataset.errors import UnknownName
+from serving_layer.tables import Bridge, WatchTables
+from serving_layer.watched import Hook
 
 NOW = datetime(2026, 11, 22, 9, 0, tzinfo=UTC)
 ONE = Endpoint("e1", "acme", "https://acme.example/", "secret", 50, int(NOW.timestamp() * 1000))
+BLOCKING = Blocking("alerts", 1, 42, "1", NOW, "the endpoint answered 503")
+FAILING = EndpointState(NOW, 503, NOW, NOW, 7, NOW, (BLOCKING,))
 
 
 def test_an_endpoint_is_kept_suspended_resumed_and_removed_with_its_secret(shared_cassandra: Session) -> None:
     table = EndpointTable(shared_cassandra)
     table.add(ONE, NOW)
-    table.see("e1", NOW, 7, NOW)
+    table.see("e1", FAILING, NOW)
 
     found = table.find("e1")
     table.suspend("e1", NOW)
     suspended = table.find("e1")
-    table.suspend("e1", None)
+    table.resume("e1")
     renewed = new_secret()
     table.renew("e1", renewed)
+    table.change("e1", "https://acme.example/other", 3)
     resumed = table.find("e1")
     table.remove("e1", NOW)
 
-    assert (found.endpoint, found.endpoint.made_ms, found.waiting) == (ONE, ONE.made_ms, 7)
-    assert (found.state, suspended.state) == ("retrying since 2026-11-22 09:00", "suspended since 2026-11-22 09:00")
-    assert resumed.endpoint.secret == renewed
+    assert (found.endpoint, found.endpoint.made_ms, found.state) == (ONE, ONE.made_ms, replace(FAILING, seen_at=NOW))
+    assert (found.word, suspended.word, resumed.word) == ("retrying", "suspended", "ok")
+    assert resumed.endpoint == replace(ONE, secret=renewed, url="https://acme.example/other", batch=3)
     assert shared_cassandra.execute("SELECT secret FROM webhook_endpoints WHERE id = 'e1'").one().secret == ""
     with pytest.raises(UnknownName):
         table.find("e1")
+
+
+def test_what_a_new_process_does_not_know_yet_stays_as_the_one_before_has_seen_it(shared_cassandra: Session) -> None:
+    table = EndpointTable(shared_cassandra)
+    table.add(replace(ONE, id="e2"), NOW)
+    table.see("e2", FAILING, NOW)
+
+    table.see("e2", EndpointState(), NOW)
+    begun = table.find("e2").state
+    table.see("e2", EndpointState(status=None, answered_at=NOW), NOW)
+    no_answer = table.find("e2").state
+
+    assert (begun.status, begun.answered_at, begun.delivered_at) == (503, NOW, NOW)
+    assert (begun.failing_since, begun.blocking, begun.records) == (None, (), 0)
+    assert (no_answer.status, no_answer.delivered_at) == (None, NOW)
+
+
+def test_what_is_skipped_is_known_by_endpoint_and_place(shared_cassandra: Session) -> None:
+    table = EndpointTable(shared_cassandra)
+
+    for id_, offset in (("e3", 1), ("e3", 2), ("e3", 1), ("e4", 1)):
+        table.skip(id_, ("alerts", 0, offset), "somebody", NOW)
+
+    assert table.skips() == {"e3": {("alerts", 0, 1), ("alerts", 0, 2)}, "e4": {("alerts", 0, 1)}}
+
+
+def test_alarms_look_at_every_endpoint_that_is_not_removed(cassandra: Session) -> None:
+    table = EndpointTable(cassandra)
+    for id_ in ("e5", "e6", "e7"):
+        table.add(replace(ONE, id=id_), NOW)
+    table.see("e5", FAILING, NOW)
+    table.suspend("e6", NOW)
+    table.remove("e7", NOW)
+
+    found = asyncio.run(WatchTables(Bridge(cassandra)).hooks())
+
+    assert set(found) == {Hook(NOW, None, NOW, NOW), Hook(NOW, NOW, None, None)}

@@ -20,6 +20,7 @@ from master_dataset.kafka import Topics
 from master_dataset.producer_settings import producer_settings
 from speed_layer.webhooks.beginning import begin
 from tests.integration.conftest import Stack
+from tests.world.raised import alert
 from tests.world.webhooks import Told, group_of
 
 STORES = ("1", "2", "3", "4", "5")
@@ -29,9 +30,9 @@ ACME = {store for store, tenant in TENANTS.items() if tenant == "acme"}
 
 
 class Receiver:
-    """Listens on this machine. `answer` says what a call gets: its status, by the ids in it and the calls so far."""
+    """Listens on this machine. `answer` says what a call gets: its status, by its numbers and the calls so far."""
 
-    def __init__(self, answer: Callable[[list[str], int], int]) -> None:
+    def __init__(self, answer: Callable[[list[int], int], int]) -> None:
         self.calls, self.got = 0, []
         self._lock = threading.Lock()
         receiver = self
@@ -43,9 +44,10 @@ class Receiver:
                 alerts = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["alerts"]
                 with receiver._lock:
                     receiver.calls += 1
-                    status = answer([each["id"] for each in alerts], receiver.calls)
+                    told = [(each["store"], each["value"]) for each in alerts]
+                    status = answer([number for _, number in told], receiver.calls)
                     if status < 300:
-                        receiver.got += [(each["store"], each["number"]) for each in alerts]
+                        receiver.got += told
                 self.send_response(status)
                 self.send_header("Content-Length", "0")
                 self.end_headers()
@@ -76,10 +78,10 @@ def topic(stack: Stack) -> str:
 
 
 @pytest.fixture
-def receiver() -> Iterator[Callable[[Callable[[list[str], int], int]], Receiver]]:
+def receiver() -> Iterator[Callable[[Callable[[list[int], int], int]], Receiver]]:
     made: list[Receiver] = []
 
-    def make(answer: Callable[[list[str], int], int]) -> Receiver:
+    def make(answer: Callable[[list[int], int], int]) -> Receiver:
         made.append(Receiver(answer))
         return made[-1]
 
@@ -93,8 +95,7 @@ def tell(stack: Stack, topic: str, numbers: range) -> None:
     producer = Producer(producer_settings(stack.settings.kafka_bootstrap, "test", 30))
     for number in numbers:
         for store in STORES:
-            alert = {"id": f"{store}-{number}", "tenant": TENANTS[store], "store": store, "number": number}
-            producer.produce(topic, json.dumps(alert), key=store)
+            producer.produce(topic, alert(TENANTS[store], store, number).to_json(), key=store)
     assert producer.flush(30) == 0
 
 
@@ -122,7 +123,7 @@ def test_a_receiver_that_fails_now_and_then_gets_all_of_its_tenants_alerts_in_or
 def test_what_a_receiver_refuses_is_kept_and_the_stream_goes_on(
     stack: Stack, topic: str, receiver: Callable[..., Receiver]
 ) -> None:
-    told = receiver(lambda ids, _: 422 if any(each.endswith("-13") for each in ids) else 200)
+    told = receiver(lambda numbers, _: 422 if 13 in numbers else 200)
     tell(stack, topic, range(40))
 
     with Told(stack.settings.kafka_bootstrap, topic, told.url) as running:
@@ -171,3 +172,39 @@ def test_a_new_endpoint_begins_with_what_was_told_after_it_was_made(
         until(lambda: len(set(told.got)) >= 30)
 
     assert all(told.firsts(store) == list(range(10, 20)) for store in ACME)
+
+
+def test_a_record_that_blocks_is_told_and_skipped_alone_and_what_waited_behind_it_follows_in_order(
+    stack: Stack, topic: str, receiver: Callable[..., Receiver]
+) -> None:
+    told = receiver(lambda numbers, _: 503 if 7 in numbers else 200)
+    tell(stack, topic, range(20))
+
+    with Told(stack.settings.kafka_bootstrap, topic, told.url) as running:
+        until(lambda: len(running.state().blocking) == 3 and all(len(told.firsts(store)) == 7 for store in ACME))
+        blocking = {each.store: each for each in running.state().blocking}
+        running.skip((topic, blocking["1"].partition, blocking["1"].offset))
+        until(lambda: len(told.firsts("1")) == 19)
+        state = running.state()
+
+    assert {each.why for each in blocking.values()} == {"the endpoint answered 503"}
+    assert told.firsts("1") == [number for number in range(20) if number != 7]
+    assert all(told.firsts(store) == list(range(7)) for store in ACME - {"1"})
+    assert running.undelivered == [("1", "an operator has skipped it")]
+    assert {each.store for each in state.blocking} == ACME - {"1"}
+    assert state.records == 2 * 13
+
+
+def test_what_is_left_is_counted_and_nothing_is_when_all_is_told(
+    stack: Stack, topic: str, receiver: Callable[..., Receiver]
+) -> None:
+    told = receiver(lambda _, __: 200)
+    tell(stack, topic, range(30))
+
+    with Told(stack.settings.kafka_bootstrap, topic, told.url) as running:
+        until(lambda: len(set(told.got)) == 90)
+        until(lambda: running.state().records == 0)
+        state = running.state()
+
+    assert (state.status, state.failing_since, state.oldest_at, state.blocking) == (200, None, None, ())
+    assert state.delivered_at is not None

@@ -80,7 +80,9 @@ def test_lines_are_added_and_only_their_owner_may_read_them(tmp_path: Path) -> N
     ("words", "written"),
     [
         (["rollback", "3", "--why", "wrong prices"], 1), (["stores", "load", "stores.yaml"], 1), (["rebuild"], 1),
-        (["webhooks", "skip", "5f0c81d2a9b3", "alerts/0/42"], 1), (["webhooks", "list"], 0), (["publications"], 0), (["keys", "list"], 0), (["status", "--json"], 0), ([], 0), (["rebuild", "--help"], 0),
+        (["webhooks", "skip", "5f0c81d2a9b3", "alerts/0/42"], 1),
+        (["webhooks", "list"], 0),
+        (["publications"], 0), (["keys", "list"], 0), (["status", "--json"], 0), ([], 0), (["rebuild", "--help"], 0),
     ],
 )  # fmt: skip
 def test_commands_that_change_something_are_written_down(

@@ -207,7 +207,7 @@ def test_what_an_answer_wants_to_be_kept_is_not_sent_with_the_next_call() -> Non
 
 
 def test_the_status_of_the_last_answer_is_known_and_that_there_was_none() -> None:
-    answers = [said(503), httpx.ConnectError("refused")]
+    answers: list[httpx.Response | httpx.ConnectError] = [said(503), httpx.ConnectError("refused")]
 
     def answer(_: httpx.Request) -> httpx.Response:
         first = answers.pop(0)
