@@ -2,7 +2,7 @@
 
 import asyncio
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from cassandra.cluster import Session
@@ -67,14 +67,16 @@ def test_what_is_skipped_is_known_by_endpoint_and_place(shared_cassandra: Sessio
     assert table.skips() == {"e3": {("alerts", 0, 1), ("alerts", 0, 2)}, "e4": {("alerts", 0, 1)}}
 
 
-def test_alarms_look_at_every_endpoint_that_is_not_removed(cassandra: Session) -> None:
-    table = EndpointTable(cassandra)
-    for id_ in ("e5", "e6", "e7"):
-        table.add(replace(ONE, id=id_), NOW)
+def test_alarms_look_at_every_endpoint_that_is_not_removed(shared_cassandra: Session) -> None:
+    table = EndpointTable(shared_cassandra)
+    at = {id_: NOW + timedelta(hours=hours) for hours, id_ in enumerate(("e5", "e6", "e7"), 1)}
+    for id_, made in at.items():
+        table.add(replace(ONE, id=id_), made)
     table.see("e5", FAILING, NOW)
     table.suspend("e6", NOW)
     table.remove("e7", NOW)
 
-    found = asyncio.run(WatchTables(Bridge(cassandra)).hooks())
+    found = asyncio.run(WatchTables(Bridge(shared_cassandra)).hooks())
 
-    assert set(found) == {Hook(NOW, None, NOW, NOW), Hook(NOW, NOW, None, None)}
+    ours = {each for each in found if each.created_at in at.values()}
+    assert ours == {Hook(at["e5"], None, NOW, NOW), Hook(at["e6"], NOW, None, None)}
