@@ -16,7 +16,7 @@ CORRECTIONS = "alert_corrections"
 """Where a publication asks for records of alerts: the same partitions and key. Only the relay writes `TOPIC`."""
 _BITS = 128
 _encode = msgspec.json.Encoder(decimal_format="number", order="deterministic").encode
-Kind = Literal["raised", "resolved", "retracted", "reinstated"]
+Kind = Literal["raised", "resolved", "retracted"]
 Cause = Literal["waited", "late", "definition changed", "miskeyed", "rolled back", "unexplained"]
 """Why what was told differs from the corrected numbers: a cause of the ledger, or `late`: news since it was judged."""
 
@@ -41,7 +41,7 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True):
 
     `about`: of one that is resolved or retracted, the id that was raised. `value`, `threshold` and `baseline` are in
     the unit that people read. `provisional`: it rests on numbers of no publication yet. `raised_at`: the time of the
-    log, not of a clock. `reason`: why it was resolved. `late`: raised by a publication.
+    log, not of a clock. `reason`: why it was resolved or retracted. `late`: raised by a publication.
 
     Of what a publication asks for: its number, the cause, and the value that was shown and the corrected one.
     """
@@ -70,14 +70,14 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True):
     corrected: Decimal | None = None
 
     @property
-    def raised(self) -> str:
-        """The id under which it was raised."""
-        return self.about or self.alert_id
-
-    @property
     def raised_ms(self) -> int:
         """`raised_at` in milliseconds since 1970."""
         return instant_ms(self.raised_at)
+
+    @classmethod
+    def from_json(cls, line: bytes) -> "Alert":
+        """What `to_json` gave. msgspec.DecodeError if it is anything else."""
+        return _decode(line)
 
     def to_json(self) -> bytes:
         """One line, the same for the same alert."""
@@ -109,3 +109,6 @@ def instant_ms(text: str) -> int:
 
 def _digest(said: object) -> str:
     return hashlib.sha256(_encode(said)).hexdigest()[: _BITS // 4]
+
+
+_decode = msgspec.json.Decoder(Alert).decode

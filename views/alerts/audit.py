@@ -1,9 +1,9 @@
 """What a publication's corrected numbers say of the alerts that were told: which were wrong, and which are missing.
 
 Pure: the log, the rules and the facts are handed in, and the same ones lead to the same records. What is told, but not
-held by the numbers, is retracted; what was taken back and holds after all is reinstated; what holds and was never told
-is raised late. Windows are judged when they are over at the cut: an alert that rests on what was received later is left
-to the next publication. Levels follow from the order of single events, which cells do not keep: they are not looked at.
+held by the numbers, is retracted; what holds, and was never told or was taken back, is raised late. Windows are judged
+when they are over at the cut: an alert that rests on what was received later is left to the next publication. Levels
+follow from the order of single events, which cells do not keep: they are not looked at.
 """
 
 from collections.abc import Iterator, Mapping
@@ -13,7 +13,7 @@ from functools import cached_property
 
 from views.alerts.alert import Alert, Cause, Window, instant_ms
 from views.alerts.book import Book, Numbered
-from views.alerts.correction import Because, Case, following, missed, window_of
+from views.alerts.correction import Because, Case, raised_late, retracted, window_of
 from views.alerts.facts import Bounds, Facts
 from views.alerts.followed import followed_metrics, followed_views
 from views.alerts.judge import Verdict, judge
@@ -63,13 +63,16 @@ class Audit:
         if case is None or rests_on_later or not self._is_news(case, last):
             return
         verdict = self._judged(case)
-        if verdict.holds == (not standing.is_taken_back):
+        if verdict.holds == (not standing.is_taken_back) or (verdict.holds and standing.successor in self.told):
             return
-        shown = standing.shown  # of a publication's what was received at its cut is news
-        cause = self._cause(case, shown.raised_ms - (shown.publication is not None))
-        said = sentence_of if verdict.holds else taken_back_because
-        because = Because(verdict, said(case.rule, case.shop, verdict), cause)
-        yield following(standing, "reinstated" if verdict.holds else "retracted", because, self.bounds)
+        # Of a publication's own record what was received at its cut is news.
+        cause = self._cause(case, standing.raised.raised_ms - (standing.raised.publication is not None))
+        if verdict.holds:
+            because = Because(verdict, sentence_of(case.rule, case.shop, verdict), cause)
+            yield from raised_late(case, because, self.bounds, standing)
+        else:
+            because = Because(verdict, taken_back_because(case.rule, case.shop, verdict), cause)
+            yield retracted(standing, because, self.bounds)
 
     def _case(self, alert: Alert) -> Case | None:
         """What it was about, if that is a bound, and its window can be judged now."""
@@ -122,7 +125,7 @@ class Audit:
         if verdict.holds:
             cause = self._cause(case, case.span.end * 1000 + self.bounds.fresh_ms)
             because = Because(verdict, sentence_of(case.rule, case.shop, verdict), cause)
-            yield from missed(case, because, self.bounds)
+            yield from raised_late(case, because, self.bounds)
 
     def _is_told(self, case: Case) -> bool:
         if case.alert_id in self.told:

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from views.alerts.alert import Alert, Cause, Kind, Window, following_id, raised_id, written
+from views.alerts.alert import Alert, Cause, Window, following_id, raised_id, written
 from views.alerts.book import Numbered
 from views.alerts.facts import Bounds
 from views.alerts.judge import Verdict
@@ -21,15 +21,15 @@ class Because(NamedTuple):
     cause: Cause
 
 
-def following(standing: Standing, kind: Kind, because: Because, bounds: Bounds) -> Alert:
-    """That an alert was wrong, or is true after all. Its id follows from the record that says otherwise so far."""
+def retracted(standing: Standing, because: Because, bounds: Bounds) -> Alert:
+    """That an alert was wrong."""
     first, verdict = standing.raised, because.verdict
     return Alert(
-        alert_id=following_id(standing.last.alert_id, kind), kind=kind, about=first.alert_id, rule=first.rule,
+        alert_id=following_id(first.alert_id, "retracted"), kind="retracted", about=first.alert_id, rule=first.rule,
         version=first.version, tenant=first.tenant, store=first.store, window=first.window,
         dimensions=first.dimensions, value=verdict.value, threshold=first.threshold, baseline=verdict.baseline,
-        sentence=because.sentence, provisional=False, raised_at=written(bounds.until_ms),
-        publication=bounds.publication, cause=because.cause, shown=standing.shown.value, corrected=verdict.value,
+        sentence=because.sentence, provisional=False, raised_at=written(bounds.until_ms), reason=because.cause,
+        publication=bounds.publication, cause=because.cause, shown=first.value, corrected=verdict.value,
     )  # fmt: skip
 
 
@@ -60,15 +60,16 @@ class Case(NamedTuple):
         return [self.span, self.shop.week_before(self.rule.window, self.span)]
 
 
-def missed(case: Case, because: Because, bounds: Bounds) -> list[Alert]:
-    """An alert that nobody raised in time; its window is over, and so it is."""
+def raised_late(case: Case, because: Because, bounds: Bounds, before: Standing | None = None) -> list[Alert]:
+    """An alert that nobody raised in time, or that was taken back `before`. Its window is over, and so is it."""
+    alert_id = before.successor if before else case.alert_id
     rule, store, verdict, version = case.rule, case.shop.store, because.verdict, case.each.version
     raised = Alert(
-        alert_id=case.alert_id, kind="raised", rule=rule.id, version=version, tenant=store.tenant,
+        alert_id=alert_id, kind="raised", rule=rule.id, version=version, tenant=store.tenant,
         store=store.id, window=window_of(case.span), dimensions={}, value=verdict.value, threshold=bound_said(rule),
         baseline=verdict.baseline, sentence=because.sentence, provisional=False, late=True,
         raised_at=written(bounds.until_ms), publication=bounds.publication, cause=because.cause,
-        corrected=verdict.value,
+        shown=before.raised.value if before else None, corrected=verdict.value,
     )  # fmt: skip
     over = Alert(
         alert_id=following_id(raised.alert_id, "resolved"), kind="resolved", about=raised.alert_id, rule=rule.id,

@@ -5,7 +5,7 @@ from decimal import Decimal
 from typing import NamedTuple
 
 from views.alerts.alert import Alert, Cause, instant_ms
-from views.alerts.correction import Because, following
+from views.alerts.correction import Because, retracted
 from views.alerts.facts import Bounds, Facts, Sign, Wanted
 from views.alerts.judge import MINUTE_MS, Verdict, was_silent
 from views.alerts.rule import Rule, Silence
@@ -53,4 +53,4 @@ def _retracted(each: _Open, signs: list[Sign], bounds: Bounds) -> Alert:
     minutes = Decimal((heard[0].at_ms - wanted.since_ms) // MINUTE_MS)
     who = f"The sensor {wanted.sensor}" if wanted.sensor else f"The source {each.rule.source}"
     sentence = f"{who} of store {alert.store} was heard after {minutes} minutes, which was known later."
-    return following(each.standing, "retracted", Because(Verdict(holds=False, value=minutes), sentence, cause), bounds)
+    return retracted(each.standing, Because(Verdict(holds=False, value=minutes), sentence, cause), bounds)

@@ -1,21 +1,22 @@
 """What the log says of each alert by now: whether it stands or was taken back, and by which record.
 
-    raised -> resolved (corrected) or retracted -> reinstated -> retracted -> ...
+    raised -> resolved (corrected) or retracted
 
-Each record's id follows from the one before it, so whoever asks for the next one twice asks for the same.
+What was taken back stays so: if it is true after all, another alert is raised, whose id follows from the first one's.
+So whoever asks for a record twice asks for the same.
 """
 
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from views.alerts.alert import Alert, instant_ms
+from views.alerts.alert import Alert, following_id, instant_ms
 
 CORRECTED = "corrected"
 """The reason of a resolved alert that was over because later events said otherwise."""
 
 
 class Standing(NamedTuple):
-    """Of one alert. `last`: the newest of its records that says whether it is true."""
+    """Of one alert. `last`: the record that took it back, or else the one that raised it."""
 
     raised: Alert
     last: Alert
@@ -23,12 +24,12 @@ class Standing(NamedTuple):
     @property
     def is_taken_back(self) -> bool:
         """Whether it was said not to be true."""
-        return self.last.kind in {"resolved", "retracted"}
+        return self.last is not self.raised
 
     @property
-    def shown(self) -> Alert:
-        """The record whose value readers have."""
-        return self.last if self.last.kind != "resolved" else self.raised
+    def successor(self) -> str:
+        """Of one that was taken back: the id under which it is raised again if it is true after all."""
+        return following_id(self.raised.alert_id, "raised")
 
 
 def standings(log: Iterable[Alert], asked: Iterable[Alert] = ()) -> Mapping[str, Standing]:
@@ -44,8 +45,8 @@ def standings(log: Iterable[Alert], asked: Iterable[Alert] = ()) -> Mapping[str,
         seen.add(record.alert_id)
         if record.kind == "raised":
             found[record.alert_id] = Standing(record, record)
-        elif record.raised in found and _says_whether(record):
-            found[record.raised] = found[record.raised]._replace(last=record)
+        elif (about := found.get(record.about or "")) and not about.is_taken_back and _takes_back(record):
+            found[about.raised.alert_id] = about._replace(last=record)
     return found
 
 
@@ -61,5 +62,5 @@ def is_confirmed(standing: Standing, cut_ms: int, grace_ms: int) -> bool:
     return instant_ms(end) + grace_ms <= cut_ms and not rests_on_speed
 
 
-def _says_whether(record: Alert) -> bool:
-    return record.kind != "resolved" or record.reason == CORRECTED
+def _takes_back(record: Alert) -> bool:
+    return record.kind == "retracted" or record.reason == CORRECTED
