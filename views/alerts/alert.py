@@ -12,6 +12,8 @@ import msgspec
 
 TOPIC = "alerts"
 """Where they are told: as many partitions as a source, and the same key."""
+RELAY_GROUP = "galatea.alerts"
+"""Under which whoever tells them commits how far it has read."""
 CORRECTIONS = "alert_corrections"
 """Where a publication asks for records of alerts: the same partitions and key. Only the relay writes `TOPIC`."""
 _BITS = 128
