@@ -19,7 +19,7 @@ from views.alerts.rule import Rule
 from views.alerts.silence_audit import retracted_silences
 from views.alerts.standing import standings
 from views.core.business_days import Span
-from views.core.local_time import STEP, round_down
+from views.core.local_time import round_down
 
 HORIZONS = Horizons()
 OLDEST_MS = 23 * 3_600_000
@@ -114,12 +114,12 @@ class Publications:
     cut_ms: int = 0
     number: int = 0
 
-    def publish(self, entries: Sequence[Entry], cut_ms: int) -> list[Alert]:
+    def publish(self, entries: Sequence[Entry], cut_ms: int, oldest_ms: int = 0) -> list[Alert]:
         """What is asked for after a cut. `entries`: all there are, also those received later."""
         facts = MemoryFacts(facts_of(self.topic, entries), self.cut_ms, cut_ms)
         self.number += 1
         bounds = Bounds(
-            self.number, self.cut_ms, cut_ms, 0, ms(HORIZONS.grace), ms(HORIZONS.fresh), ms(HORIZONS.kept),
+            self.number, self.cut_ms, cut_ms, oldest_ms, ms(HORIZONS.grace), ms(HORIZONS.fresh), ms(HORIZONS.kept),
         )  # fmt: skip
         told = standings(self.log, self.asked)
         audit = Audit(self.book, self.rules, {}, facts, bounds, told)
@@ -127,7 +127,3 @@ class Publications:
         self.asked += found
         self.cut_ms = cut_ms
         return found
-
-
-def quarters(span: Span) -> range:
-    return range(span.start, span.end, STEP)
