@@ -75,18 +75,18 @@ class AlertKeeper:
 
     def _catch_up(self, progress: Steps) -> None:
         audited, pointer = Audited(self._session), PointerRow(self._session)
-        since: int | None = None
+        since, is_overtaken = audited.read(), False
         for _ in range(_TRIES):  # several rebuilds may end at once
             seen, now = audited.read(), pointer.read().publication
-            if seen == now:
+            if seen == now and not is_overtaken:
                 return
-            since = seen if since is None else min(since, seen)
-            base, found = pointer.publication(since), pointer.publication(now)
+            base, found = pointer.publication(min(since, seen)), pointer.publication(now)
             if found is None:
                 return
             told = self._looked(base, found, progress)
-            if audited.move(seen, now, told):
-                log.info("alerts.audited", publication=now, **told)
+            # Who was overtaken may have asked for what newer numbers deny, and nobody else has seen that.
+            is_overtaken = not audited.move(seen, now, told)
+            log.info("alerts.audited", publication=now, overtaken=is_overtaken, **told)
 
     def _looked(self, base: Publication | None, found: Publication, progress: Steps) -> Mapping[str, int]:
         rows = list(RuleVersions(self._session, timedelta()).read())
