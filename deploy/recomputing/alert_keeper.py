@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from deploy.settings import Settings
 
-RELAY_TIMEOUT = timedelta(seconds=10)
+RELAY_TIMEOUT = timedelta(seconds=30)
 """It is ahead of the archive, unless it is stopped."""
 _BEFORE = timedelta(hours=27)
 """So long before a window that is looked at one may begin of which the log is read."""
