@@ -36,6 +36,8 @@ class CrashPoint(StrEnum):
     REBUILD_MANIFEST = "rebuild.manifest"
     REBUILD_LEDGER = "rebuild.ledger"
     REBUILD_PUBLISHED = "rebuild.published"
+    REBUILD_JUDGED = "rebuild.judged"
+    REBUILD_ALERTS = "rebuild.alerts"
     ROLLBACK_REPLACED = "rollback.replaced"
     ROLLBACK_PUBLISHED = "rollback.published"
     ALERTS_FOLDED = "alerts.folded"

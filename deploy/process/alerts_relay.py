@@ -25,9 +25,12 @@ from master_dataset.sources import registered_sources
 from speed_layer.alerts.relay import Relay, Work
 from speed_layer.alerts.shelf import TableShelf, Ticker
 from speed_layer.alerts.snapshots import Snapshots
-from views.alerts.alert import TOPIC, Alert
+from views.alerts.alert import CORRECTIONS, TOPIC, Alert
 
 TOLD = Counter("galatea_alerts_told", "Alerts that were told since the process started.", ("kind",))
+CORRECTED = Counter(
+    "galatea_alert_corrections", "Records that publications asked for, and were told.", ("kind", "cause")
+)
 DISCARDED = Counter(
     "galatea_alerts_discarded", "Producers given up because an outcome was not certain.", ("partition",)
 )
@@ -63,7 +66,7 @@ def run(process: Process, settings: Settings) -> None:
     tether_if_asked()
     pipe = int(sys.argv[1])
     topics = Topics(settings.kafka_bootstrap)
-    for topic in (*registered_sources(), TOPIC):
+    for topic in (*registered_sources(), TOPIC, CORRECTIONS):
         topics.check(topic, settings.kafka_partitions)
     session = session_of(settings.cassandra_address)
     versions = RuleVersions(session, timedelta(seconds=settings.alert_rules_seconds))
@@ -93,6 +96,8 @@ def _relay(settings: Settings, shelf: TableShelf, lane: Lane, number: int) -> Re
 def _count(alerts: Sequence[Alert]) -> None:
     for alert in alerts:
         TOLD.labels(alert.kind).inc()
+        if alert.cause is not None:
+            CORRECTED.labels("late" if alert.late else alert.kind, alert.cause).inc()
 
 
 def _keep_time(shelf: TableShelf, registry: Registry, ticker: Ticker, seconds: float) -> None:

@@ -20,6 +20,7 @@ from batch_layer.run import Run, read_manifest
 from batch_layer.running import Running
 from deploy.cassandra import FAILURES, session_of
 from deploy.definitions import definitions
+from deploy.recomputing.alert_keeper import AlertKeeper
 from deploy.recomputing.computing import Computing
 from deploy.recomputing.covering import hand_over
 from deploy.recomputing.ledgers import LedgerKeeper
@@ -138,38 +139,43 @@ class Attempt:
         )
 
     def publish(self) -> Recompute:
-        """Switch readers to the cells, or end the preview. At most one publication, however often it is tried."""
-        if self.has_ended:
-            return self.found
+        """Switch readers to the cells, or end the preview. At most one publication, however often it is tried.
+
+        Then correct alerts, also where that was all that was left to do.
+        """
+        if not self.has_ended:
+            self._switch()
+        if self.found.asked.mode == "publish":
+            AlertKeeper(self._settings).catch_up(self._steps)
+        return self.found
+
+    def _switch(self) -> None:
         plan, run = self._planned()
         if not self._is_computed(run):
-            raise RequestError(
-                f"recompute `{self._id}` is not computed yet", do=f"galatea recompute compute {self._id}"
-            )
+            message = f"recompute `{self._id}` is not computed yet"
+            raise RequestError(message, do=f"galatea recompute compute {self._id}")
         if self.found.asked.mode == "preview":
-            return self._end_preview(run, plan.base.publication)
+            self._end_preview(run, plan.base.publication)
+            return
         report = self._report()
         self._renew()
         publication = self._publication(plan, run, report)
         publish(PointerRow(self._session), plan.base, publication)
         passing(CrashPoint.REBUILD_PUBLISHED)
         log.info("rebuild.published", publication=publication.number, cut=str(plan.cut), recompute=self._id)
-        ended = self._update(
-            "published", publication=publication.number, report=report | {"publication": publication.number}
-        )
+        self._update("published", publication=publication.number, report=report | {"publication": publication.number})
         if report["corrections"] is not None:  # else speed is behind, or Kafka is away, as was seen just now
             self._keeper.catch_up(self._steps)
-        return ended
 
     @property
     def _keeper(self) -> LedgerKeeper:
         return LedgerKeeper(self._settings, self.computing.spark)
 
-    def _end_preview(self, run: str, base: int) -> Recompute:
+    def _end_preview(self, run: str, base: int) -> None:
         totals = self._report().get("corrections")
         if totals is not None:
             self._keeper.table.close(self._id, run, base, totals)
-        return self._update("previewed")
+        self._update("previewed")
 
     def _publication(self, plan: Plan, run: str, report: Mapping[str, Any]) -> Publication:
         counted = {name: report[name] for name in ("blocks", "repeats", "conflicts", "miskeyed", "views", "days")}

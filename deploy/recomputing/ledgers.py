@@ -117,7 +117,7 @@ class LedgerKeeper:
             Side(found.cut, self._manifest(found.manifest), generation, found.definitions),
             is_rollback=found.restores is not None,
         )  # fmt: skip
-        self._write(str(found.number), change, base.number, self._masters(found), progress)
+        self._write(str(found.number), change, base.number, masters_of(self.settings, found), progress)
 
     def _write(
         self, subject: str, change: Change, base: int, masters: Mapping[str, Master], progress: Steps
@@ -140,11 +140,12 @@ class LedgerKeeper:
             return False
         return True
 
-    def _masters(self, found: Publication) -> Mapping[str, Master]:
-        """The tables as the rebuild read them: a part relies on older versions than it reads."""
-        tables = MasterTables(self.settings.master_uri)
-        versions = found.counted.get("read_versions") or found.master_versions
-        return {topic: Master(tables.path(topic), version) for topic, version in versions.items()}
-
     def _manifest(self, name: str) -> Mapping[tuple[str, date], str]:
         return read_manifest(self._session, name)
+
+
+def masters_of(settings: "Settings", found: Publication) -> Mapping[str, Master]:
+    """The tables as the rebuild read them: a part relies on older versions than it reads."""
+    tables = MasterTables(settings.master_uri)
+    versions = found.counted.get("read_versions") or found.master_versions
+    return {topic: Master(tables.path(topic), version) for topic, version in versions.items()}

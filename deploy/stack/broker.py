@@ -11,6 +11,7 @@ from deploy.stack.kafka_node import format_log, kafka_command, new_cluster, serv
 from master_dataset.errors import OperatorError
 from master_dataset.kafka import Topics, majority
 from master_dataset.sources import registered_sources
+from views.alerts.alert import CORRECTIONS
 from views.alerts.alert import TOPIC as ALERTS
 
 if TYPE_CHECKING:
@@ -111,4 +112,5 @@ def _cluster_of(files: Iterable[Path]) -> str:
 def _create_topics(settings: "Settings") -> None:
     retention_ms = int(settings.retention.total_seconds() * 1000)
     topics = Topics(addresses(settings.kafka_brokers, settings.kafka_port))
-    topics.create([*registered_sources(), ALERTS], settings.kafka_partitions, settings.kafka_brokers, retention_ms)
+    wanted = [*registered_sources(), ALERTS, CORRECTIONS]
+    topics.create(wanted, settings.kafka_partitions, settings.kafka_brokers, retention_ms)

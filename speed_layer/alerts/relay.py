@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import msgspec
 import structlog
 
 from master_dataset.crash_points import CrashPoint, passing
@@ -19,7 +20,7 @@ from speed_layer.alerts.inlet import Inlet, Read
 from speed_layer.alerts.sender import Discarded, Sender
 from speed_layer.alerts.snapshots import Snapshots
 from speed_layer.alerts.state import Horizons, State
-from views.alerts.alert import Alert
+from views.alerts.alert import CORRECTIONS, Alert
 from views.alerts.book import Book, Shelf
 
 SNAPSHOT_SECONDS = 60.0
@@ -51,6 +52,7 @@ class Relay:
     def __init__(self, work: Work, partition: int) -> None:
         """Nothing is read yet."""
         self._work, self._partition = work, partition
+        self._topics = (*work.topics, CORRECTIONS)
         self._book = Book([], 0)
         self._folds: Mapping[str, Fold] = {}
         self._positions: dict[str, int] = {}
@@ -75,7 +77,7 @@ class Relay:
     def _live(self) -> None:
         """The life of one producer."""
         sender = Sender(self._work.bootstrap, self._partition)
-        inlet = Inlet(self._work.bootstrap, self._work.topics, self._partition)
+        inlet = Inlet(self._work.bootstrap, self._topics, self._partition)
         try:
             sender.settle()
             self._begin(sender, inlet)
@@ -90,8 +92,9 @@ class Relay:
     def _begin(self, sender: Sender, inlet: Inlet) -> None:
         """Have the state as of what is committed, and every alert that is known."""
         committed = inlet.committed()
-        if new := {topic: inlet.bounds(topic)[1] for topic in self._work.topics if topic not in committed}:
-            sender.send([], new, inlet.group)  # of what was there before the first start nothing is told
+        # Of events that were there before the first start nothing is told; what a publication asks for is.
+        if new := {t: inlet.bounds(t)[t != CORRECTIONS] for t in self._topics if t not in committed}:
+            sender.send([], new, inlet.group)
             committed |= new
         self._refuse_other_log(inlet, committed)
         if committed != self._positions:
@@ -110,12 +113,12 @@ class Relay:
         found = self._work.snapshots.newest(committed)
         states = {topic: State.from_bytes(kept) for topic, kept in found.states.items()} if found else {}
         at = dict(found.positions) if found else {topic: inlet.bounds(topic)[0] for topic in committed}
-        folds = {topic: self._fold(topic, states.get(topic)) for topic in committed}
+        folds = {topic: self._fold(topic, states.get(topic)) for topic in committed if topic != CORRECTIONS}
         inlet.go_to(at)
         while any(at[topic] < until for topic, until in committed.items()):
             self._work.beat()
             for read in inlet.take():
-                if read.entry is not None and read.entry.offset < committed[read.topic]:
+                if read.topic in folds and read.entry is not None and read.entry.offset < committed[read.topic]:
                     folds[read.topic].step(read.entry, self._book_for(read.entry.received_ms))
                 at[read.topic] = max(at[read.topic], read.next_offset)
         self._folds, self._positions = folds, dict(committed)
@@ -130,7 +133,10 @@ class Relay:
         if not taken:
             return
         positions, self._positions = dict(self._positions), {}  # of a state that is half folded nobody may go on
-        alerts = [alert for read in taken for alert in self._told_by(read)]
+        found: dict[str, Alert] = {}
+        for alert in (alert for read in taken for alert in self._told_by(read)):
+            found.setdefault(alert.alert_id, alert)  # a publication may ask for what is raised at this moment
+        alerts = list(found.values())
         passing(CrashPoint.ALERTS_FOLDED)
         positions |= {read.topic: read.next_offset for read in taken}
         self._positions = positions
@@ -144,7 +150,10 @@ class Relay:
     def _told_by(self, read: Read) -> Sequence[Alert]:
         if read.entry is None:
             return ()
-        told = self._folds[read.topic].step(read.entry, self._book_for(read.entry.received_ms))
+        if read.topic == CORRECTIONS:
+            told = _asked_for(read.entry.value)
+        else:
+            told = self._folds[read.topic].step(read.entry, self._book_for(read.entry.received_ms))
         return [alert for alert in told if alert.alert_id not in self._known]
 
     def _book_for(self, received_ms: int) -> Book:
@@ -159,3 +168,12 @@ class Relay:
     def _keep(self) -> None:
         self._work.snapshots.keep(self._positions, {topic: fold.state for topic, fold in self._folds.items()})
         self._kept_at = time.monotonic()
+
+
+def _asked_for(value: bytes | None) -> Sequence[Alert]:
+    """The record that a publication asks for. What is none was written by somebody else: it is not told."""
+    try:
+        return [Alert.from_json(value or b"")]
+    except msgspec.DecodeError as error:
+        log.warning("alerts.no_correction", why=str(error))
+        return []

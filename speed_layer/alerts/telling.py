@@ -2,12 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from decimal import Decimal
 from typing import NamedTuple
 
 from speed_layer.alerts.state import Open, State
-from views.alerts.alert import Alert, Place, Window, following_id, raised_id
+from views.alerts.alert import Alert, Place, Window, following_id, raised_id, written
 from views.alerts.book import Numbered
 from views.alerts.shop_clock import ShopClock
 
@@ -73,9 +72,3 @@ class Telling:
 def opened_key(store: str, each: Numbered, name: str) -> str:
     """Under which something open of a store is found."""
     return f"{store}\0{each.key}\0{name}"
-
-
-def written(at_ms: int) -> str:
-    """An instant in UTC with `Z`; milliseconds only where there are some."""
-    at = datetime.fromtimestamp(at_ms // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S")
-    return f"{at}.{at_ms % 1000:03d}Z" if at_ms % 1000 else f"{at}Z"

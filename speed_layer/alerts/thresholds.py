@@ -1,14 +1,13 @@
 """Bounds of metrics: judged with every event while it is too much, and when the window is over in any case."""
 
-from decimal import Decimal
-
 from speed_layer.alerts.look import Look, ms
 from speed_layer.alerts.telling import Found, opened_key
 from views.alerts.book import Numbered
 from views.alerts.followed import followed_metrics, followed_views
-from views.alerts.judge import Verdict, is_running, judge
+from views.alerts.judge import is_running, judge
 from views.alerts.rule import Threshold
 from views.alerts.shop_clock import ShopClock
+from views.alerts.wording import bound_said, sentence_of
 from views.core.business_days import Span
 from views.core.local_time import STEP
 from views.core.metric import Metric
@@ -57,7 +56,7 @@ def _judge(look: Look, each: Numbered, shop: ShopClock, span: Span) -> None:
     if verdict.holds:
         found = Found(
             each, shop, name, span.start * 1000, span.end * 1000 + 2 * ms(look.horizons.fresh), verdict.value,
-            _bound(rule), _sentence(rule, metric, shop, verdict), verdict.baseline, span.end,
+            bound_said(rule), sentence_of(rule, shop, verdict), verdict.baseline, span.end,
         )  # fmt: skip
         look.telling.tell(found)
     elif key in look.state.opened:
@@ -80,15 +79,3 @@ def _resolve_followed(look: Look) -> None:
         rule, shop = rules.get(open_.key), look.page.shops.get(open_.store)
         if isinstance(rule, Threshold) and shop and shop.span(rule.window, open_.until_s).end <= look.state.closed_s:
             look.telling.resolve(key, "over", "The window after it is over as well.")
-
-
-def _bound(rule: Threshold) -> Decimal:
-    return rule.above if rule.above is not None else rule.below or Decimal(0)
-
-
-def _sentence(rule: Threshold, metric: Metric, shop: ShopClock, verdict: Verdict) -> str:
-    side, bound = ("above", rule.above) if rule.above is not None else ("below", rule.below)
-    shown = f"{metric.name} of store {shop.store.id}: {verdict.value}"
-    if rule.versus:
-        return f"{shown}, more than {bound} % {side} the {verdict.baseline} of the same time a week before."
-    return f"{shown}, {side} {bound}."

@@ -18,7 +18,7 @@ from tests.integration.conftest import PATIENCE_SECONDS, Stack, around_now
 
 CRASHES = (
     "rebuild.marked:1", "rebuild.blocks:1", "rebuild.view:1", "rebuild.view:2", "rebuild.view:3", "rebuild.manifest:1",
-    "rebuild.ledger:1", "rebuild.published:1",
+    "rebuild.ledger:1", "rebuild.published:1", "rebuild.judged:1", "rebuild.alerts:1",
 )  # fmt: skip
 ASKED = ("/v1/metrics/net_sales", "/v1/metrics/avg_items_per_transaction")
 

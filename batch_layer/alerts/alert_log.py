@@ -1,0 +1,105 @@
+"""The topics of alerts as an audit reads and writes them: what was told, what was asked for, and what is to be told."""
+
+import time
+from collections.abc import Iterator, Sequence
+
+import msgspec
+from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
+
+from master_dataset.errors import BrokerUnavailable
+from master_dataset.kafka import Topics
+from master_dataset.producer_settings import producer_settings
+from views.alerts.alert import CORRECTIONS, RELAY_GROUP, TOPIC, Alert, instant_ms
+
+_GIVE_UP_SECONDS = 30.0
+_READ_SECONDS = 120.0
+_AT_ONCE = 1000
+_QUIET = {"enable.auto.commit": False, "log_level": 2, "error_cb": lambda _: None}
+
+
+class AlertLog:
+    """Of one cluster. Every method raises BrokerUnavailable."""
+
+    def __init__(self, bootstrap: str) -> None:
+        """`bootstrap`: host:port of any broker."""
+        self._bootstrap, self._topics = bootstrap, Topics(bootstrap)
+
+    def told(self, since_ms: int) -> Sequence[Alert]:
+        """What was told of windows that began since then: all that was written by now, and is committed."""
+        return list(self._read(TOPIC, since_ms))
+
+    def asked(self, since_ms: int) -> Sequence[Alert]:
+        """What publications asked for, likewise."""
+        return list(self._read(CORRECTIONS, since_ms))
+
+    def ask(self, records: Sequence[Alert]) -> None:
+        """Have the relay tell these. Asked for twice, they are told once."""
+        failed: list[str] = []
+
+        def delivered(error: object, _: Message) -> None:
+            if error is not None:
+                failed.append(str(error))
+
+        producer = Producer(producer_settings(self._bootstrap, "galatea-alert-audit", _GIVE_UP_SECONDS))
+        try:
+            for each in records:
+                producer.produce(CORRECTIONS, value=each.to_json(), key=each.store, on_delivery=delivered)
+                producer.poll(0)
+            left = producer.flush(2 * _GIVE_UP_SECONDS)
+        except (KafkaException, BufferError) as error:
+            raise _away(str(error)) from error
+        if left or failed:
+            raise _away(failed[0] if failed else f"{left} records were not acknowledged")
+
+    def relay_positions(self, topics: Sequence[str]) -> dict[str, dict[int, int]]:
+        """How far the relay has read, and told what came of it."""
+        consumer = Consumer({"bootstrap.servers": self._bootstrap, "group.id": RELAY_GROUP, **_QUIET})
+        try:
+            places = [TopicPartition(topic, part) for topic in topics for part in self._topics.partitions(topic)]
+            found: dict[str, dict[int, int]] = {}
+            for place in consumer.committed(places, _GIVE_UP_SECONDS):
+                if place.offset >= 0:
+                    found.setdefault(place.topic, {})[place.partition] = place.offset
+        except KafkaException as error:
+            raise _away(str(error)) from error
+        finally:
+            consumer.close()
+        return found
+
+    def _read(self, topic: str, since_ms: int) -> Iterator[Alert]:
+        try:
+            yield from (each for each in self._records(topic) if instant_ms(each.window.start) >= since_ms)
+        except KafkaException as error:
+            raise _away(str(error)) from error
+
+    def _records(self, topic: str) -> Iterator[Alert]:
+        """To the end of everything that was written, its transaction decided or not: that is waited for."""
+        ends = self._topics.end_offsets(topic)
+        consumer = Consumer({
+            "bootstrap.servers": self._bootstrap, "group.id": "galatea.alert-audit", "enable.partition.eof": True,
+            "isolation.level": "read_committed", "auto.offset.reset": "earliest", **_QUIET,
+        })  # fmt: skip
+        try:
+            consumer.assign([TopicPartition(topic, number, 0) for number in ends])
+            at, deadline = dict.fromkeys(ends, 0), time.monotonic() + _READ_SECONDS
+            while any(at[number] < end for number, end in ends.items()):
+                if time.monotonic() > deadline:
+                    raise _away(f"`{topic}` was not read to its end in {_READ_SECONDS:.0f} s")
+                for message in consumer.consume(_AT_ONCE, 0.5):
+                    number, offset = message.partition() or 0, message.offset() or 0
+                    at[number] = max(at[number], offset + (message.error() is None))
+                    if message.error() is None and (record := _record(message.value())) is not None:
+                        yield record
+        finally:
+            consumer.close()
+
+
+def _record(value: bytes | None) -> Alert | None:
+    try:
+        return Alert.from_json(value or b"")
+    except msgspec.DecodeError:  # nobody's
+        return None
+
+
+def _away(why: str) -> BrokerUnavailable:
+    return BrokerUnavailable(f"alerts cannot be looked at: {why}", do="galatea status; the next rebuild tries again")

@@ -1,0 +1,168 @@
+"""Alerts after a publication, from settings: what was told is compared with the numbers that are published now."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import msgspec
+import structlog
+from confluent_kafka import KafkaException
+
+from batch_layer.alerts.alert_log import AlertLog
+from batch_layer.alerts.archived_signs import ArchivedSigns
+from batch_layer.alerts.audited import Audited
+from batch_layer.alerts.corrected_facts import CorrectedFacts
+from batch_layer.alerts.ledger_causes import LedgerCauses
+from batch_layer.alerts.published_cells import PublishedCells
+from batch_layer.run import read_manifest
+from deploy.cassandra import session_of
+from deploy.recomputing.failures import naming_failures
+from deploy.recomputing.ledgers import masters_of
+from deploy.recomputing.planning import Steps, fence_of
+from master_dataset.crash_points import CrashPoint, passing
+from master_dataset.errors import GalateaError
+from master_dataset.rule_versions import RuleVersions, VersionRow
+from speed_layer.alerts.state import Horizons
+from views.alerts.alert import Alert
+from views.alerts.audit import Audit, RuleKey
+from views.alerts.book import Book, Version
+from views.alerts.facts import Bounds
+from views.alerts.rule import Level, Rule
+from views.alerts.silence_audit import retracted_silences
+from views.alerts.standing import standings
+from views.core.cut import BEGINNING
+from views.core.pointer_row import PointerRow, Publication
+
+if TYPE_CHECKING:
+    from cassandra.cluster import Session
+
+    from deploy.settings import Settings
+
+RELAY_TIMEOUT = timedelta(seconds=30)
+"""It is ahead of the archive, unless it is stopped."""
+_BEFORE = timedelta(hours=27)
+"""So long before a window that is looked at one may begin of which the log is read."""
+_DAY = timedelta(days=1)
+_WEEK = timedelta(days=8)
+_MS = timedelta(milliseconds=1)
+_TRIES = 5
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True)
+class AlertKeeper:
+    """One deployment's."""
+
+    settings: "Settings"
+
+    @property
+    def _session(self) -> "Session":
+        return session_of(self.settings.cassandra_address)
+
+    def catch_up(self, progress: Steps) -> None:
+        """Look at alerts by what is published now, unless that was done.
+
+        It follows a publication and is done without it. So what goes wrong is logged, and the next rebuild tries again.
+        """
+        try:
+            with naming_failures("ID"):
+                self._catch_up(progress)
+        except (GalateaError, KafkaException) as error:
+            log.warning("alerts.audit_put_off", why=str(error))
+
+    def _catch_up(self, progress: Steps) -> None:
+        audited, pointer = Audited(self._session), PointerRow(self._session)
+        since, is_overtaken = audited.read(), False
+        for _ in range(_TRIES):  # several rebuilds may end at once
+            seen, now = audited.read(), pointer.read().publication
+            if seen == now and not is_overtaken:
+                return
+            base, found = pointer.publication(min(since, seen)), pointer.publication(now)
+            if found is None:
+                return
+            told = self._looked(base, found, progress)
+            # Who was overtaken may have asked for what newer numbers deny, and nobody else has seen that.
+            is_overtaken = not audited.move(seen, now, told)
+            log.info("alerts.audited", publication=now, overtaken=is_overtaken, **told)
+
+    def _looked(self, base: Publication | None, found: Publication, progress: Steps) -> Mapping[str, int]:
+        rows = list(RuleVersions(self._session, timedelta()).read())
+        rules = _rules(rows)
+        corrections: Sequence[Alert] = []
+        topics = AlertLog(self.settings.kafka_bootstrap)
+        if any(not isinstance(rule, Level) for rule in rules.values()):
+            self._wait_for_relay(topics, found.cut, progress)
+            progress.step(0, 0, "alerts")
+            corrections = self._corrections(topics, rows, rules, base, found)
+        passing(CrashPoint.REBUILD_JUDGED)
+        if corrections:
+            topics.ask(corrections)
+        passing(CrashPoint.REBUILD_ALERTS)
+        return _counted(corrections)
+
+    def _wait_for_relay(self, topics: AlertLog, cut: datetime, progress: Steps) -> None:
+        """Until the log of alerts has all that rests on what was received before the cut. CutNotReached."""
+        progress.step(0, 0, f"alerts are told up to {cut:%H:%M:%S} UTC")
+        fence = fence_of(self.settings)
+        marked = fence.mark(cut)
+        fence.wait(marked, lambda: topics.relay_positions(list(marked.offsets)), "alerts", RELAY_TIMEOUT)
+
+    def _corrections(
+        self,
+        topics: AlertLog,
+        rows: Sequence[VersionRow],
+        rules: Mapping[RuleKey, Rule],
+        base: Publication | None,
+        found: Publication,
+    ) -> Sequence[Alert]:
+        settings, session, horizons = self.settings, self._session, Horizons()
+        since = min(base.cut, found.cut) if base else BEGINNING
+        # What was told of older windows the topic may have forgotten.
+        oldest = max(datetime.now(UTC), found.cut) - settings.retention + _DAY
+        bounds = Bounds(
+            found.number, _ms(since), _ms(found.cut), _ms(oldest),
+            horizons.grace // _MS, horizons.fresh // _MS, horizons.kept // _MS,
+        )  # fmt: skip
+        before = read_manifest(session, base.manifest) if base else {}
+        after = read_manifest(session, found.manifest)
+        facts = CorrectedFacts(
+            PublishedCells(session, before, after, since, (oldest - _WEEK).date()),
+            LedgerCauses(session, (base.number if base else 0) + 1, found.number),
+            ArchivedSigns(masters_of(settings, found), found.cut), since, settings.oldest,
+        )  # fmt: skip
+        first_ms = _ms(oldest - _BEFORE)
+        told = standings(topics.told(first_ms), topics.asked(first_ms))
+        book = Book([Version(_ms(row.effective_at), row.kind, row.id, row.number, row.body) for row in rows], 0)
+        audit = Audit(book, rules, _noted(rows), facts, bounds, told)
+        return [*audit.corrections(), *retracted_silences(rules, facts, bounds, told)]
+
+
+def _rules(rows: Sequence[VersionRow]) -> dict[RuleKey, Rule]:
+    found: dict[RuleKey, Rule] = {}
+    for row in rows:
+        if row.kind == "rule" and row.body:
+            rule: Rule = msgspec.json.decode(row.body, type=Rule)
+            found[rule.tenant, rule.id, row.number] = rule
+    return found
+
+
+def _noted(rows: Sequence[VersionRow]) -> dict[str, int]:
+    """Since when the log has known each store."""
+    found: dict[str, int] = {}
+    for row in rows:
+        if row.kind == "store":
+            found[row.id] = min(found.get(row.id, _ms(row.effective_at)), _ms(row.effective_at))
+    return found
+
+
+def _counted(corrections: Sequence[Alert]) -> Mapping[str, int]:
+    kinds = Counter("late" if each.kind == "raised" else each.kind for each in corrections)
+    unexplained = sum(each.cause == "unexplained" for each in corrections)
+    return {"retracted": kinds["retracted"], "late": kinds["late"], "unexplained": unexplained}
+
+
+def _ms(at: datetime) -> int:
+    return (at - BEGINNING) // _MS

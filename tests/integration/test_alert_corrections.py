@@ -1,0 +1,120 @@
+"""An alert that turns out to be wrong, and one that nobody could raise in time, from the topic to the publication."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from confluent_kafka import Producer
+
+from batch_layer.alerts.alert_log import AlertLog
+from batch_layer.asked import Asked
+from deploy.cassandra import session_of
+from deploy.jars import ensure_jars
+from deploy.recomputing.recompute import recompute
+from deploy.settings import Settings
+from deploy.stack.stack import Stack
+from master_dataset.registry import Registry
+from master_dataset.rule_versions import RuleVersions
+from master_dataset.stores import Store
+from tests.integration.conftest import PATIENCE_SECONDS, settings_of
+from tests.integration.test_ledger import Sent
+from views.alerts.alert import Alert, following_id
+from views.alerts.rule_text import read_rule
+
+NOW = datetime.now(UTC)
+OVER = NOW.replace(minute=NOW.minute // 15 * 15, second=0, microsecond=0) - timedelta(minutes=45)
+"""When a business day was over."""
+DAY = timedelta(days=1)
+SHOP = Store(id="wrong-1", timezone="UTC", day_starts_at=f"{OVER:%H:%M}")
+RULE = {"kind": "threshold", "id": "much", "metric": "net_sales", "window": "day", "above": 9}
+HOURLY = {"kind": "threshold", "id": "soon", "metric": "net_sales", "window": "15m", "above": 20}
+
+
+@pytest.fixture
+def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Settings]:
+    """A stack with a store and rules of which the book has known for days."""
+    found, environment = settings_of(
+        tmp_path / "home", GALATEA_ALERT_RULES_SECONDS="2", GALATEA_ALERTS_TICK_SECONDS="1"
+    )
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    ensure_jars(found)
+    with Stack(found, only=["kafka", "cassandra"]):
+        session = session_of(found.cassandra_address)
+        Registry(session).save([SHOP])
+        past = RuleVersions(session, timedelta(), now=lambda: NOW - 3 * DAY)
+        past.add("store", SHOP.id, SHOP.to_json())
+        for rule in (RULE, HOURLY):
+            past.add("rule", f"default/{rule['id']}", msgspec.json.encode(read_rule(rule)).decode())
+    with Stack(found, only=["kafka", "cassandra", "archive", "speed", "alerts"]):
+        yield found
+
+
+def send(settings: Settings, number: int, happened_at: datetime, total: float) -> None:
+    producer = Producer({"bootstrap.servers": settings.kafka_bootstrap, "partitioner": "murmur2_random"})
+    sent = Sent(SHOP.id, number, happened_at, abs(total))
+    value = (
+        sent.value() if total > 0 else sent.value().replace(b'"amount": 1', b'"amount": -1').replace(b'"total"', b'"x"')
+    )
+    producer.produce("pos_transactions", value, SHOP.id)
+    assert producer.flush(60) == 0
+
+
+def rebuilt(settings: Settings) -> dict[str, Any]:
+    """As `galatea rebuild --wait`."""
+
+    class Steps:
+        def step(self, done: int, total: int, what: str) -> None:
+            """Nobody looks."""
+
+    done = recompute(settings, Asked(wait=True), why="a test", by="a test", steps=Steps())
+    return {"state": done.state, "publication": done.publication}
+
+
+def told_when(settings: Settings, is_enough: Callable[[Sequence[Alert]], bool]) -> Sequence[Alert]:
+    """What was told, when it is enough."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not is_enough(told := AlertLog(settings.kafka_bootstrap).told(0)):
+        assert time.monotonic() < deadline, told
+        time.sleep(0.2)
+    return told
+
+
+def kinds(told: Sequence[Alert], rule: str) -> list[tuple[str, bool, bool, str | None]]:
+    of = [each for each in told if each.rule == rule]
+    return [(each.kind, each.provisional, each.late, each.cause) for each in of if each.kind != "resolved"]
+
+
+def test_an_alert_that_a_late_event_makes_wrong_is_retracted_once_and_a_missed_one_is_raised(
+    settings: Settings,
+) -> None:
+    send(settings, 1, OVER - timedelta(minutes=20), 10)
+    [raised] = told_when(settings, lambda told: len(told) == 1)
+    send(settings, 2, OVER - DAY + timedelta(minutes=1), -4)  # older than what the relay, and speed, may count
+    send(settings, 3, NOW - timedelta(hours=5), 3)
+
+    first = rebuilt(settings)
+    wrong = told_when(settings, lambda told: any(each.kind == "retracted" for each in told))
+    again = rebuilt(settings)
+    send(settings, 4, NOW - timedelta(hours=5), 18)  # too late to be raised by the relay
+    last = rebuilt(settings)
+    after = told_when(settings, lambda told: sum(each.publication is not None for each in told) == 5)
+    rebuilt(settings)
+
+    assert raised.provisional
+    assert kinds(wrong, "much") == [("raised", True, False, None), ("retracted", False, False, "waited")]
+    [retracted] = [each for each in wrong if each.kind == "retracted"]
+    assert retracted.alert_id == following_id(raised.alert_id, "retracted")
+    assert (str(retracted.shown), str(retracted.corrected)) == ("10", "9")
+    assert retracted.publication == first["publication"]
+    assert kinds(after, "soon") == [("raised", False, True, "late")]
+    assert kinds(after, "much")[2:] == [("raised", False, True, "late")]  # true after all: 27
+    assert [each.publication for each in after if each.late] == [last["publication"]] * 4
+    assert again["state"] in {"published", "unchanged"}
+    log = AlertLog(settings.kafka_bootstrap)
+    assert sorted(each.alert_id for each in log.asked(0)) == sorted(e.alert_id for e in after if e.publication)
+    assert log.told(0) == after

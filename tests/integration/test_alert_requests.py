@@ -1,0 +1,86 @@
+"""What a publication asks for is told once, in order, by a relay that is killed wherever it can be."""
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+
+from batch_layer.alerts.alert_log import AlertLog
+from deploy.jars import ensure_jars
+from deploy.settings import Settings
+from deploy.stack.ports import free_ports
+from deploy.stack.stack import Stack
+from master_dataset.kafka import Topics
+from tests.integration.conftest import PATIENCE_SECONDS
+from views.alerts.alert import CORRECTIONS, Alert, Window, following_id
+
+POINTS = ("folded", "begun", "produced", "flushed", "offsets", "committed", "kept")
+STORES = [str(number) for number in range(6)]
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[Settings]:
+    """A broker by itself."""
+    api, kafka, cassandra = free_ports(3)
+    settings = Settings(home=tmp_path / "home", api_port=api, kafka_port=kafka, cassandra_port=cassandra)
+    ensure_jars(settings)
+    with Stack(settings, only=["kafka"]):
+        yield settings
+
+
+def record(store: str, number: int, kind: str) -> Alert:
+    raised = f"{store}-{number}"
+    window = Window("2026-03-07T09:00:00Z", "2026-03-07T10:00:00Z")
+    return Alert(
+        alert_id=raised if kind == "raised" else following_id(raised, "retracted"),
+        kind="raised" if kind == "raised" else "retracted", about=None if kind == "raised" else raised, rule="r",
+        version=1, tenant="default", store=store, window=window, dimensions={}, value=Decimal("1.10"),
+        threshold=Decimal(1), sentence="A sentence.", raised_at="2026-03-07T11:00:00Z", publication=number,
+        cause="late", late=True, provisional=False,
+    )  # fmt: skip
+
+
+@contextmanager
+def relay(settings: Settings, crash_at: str = "") -> "Iterator[subprocess.Popen[bytes]]":
+    """Until the caller has seen enough, or it has ended by itself."""
+    words = [settings.kafka_bootstrap, str(settings.home / "alerts"), str(settings.kafka_partitions), crash_at]
+    process = subprocess.Popen([sys.executable, "-m", "tests.world.lone_relay", *words])
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_each_request_is_told_once_in_order_however_often_the_relay_is_killed_or_it_is_asked_for(
+    broker: Settings,
+) -> None:
+    log, asked = AlertLog(broker.kafka_bootstrap), list[Alert]()
+    log.ask([record("before", 0, "raised")])  # there was no relay yet
+    for number, point in enumerate(POINTS):
+        own = [record(store, number, kind) for store in STORES for kind in ("raised", "retracted")]
+        asked += own
+        with relay(broker, f"alerts.{point}:1") as process:
+            log.ask(own)
+            log.ask(own[::-1])  # the step of a rebuild was done twice
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(20)
+    with relay(broker):
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while log.relay_positions([CORRECTIONS]) != {
+            CORRECTIONS: Topics(broker.kafka_bootstrap).end_offsets(CORRECTIONS)
+        }:
+            assert time.monotonic() < deadline
+            time.sleep(0.2)
+
+    told = log.told(0)
+    ids = [each.alert_id for each in told]
+    assert sorted(ids) == sorted({"before-0", *(each.alert_id for each in asked)})
+    for store in STORES:
+        assert [each for each in told if each.store == store] == [each for each in asked if each.store == store]
+    assert sum(1 for _ in (broker.home / "alerts").glob("crashed-*/*")) >= len(POINTS) - 1

@@ -1,0 +1,105 @@
+"""Why numbers are others than they were told: what the ledger says, or else which events came later."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+
+from batch_layer.alerts.archived_signs import ArchivedSigns
+from batch_layer.alerts.corrected_facts import CorrectedFacts
+from batch_layer.touched import Master
+from views.alerts.alert import Cause
+from views.alerts.facts import Wanted
+from views.core.business_days import Span
+from views.core.cut import BEGINNING, seconds
+
+NOON = datetime(2026, 11, 17, 12, tzinfo=UTC)
+CUT = NOON + timedelta(days=3)
+HOUR = Span(seconds(NOON), seconds(NOON) + 3600)
+MINUTE, SECOND = timedelta(minutes=1), timedelta(seconds=1)
+
+
+class Told:
+    """A ledger with one cause for everything."""
+
+    def __init__(self, cause: Cause | None) -> None:
+        self._cause = cause
+
+    def cause(self, *_: object) -> Cause | None:
+        return self._cause
+
+
+def ms(at: datetime) -> int:
+    return (at - BEGINNING) // timedelta(milliseconds=1)
+
+
+def facts_of(folder: Path, rows: list[tuple[str, int, datetime, datetime]], cause: Cause | None = None) -> Any:
+    """Rows: store, identity, happened, received. Both sources have the same."""
+    masters = {}
+    for topic in ("pos_transactions", "sensor_heartbeats"):
+        table = pa.table({
+            "store": [row[0] for row in rows], "identity_hash": [row[1] for row in rows],
+            "happened_at": [row[2] for row in rows], "received_at": [row[3] for row in rows],
+            "day": pa.array([row[2].date() for row in rows], pa.date32()),
+            "sensor_id": [f"s{row[1]}" for row in rows], "interval_ms": [60_000 for _ in rows],
+        })  # fmt: skip
+        write_deltalake(str(folder / topic), table, partition_by=["day"])
+        masters[topic] = Master(str(folder / topic), 0)
+    archived = ArchivedSigns(masters, CUT)
+    return CorrectedFacts(None, Told(cause), archived, NOON, timedelta(hours=23))  # type: ignore[arg-type]
+
+
+def test_the_ledger_has_the_first_word(tmp_path: Path) -> None:
+    facts = facts_of(tmp_path, [("1", 1, NOON, NOON + MINUTE)], "miskeyed")
+
+    assert facts.cause("sales", "1", [HOUR], 0) == "miskeyed"
+
+
+@pytest.mark.parametrize(
+    ("received", "after", "cause"),
+    [
+        (NOON + MINUTE, NOON + MINUTE, "unexplained"),
+        (NOON + MINUTE, NOON + MINUTE - SECOND, "late"),
+        (NOON + timedelta(hours=23), NOON + timedelta(hours=24), "unexplained"),
+        (NOON + timedelta(hours=23) + SECOND, NOON + timedelta(hours=24), "waited"),
+        (CUT, NOON, "unexplained"),
+        (CUT - SECOND, NOON, "waited"),
+    ],
+)
+def test_else_events_of_the_window_that_came_later_or_waited(
+    tmp_path: Path, received: datetime, after: datetime, cause: Cause
+) -> None:
+    facts = facts_of(tmp_path, [("1", 1, NOON, received), ("2", 2, NOON, CUT - SECOND), ("1", 3, NOON - MINUTE, CUT)])
+
+    assert facts.cause("sales", "1", [HOUR], ms(after)) == cause
+
+
+def test_a_repetition_that_came_later_explains_nothing(tmp_path: Path) -> None:
+    facts = facts_of(tmp_path, [("1", 1, NOON, NOON + MINUTE), ("1", 1, NOON, NOON + 9 * MINUTE)])
+
+    assert facts.cause("sales", "1", [HOUR], ms(NOON + 5 * MINUTE)) == "unexplained"
+
+
+def test_signs_of_life_are_those_of_the_sensor_when_what_it_tells_of_was_over(tmp_path: Path) -> None:
+    rows = [("1", 1, NOON, NOON + 9 * MINUTE), ("1", 2, NOON, NOON + 9 * MINUTE), ("1", 1, NOON, NOON + 2 * MINUTE)]
+    facts = facts_of(tmp_path, rows)
+    one = Wanted("1", "s1", ms(NOON), ms(NOON + 5 * MINUTE), is_new=True)
+    any_of_it = one._replace(sensor=None)
+
+    found = facts.signs("sensor_heartbeats", {one, any_of_it})
+
+    assert [(sign.at_ms, sign.received_ms) for sign in found[one]] == [(ms(NOON + MINUTE), ms(NOON + 2 * MINUTE))]
+    assert len(found[any_of_it]) == 2
+
+
+def test_of_what_was_asked_for_before_only_news_are_read(tmp_path: Path) -> None:
+    rows = [("1", 1, NOON - 9 * MINUTE, NOON - SECOND), ("1", 2, NOON - 8 * MINUTE, NOON)]
+    facts = facts_of(tmp_path, rows)
+    wanted = Wanted("1", None, ms(NOON - 20 * MINUTE), ms(NOON), is_new=False)
+
+    [sign] = facts.signs("sensor_heartbeats", {wanted})[wanted]
+
+    assert sign.received_ms == ms(NOON)

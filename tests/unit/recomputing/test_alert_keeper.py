@@ -1,0 +1,137 @@
+"""Alerts are looked at by what is published now, once, however many rebuilds end together or are interrupted."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import Any
+
+import msgspec
+import pytest
+
+from deploy.recomputing import alert_keeper
+from deploy.recomputing.alert_keeper import AlertKeeper
+from deploy.settings import Settings
+from master_dataset.errors import BrokerUnavailable
+from master_dataset.rule_versions import VersionRow
+from views.alerts.rule_text import read_rule
+from views.core.pointer_row import Publication
+
+NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+LEVEL = read_rule({"kind": "level", "id": "queue", "of": "queue", "above": 4, "minutes": 3})
+BOUND = read_rule({"kind": "threshold", "id": "much", "metric": "net_sales", "window": "hour", "above": 9})
+
+
+class Unseen:
+    """Steps: nobody looks."""
+
+    def step(self, done: int, total: int, what: str) -> None:
+        """Say nothing."""
+
+
+class Deployment:
+    """What Cassandra and the broker would say. `meanwhile`: what happens while alerts are looked at."""
+
+    def __init__(self) -> None:
+        self.published, self.audited = 3, 2
+        self.looked: list[tuple[int, int]] = []
+        self.rules: list[Any] = []
+        self.meanwhile: list[Any] = []
+        self.moves: list[bool] = []
+
+    def read(self) -> int:
+        return self.audited
+
+    def move(self, seen: int, to: int, _: Mapping[str, int]) -> bool:
+        is_moved = self.audited == seen
+        self.audited = to if is_moved else self.audited
+        self.moves.append(is_moved)
+        return is_moved
+
+    def publication(self, number: int) -> Publication:
+        return Publication(number, NOON, f"run-{number}", 1, NOON, "", "")
+
+    def versions(self, *_: object) -> Any:
+        bodies = [(rule.id, msgspec.json.encode(rule).decode()) for rule in self.rules]
+        rows = [VersionRow("rule", f"default/{name}", 1, NOON, body) for name, body in bodies]
+        return SimpleNamespace(read=lambda: rows)
+
+    def look(self, base: Publication | None, found: Publication) -> None:
+        self.looked.append((base.number if base else 0, found.number))
+        if self.meanwhile:
+            self.meanwhile.pop(0)()
+
+
+@pytest.fixture
+def deployment(monkeypatch: pytest.MonkeyPatch) -> Deployment:
+    """Of which publication 3 was not looked at."""
+    found = Deployment()
+    pointer = SimpleNamespace(read=lambda: SimpleNamespace(publication=found.published), publication=found.publication)
+    for name, fake in {
+        "session_of": lambda _: None, "Audited": lambda _: found, "PointerRow": lambda _: pointer,
+        "RuleVersions": found.versions, "AlertLog": lambda _: SimpleNamespace(ask=lambda _: None),
+    }.items():  # fmt: skip
+        monkeypatch.setattr(alert_keeper, name, fake)
+    monkeypatch.setattr(AlertKeeper, "_wait_for_relay", lambda *_: None)
+
+    def corrections(*asked: Any) -> list[Any]:
+        found.look(*asked[-2:])
+        return []
+
+    monkeypatch.setattr(AlertKeeper, "_corrections", corrections)
+    return found
+
+
+def test_without_a_rule_that_is_looked_at_the_publication_is_only_noted(deployment: Deployment) -> None:
+    deployment.rules = [LEVEL]
+
+    AlertKeeper(Settings()).catch_up(Unseen())
+
+    assert deployment.looked == []
+    assert deployment.audited == 3
+
+
+def test_a_publication_is_looked_at_once_against_the_one_that_was_looked_at_last(deployment: Deployment) -> None:
+    deployment.rules, deployment.published = [BOUND], 5
+
+    for _ in range(2):
+        AlertKeeper(Settings()).catch_up(Unseen())
+
+    assert deployment.looked == [(2, 5)]
+
+
+def test_what_another_rebuild_has_published_meanwhile_is_looked_at_too(deployment: Deployment) -> None:
+    deployment.rules = [BOUND]
+    deployment.meanwhile = [lambda: setattr(deployment, "published", 4)]
+
+    AlertKeeper(Settings()).catch_up(Unseen())
+
+    assert deployment.looked == [(2, 3), (2, 4)]
+    assert deployment.audited == 4
+
+
+def test_who_finds_that_another_has_moved_on_looks_again_by_the_newest_numbers(deployment: Deployment) -> None:
+    """It may have asked for what the newer numbers deny, and the other one may not have seen that."""
+
+    def overtake() -> None:
+        deployment.published = deployment.audited = 4
+
+    deployment.rules, deployment.meanwhile = [BOUND], [overtake]
+
+    AlertKeeper(Settings()).catch_up(Unseen())
+
+    assert deployment.looked == [(2, 3), (2, 4)]
+    assert deployment.moves == [False, True]
+
+
+def test_what_cannot_be_looked_at_now_is_left_to_the_next_rebuild(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(*_: object) -> None:
+        raise BrokerUnavailable("nobody answers", do="wait")
+
+    deployment.rules = [BOUND]
+    monkeypatch.setattr(AlertKeeper, "_wait_for_relay", away)
+
+    AlertKeeper(Settings()).catch_up(Unseen())
+
+    assert deployment.audited == 2

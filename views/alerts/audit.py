@@ -1,0 +1,163 @@
+"""What a publication's corrected numbers say of the alerts that were told: which were wrong, and which are missing.
+
+Pure: the log, the rules and the facts are handed in, and the same ones lead to the same records. What is told, but not
+held by the numbers, is retracted; what holds, and was never told or was taken back, is raised late. Windows are judged
+when they are over at the cut: an alert that rests on what was received later is left to the next publication. Levels
+follow from the order of single events, which cells do not keep: they are not looked at.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import cached_property
+
+from views.alerts.alert import Alert, Cause, Window, instant_ms
+from views.alerts.book import Book, Numbered
+from views.alerts.correction import Because, Case, raised_late, retracted, window_of
+from views.alerts.facts import Bounds, Facts
+from views.alerts.followed import followed_metrics, followed_views
+from views.alerts.judge import Verdict, judge
+from views.alerts.rule import Length, Rule, Threshold
+from views.alerts.shop_clock import HOUR
+from views.alerts.standing import Standing
+from views.alerts.wording import sentence_of, taken_back_because
+from views.core.business_days import Span
+from views.core.local_time import STEP
+from views.registry import view_named
+
+_WEEK = timedelta(days=7) // timedelta(seconds=1)
+_HOUR_MS = HOUR * 1000
+RuleKey = tuple[str, str, int]
+"""Tenant, id and version."""
+
+
+@dataclass(frozen=True)
+class Audit:
+    """`rules`: every version of a bound. `noted_ms`: since when the log has known each store."""
+
+    book: Book
+    rules: Mapping[RuleKey, Rule]
+    noted_ms: Mapping[str, int]
+    facts: Facts
+    bounds: Bounds
+    told: Mapping[str, Standing]
+
+    def corrections(self) -> Iterator[Alert]:
+        """In a fixed order."""
+        for _, standing in sorted(self.told.items()):
+            yield from self._looked_at(standing)
+        for view in sorted({_view_of(rule) for rule in self._thresholds}):
+            for store, quarters in sorted(self.facts.touched(view).items()):
+                ends = {end for quarter in quarters for end in self._ends(store, quarter)}
+                for end in sorted(end for end in ends if self.bounds.is_due(end)):
+                    yield from self._missing(view, store, end)
+
+    @cached_property
+    def _thresholds(self) -> list[Threshold]:
+        known = followed_metrics()
+        return [each for each in self.rules.values() if isinstance(each, Threshold) and each.metric in known]
+
+    def _looked_at(self, standing: Standing) -> Iterator[Alert]:
+        case, last = self._case(standing.raised), standing.last
+        rests_on_later = last.publication is None and last.raised_ms >= self.bounds.until_ms
+        if case is None or rests_on_later or not self._is_news(case, last):
+            return
+        verdict = self._judged(case)
+        if verdict.holds == (not standing.is_taken_back) or (verdict.holds and standing.successor in self.told):
+            return
+        # Of a publication's own record what was received at its cut is news.
+        cause = self._cause(case, standing.raised.raised_ms - (standing.raised.publication is not None))
+        if verdict.holds:
+            because = Because(verdict, sentence_of(case.rule, case.shop, verdict), cause)
+            yield from raised_late(case, because, self.bounds, standing)
+        else:
+            because = Because(verdict, taken_back_because(case.rule, case.shop, verdict), cause)
+            yield retracted(standing, because, self.bounds)
+
+    def _case(self, alert: Alert) -> Case | None:
+        """What it was about, if that is a bound, and its window can be judged now."""
+        rule = self.rules.get((alert.tenant, alert.rule, alert.version))
+        if not isinstance(rule, Threshold) or rule.metric not in followed_metrics() or alert.window.end is None:
+            return None
+        span = Span(instant_ms(alert.window.start) // 1000, instant_ms(alert.window.end) // 1000)
+        if not self.bounds.is_due(span.end):
+            return None
+        shop = self.book.at(self.bounds.due_ms(span.end) if alert.late else alert.raised_ms).shops.get(alert.store)
+        return Case(Numbered(rule, alert.version), rule, shop, span) if shop else None
+
+    def _is_news(self, case: Case, last: Alert) -> bool:
+        """Whether it was not looked at before with these numbers."""
+        if last.raised_ms >= self.bounds.since_ms or self.bounds.due_ms(case.span.end) > self.bounds.since_ms:
+            return True
+        touched = self.facts.touched(_view_of(case.rule)).get(case.shop.store.id, ())
+        quarters = (at for each in case.spans for at in range(each.start, each.end, STEP))
+        return any(quarter in touched for quarter in quarters)
+
+    def _judged(self, case: Case) -> Verdict:
+        view = view_named(_view_of(case.rule))
+        [states] = [each.states for each in followed_views(view.source.topic) if each.view.name == view.name]
+        store = case.shop.store.id
+        return judge(case.rule, case.shop, case.span, states, lambda of: self.facts.sums(view.name, store, of))
+
+    def _ends(self, store: str, quarter: int) -> Iterator[int]:
+        """Of every window that such a quarter may count in, or is compared with."""
+        moments = (quarter * 1000, self.bounds.until_ms)
+        for shop in {id(found): found for at in moments if (found := self.book.at(at).shops.get(store))}.values():
+            for length, is_compared in self._lengths:
+                yield shop.span(length, quarter).end
+                if is_compared:
+                    for shift in (-HOUR, 0, HOUR):  # clocks may have been changed in that week
+                        yield shop.span(length, quarter + _WEEK + shift).end
+
+    def _missing(self, view: str, store: str, end: int) -> Iterator[Alert]:
+        page = self.book.at(self.bounds.due_ms(end))
+        shop = page.shops.get(store)
+        if shop is None:
+            return
+        for each in page.rules_of(view_named(view).source.topic, shop):
+            if isinstance(each.rule, Threshold) and _view_of(each.rule) == view:
+                case = Case(each, each.rule, shop, shop.span(each.rule.window, end - STEP))
+                if case.span.end == end and not self._is_told(case) and self._is_known_since(case):
+                    yield from self._raised(case)
+
+    def _raised(self, case: Case) -> Iterator[Alert]:
+        verdict = self._judged(case)
+        if verdict.holds:
+            cause = self._cause(case, case.span.end * 1000 + self.bounds.fresh_ms)
+            because = Because(verdict, sentence_of(case.rule, case.shop, verdict), cause)
+            yield from raised_late(case, because, self.bounds)
+
+    def _is_told(self, case: Case) -> bool:
+        if case.alert_id in self.told:
+            return True
+        store = case.shop.store
+        return (store.tenant, case.rule.id, store.id, window_of(case.span)) in self._standing
+
+    @cached_property
+    def _standing(self) -> set[tuple[str, str, str, Window]]:
+        """Tenant, rule, store and window of what stands: another version of a rule does not tell it again."""
+        of = [each.raised for each in self.told.values() if not each.is_taken_back]
+        return {(each.tenant, each.rule, each.store, each.window) for each in of}
+
+    def _is_known_since(self, case: Case) -> bool:
+        """As the relay has it: a store of which nothing was known before is not judged by what it lacks."""
+        if case.rule.above is not None and case.rule.versus is None:
+            return True
+        hour_ms = self.bounds.due_ms(case.span.end) // _HOUR_MS * _HOUR_MS
+        before = Span((hour_ms - self.bounds.kept_ms) // 1000, min(case.spans).start)
+        return self.facts.has_cells(_view_of(case.rule), case.shop.store.id, before)
+
+    def _cause(self, case: Case, after_ms: int) -> Cause:
+        store = case.shop.store.id
+        cause = self.facts.cause(_view_of(case.rule), store, case.spans, after_ms)
+        is_new_store = self.noted_ms.get(store, 0) > min(case.spans).start * 1000
+        return "late" if cause == "unexplained" and is_new_store else cause
+
+    @cached_property
+    def _lengths(self) -> set[tuple[Length, bool]]:
+        """Of the windows of bounds, and whether some are compared with a week before."""
+        return {(rule.window, rule.versus is not None) for rule in self._thresholds}
+
+
+def _view_of(rule: Threshold) -> str:
+    return followed_metrics()[rule.metric].view

@@ -1,0 +1,66 @@
+"""What the log says of each alert by now: whether it stands or was taken back, and by which record.
+
+    raised -> resolved (corrected) or retracted
+
+What was taken back stays so: if it is true after all, another alert is raised, whose id follows from the first one's.
+So whoever asks for a record twice asks for the same.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from views.alerts.alert import Alert, following_id, instant_ms
+
+CORRECTED = "corrected"
+"""The reason of a resolved alert that was over because later events said otherwise."""
+
+
+class Standing(NamedTuple):
+    """Of one alert. `last`: the record that took it back, or else the one that raised it."""
+
+    raised: Alert
+    last: Alert
+
+    @property
+    def is_taken_back(self) -> bool:
+        """Whether it was said not to be true."""
+        return self.last is not self.raised
+
+    @property
+    def successor(self) -> str:
+        """Of one that was taken back: the id under which it is raised again if it is true after all."""
+        return following_id(self.raised.alert_id, "raised")
+
+
+def standings(log: Iterable[Alert], asked: Iterable[Alert] = ()) -> Mapping[str, Standing]:
+    """By the id under which each was raised. `log`: in order, of all there is.
+
+    `asked`: what publications asked for, in order; what the log has not yet of it will come behind all that it has.
+    """
+    found: dict[str, Standing] = {}
+    seen: set[str] = set()
+    for record in (*log, *asked):
+        if record.alert_id in seen:
+            continue
+        seen.add(record.alert_id)
+        if record.kind == "raised":
+            found[record.alert_id] = Standing(record, record)
+        elif (about := found.get(record.about or "")) and not about.is_taken_back and _takes_back(record):
+            found[about.raised.alert_id] = about._replace(last=record)
+    return found
+
+
+def is_confirmed(standing: Standing, cut_ms: int, grace_ms: int) -> bool:
+    """Whether the publication with that cut has looked at it and left it standing: it is provisional no more.
+
+    Nothing is sent then. Silences and levels have no end, and stay provisional. `grace_ms`: see `Bounds`.
+    """
+    end = standing.raised.window.end
+    if end is None or standing.is_taken_back:
+        return False
+    rests_on_speed = standing.last.publication is None and standing.last.raised_ms >= cut_ms
+    return instant_ms(end) + grace_ms <= cut_ms and not rests_on_speed
+
+
+def _takes_back(record: Alert) -> bool:
+    return record.kind == "retracted" or record.reason == CORRECTED
