@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 
 from tests.drills import campaign, quick
-from tests.drills.line import FAIL, Line, keep, kept
+from tests.drills.line import FAIL, SKIPPED, Line, keep, kept
 from tests.drills.load import Mix
 
 
@@ -27,6 +27,8 @@ def main() -> int:
         parser.error(f"there is no quick drill {', '.join(sorted(unknown))}: see the table of docs/drills.md")
     if asked.line is not None and not 1 <= asked.line <= len(kept()):
         parser.error(f"--line must lie between 1 and {len(kept())}")
+    if asked.line is not None and kept()[asked.line - 1]["verdict"] == SKIPPED:
+        parser.error(f"line {asked.line} was skipped: {kept()[asked.line - 1]['why']}")
     failed = 0
     for number, line in enumerate(_lines(asked), 1):
         keep(line)
@@ -41,6 +43,9 @@ def _lines(asked: argparse.Namespace) -> Iterator[Line]:
     if asked.line is None:
         return quick.lines(asked.seed, asked.drills)
     again = kept()[asked.line - 1]
+    done = next((each["args"] for each in again["faults"] if each["method"] == campaign.COMMAND), "")
+    if done:
+        return campaign.commanded(campaign.Job((again["drill"],), tuple(done.split())), again["seed"])
     mix = Mix(again["load"].get("rate", Mix().rate))
     return quick.lines(again["seed"], [] if again["drill"] == quick.END else [again["drill"]], mix, set_=again["set"])
 

@@ -17,6 +17,8 @@ from tests.drills.quick import lines as quick_lines
 SHARD_SECONDS = 45 * 60.0
 RATE = 1000.0
 SET = "long"
+COMMAND = "command"
+"""The method of a fault that a command of its own does."""
 
 
 class Job(NamedTuple):
@@ -50,9 +52,10 @@ def lines(shard: tuple[int, int], seed: int) -> Iterator[Line]:
             for id_ in job.ids:
                 yield _line(id_, seed, FAIL, f"not run: the {SHARD_SECONDS / 60:.0f} minutes of the shard were over")
         elif job.words:
-            yield from _commanded(job, seed + place)
+            yield from commanded(job, seed + place)
         else:
-            yield from quick_lines(seed + place, job.ids, Mix(rate=RATE), set_=SET)
+            left = SHARD_SECONDS - (time.monotonic() - began)
+            yield from quick_lines(seed + place, job.ids, Mix(rate=RATE), set_=SET, seconds=left)
 
 
 def _skipped(seed: int) -> Iterator[Line]:
@@ -61,7 +64,8 @@ def _skipped(seed: int) -> Iterator[Line]:
             yield _line(row.id, seed, SKIPPED, row.where[row.where.index("skipped: ") :])
 
 
-def _commanded(job: Job, seed: int) -> Iterator[Line]:
+def commanded(job: Job, seed: int) -> Iterator[Line]:
+    """A line for each drill that the command does."""
     own: Sequence[str] = () if job.words[0] in WITHOUT_SEED else ("--seed", str(seed))
     began = time.monotonic()
     done = subprocess.run([sys.executable, "-m", *job.words, *own], check=False, capture_output=True, text=True)
@@ -69,7 +73,7 @@ def _commanded(job: Job, seed: int) -> Iterator[Line]:
         why = "" if done.returncode == 0 else (done.stderr or done.stdout).strip()[-500:]
         line = _line(id_, seed, PASS if done.returncode == 0 else FAIL, why)
         line.seconds = round(time.monotonic() - began, 1)
-        line.fault("command", "python -m", " ".join(job.words))
+        line.fault(COMMAND, "python -m", " ".join(job.words))
         yield line
 
 

@@ -19,13 +19,15 @@ from random import Random
 import httpx
 
 from deploy.stack.records import Records
+from master_dataset.sources import registered_sources
 from tests.drills.faults import wait_until
-from tests.drills.ground import Ground, ground
+from tests.drills.ground import REST_SECONDS, Ground, ground
 from tests.drills.line import Line, machine
 from tests.drills.load import Mix
 from tests.drills.moments import CRASHES
 from tests.drills.posting import Posting, Till
 
+QUICK = "quick"
 SECONDS = 300.0
 """Of all drills together, from when the stack serves. Then the rest is named as not run, which is a failure."""
 SPEED_POINTS = ("speed.claimed", "speed.remembered", "speed.rows", "speed.counted", "speed.recorded", "speed.took_over")
@@ -83,7 +85,7 @@ def api(on: Ground, chance: Random, line: Line) -> None:
     for thread in threads:
         thread.join()
     line.rejected = posting.rejected
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + REST_SECONDS
     while (shown := on.receipts(stores)) != posting.events and time.monotonic() < deadline:
         time.sleep(0.2)
     if (shown, posting.sent) != (posting.events, posting.events + posting.rejected) or not posting.again:
@@ -148,21 +150,26 @@ DRILLS = (
 )  # fmt: skip
 
 
-def crash_points(seed: int, ids: Sequence[str]) -> str:
-    """One point of speed and one of the archive, if these are to crash."""
-    chance = Random(f"points {seed}")
-    speed, archive = chance.choice(SPEED_POINTS), chance.choice(ARCHIVE_POINTS)
-    planned = {
-        "D05": f"{speed}:{1 if speed in ONCE else chance.randint(2, 4)}",
-        "D06": f"{archive}:{12 + chance.randint(2, 6)}",  # of each source there is a first micro-batch
-    }
-    return ",".join(point for id_, point in planned.items() if id_ in ids)
+def crash_points(seed: int, ids: Sequence[str], *, every: bool = False) -> str:
+    """One point of speed and one of the archive, if these are to crash; or `every` one of them."""
+    points = {"D05": SPEED_POINTS, "D06": ARCHIVE_POINTS}
+    # Of each source the archive has a first micro-batch.
+    earliest = {"D05": 2, "D06": len(registered_sources()) + 5}
+    planned: list[str] = []
+    for id_ in (each for each in points if each in ids):
+        chance = Random(f"points {id_} {seed}")
+        chosen = points[id_] if every else (chance.choice(points[id_]),)
+        planned += [f"{each}:{1 if each in ONCE else earliest[id_] + chance.randint(0, 3)}" for each in chosen]
+    return ",".join(planned)
 
 
-def lines(seed: int, ids: Sequence[str] = (), mix: Mix | None = None, *, set_: str = "quick") -> Iterator[Line]:
-    """A line for each drill as it ends, and one for what is counted in the end."""
+def lines(
+    seed: int, ids: Sequence[str] = (), mix: Mix | None = None, *, set_: str = QUICK, seconds: float = SECONDS
+) -> Iterator[Line]:
+    """A line for each drill as it ends, and one for what is counted in the end. After `seconds` none is begun."""
     chosen = [drill for drill in DRILLS if (drill.id in ids if ids else "Q" in drill.sets)]
-    points, mix = crash_points(seed, [drill.id for drill in chosen]), mix or Mix()
+    mix = mix or Mix()
+    points = crash_points(seed, [drill.id for drill in chosen], every=set_ != QUICK)
     load = {"rate": mix.rate, "duplicates": mix.twice, "bad": mix.broken, "late_hours": 30.0}
     with (
         tempfile.TemporaryDirectory(prefix="galatea-drills-") as folder,
@@ -171,8 +178,8 @@ def lines(seed: int, ids: Sequence[str] = (), mix: Mix | None = None, *, set_: s
         began = time.monotonic()
         for drill in chosen:
             line = Line(drill.id, seed, set_, load, versions=machine())
-            if time.monotonic() - began > SECONDS and set_ == "quick":
-                line.fail(f"not run: {SECONDS:.0f} s were over")
+            if time.monotonic() - began > seconds:
+                line.fail(f"not run: {seconds:.0f} s were over")
                 yield line
                 continue
             with line.timed(on.roll):
@@ -207,9 +214,10 @@ def _back(on: Ground, name: str, line: Line) -> None:
 
 
 def _crashed(on: Ground, name: str, line: Line) -> None:
-    [planned] = [point for point in on.settings.crash_at.split(",") if point.startswith(name)]
-    line.fault("crash", name, planned)
-    wait_until(lambda: planned in on.faults.crashed(), f"{planned} to be reached")
+    planned = {point for point in on.settings.crash_at.split(",") if point.startswith(name)}
+    for point in sorted(planned):
+        line.fault("crash", name, point)
+    wait_until(lambda: planned <= set(on.faults.crashed()), f"{planned} to be reached")
     _back(on, name, line)
 
 

@@ -5,7 +5,7 @@ import pytest
 from tests.drills.ledger import PAGE, written
 from tests.drills.line import PASS
 from tests.drills.matrix import MATRIX
-from tests.drills.quick import DRILLS, END, crash_points, lines
+from tests.drills.quick import ARCHIVE_POINTS, DRILLS, END, SPEED_POINTS, crash_points, lines
 
 SEED = 20261122
 
@@ -30,6 +30,9 @@ def test_a_seed_plans_one_point_of_each_process_that_is_to_crash(seed: int) -> N
     assert [point.partition(".")[0] for point in both] == ["speed", "archive"]
     assert crash_points(seed, ["D06"]) == both[1]
     assert crash_points(seed, ["D01"]) == ""
+    assert {each.partition(":")[0] for each in crash_points(seed, ["D05", "D06"], every=True).split(",")} == {
+        *SPEED_POINTS, *ARCHIVE_POINTS,
+    }  # fmt: skip
 
 
 def test_the_page_shows_what_the_ledgers_say() -> None:
