@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -19,6 +19,7 @@ from deltalake import DeltaTable
 from deploy.jars import ensure_jars
 from deploy.settings import Settings
 from deploy.stack.stack import Stack as Running
+from master_dataset.errors import OperatorError
 from tests.drills.faults import Faults, wait_until
 from tests.drills.load import Load, Mix
 from tests.drills.receipts import STORES
@@ -27,6 +28,7 @@ from tests.drills.till_roll import Due, TillRoll
 from tests.integration.conftest import Stack, around_now, settings_of
 
 COMPONENTS = ("kafka", "cassandra", "archive", "speed", "api")
+STARTS = 3
 REST_SECONDS = 900.0
 """So long a stack may take to have counted what was sent: after that it hangs."""
 
@@ -133,6 +135,23 @@ class Ground:
 
 
 @contextmanager
+def _running(settings: Settings) -> Iterator[None]:
+    """The stack. A component has three minutes to serve, which may be too little where many stacks start at once."""
+    for tries_left in reversed(range(STARTS)):
+        running = Running(settings, COMPONENTS)
+        try:
+            running.__enter__()
+        except OperatorError:
+            if not tries_left:
+                raise
+        else:
+            break
+    with ExitStack() as leaving:
+        leaving.push(running.__exit__)
+        yield
+
+
+@contextmanager
 def ground(folder: Path, seed: int, mix: Mix, crash_at: str) -> Iterator[Ground]:
     """A stack of its own with epochs of a second, that is asked ten times a second and fed all the while."""
     settings, environment = settings_of(folder / "home")
@@ -142,7 +161,7 @@ def ground(folder: Path, seed: int, mix: Mix, crash_at: str) -> Iterator[Ground]
     roll = TillRoll()
     try:
         os.environ.update(environment)
-        with Running(settings, COMPONENTS):
+        with _running(settings):
             load = Load(settings.kafka_bootstrap, seed, mix, roll)
             sampler = Sampler(settings, roll, around_now())
             load.start()

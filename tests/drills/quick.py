@@ -34,7 +34,7 @@ SPEED_POINTS = ("speed.claimed", "speed.remembered", "speed.rows", "speed.counte
 ARCHIVE_POINTS = ("archive.begun", "archive.events", "archive.letters", "archive.recorded")
 ONCE = {"speed.remembered", "speed.took_over"}
 """Points that are passed once in the life of a generation, or of a worker."""
-SECOND_SECONDS = 15.0
+SECOND_SECONDS = 10.0
 END = "all"
 """The line of what is counted in the end, of all drills of a stack together."""
 
