@@ -14,7 +14,7 @@ BESIDE     := .pytest_cache/beside.log
 export UV_PYTHON_DOWNLOADS := never
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fast lint docs bench clean
+.PHONY: help demo test fast lint docs drills drill campaign ledger bench clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
@@ -45,6 +45,17 @@ lint: $(STAMP) ## Style, formatting, types, import rules, dependencies
 
 docs: $(STAMP) ## Write docs/reference again from the code
 	$(RUN) python -m deploy.reference $(ARGS)
+
+drills: $(STAMP) ## Faults under load on one running stack, each number checked: 5 minutes; or those that ARGS names
+	@$(RUN) python -m tests.drills $(ARGS)
+
+drill: drills ## One of them: ARGS="D08 --seed 4711", or a line of the ledger again: ARGS="--line 17"
+
+campaign: $(STAMP) ## The long set, in parts of 45 minutes: ARGS="--shard 1/4 --seed 7"
+	@$(RUN) python -m tests.drills --long $(ARGS)
+
+ledger: $(STAMP) ## Sum up what drills have found, and write the tables of docs/drills.md
+	@$(RUN) python -m tests.drills.ledger
 
 bench: $(STAMP) ## Measure, print the table and keep it
 	$(RUN) python -m benchmarks $(ARGS)

@@ -1,51 +1,67 @@
-"""`python -m tests.drills --seed 7`: one long drill, printed and kept in docs/ledger/drills.jsonl."""
+"""`make drills`: every quick drill on one running stack. `make drill ARGS="D08 --seed 4711"`: one, or some.
+
+`ARGS="--line 17"` runs again what the 17th line of the ledger says; `make campaign ARGS="--shard 1/4 --seed 7"` a part
+of the long set. Each prints a line, and adds it to docs/ledger/drills.jsonl.
+"""
 
 import argparse
-import json
 import sys
-import tempfile
-from pathlib import Path
+from collections.abc import Iterator
 
-from deploy.jars import ensure_jars
-from deploy.settings import Settings
-from deploy.stack.ports import free_ports
-from tests.drills.drill import Drill
-from tests.drills.faults import crash_plan
-from tests.drills.report import Order, keep
-
-LEDGER = Path(__file__).parents[2] / "docs" / "ledger" / "drills.jsonl"
+from tests.drills import campaign, quick
+from tests.drills.line import FAIL, SKIPPED, Line, keep, kept
+from tests.drills.load import Mix
 
 
 def main() -> int:
-    """Exit 1 if something was wrong."""
-    asked = argparse.ArgumentParser(description=__doc__)
-    asked.add_argument("--seed", type=int, default=1)
-    asked.add_argument("--receipts", type=int, default=20_000)
-    asked.add_argument("--rebuilds", type=int, default=6)
-    asked.add_argument("--crashes", type=int, default=10)
-    asked.add_argument("--pauses", type=int, default=5)
-    asked.add_argument("--seconds", type=float, default=180, help="how long the stream takes, at least")
-    order = Order(**vars(asked.parse_args()))
-    with tempfile.TemporaryDirectory(prefix="galatea-drill-") as folder:
-        settings = drill_settings(Path(folder), order)
-        ensure_jars(settings)
-        report = Drill(order, settings, _say).run()
-    sys.stdout.write(json.dumps(report.line(), indent=1) + "\n")
-    keep(report, LEDGER)
-    return 1 if report.wrong else 0
+    """Exit 1 if one failed or was not run."""
+    parser = argparse.ArgumentParser(prog="python -m tests.drills", description=__doc__)
+    parser.add_argument("drills", nargs="*", metavar="DRILL", help=f"of {', '.join(each.id for each in quick.DRILLS)}")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--line", type=int, help="of docs/ledger/drills.jsonl, from 1")
+    parser.add_argument("--long", action="store_true", help="the long set")
+    parser.add_argument("--shard", type=_shard, default=(1, 1), help="of the long set: 1/4 is the first of four")
+    asked = parser.parse_args()
+    unknown = set(asked.drills) - {each.id for each in quick.DRILLS}
+    if unknown:
+        parser.error(f"there is no quick drill {', '.join(sorted(unknown))}: see the table of docs/drills.md")
+    if asked.line is not None and not 1 <= asked.line <= len(kept()):
+        parser.error(f"--line must lie between 1 and {len(kept())}")
+    if asked.line is not None and kept()[asked.line - 1]["verdict"] == SKIPPED:
+        parser.error(f"line {asked.line} was skipped: {kept()[asked.line - 1]['why']}")
+    failed = 0
+    for number, line in enumerate(_lines(asked), 1):
+        keep(line)
+        failed += line.verdict == FAIL
+        _say(number, line)
+    return int(failed > 0)
 
 
-def _say(fault: str) -> None:
-    sys.stderr.write(f"  {fault}\n")
+def _lines(asked: argparse.Namespace) -> Iterator[Line]:
+    if asked.long:
+        return campaign.lines(asked.shard, asked.seed)
+    if asked.line is None:
+        return quick.lines(asked.seed, asked.drills)
+    again = kept()[asked.line - 1]
+    done = next((each["args"] for each in again["faults"] if each["method"] == campaign.COMMAND), "")
+    if done:
+        return campaign.commanded(campaign.Job((again["drill"],), tuple(done.split())), again["seed"])
+    mix = Mix(again["load"].get("rate", Mix().rate))
+    return quick.lines(again["seed"], [] if again["drill"] == quick.END else [again["drill"]], mix, set_=again["set"])
 
 
-def drill_settings(folder: Path, order: Order) -> Settings:
-    """Of a stack of its own, with epochs of a second."""
-    api, kafka, cassandra = free_ports(3)
-    return Settings(
-        home=folder / "home", api_port=api, kafka_port=kafka, cassandra_port=cassandra,
-        epoch_seconds=1, skew_seconds=1, archive_seconds=1, crash_at=crash_plan(order),
-    )  # fmt: skip
+def _shard(text: str) -> tuple[int, int]:
+    number, _, shards = text.partition("/")
+    if not (number.isdecimal() and shards.isdecimal() and 1 <= int(number) <= int(shards)):
+        raise argparse.ArgumentTypeError(f"`{text}` must be like 1/4")
+    return int(number), int(shards)
+
+
+def _say(number: int, line: Line) -> None:
+    faults = ", ".join(f"{each['method']} {each['target']} {each['args']}".strip() for each in line.faults)
+    told = f"  {number}  {line.drill}  {line.verdict}  {line.seconds:.0f} s  {faults}"
+    sys.stdout.write(f"{told}{'  ' + line.why if line.why else ''}\n")
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -3,17 +3,25 @@
 import threading
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import httpx
 
-from tests.drills.receipts import STORES, Expected
+from tests.drills.receipts import STORES
 
 if TYPE_CHECKING:
     from deploy.settings import Settings
 
 PAUSE_SECONDS = 0.1
 METRIC = "total_transactions_count"
+
+
+class Handed(Protocol):
+    """What was sent so far."""
+
+    @property
+    def receipts(self) -> int:
+        """How many an answer may contain."""
 
 
 @dataclass
@@ -30,7 +38,7 @@ class Seen:
 class Sampler(threading.Thread):
     """One client, as patient as a dashboard."""
 
-    def __init__(self, settings: "Settings", expected: Expected, span: dict[str, str]) -> None:
+    def __init__(self, settings: "Settings", expected: Handed, span: dict[str, str]) -> None:
         super().__init__(name="sampler", daemon=True)
         self._settings, self._expected, self._span = settings, expected, span
         self._leave = threading.Event()

@@ -1,0 +1,81 @@
+"""The long set in shards: commands that do one drill for long, and the quick drills at five times the load.
+
+A shard ends after 45 minutes: what was not begun by then is named as not run, which is a failure.
+"""
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from tests.drills.line import FAIL, PASS, SKIPPED, Line, machine
+from tests.drills.load import Mix
+from tests.drills.matrix import MATRIX, ROOT
+from tests.drills.quick import lines as quick_lines
+
+SHARD_SECONDS = 45 * 60.0
+RATE = 1000.0
+SET = "long"
+COMMAND = "command"
+"""The method of a fault that a command of its own does."""
+
+
+class Job(NamedTuple):
+    """`words`: of `python -m`; none: drills of one stack at the long load, by their ids."""
+
+    ids: tuple[str, ...]
+    words: tuple[str, ...] = ()
+
+
+JOBS = (
+    Job(("D05", "D06", "D01", "D02", "D08", "D14", "D04", "D07", "D17")),
+    Job(("D32",), ("tests.drills.mixed", "--receipts", "60000", "--seconds", "600", "--rebuilds", "8")),
+    Job(("D19",), ("tests.drills.alerts", "--kills", "500", "--alerts", "100000")),
+    Job(("D07", "D24"), ("tests.drills.killed",)),
+    Job(("D05", "D06", "D01", "D02", "D08", "D14")),
+    Job(("D26",), ("tests.drills.hostile", "--long")),
+    Job(("D04",), ("tests.drills.posting", "--kills", "50")),
+    Job(("D32",), ("tests.drills.week", "--minutes", "20")),
+)
+WITHOUT_SEED = {"tests.drills.killed", "tests.drills.hostile"}
+
+
+def lines(shard: tuple[int, int], seed: int) -> Iterator[Line]:
+    """What becomes of every `shard[1]`th job from the `shard[0]`th on; the first shard names what is skipped."""
+    number, shards = shard
+    began = time.monotonic()
+    if number == 1:
+        yield from _skipped(seed)
+    for place, job in list(enumerate(JOBS))[number - 1 :: shards]:
+        if time.monotonic() - began > SHARD_SECONDS:
+            for id_ in job.ids:
+                yield _line(id_, seed, FAIL, f"not run: the {SHARD_SECONDS / 60:.0f} minutes of the shard were over")
+        elif job.words:
+            yield from commanded(job, seed + place)
+        else:
+            left = SHARD_SECONDS - (time.monotonic() - began)
+            yield from quick_lines(seed + place, job.ids, Mix(rate=RATE), set_=SET, seconds=left)
+
+
+def _skipped(seed: int) -> Iterator[Line]:
+    for row in MATRIX:
+        if ROOT in row.where and "L" in row.sets:
+            yield _line(row.id, seed, SKIPPED, row.where[row.where.index("skipped: ") :])
+
+
+def commanded(job: Job, seed: int) -> Iterator[Line]:
+    """A line for each drill that the command does."""
+    own: Sequence[str] = () if job.words[0] in WITHOUT_SEED else ("--seed", str(seed))
+    began = time.monotonic()
+    done = subprocess.run([sys.executable, "-m", *job.words, *own], check=False, capture_output=True, text=True)
+    for id_ in job.ids:
+        why = "" if done.returncode == 0 else (done.stderr or done.stdout).strip()[-500:]
+        line = _line(id_, seed, PASS if done.returncode == 0 else FAIL, why)
+        line.seconds = round(time.monotonic() - began, 1)
+        line.fault(COMMAND, "python -m", " ".join(job.words))
+        yield line
+
+
+def _line(id_: str, seed: int, verdict: str, why: str) -> Line:
+    return Line(id_, seed, SET, {}, versions=machine(), verdict=verdict, why=why)

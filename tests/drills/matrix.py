@@ -1,0 +1,68 @@
+"""Every drill: what is done to what, and where it is done. What nobody does says why."""
+
+from typing import NamedTuple
+
+QUICK = "`make drills`"
+LONG = "`make campaign`"
+ROOT = "skipped: needs root and a kernel that lets"
+
+
+class Row(NamedTuple):
+    """`sets`: Q, L or both. `where`: the command or test that does it, in order; or why nothing does."""
+
+    id: str
+    sets: str
+    fault: str
+    where: str
+
+
+MATRIX = (
+    Row("D01", "Q L", "broker killed, or ended as it is asked to", f"{QUICK}, {LONG}; three brokers: "
+        "`tests/deployments/test_three_nodes.py`, `galatea prove P12`"),
+    Row("D02", "L", "broker paused", f"{LONG}; *partitions, loss: {ROOT} packets be dropped"),
+    Row("D03", "L", "*power cut of brokers", f"{ROOT} a loop device be cut"),
+    Row("D04", "Q L", "API worker killed while it is asked; lost acknowledgements",
+        f"{QUICK}, `python -m tests.drills.posting`; `galatea prove P06 P07`"),
+    Row("D05", "Q L", "speed ended at the points of a micro-batch", f"{QUICK} (one), {LONG} (all)"),
+    Row("D06", "Q L", "archive ended at the points of a micro-batch",
+        f"{QUICK} (one), {LONG} (all); any point: `tests/seeded/archive_lives.py`"),
+    Row("D07", "Q L", "rebuild ended at each of its steps, and taken up again",
+        f"{QUICK} (one), `tests/integration/test_killed_rebuild.py`, `python -m tests.drills.killed` (all)"),
+    Row("D08", "Q L", "Cassandra killed, paused", f"{QUICK}, {LONG}"),
+    Row("D09", "L", "*Cassandra loses power; its files are damaged", f"{ROOT} a loop device be cut"),
+    Row("D10", "L", "clocks of Cassandra, driver and API jump", "not done on real clocks: no libfaketime in the "
+        "packages that are used; `tests/model` (`SKEW`), no write rests on a clock (`wall_clock`)"),
+    Row("D11", "Q L", "the answer to a write or a switch is lost, and it was done",
+        "`tests/model` (`OUTCOME_SETTLED`, `OUTCOME_NOT_YES`), `tests/seeded/speed_law.py`; not on a wire: the tap "
+        "speaks Kafka's"),
+    Row("D12", "Q L", "the broker's clock steps back", "`tests/model` (`SKEW`), `tests/seeded/fence_law.py`, "
+        "`tests/integration/test_archived.py`"),
+    Row("D13", "Q", "one identity on two partitions", "`tests/integration/test_ledger.py`, `tests/model` (`ONE_HOME`)"),
+    Row("D14", "Q L", "speed checkpoint removed while it is written", f"{QUICK}, {LONG}"),
+    Row("D15", "Q", "speed stands still over a cut, both deliveries in one micro-batch",
+        "`tests/integration/test_first_delivery.py`, `tests/deployments/test_catch_up.py`"),
+    Row("D16", "Q L", "a checkpoint loses a part", "`tests/integration/test_checkpoint.py`"),
+    Row("D17", "Q", "a second speed process; a second relay", f"{QUICK}; `galatea prove P16`, "
+        "`tests/integration/test_claims.py`"),
+    Row("D18", "Q L", "records deleted before they are read; a topic made anew",
+        "`tests/integration/test_seeded_bugs.py`, `tests/unit/batch/test_fence.py`"),
+    Row("D19", "Q L", "relay killed at each of its points", "`tests/integration/test_alerts.py`, "
+        "`python -m tests.drills.alerts`; any call: `tests/seeded/relay_lives.py`"),
+    Row("D20", "L", "coordinator killed; transactions that hang", "`python -m tests.drills.alerts`"),
+    Row("D21", "Q L", "EndTxn delayed, repeated", "`galatea prove P17`; the relay: `tests/seeded/relay_lives.py`"),
+    Row("D22", "Q L", "full disk, file size limit", "`tests/unit/serving/test_disk_room.py`; *a full disk of each "
+        f"component: {ROOT} a small file system be mounted"),
+    Row("D23", "Q L", "a file of the master dataset is lost", "`tests/integration/test_faults.py`"),
+    Row("D24", "L", "Airflow's worker killed", "`python -m tests.drills.killed`, `tests/integration/test_airflow.py`"),
+    Row("D25", "Q L", "publications one after the other, with readers", "`tests/drills/moments.py` in D07, "
+        f"the sampler in {QUICK}"),
+    Row("D26", "Q L", "hostile clients", "`tests/unit/serving/test_connections.py`, `python -m tests.drills.hostile`"),
+    Row("D27", "L", "*memory and processor are taken away", f"{ROOT} control groups be made"),
+    Row("D28", "L", "an older state, a newer version", "not done: there is one version so far"),
+    Row("D29", "L", "secrets and certificates change", "keys: `tests/integration/test_keys.py`; the rest: there is "
+        "no encrypted profile of the local stack"),
+    Row("D30", "Q L", "webhook endpoint that fails in every way", "`tests/integration/test_webhooks.py`"),
+    Row("D31", "Q", "planted and lost rows, old events, changed definitions", "`tests/integration/test_ledger.py`, "
+        "`tests/integration/test_changed_definition.py`"),
+    Row("D32", "L", "all of it at once", "`python -m tests.drills.mixed`, `python -m tests.drills.week`"),
+)  # fmt: skip
