@@ -30,7 +30,10 @@ if TYPE_CHECKING:
 FULL = 1_600
 SECONDS, LANES, BATCH = 0.05, 8, 100
 SHARE = 0.8
-"""At least so much of what calls without a pause between them would reach."""
+"""At least so much of what calls without a pause between them would reach, where each holds one alert.
+
+Growing calls are over in a second or two, so that how quickly records come from the broker says as much as we do.
+"""
 KILLS = 6
 
 
@@ -70,7 +73,9 @@ def _measured(settings: "Settings", each: int, stores: int, batch: int) -> Measu
     }  # fmt: skip
     beside = f"calls of {SECONDS * 1000:g} ms, one after the other for each store"
     name = f"webhooks, {what}, {size}"
-    return Measured(name, each * stores / took, ideal, "alerts/s", beside, limit=SHARE, details=details)
+    return Measured(
+        name, each * stores / took, ideal, "alerts/s", beside, limit=SHARE if batch == 1 else None, details=details
+    )
 
 
 def _killed(settings: "Settings", each: int) -> Measured:
