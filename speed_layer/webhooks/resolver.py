@@ -8,6 +8,8 @@ import asyncio
 import socket
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from ipaddress import ip_address
 
 from speed_layer.webhooks.address import AddressRefused
 
@@ -23,6 +25,8 @@ class Resolver:
 
     async def __call__(self, host: str, port: int) -> Sequence[str]:
         """Every address of a name. OSError if it has none, or nobody answers; AddressRefused if it can be no name."""
+        with suppress(ValueError):
+            return [str(ip_address(host))]  # is one already, and costs no thread
         loop = asyncio.get_running_loop()
         found = await loop.run_in_executor(self._threads, _asked, host, port)
         return list(dict.fromkeys(found))

@@ -9,7 +9,10 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
+from master_dataset.endpoint import Endpoint
+from master_dataset.endpoint_state import Registered
 from master_dataset.stores import Store
+from serving_layer.api.described import EXAMPLES
 from tests.world import World, receipt
 from tests.world.asking import Asking
 from tests.world.listening import served
@@ -35,7 +38,7 @@ class Tried(NamedTuple):
 
 
 def deployment() -> Asking:
-    """Two tenants, two publications, something that speed alone has, and dead letters."""
+    """Two tenants, two publications, something that speed alone has, dead letters, and a webhook."""
     world = World(Store(id="1", timezone="Europe/Bratislava"), Store(id="2", timezone="UTC", tenant="acme"))
     for number, store in enumerate(("1", "2")):
         world.receive(receipt("2026-03-07T09:00:00Z", minor=100, store=store), "2026-03-07T09:00:01Z")
@@ -45,6 +48,7 @@ def deployment() -> Asking:
     world.rebuild("2026-03-07T10:00:00Z")
     asking = Asking(world)
     asking.letters.archive.receive(*[b"{"] * 7, receipt("yesterday", minor=100))
+    asking.endpoints.put(Registered(Endpoint(EXAMPLES["webhook"], "acme", "https://acme.example/", "secret")))
     return asking
 
 
@@ -54,7 +58,7 @@ def tried(caller: str, phase: str, cases: int, seed: int) -> Tried:
     phases, config = PHASES[phase]
     keys = {
         "operator": asking.keys.make("*", "read", "ingest", "operate"),
-        "tenant": asking.keys.make("acme", "read", "ingest"),
+        "tenant": asking.keys.make("acme", "read", "ingest", "configure"),
         "nobody": None,
     }
     with served(asking) as url:

@@ -266,3 +266,16 @@ def test_no_route_tells_a_secret_or_what_is_anothers(asking: Asking) -> None:
     assert any("acme-canary" in each for each in told["acme"])
     assert [each for each in told["acme"] if "globex-canary" in each or '"b1"' in each] == []
     assert [each for each in told["globex"] if "acme-canary" in each or '"a1"' in each] == []
+
+
+@pytest.mark.parametrize(
+    ("path", "methods"),
+    [(PATH, {"GET", "POST"}), (f"{PATH}/a1", {"GET", "PATCH", "DELETE"}), (f"{PATH}/a1/test", {"POST"})],
+)
+def test_a_method_that_is_none_of_a_path_is_told_all_that_there_are(
+    asking: Asking, path: str, methods: set[str]
+) -> None:
+    response = asking.response(path, method="PUT", key=OPERATOR_KEY)
+
+    assert response.status_code == 405
+    assert {each.strip() for each in response.headers["allow"].split(",")} - {"HEAD"} == methods
