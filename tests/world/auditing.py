@@ -97,9 +97,9 @@ class MemoryFacts:
 
     def cause(self, view: str, store: str, spans: Sequence[Span], after_ms: int) -> Cause:  # noqa: ARG002
         found = [each for span in spans for each in self._before(self.until_ms, store, span)]
-        if any(each.waited for each in found):
-            return "waited"
-        return "late" if any(each.received_ms > after_ms for each in found) else "unexplained"
+        if any(each.received_ms > after_ms and not each.waited for each in found):
+            return "late"
+        return "waited" if any(each.waited for each in found) else "unexplained"
 
 
 @dataclass

@@ -66,7 +66,7 @@ class Audit:
         if verdict.holds == (not standing.is_taken_back) or (verdict.holds and standing.successor in self.told):
             return
         # Of a publication's own record what was received at its cut is news.
-        cause = self._cause(case, standing.raised.raised_ms - (standing.raised.publication is not None))
+        cause = self._cause(case, last.raised_ms - (last.publication is not None))
         if verdict.holds:
             because = Because(verdict, sentence_of(case.rule, case.shop, verdict), cause)
             yield from raised_late(case, because, self.bounds, standing)
