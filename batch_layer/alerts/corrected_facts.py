@@ -67,9 +67,9 @@ class CorrectedFacts:
         days = {day for span in spans for day in _days(span.start * 1000, span.end * 1000 - 1)}
         arrivals = self.archived.arrivals(view_named(view).source.topic, {store}, days)
         own = [each for each in arrivals if any(_lies_in(each, span) for span in spans)]
-        if any(self._waited(each) for each in own):
-            return "waited"
-        return "late" if any(each.received_ms > after_ms for each in own) else "unexplained"
+        if any(each.received_ms > after_ms and not self._waited(each) for each in own):
+            return "late"
+        return "waited" if any(self._waited(each) for each in own) else "unexplained"
 
     def _heard(self, wanted: Wanted, arrivals: Sequence[Arrival]) -> Iterator[Sign]:
         for each in arrivals:

@@ -137,6 +137,23 @@ def test_nothing_that_is_retracted_is_unexplained_and_no_id_comes_twice(drawn: D
     assert [each.to_json() for each in again] == []
 
 
+@given(st.lists(st.tuples(STEPS, AGES, KINDS), min_size=10, max_size=40), st.lists(st.integers(0, 9), max_size=3))
+@settings(max_examples=60, deadline=None)
+def test_an_audit_that_ends_anywhere_and_is_done_again_asks_for_the_same(drawn: Drawn, ends: list[int]) -> None:
+    entries = log_of(drawn)
+    fold = Fold(registered_sources()["pos_transactions"], 0, HORIZONS)
+    log = [alert for entry in entries for alert in fold.step(entry, BOOK)]
+    cut = fold.state.log_ms + 26 * HOUR
+    whole, world = (Publications("pos_transactions", BOOK, BY_KEY, log) for _ in range(2))
+    expected = whole.looked(entries, cut)
+
+    for number in ends:
+        world.asked += world.looked(entries, cut)[:number]
+    world.asked += world.looked(entries, cut)
+
+    assert sorted(each.to_json() for each in world.asked) == sorted(each.to_json() for each in expected)
+
+
 def test_an_instant_is_read_as_it_was_written() -> None:
     for at in (0, 1_772_000_000_123, BEGIN):
         assert instant_ms(written(at)) == at

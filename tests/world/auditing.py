@@ -97,9 +97,9 @@ class MemoryFacts:
 
     def cause(self, view: str, store: str, spans: Sequence[Span], after_ms: int) -> Cause:  # noqa: ARG002
         found = [each for span in spans for each in self._before(self.until_ms, store, span)]
-        if any(each.waited for each in found):
-            return "waited"
-        return "late" if any(each.received_ms > after_ms for each in found) else "unexplained"
+        if any(each.received_ms > after_ms and not each.waited for each in found):
+            return "late"
+        return "waited" if any(each.waited for each in found) else "unexplained"
 
 
 @dataclass
@@ -116,14 +116,17 @@ class Publications:
 
     def publish(self, entries: Sequence[Entry], cut_ms: int, oldest_ms: int = 0) -> list[Alert]:
         """What is asked for after a cut. `entries`: all there are, also those received later."""
-        facts = MemoryFacts(facts_of(self.topic, entries), self.cut_ms, cut_ms)
         self.number += 1
-        bounds = Bounds(
-            self.number, self.cut_ms, cut_ms, oldest_ms, ms(HORIZONS.grace), ms(HORIZONS.fresh), ms(HORIZONS.kept),
-        )  # fmt: skip
-        told = standings(self.log, self.asked)
-        audit = Audit(self.book, self.rules, {}, facts, bounds, told)
-        found = [*audit.corrections(), *retracted_silences(self.rules, facts, bounds, told)]
+        found = self.looked(entries, cut_ms, oldest_ms)
         self.asked += found
         self.cut_ms = cut_ms
         return found
+
+    def looked(self, entries: Sequence[Entry], cut_ms: int, oldest_ms: int = 0) -> list[Alert]:
+        """What would be asked for."""
+        facts = MemoryFacts(facts_of(self.topic, entries), self.cut_ms, cut_ms)
+        horizons = (ms(HORIZONS.grace), ms(HORIZONS.fresh), ms(HORIZONS.kept))
+        bounds = Bounds(self.number, self.cut_ms, cut_ms, oldest_ms, *horizons)
+        told = standings(self.log, self.asked)
+        audit = Audit(self.book, self.rules, {}, facts, bounds, told)
+        return [*audit.corrections(), *retracted_silences(self.rules, facts, bounds, told)]

@@ -13,7 +13,7 @@ from functools import cached_property
 
 from views.alerts.alert import Alert, Cause, Window, instant_ms
 from views.alerts.book import Book, Numbered
-from views.alerts.correction import Because, Case, raised_late, retracted, window_of
+from views.alerts.correction import Because, Case, over_of, raised_late, retracted, window_of
 from views.alerts.facts import Bounds, Facts
 from views.alerts.followed import followed_metrics, followed_views
 from views.alerts.judge import Verdict, judge
@@ -45,6 +45,8 @@ class Audit:
     def corrections(self) -> Iterator[Alert]:
         """In a fixed order."""
         for _, standing in sorted(self.told.items()):
+            if standing.raised.late and not standing.is_over:
+                yield over_of(standing.raised)  # whoever asked for it ended there
             yield from self._looked_at(standing)
         for view in sorted({_view_of(rule) for rule in self._thresholds}):
             for store, quarters in sorted(self.facts.touched(view).items()):
@@ -66,7 +68,7 @@ class Audit:
         if verdict.holds == (not standing.is_taken_back) or (verdict.holds and standing.successor in self.told):
             return
         # Of a publication's own record what was received at its cut is news.
-        cause = self._cause(case, standing.raised.raised_ms - (standing.raised.publication is not None))
+        cause = self._cause(case, last.raised_ms - (last.publication is not None))
         if verdict.holds:
             because = Because(verdict, sentence_of(case.rule, case.shop, verdict), cause)
             yield from raised_late(case, because, self.bounds, standing)

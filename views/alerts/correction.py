@@ -71,10 +71,14 @@ def raised_late(case: Case, because: Because, bounds: Bounds, before: Standing |
         raised_at=written(bounds.until_ms), publication=bounds.publication, cause=because.cause,
         shown=before.raised.value if before else None, corrected=verdict.value,
     )  # fmt: skip
-    over = Alert(
-        alert_id=following_id(raised.alert_id, "resolved"), kind="resolved", about=raised.alert_id, rule=rule.id,
-        version=version, tenant=store.tenant, store=store.id, window=raised.window, dimensions={}, value=None,
-        threshold=raised.threshold, sentence="The window was over when it was told.", provisional=False, late=True,
-        raised_at=raised.raised_at, reason="over", publication=bounds.publication,
+    return [raised, over_of(raised)]
+
+
+def over_of(late: Alert) -> Alert:
+    """That an alert that was raised late is over."""
+    return Alert(
+        alert_id=following_id(late.alert_id, "resolved"), kind="resolved", about=late.alert_id, rule=late.rule,
+        version=late.version, tenant=late.tenant, store=late.store, window=late.window, dimensions=late.dimensions,
+        value=None, threshold=late.threshold, sentence="The window was over when it was told.", provisional=False,
+        late=True, raised_at=late.raised_at, reason="over", publication=late.publication,
     )  # fmt: skip
-    return [raised, over]

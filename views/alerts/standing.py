@@ -16,10 +16,11 @@ CORRECTED = "corrected"
 
 
 class Standing(NamedTuple):
-    """Of one alert. `last`: the record that took it back, or else the one that raised it."""
+    """Of one alert. `last`: the record that took it back, or else the one that raised it. `is_over`: resolved."""
 
     raised: Alert
     last: Alert
+    is_over: bool = False
 
     @property
     def is_taken_back(self) -> bool:
@@ -45,8 +46,10 @@ def standings(log: Iterable[Alert], asked: Iterable[Alert] = ()) -> Mapping[str,
         seen.add(record.alert_id)
         if record.kind == "raised":
             found[record.alert_id] = Standing(record, record)
-        elif (about := found.get(record.about or "")) and not about.is_taken_back and _takes_back(record):
-            found[about.raised.alert_id] = about._replace(last=record)
+        elif (about := found.get(record.about or "")) is not None:
+            last = record if _takes_back(record) and not about.is_taken_back else about.last
+            is_over = about.is_over or record.kind == "resolved"
+            found[about.raised.alert_id] = about._replace(last=last, is_over=is_over)
     return found
 
 

@@ -51,7 +51,9 @@ class Blocks:
 
     def _row(self, run: str, day: date) -> Any:
         stores = sorted(store for name, store, of in self.named if (name, of) == (run, day))
-        digests = {each: (digest_of(self.blocks.get((run, each, day), "")), 1, []) for each in stores}
+        digests: dict[str, object] = {
+            each: (digest_of(self.blocks.get((run, each, day), "")), 1, []) for each in stores
+        }
         told = SimpleNamespace(date=lambda: day)
         return SimpleNamespace(day=told, stores=orjson.dumps(stores), digests=orjson.dumps(digests))
 
@@ -62,8 +64,8 @@ class Rows(list[Any]):
 
 
 def cells_of(session: Blocks, before: str, after: str, since: datetime = LATER, oldest: date = MONDAY) -> Any:
-    manifests = [{("sales", day): run for day in (MONDAY, TUESDAY)} if run else {} for run in (before, after)]
-    return PublishedCells(session, *manifests, since, oldest)  # type: ignore[arg-type]
+    old, new = ({("sales", day): run for day in (MONDAY, TUESDAY) if run} for run in (before, after))
+    return PublishedCells(session, old, new, since, oldest)
 
 
 def test_sums_are_over_every_dimension_of_the_quarters_in_a_window() -> None:
