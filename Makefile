@@ -17,7 +17,7 @@ export UV_PYTHON_DOWNLOADS := never
 .PHONY: help demo test fast lint docs drills drill campaign ledger bench clean
 
 help: ## List the targets
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 14
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
 
 demo: $(STAMP) ## Start everything, play a trading day on real receipts; ARGS=--once stops and checks
 	@$(RUN) galatea demo $(ARGS)

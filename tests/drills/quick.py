@@ -209,7 +209,9 @@ def _killed(on: Ground, name: str, line: Line) -> None:
 
 
 def _back(on: Ground, name: str, line: Line) -> None:
-    wait_until(on.faults.all_run, "every component to be back")
+    records = Records(on.settings.home)
+    # A state may be a moment old: who has just ended has no pid.
+    wait_until(lambda: records.pid(name) is not None and on.faults.all_run(), "every component to be back")
     line.recovered(name)
 
 
