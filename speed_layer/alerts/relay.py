@@ -74,8 +74,7 @@ class Relay:
 
     def _live(self) -> None:
         """The life of one producer."""
-        sender = Sender(self._work.bootstrap, self._partition)
-        inlet = Inlet(self._work.bootstrap, self._work.topics, self._partition)
+        sender, inlet = self._sender(), self._inlet()
         try:
             sender.settle()
             self._begin(sender, inlet)
@@ -86,6 +85,12 @@ class Relay:
         finally:
             sender.discard()
             inlet.close()
+
+    def _sender(self) -> Sender:
+        return Sender(self._work.bootstrap, self._partition)
+
+    def _inlet(self) -> Inlet:
+        return Inlet(self._work.bootstrap, self._work.topics, self._partition)
 
     def _begin(self, sender: Sender, inlet: Inlet) -> None:
         """Have the state as of what is committed, and every alert that is known."""
