@@ -27,7 +27,19 @@ STACK = (
     "page_weight",
     "during_rebuild",
 )
-ALONE = ("state", "cells", "sources", "spans", "switch", "capacity", "incremental", "growth", "rebuild")
+ALONE = (
+    "state",
+    "cells",
+    "sources",
+    "spans",
+    "switch",
+    "capacity",
+    "incremental",
+    "growth",
+    "rebuild",
+    "producers",
+    "alerts",
+)
 """Each is a function of its module's name, on a stack of its own; `FULL` is its size."""
 NAMES = (*STACK, *ALONE)
 

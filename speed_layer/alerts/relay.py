@@ -16,6 +16,7 @@ from master_dataset.errors import OperatorError, Unavailable
 from master_dataset.sources import registered_sources
 from speed_layer.alerts.fold import Fold
 from speed_layer.alerts.inlet import Inlet, Read
+from speed_layer.alerts.room import DEFAULT_MB, Room
 from speed_layer.alerts.sender import Discarded, Sender
 from speed_layer.alerts.snapshots import Snapshots
 from speed_layer.alerts.state import Horizons, State
@@ -31,7 +32,8 @@ log = structlog.get_logger()
 class Work:
     """`topics`: of the sources that are followed. `beat` is called whenever there is progress, `ready` when it reads.
 
-    `told` hears of every alert that is committed, `discarded` of every producer that was given up.
+    `told` hears of every alert that is committed, `discarded` of every producer that was given up. `room` is shared by
+    all partitions of a process.
     """
 
     bootstrap: str
@@ -43,6 +45,7 @@ class Work:
     ready: Callable[[], None] = lambda: None
     told: Callable[[Sequence[Alert]], None] = lambda _: None
     discarded: Callable[[], None] = lambda: None
+    room: Room = field(default_factory=lambda: Room(DEFAULT_MB))
 
 
 class Relay:
@@ -123,6 +126,7 @@ class Relay:
                 if read.entry is not None and read.entry.offset < committed[read.topic]:
                     folds[read.topic].step(read.entry, self._book_for(read.entry.received_ms))
                 at[read.topic] = max(at[read.topic], read.next_offset)
+            self._hold(folds)
         self._folds, self._positions = folds, dict(committed)
         self._keep()
 
@@ -136,6 +140,7 @@ class Relay:
             return
         positions, self._positions = dict(self._positions), {}  # of a state that is half folded nobody may go on
         alerts = [alert for read in taken for alert in self._told_by(read)]
+        self._hold(self._folds)
         passing(CrashPoint.ALERTS_FOLDED)
         positions |= {read.topic: read.next_offset for read in taken}
         self._positions = positions
@@ -145,6 +150,9 @@ class Relay:
         self._work.told(alerts)
         if time.monotonic() - self._kept_at > SNAPSHOT_SECONDS:
             self._keep()
+
+    def _hold(self, folds: Mapping[str, Fold]) -> None:
+        self._work.room.hold(self._partition, sum(fold.state.met for fold in folds.values()))
 
     def _told_by(self, read: Read) -> Sequence[Alert]:
         if read.entry is None:
