@@ -21,6 +21,8 @@ IN_TRANSACTION = POINTS[1:5]
 SEEN_SECONDS = 3.0
 """Of patience, where the sender is to notice that no answer comes."""
 STUCK_SECONDS = 4.0
+GOES_ON = 3
+"""Of four that are attacked in a way this one is not killed there."""
 MORE = 40
 """Receipts for a transaction after the one that is attacked."""
 
@@ -111,7 +113,7 @@ def attacked(ground: Ground, attack: Attack) -> None:
         if life.until(lambda: life.is_paused, START_SECONDS):
             if attack.arrives and tap.await_held(0):
                 ground.suffered.late[str(tap.release())] += 1
-            if ground.chance.random() < 0.33:
+            if ground.suffered.attacks[attack.name] % 4 == GOES_ON:
                 life.signal(signal.SIGCONT)
                 life.until(lambda: not life.is_running, ground.chance.uniform(0, 1))
         else:
@@ -159,8 +161,8 @@ def zombie(ground: Ground, seconds: float, *, has_heir: bool) -> None:
                 ground.feeder.add(MORE // 4)
                 time.sleep(0.25)
             paused.signal(signal.SIGCONT)
-            paused.until(lambda: not paused.is_running, 30)
-            ground.suffered.woken_fenced += not paused.is_running
+            if paused.until(lambda: not paused.is_running, 30 if has_heir else 5):
+                ground.suffered.woken_fenced += 1
     ground.suffered.places["zombie with an heir" if has_heir else "zombie"] += 1
 
 

@@ -41,7 +41,8 @@ FORGET_EVERY = 10
 class Plan:
     """`kills`: lives that are ended by one, of which `taps` are attacked before. `twins`: how often two run at once.
 
-    `pause`: how long a zombie stands still, in seconds; the product's transactions may take 30.
+    `pause`: how long a zombie stands still, in seconds; the product's transactions may take 30. After `minutes` nothing
+    more is done, whatever is left of the plan: alerts are fresh for two hours.
     """
 
     kills: int
@@ -53,6 +54,7 @@ class Plan:
     twins: int = 0
     pause: float = 50.0
     naive: str = ""
+    minutes: float = 60.0
 
 
 @dataclass
@@ -111,6 +113,8 @@ def play(broker: DrilledBroker, plan: Plan) -> Played:
         things = _things(plan, chance)
         ground = faults.Ground(broker, lives, feeder, chance, tills.planned // max(1, len(things)) + 1)
         for number, (name, do) in enumerate(things):
+            if time.monotonic() - began > plan.minutes * 60:
+                break
             if number % FORGET_EVERY == FORGET_EVERY - 1:
                 lives.forget()
             at = time.monotonic()
@@ -193,12 +197,13 @@ def _asked() -> Plan:
     parser.add_argument("--zombies", type=int, default=0, help="how often a relay is paused, replaced and woken")
     parser.add_argument("--twins", type=int, nargs="?", const=5, default=0, help="how often two run at once, for 10 s")
     parser.add_argument("--pause", type=float, default=50.0, help="how long a zombie stands still, in seconds")
+    parser.add_argument("--minutes", type=float, default=60.0, help="after so long nothing more of the plan is done")
     parser.add_argument("--naive", choices=NAIVE, default="", help="of a relay that many would write")
     asked = parser.parse_args()
     taps = asked.kills // 4 if asked.tap is None else min(asked.tap, asked.kills)
     return Plan(
         asked.kills, asked.alerts, asked.seed, taps, asked.restarts, asked.zombies, asked.twins, asked.pause,
-        asked.naive,
+        asked.naive, asked.minutes,
     )  # fmt: skip
 
 

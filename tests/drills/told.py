@@ -20,12 +20,14 @@ def _consumer(bootstrap: str, isolation: str) -> Consumer:
     })  # fmt: skip
 
 
-def _to_the_end(consumer: Consumer) -> Iterator[dict[str, Any]]:
+def _to_the_end(consumer: Consumer, at: dict[int, int]) -> Iterator[dict[str, Any]]:
+    """Alerts from these offsets on, which move to where one goes on."""
+    consumer.assign([TopicPartition("alerts", number, offset) for number, offset in at.items()])
     ended = set[int]()
-    while len(ended) < PARTITIONS:
+    while len(ended) < len(at):
         for message in consumer.consume(1000, 1.0):
             if message.error() is None:
-                ended.discard(message.partition() or 0)
+                at[message.partition() or 0] = (message.offset() or 0) + 1
                 yield json.loads(message.value() or b"")
             elif message.error().code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - its name
                 ended.add(message.partition() or 0)
@@ -34,8 +36,7 @@ def _to_the_end(consumer: Consumer) -> Iterator[dict[str, Any]]:
 def read_alerts(bootstrap: str) -> list[dict[str, Any]]:
     """Every committed alert."""
     consumer = _consumer(bootstrap, "read_committed")
-    consumer.assign([TopicPartition("alerts", number, 0) for number in range(PARTITIONS)])
-    found = list(_to_the_end(consumer))
+    found = list(_to_the_end(consumer, dict.fromkeys(range(PARTITIONS), 0)))
     consumer.close()
     return found
 
@@ -61,14 +62,14 @@ class Reader:
     def __init__(self, bootstrap: str) -> None:
         """From the first alert on."""
         self._reader = _consumer(bootstrap, "read_committed")
-        self._reader.assign([TopicPartition("alerts", number, 0) for number in range(PARTITIONS)])
+        self._at = dict.fromkeys(range(PARTITIONS), 0)
         self._asker = _consumer(bootstrap, "read_uncommitted")  # the other kind waits for an open transaction's end
         self._ahead: set[tuple[int, int]] = set()
         self.torn = 0
 
     def look(self) -> int:
         """How many new ones are torn."""
-        for alert in _to_the_end(self._reader):
+        for alert in _to_the_end(self._reader, self._at):
             place = alert["place"]
             if place["topic"] == "pos_transactions":
                 self._ahead.add((place["partition"], place["offset"]))
