@@ -65,7 +65,10 @@ def _register(settings: "Settings", stores: int) -> None:
     Registry(session).save([Store(id=each, timezone="UTC") for each in named])
     versions = RuleVersions(session, timedelta(seconds=settings.alert_rules_seconds))
     last = versions.add("rule", "default/any", msgspec.json.encode(read_rule(RULE)).decode())
-    noted = lambda: sum(row.kind == "store" for row in versions.read())  # noqa: E731 - asked again and again
+
+    def noted() -> int:
+        return sum(row.kind == "store" for row in versions.read())
+
     local.until(lambda: noted() >= len(named), "the stores in the book of alerts")
     local.until(lambda: datetime.now(UTC) > last.effective_at, "the rule")
     time.sleep(2 * settings.alert_rules_seconds)
@@ -119,9 +122,10 @@ class _Copying:
         """Until told to leave."""
         while not leave.is_set():
             for message in self._consumer.consume(500, 0.01):
-                store = 0 if message.error() or not message.value() else orjson.loads(message.value())["operation_id"]
+                value = None if message.error() else message.value()
+                store = orjson.loads(value)["operation_id"] if value else 0
                 if store >= FIRST_STORE:
-                    self._producer.produce(bare.TOPIC, message.value(), key=str(store))
+                    self._producer.produce(bare.TOPIC, value, key=str(store))
             self._producer.flush()
         self._consumer.close()
 

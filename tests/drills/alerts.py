@@ -33,7 +33,7 @@ from tests.drills.told import Reader, left_to_read, read_alerts
 Thing = tuple[str, Callable[[faults.Ground], None]]
 LEDGER = Path(__file__).parents[2] / "docs" / "ledger" / "alerts.jsonl"
 TWIN_SECONDS = 10.0
-FORGET_EVERY = 10
+FORGET_EVERY = 25
 """After so many lives the snapshots are deleted."""
 
 

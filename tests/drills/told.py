@@ -26,10 +26,11 @@ def _to_the_end(consumer: Consumer, at: dict[int, int]) -> Iterator[dict[str, An
     ended = set[int]()
     while len(ended) < len(at):
         for message in consumer.consume(1000, 1.0):
-            if message.error() is None:
+            error = message.error()
+            if error is None:
                 at[message.partition() or 0] = (message.offset() or 0) + 1
                 yield json.loads(message.value() or b"")
-            elif message.error().code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - its name
+            elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - its name
                 ended.add(message.partition() or 0)
 
 

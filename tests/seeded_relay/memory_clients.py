@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from random import Random
 from typing import Any, NamedTuple
 
@@ -156,10 +157,7 @@ class MemoryProducer:
 
     def flush(self, _: float) -> int:
         while self._waiting:
-            place, value = self._waiting[0]
-            self._process.call(
-                lambda place=place, value=value: self._broker.write(self._name, self._epoch, place, value)
-            )
+            self._process.call(partial(self._broker.write, self._name, self._epoch, *self._waiting[0]))
             self._waiting.pop(0)
         return 0
 

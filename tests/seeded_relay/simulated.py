@@ -149,7 +149,8 @@ class Simulated:
 
     def _ahead(self) -> int:
         """Visible alerts of records that no committed position has passed."""
-        return sum(each.place.offset >= self._broker.committed[TOPIC] for each in self._visible())
+        places = [each.place.offset for each in self._visible() if each.place is not None]
+        return sum(offset >= self._broker.committed[TOPIC] for offset in places)
 
 
 @contextmanager
