@@ -31,7 +31,7 @@ START_SECONDS = 120.0
 LOOK_SECONDS = 0.01
 
 _forking = multiprocessing.get_context("forkserver")
-_forking.set_forkserver_preload(["tests.drills.alerts_relay", "tests.drills.drilled_broker"])
+_forking.set_forkserver_preload(["tests.drills.alerts_relay", "tests.drills.alert_faults"])
 
 
 class Life:
