@@ -27,7 +27,20 @@ STACK = (
     "page_weight",
     "during_rebuild",
 )
-ALONE = ("state", "cells", "sources", "spans", "switch", "capacity", "incremental", "growth", "webhooks", "rebuild")
+ALONE = (
+    "state",
+    "cells",
+    "sources",
+    "spans",
+    "switch",
+    "capacity",
+    "incremental",
+    "growth",
+    "rebuild",
+    "producers",
+    "alerts",
+    "webhooks",
+)
 """Each is a function of its module's name, on a stack of its own; `FULL` is its size."""
 NAMES = (*STACK, *ALONE)
 

@@ -78,6 +78,8 @@ class Settings(WebhookSettings):
     """How long the alert relay may make no progress before it is ended and started again, in seconds."""
     alerts_tick_seconds: float = Field(default=15.0, gt=0, le=60)
     """How often time is let pass in topics that a rule of alerts watches while nothing arrives, in seconds."""
+    alerts_identities_mb: int = Field(default=256, ge=1)
+    """Memory that the identities of the last day may take in the alert relay, in MB; beyond it the relay stops."""
     alert_rules_seconds: float = Field(default=60.0, ge=1)
     """How long after it is written a version of a rule begins to hold, in seconds; more than the skew."""
     kafka_bootstrap: str = ""

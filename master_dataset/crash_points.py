@@ -78,14 +78,15 @@ class _Armed:
         self.plan: list[Planned] = []
         self.folder = Path()
         self.passed: Counter[CrashPoint] = Counter()
+        self.by = signal.SIGKILL
 
 
 _armed = _Armed()
 
 
-def arm(plan: str, folder: Path) -> None:
-    """End as planned from now on. `folder` holds a file for each end that has happened already."""
-    _armed.plan, _armed.folder = planned(plan), folder
+def arm(plan: str, folder: Path, by: signal.Signals = signal.SIGKILL) -> None:
+    """End as planned from now on, or stand still by SIGSTOP. `folder` holds a file for each time it has happened."""
+    _armed.plan, _armed.folder, _armed.by = planned(plan), folder, by
     if _armed.plan:
         folder.mkdir(parents=True, exist_ok=True)
 
@@ -102,4 +103,4 @@ def passing(point: CrashPoint) -> None:
         (_armed.folder / f"{each.point}:{each.nth}").touch(exist_ok=False)
     except FileExistsError:
         return
-    os.kill(os.getpid(), signal.SIGKILL)
+    os.kill(os.getpid(), _armed.by)

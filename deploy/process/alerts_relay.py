@@ -10,19 +10,22 @@ from datetime import timedelta
 from functools import partial
 
 import structlog
-from prometheus_client import Counter
+from confluent_kafka import KafkaException
+from prometheus_client import Counter, Gauge
 
 from deploy.cassandra import session_of
 from deploy.process.alerts import READY
 from deploy.process.edge import Process
 from deploy.settings import Settings
 from deploy.tether import tether_if_asked
-from master_dataset.errors import Unavailable
+from master_dataset.errors import BrokerUnavailable, Unavailable
 from master_dataset.kafka import Topics
 from master_dataset.registry import Registry
 from master_dataset.rule_versions import RuleVersions
 from master_dataset.sources import registered_sources
+from speed_layer.alerts.held_back import HeldBack
 from speed_layer.alerts.relay import Relay, Work
+from speed_layer.alerts.room import Room
 from speed_layer.alerts.shelf import TableShelf, Ticker
 from speed_layer.alerts.snapshots import Snapshots
 from views.alerts.alert import CORRECTIONS, TOPIC, Alert
@@ -34,7 +37,10 @@ CORRECTED = Counter(
 DISCARDED = Counter(
     "galatea_alerts_discarded", "Producers given up because an outcome was not certain.", ("partition",)
 )
-BEAT_SECONDS = 1.0
+IDENTITIES = Gauge("galatea_alerts_identities_bytes", "Memory of the identities of the last day.")
+LSO_LAG = Gauge("galatea_alerts_lso_lag", "Records of alerts behind an open transaction, which no reader sees.")
+HELD_BACK = Gauge("galatea_alerts_held_back_seconds", "For how long readers of alerts have been held back by it.")
+BEAT_SECONDS, LOOK_SECONDS = 1.0, 5.0
 
 log = structlog.get_logger()
 
@@ -44,14 +50,14 @@ class Lane:
 
     def __init__(self, pipe: int, number: int) -> None:
         """`number` is below `READY`."""
-        self._pipe, self._number = pipe, number
+        self._pipe, self.number = pipe, number
         self._beaten_at = 0.0
         self._is_ready = False
 
     def beat(self) -> None:
         """It gets on."""
         if time.monotonic() - self._beaten_at > BEAT_SECONDS:
-            os.write(self._pipe, bytes([self._number]))
+            os.write(self._pipe, bytes([self.number]))
             self._beaten_at = time.monotonic()
 
     def ready(self) -> None:
@@ -76,19 +82,23 @@ def run(process: Process, settings: Settings) -> None:
     process.show_metrics(settings.alerts_metrics_port)
     keep = partial(_keep_time, shelf, Registry(session), ticker, settings.alerts_tick_seconds)
     threading.Thread(target=keep, name="ticks", daemon=True).start()
-    relays = [_relay(settings, shelf, Lane(pipe, number), number) for number in range(settings.kafka_partitions)]
+    threading.Thread(target=_watch_readers, args=(topics,), name="readers", daemon=True).start()
+    room = Room(settings.alerts_identities_mb)
+    IDENTITIES.set_function(lambda: room.bytes)
+    relays = [_relay(settings, shelf, room, Lane(pipe, number)) for number in range(settings.kafka_partitions)]
     pool = ThreadPoolExecutor(len(relays))  # never waited for: when one partition ends, the process does
     done, _ = wait([pool.submit(relay.run) for relay in relays], return_when=FIRST_EXCEPTION)
     for each in done:
         each.result()
 
 
-def _relay(settings: Settings, shelf: TableShelf, lane: Lane, number: int) -> Relay:
+def _relay(settings: Settings, shelf: TableShelf, room: Room, lane: Lane) -> Relay:
+    number = lane.number
     snapshots = Snapshots(settings.home / "alerts" / str(number))
     discarded = DISCARDED.labels(number).inc
     work = Work(
         settings.kafka_bootstrap, tuple(registered_sources()), shelf, snapshots,
-        beat=lane.beat, ready=lane.ready, told=_count, discarded=discarded,
+        beat=lane.beat, ready=lane.ready, told=_count, discarded=discarded, room=room,
     )  # fmt: skip
     return Relay(work, number)
 
@@ -108,6 +118,22 @@ def _keep_time(shelf: TableShelf, registry: Registry, ticker: Ticker, seconds: f
         except Unavailable as error:
             log.warning("alerts.no_tick", why=str(error))
         time.sleep(seconds)
+
+
+def _watch_readers(topics: Topics) -> None:
+    held_back = HeldBack()
+    while True:
+        try:
+            stable = topics.committed_ends(TOPIC)
+            held = held_back.look(topics.end_offsets(TOPIC), stable, time.monotonic())
+        except (KafkaException, BrokerUnavailable) as error:
+            log.warning("alerts.readers_not_seen", why=str(error))
+        else:
+            LSO_LAG.set(held.records)
+            HELD_BACK.set(held.seconds)
+            if held.is_too_long:
+                log.warning("alerts.readers_held_back", records=held.records, seconds=round(held.seconds))
+        time.sleep(LOOK_SECONDS)
 
 
 if __name__ == "__main__":

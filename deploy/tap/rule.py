@@ -20,6 +20,8 @@ class Action(StrEnum):
     """The same for who has one request on its way and waits: answered after the pattern of the last answer."""
     HOLD = "hold"
     """It is kept, and both connections end; `Tap.release` sends it later: a request that the network delayed."""
+    HOLD_SILENTLY = "hold_silently"
+    """It is kept, and the connection stays as it is: whoever asked waits until its own patience ends."""
 
 
 @dataclass

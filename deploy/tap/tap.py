@@ -13,7 +13,9 @@ from typing import NamedTuple, Self
 from deploy.tap.frame import Api, Head, answered, end_txn_error, framed, head_of, read_frame, refusal
 from deploy.tap.rule import Action, Rule
 
-_PATIENCE_SECONDS = 60
+_PATIENCE_SECONDS = 60.0
+UNREAD = -2
+"""Kafka has no error of this number."""
 
 
 class Link:
@@ -79,15 +81,23 @@ class Tap:
         return rule
 
     def heal(self) -> None:
-        """From now on let everything pass."""
+        """From now on let everything pass. What is held stays held."""
         self._rule = None
 
-    def await_held(self) -> bool:
+    def forget(self) -> None:
+        """What is held is lost: it never arrives."""
+        self._holds.clear()
+        self._held.clear()
+
+    def await_held(self, seconds: float = _PATIENCE_SECONDS) -> bool:
         """Wait until a request is held; whether there is one."""
-        return self._holds.wait(_PATIENCE_SECONDS)
+        return self._holds.wait(seconds)
 
     def release(self) -> int:
-        """Send the oldest request that is held, an EndTxn, over a connection of its own; the error code, 0: done."""
+        """Send the oldest request that is held over a connection of its own.
+
+        The error code in the answer to an EndTxn, 0: done; `UNREAD` where something else was held and answered.
+        """
         self._holds.clear()
         asked = asyncio.run_coroutine_threadsafe(self._send_late(self._held.pop(0)), self._loop)
         return asked.result(_PATIENCE_SECONDS)
@@ -162,7 +172,7 @@ class Tap:
             link.refused.append((head.correlation, rule))
         elif rule.action == Action.REFUSE_AT_ONCE:
             self._refuse(head.correlation, rule, link)
-        elif rule.action == Action.HOLD:
+        elif rule.action in (Action.HOLD, Action.HOLD_SILENTLY):
             self._held.append(request)
             self._holds.set()
         return False
@@ -192,4 +202,5 @@ class Tap:
         await writer.wait_closed()
         if answer is None:
             raise ConnectionResetError("the broker ended the connection instead of answering a late request")
-        return end_txn_error(answer, head_of(request).version)
+        head = head_of(request)
+        return end_txn_error(answer, head.version) if head.api == Api.END_TXN else UNREAD

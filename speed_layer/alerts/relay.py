@@ -17,6 +17,7 @@ from master_dataset.errors import OperatorError, Unavailable
 from master_dataset.sources import registered_sources
 from speed_layer.alerts.fold import Fold
 from speed_layer.alerts.inlet import Inlet, Read
+from speed_layer.alerts.room import DEFAULT_MB, Room
 from speed_layer.alerts.sender import Discarded, Sender
 from speed_layer.alerts.snapshots import Snapshots
 from speed_layer.alerts.state import Horizons, State
@@ -32,7 +33,8 @@ log = structlog.get_logger()
 class Work:
     """`topics`: of the sources that are followed. `beat` is called whenever there is progress, `ready` when it reads.
 
-    `told` hears of every alert that is committed, `discarded` of every producer that was given up.
+    `told` hears of every alert that is committed, `discarded` of every producer that was given up. `room` is shared by
+    all partitions of a process.
     """
 
     bootstrap: str
@@ -44,6 +46,7 @@ class Work:
     ready: Callable[[], None] = lambda: None
     told: Callable[[Sequence[Alert]], None] = lambda _: None
     discarded: Callable[[], None] = lambda: None
+    room: Room = field(default_factory=lambda: Room(DEFAULT_MB))
 
 
 class Relay:
@@ -76,8 +79,7 @@ class Relay:
 
     def _live(self) -> None:
         """The life of one producer."""
-        sender = Sender(self._work.bootstrap, self._partition)
-        inlet = Inlet(self._work.bootstrap, self._topics, self._partition)
+        sender, inlet = self._sender(), self._inlet()
         try:
             sender.settle()
             self._begin(sender, inlet)
@@ -88,6 +90,12 @@ class Relay:
         finally:
             sender.discard()
             inlet.close()
+
+    def _sender(self) -> Sender:
+        return Sender(self._work.bootstrap, self._partition)
+
+    def _inlet(self) -> Inlet:
+        return Inlet(self._work.bootstrap, self._topics, self._partition)
 
     def _begin(self, sender: Sender, inlet: Inlet) -> None:
         """Have the state as of what is committed, and every alert that is known."""
@@ -121,6 +129,7 @@ class Relay:
                 if read.topic in folds and read.entry is not None and read.entry.offset < committed[read.topic]:
                     folds[read.topic].step(read.entry, self._book_for(read.entry.received_ms))
                 at[read.topic] = max(at[read.topic], read.next_offset)
+            self._hold(folds)
         self._folds, self._positions = folds, dict(committed)
         self._keep()
 
@@ -137,6 +146,7 @@ class Relay:
         for alert in (alert for read in taken for alert in self._told_by(read)):
             found.setdefault(alert.alert_id, alert)  # a publication may ask for what is raised at this moment
         alerts = list(found.values())
+        self._hold(self._folds)
         passing(CrashPoint.ALERTS_FOLDED)
         positions |= {read.topic: read.next_offset for read in taken}
         self._positions = positions
@@ -146,6 +156,9 @@ class Relay:
         self._work.told(alerts)
         if time.monotonic() - self._kept_at > SNAPSHOT_SECONDS:
             self._keep()
+
+    def _hold(self, folds: Mapping[str, Fold]) -> None:
+        self._work.room.hold(self._partition, sum(fold.state.met for fold in folds.values()))
 
     def _told_by(self, read: Read) -> Sequence[Alert]:
         if read.entry is None:

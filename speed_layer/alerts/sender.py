@@ -7,6 +7,7 @@ timed out or lost its connection, this producer ends. A new one settles what was
 
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -78,9 +79,10 @@ class Sender:
         self._producer.poll(0)
 
     def discard(self) -> None:
-        """Send nothing more."""
-        self._producer.purge()
-        self._producer.close()
+        """Send nothing more. A client that is broken or fenced says so once more here, which nobody needs."""
+        with suppress(KafkaException):
+            self._producer.purge()
+            self._producer.close()
 
     def _transact(self, alerts: Sequence[Alert], positions: Mapping[str, int], group: object) -> None:
         producer = self._producer

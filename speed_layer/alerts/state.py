@@ -101,6 +101,11 @@ class State(msgspec.Struct):
         """Whether that identity was met within the time that identities are remembered."""
         return any(identity in met for met in self.identities.values())
 
+    @property
+    def met(self) -> int:
+        """How many identities are remembered."""
+        return sum(map(len, self.identities.values()))
+
     def forget(self, hour_ms: int, horizons: Horizons) -> None:
         """Let go of what no rule can need any more, at the full hour of the log."""
         kept_ms = hour_ms - int(horizons.kept / timedelta(milliseconds=1))

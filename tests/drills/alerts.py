@@ -1,234 +1,170 @@
-"""`python -m tests.drills.alerts`: every alert exactly once while the relay is killed again and again.
+"""`python -m tests.drills.alerts`: every alert exactly once, whatever is done to the relay, the network and the broker.
 
-Receipts come all the while; the relay is killed by `kill -9` at its crash points in turn and at random moments. In the
-end a read_committed reader has to find each alert that plain sums over what was sent ask for, once, and no other.
+Receipts come all the while. The relay is killed by `kill -9` at its crash points and at random moments; the ends of its
+transactions are held, lost and delivered late by a tap; it is paused and replaced, runs twice with one identity, hangs
+and is ended by its watchdog; the broker is killed and stopped. In the end a read_committed reader has to find each
+alert that plain sums over what was sent ask for, once, and no other; and none may ever have stood there ahead of its
+positions. `--naive` lets a relay suffer it that many would write, which has to fail.
+
 Prints a line, and adds it to docs/ledger/alerts.jsonl.
 """
 
 import argparse
 import json
-import shutil
-import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
 
-import msgspec
-from confluent_kafka import Consumer, Producer, TopicPartition
+from tests.drills import alert_faults as faults
+from tests.drills.drilled_broker import DrilledBroker, settings_for
+from tests.drills.lives import START_SECONDS, Lives
+from tests.drills.naive_relay import NAIVE
+from tests.drills.tills import Feeder, Key, Tills, stores_for
+from tests.drills.told import Reader, left_to_read, read_alerts
 
-from deploy.jars import ensure_jars
-from deploy.settings import Settings
-from deploy.stack.ports import free_ports
-from deploy.stack.stack import Stack
-from master_dataset.stores import Store
-from views.alerts.book import rule_version, store_version
-from views.alerts.rule_text import read_rule
-
+Thing = tuple[str, Callable[[faults.Ground], None]]
 LEDGER = Path(__file__).parents[2] / "docs" / "ledger" / "alerts.jsonl"
-PARTITIONS, QUARTER, WINDOWS = 2, 900, 7
-BOUNDS = range(500, 10_500, 500)
-"""In cents: a rule each."""
-POINTS = ("folded", "begun", "produced", "flushed", "offsets", "committed", "kept")
-Key = tuple[str, str, str]
-"""Rule, store and start of the window."""
+TWIN_SECONDS = 10.0
+FORGET_EVERY = 25
+"""After so many lives the snapshots are deleted."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """`kills`: lives that are ended by one, of which `taps` are attacked before. `twins`: how often two run at once.
+
+    `pause`: how long a zombie stands still, in seconds; the product's transactions may take 30. After `minutes` nothing
+    more is done, whatever is left of the plan: alerts are fresh for two hours.
+    """
+
+    kills: int
+    alerts: int
+    seed: int = 1
+    taps: int = 0
+    restarts: int = 0
+    zombies: int = 0
+    twins: int = 0
+    pause: float = 50.0
+    naive: str = ""
+    minutes: float = 60.0
 
 
 @dataclass
 class Played:
     """What was done and what came of it. `crashed`: of the kills, those at a crash point.
 
-    `discarded`: producers that gave themselves up.
+    `discarded`: producers that gave themselves up; `fenced`: relays that were refused, `woken_fenced` of them zombies.
+    `late`: what the broker answered to ends that came late; `missed`: attacks that did not come to their moment.
+    `torn`: alerts that were visible ahead of their positions.
     """
 
-    kills: int
-    seed: int
+    plan: Plan
+    kills: int = 0
     crashed: int = 0
     discarded: int = 0
+    fenced: int = 0
+    woken_fenced: int = 0
     sent: int = 0
     expected: int = 0
     seen: int = 0
     lost: int = 0
     twice: int = 0
     phantom: int = 0
+    torn: int = 0
     resolved: int = 0
     orphans: int = 0
     seconds: float = 0.0
     places: dict[str, int] = field(default_factory=dict)
+    attacks: dict[str, int] = field(default_factory=dict)
+    late: dict[str, int] = field(default_factory=dict)
+    missed: dict[str, int] = field(default_factory=dict)
 
     @property
     def is_well(self) -> bool:
         """Each alert once, and something to see."""
-        return self.expected > 0 and (self.lost, self.twice, self.phantom, self.orphans) == (0, 0, 0, 0)
+        wrong = (self.lost, self.twice, self.phantom, self.orphans, self.torn)
+        return self.expected > 0 and not any(wrong)
+
+    @property
+    def end_attacks(self) -> int:
+        """On the end of a transaction."""
+        return sum(self.attacks.get(each.name, 0) for each in faults.ENDS)
 
 
-class Tills:
-    """Send receipts of many stores, some of them twice, and add up in cents what has to come of it."""
-
-    def __init__(self, bootstrap: str, stores: int, seed: int) -> None:
-        self.sums: Counter[tuple[str, int]] = Counter()
-        self.sent = 0
-        self._chance = Random(seed)
-        self._stores = [str(number) for number in range(1, stores + 1)]
-        self._newest = int(time.time()) // QUARTER * QUARTER - QUARTER
-        self._producer = Producer({
-            "bootstrap.servers": bootstrap, "enable.idempotence": True, "partitioner": "murmur2_random",
-        })  # fmt: skip
-
-    def send(self) -> None:
-        """One receipt, and one in ten again."""
-        store, cents = self._chance.choice(self._stores), self._chance.randrange(1, 3000)
-        window = self._newest - QUARTER * self._chance.randrange(WINDOWS)
-        happened = window + self._chance.random() * (QUARTER - 1)
-        self.sent += 1
-        self.sums[store, window] += cents
-        line = {"title": "thing", "price": cents / 100, "amount": 1}
-        body = {
-            "happened_at": datetime.fromtimestamp(happened, UTC).isoformat(timespec="milliseconds"),
-            "operation_id": store, "transaction_id": self.sent, "vendor_fiscal_module": 1, "transactions": [line],
-        }  # fmt: skip
-        for _ in range(2 if self.sent % 10 == 0 else 1):
-            self._producer.produce("pos_transactions", key=store, value=json.dumps(body).encode())
-        self._producer.poll(0)
-
-    def send_some(self, receipts: int) -> None:
-        """So many."""
-        for _ in range(receipts):
-            self.send()
-
-    def finish(self) -> set[Key]:
-        """Everything is on the broker. What has to be told."""
-        assert self._producer.flush(60) == 0
-        return {
-            (f"above-{bound}", store, datetime.fromtimestamp(window, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
-            for (store, window), cents in self.sums.items()
-            for bound in BOUNDS
-            if cents > bound
-        }
-
-
-class Relays:
-    """Starts them, and kills them."""
-
-    def __init__(self, bootstrap: str, folder: Path, stores: int) -> None:
-        self._bootstrap, self._folder, self._book = bootstrap, folder, folder / "book.json"
-        self.discarded = 0
-        versions = [store_version(Store(id=str(each), timezone="UTC"), 1, 0) for each in range(1, stores + 1)]
-        for bound in BOUNDS:
-            said = {"kind": "threshold", "id": f"above-{bound}", "metric": "gross_sales", "window": "15m"}
-            versions.append(rule_version(read_rule({**said, "above": f"{bound / 100:.2f}"}), 1, 0))
-        folder.mkdir(parents=True, exist_ok=True)
-        self._book.write_bytes(msgspec.json.encode(versions))
-
-    @contextmanager
-    def running(self, crash_at: str = "") -> Iterator["subprocess.Popen[str]"]:
-        """One, from when it reads until it is killed or has ended by itself."""
-        words = [self._bootstrap, str(PARTITIONS), str(self._folder), str(self._book), crash_at]
-        command = [sys.executable, "-m", "tests.drills.alerts_relay", *words]
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        try:
-            yield process
-        finally:
-            process.kill()
-            said, _ = process.communicate()
-            self.discarded += said.count("alerts.discarded")
-
-    def ready(self, process: "subprocess.Popen[str]") -> bool:
-        """Whether it came to read at all; it may have been told to end before."""
-        assert process.stdout is not None
-        return process.stdout.readline() == "ready\n"
-
-    def forget(self) -> None:
-        """Delete the snapshots."""
-        for partition in range(PARTITIONS):
-            shutil.rmtree(self._folder / str(partition), ignore_errors=True)
-
-
-def read_alerts(bootstrap: str) -> list[dict[str, Any]]:
-    """Every committed alert."""
-    consumer = Consumer({
-        "bootstrap.servers": bootstrap, "group.id": "drill", "isolation.level": "read_committed",
-        "enable.auto.commit": False, "enable.partition.eof": True,
-    })  # fmt: skip
-    consumer.assign([TopicPartition("alerts", number, 0) for number in range(PARTITIONS)])
-    found, ended = [], set[int]()
-    while len(ended) < PARTITIONS:
-        for message in consumer.consume(1000, 1.0):
-            if message.error():
-                ended.add(message.partition() or 0)
-            else:
-                found.append(json.loads(message.value() or b""))
-    consumer.close()
-    return found
-
-
-def positions(bootstrap: str) -> int:
-    """How many records are left to read."""
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "galatea.alerts", "enable.auto.commit": False})
-    places = [TopicPartition("pos_transactions", number) for number in range(PARTITIONS)]
-    ends = [consumer.get_watermark_offsets(place, 20)[1] for place in places]
-    left = sum(end - max(0, done.offset) for end, done in zip(ends, consumer.committed(places, 20), strict=True))
-    consumer.close()
-    return left
-
-
-def play(settings: Settings, kills: int, alerts: int, seed: int) -> Played:
-    """With a broker that runs: send, kill, settle, compare."""
-    began, chance = time.monotonic(), Random(f"kills {seed}")
-    bootstrap, played = settings.kafka_bootstrap, Played(kills, seed)
-    stores = max(1, alerts // (WINDOWS * len(BOUNDS)))
-    relays, tills = Relays(bootstrap, settings.home / "alerts", stores), Tills(bootstrap, stores, seed)
-    with relays.running() as first:
-        assert relays.ready(first)
-    left, per_kill = stores * WINDOWS * 14, stores * WINDOWS * 14 // max(1, kills) + 1
-    for number in range(kills):
-        is_random = number % 2 == 1
-        point = POINTS[number // 2 % len(POINTS)]
-        if number % 10 == 9:
-            relays.forget()
-        with relays.running(
-            "" if is_random else f"alerts.{point}:{1 if point == 'kept' else chance.randrange(1, 3)}"
-        ) as process:
-            is_ready = relays.ready(process)
-            feeding = threading.Thread(target=tills.send_some, args=(per_kill,))
-            feeding.start()
-            if is_random:
-                time.sleep(chance.uniform(0, 1.0))
-            else:
-                _wait_for_end(process)
-            feeding.join()
-        name = "random" if is_random else point
-        played.places[name] = played.places.get(name, 0) + 1
-        sys.stderr.write(f"  {number + 1}/{kills} {name} ready={is_ready} sent={tills.sent}\n")
-    while tills.sent < left:
-        tills.send()
+def play(broker: DrilledBroker, plan: Plan) -> Played:
+    """With a broker that runs and has no alerts: send, harm, settle, compare."""
+    began, chance, played = time.monotonic(), Random(f"kills {plan.seed}"), Played(plan)
+    lives = Lives(broker.address, broker.tapped, broker.settings.home / "alerts", plan.naive)
+    stores = stores_for(plan.alerts)
+    lives.write_book(stores)
+    with lives.life(lives.orders()) as first:
+        assert first.until(first.is_ready, START_SECONDS)
+    lives.kills = 0
+    tills, reader = Tills(broker.address, stores, plan.seed), Reader(broker.address)
+    with Feeder(tills) as feeder:
+        things = _things(plan, chance)
+        ground = faults.Ground(broker, lives, feeder, chance, tills.planned // max(1, len(things)) + 1)
+        for number, (name, do) in enumerate(things):
+            if time.monotonic() - began > plan.minutes * 60:
+                break
+            if number % FORGET_EVERY == FORGET_EVERY - 1:
+                lives.forget()
+            at = time.monotonic()
+            do(ground)
+            torn, took = reader.look(), time.monotonic() - at
+            sys.stderr.write(f"  {number + 1}/{len(things)} {name} {took:.1f} s sent={tills.sent} torn={torn}\n")
+    reader.close()
     expected = tills.finish()
-    with relays.running():
-        deadline = time.monotonic() + 600
-        while positions(bootstrap):
-            assert time.monotonic() < deadline, "the relay does not catch up"
-            time.sleep(0.5)
-    _compare(played, expected, read_alerts(bootstrap))
-    played.discarded = relays.discarded
-    played.crashed = sum(1 for _ in (settings.home / "alerts").glob("crashed-*/*"))
-    played.sent, played.seconds = tills.sent, round(time.monotonic() - began, 1)
+    _settle(lives, broker)
+    _compare(played, expected, read_alerts(broker.address))
+    played.torn, played.sent, played.seconds = reader.torn, tills.sent, round(time.monotonic() - began, 1)
+    _count(played, lives, ground.suffered)
     return played
 
 
-def _wait_for_end(process: "subprocess.Popen[str]") -> None:
-    """At its crash point; what it is not led to within some seconds it is not going to reach."""
-    try:
-        process.wait(4)
-    except subprocess.TimeoutExpired:
-        return
+def _things(plan: Plan, chance: Random) -> list[Thing]:
+    """All that is done, mixed."""
+    found = list[Thing]()
+    for number in range(plan.kills - plan.taps):
+        point = faults.POINTS[number // 2 % len(faults.POINTS)]
+        at = partial(faults.killed_at_a_point, point=point)
+        found.append(("killed anywhere", faults.killed_anywhere) if number % 2 else (f"killed at {point}", at))
+    found += [_tapped(number) for number in range(plan.taps)]
+    found += [("broker gone", partial(faults.broker_gone, graceful=number % 2 == 1)) for number in range(plan.restarts)]
+    for number in range(plan.zombies):
+        do = partial(faults.zombie, seconds=plan.pause, has_heir=number % 3 < 2)
+        found += [("zombie", do)]
+    found += [("twins", partial(faults.twins, seconds=TWIN_SECONDS))] * plan.twins
+    chance.shuffle(found)
+    return found
+
+
+def _tapped(number: int) -> Thing:
+    """Five of six are about the end of a transaction."""
+    group, place = divmod(number, 6)
+    if place < len(faults.ENDS):
+        attack = faults.ENDS[place]
+        return attack.name, partial(faults.attacked, attack=attack)
+    if group % 4 == 3:
+        return faults.PRODUCE.name, partial(faults.attacked, attack=faults.PRODUCE)
+    api = faults.HANGS[group % 4]
+    return f"hold {int(api)}", partial(faults.hung, api=api)
+
+
+def _settle(lives: Lives, broker: DrilledBroker) -> None:
+    """All is read."""
+    before = lives.kills
+    with lives.life(lives.orders()) as last:
+        assert last.until(lambda: left_to_read(broker.address) == 0, 600), "the relay does not catch up"
+    lives.kills = before
 
 
 def _compare(played: Played, expected: set[Key], found: list[dict[str, Any]]) -> None:
@@ -244,24 +180,41 @@ def _compare(played: Played, expected: set[Key], found: list[dict[str, Any]]) ->
     played.resolved, played.orphans = len(resolved), sum(each["about"] not in told for each in resolved)
 
 
-def settings_for(folder: Path) -> Settings:
-    """Of a broker of its own."""
-    api, kafka, cassandra = free_ports(3)
-    return Settings(home=folder / "home", api_port=api, kafka_port=kafka, cassandra_port=cassandra)
+def _count(played: Played, lives: Lives, suffered: faults.Suffered) -> None:
+    played.kills, played.crashed = lives.kills, lives.crashed
+    played.discarded, played.fenced, played.woken_fenced = lives.discarded, lives.fenced, suffered.woken_fenced
+    played.places, played.attacks = dict(suffered.places), dict(suffered.attacks)
+    played.late, played.missed = dict(suffered.late), dict(suffered.missed)
+
+
+def _asked() -> Plan:
+    parser = argparse.ArgumentParser(prog="python -m tests.drills.alerts", description=__doc__)
+    parser.add_argument("--kills", type=int, default=50, help="lives of a relay that end by one")
+    parser.add_argument("--alerts", type=int, default=10_000, help="how many are to be told, about")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--tap", type=int, help="of the kills, how many after an attack on the network; else a quarter")
+    parser.add_argument("--restarts", type=int, default=0, help="how often the broker is killed or stopped")
+    parser.add_argument("--zombies", type=int, default=0, help="how often a relay is paused, replaced and woken")
+    parser.add_argument("--twins", type=int, nargs="?", const=5, default=0, help="how often two run at once, for 10 s")
+    parser.add_argument("--pause", type=float, default=50.0, help="how long a zombie stands still, in seconds")
+    parser.add_argument("--minutes", type=float, default=60.0, help="after so long nothing more of the plan is done")
+    parser.add_argument("--naive", choices=NAIVE, default="", help="of a relay that many would write")
+    asked = parser.parse_args()
+    taps = asked.kills // 4 if asked.tap is None else min(asked.tap, asked.kills)
+    return Plan(
+        asked.kills, asked.alerts, asked.seed, taps, asked.restarts, asked.zombies, asked.twins, asked.pause,
+        asked.naive, asked.minutes,
+    )  # fmt: skip
 
 
 def main() -> int:
-    """Exit 1 if an alert was lost, told twice or never asked for."""
-    parser = argparse.ArgumentParser(prog="python -m tests.drills.alerts", description=__doc__)
-    parser.add_argument("--kills", type=int, default=50)
-    parser.add_argument("--alerts", type=int, default=10_000)
-    parser.add_argument("--seed", type=int, default=1)
-    asked = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="galatea-alerts-") as folder:
-        settings = settings_for(Path(folder))
-        ensure_jars(settings)
-        with Stack(settings, only=["kafka"]):
-            played = play(settings, asked.kills, asked.alerts, asked.seed)
+    """Exit 1 if an alert was lost, torn, told twice or never asked for."""
+    plan = _asked()
+    with (
+        tempfile.TemporaryDirectory(prefix="galatea-alerts-") as folder,
+        DrilledBroker(settings_for(Path(folder))) as broker,
+    ):
+        played = play(broker, plan)
     told = json.dumps({"at": f"{datetime.now(UTC):%F}", **asdict(played)})
     sys.stdout.write(told + "\n")
     with LEDGER.open("a") as file:

@@ -18,7 +18,7 @@ from deploy.stack.stack import Stack
 from master_dataset.registry import Registry
 from master_dataset.rule_versions import RuleVersions
 from master_dataset.stores import Store
-from tests.drills.alerts import read_alerts
+from tests.drills.told import read_alerts
 from tests.integration.conftest import PATIENCE_SECONDS
 from views.alerts.rule_text import read_rule
 

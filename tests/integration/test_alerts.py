@@ -1,4 +1,4 @@
-"""The relay against a real broker: killed anywhere it tells each alert once, and of two only one may go on."""
+"""The relay against a real broker: whatever is done to it, each alert once; and of two only one may go on."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -6,37 +6,53 @@ from pathlib import Path
 
 import pytest
 
-from deploy.jars import ensure_jars
-from deploy.settings import Settings
-from deploy.stack.stack import Stack
 from speed_layer.alerts.inlet import Inlet
 from speed_layer.alerts.sender import Discarded, Fenced, Sender
-from tests.drills.alerts import play, read_alerts, settings_for
+from tests.drills.alerts import Plan, play
+from tests.drills.drilled_broker import DrilledBroker, settings_for
+from tests.drills.naive_relay import NAIVE
+from tests.drills.told import read_alerts
 from tests.world.alerting import WorldLog, at_ms, book_of
 
 RULE = {"kind": "threshold", "id": "any", "metric": "total_transactions_count", "window": "hour", "above": 0}
 
 
 @pytest.fixture
-def broker(tmp_path: Path) -> Iterator[Settings]:
+def broker(tmp_path: Path) -> Iterator[DrilledBroker]:
     """A broker by itself."""
-    settings = settings_for(tmp_path)
-    ensure_jars(settings)
-    with Stack(settings, only=["kafka"]):
-        yield settings
+    with DrilledBroker(settings_for(tmp_path)) as started:
+        yield started
 
 
-def test_a_relay_that_is_killed_twenty_times_tells_each_alert_once(broker: Settings) -> None:
-    played = play(broker, kills=20, alerts=1500, seed=20261122)
+def test_a_relay_that_is_killed_twenty_times_tells_each_alert_once(broker: DrilledBroker) -> None:
+    played = play(broker, Plan(kills=20, alerts=1500, seed=20261122))
 
     assert played.is_well, played
     assert played.crashed > 5
 
 
-def test_of_two_relays_with_one_identity_the_first_can_tell_nothing_more(broker: Settings) -> None:
+def test_ends_that_are_held_lost_and_late_a_zombie_and_twins_change_no_alert(broker: DrilledBroker) -> None:
+    played = play(broker, Plan(kills=12, alerts=1000, seed=1, taps=12, zombies=2, twins=1, pause=6.0))
+
+    assert played.is_well, played
+    assert played.end_attacks >= 10
+    assert played.late.keys().isdisjoint({"0"})
+    assert sum(played.late.values()) > 0
+    assert played.fenced >= 2
+
+
+@pytest.mark.parametrize("kind", NAIVE)
+def test_a_naive_relay_is_found_out_by_the_same_attacks(broker: DrilledBroker, kind: str) -> None:
+    played = play(broker, Plan(kills=6, alerts=300, seed=1, taps=3, naive=kind))
+
+    assert not played.is_well
+    assert played.twice > 0
+
+
+def test_of_two_relays_with_one_identity_the_first_can_tell_nothing_more(broker: DrilledBroker) -> None:
     alerts = WorldLog("pos_transactions", book_of(RULE)).sold(at_ms("2026-03-07 10:00"), 1)
-    group = Inlet(broker.kafka_bootstrap, ["pos_transactions"], 0).group
-    first, second = Sender(broker.kafka_bootstrap, 0), Sender(broker.kafka_bootstrap, 0)
+    group = Inlet(broker.address, ["pos_transactions"], 0).group
+    first, second = Sender(broker.address, 0), Sender(broker.address, 0)
     first.settle()
     second.settle()
 
@@ -45,5 +61,5 @@ def test_of_two_relays_with_one_identity_the_first_can_tell_nothing_more(broker:
     with suppress(Discarded):  # on a busy machine a connection may end meanwhile; what is committed is asked for
         second.send(alerts, {"pos_transactions": 8}, group)
 
-    assert [each["alert_id"] for each in read_alerts(broker.kafka_bootstrap)] == [alerts[0].alert_id]
-    assert Inlet(broker.kafka_bootstrap, ["pos_transactions"], 0).committed() == {"pos_transactions": 8}
+    assert [each["alert_id"] for each in read_alerts(broker.address)] == [alerts[0].alert_id]
+    assert Inlet(broker.address, ["pos_transactions"], 0).committed() == {"pos_transactions": 8}

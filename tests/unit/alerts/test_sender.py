@@ -91,3 +91,12 @@ def test_a_call_that_fails_is_never_made_again_with_the_same_producer(
         sending.send([], {"pos_transactions": 7}, None)
 
     assert producer.calls.count("commit_transaction") == 1
+
+
+def test_a_client_that_is_fenced_can_be_given_up_without_another_word(made: tuple[Sender, FakeProducer]) -> None:
+    sending, producer = made
+    producer.refuses["close"] = KafkaError(KafkaError.PRODUCER_FENCED)
+
+    sending.discard()
+
+    assert producer.calls == ["purge", "close"]

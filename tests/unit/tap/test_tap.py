@@ -8,6 +8,7 @@ import pytest
 from deploy.stack.ports import free_ports
 from deploy.tap import Action, Api, Rule, Tap
 from deploy.tap.frame import NOT_ENOUGH_REPLICAS, answered, head_of, refusal
+from deploy.tap.tap import UNREAD
 from tests.unit.tap.scripted_broker import TOPIC, Client, ScriptedBroker, produced, request
 
 
@@ -122,6 +123,36 @@ def test_a_held_request_arrives_when_it_is_released_over_another_connection(
     assert (ended, held, before) == (b"", True, [])
     assert correlations(broker) == [1]
     assert code == 47
+
+
+def test_a_request_that_is_held_silently_leaves_the_connection_as_it_is(
+    broker: ScriptedBroker, tap: Tap, client: Client
+) -> None:
+    tap.harm(Rule(Api.TXN_OFFSET_COMMIT, Action.HOLD_SILENTLY))
+
+    client.send(request(Api.TXN_OFFSET_COMMIT, 1))
+    silence, held = client.hears_nothing(), tap.await_held()
+    client.send(request(Api.PRODUCE, 2))
+
+    assert (silence, held, answered(client.receive())) == (True, True, 2)
+    assert tap.release() == UNREAD
+    assert correlations(broker) == [2, 1]
+
+
+def test_what_is_held_and_forgotten_never_arrives(broker: ScriptedBroker, tap: Tap, client: Client) -> None:
+    tap.harm(Rule(Api.END_TXN, Action.HOLD, every=1, most=2))
+    client.send(request(Api.END_TXN, 1, version=3))
+    tap.await_held()
+    tap.forget()
+    again = Client(tap.port)
+
+    again.send(request(Api.END_TXN, 2, version=3))
+    held = tap.await_held()
+    tap.release()
+    again.close()
+
+    assert held
+    assert correlations(broker) == [2]
 
 
 def test_a_tap_that_is_healed_harms_nothing_more(broker: ScriptedBroker, tap: Tap, client: Client) -> None:

@@ -1,0 +1,98 @@
+"""What readers see of alerts: all of them in the end, and meanwhile whether any stands there ahead of its positions."""
+
+import json
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+
+GROUP, PARTITIONS = "galatea.alerts", 2
+SETTLE_SECONDS = 3.0
+"""The end of a transaction reaches alerts and positions one after the other."""
+_CALL_SECONDS = 20
+
+
+def _consumer(bootstrap: str, isolation: str) -> Consumer:
+    return Consumer({
+        "bootstrap.servers": bootstrap, "group.id": GROUP, "isolation.level": isolation, "log_level": 0,
+        "enable.auto.commit": False, "enable.partition.eof": True, "error_cb": lambda _: None,
+    })  # fmt: skip
+
+
+def _to_the_end(consumer: Consumer, at: dict[int, int]) -> Iterator[dict[str, Any]]:
+    """Alerts from these offsets on, which move to where one goes on."""
+    consumer.assign([TopicPartition("alerts", number, offset) for number, offset in at.items()])
+    ended = set[int]()
+    while len(ended) < len(at):
+        for message in consumer.consume(1000, 1.0):
+            error = message.error()
+            if error is None:
+                at[message.partition() or 0] = (message.offset() or 0) + 1
+                yield json.loads(message.value() or b"")
+            elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - its name
+                ended.add(message.partition() or 0)
+
+
+def read_alerts(bootstrap: str) -> list[dict[str, Any]]:
+    """Every committed alert."""
+    consumer = _consumer(bootstrap, "read_committed")
+    found = list(_to_the_end(consumer, dict.fromkeys(range(PARTITIONS), 0)))
+    consumer.close()
+    return found
+
+
+def left_to_read(bootstrap: str) -> int:
+    """How many records of the tills have no committed position behind them."""
+    consumer = _consumer(bootstrap, "read_committed")
+    places = [TopicPartition("pos_transactions", number) for number in range(PARTITIONS)]
+    try:
+        ends = [consumer.get_watermark_offsets(place, _CALL_SECONDS)[1] for place in places]
+        done = consumer.committed(places, _CALL_SECONDS)
+        return sum(end - max(0, each.offset) for end, each in zip(ends, done, strict=True))
+    finally:
+        consumer.close()
+
+
+class Reader:
+    """Follows `alerts` as a receiver does. `torn`: alerts that were visible while their positions were not committed.
+
+    Looked at while no relay runs: an open transaction keeps positions that are written but not committed from view.
+    """
+
+    def __init__(self, bootstrap: str) -> None:
+        """From the first alert on."""
+        self._reader = _consumer(bootstrap, "read_committed")
+        self._at = dict.fromkeys(range(PARTITIONS), 0)
+        self._asker = _consumer(bootstrap, "read_uncommitted")  # the other kind waits for an open transaction's end
+        self._ahead: set[tuple[int, int]] = set()
+        self.torn = 0
+
+    def look(self) -> int:
+        """How many new ones are torn."""
+        for alert in _to_the_end(self._reader, self._at):
+            place = alert["place"]
+            if place["topic"] == "pos_transactions":
+                self._ahead.add((place["partition"], place["offset"]))
+        deadline = time.monotonic() + SETTLE_SECONDS
+        self._drop_committed()
+        while self._ahead and time.monotonic() < deadline:
+            time.sleep(0.1)
+            self._drop_committed()
+        found = len(self._ahead)
+        self.torn += found
+        self._ahead.clear()
+        return found
+
+    def close(self) -> None:
+        """Read nothing more."""
+        self._reader.close()
+        self._asker.close()
+
+    def _drop_committed(self) -> None:
+        places = [TopicPartition("pos_transactions", number) for number in range(PARTITIONS)]
+        try:
+            committed = [each.offset for each in self._asker.committed(places, _CALL_SECONDS)]
+        except KafkaException:  # asked again
+            return
+        self._ahead = {(number, offset) for number, offset in self._ahead if offset >= committed[number]}
