@@ -12,6 +12,8 @@ from views.core.publication import Pointer
 
 STILL = timedelta(seconds=60)
 """A reader that has something to read moves within this time, and measures itself more often."""
+ALERTS_STILL = timedelta(seconds=30)
+"""Alerts are about a second behind."""
 LEDGER_TIME = timedelta(hours=1)
 """Within it the ledger of a publication is written, however far speed was behind."""
 UNEXPLAINED_TIME = timedelta(days=1)
@@ -36,7 +38,7 @@ class Known:
     """`published_at`, `stats`: of the publication that is pointed at. `noticed`: steps of the clock since then.
 
     `lag`: the last measurements of every reader. `ttl`: how long speed rows live. `ledgers`: of the last
-    publications, newest first.
+    publications, newest first. `alerts_as_of`: None as long as nobody has kept any alert.
     """
 
     now: datetime
@@ -47,6 +49,7 @@ class Known:
     lag: Sequence[Measured]
     ttl: timedelta
     ledgers: Sequence[Ledger] = ()
+    alerts_as_of: datetime | None = None
 
     @property
     def ledger(self) -> Ledger | None:
@@ -165,6 +168,14 @@ def speed_not_taken_over(known: Known) -> Standing:
     return since, meaning, "galatea doctor"
 
 
+def alerts_behind(known: Known) -> Standing:
+    """What came in is not judged, or not listed: somebody is not told."""
+    if known.alerts_as_of is None or known.now - known.alerts_as_of <= ALERTS_STILL:
+        return None
+    meaning = "Events that were received since then have not been judged by the rules of alerts, or are not listed."
+    return known.alerts_as_of + ALERTS_STILL, meaning, "galatea status, then logs/alerts.log"
+
+
 RULES: Mapping[str, Callable[[Known], Standing]] = {
     "clock_stepped_back": clock_stepped_back,
     "miskeyed": miskeyed,
@@ -173,6 +184,7 @@ RULES: Mapping[str, Callable[[Known], Standing]] = {
     "speed_rows_expire": speed_rows_expire,
     "speed_expired": speed_expired,
     "speed_not_taken_over": speed_not_taken_over,
+    "alerts_behind": alerts_behind,
     **{f"{reader}_stands_still": stands_still(reader) for reader in READERS},
 }
 """Every alarm that there is."""

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple, Protocol
 
+from serving_layer.alerting.history import Kept
 from serving_layer.ledger import Ledger
 from serving_layer.stamp import stamp
 
@@ -69,6 +70,9 @@ class WatchReader(Protocol):
 
     async def noticed(self, name: str, after: datetime) -> Sequence[Noticed]:
         """What was noticed under the name of an alarm, oldest first; of very many the first ones."""
+
+    async def alerts(self) -> Kept:
+        """How far alerts are judged and listed."""
 
     async def publication(self, number: int) -> Found:
         """What is known of that publication."""

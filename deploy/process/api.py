@@ -17,7 +17,7 @@ from deploy.cassandra import session_of
 from deploy.listening.server import Listening, Server
 from deploy.nodes import LOOPBACK, nodes_of
 from deploy.process.edge import Process
-from deploy.process.operating import AirflowElseRunner, operations_of, readers_of, runner_of
+from deploy.process.operating import AirflowElseRunner, alerting_of, operations_of, readers_of, runner_of
 from deploy.process.pressure_metrics import PressureMetrics, pressures
 from deploy.process.serving_metrics import ServingMetrics
 from deploy.recomputing.rest_rollback import RestRollback
@@ -65,7 +65,14 @@ def run(process: Process, settings: Settings) -> None:
     ingest = Ingest(courier, answers.stores.all, lambda: time.time_ns() // 1000, settings.limits, disk.refuse_low)
     gate = Gate(keys, rates, Concurrency(settings.requests_per_key))
     app = create_app(
-        answers, freshness, operations, gate, ingest, limits=settings.limits, audit=Audit(settings.home).request
+        answers,
+        freshness,
+        operations,
+        gate,
+        ingest,
+        alerting=alerting_of(settings),
+        limits=settings.limits,
+        audit=Audit(settings.home).request,
     )
     config = Listening(app, settings.connection_limits, host=LOOPBACK, port=settings.api_port)
 

@@ -9,6 +9,7 @@ from fastapi import Depends, Request
 from fastapi.security import HTTPBearer
 from starlette.types import Scope as HTTPScope
 
+from serving_layer.alerting.alerting import Alerting
 from serving_layer.answers import Answers
 from serving_layer.api.in_flight import place_of
 from serving_layer.freshness import Freshness
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from serving_layer.keys.gate import Gate
 
 READ: Scope = "read"
+CHANGES = frozenset({"configure", "operate"})
+"""Scopes whose acts are written down."""
 READS = frozenset({"GET", "HEAD"})
 LET_THROUGH = "galatea.reader"
 """Where a request's own scope says who was let through to read."""
@@ -37,6 +40,12 @@ async def freshness_of(request: Request) -> Freshness:
     """The freshness that the app was made with."""
     freshness: Freshness = request.app.state.freshness
     return freshness
+
+
+async def alerting_of(request: Request) -> Alerting:
+    """The alerting that the app was made with."""
+    alerting: Alerting = request.app.state.alerting
+    return alerting
 
 
 async def operations_of(request: Request) -> Operations:
@@ -67,7 +76,7 @@ class Needs:
 async def let_in(of: HTTPScope, gate: "Gate", authorization: str | None, scope: Scope) -> Caller:
     """Whoever sends that header, counted until the answer begins. What Gate refuses; TooManyAtOnce."""
     caller = await gate.caller(authorization, scope)
-    if scope == "operate" and of["method"] not in READS:
+    if scope in CHANGES and of["method"] not in READS:
         act = f"{of['method']} {of['path']}"
         place_of(of).until_the_end(lambda status: of["app"].state.audit(caller.name, act, status))
     if end := gate.concurrency.enter(caller):
@@ -77,7 +86,9 @@ async def let_in(of: HTTPScope, gate: "Gate", authorization: str | None, scope: 
 
 AnswersOf = Annotated[Answers, Depends(answers_of)]
 FreshnessOf = Annotated[Freshness, Depends(freshness_of)]
+AlertingOf = Annotated[Alerting, Depends(alerting_of)]
 OperationsOf = Annotated[Operations, Depends(operations_of)]
 Reader = Annotated[Caller, Depends(Needs(READ))]
 Ingester = Annotated[Caller, Depends(Needs("ingest"))]
+Configurer = Annotated[Caller, Depends(Needs("configure"))]
 Operator = Annotated[Caller, Depends(Needs("operate"))]

@@ -22,6 +22,7 @@ PROBLEM: Document = {
     "properties": {
         "type": {"type": "string", "format": "uri"}, "title": {"type": "string"}, "detail": {"type": "string"},
         "code": {"type": "string"}, "status": {"type": "integer"},
+        "field": {"type": "string", "description": "Of a rule of alerts: what has to be changed; empty: all of it."},
     },
     "example": {
         "type": "https://galatea.example/docs/errors/unknown_name", "title": "There is no metric `net_sale`.",
@@ -31,6 +32,7 @@ PROBLEM: Document = {
 EXAMPLES: Document = {
     "metric": "net_sales", "view": "sales", "source": "pos_transactions", "store": ["1"], "from": "2026-03-07",
     "to": "2026-03-08", "grain": "hour", "day": "2026-03-07", "number": 1,
+    "alert_id": "6f0c81d2a9b34e5f8a7b6c5d4e3f2a1b", "rule": "queue",
     "reason": "bad_time", "topic": "pos_transactions", "partition": 0, "offset": 7,
 }  # fmt: skip
 OF_ALL = (

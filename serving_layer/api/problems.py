@@ -10,7 +10,7 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
-from master_dataset.errors import GalateaError, Unavailable
+from master_dataset.errors import BadRule, GalateaError, Unavailable
 from serving_layer.api.headers import HEADERS
 from serving_layer.api.refused import REFUSED
 
@@ -29,10 +29,11 @@ DOCS = "https://galatea.example/docs/errors"
 """Where the page of each code stands; a URI that names the problem, whether or not it can be opened."""
 
 
-def problem(status: int, code: str, title: str, detail: str) -> Response:
-    """`title` is one sentence, `detail` what to do."""
+def problem(status: int, code: str, title: str, detail: str, field: str | None = None) -> Response:
+    """`title` is one sentence, `detail` what to do. `field`: of the body, where one is to blame."""
     REFUSED.labels(code).inc()
     body = {"type": f"{DOCS}/{code}", "title": title, "detail": detail, "code": code, "status": status}
+    body |= {} if field is None else {"field": field}
     return Response(orjson.dumps(body), status, HEADERS_OF.get(status), MEDIA_TYPE)
 
 
@@ -47,6 +48,8 @@ def install(app: FastAPI) -> None:
 async def _ours(_: Request, error: Exception) -> Response:
     if not isinstance(error, GalateaError):
         raise error
+    if isinstance(error, BadRule):
+        return problem(error.status, error.code, error.message, error.do, error.field)
     if not isinstance(error, Unavailable):
         return problem(error.status, error.code, error.message, error.do)
     log.warning("serving.unavailable code=%s", error.code)

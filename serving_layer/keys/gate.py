@@ -28,9 +28,15 @@ class Gate:
     async def known(self, authorization: str | None, scope: Scope) -> Caller:
         """The same, uncounted."""
         caller = await self.keys.caller(authorization)
-        if scope not in caller.scopes or (scope == "operate" and not caller.sees_all):  # what it opens is everybody's
+        if not _may(caller, scope):
             do = f"Send a key with the scope `{scope}`: `galatea keys create --scope {scope}` makes one."
             if not authorization:
                 raise KeyMissing(f"This needs the scope `{scope}`, and the request has no key.", do=do)
             raise ScopeMissing(f"The key of the request does not have the scope `{scope}`.", do=do)
         return caller
+
+
+def _may(caller: Caller, scope: Scope) -> bool:
+    """What `operate` opens is everybody's, so that it holds what a tenant may change of its own."""
+    is_operator = "operate" in caller.scopes and caller.sees_all
+    return is_operator if scope == "operate" else scope in caller.scopes or (scope == "configure" and is_operator)

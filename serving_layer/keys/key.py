@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, Protocol, Self, get_args
 
-Scope = Literal["ingest", "read", "operate"]
+Scope = Literal["ingest", "read", "configure", "operate"]
 SCOPES: tuple[Scope, ...] = get_args(Scope)
 EVERY_TENANT = "*"
 """The tenant of a key that opens the stores of all tenants, registered or not."""

@@ -15,7 +15,8 @@ class Rates:
     def __init__(self, reads: int, ingests: int) -> None:
         """Requests a second of one key, for each purpose."""
         self._limiter = MovingWindowRateLimiter(MemoryStorage())
-        self._items = {"read": RateLimitItemPerSecond(reads), "ingest": RateLimitItemPerSecond(ingests)}
+        few, many = RateLimitItemPerSecond(reads), RateLimitItemPerSecond(ingests)
+        self._items = {"read": few, "configure": few, "ingest": many}
 
     def count(self, caller: Caller, scope: Scope) -> None:
         """TooOften beyond what the scope allows."""

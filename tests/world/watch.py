@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+from serving_layer.alerting.history import Kept
 from serving_layer.ledger import Ledger
 from serving_layer.watched import Found, Measured, Noticed
 from tests.world.world import World
@@ -16,6 +17,7 @@ class WorldWatch:
         self.world = world
         self.measured: list[Measured] = []
         self.steps: list[Noticed] = []
+        self.kept = Kept(None, None)
         self.stats: dict[str, Any] = {}
 
     async def lag(self, reader: str) -> Sequence[Measured]:
@@ -24,6 +26,9 @@ class WorldWatch:
     async def noticed(self, name: str, after: datetime) -> Sequence[Noticed]:
         assert name == "clock_stepped_back"
         return [each for each in self.steps if each.at > after]
+
+    async def alerts(self) -> Kept:
+        return self.kept
 
     async def publication(self, number: int) -> Found:
         [entry] = [entry for entry in self.world.history if entry.publication == number]
