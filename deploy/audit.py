@@ -12,7 +12,7 @@ import structlog
 CHANGES = {
     "up", "down", "rebuild", "rollback", "collect", "compact", "export", "recompute plan", "recompute compute",
     "recompute publish", "stores load", "keys create", "keys rotate", "keys revoke", "dead-letters replay",
-    "speed restart",
+    "alerts apply", "speed restart",
 }  # fmt: skip
 """Commands that change something, or begin or end it."""
 

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import orjson
 
@@ -12,6 +12,7 @@ from serving_layer.alerting.history import AlertReader, Kept, Spot, Told
 from views.core.cut import BEGINNING
 
 State = Literal["open", "resolved", "retracted"]
+STATES: tuple[State, ...] = get_args(State)
 MOST_LOOKED_AT = 5_000
 """Alerts of one page that are looked at; where few of them fit, a page is short and says where to go on."""
 _CHUNK = 500
