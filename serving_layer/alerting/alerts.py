@@ -29,11 +29,16 @@ class AlertsAsk:
     sight: str
     stores: frozenset[str] = frozenset()
     rule: str | None = None
-    state: State | None = None
+    state: State | tuple[State, ...] | None = None
     since: datetime = BEGINNING
     until: datetime = END
     limit: int = 100
     after: Spot | None = None
+
+    @property
+    def states(self) -> tuple[State, ...]:
+        """Those that fit."""
+        return self.state if isinstance(self.state, tuple) else (self.state,) if self.state else STATES
 
     @property
     def before(self) -> Spot:
@@ -46,7 +51,7 @@ class AlertsAsk:
         alert = told.alert
         if self.rule is not None and alert.rule != self.rule:
             return False
-        return (not self.stores or alert.store in self.stores) and self.state in (None, told.state)
+        return (not self.stores or alert.store in self.stores) and (self.state is None or told.state in self.states)
 
 
 class Page(NamedTuple):

@@ -45,6 +45,12 @@ class Told(NamedTuple):
         """`open` as long as nothing followed."""
         return "retracted" if self.retracted else "resolved" if self.resolved else "open"
 
+    @property
+    def following(self) -> Alert | None:
+        """What followed last, if anything did."""
+        text = self.retracted or self.resolved
+        return _decode(text) if text else None
+
     def shown(self) -> dict[str, object]:
         """As the API shows it; numbers as they were told."""
         said = {name: orjson.Fragment(_encode(value)) for name, value in msgspec.structs.asdict(self.alert).items()}

@@ -78,7 +78,9 @@ class WorldTold:
         said = msgspec.structs.replace(
             alert, alert_id=following_id(id_, kind), kind=kind, about=id_, raised_at=at, reason=reason
         )
-        self.rows[id_] = self.rows[id_]._replace(**{kind: said.to_json().decode()})
+        text = said.to_json().decode()
+        told = self.rows[id_]
+        self.rows[id_] = told._replace(resolved=text) if kind == "resolved" else told._replace(retracted=text)
 
     async def kept(self) -> Kept:
         return self.known
