@@ -21,10 +21,8 @@ _COLUMNS = "kind, id, number, effective_at, body"
 _READ = f"SELECT {_COLUMNS} FROM alert_versions WHERE bucket = ?"  # noqa: S608 - our own columns
 _ALL_OF = f"{_READ} AND kind = ? AND id = ?"
 _NEWEST = f"{_ALL_OF} LIMIT 1"
-_NEWEST_OF_EACH = (
-    f"{_READ} AND kind = ? AND id >= ? AND id < ? GROUP BY bucket, kind, id"
-    """The first row of each, which has the greatest number."""
-)
+_NEWEST_OF_EACH = f"{_READ} AND kind = ? AND id >= ? AND id < ? GROUP BY bucket, kind, id"
+"""The first row of each, which has the greatest number."""
 _ADD = (
     "INSERT INTO alert_versions (bucket, kind, id, number, effective_at, written_at, body) "
     "VALUES (?, ?, ?, ?, ?, ?, ?) IF NOT EXISTS"

@@ -22,7 +22,7 @@ def preview(rules: AlertRules, author: Author, said: object) -> dict[str, Any]:
             rules.refuse_many(author.tenant, len(rules.listed(author.tenant)) + 1)
     except BadRule as error:
         problem = {"field": error.field, "title": error.message, "detail": error.do, "code": error.code}
-        nothing = {
+        nothing: dict[str, Any] = {
             "in_words": None,
             "stores": [],
             "stores_total": 0,

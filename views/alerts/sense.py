@@ -74,7 +74,7 @@ def _threshold(rule: Threshold) -> None:
     [(field, bound)] = bounds.items()
     if not bound.is_finite() or abs(bound) > MOST:
         raise BadRule(field, f"`{field}` is out of range.", do=f"Write a number of at most {MOST:,}.")
-    if bound.as_tuple().exponent < -MOST_DIGITS:  # type: ignore[operator]  # finite ones have a number there
+    if bound.as_tuple().exponent < -MOST_DIGITS:
         raise BadRule(field, f"`{field}` has too many decimals.", do=f"Write at most {MOST_DIGITS}.")
     if rule.versus:
         most = MOST_PERCENT_ABOVE if field == "above" else ALL - 1

@@ -74,12 +74,13 @@ def test_pages_follow_each_other_until_the_last(asking: Asking, asked: dict[str,
     for minute in range(10, 17):
         asking.told.raised(f"2026-11-18T10:{minute}:00Z")
     whole = days(asking.body(PATH, **asked))
-    found, after = [], {}
+    found: list[str] = []
+    following: dict[str, object] | None = {}
 
-    while after is not None:
-        body = asking.body(PATH, limit=2, **asked, **after)
+    while following is not None:
+        body = asking.body(PATH, limit=2, **asked, **following)
         found += days(body)
-        after = {"after": body["next"]} if body["next"] else None
+        following = {"after": body["next"]} if body["next"] else None
 
     assert found == whole
 

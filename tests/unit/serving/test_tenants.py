@@ -136,7 +136,7 @@ def test_no_route_of_the_document_tells_a_tenant_of_another_s_rules_and_alerts_o
                     named = path.format(id=f"rule-of-{other}", alert_id=next(iter(theirs)))
                     for asked in ({}, {"tenant": other}):
                         said = LEVEL | {"stores": [SHOPS[other][0]]}
-                        answer = asking.response(named, method=method.upper(), key=own, said=said, match="*", **asked)  # type: ignore[arg-type]
+                        answer = asking.response(named, method=method.upper(), key=own, said=said, match="*", **asked)
                         assert answer.status_code in (200, 404, 422), (named, answer.text)
                         told.append(answer.text + str(answer.headers))
 
