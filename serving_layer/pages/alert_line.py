@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Literal, Self
 
@@ -15,16 +15,21 @@ MINUS = "\N{MINUS SIGN}"
 BECAUSE = {
     "over": "it is over", "corrected": "later events changed the number", "heard": "it was heard again",
     "closed": "the store closed", "rule_changed": "the rule was changed", "forgotten": "it is no longer waited for",
+    "waited": "late events, which a publication counts", "late": "events that came when the window was judged already",
+    "definition changed": "the metric is defined otherwise now", "miskeyed": "events under the key of another store",
+    "rolled back": "a publication was rolled back", "unexplained": "nobody knows why the numbers differ",
 }  # fmt: skip
-"""Why an alert was resolved, in words; any other reason stands as it is."""
+"""Why an alert was resolved or retracted, in words; any other reason stands as it is."""
+GRACE = timedelta(minutes=2)
+"""How long behind the end of a window a cut has to lie for a publication to have looked at its alerts."""
 
 
 @dataclass(frozen=True)
 class AlertLine:
     """`zone`: of the store. `since`: from when on it holds; `until`: when its window ends, None if nobody knows.
 
-    `ended_at`, `ended`: when and how; None and empty as long as it is open. `certainty`: final, once the events that
-    it rests on are in a publication.
+    `ended_at`, `ended`: when and how; None and empty as long as it is open. `certainty`: final, once a publication has
+    looked at its window, or has taken it back; what has no window that ends is never looked at.
     """
 
     alert: Alert
@@ -42,13 +47,12 @@ class AlertLine:
     def of(cls, told: Told, stores: Mapping[str, Store], cut: datetime) -> Self:
         """`cut`: of what is published: batch has every event that was received before."""
         alert, following = told.alert, told.following
-        certainty: Literal["provisional", "final"] = (
-            "provisional" if alert.provisional and told.raised_at >= cut else "final"
-        )
-        end = alert.window.end
+        until = datetime.fromisoformat(alert.window.end) if alert.window.end else None
+        is_published = until is not None and cut >= until + GRACE and cut > told.raised_at
+        is_final = is_published or not alert.provisional or told.state == "retracted"
         return cls(
             alert, stores.get(alert.store), told.state, datetime.fromisoformat(alert.window.start),
-            datetime.fromisoformat(end) if end else None, told.raised_at, _against(alert), certainty,
+            until, told.raised_at, _against(alert), "final" if is_final else "provisional",
             datetime.fromisoformat(following.raised_at) if following else None, _ended(following),
         )  # fmt: skip
 

@@ -6,8 +6,11 @@ import pytest
 
 from serving_layer.alerting.history import Kept
 from serving_layer.pages import alerts
+from serving_layer.pages.alert_line import AlertLine
+from tests.world.alert_tables import WorldTold
 from tests.world.asking import OPERATOR_KEY, Asking
 from tests.world.browsing import Browsing, words
+from views.alerts.alert import Window
 
 NEW = "/alerts/rules/new?kind=level"
 LEVEL = {"kind": "level", "id": "queue", "of": "queue", "above": "4", "minutes": "3", "on": "yes"}
@@ -25,9 +28,12 @@ def told(asking: Asking) -> Asking:
     """One is open and rests on what no publication has; one before the cut is over; one was wrong; one of another."""
     asking.told.known = Kept(AT, None)
     asking.told.raised("2026-11-21T09:20:00Z", store="12", sentence="The queue Q1 is too long.")
-    over = asking.told.raised("2026-11-21T08:20:00Z", store="12", sentence="Too many were inside.", rule="limit")
+    hour = Window("2026-11-21T07:00:00Z", "2026-11-21T08:00:00Z")
+    over = asking.told.raised(
+        "2026-11-21T08:02:00Z", store="12", sentence="Too little was sold.", rule="limit", window=hour
+    )
     asking.told.followed(over, "resolved", "2026-11-21T08:50:00Z")
-    wrong = asking.told.raised("2026-11-21T08:10:00Z", store="40", sentence="Nothing was sold.", rule="tills")
+    wrong = asking.told.raised("2026-11-21T08:01:00Z", store="40", sentence="Nothing was sold.", rule="tills")
     asking.told.followed(wrong, "retracted", "2026-11-21T09:01:00Z", reason="waited")
     asking.told.raised("2026-11-21T09:21:00Z", store="acme-1", tenant="acme", sentence="Canary of another.")
     return asking
@@ -40,8 +46,11 @@ def test_what_is_open_comes_first_with_what_where_since_when_and_how_sure(told: 
     is_open, ended = page[first:second], page[second:third]
     assert "The queue Q1 is too long. Kosice · since Sat 21 Nov, 10:20 6, bound 4 provisional" in is_open
     assert "All that was received before 21 Nov, 09:30:00 UTC is judged." in is_open
-    assert "Too many were inside. 6, bound 4 Kosice Resolved: it is over, Sat 21 Nov, 09:50 final" in ended
-    assert "Nothing was sold. 6, bound 4 Ginza Retracted: waited, Sat 21 Nov, 18:01 final" in ended
+    assert "Too little was sold. 6, bound 4 Kosice Resolved: it is over, Sat 21 Nov, 09:50 final" in ended
+    assert (
+        "Nothing was sold. 6, bound 4 Ginza Retracted: late events, which a publication counts, Sat 21 Nov, 18:01 final"
+        in ended
+    )
     assert "Canary" not in page
     assert told.told.known.as_of == AT
 
@@ -216,3 +225,23 @@ def test_a_form_of_another_page_changes_nothing(operator: Browsing) -> None:
 def test_a_kind_that_there_is_not_has_no_form(operator: Browsing) -> None:
     operator.get("/alerts/rules/new?kind=magic", status=404)
     operator.get("/alerts/rules/nobodys", status=404)
+
+
+@pytest.mark.parametrize(
+    ("cut", "end", "certainty"),
+    [
+        ("2026-11-21T09:01:59Z", "2026-11-21T09:00:00Z", "provisional"),
+        ("2026-11-21T09:02:00Z", "2026-11-21T09:00:00Z", "final"),
+        ("2026-11-21T08:30:00Z", "2026-11-21T08:00:00Z", "provisional"),
+        ("2026-11-22T09:00:00Z", None, "provisional"),
+    ],
+)
+def test_an_alert_is_final_once_a_publication_has_looked_at_its_window(
+    cut: str, end: str | None, certainty: str
+) -> None:
+    told = WorldTold()
+    id_ = told.raised("2026-11-21T08:40:00Z", window=Window("2026-11-21T07:00:00Z", end))
+
+    line = AlertLine.of(told.rows[id_], {}, datetime.fromisoformat(cut))
+
+    assert (line.certainty, line.place, line.zone) == (certainty, "1", "UTC")
