@@ -56,14 +56,10 @@ def run(process: Process, settings: Settings) -> None:
     runner = runner_of(settings)
     trigger = AirflowElseRunner(lambda: airflow_of(settings), runner)
     operations = operations_of(settings, answers, trigger, RestRollback(settings))
-    tables = KeyTables(Bridge(session_of(settings.cassandra_address)))
-    own = operator_key(settings.home / "operator.key")
-    keys = KnownKeys(tables, own, settings.anonymous_tenant, time.monotonic, now)
-    rates = Rates(settings.reads_per_second, settings.ingests_per_second)
     courier = Courier(courier_settings(settings.kafka_bootstrap), room=settings.courier_room)
     disk = disk_room(settings)
     ingest = Ingest(courier, answers.stores.all, lambda: time.time_ns() // 1000, settings.limits, disk.refuse_low)
-    gate = Gate(keys, rates, Concurrency(settings.requests_per_key))
+    gate = gate_of(settings)
     app = create_app(
         answers,
         freshness,
@@ -90,6 +86,15 @@ def run(process: Process, settings: Settings) -> None:
         courier.close()
 
     Server(config, listening, live.close, ended).run()
+
+
+def gate_of(settings: Settings) -> Gate:
+    """Who may ask, and how often."""
+    tables = KeyTables(Bridge(session_of(settings.cassandra_address)))
+    own = operator_key(settings.home / "operator.key")
+    keys = KnownKeys(tables, own, settings.anonymous_tenant, time.monotonic, partial(datetime.now, UTC))
+    rates = Rates(settings.reads_per_second, settings.ingests_per_second)
+    return Gate(keys, rates, Concurrency(settings.requests_per_key))
 
 
 def disk_room(settings: Settings) -> DiskRoom:
