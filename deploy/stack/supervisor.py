@@ -132,11 +132,11 @@ class Supervisor:
 
     def _await(self, child: Child) -> None:
         component = child.component
-        while not _is_ready(component):
+        while missing := _missing(component):
             ended = child.process is not None and child.process.poll() is not None
             if ended or time.monotonic() - child.started > component.start_seconds:
                 self._set(child, board.FAILED)
-                what = "ended" if ended else f"did not serve within {component.start_seconds:.0f} s"
+                what = "ended" if ended else f"did not serve within {component.start_seconds:.0f} s, {missing}"
                 message = f"{component.name} {what}: {last_line(component.log(self._home))}"
                 raise OperatorError(message, do=f"read `{component.log(self._home)}`, or galatea doctor")
             time.sleep(0.1)
@@ -147,7 +147,7 @@ class Supervisor:
             code = child.process.poll()
             if code is not None:
                 self._died(child, code)
-            elif child.state == board.STARTING and _is_ready(child.component):
+            elif child.state == board.STARTING and not _missing(child.component):
                 self._set(child, board.RUNNING)
         elif child.state == board.BACKING_OFF and time.monotonic() >= child.again_at:
             self._start_again(child)
@@ -179,15 +179,15 @@ class Supervisor:
         self._told(child.component.name, state, seconds)
 
 
-def _is_ready(component: Component) -> bool:
-    """Whether it serves and what follows its start is done; that may have to wait for other components."""
+def _missing(component: Component) -> str:
+    """Why it is not ready: it does not serve, or what follows its start is not done, perhaps for want of others."""
     if not component.serves():
-        return False
+        return "it does not answer"
     try:
         component.once_ready()
-    except Unavailable:
-        return False
-    return True
+    except Unavailable as error:
+        return error.message
+    return ""
 
 
 def end_orphans(home: Path, components: Sequence[Component]) -> list[str]:

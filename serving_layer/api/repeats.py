@@ -37,12 +37,16 @@ _SAID_OF_NONE = frozenset({b"etag", b"cache-control", b"vary"})
 
 
 class Kept(NamedTuple):
-    """A response. `body` is None where only its tag was ever asked for. `route`: for who counts requests."""
+    """A response. `body` is None where only its tag was ever asked for. `route`: for who counts requests.
+
+    `headers_of_none`: those of an answer to who has it already.
+    """
 
     mark: Hashable
     tag: str
     route: object
     headers: list[tuple[bytes, bytes]]
+    headers_of_none: list[tuple[bytes, bytes]]
     body: bytes | None
 
 
@@ -141,13 +145,13 @@ class Repeats:
             return
         tag = next(value.decode("latin-1") for name, value in headers if name == b"etag")
         self._asked.put(question, rests_on)
-        kept = Kept(mark, tag, scope.get("route"), headers, body if is_whole else None)
+        of_none = [each for each in headers if each[0] in _SAID_OF_NONE]
+        kept = Kept(mark, tag, scope.get("route"), headers, of_none, body if is_whole else None)
         self._kept.put(key, kept, len(body) + len(question[1]) + OVERHEAD)
 
 
 def _known(kept: Kept) -> Iterable[Message]:
-    headers = [each for each in kept.headers if each[0] in _SAID_OF_NONE]
-    yield {"type": "http.response.start", "status": HTTPStatus.NOT_MODIFIED, "headers": headers}
+    yield {"type": "http.response.start", "status": HTTPStatus.NOT_MODIFIED, "headers": kept.headers_of_none}
     yield {"type": "http.response.body", "body": b""}
 
 

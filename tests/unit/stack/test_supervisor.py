@@ -106,3 +106,12 @@ def test_what_follows_a_start_waits_for_its_neighbours(tmp_path: Path) -> None:
         running.start()
 
     assert len(asked) == 3
+
+
+def test_what_did_not_follow_a_start_is_told(tmp_path: Path) -> None:
+    def once_ready() -> None:
+        raise StoreUnavailable("the tables could not be made: line 1:7 mismatched input", do="galatea status")
+
+    stuck = replace(component(LIVES), once_ready=once_ready, start_seconds=0.5)
+    with Supervisor(tmp_path, [stuck]) as running, pytest.raises(OperatorError, match="mismatched input"):
+        running.start()
