@@ -1,4 +1,6 @@
-"""The relay of alerts, child of `deploy.process.alerts`: `alerts_relay PIPE`. A thread for each partition."""
+"""The relay of alerts, child of `deploy.process.alerts`: `alerts_relay PIPE`. A thread for each partition, and one
+that keeps what was told where serving lists it.
+"""  # noqa: D205 - one sentence needs two lines
 
 import os
 import sys
@@ -6,8 +8,9 @@ import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
+from typing import TYPE_CHECKING
 
 import structlog
 from prometheus_client import Counter
@@ -22,10 +25,16 @@ from master_dataset.kafka import Topics
 from master_dataset.registry import Registry
 from master_dataset.rule_versions import RuleVersions
 from master_dataset.sources import registered_sources
+from speed_layer.alert_history.history_table import HistoryTable
+from speed_layer.alert_history.keeper import Keeper
+from speed_layer.alert_history.outlet import TopicOutlet
 from speed_layer.alerts.relay import Relay, Work
 from speed_layer.alerts.shelf import TableShelf, Ticker
 from speed_layer.alerts.snapshots import Snapshots
 from views.alerts.alert import TOPIC, Alert
+
+if TYPE_CHECKING:
+    from cassandra.cluster import Session
 
 TOLD = Counter("galatea_alerts_told", "Alerts that were told since the process started.", ("kind",))
 DISCARDED = Counter(
@@ -74,8 +83,10 @@ def run(process: Process, settings: Settings) -> None:
     keep = partial(_keep_time, shelf, Registry(session), ticker, settings.alerts_tick_seconds)
     threading.Thread(target=keep, name="ticks", daemon=True).start()
     relays = [_relay(settings, shelf, Lane(pipe, number), number) for number in range(settings.kafka_partitions)]
-    pool = ThreadPoolExecutor(len(relays))  # never waited for: when one partition ends, the process does
-    done, _ = wait([pool.submit(relay.run) for relay in relays], return_when=FIRST_EXCEPTION)
+    keeper = _keeper(settings, session, Lane(pipe, settings.kafka_partitions))
+    pool = ThreadPoolExecutor(len(relays) + 1)  # never waited for: when one partition ends, the process does
+    lanes = [keeper.run, *(relay.run for relay in relays)]
+    done, _ = wait([pool.submit(lane) for lane in lanes], return_when=FIRST_EXCEPTION)
     for each in done:
         each.result()
 
@@ -88,6 +99,12 @@ def _relay(settings: Settings, shelf: TableShelf, lane: Lane, number: int) -> Re
         beat=lane.beat, ready=lane.ready, told=_count, discarded=discarded,
     )  # fmt: skip
     return Relay(work, number)
+
+
+def _keeper(settings: Settings, session: "Session", lane: Lane) -> Keeper:
+    now = partial(datetime.now, UTC)
+    outlet = TopicOutlet(settings.kafka_bootstrap, tuple(registered_sources()), now)
+    return Keeper(outlet, HistoryTable(session), now, beat=lane.beat)
 
 
 def _count(alerts: Sequence[Alert]) -> None:

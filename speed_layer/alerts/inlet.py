@@ -8,12 +8,11 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 
 from master_dataset.errors import BrokerUnavailable, OperatorError
 from speed_layer.alerts.fold import Entry
-from views.alerts.alert import TOPIC
+from views.alerts.alert import RELAY_GROUP, TOPIC
 
 if TYPE_CHECKING:
     from master_dataset.parsing.parse import Headers
 
-GROUP = "galatea.alerts"
 MOST_RECORDS = 500
 PATIENCE_SECONDS = 0.2
 CALL_SECONDS = 20.0
@@ -42,7 +41,7 @@ class Inlet:
         """`topics`: of the sources."""
         self._topics, self._partition = topics, partition
         self._consumer = Consumer({
-            "bootstrap.servers": bootstrap, "group.id": GROUP, "client.id": "galatea-alerts",
+            "bootstrap.servers": bootstrap, "group.id": RELAY_GROUP, "client.id": "galatea-alerts",
             "enable.auto.commit": False, "enable.auto.offset.store": False, "isolation.level": "read_committed",
             "enable.partition.eof": True, "auto.offset.reset": "error", "fetch.wait.max.ms": 100,
             "reconnect.backoff.max.ms": 1000, "log_level": 2, "error_cb": lambda _: None,

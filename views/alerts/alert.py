@@ -11,6 +11,10 @@ import msgspec
 
 TOPIC = "alerts"
 """Where they are told: as many partitions as a source, and the same key."""
+RELAY_GROUP = "galatea.alerts"
+"""Under which whoever tells them commits how far it has read."""
+EVERYBODY = "*"
+"""Beside the tenants: whoever is shown the alerts of all of them."""
 _BITS = 128
 _encode = msgspec.json.Encoder(decimal_format="number", order="deterministic").encode
 Kind = Literal["raised", "resolved", "retracted"]
