@@ -12,8 +12,8 @@ import structlog
 CHANGES = {
     "up", "down", "rebuild", "rollback", "collect", "compact", "export", "recompute plan", "recompute compute",
     "recompute publish", "stores load", "keys create", "keys rotate", "keys revoke", "dead-letters replay",
-    "speed restart", "webhooks add", "webhooks change", "webhooks remove", "webhooks rotate", "webhooks resume",
-    "webhooks skip",
+    "alerts apply", "speed restart", "webhooks add", "webhooks change", "webhooks remove", "webhooks rotate",
+    "webhooks resume", "webhooks skip",
 }  # fmt: skip
 """Commands that change something, or begin or end it."""
 

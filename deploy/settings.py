@@ -72,16 +72,6 @@ class Settings(WebhookSettings):
     """Port of the speed layer's metrics; 0 likewise."""
     api_metrics_port: int = Field(default=0, ge=0, le=65535)
     """Port of the metrics of the REST interface; 0 likewise."""
-    alerts_metrics_port: int = Field(default=0, ge=0, le=65535)
-    """Port of the metrics of the alert relay; 0 likewise."""
-    alerts_stuck_seconds: float = Field(default=45.0, gt=0)
-    """How long the alert relay may make no progress before it is ended and started again, in seconds."""
-    alerts_tick_seconds: float = Field(default=15.0, gt=0, le=60)
-    """How often time is let pass in topics that a rule of alerts watches while nothing arrives, in seconds."""
-    alerts_identities_mb: int = Field(default=256, ge=1)
-    """Memory that the identities of the last day may take in the alert relay, in MB; beyond it the relay stops."""
-    alert_rules_seconds: float = Field(default=60.0, ge=1)
-    """How long after it is written a version of a rule begins to hold, in seconds; more than the skew."""
     kafka_bootstrap: str = ""
     """host:port of the brokers; empty: the local stack's."""
     cassandra_contact_points: str = ""

@@ -5,13 +5,13 @@ from ipaddress import IPv4Network, IPv6Network, ip_network
 
 from pydantic import Field, field_validator
 
-from deploy.limits import LimitSettings
+from deploy.alert_settings import AlertSettings
 
 Networks = Sequence[IPv4Network | IPv6Network]
 
 
-class WebhookSettings(LimitSettings):
-    """Beside the limits of whoever asks."""
+class WebhookSettings(AlertSettings):
+    """Beside the settings of alerts themselves."""
 
     webhook_networks: str = ""
     """Networks that webhooks may call though they are not public, separated by commas; there also without TLS."""

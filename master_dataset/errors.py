@@ -8,7 +8,8 @@ GalateaError
 |   |-- NothingArchived    404, no events on the days that were asked for
 |   |-- MixedCurrencies    409, money of two currencies has no sum
 |   |-- BadFile            422, a file of the caller's that cannot be used; names the field
-|   `-- BadEndpoint        422, an address that webhooks cannot call; names the field
+|   |-- BadEndpoint        422, an address that webhooks cannot call; names the field
+|   `-- BadRule            422, a rule of alerts without sense; names the field
 |-- OperatorError          the operator; exit 1; `do` is the next command
 |   |-- CutNotReached      the archive has not passed the cut in every partition
 |   |-- PublicationMoved   somebody published in between
@@ -35,7 +36,9 @@ GalateaError
 import re
 from collections.abc import Iterable
 from difflib import get_close_matches
-from typing import ClassVar
+from typing import ClassVar, Literal
+
+Fires = Literal["never", "always"]
 
 
 class GalateaError(Exception):
@@ -135,10 +138,13 @@ class BadRule(RequestError):
 
     status = 422
 
-    def __init__(self, field: str, message: str, *, do: str) -> None:
-        """`field` of the rule that has to be changed, as its author wrote it; empty if it is not one alone."""
+    def __init__(self, field: str, message: str, *, do: str, fires: "Fires | None" = None) -> None:
+        """`field` of the rule that has to be changed, as its author wrote it; empty if it is not one alone.
+
+        `fires`: how often it would, where that is what is wrong with it.
+        """
         super().__init__(message, do=do)
-        self.field = field
+        self.field, self.fires = field, fires
 
 
 class BadEndpoint(RequestError):

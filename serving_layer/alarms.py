@@ -16,6 +16,8 @@ HOOK_STILL = timedelta(seconds=90)
 """Who calls endpoints says at least every thirty seconds how each is doing."""
 HOOK_FAILS = timedelta(hours=1)
 """A restart on the other side is over within it."""
+ALERTS_STILL = timedelta(seconds=30)
+"""Alerts are about a second behind."""
 LEDGER_TIME = timedelta(hours=1)
 """Within it the ledger of a publication is written, however far speed was behind."""
 UNEXPLAINED_TIME = timedelta(days=1)
@@ -40,7 +42,8 @@ class Known:
     """`published_at`, `stats`: of the publication that is pointed at. `noticed`: steps of the clock since then.
 
     `lag`: the last measurements of every reader. `ttl`: how long speed rows live. `ledgers`: of the last
-    publications, newest first. `hooks`: every endpoint of webhooks.
+    publications, newest first. `alerts_as_of`: None as long as nobody has kept any alert. `hooks`: every endpoint of
+    webhooks.
     """
 
     now: datetime
@@ -51,6 +54,7 @@ class Known:
     lag: Sequence[Measured]
     ttl: timedelta
     ledgers: Sequence[Ledger] = ()
+    alerts_as_of: datetime | None = None
     hooks: Sequence[Hook] = ()
 
     @property
@@ -199,6 +203,14 @@ def dispatcher_stands_still(known: Known) -> Standing:
     return min(still), meaning, "galatea status, then logs/dispatcher.log"
 
 
+def alerts_behind(known: Known) -> Standing:
+    """What came in is not judged, or not listed: somebody is not told."""
+    if known.alerts_as_of is None or known.now - known.alerts_as_of <= ALERTS_STILL:
+        return None
+    meaning = "Events that were received since then have not been judged by the rules of alerts, or are not listed."
+    return known.alerts_as_of + ALERTS_STILL, meaning, "galatea status, then logs/alerts.log"
+
+
 RULES: Mapping[str, Callable[[Known], Standing]] = {
     "clock_stepped_back": clock_stepped_back,
     "miskeyed": miskeyed,
@@ -210,6 +222,7 @@ RULES: Mapping[str, Callable[[Known], Standing]] = {
     "webhook_retrying": webhook_retrying,
     "webhook_suspended": webhook_suspended,
     "dispatcher_stands_still": dispatcher_stands_still,
+    "alerts_behind": alerts_behind,
     **{f"{reader}_stands_still": stands_still(reader) for reader in READERS},
 }
 """Every alarm that there is."""

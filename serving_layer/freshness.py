@@ -16,7 +16,10 @@ from views.core.cut import BEGINNING
 
 @dataclass(frozen=True)
 class Fresh:
-    """All of it at one moment. `archived`: positions of the archive. `ledger`: the newest one that is written."""
+    """All of it at one moment. `archived`: positions of the archive. `ledger`: the newest one that is written.
+
+    `alerts_as_of`: every event received before it is judged, and its alerts are listed; None: nobody ever kept any.
+    """
 
     at: datetime
     basis: Basis
@@ -25,6 +28,7 @@ class Fresh:
     lag: Sequence[Measured]
     alarms: Sequence[Alarm]
     ledger: Ledger | None
+    alerts_as_of: datetime | None = None
 
     @property
     def archive_as_of(self) -> datetime | None:
@@ -46,6 +50,7 @@ class Fresh:
             "speed_lag_ms": int(max(speed) * 1000) if speed else None,
             "archive_as_of": stamp(archive_as_of),
             "archive_lag_ms": None if lag is None else max(0, int(lag.total_seconds() * 1000)),
+            "alerts_as_of": stamp(self.alerts_as_of),
             "speed": [_position(each) for each in self.basis.positions],
             "archive": [_position(each) for each in self.archived],
             "lag": [each.shown() for each in self.lag],
@@ -69,10 +74,13 @@ class Freshness:
         found = await self._watched.publication(basis.pointer.publication)
         noticed = await self._watched.noticed("clock_stepped_back", found.read_at or BEGINNING)
         ledgers = await self._watched.ledgers(basis.pointer.publication)
+        alerts_as_of = (await self._watched.alerts()).as_of
         hooks = await self._watched.hooks()
         now = self._now()
-        known = Known(now, basis, found.published_at, found.stats, noticed, lag, self._ttl, ledgers, hooks=hooks)
-        return Fresh(now, basis, found.published_at, archived, lag, alarms(known), known.ledger)
+        known = Known(
+            now, basis, found.published_at, found.stats, noticed, lag, self._ttl, ledgers, alerts_as_of, hooks
+        )  # fmt: skip
+        return Fresh(now, basis, found.published_at, archived, lag, alarms(known), known.ledger, alerts_as_of)
 
 
 def _position(position: Position) -> dict[str, object]:

@@ -163,3 +163,21 @@ class TooBusy(Unavailable):
 
 class DiskLow(Unavailable):
     """The broker's disk is nearly full: no event is taken before there is room again."""
+
+
+class RuleExists(RequestError):
+    """A rule of alerts of that id is there already; nothing was changed."""
+
+    status = 409
+
+
+class RuleMoved(RequestError):
+    """Somebody else has changed the rule of alerts in between; nothing was changed."""
+
+    status = 412
+
+
+class VersionNotSaid(RequestError):
+    """Whoever changes something has to say with `If-Match` which version they have seen."""
+
+    status = 428

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple, Protocol
 
+from serving_layer.alerting.history import Kept
 from serving_layer.ledger import Ledger
 from serving_layer.stamp import stamp
 
@@ -81,6 +82,9 @@ class WatchReader(Protocol):
 
     async def hooks(self) -> Sequence[Hook]:
         """Every endpoint of webhooks that is not removed."""
+
+    async def alerts(self) -> Kept:
+        """How far alerts are judged and listed."""
 
     async def publication(self, number: int) -> Found:
         """What is known of that publication."""

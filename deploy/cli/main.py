@@ -23,7 +23,7 @@ VERBS = (
     "up", "down", "status", "doctor", "ingest", "rebuild", "rollback", "publications", "corrections", "verify",
     "balance", "compact", "collect", "export", "lag", "views", "metrics", "simulate", "prove", "demo",
 )  # fmt: skip
-GROUPS = ("recompute", "stores", "keys", "dead_letters", "speed", "webhooks")
+GROUPS = ("recompute", "stores", "keys", "dead_letters", "speed", "alerts", "webhooks")
 
 
 class Verbs(TyperGroup):

@@ -68,7 +68,8 @@ class Watched:
 def watched(settings: Settings) -> Iterator[Watched]:
     """A relay that is ended in the end."""
     command = [sys.executable, "-m", "deploy.process.alerts_relay"]
-    child = Watched(command, {**os.environ, **settings.environment()}, settings.kafka_partitions)
+    lanes = settings.kafka_partitions + 1  # one more keeps what was told
+    child = Watched(command, {**os.environ, **settings.environment()}, lanes)
     try:
         yield child
     finally:

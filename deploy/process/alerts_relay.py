@@ -1,4 +1,6 @@
-"""The relay of alerts, child of `deploy.process.alerts`: `alerts_relay PIPE`. A thread for each partition."""
+"""The relay of alerts, child of `deploy.process.alerts`: `alerts_relay PIPE`. A thread for each partition, and one
+that keeps what was told where serving lists it.
+"""  # noqa: D205 - one sentence needs two lines
 
 import os
 import sys
@@ -6,8 +8,9 @@ import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
+from typing import TYPE_CHECKING
 
 import structlog
 from confluent_kafka import KafkaException
@@ -24,11 +27,17 @@ from master_dataset.registry import Registry
 from master_dataset.rule_versions import RuleVersions
 from master_dataset.sources import registered_sources
 from speed_layer.alerts.held_back import HeldBack
+from speed_layer.alert_history.history_table import HistoryTable
+from speed_layer.alert_history.keeper import Keeper
+from speed_layer.alert_history.outlet import TopicOutlet
 from speed_layer.alerts.relay import Relay, Work
 from speed_layer.alerts.room import Room
 from speed_layer.alerts.shelf import TableShelf, Ticker
 from speed_layer.alerts.snapshots import Snapshots
 from views.alerts.alert import CORRECTIONS, TOPIC, Alert
+
+if TYPE_CHECKING:
+    from cassandra.cluster import Session
 
 TOLD = Counter("galatea_alerts_told", "Alerts that were told since the process started.", ("kind",))
 CORRECTED = Counter(
@@ -86,8 +95,10 @@ def run(process: Process, settings: Settings) -> None:
     room = Room(settings.alerts_identities_mb)
     IDENTITIES.set_function(lambda: room.bytes)
     relays = [_relay(settings, shelf, room, Lane(pipe, number)) for number in range(settings.kafka_partitions)]
-    pool = ThreadPoolExecutor(len(relays))  # never waited for: when one partition ends, the process does
-    done, _ = wait([pool.submit(relay.run) for relay in relays], return_when=FIRST_EXCEPTION)
+    keeper = _keeper(settings, session, Lane(pipe, settings.kafka_partitions))
+    lanes = [keeper.run, *(relay.run for relay in relays)]
+    pool = ThreadPoolExecutor(len(lanes))  # never waited for: when one lane ends, the process does
+    done, _ = wait([pool.submit(lane) for lane in lanes], return_when=FIRST_EXCEPTION)
     for each in done:
         each.result()
 
@@ -101,6 +112,12 @@ def _relay(settings: Settings, shelf: TableShelf, room: Room, lane: Lane) -> Rel
         beat=lane.beat, ready=lane.ready, told=_count, discarded=discarded, room=room,
     )  # fmt: skip
     return Relay(work, number)
+
+
+def _keeper(settings: Settings, session: "Session", lane: Lane) -> Keeper:
+    now = partial(datetime.now, UTC)
+    outlet = TopicOutlet(settings.kafka_bootstrap, tuple(registered_sources()), now)
+    return Keeper(outlet, HistoryTable(session), now, beat=lane.beat)
 
 
 def _count(alerts: Sequence[Alert]) -> None:

@@ -17,7 +17,7 @@ from deploy.cassandra import session_of
 from deploy.listening.server import Listening, Server
 from deploy.nodes import LOOPBACK, nodes_of
 from deploy.process.edge import Process
-from deploy.process.operating import AirflowElseRunner, operations_of, readers_of, runner_of
+from deploy.process.operating import AirflowElseRunner, alerting_of, operations_of, readers_of, runner_of
 from deploy.process.pressure_metrics import PressureMetrics, pressures
 from deploy.process.serving_metrics import ServingMetrics
 from deploy.recomputing.rest_rollback import RestRollback
@@ -56,16 +56,19 @@ def run(process: Process, settings: Settings) -> None:
     runner = runner_of(settings)
     trigger = AirflowElseRunner(lambda: airflow_of(settings), runner)
     operations = operations_of(settings, answers, trigger, RestRollback(settings))
-    tables = KeyTables(Bridge(session_of(settings.cassandra_address)))
-    own = operator_key(settings.home / "operator.key")
-    keys = KnownKeys(tables, own, settings.anonymous_tenant, time.monotonic, now)
-    rates = Rates(settings.reads_per_second, settings.ingests_per_second)
     courier = Courier(courier_settings(settings.kafka_bootstrap), room=settings.courier_room)
     disk = disk_room(settings)
     ingest = Ingest(courier, answers.stores.all, lambda: time.time_ns() // 1000, settings.limits, disk.refuse_low)
-    gate = Gate(keys, rates, Concurrency(settings.requests_per_key))
+    gate = gate_of(settings)
     app = create_app(
-        answers, freshness, operations, gate, ingest, limits=settings.limits, audit=Audit(settings.home).request
+        answers,
+        freshness,
+        operations,
+        gate,
+        ingest,
+        alerting=alerting_of(settings),
+        limits=settings.limits,
+        audit=Audit(settings.home).request,
     )
     config = Listening(app, settings.connection_limits, host=LOOPBACK, port=settings.api_port)
 
@@ -83,6 +86,15 @@ def run(process: Process, settings: Settings) -> None:
         courier.close()
 
     Server(config, listening, live.close, ended).run()
+
+
+def gate_of(settings: Settings) -> Gate:
+    """Who may ask, and how often."""
+    tables = KeyTables(Bridge(session_of(settings.cassandra_address)))
+    own = operator_key(settings.home / "operator.key")
+    keys = KnownKeys(tables, own, settings.anonymous_tenant, time.monotonic, partial(datetime.now, UTC))
+    rates = Rates(settings.reads_per_second, settings.ingests_per_second)
+    return Gate(keys, rates, Concurrency(settings.requests_per_key))
 
 
 def disk_room(settings: Settings) -> DiskRoom:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from batch_layer.recompute import Recomputes
@@ -10,18 +11,24 @@ from deploy.dead_letters import desk_of, replaying_of
 from deploy.recomputing.launch import Launch, Trigger
 from deploy.recomputing.runner import Runner
 from deploy.webhook_desk import webhooks_of
+from master_dataset.rule_versions import RuleVersions
+from serving_layer.alerting.alerting import Alerting
+from serving_layer.alerting.alerts import Alerts
+from serving_layer.alerting.rules import AlertRules
 from serving_layer.corrections import Corrections
 from serving_layer.letters import Letters
 from serving_layer.operations import Operations
 from serving_layer.readers import Readers
 from serving_layer.rolling_back import Rollbacks, RollingBack
 from serving_layer.tables import (
+    AlertTables,
     BatchTables,
     Bridge,
     LedgerTables,
     PublishedTables,
     ReceiptTables,
     RecomputeTables,
+    RuleTables,
     SpeedTables,
     StoreTables,
 )
@@ -66,6 +73,14 @@ def readers_of(settings: "Settings") -> Readers:
     return Readers(
         PublishedTables(bridge), BatchTables(bridge), SpeedTables(bridge), StoreTables(bridge), ReceiptTables(bridge)
     )
+
+
+def alerting_of(settings: "Settings") -> Alerting:
+    """Alerts that were told, and the rules that they come from."""
+    session = session_of(settings.cassandra_address)
+    versions = RuleVersions(session, timedelta(seconds=settings.alert_rules_seconds))
+    rules = AlertRules(RuleTables(versions), settings.alert_rules_per_tenant)
+    return Alerting(rules, Alerts(AlertTables(Bridge(session))))
 
 
 def corrections_of(settings: "Settings", readers: Readers) -> Corrections:

@@ -61,6 +61,10 @@ def _published(fresh: Fresh) -> Iterator[Metric]:
     if fresh.basis.speed_as_of:
         age = (fresh.at - fresh.basis.speed_as_of).total_seconds()
         yield GaugeMetricFamily("galatea_speed_as_of_age_seconds", "Age of the newest record that speed has read.", age)
+    if fresh.alerts_as_of:
+        age = (fresh.at - fresh.alerts_as_of).total_seconds()
+        told = "Age of what alerts are judged and listed as of."
+        yield GaugeMetricFamily("galatea_alerts_as_of_age_seconds", told, age)
 
 
 def _alarms(fresh: Fresh) -> Iterator[Metric]:

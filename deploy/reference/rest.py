@@ -33,7 +33,7 @@ def page() -> Page:
 def openapi() -> Mapping[str, Any]:
     """The document that `/openapi.json` serves."""
     nothing = cast("Any", None)  # nothing is answered here
-    described: Mapping[str, Any] = create_app(nothing, nothing, nothing, nothing).openapi()
+    described: Mapping[str, Any] = create_app(nothing, nothing, nothing, nothing, alerting=nothing).openapi()
     return described
 
 

@@ -4,8 +4,11 @@ from collections.abc import Callable
 
 from fastapi import FastAPI
 
+from serving_layer.alerting.alerting import Alerting
 from serving_layer.answers import Answers
 from serving_layer.api import (
+    alert_rules,
+    alerts,
     corrections,
     dead_letters,
     events,
@@ -40,14 +43,14 @@ from serving_layer.pages.install import install as install_pages
 Audit = Callable[[str, str, int], None]
 """Who did what, by method and path, and with which status."""
 ROUTERS = (
-    metrics, live, index, views, raw, state, publications, corrections, dead_letters, recomputes, webhooks, events,
-    health,
+    metrics, live, index, views, raw, state, alerts, alert_rules, publications, corrections, dead_letters, recomputes,
+    webhooks, events, health,
 )  # fmt: skip
 
 
 def create_app(  # noqa: PLR0913 - what every process has, then what one may go without
     answers: Answers, freshness: Freshness, operations: Operations, gate: Gate, ingest: Ingest | None = None,
-    *, limits: Limits = LIMITS, audit: Audit = lambda *_: None,
+    *, alerting: Alerting, limits: Limits = LIMITS, audit: Audit = lambda *_: None,
 ) -> FastAPI:  # fmt: skip
     """`gate`: who may ask. `ingest`: None if this process takes no events. `audit`: is told of what operators do."""
     app = FastAPI(
@@ -57,6 +60,7 @@ def create_app(  # noqa: PLR0913 - what every process has, then what one may go 
     app.state.answers = answers
     app.state.freshness = freshness
     app.state.operations = operations
+    app.state.alerting = alerting
     app.state.gate = gate
     app.state.audit = audit
     app.state.ingest = ingest

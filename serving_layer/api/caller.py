@@ -9,6 +9,7 @@ from fastapi import Depends, Request
 from fastapi.security import HTTPBearer
 from starlette.types import Scope as HTTPScope
 
+from serving_layer.alerting.alerting import Alerting
 from serving_layer.answers import Answers
 from serving_layer.api.in_flight import place_of
 from serving_layer.freshness import Freshness
@@ -39,6 +40,12 @@ async def freshness_of(request: Request) -> Freshness:
     """The freshness that the app was made with."""
     freshness: Freshness = request.app.state.freshness
     return freshness
+
+
+async def alerting_of(request: Request) -> Alerting:
+    """The alerting that the app was made with."""
+    alerting: Alerting = request.app.state.alerting
+    return alerting
 
 
 async def operations_of(request: Request) -> Operations:
@@ -79,6 +86,7 @@ async def let_in(of: HTTPScope, gate: "Gate", authorization: str | None, scope: 
 
 AnswersOf = Annotated[Answers, Depends(answers_of)]
 FreshnessOf = Annotated[Freshness, Depends(freshness_of)]
+AlertingOf = Annotated[Alerting, Depends(alerting_of)]
 OperationsOf = Annotated[Operations, Depends(operations_of)]
 Reader = Annotated[Caller, Depends(Needs(READ))]
 Ingester = Annotated[Caller, Depends(Needs("ingest"))]

@@ -32,6 +32,7 @@ PROBLEM: Document = {
 EXAMPLES: Document = {
     "metric": "net_sales", "view": "sales", "source": "pos_transactions", "store": ["1"], "from": "2026-03-07",
     "to": "2026-03-08", "grain": "hour", "day": "2026-03-07", "number": 1, "webhook": "5f0c81d2a9b3",
+    "alert_id": "6f0c81d2a9b34e5f8a7b6c5d4e3f2a1b", "rule": "queue",
     "reason": "bad_time", "topic": "pos_transactions", "partition": 0, "offset": 7,
 }  # fmt: skip
 OF_ALL = (

@@ -37,7 +37,7 @@ async def in_form(asked: Format, body: bytes, made: Callable[[Body], Table], abo
     told, written = await asyncio.get_running_loop().run_in_executor(WRITERS, _written, form, body, made)
     headers = {
         "Content-Disposition": f'attachment; filename="{_name(about)}.{form.ending}"',
-        "Galatea-As-Of": as_json(told["as_of"]),
+        "Galatea-As-Of": as_json(told["as_of"] if "as_of" in told else told["alerts_as_of"]),
     }
     headers |= {"Galatea-Next": told["next"]} if told.get("next") else {}
     return Response(written, headers=headers, media_type=form.media_type)

@@ -7,6 +7,7 @@ from typing import NamedTuple
 BODY = "$response.body#/"
 QUERY = "$request.query."
 STORE, METRIC, PUBLICATION = f"{BODY}stores/0/id", f"{BODY}metrics/0/metric", f"{BODY}publications/0/publication"
+RULE = f"{BODY}rules/0/id"
 AS_ASKED = {name: f"{QUERY}{name}" for name in ("store", "from", "to")}
 
 
@@ -84,6 +85,28 @@ LINKS: Mapping[tuple[str, HTTPStatus], tuple[Link, ...]] = {
             Link("no more", "remove_webhook", {"webhook": f"{BODY}id"}),
         )
         for operation, status in (("create_webhook", HTTPStatus.CREATED), ("get_webhook", HTTPStatus.OK))
+    },
+    ("list_alerts", HTTPStatus.OK): (
+        Link("next page", "list_alerts", {"after": f"{BODY}next"}),
+        Link("with its records", "get_alert", {"alert_id": f"{BODY}alerts/0/alert_id"}),
+        Link("its rule", "get_alert_rule", {"id": f"{BODY}alerts/0/rule"}),
+    ),
+    ("list_alert_rules", HTTPStatus.OK): (
+        Link("one", "get_alert_rule", {"id": RULE}),
+        Link("its versions", "list_alert_rule_versions", {"id": RULE}),
+        Link("its alerts", "list_alerts", {"rule": RULE}),
+    ),
+    **{
+        (operation, status): (
+            Link("as it is", "get_alert_rule", {"id": f"{BODY}id"}),
+            Link("otherwise", "change_alert_rule", {"id": f"{BODY}id"}),
+            Link("no more", "remove_alert_rule", {"id": f"{BODY}id"}),
+            Link("its versions", "list_alert_rule_versions", {"id": f"{BODY}id"}),
+        )
+        for operation, status in (
+            ("create_alert_rule", HTTPStatus.CREATED), ("get_alert_rule", HTTPStatus.OK),
+            ("change_alert_rule", HTTPStatus.OK),
+        )
     },
     ("list_corrections", HTTPStatus.OK): (
         Link("next page", "list_corrections", {"after": f"{BODY}next"}),

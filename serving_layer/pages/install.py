@@ -5,6 +5,8 @@ import time
 from fastapi import FastAPI
 
 from serving_layer.pages import (
+    alert_rule,
+    alerts,
     corrections,
     dead_letter,
     dead_letters,
@@ -23,8 +25,8 @@ from serving_layer.pages.cookie_key import CookieKey
 from serving_layer.pages.sessions import Sessions
 
 ROUTERS = (
-    glance, store, layers, publications, rollback, corrections, views, recompute, dead_letters, dead_letter, stack,
-    login, static_files,
+    glance, store, alerts, alert_rule, layers, publications, rollback, corrections, views, recompute, dead_letters,
+    dead_letter, stack, login, static_files,
 )  # fmt: skip
 
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from fastapi import Query, Response
 
 from master_dataset.stores import Store
+from serving_layer.alerting.alerts import AlertsAsk
 from serving_layer.catalogue import Catalogue
 from serving_layer.pages import store_questions as names
 from serving_layer.pages.business_day import BusinessDay
@@ -16,10 +17,12 @@ from serving_layer.pages.page_answers import PageAnswers
 from serving_layer.pages.page_route import routes
 from serving_layer.pages.part import Part
 from serving_layer.pages.store_questions import StoreQuestions
-from serving_layer.pages.visit import ReaderVisit
+from serving_layer.pages.visit import ReaderVisit, Visit
 
 router = routes()
 HOUR = timedelta(hours=1)
+MOST_ALERTS = 20
+"""That are counted."""
 
 
 @router.get("/stores/{id_:path}")
@@ -38,9 +41,20 @@ async def get_store(visit: ReaderVisit, id_: str, day: Annotated[date | None, Qu
         "heat": _heat(parts[names.PRODUCTIVITY]), "context": _context(parts),
         "opening": opening(store, of.day), "compared": _compared(parts["change:net_sales"], store),
         "changes": parts["change:net_sales"].question,
+        "open_alerts": await _open_alerts(visit, store),
         "turns_at": None if day else of.turns_at,
     }  # fmt: skip
     return visit.page("store.html", fresh, said)
+
+
+async def _open_alerts(visit: Visit, store: Store) -> str:
+    """How many, in words; empty if none is."""
+    ask = AlertsAsk(store.tenant, frozenset([store.id]), state="open", limit=MOST_ALERTS)
+    page = await visit.alerting.alerts.page(ask)
+    number = len(page.told)
+    if page.following:
+        return f"{number} open alerts or more"
+    return f"{number} open alert{'s' * (number != 1)}" if number else ""
 
 
 async def _parts(asking: PageAnswers, of: StoreQuestions, now: datetime) -> Mapping[str, Part]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from fastapi import Depends, Request
 from fastapi.responses import HTMLResponse
 
+from serving_layer.alerting.alerting import Alerting
 from serving_layer.api.caller import let_in
 from serving_layer.freshness import Fresh
 from serving_layer.keys.key import Scope
@@ -32,6 +33,12 @@ class Visit:
         """The operations that the app was made with; pages of operators alone do any."""
         operations: Operations = self.request.app.state.operations
         return operations
+
+    @property
+    def alerting(self) -> Alerting:
+        """The alerting that the app was made with."""
+        alerting: Alerting = self.request.app.state.alerting
+        return alerting
 
     async def fresh(self) -> Fresh:
         """How old everything is: read once for a page, whose head says it."""
@@ -59,4 +66,5 @@ class Shows:
 
 
 ReaderVisit = Annotated[Visit, Depends(Shows("read"))]
+ConfigurerVisit = Annotated[Visit, Depends(Shows("configure"))]
 OperatorVisit = Annotated[Visit, Depends(Shows("operate"))]

@@ -31,6 +31,11 @@ class Visitor:
         """Whether pages that change something are shown."""
         return "operate" in self.caller.scopes and self.caller.sees_all
 
+    @property
+    def may_configure(self) -> bool:
+        """Whether forms are shown that change what is the tenant's own."""
+        return "configure" in self.caller.scopes or self.is_operator
+
 
 async def visitor_of(request: Request) -> Visitor:
     """Who asks. KeyMissing where nothing is shown without a key, KeyWrong when the key of a session has ended."""

@@ -1,5 +1,6 @@
 """The readers over Cassandra's tables (`deploy/schema`)."""
 
+from serving_layer.tables.alerts import AlertTables
 from serving_layer.tables.batch import BatchTables
 from serving_layer.tables.bridge import Bridge
 from serving_layer.tables.keys import KeyTables
@@ -7,11 +8,13 @@ from serving_layer.tables.ledgers import LedgerTables
 from serving_layer.tables.published import PublishedTables
 from serving_layer.tables.receipts import ReceiptTables
 from serving_layer.tables.recomputes import RecomputeTables
+from serving_layer.tables.rules import RuleTables
 from serving_layer.tables.speed import SpeedTables
 from serving_layer.tables.stores import StoreTables
 from serving_layer.tables.watch import WatchTables
 
 __all__ = [
+    "AlertTables",
     "BatchTables",
     "Bridge",
     "KeyTables",
@@ -19,6 +22,7 @@ __all__ = [
     "PublishedTables",
     "ReceiptTables",
     "RecomputeTables",
+    "RuleTables",
     "SpeedTables",
     "StoreTables",
     "WatchTables",

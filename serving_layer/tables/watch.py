@@ -6,7 +6,9 @@ from datetime import datetime
 
 import orjson
 
+from serving_layer.alerting.history import Kept
 from serving_layer.ledger import Ledger
+from serving_layer.tables.alerts import AlertTables
 from serving_layer.tables.bridge import Bridge, instant_of
 from serving_layer.tables.ledgers import LedgerTables
 from serving_layer.watched import Found, Hook, Measured, Noticed
@@ -24,7 +26,7 @@ class WatchTables:
     def __init__(self, bridge: Bridge) -> None:
         """Prepares its statements."""
         self._bridge = bridge
-        self._ledgers = LedgerTables(bridge)
+        self._ledgers, self._alerts = LedgerTables(bridge), AlertTables(bridge)
         self._lag = bridge.prepare(
             "SELECT topic, partition, position, end_offset, records, oldest_at, moved_at, measured_at "
             "FROM lag WHERE reader = ?"
@@ -58,6 +60,10 @@ class WatchTables:
             for id_, url, made, suspended, removed in await self._bridge.rows(self._hooks)
             if url is not None and removed is None
         ]
+
+    async def alerts(self) -> Kept:
+        """Of all partitions."""
+        return await self._alerts.kept()
 
     async def publication(self, number: int) -> Found:
         """Nothing is known of one that is not there."""

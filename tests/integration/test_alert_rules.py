@@ -1,5 +1,6 @@
-"""A rule that is written to the table is followed by the process `alerts` of the stack, and told in its topic."""
+"""A rule that is made is followed by the process `alerts` of the stack, told in its topic, and listed."""
 
+import asyncio
 import json
 import time
 from datetime import UTC, datetime, timedelta
@@ -7,7 +8,6 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-import msgspec
 from confluent_kafka import Producer
 
 from deploy.cassandra import session_of
@@ -18,9 +18,11 @@ from deploy.stack.stack import Stack
 from master_dataset.registry import Registry
 from master_dataset.rule_versions import RuleVersions
 from master_dataset.stores import Store
+from serving_layer.alerting.alerts import Alerts, AlertsAsk, Page
+from serving_layer.alerting.rules import AlertRules, Author
+from serving_layer.tables import AlertTables, Bridge, RuleTables
 from tests.drills.told import read_alerts
 from tests.integration.conftest import PATIENCE_SECONDS
-from views.alerts.rule_text import read_rule
 
 RULE = {"kind": "threshold", "id": "any", "metric": "total_transactions_count", "window": "hour", "above": 0}
 
@@ -30,16 +32,34 @@ def test_a_rule_that_is_written_is_followed_by_the_process_of_the_stack(tmp_path
     ensure_jars(settings)
     with Stack(settings, only=["kafka", "cassandra", "alerts"]):
         session = session_of(settings.cassandra_address)
-        Registry(session).save([Store(id="1", timezone="UTC")])
-        versions = RuleVersions(session, timedelta(seconds=2))
-        body = msgspec.json.encode(read_rule(RULE)).decode()
-        first, again = versions.add("rule", "default/any", body), versions.add("rule", "default/any", body)
+        store = Store(id="1", timezone="UTC")
+        Registry(session).save([store])
+        rules = AlertRules(RuleTables(RuleVersions(session, timedelta(seconds=2))))
+        author = Author("default", {"1": store})
+        first = rules.create(author, RULE)
+        again = rules.replace(author, "any", RULE, first.version)
         told = told_of_receipts(settings)
+        page = listed(Alerts(AlertTables(Bridge(session))))
 
     assert first == again
+    assert [each.alert_id for each in page.told] == [each["alert_id"] for each in told if each["kind"] == "raised"]
+    assert page.kept.as_of
+    assert page.kept.as_of >= page.told[0].raised_at
+    assert page.kept.complete_from is None
     assert [(each["kind"], each["rule"], each["version"], each["provisional"]) for each in told] == [
         ("raised", "any", 1, True)
     ]
+
+
+def listed(alerts: Alerts) -> Page:
+    """As soon as something is, and it is said as of when that is all."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while time.monotonic() < deadline:
+        page = asyncio.run(alerts.page(AlertsAsk("default")))
+        if page.told and page.kept.as_of and page.kept.as_of >= page.told[0].raised_at:
+            return page
+        time.sleep(0.5)
+    raise AssertionError
 
 
 def quick_settings(folder: Path) -> Settings:

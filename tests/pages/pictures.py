@@ -33,6 +33,8 @@ PICTURES = (
     Picture("recompute", "/recomputes", height=1000),
     Picture("dead-letters", "/dead-letters", height=1060),
     Picture("dead-letter", "/dead-letters/pos_transactions/0/0", height=1420),
+    Picture("alerts", "/alerts", height=1180),
+    Picture("alert-rule", "/alerts/rules/weak-hour", height=900),
     Picture("store-phone", "/stores/12", 390, 1300, "dark"),
     Picture("stores-wall", "/", 1920, 1080, "dark"),
 )

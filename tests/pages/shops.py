@@ -12,6 +12,7 @@ from master_dataset.stores import Sensor, Store
 from serving_layer.ledger import Ledger
 from serving_layer.readers import Position, SpeedBlock
 from serving_layer.watched import Measured
+from tests.pages.told import tell
 from tests.world import World, receipt
 from tests.world.archiving import WorldLetters
 from tests.world.asking import Asking
@@ -170,6 +171,7 @@ def invented() -> Asking:
     watch.measured = measured()
     asking = Asking(world, readers=RememberedTables(world).readers, watched=watch)
     bury(asking.letters)
+    tell(asking, NOW)
     return asking
 
 

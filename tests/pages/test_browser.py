@@ -14,7 +14,8 @@ PAGES = [
     "/", "/?q=nobody", "/stores/12", "/stores/7", "/stores/none", "/layers", "/views", "/publications",
     "/publications/1/rollback", "/corrections", "/recomputes", "/stack", "/login", "/nothing", "/dead-letters",
     "/dead-letters?reason=bad_time", "/dead-letters?from=2027-01-01", "/dead-letters/pos_transactions/0/0",
-    "/dead-letters/pos_transactions/0/2",
+    "/dead-letters/pos_transactions/0/2", "/alerts", "/alerts?store=7", "/alerts/rules/queue", "/alerts/rules/tills",
+    "/alerts/rules/new?kind=threshold", "/alerts/rules/nobodys",
 ]  # fmt: skip
 
 

@@ -9,6 +9,9 @@ from typing import Any
 import httpx
 import orjson
 
+from serving_layer.alerting.alerting import Alerting
+from serving_layer.alerting.alerts import Alerts
+from serving_layer.alerting.rules import AlertRules
 from serving_layer.answers import Answers, Clocks
 from serving_layer.api.app import create_app
 from serving_layer.catalogue import Catalogue
@@ -28,6 +31,7 @@ from serving_layer.recomputing import RecomputeReader
 from serving_layer.rolling_back import Rollbacks
 from serving_layer.watched import WatchReader
 from serving_layer.webhooks import Webhooks
+from tests.world.alert_tables import WorldTold, WorldVersions
 from tests.world.archiving import WorldLetters
 from tests.world.broker import WorldBroker
 from tests.world.hooked import WorldEndpoints, WorldTrying
@@ -41,6 +45,7 @@ from views.registry import registered_views
 
 OPERATOR_KEY = "the operator's key"
 MOST_WEBHOOKS = 3
+MOST_RULES = 5
 Body = dict[str, Any]
 
 
@@ -83,13 +88,17 @@ class Asking:
         self.acts: list[tuple[str, str, int]] = []
         self.clock_us = 1_800_000_000_000_000  # by which events that are sent are from the future; in 2027
         ingest = Ingest(self.broker, self.answers.stores.all, lambda: self.clock_us, limits, refuse_low)
+        self.versions, self.told = WorldVersions(world.now), WorldTold()
+        alerting = Alerting(AlertRules(self.versions, most=MOST_RULES), Alerts(self.told))
         gate = Gate(keys, Rates(10_000, 10_000), Concurrency(limits.requests_per_key))
-        self.app = create_app(self.answers, freshness, operations, gate, ingest, limits=limits, audit=self._audit)
+        self.app = create_app(
+            self.answers, freshness, operations, gate, ingest, alerting=alerting, limits=limits, audit=self._audit
+        )
 
     def _audit(self, by: str, act: str, status: int) -> None:
         self.acts.append((by, act, status))
 
-    def response(
+    def response(  # noqa: PLR0913 - what a request may say
         self,
         path: str,
         *,
@@ -97,15 +106,17 @@ class Asking:
         key: str | None = None,
         said: object = None,
         known: str | None = None,
+        match: str | None = None,
         **arguments: object,
     ) -> httpx.Response:
         """The response to a question. `from_` stands for `from`; `said`: the body, as JSON unless it is bytes.
 
-        `known`: what the caller has already, as `If-None-Match` says it.
+        `known`: what the caller has already, as `If-None-Match` says it. `match`: as `If-Match` says it.
         """
         query = {name.rstrip("_"): value for name, value in arguments.items()}
         headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {key}"} if key else {})
         headers |= {} if known is None else {"If-None-Match": known}
+        headers |= {} if match is None else {"If-Match": match}
         sent = said if isinstance(said, bytes) or said is None else orjson.dumps(said)
         return self.request(method, path, params=query or None, headers=headers, content=sent)
 

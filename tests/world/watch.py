@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+from serving_layer.alerting.history import Kept
 from serving_layer.ledger import Ledger
 from serving_layer.watched import Found, Hook, Measured, Noticed
 from tests.world.world import World
@@ -17,6 +18,7 @@ class WorldWatch:
         self.measured: list[Measured] = []
         self.steps: list[Noticed] = []
         self.hooked: list[Hook] = []
+        self.kept = Kept(None, None)
         self.stats: dict[str, Any] = {}
 
     async def lag(self, reader: str) -> Sequence[Measured]:
@@ -28,6 +30,9 @@ class WorldWatch:
 
     async def hooks(self) -> Sequence[Hook]:
         return self.hooked
+
+    async def alerts(self) -> Kept:
+        return self.kept
 
     async def publication(self, number: int) -> Found:
         [entry] = [entry for entry in self.world.history if entry.publication == number]

@@ -16,6 +16,8 @@ RELAY_GROUP = "galatea.alerts"
 """Under which whoever tells them commits how far it has read."""
 CORRECTIONS = "alert_corrections"
 """Where a publication asks for records of alerts: the same partitions and key. Only the relay writes `TOPIC`."""
+EVERYBODY = "*"
+"""Beside the tenants: whoever is shown the alerts of all of them."""
 _BITS = 128
 _encode = msgspec.json.Encoder(decimal_format="number", order="deterministic").encode
 Kind = Literal["raised", "resolved", "retracted"]

@@ -3,20 +3,25 @@
 from collections.abc import Sequence
 from decimal import Decimal
 
-from master_dataset.errors import BadRule, UnknownName
+from master_dataset.errors import BadRule, Fires, UnknownName
 from master_dataset.sources import registered_sources
 from master_dataset.sources.queue_events import MOST_WAITING
 from master_dataset.stores import Store
 from views.alerts.followed import followed_metrics
+from views.alerts.open_stretch import longest_open
 from views.alerts.rule import Level, Rule, Silence, Threshold
 from views.core.metric import ALL, Metric
 from views.metrics import registered_metrics
 
 MOST = Decimal(10) ** 12
+MOST_DIGITS = 6
+"""Behind the decimal point."""
 MOST_PEOPLE = 100_000
 MOST_PERCENT_ABOVE = 10_000
 MOST_SILENT = MOST_LASTING = 24 * 60
 LEAST_SILENT = 2
+_LASTS = {"15m": 15, "hour": 60, "day": 1}
+"""Minutes that a shop has to be open for such a window to count."""
 _SIGNED = ("net_sales", "net_items_count", "count_drift", "gross_sales", "avg_transaction_value",
            "avg_items_per_transaction", "returns_value", "return_rate")  # fmt: skip
 """Metrics that may be below zero: returns, discounts, and cameras that miss somebody."""
@@ -33,7 +38,19 @@ def refuse_senseless(rule: Rule, stores: Sequence[Store] = ()) -> None:
     only_open = rule.only_open if isinstance(rule, Threshold) else isinstance(rule, Silence) and rule.hours == "open"
     if only_open and stores and not any(store.opening_hours for store in stores):
         message = "None of its stores says when it is open, so the rule can never fire."
-        raise BadRule("hours", message, do="Register `opening_hours`, or write `hours: always`.")
+        raise BadRule("hours", message, do="Register `opening_hours`, or write `hours: always`.", fires="never")
+    if only_open and stores:
+        _refuse_short_hours(rule, max(map(longest_open, stores)))
+
+
+def _refuse_short_hours(rule: Rule, longest: int) -> None:
+    """`longest`: minutes that any of its stores is open at a stretch."""
+    if isinstance(rule, Silence) and rule.minutes > longest:
+        message = f"`minutes` is {rule.minutes}, and none of its stores is open for longer than {longest} at a stretch."
+        raise BadRule("minutes", message, do=f"Write {longest} or less, or `hours: always`.", fires="never")
+    if isinstance(rule, Threshold) and _LASTS[rule.window] > longest:
+        message = f"None of its stores is open for a whole `{rule.window}`."
+        raise BadRule("window", message, do="Write a shorter one, or `hours: always`.", fires="never")
 
 
 def metric_named(name: str) -> Metric:
@@ -57,6 +74,8 @@ def _threshold(rule: Threshold) -> None:
     [(field, bound)] = bounds.items()
     if not bound.is_finite() or abs(bound) > MOST:
         raise BadRule(field, f"`{field}` is out of range.", do=f"Write a number of at most {MOST:,}.")
+    if bound.as_tuple().exponent < -MOST_DIGITS:
+        raise BadRule(field, f"`{field}` has too many decimals.", do=f"Write at most {MOST_DIGITS}.")
     if rule.versus:
         most = MOST_PERCENT_ABOVE if field == "above" else ALL - 1
         if not 1 <= bound <= most:
@@ -65,13 +84,17 @@ def _threshold(rule: Threshold) -> None:
         return
     signed, share = rule.metric in _SIGNED, metric.unit == "percent" and "above_100" not in metric.flags
     if field == "below" and bound <= 0 and not signed:
-        raise BadRule(field, f"`{rule.metric}` is never below {bound}.", do="Write a bound above zero.")
+        raise BadRule(field, f"`{rule.metric}` is never below {bound}.", do="Write a bound above zero.", fires="never")
     if field == "above" and bound < 0 and not signed:
-        raise BadRule(field, f"`{rule.metric}` is always above {bound}.", do="Write zero or more.")
+        raise BadRule(field, f"`{rule.metric}` is always above {bound}.", do="Write zero or more.", fires="always")
     if share and field == "above" and bound >= ALL:
-        raise BadRule(field, f"`{rule.metric}` is a share and never above {bound}.", do="Write less than 100.")
+        raise BadRule(
+            field, f"`{rule.metric}` is a share and never above {bound}.", do="Write less than 100.", fires="never"
+        )
     if share and field == "below" and bound > ALL:
-        raise BadRule(field, f"`{rule.metric}` is a share and always below {bound}.", do="Write 100 or less.")
+        raise BadRule(
+            field, f"`{rule.metric}` is a share and always below {bound}.", do="Write 100 or less.", fires="always"
+        )
 
 
 def _silence(rule: Silence) -> None:
@@ -85,10 +108,10 @@ def _silence(rule: Silence) -> None:
         raise BadRule("per", message, do="Write `per: store`.")
     if rule.minutes < LEAST_SILENT:
         message = f"`minutes` is {rule.minutes}: every shop is silent for that long, again and again."
-        raise BadRule("minutes", message, do=f"Write {LEAST_SILENT} or more.")
+        raise BadRule("minutes", message, do=f"Write {LEAST_SILENT} or more.", fires="always")
     if rule.minutes > MOST_SILENT:
         message = f"`minutes` is {rule.minutes}, more than a day."
-        raise BadRule("minutes", message, do=f"Write {MOST_SILENT} or less.")
+        raise BadRule("minutes", message, do=f"Write {MOST_SILENT} or less.", fires="never")
 
 
 def _level(rule: Level) -> None:
@@ -96,7 +119,8 @@ def _level(rule: Level) -> None:
     if not 0 <= rule.above <= most:
         never = "is never longer" if rule.of == "queue" else "never holds more"
         why = "a level is always above it" if rule.above < 0 else f"what is counted {never}"
-        raise BadRule("above", f"`above` is {rule.above}: {why}.", do=f"Write 0 to {most}.")
+        fires: Fires = "always" if rule.above < 0 else "never"
+        raise BadRule("above", f"`above` is {rule.above}: {why}.", do=f"Write 0 to {most}.", fires=fires)
     if not 0 <= rule.minutes < MOST_LASTING:
         message = f"`minutes` is {rule.minutes}; a level begins anew with each business day."
         raise BadRule("minutes", message, do=f"Write 0 to {MOST_LASTING - 1}.")

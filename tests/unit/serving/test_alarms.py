@@ -52,6 +52,16 @@ def test_a_healthy_deployment_has_no_alarm_however_long_nothing_arrives() -> Non
     assert standing(known()) == {}
 
 
+def test_alerts_are_behind_when_what_came_half_a_minute_ago_is_not_judged_yet() -> None:
+    as_of = NOW - 31 * SECOND
+
+    behind = standing(known(alerts_as_of=as_of))
+    in_time = standing(known(alerts_as_of=as_of + SECOND))
+
+    assert behind == {"alerts_behind": as_of + 30 * SECOND}
+    assert in_time == {}
+
+
 @pytest.mark.parametrize("reader", READERS)
 def test_a_reader_stands_still_when_it_has_not_moved_for_a_minute_although_records_wait(reader: str) -> None:
     waits = NOW - 61 * SECOND

@@ -28,6 +28,7 @@ PER_STORE = [
     ("/v1/index/net_sales", DAY),
     ("/v1/views/sales/cells", DAY),
 ]
+LEVEL = {"kind": "level", "of": "queue", "above": 4, "minutes": 3}
 OPEN = {"/healthz", "/readyz"}
 
 
@@ -50,6 +51,15 @@ def of(*tenants: str) -> Asking:
         [store, *_] = SHOPS[tenant]
         lines = [{"title": LETTER_CANARY[tenant], "price": 1, "amount": 1, "sku": "1"}]
         asking.letters.archive.receive(receipt("yesterday", lines, store=store), key=store.encode())
+        said = LEVEL | {"id": f"rule-of-{tenant}", "name": CANARY[tenant], "stores": [store]}
+        made = asking.response("/v1/alert-rules", method="POST", key=OPERATOR_KEY, said=said, tenant=tenant)
+        assert made.status_code == 201, made.text
+        for second in range(2):  # one is over, the other is not
+            id_ = asking.told.raised(
+                f"2026-11-21T09:00:0{second}Z", tenant=tenant, store=store, sentence=CANARY[tenant]
+            )
+            if second:
+                asking.told.followed(id_, "resolved", "2026-11-21T09:30:00Z")
     return asking
 
 
@@ -96,11 +106,42 @@ def test_no_answer_of_any_route_has_a_trace_of_another_tenant(asking: Asking, te
         ("/v1/stores", {}),
         ("/v1/metrics", {}),
         ("/v1/publications", {}),
+        ("/v1/alerts", {}),
+        ("/v1/alerts", {"state": "open"}),
+        ("/v1/alerts", {"format": "csv"}),
+        ("/v1/alert-rules", {}),
+        (f"/v1/alert-rules/rule-of-{tenant}", {}),
+        (f"/v1/alert-rules/rule-of-{tenant}/versions", {}),
     ]:
         answer = asking.response(path, key=sent, **question)  # type: ignore[arg-type]
         assert answer.status_code == 200, answer.text
         told = answer.text + str(answer.headers)
         assert [each for each in others if each in told] == [], path
+
+
+@pytest.mark.parametrize("tenant", SHOPS)
+def test_no_route_of_the_document_tells_a_tenant_of_another_s_rules_and_alerts_or_changes_them(
+    asking: Asking, tenant: str
+) -> None:
+    own = asking.keys.make(tenant, "read", "ingest", "configure")
+    before = list(asking.versions.rows)
+    others = [other for other in SHOPS if other != tenant]
+    told = []
+
+    for other in others:
+        theirs = {id_: each for id_, each in asking.told.tenants.items() if each == other}
+        for path, methods in asking.app.openapi()["paths"].items():
+            for method in methods:
+                if path.startswith(("/v1/alert", "/v1/stores")):
+                    named = path.format(id=f"rule-of-{other}", alert_id=next(iter(theirs)))
+                    for asked in ({}, {"tenant": other}):
+                        said = LEVEL | {"stores": [SHOPS[other][0]]}
+                        answer = asking.response(named, method=method.upper(), key=own, said=said, match="*", **asked)
+                        assert answer.status_code in (200, 404, 422), (named, answer.text)
+                        told.append(answer.text + str(answer.headers))
+
+    assert [CANARY[other] for other in others if any(CANARY[other] in text for text in told)] == []
+    assert asking.versions.rows == before
 
 
 def test_answers_are_not_remembered_across_tenants(asking: Asking) -> None:
@@ -160,7 +201,7 @@ def test_a_dead_letter_leaves_no_trace_on_any_route_but_the_operators(asking: As
             if "/live/" not in path:  # has no end
                 named = path.format(
                     metric="net_sales", view="sales", source="pos_transactions", topic="pos_transactions", id="any",
-                    number=1, partition=0, offset=0, webhook="any",
+                    number=1, partition=0, offset=0, webhook="any", alert_id="0" * 32,
                 )  # fmt: skip
                 question = {"day": "2026-11-21", "store": "101"} if "/raw/" in path else DAY if "{" in path else {}
                 answer = asking.response(named, method=method.upper(), key=key_, said=b"{}", **question)

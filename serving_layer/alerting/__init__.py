@@ -1,0 +1,1 @@
+"""Rules of alerts as people change them, and alerts as people list them."""

@@ -1,0 +1,54 @@
+"""A version of a rule, as people see it."""
+
+import json
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal
+from typing import Any, Self
+
+import msgspec
+import orjson
+
+from master_dataset.rule_versions import VersionRow
+from serving_layer.stamp import stamp
+from views.alerts.in_words import in_words
+from views.alerts.rule import Rule
+
+_encode = msgspec.json.Encoder(decimal_format="number").encode
+
+
+@dataclass(frozen=True)
+class RuleEntry:
+    """`rule`: None: from then on there is none of that id."""
+
+    tenant: str
+    id: str
+    version: int
+    effective_at: datetime
+    rule: Rule | None
+
+    @classmethod
+    def of(cls, row: VersionRow) -> Self:
+        """As the table has it."""
+        tenant, _, id_ = row.id.rpartition("/")
+        rule = msgspec.json.decode(row.body, type=Rule) if row.body else None
+        return cls(tenant, id_, row.number, row.effective_at, rule)
+
+    def shown(self) -> dict[str, Any]:
+        """As the API shows it; numbers as they were written."""
+        return {
+            "id": self.id, "tenant": self.tenant, "version": self.version, "effective_at": stamp(self.effective_at),
+            "removed": self.rule is None, "in_words": in_words(self.rule) if self.rule else None,
+            "rule": written_of(self.rule) if self.rule else None,
+        }  # fmt: skip
+
+
+def written_of(rule: Rule) -> orjson.Fragment:
+    """As JSON, numbers as they were written."""
+    return orjson.Fragment(_encode(rule))
+
+
+def fields_of(rule: Rule) -> dict[str, Any]:
+    """A rule as plain values, without what is as ever: as its author would write it."""
+    said: dict[str, Any] = json.loads(_encode(rule), parse_float=Decimal)
+    return {name: value for name, value in said.items() if value is not None}

@@ -1,0 +1,154 @@
+"""`/v1/alert-rules`: when somebody wants to be told. Each change is a version, and the versions stay."""
+
+from http import HTTPStatus
+from typing import Annotated, Any
+
+import orjson
+from fastapi import APIRouter, Header, Path, Query, Request, Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from serving_layer.alerting.preview import preview
+from serving_layer.alerting.rule_entry import RuleEntry
+from serving_layer.alerting.rules import Author
+from serving_layer.api.bounded import Bounded
+from serving_layer.api.caller import AlertingOf, AnswersOf, Configurer, Reader
+from serving_layer.api.rule_bodies import BODY, JSON, expected, rule_in, said_of, tag_of
+from serving_layer.api.tenant import DEFAULT, TenantName, tenant_of
+
+PAGE = 1000
+MOST_BODY = 1_000_000
+"""A rule may name ten thousand stores."""
+RuleId = Annotated[str, Path(max_length=64)]
+Match = Annotated[str | None, Header(max_length=100, description="The `ETag` of the rule as it was read, or `*`.")]
+
+
+class WithARule(Bounded):
+    """A body that brings a rule."""
+
+    most_bytes = MOST_BODY
+
+
+router = APIRouter(prefix="/v1", tags=["alerts"], route_class=WithARule)
+
+
+class OfTenant(BaseModel):
+    """Whose rules."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    tenant: TenantName = None
+
+
+class VersionsQuestion(OfTenant):
+    """`before` is the `next` of the page before."""
+
+    limit: int = Field(100, ge=1, le=PAGE)
+    before: int | None = Field(None, ge=0, le=2**31 - 1, description="Only versions with a lesser number.")
+
+
+Whose = Annotated[OfTenant, Query()]
+
+
+@router.get("/alert-rules", operation_id="list_alert_rules")
+async def list_alert_rules(asked: Whose, alerting: AlertingOf, caller: Reader) -> Response:
+    """Every rule of the tenant, by id, and how many it may have at `most`.
+
+    `effective_at`: this version holds for events received from then on. `in_words`: what it says.
+    """
+    tenant = tenant_of(caller, asked.tenant, DEFAULT)
+    found = await alerting.beside(lambda rules: rules.listed(tenant))
+    return _answer({"rules": [entry.shown() for entry in found], "most": alerting.rules.most})
+
+
+@router.get("/alert-rules/{id}", operation_id="get_alert_rule", responses={200: said_of("The rule.")})
+async def get_alert_rule(id: RuleId, asked: Whose, alerting: AlertingOf, caller: Reader) -> Response:  # noqa: A002 - the name in the path
+    """One rule as it was written last. Its `ETag` is for `If-Match`, when it is changed."""
+    tenant = tenant_of(caller, asked.tenant, DEFAULT)
+    return _entry(await alerting.beside(lambda rules: rules.one(tenant, id)))
+
+
+@router.get("/alert-rules/{id}/versions", operation_id="list_alert_rule_versions")
+async def list_alert_rule_versions(
+    id: RuleId, asked: Annotated[VersionsQuestion, Query()], alerting: AlertingOf, caller: Reader  # noqa: A002
+) -> Response:  # fmt: skip
+    """Every version of a rule, the newest first, also of one that was `removed`. `next` is null on the last page."""
+    tenant = tenant_of(caller, asked.tenant, DEFAULT)
+    found = await alerting.beside(lambda rules: rules.history(tenant, id))
+    rest = [entry for entry in found if asked.before is None or entry.version < asked.before]
+    page = rest[: asked.limit]
+    following = page[-1].version if len(rest) > asked.limit else None
+    return _answer({"versions": [entry.shown() for entry in page], "next": following})
+
+
+@router.post("/alert-rules/preview", operation_id="preview_alert_rule", openapi_extra=BODY)
+async def preview_alert_rule(
+    request: Request, asked: Whose, alerting: AlertingOf, answers: AnswersOf, caller: Reader
+) -> Response:
+    """What a rule would be, without writing it: whether it would be accepted, and if not, why and what to do.
+
+    `fires`: `never` or `always` where that is what is wrong with it. `stores_total`: how many stores it would watch
+    now, and some of them in `stores`. `before`: the rule of that id as it is, null if there is none.
+    """
+    author = await _author(caller, asked, answers)
+    said = await rule_in(request)
+    return _answer(await alerting.beside(lambda rules: preview(rules, author, said)))
+
+
+@router.post(
+    "/alert-rules", operation_id="create_alert_rule", status_code=HTTPStatus.CREATED, openapi_extra=BODY,
+    responses={201: said_of("The rule that was made.")},
+)  # fmt: skip
+async def create_alert_rule(
+    request: Request, asked: Whose, alerting: AlertingOf, answers: AnswersOf, by: Configurer
+) -> Response:
+    """Make a rule. Needs the scope `configure`; it holds from `effective_at` on.
+
+    Refused with the `field` to be changed where it names what is not there, can never fire or always would.
+    """
+    author = await _author(by, asked, answers)
+    said = await rule_in(request)
+    entry = await alerting.beside(lambda rules: rules.create(author, said))
+    made = _entry(entry, HTTPStatus.CREATED)
+    made.headers["Location"] = f"{router.prefix}/alert-rules/{entry.id}"
+    return made
+
+
+@router.put(
+    "/alert-rules/{id}", operation_id="change_alert_rule", openapi_extra=BODY,
+    responses={200: said_of("The rule as it is now.")},
+)  # fmt: skip
+async def change_alert_rule(  # noqa: PLR0913, PLR0917 - what FastAPI hands over
+    id: RuleId, request: Request, asked: Whose, alerting: AlertingOf, answers: AnswersOf, by: Configurer,  # noqa: A002
+    if_match: Match = None,
+) -> Response:  # fmt: skip
+    """Let a rule say this instead. Needs the scope `configure`, and `If-Match`: 412 if somebody else was faster.
+
+    What is open by the version before is resolved when the new one begins to hold. The same again makes no version.
+    """
+    seen = expected(if_match)
+    author = await _author(by, asked, answers)
+    said = await rule_in(request)
+    return _entry(await alerting.beside(lambda rules: rules.replace(author, id, said, seen)))
+
+
+@router.delete("/alert-rules/{id}", operation_id="remove_alert_rule", responses={200: said_of("That it is no more.")})
+async def remove_alert_rule(
+    id: RuleId, asked: Whose, alerting: AlertingOf, by: Configurer, if_match: Match = None  # noqa: A002
+) -> Response:  # fmt: skip
+    """Remove a rule. Needs the scope `configure`, and `If-Match`. Its versions and alerts stay readable."""
+    seen = expected(if_match)
+    tenant = tenant_of(by, asked.tenant, DEFAULT)
+    return _entry(await alerting.beside(lambda rules: rules.remove(tenant, id, seen)))
+
+
+async def _author(caller: Reader, asked: OfTenant, answers: AnswersOf) -> Author:
+    _, stores = await answers.stores.all()
+    return Author(tenant_of(caller, asked.tenant, DEFAULT), stores)
+
+
+def _entry(entry: RuleEntry, status: int = HTTPStatus.OK) -> Response:
+    return Response(orjson.dumps(entry.shown()), status, {"ETag": tag_of(entry.version)}, JSON)
+
+
+def _answer(body: dict[str, Any]) -> Response:
+    return Response(orjson.dumps(body), media_type=JSON)

@@ -1,0 +1,108 @@
+"""`/v1/alerts`: what was told, newest first, and what followed it."""
+
+import base64
+import binascii
+import re
+from datetime import UTC, datetime
+from typing import Annotated
+
+import orjson
+from fastapi import APIRouter, Path, Query, Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from master_dataset.dead_letters.question import received_bound
+from master_dataset.errors import RequestError
+from serving_layer.alerting.alerts import END, AlertsAsk, State
+from serving_layer.alerting.history import Spot
+from serving_layer.api.caller import AlertingOf, AnswersOf, Reader
+from serving_layer.api.downloads import SAID, in_form
+from serving_layer.api.tenant import TenantName, tenant_of
+from serving_layer.files.alerts_table import alerts_table
+from serving_layer.files.formats import Format
+from serving_layer.keys.caller import Caller
+from serving_layer.keys.key import EVERY_TENANT
+from serving_layer.refusals import BadQuestion
+from views.core.cut import BEGINNING
+
+router = APIRouter(prefix="/v1", tags=["alerts"])
+JSON = "application/json"
+PAGE = 1000
+_ID = re.compile(r"[0-9a-f]{32}").fullmatch
+Bound = Annotated[str | None, Field(max_length=40)]
+
+
+class AlertsQuestion(BaseModel):
+    """Which alerts; bounds are UTC days or instants, of `raised_at`."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    store: list[str] = Field([], description="Store ids; every store if none is named.", max_length=100)
+    rule: str | None = Field(None, max_length=64, description="The id of a rule.")
+    state: State | None = Field(None, description="Open: nothing followed yet.")
+    since: Bound = Field(None, alias="from", description="Raised then or later.")
+    until: Bound = Field(None, alias="to", description="Raised before that.")
+    tenant: TenantName = None
+    limit: int = Field(100, ge=1, le=PAGE)
+    after: str | None = Field(None, max_length=300, description="`next` of the page before.")
+    format: Format = Field("json", description="JSON, or a table with a row per alert.")
+
+    def understood(self, caller: Caller) -> AlertsAsk:
+        """BadQuestion, UnknownName."""
+        try:
+            since, until = received_bound(self.since) or BEGINNING, received_bound(self.until) or END
+        except RequestError as error:
+            raise BadQuestion(error.message.replace("time of receipt", "time"), do=error.do) from error
+        if since > until:
+            raise BadQuestion(f"`from` is `{self.since}`, which is after `to`: `{self.until}`.", do="Swap them.")
+        sight = tenant_of(caller, self.tenant, EVERY_TENANT)
+        after = None if self.after is None else read_token(self.after)
+        return AlertsAsk(sight, frozenset(self.store), self.rule, self.state, since, until, self.limit, after)
+
+
+@router.get("/alerts", operation_id="list_alerts", responses=SAID)
+async def list_alerts(
+    asked: Annotated[AlertsQuestion, Query()], alerting: AlertingOf, answers: AnswersOf, caller: Reader
+) -> Response:
+    """Alerts, newest first. A page may be short though others follow: only `next` null says that it is the last.
+
+    `alerts_as_of`: every event received before it was judged, and what that led to is listed; null if nobody keeps
+    alerts here. `complete_from`: what was told before is missing; null if nothing is. `state`: open (nothing followed),
+    resolved (`resolved_at`, `resolved_because`) or retracted by a publication. `provisional`: it rests on events of no
+    publication yet.
+    """
+    ask = asked.understood(caller)
+    if asked.store:
+        await answers.stores.asked(asked.store, caller)
+    page = await alerting.alerts.page(ask)
+    body = {
+        **page.kept.shown(),
+        "alerts": [told.shown() for told in page.told],
+        "next": None if page.following is None else write_token(page.following),
+    }
+    return await in_form(asked.format, orjson.dumps(body), alerts_table, ["alerts"])
+
+
+@router.get("/alerts/{alert_id}", operation_id="get_alert")
+async def get_alert(alert_id: Annotated[str, Path(max_length=64)], alerting: AlertingOf, caller: Reader) -> Response:
+    """One alert, and every record of it in `records`: as it was raised, then resolved or retracted."""
+    kept = await alerting.alerts.kept()
+    told, records = await alerting.alerts.one(caller.tenant, alert_id)
+    return Response(orjson.dumps({**kept.shown(), **told.shown(), "records": records}), media_type=JSON)
+
+
+def write_token(spot: Spot) -> str:
+    """Where the next page begins, for the caller to hand back unread."""
+    parts = [round(spot.raised_at.timestamp() * 1000), spot.alert_id]
+    return base64.urlsafe_b64encode(orjson.dumps(parts)).decode()
+
+
+def read_token(token: str) -> Spot:
+    """The inverse. BadQuestion for anything that `write_token` did not write."""
+    try:
+        millis, alert_id = orjson.loads(base64.urlsafe_b64decode(token.encode()))
+        at = datetime.fromtimestamp(int(millis) / 1000, UTC)
+        if _ID(alert_id) and BEGINNING <= at < END:
+            return Spot(at, alert_id)
+    except (binascii.Error, ValueError, TypeError, OverflowError, OSError):
+        pass
+    raise BadQuestion("`after` is no token of this interface.", do="Use `next` of the page before, or leave it out.")

@@ -1,0 +1,92 @@
+"""Rules of alerts as bodies of requests: how they are described, read digit by digit, and which version is expected."""
+
+import json
+import re
+from decimal import Decimal
+from typing import Any
+
+from fastapi import Request
+
+from serving_layer.alerting.rules import WHATEVER
+from serving_layer.refusals import BadQuestion, UnsupportedBody, VersionNotSaid
+from views.alerts.rule_text import KINDS
+
+JSON = "application/json"
+_TAG = re.compile(r'"([0-9]{1,9})"').fullmatch
+_OF_ALL: dict[str, Any] = {
+    "id": {"type": "string", "pattern": "^[a-z0-9][a-z0-9._-]{0,63}$"},
+    "name": {"type": "string", "maxLength": 256},
+    "stores": {"type": ["array", "null"], "items": {"type": "string"}, "minItems": 1, "maxItems": 10_000},
+    "on": {"type": "boolean"},
+}
+_BOUND = {"type": ["number", "null"], "minimum": -(10**12), "maximum": 10**12}
+_HOURS = {"enum": ["open", "always"]}
+
+
+def _kind(kind: str, title: str, needs: list[str], **own: Any) -> dict[str, Any]:  # noqa: ANN401 - JSON Schema
+    properties = {"kind": {"const": kind}, **_OF_ALL, **own}
+    return {"type": "object", "title": title, "required": ["kind", "id", *needs], "properties": properties}
+
+
+RULE = {
+    "oneOf": [
+        _kind(
+            "threshold", "A metric of one window beyond a bound", ["metric", "window"], metric={"type": "string"},
+            window={"enum": ["15m", "hour", "day"]}, above=_BOUND, below=_BOUND,
+            versus={"enum": ["previous_week", None]}, hours={"enum": ["open", "always", None]},
+        ),
+        _kind(
+            "silence", "No event of a source", ["source", "minutes"], source={"type": "string"},
+            minutes={"type": "integer", "minimum": 2, "maximum": 1440}, per={"enum": ["store", "sensor"]}, hours=_HOURS,
+        ),
+        _kind(
+            "level", "More people than that", ["of", "above", "minutes"], of={"enum": ["queue", "occupancy"]},
+            above={"type": "integer", "minimum": 0}, minutes={"type": "integer", "minimum": 0, "maximum": 1439},
+        ),
+    ],
+}  # fmt: skip
+EXAMPLE = {"kind": "level", "id": "queue", "of": "queue", "above": 4, "minutes": 3}
+BODY = {"requestBody": {"required": True, "content": {JSON: {"schema": RULE, "example": EXAMPLE}}}}
+ENTRY = {
+    "type": "object",
+    "required": ["id", "tenant", "version", "effective_at", "removed", "in_words", "rule"],
+    "properties": {
+        "id": {"type": "string"}, "tenant": {"type": "string"}, "version": {"type": "integer"},
+        "effective_at": {"type": "string"}, "removed": {"type": "boolean"}, "in_words": {"type": ["string", "null"]},
+        "rule": {"type": ["object", "null"], "properties": {"kind": {"enum": list(KINDS)}}},
+    },
+}  # fmt: skip
+
+
+def said_of(entry_description: str) -> dict[str, Any]:
+    """For the description of an answer that is one rule."""
+    header = {"ETag": {"description": "Its version, for `If-Match`.", "schema": {"type": "string"}}}
+    return {"description": entry_description, "headers": header, "content": {JSON: {"schema": ENTRY}}}
+
+
+async def rule_in(request: Request) -> object:
+    """The plain values of the body, its numbers as they were written. BadQuestion, UnsupportedBody."""
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != JSON:
+        raise UnsupportedBody("A rule is sent as JSON.", do=f"Send it with `Content-Type: {JSON}`.")
+    try:
+        return json.loads(await request.body(), parse_float=Decimal)
+    except (ValueError, RecursionError) as error:
+        raise BadQuestion("The body of the request is no rule.", do="Send one object as JSON.") from error
+
+
+def tag_of(version: int) -> str:
+    """The entity tag of a version."""
+    return f'"{version}"'
+
+
+def expected(if_match: str | None) -> int:
+    """The version that its author has seen. VersionNotSaid, BadQuestion."""
+    if if_match is None:
+        do = "Send `If-Match` with the `ETag` of the rule as you read it, or `*` whatever it says."
+        raise VersionNotSaid("Which version is to be changed is not said.", do=do)
+    if if_match.strip() == "*":
+        return WHATEVER
+    found = _TAG(if_match.strip())
+    if not found:
+        raise BadQuestion("`If-Match` is no tag of a rule.", do="Send the `ETag` of the rule as you read it.")
+    return int(found[1])

@@ -1,0 +1,183 @@
+"""The keeper folds the topic of alerts into tables, and says as of when they are whole, wherever it was begun anew."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+
+import msgspec
+import pytest
+
+from master_dataset.errors import StoreUnavailable
+from speed_layer.alert_history.history_table import Kept
+from speed_layer.alert_history.keeper import Keeper
+from speed_layer.alert_history.outlet import Reach, Told
+
+NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+SECOND = timedelta(seconds=1)
+
+
+@dataclass
+class Topic:
+    """Outlet over records in memory. `end`: what the relay has written, `visible`: what is decided of it."""
+
+    records: list[bytes] = field(default_factory=list)
+    first: int = 0
+    visible: int | None = None
+    as_of: datetime | None = NOON
+    is_gone: bool = False
+    at: int = 0
+    taken_at_once: int = 500
+
+    def bounds(self) -> Mapping[int, tuple[int, int]]:
+        return {0: (self.first, self.end)}
+
+    @property
+    def end(self) -> int:
+        return self.first + len(self.records)
+
+    def go_to(self, positions: Mapping[int, int]) -> None:
+        self.at = positions[0]
+
+    def take(self) -> Sequence[Told] | None:
+        if self.is_gone:
+            return None
+        until = min(self.at + self.taken_at_once, self.end if self.visible is None else self.visible)
+        found = [Told(0, at + 1, NOON, self.records[at - self.first]) for at in range(self.at, until)]
+        self.at = max(self.at, until)
+        return [*found, Told(0, self.at)]
+
+    def reach(self) -> Mapping[int, Reach]:
+        return {0: Reach(self.end, self.as_of)} if self.as_of else {}
+
+
+@dataclass
+class Tables:
+    """History in memory. `is_away` from that many writes on."""
+
+    kept: list[bytes] = field(default_factory=list)
+    rows: dict[int, Kept] = field(default_factory=dict)
+    is_away: bool = False
+
+    def keep(self, value: bytes) -> None:
+        if self.is_away:
+            raise StoreUnavailable("It is away.", do="Wait.")
+        if value == b"broken":
+            raise msgspec.DecodeError
+        self.kept.append(value)
+
+    def reached(self) -> Mapping[int, Kept]:
+        return dict(self.rows)
+
+    def reach(self, partition: int, kept: Kept, now: datetime) -> None:
+        assert now
+        self.rows[partition] = kept
+
+
+@pytest.fixture
+def tables() -> Tables:
+    return Tables()
+
+
+def follow(topic: Topic, tables: Tables, rounds: int = 3) -> Keeper:
+    keeper = Keeper(topic, tables, lambda: NOON + SECOND)
+    keeper.begin()
+    for _ in range(rounds):
+        keeper.go_on()
+    return keeper
+
+
+def test_what_is_read_to_the_end_is_whole_as_of_the_relay(tables: Tables) -> None:
+    follow(Topic([b"a", b"b"]), tables)
+
+    assert tables.kept == [b"a", b"b"]
+    assert tables.rows[0] == Kept(2, NOON, None)
+
+
+def test_as_long_as_a_transaction_is_open_the_tables_are_not_whole(tables: Tables) -> None:
+    topic = Topic([b"a", b"b"], visible=1)
+
+    keeper = follow(topic, tables)
+    before = tables.rows[0]
+    topic.visible = None
+    keeper.go_on()
+
+    assert before == Kept(1, None, None)
+    assert tables.rows[0] == Kept(2, NOON, None)
+
+
+def test_a_relay_that_has_committed_nothing_yet_leaves_the_moment_open(tables: Tables) -> None:
+    follow(Topic([b"a"], as_of=None), tables)
+
+    assert tables.rows[0] == Kept(1, None, None)
+
+
+def test_it_goes_on_where_the_tables_end(tables: Tables) -> None:
+    tables.rows[0] = Kept(1, NOON, None)
+
+    follow(Topic([b"a", b"b"]), tables)
+
+    assert tables.kept == [b"b"]
+
+
+def test_killed_before_it_said_how_far_it_folds_again_and_loses_nothing(tables: Tables) -> None:
+    topic = Topic([b"a", b"b"], taken_at_once=1)
+    tables.is_away = True
+    with pytest.raises(StoreUnavailable):
+        follow(topic, tables)
+    tables.is_away = False
+
+    follow(topic, tables, rounds=2)
+    tables.rows.clear()
+    follow(topic, tables)
+
+    assert tables.kept == [b"a", b"b", b"a", b"b"]
+    assert tables.rows[0].position == 2
+
+
+def test_the_moment_never_goes_back(tables: Tables) -> None:
+    tables.rows[0] = Kept(0, NOON, None)
+
+    follow(Topic([b"a"], as_of=NOON - SECOND), tables)
+
+    assert tables.rows[0] == Kept(1, NOON, None)
+
+
+@pytest.mark.parametrize("before", [Kept(2, NOON, None), None])
+def test_what_is_gone_from_the_topic_is_said_to_be_missing(tables: Tables, before: Kept | None) -> None:
+    tables.rows |= {0: before} if before else {}
+
+    follow(Topic([b"f"], first=5), tables)
+
+    assert tables.kept == [b"f"]
+    assert tables.rows[0].complete_from == NOON
+
+
+def test_a_topic_that_is_another_one_is_read_from_its_beginning_and_said_to_lack_what_was_before(
+    tables: Tables,
+) -> None:
+    tables.rows[0] = Kept(9, NOON, None)
+
+    follow(Topic([b"a"]), tables)
+
+    assert tables.kept == [b"a"]
+    assert (tables.rows[0].position, tables.rows[0].complete_from) == (1, NOON)
+
+
+def test_records_that_are_lost_while_it_reads_are_missing_after_it_begins_again(tables: Tables) -> None:
+    topic = Topic([b"a"])
+    keeper = follow(topic, tables)
+    topic.is_gone = True
+
+    goes_on = keeper.go_on()
+    topic.is_gone, topic.first, topic.records = False, 4, [b"e"]
+    keeper.begin()
+    keeper.go_on()
+
+    assert not goes_on
+    assert tables.rows[0] == Kept(5, NOON, NOON)
+
+
+def test_a_record_that_is_no_alert_stops_nobody(tables: Tables) -> None:
+    follow(Topic([b"broken", b"a"]), tables)
+
+    assert (tables.kept, tables.rows[0].position) == ([b"a"], 2)

@@ -1,0 +1,108 @@
+"""Rules and alerts of a World: tables in memory, folded and read as those of Cassandra are."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+
+from master_dataset.rule_versions import Kind, VersionRow
+from serving_layer.alerting.history import Kept, Spot, Told
+from views.alerts.alert import EVERYBODY, Alert, Window, following_id, raised_id
+from views.alerts.alert import Kind as AlertKind
+
+DELAY = timedelta(seconds=60)
+NOTHING = Kept(None, None)
+
+
+class WorldVersions:
+    """Versions. `is_overtaken`: somebody else is faster from now on. `refuses`: what is raised instead."""
+
+    def __init__(self, now: Callable[[], datetime]) -> None:
+        self._now = now
+        self.rows: list[VersionRow] = []
+        self.is_overtaken = False
+        self.refuses: Exception | None = None
+
+    def rules(self, tenant: str) -> Sequence[VersionRow]:
+        self._refuse()
+        newest = {row.id: row for row in self.rows}
+        return [row for row in newest.values() if row.id.rpartition("/")[0] == tenant]
+
+    def all_of(self, kind: Kind, id_: str) -> Sequence[VersionRow]:
+        self._refuse()
+        return [row for row in reversed(self.rows) if (row.kind, row.id) == (kind, id_)]
+
+    def follow(self, id_: str, body: str, after: int) -> VersionRow | None:
+        if self.is_overtaken or len(self.all_of("rule", id_)) != after:
+            return None
+        self.rows.append(VersionRow("rule", id_, after + 1, self.effective_at(), body))
+        return self.rows[-1]
+
+    def effective_at(self) -> datetime:
+        return self._now().astimezone(UTC) + DELAY
+
+    def _refuse(self) -> None:
+        if self.refuses:
+            raise self.refuses
+
+
+@dataclass
+class WorldTold:
+    """AlertReader, and what was told. A test says how far it goes."""
+
+    known: Kept = NOTHING
+    rows: dict[str, Told] = field(default_factory=dict)
+    tenants: dict[str, str] = field(default_factory=dict)
+    looked_at: int = 0
+
+    def raised(self, at: str, *, store: str = "1", rule: str = "queue", tenant: str = "default", **said: Any) -> str:
+        """An alert; its id."""
+        window = Window(at)
+        id_ = raised_id(rule, 1, (tenant, store), window, {})
+        alert = Alert(
+            alert_id=id_, kind="raised", rule=rule, version=1, tenant=tenant, store=store, window=window, dimensions={},
+            value=Decimal(6), threshold=Decimal(4),
+            sentence=f"The queue of store {store} has been above 4 for 3 minutes.", raised_at=at,
+        )  # fmt: skip
+        alert = msgspec.structs.replace(alert, **said)
+        self.rows[id_] = Told(datetime.fromisoformat(at), id_, alert.to_json().decode())
+        self.tenants[id_] = tenant
+        return id_
+
+    def followed(self, id_: str, kind: AlertKind, at: str, reason: str = "over") -> None:
+        """That it is over, or was wrong."""
+        alert = self.rows[id_].alert
+        said = msgspec.structs.replace(
+            alert, alert_id=following_id(id_, kind), kind=kind, about=id_, raised_at=at, reason=reason
+        )
+        text = said.to_json().decode()
+        told = self.rows[id_]
+        self.rows[id_] = told._replace(resolved=text) if kind == "resolved" else told._replace(retracted=text)
+
+    async def kept(self) -> Kept:
+        return self.known
+
+    async def days(self, sight: str, last: date, limit: int) -> Sequence[date]:
+        found = {told.raised_at.astimezone(UTC).date() for told in self._of(sight)}
+        return sorted((day for day in found if day <= last), reverse=True)[:limit]
+
+    async def told(self, sight: str, day: date, before: Spot, limit: int) -> Sequence[Told]:
+        rows = [each for each in self._of(sight) if each.raised_at.date() == day and each.spot < before]
+        self.looked_at += len(rows[:limit])
+        return rows[:limit]
+
+    async def open_ones(self, sight: str, before: Spot, limit: int) -> Sequence[Told]:
+        return [each for each in self._of(sight) if each.state == "open" and each.spot < before][:limit]
+
+    async def records(self, alert_id: str) -> Sequence[str]:
+        if alert_id not in self.rows:
+            return []
+        told = self.rows[alert_id]
+        return [text for text in (told.retracted, told.resolved, told.body) if text]
+
+    def _of(self, sight: str) -> list[Told]:
+        own = [each for id_, each in self.rows.items() if sight in (EVERYBODY, self.tenants[id_])]
+        return sorted(own, key=lambda each: each.spot, reverse=True)

@@ -1,0 +1,48 @@
+"""A rule as a sentence, for whoever reads a list of rules or previews one."""
+
+from decimal import Decimal
+
+from views.alerts.followed import followed_metrics
+from views.alerts.rule import Level, Rule, Silence, Threshold
+
+_WINDOWS = {"15m": "a quarter of an hour", "hour": "an hour", "day": "a business day"}
+
+
+def in_words(rule: Rule) -> str:
+    """When it tells somebody, and about which stores."""
+    if isinstance(rule, Threshold):
+        said = _threshold(rule)
+    elif isinstance(rule, Silence):
+        who = "a sensor of" if rule.per == "sensor" else "the source"
+        said = f"{who} {rule.source} is silent for {_minutes(rule.minutes)}"
+    else:
+        said = _level(rule)
+    only_open = rule.only_open if isinstance(rule, Threshold) else isinstance(rule, Silence) and rule.hours == "open"
+    where = "in every store" if rule.stores is None else f"in {_listed(rule.stores)}"
+    return f"Tells when {said}, {where}{', in opening hours' if only_open else ''}."
+
+
+def _threshold(rule: Threshold) -> str:
+    name = followed_metrics()[rule.metric].name
+    side, bound = ("above", rule.above) if rule.above is not None else ("below", rule.below)
+    if rule.versus:
+        return f"{name} of {_WINDOWS[rule.window]} is more than {_plain(bound)} % {side} the same time a week before"
+    return f"{name} of {_WINDOWS[rule.window]} is {side} {_plain(bound)}"
+
+
+def _level(rule: Level) -> str:
+    what = f"a queue is longer than {rule.above}" if rule.of == "queue" else f"more than {rule.above} people are inside"
+    return f"{what} for {_minutes(rule.minutes)}" if rule.minutes else what
+
+
+def _minutes(number: int) -> str:
+    return "1 minute" if number == 1 else f"{number} minutes"
+
+
+def _listed(stores: tuple[str, ...], shown: int = 5) -> str:
+    more = len(stores) - shown
+    return ", ".join(stores[:shown]) + (f" and {more} more stores" if more > 0 else "")
+
+
+def _plain(bound: Decimal | None) -> str:
+    return f"{bound:f}" if bound is not None else ""
