@@ -9,6 +9,7 @@ import orjson
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 
 from master_dataset.errors import BadRule, GalateaError, Unavailable
 from serving_layer.api.headers import HEADERS
@@ -68,7 +69,16 @@ async def _of_http(request: Request, error: Exception) -> Response:
         "See `/openapi.json` for what there is.",
     )
     said.headers.update(error.headers or {})
+    if status == HTTPStatus.METHOD_NOT_ALLOWED:
+        said.headers["Allow"] = ", ".join(sorted(_allowed(request)))
     return said
+
+
+def _allowed(request: Request) -> set[str]:
+    """Of every route of that path: the router names those of the first one alone."""
+    found = [each for each in request.app.routes if each.matches(request.scope)[0] is not Match.NONE]
+    exact = [each for each in found if each.path == request.url.path]
+    return {method for each in exact or found for method in each.methods or ()}
 
 
 async def _of_the_question(_: Request, error: Exception) -> Response:

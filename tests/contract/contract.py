@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from master_dataset.stores import Store
+from serving_layer.alerting.rules import AlertRules, Author
 from tests.world import World, receipt
 from tests.world.asking import Asking
 from tests.world.listening import served
@@ -35,7 +36,7 @@ class Tried(NamedTuple):
 
 
 def deployment() -> Asking:
-    """Two tenants, two publications, something that speed alone has, and dead letters."""
+    """Two tenants, two publications, something that speed alone has, dead letters, rules and alerts."""
     world = World(Store(id="1", timezone="Europe/Bratislava"), Store(id="2", timezone="UTC", tenant="acme"))
     for number, store in enumerate(("1", "2")):
         world.receive(receipt("2026-03-07T09:00:00Z", minor=100, store=store), "2026-03-07T09:00:01Z")
@@ -45,6 +46,12 @@ def deployment() -> Asking:
     world.rebuild("2026-03-07T10:00:00Z")
     asking = Asking(world)
     asking.letters.archive.receive(*[b"{"] * 7, receipt("yesterday", minor=100))
+    for tenant, store in (("default", "1"), ("acme", "2")):
+        rule = {"kind": "level", "id": "queue", "of": "queue", "above": 4, "minutes": 3}
+        AlertRules(asking.versions).create(Author(tenant, world.stores), rule)
+        over = asking.told.raised("2026-03-07T09:00:00Z", tenant=tenant, store=store)
+        asking.told.followed(over, "resolved", "2026-03-07T09:10:00Z")
+        asking.told.raised("2026-03-07T11:00:00Z", tenant=tenant, store=store)
     return asking
 
 
@@ -54,7 +61,7 @@ def tried(caller: str, phase: str, cases: int, seed: int) -> Tried:
     phases, config = PHASES[phase]
     keys = {
         "operator": asking.keys.make("*", "read", "ingest", "operate"),
-        "tenant": asking.keys.make("acme", "read", "ingest"),
+        "tenant": asking.keys.make("acme", "read", "ingest", "configure"),
         "nobody": None,
     }
     with served(asking) as url:
