@@ -59,12 +59,11 @@ def run(process: Process, settings: Settings) -> None:
     courier = Courier(courier_settings(settings.kafka_bootstrap), room=settings.courier_room)
     disk = disk_room(settings)
     ingest = Ingest(courier, answers.stores.all, lambda: time.time_ns() // 1000, settings.limits, disk.refuse_low)
-    gate = gate_of(settings)
     app = create_app(
         answers,
         freshness,
         operations,
-        gate,
+        gate_of(settings),
         ingest,
         alerting=alerting_of(settings),
         limits=settings.limits,

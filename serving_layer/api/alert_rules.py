@@ -12,7 +12,7 @@ from serving_layer.alerting.rule_entry import RuleEntry
 from serving_layer.alerting.rules import Author
 from serving_layer.api.bounded import Bounded
 from serving_layer.api.caller import AlertingOf, AnswersOf, Configurer, Reader
-from serving_layer.api.rule_bodies import BODY, JSON, expected, rule_in, said_of, tag_of
+from serving_layer.api.rule_bodies import ANY_BODY, BODY, JSON, expected, rule_in, said_of, tag_of
 from serving_layer.api.tenant import DEFAULT, TenantName, tenant_of
 
 PAGE = 1000
@@ -80,7 +80,7 @@ async def list_alert_rule_versions(
     return _answer({"versions": [entry.shown() for entry in page], "next": following})
 
 
-@router.post("/alert-rules/preview", operation_id="preview_alert_rule", openapi_extra=BODY)
+@router.post("/alert-rules/preview", operation_id="preview_alert_rule", openapi_extra=ANY_BODY)
 async def preview_alert_rule(
     request: Request, asked: Whose, alerting: AlertingOf, answers: AnswersOf, caller: Reader
 ) -> Response:

@@ -41,6 +41,7 @@ OF_ALL = (
 )  # fmt: skip
 OF_KEYS = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.TOO_MANY_REQUESTS)
 OF_NAMES = (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT, HTTPStatus.GONE)
+OF_VERSIONS = (HTTPStatus.PRECONDITION_FAILED, HTTPStatus.PRECONDITION_REQUIRED)
 OF_BODIES = (HTTPStatus.REQUEST_ENTITY_TOO_LARGE, HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
 
 
@@ -83,6 +84,7 @@ def _complete(operation: Document, route: APIRoute) -> None:
             said["links"] = {link.name: link.described() for link in leads}
     statuses = [*OF_ALL, *(OF_KEYS if scope else ()), *(OF_NAMES if scope else ())]
     statuses += OF_BODIES if "requestBody" in operation else ()
+    statuses += OF_VERSIONS if any(said["name"] == "if-match" for said in operation.get("parameters", ())) else ()
     for status in sorted(statuses):
         said = operation["responses"].get(str(status.value), {})
         own = {kind: each for kind, each in said.get("content", {}).items() if "HTTPValidationError" not in str(each)}

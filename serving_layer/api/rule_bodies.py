@@ -46,6 +46,8 @@ RULE = {
     ],
 }  # fmt: skip
 EXAMPLE = {"kind": "level", "id": "queue", "of": "queue", "above": 4, "minutes": 3}
+ANY_BODY = {"requestBody": {"required": True, "content": {JSON: {"schema": {}, "example": EXAMPLE}}}}
+"""Whatever it is, a preview says what is wrong with it."""
 BODY = {"requestBody": {"required": True, "content": {JSON: {"schema": RULE, "example": EXAMPLE}}}}
 ENTRY = {
     "type": "object",

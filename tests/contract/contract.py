@@ -12,6 +12,7 @@ from typing import NamedTuple
 from master_dataset.endpoint import Endpoint
 from master_dataset.endpoint_state import Registered
 from master_dataset.stores import Store
+from serving_layer.alerting.rules import AlertRules, Author
 from serving_layer.api.described import EXAMPLES
 from tests.world import World, receipt
 from tests.world.asking import Asking
@@ -38,7 +39,7 @@ class Tried(NamedTuple):
 
 
 def deployment() -> Asking:
-    """Two tenants, two publications, something that speed alone has, dead letters, and a webhook."""
+    """Two tenants, two publications, what speed alone has, dead letters, rules, alerts, and a webhook."""
     world = World(Store(id="1", timezone="Europe/Bratislava"), Store(id="2", timezone="UTC", tenant="acme"))
     for number, store in enumerate(("1", "2")):
         world.receive(receipt("2026-03-07T09:00:00Z", minor=100, store=store), "2026-03-07T09:00:01Z")
@@ -49,6 +50,12 @@ def deployment() -> Asking:
     asking = Asking(world)
     asking.letters.archive.receive(*[b"{"] * 7, receipt("yesterday", minor=100))
     asking.endpoints.put(Registered(Endpoint(EXAMPLES["webhook"], "acme", "https://acme.example/", "secret")))
+    for tenant, store in (("default", "1"), ("acme", "2")):
+        rule = {"kind": "level", "id": "queue", "of": "queue", "above": 4, "minutes": 3}
+        AlertRules(asking.versions).create(Author(tenant, world.stores), rule)
+        over = asking.told.raised("2026-03-07T09:00:00Z", tenant=tenant, store=store)
+        asking.told.followed(over, "resolved", "2026-03-07T09:10:00Z")
+        asking.told.raised("2026-03-07T11:00:00Z", tenant=tenant, store=store)
     return asking
 
 

@@ -276,3 +276,15 @@ def test_more_questions_about_rules_than_a_process_takes_are_refused(
     monkeypatch.setattr(alerting, "MOST_WAITING", 0)
 
     assert sent(asking, "GET")[1]["code"] == "too_busy"
+
+
+@pytest.mark.parametrize(
+    ("path", "allowed"),
+    [(PATH, "GET, POST"), (f"{PATH}/queue", "DELETE, GET, PUT"), (f"{PATH}/preview", "POST"), ("/v1/stores", "GET")],
+)
+def test_a_method_that_a_path_does_not_have_is_refused_with_all_that_it_has(
+    asking: Asking, path: str, allowed: str
+) -> None:
+    refused = asking.request("PATCH", path)
+
+    assert (refused.status_code, refused.headers["allow"]) == (405, allowed)
