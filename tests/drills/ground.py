@@ -55,12 +55,13 @@ class Ground:
         command = [sys.executable, "-m", "deploy.cli.main", *words]
         return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=900)
 
-    def rebuild(self, *words: str, crash_at: str = "") -> int:
-        """The exit code; unless it was to crash, it has to be 0."""
+    def rebuild(self, *words: str, crash_at: str = "") -> str:
+        """How it ended; unless it was to crash, its exit code has to be 0."""
         done = self.galatea("rebuild", *words, crash_at=crash_at)
+        ended = f"galatea rebuild: {done.returncode} {' '.join(done.stderr.strip().splitlines()[-1:])}"
         if done.returncode and not crash_at:
-            self.said.append(f"galatea rebuild: {done.returncode} {done.stderr.strip().splitlines()[-1:]}")
-        return done.returncode
+            self.said.append(ended)
+        return ended
 
     def look(self) -> None:
         """At rest an answer says what was acknowledged, to the cent, but for what waits; and counts that."""

@@ -106,9 +106,9 @@ def rebuild_crashes(on: Ground, chance: Random, line: Line) -> None:
     """D07: a rebuild ends at a step, and the next one publishes."""
     point = chance.choice(CRASHES[:-1])
     line.fault("crash", "rebuild", point)
-    on.rebuild("--full", crash_at=point)
+    ended = on.rebuild("--full", crash_at=point)
     if point not in on.faults.crashed():
-        line.fail(f"{point} was not reached")
+        line.fail(f"{point} was not reached: {ended}")
     on.rebuild()
     line.recovered("rebuild")
 
