@@ -32,13 +32,13 @@ def test_a_relay_that_is_killed_twenty_times_tells_each_alert_once(broker: Drill
 
 
 def test_ends_that_are_held_lost_and_late_a_zombie_and_twins_change_no_alert(broker: DrilledBroker) -> None:
-    played = play(broker, Plan(kills=12, alerts=1000, seed=1, taps=12, zombies=2, twins=1, pause=6.0))
+    played = play(broker, Plan(kills=6, alerts=500, seed=1, taps=6, zombies=1, twins=1, pause=6.0))
 
     assert played.is_well, played
-    assert played.end_attacks >= 10
+    assert played.end_attacks == 5
     assert played.late.keys().isdisjoint({"0"})
     assert sum(played.late.values()) > 0
-    assert played.fenced >= 2
+    assert played.fenced > 0
 
 
 @pytest.mark.parametrize(("kind", "kills", "taps"), [(KEPT, 6, 3), (PLAIN, 10, 0)])
