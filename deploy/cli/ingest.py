@@ -67,7 +67,7 @@ def _opened(file: Path) -> Iterator[BinaryIO]:
 
 def _counted(result: "IngestResult") -> str:
     rate = result.acknowledged / result.seconds if result.seconds else 0
-    counts = f"{result.sent:,} sent, {result.acknowledged:,} acknowledged, {result.rejected:,} rejected"
+    counts = f"{result.sent:,} sent, {result.acknowledged:,} acknowledged, {result.rejected:,} too large"
     return f"{counts} in {result.seconds:.1f} s ({rate:,.0f}/s)"
 
 

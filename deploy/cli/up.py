@@ -10,6 +10,7 @@ from typing import Annotated
 
 from typer import Option
 
+from deploy.airflow.component import NAME as AIRFLOW
 from deploy.airflow.component import is_installed
 from deploy.cli.output import Steps, say
 from deploy.nodes import keep_nodes
@@ -21,6 +22,8 @@ from master_dataset.errors import OperatorError
 
 _NODES = "1 or 3; a home keeps what it was made with. Of three, one may be lost."
 _NO_AIRFLOW = "Leave Airflow out: nothing is rebuilt by the clock."
+_AIRFLOW_SECONDS = 180.0
+"""For so long its start is waited for. Nothing else needs it, so all else stays up however long it takes."""
 
 
 def up(
@@ -59,8 +62,9 @@ def _attached(settings: Settings, names: list[str], *, airflow: bool) -> None:
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, _leave)
     with supervisor(settings, names, _told, airflow=airflow) as running:
-        running.start()
-        say(f"  all is running in {settings.home}; Ctrl-C stops it")
+        running.start(unawaited={AIRFLOW})
+        said = "all but Airflow, which starts yet," if airflow else "all"
+        say(f"  {said} is running in {settings.home}; Ctrl-C stops it")
         running.watch(lambda: False)
 
 
@@ -88,12 +92,17 @@ def _detached(settings: Settings, names: list[str], *, airflow: bool) -> None:
             env={**os.environ, **settings.environment()},
         )  # fmt: skip
     states: dict[str, str] = {}
+    began = time.monotonic()
     while True:
         now = {each["name"]: each["state"] for each in status(settings)["components"] if each["name"] in wanted}
         for name in (name for name, state in now.items() if state == board.RUNNING != states.get(name)):
             say(f"  {name:<11} running")
         states = now
-        if all(state == board.RUNNING for state in now.values()):
+        late = {name for name, state in now.items() if state != board.RUNNING}
+        if late == {AIRFLOW} and time.monotonic() - began > _AIRFLOW_SECONDS:
+            say("  airflow     still starts; nothing is rebuilt by the clock until it runs: galatea status")
+            return
+        if not late:
             return
         if child.poll() is not None:
             raise OperatorError(f"the stack did not start: {last_line(log)}", do=f"read {log}")
