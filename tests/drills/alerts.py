@@ -26,7 +26,7 @@ from typing import Any
 from tests.drills import alert_faults as faults
 from tests.drills.drilled_broker import DrilledBroker, settings_for
 from tests.drills.lives import START_SECONDS, Lives
-from tests.drills.naive_relay import NAIVE
+from tests.drills.naive_relay import NAIVE, PLAIN
 from tests.drills.tills import Feeder, Key, Tills, stores_for
 from tests.drills.told import Reader, left_to_read, read_alerts
 
@@ -200,7 +200,8 @@ def _asked() -> Plan:
     parser.add_argument("--minutes", type=float, default=60.0, help="after so long nothing more of the plan is done")
     parser.add_argument("--naive", choices=NAIVE, default="", help="of a relay that many would write")
     asked = parser.parse_args()
-    taps = asked.kills // 4 if asked.tap is None else min(asked.tap, asked.kills)
+    quarter = 0 if asked.naive == PLAIN else asked.kills // 4  # without transactions there is no end to attack
+    taps = quarter if asked.tap is None else min(asked.tap, asked.kills)
     return Plan(
         asked.kills, asked.alerts, asked.seed, taps, asked.restarts, asked.zombies, asked.twins, asked.pause,
         asked.naive, asked.minutes,

