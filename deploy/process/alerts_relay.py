@@ -26,10 +26,10 @@ from master_dataset.kafka import Topics
 from master_dataset.registry import Registry
 from master_dataset.rule_versions import RuleVersions
 from master_dataset.sources import registered_sources
-from speed_layer.alerts.held_back import HeldBack
 from speed_layer.alert_history.history_table import HistoryTable
 from speed_layer.alert_history.keeper import Keeper
 from speed_layer.alert_history.outlet import TopicOutlet
+from speed_layer.alerts.held_back import HeldBack
 from speed_layer.alerts.relay import Relay, Work
 from speed_layer.alerts.room import Room
 from speed_layer.alerts.shelf import TableShelf, Ticker

@@ -26,6 +26,8 @@ from views.alerts.book import Book, Shelf
 
 SNAPSHOT_SECONDS = 60.0
 MOST_WAIT_SECONDS = 5.0
+MOST_TRIES = 10
+"""Of which the wait depends."""
 log = structlog.get_logger()
 
 
@@ -74,7 +76,7 @@ class Relay:
             except Unavailable as error:
                 log.warning("alerts.waiting", partition=self._partition, why=str(error))
             self._work.beat()
-            self._tries += 1
+            self._tries = min(self._tries + 1, MOST_TRIES)
             time.sleep(random.uniform(0, min(MOST_WAIT_SECONDS, 0.05 * 2**self._tries)))  # noqa: S311 - no secret
 
     def _live(self) -> None:

@@ -25,6 +25,9 @@ class Taker:
         self.consumer = Consumer(self._broker, settings, lambda: None)
         return self.consumer
 
+    def wants(self, record: Record) -> bool:
+        return record.topic == TOPIC
+
     async def take(self, records: Sequence[Record]) -> Verdict:
         await asyncio.sleep(0.002)
         self._left -= 1
@@ -36,7 +39,7 @@ class Taker:
         self._taken.extend(record.offset for record in records)
         return Done()
 
-    async def put_aside(self, record: Record, refused: Refused) -> None:
+    async def put_aside(self, record: Record, refused: Refused) -> Done:
         raise AssertionError(record, refused)
 
 

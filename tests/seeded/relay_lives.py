@@ -16,6 +16,7 @@ from speed_layer.alerts.state import Horizons, State
 from tests.seeded.broker import Broker, Consumer, Killed, Place, Transaction
 from tests.seeded.producer import Producer
 from tests.world.alerting import MARKER, at_ms, book_of, value
+from views.alerts.alert import CORRECTIONS
 
 TILLS: Place = ("pos_transactions", 0)
 TOLD: Place = ("alerts", 0)
@@ -88,7 +89,7 @@ def lived(seed: int, *, is_told: bool) -> Broker:
     """Killed some times at any call, then left alone until everything is read."""
     broker = Broker(Random(seed))
     sold(broker)
-    broker.committed[TILLS] = 0
+    broker.committed[TILLS] = broker.committed[CORRECTIONS, 0] = 0
     kept = Kept(broker.chance)
     for life in range(LIVES):
         _live(broker, kept, broker.chance.randint(1, 150) if life < LIVES - 1 else None, is_told=is_told)

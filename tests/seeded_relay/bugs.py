@@ -63,7 +63,7 @@ class OffsetWithoutOne(Relay):
             ]
 
     def _inlet(self) -> Inlet:
-        return self.inlet(self._work.bootstrap, self._work.topics, self._partition)
+        return self.inlet(self._work.bootstrap, self._topics, self._partition)
 
 
 class ForgetsWhatIsTold(Relay):

@@ -20,7 +20,7 @@ from speed_layer.alerts.state import State
 from tests.seeded_relay.memory_clients import NOBODY, Killed, MemoryConsumer, MemoryProducer, Process
 from tests.seeded_relay.memory_kafka import MemoryKafka, Slot
 from tests.world.alerting import at_ms, book_of, value
-from views.alerts.alert import Alert
+from views.alerts.alert import CORRECTIONS, Alert
 from views.alerts.book import Book
 
 TOPIC, ALERTS = ("pos_transactions", 0), ("alerts", 0)
@@ -127,7 +127,7 @@ class Simulated:
                 "pos_transactions", BEGIN + number, operation_id=store, transaction_id=number, transactions=[line]
             )
             self._broker.logs.setdefault(TOPIC, []).append(Slot(body, BEGIN + number))
-        self._broker.committed[TOPIC] = 0
+        self._broker.committed[TOPIC] = self._broker.committed[CORRECTIONS, 0] = 0
         return {(f"above-{bound}", store) for store, count in sold.items() for bound in BOUNDS if count > bound}
 
     def _live(self, calls: int, *, is_harmed: bool = True, is_inner: bool = False) -> None:
