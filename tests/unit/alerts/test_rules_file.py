@@ -51,8 +51,8 @@ def run(
     monkeypatch.setattr(alerts, "_alerting", lambda: Alerting(AlertRules(versions, most=3), Alerts(told)))
     monkeypatch.setattr(alerts, "_stores", lambda: stores)
     monkeypatch.setenv("GALATEA_HOME", str(tmp_path / "home"))
-    monkeypatch.setattr(main.os, "_exit", sys.exit)  # where another test has loaded Spark
-    monkeypatch.setattr(main.structlog, "configure", lambda **_: None)
+    monkeypatch.setattr("os._exit", sys.exit)  # where another test has loaded Spark
+    monkeypatch.setattr("structlog.configure", lambda **_: None)
     monkeypatch.setattr(main, "look_seldom", lambda: None)
 
     def run(*words: str, text: str = FILE) -> tuple[int, str]:
