@@ -1,5 +1,7 @@
 """The quick drills: under load every process is killed in turn, and at rest every number is right."""
 
+import math
+
 import pytest
 
 from tests.drills.ledger import PAGE, written
@@ -11,7 +13,7 @@ SEED = 20261122
 
 
 def test_each_fault_under_load_leaves_every_answer_exact() -> None:
-    found = list(lines(SEED))
+    found = list(lines(SEED, seconds=math.inf))  # other tests run beside it: `make drills` says whether five minutes do
 
     assert {line.drill: line.why for line in found if line.verdict != PASS} == {}
     assert [line.drill for line in found] == [*(drill.id for drill in DRILLS if "Q" in drill.sets), END]
