@@ -14,7 +14,8 @@ from tests.world.asking import OPERATOR_KEY, Asking
 
 FILLED = {
     "metric": "net_sales", "view": "sales", "source": "pos_transactions", "number": "1", "id": "none", "id_": "1",
-    "topic": "pos_transactions", "partition": "0", "offset": "0", "webhook": "hook", "name": next(iter(assets())),
+    "topic": "pos_transactions", "partition": "0", "offset": "0", "webhook": "hook", "alert_id": "0" * 32,
+    "name": next(iter(assets())),
 }  # fmt: skip
 COMMON = {
     "x-content-type-options": "nosniff", "x-frame-options": "DENY", "cross-origin-resource-policy": "same-origin",
