@@ -1,5 +1,6 @@
 """A line of the product, and what stands in its place while a bug is on."""
 
+import ast
 import importlib
 import inspect
 import textwrap
@@ -32,8 +33,8 @@ class Line:
         said = _CHANGED.get(function.__code__) or textwrap.dedent(inspect.getsource(function))
         changed = _replaced(said, self.right, self.wrong, self.function)
         made: dict[str, Any] = {}
-        exec(compile(changed, f"<{self.function} with a bug>", "exec"), function.__globals__, made)  # noqa: S102 - its own
-        before, function.__code__ = function.__code__, _plain(made[function.__name__]).__code__
+        exec(compile(_bare(changed), f"<{self.function} with a bug>", "exec"), function.__globals__, made)  # noqa: S102
+        before, function.__code__ = function.__code__, made[function.__name__].__code__
         _CHANGED[function.__code__] = changed
         try:
             yield
@@ -69,6 +70,15 @@ def _replaced(text: str, right: str, wrong: str, where: str) -> str:
     if text.count(right) != 1:
         raise LineGone(f"`{right}` stands {text.count(right)} times in {where}")
     return text.replace(right, wrong)
+
+
+def _bare(text: str) -> ast.Module:
+    """Without what decorates it: a route that is made again stands in its router twice."""
+    module = ast.parse(text)
+    for each in module.body:
+        if isinstance(each, ast.FunctionDef | ast.AsyncFunctionDef):
+            each.decorator_list = []
+    return module
 
 
 def _function(name: str) -> FunctionType:

@@ -3,6 +3,7 @@
 import pytest
 
 from master_dataset.sources import registered_sources
+from serving_layer.api.state import router
 from tests.model.campaign import run
 from tests.seeded.bug import Bug, Kind, holds
 from tests.seeded.bugs import BUGS
@@ -45,6 +46,16 @@ def test_a_bug_whose_line_is_gone_is_not_taken_for_caught() -> None:
 
     with pytest.raises(LineGone), moved.on():
         pass
+
+
+def test_a_bug_in_a_route_leaves_one_route_behind() -> None:
+    bug = Line("serving_layer.api.state:list_stores", " if caller.sees(stores[store])", "")
+    before = [*router.routes]
+
+    with bug.on():
+        pass
+
+    assert router.routes == before
 
 
 def test_every_identity_says_when_its_event_happened() -> None:
