@@ -3,6 +3,7 @@
 import getpass
 import json
 import os
+import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,6 +18,8 @@ CHANGES = {
 }  # fmt: skip
 """Commands that change something, or begin or end it."""
 
+_ADDRESS = re.compile(r"://(?:[^/@\s]*@)?([^/?#\s]*)\S*")
+"""The path of a webhook's address is often the secret of whoever receives it."""
 
 log = structlog.get_logger()
 
@@ -49,4 +52,4 @@ class Audit:
     def command(self, words: Sequence[str]) -> None:
         """One by the command line, before it is done; what changes nothing is left out."""
         if {" ".join(words[:1]), " ".join(words[:2])} & CHANGES and "--help" not in words:
-            self.write(getpass.getuser(), "command", " ".join(words))
+            self.write(getpass.getuser(), "command", _ADDRESS.sub(r"://\1/...", " ".join(words)))

@@ -93,3 +93,22 @@ def test_commands_that_change_something_are_written_down(
     command_line.audited(words)
 
     assert [line["act"] for line in lines(tmp_path)] == [" ".join(words)] * written
+
+
+@pytest.mark.parametrize(
+    ("words", "written"),
+    [
+        (["webhooks", "add", "https://hooks.example/T1/s3cret?t=s3cret", "--tenant", "acme"],
+         "webhooks add https://hooks.example/... --tenant acme"),
+        (["webhooks", "change", "5f0c", "--url=https://me:s3cret@hooks.example:8443?s3cret"],
+         "webhooks change 5f0c --url=https://hooks.example:8443/..."),
+    ],
+)  # fmt: skip
+def test_of_an_address_only_the_host_is_written_down(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], written: str
+) -> None:
+    monkeypatch.setenv("GALATEA_HOME", str(tmp_path))
+
+    command_line.audited(words)
+
+    assert [line["act"] for line in lines(tmp_path)] == [written]
