@@ -1,4 +1,4 @@
-"""Alarms that can only be noticed in passing, kept in Cassandra until a publication has settled them."""
+"""Alarms that can only be noticed in passing, kept in Cassandra until a publication or time has settled them."""
 
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from cassandra.cluster import Session
 
 CLOCK_STEPPED_BACK = "clock_stepped_back"
+ALERTS_UNEXPLAINED = "alerts_unexplained"
 
 
 class AlarmTable:

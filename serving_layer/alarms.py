@@ -43,7 +43,8 @@ class Known:
 
     `lag`: the last measurements of every reader. `ttl`: how long speed rows live. `ledgers`: of the last
     publications, newest first. `alerts_as_of`: None as long as nobody has kept any alert. `hooks`: every endpoint of
-    webhooks.
+    webhooks. `odd_alerts`: corrections of alerts that nothing explained, of the last day. `alerts_looked_at`: the
+    publication whose numbers alerts were compared with last.
     """
 
     now: datetime
@@ -56,6 +57,8 @@ class Known:
     ledgers: Sequence[Ledger] = ()
     alerts_as_of: datetime | None = None
     hooks: Sequence[Hook] = ()
+    odd_alerts: Sequence[Noticed] = ()
+    alerts_looked_at: int = 0
 
     @property
     def ledger(self) -> Ledger | None:
@@ -211,6 +214,26 @@ def alerts_behind(known: Known) -> Standing:
     return known.alerts_as_of + ALERTS_STILL, meaning, "galatea status, then logs/alerts.log"
 
 
+def alerts_unexplained(known: Known) -> Standing:
+    """Alerts were told, or not told, of the same events by which a publication says otherwise."""
+    if not known.odd_alerts:
+        return None
+    last = known.odd_alerts[-1]
+    meaning = f"By `{last.place}`: {last.detail}"
+    return known.odd_alerts[0].at, meaning, "galatea alerts list --json, cause `unexplained`; galatea verify"
+
+
+def alerts_audit_pending(known: Known) -> Standing:
+    """Alerts that the numbers deny stand as if they were right."""
+    number = known.pointer.publication
+    if not number or known.published_at is None or known.alerts_looked_at == number:
+        return None
+    since = known.published_at + LEDGER_TIME
+    if known.now <= since:
+        return None
+    return since, f"Alerts were not yet compared with publication `{number}`.", "galatea rebuild, then logs/alerts.log"
+
+
 RULES: Mapping[str, Callable[[Known], Standing]] = {
     "clock_stepped_back": clock_stepped_back,
     "miskeyed": miskeyed,
@@ -223,6 +246,8 @@ RULES: Mapping[str, Callable[[Known], Standing]] = {
     "webhook_suspended": webhook_suspended,
     "dispatcher_stands_still": dispatcher_stands_still,
     "alerts_behind": alerts_behind,
+    "alerts_unexplained": alerts_unexplained,
+    "alerts_audit_pending": alerts_audit_pending,
     **{f"{reader}_stands_still": stands_still(reader) for reader in READERS},
 }
 """Every alarm that there is."""

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from serving_layer.alarms import Alarm, Known, alarms
+from serving_layer.alarms import UNEXPLAINED_TIME, Alarm, Known, alarms
 from serving_layer.answers import Answers
 from serving_layer.basis import Basis
 from serving_layer.ledger import Ledger
@@ -72,13 +72,16 @@ class Freshness:
         archived = [each for topic in topics for each in await self._answers.readers.receipts.archived(topic)]
         lag = [each for reader in READERS for each in await self._watched.lag(reader)]
         found = await self._watched.publication(basis.pointer.publication)
+        now = self._now()
         noticed = await self._watched.noticed("clock_stepped_back", found.read_at or BEGINNING)
+        odd_alerts = await self._watched.noticed("alerts_unexplained", now - UNEXPLAINED_TIME)
         ledgers = await self._watched.ledgers(basis.pointer.publication)
         alerts_as_of = (await self._watched.alerts()).as_of
         hooks = await self._watched.hooks()
-        now = self._now()
+        looked_at = await self._watched.alerts_looked_at()
         known = Known(
-            now, basis, found.published_at, found.stats, noticed, lag, self._ttl, ledgers, alerts_as_of, hooks
+            now, basis, found.published_at, found.stats, noticed, lag, self._ttl, ledgers, alerts_as_of, hooks,
+            odd_alerts, looked_at,
         )  # fmt: skip
         return Fresh(now, basis, found.published_at, archived, lag, alarms(known), known.ledger, alerts_as_of)
 

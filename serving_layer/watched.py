@@ -86,6 +86,9 @@ class WatchReader(Protocol):
     async def alerts(self) -> Kept:
         """How far alerts are judged and listed."""
 
+    async def alerts_looked_at(self) -> int:
+        """The publication whose numbers alerts were compared with last; 0: none."""
+
     async def publication(self, number: int) -> Found:
         """What is known of that publication."""
 

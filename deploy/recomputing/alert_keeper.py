@@ -21,6 +21,7 @@ from deploy.cassandra import session_of
 from deploy.recomputing.failures import naming_failures
 from deploy.recomputing.ledgers import masters_of
 from deploy.recomputing.planning import Steps, fence_of
+from master_dataset.alarm_table import ALERTS_UNEXPLAINED, AlarmTable
 from master_dataset.crash_points import CrashPoint, passing
 from master_dataset.errors import GalateaError
 from master_dataset.rule_versions import RuleVersions, VersionRow
@@ -98,10 +99,15 @@ class AlertKeeper:
             progress.step(0, 0, "alerts")
             corrections = self._corrections(topics, rows, rules, base, found)
         passing(CrashPoint.REBUILD_JUDGED)
+        told = _counted(corrections)
+        if told["unexplained"]:  # before they are asked for: whoever looks again finds nothing left to ask for
+            detail = f"{told['unexplained']} corrections of alerts have no explanation."
+            place = f"publication {found.number}"
+            AlarmTable(self._session).notice(ALERTS_UNEXPLAINED, datetime.now(UTC), place, detail)
         if corrections:
             topics.ask(corrections)
         passing(CrashPoint.REBUILD_ALERTS)
-        return _counted(corrections)
+        return told
 
     def _wait_for_relay(self, topics: AlertLog, cut: datetime, progress: Steps) -> None:
         """Until the log of alerts has all that rests on what was received before the cut. CutNotReached."""

@@ -37,6 +37,7 @@ class WatchTables:
         self._found = bridge.prepare(
             "SELECT published_at, stats FROM publications WHERE series = ? AND publication = ?"
         )
+        self._audited = bridge.prepare("SELECT publication FROM alert_audits WHERE series = ?")
         self._hooks = bridge.prepare("SELECT id, url, created_at, suspended_at, removed_at FROM webhook_endpoints")
         self._hook_states = bridge.prepare("SELECT id, failing_since, seen_at FROM webhook_states")
 
@@ -64,6 +65,10 @@ class WatchTables:
     async def alerts(self) -> Kept:
         """Of all partitions."""
         return await self._alerts.kept()
+
+    async def alerts_looked_at(self) -> int:
+        """One row in all."""
+        return max([int(number) for (number,) in await self._bridge.rows(self._audited, SERIES)], default=0)
 
     async def publication(self, number: int) -> Found:
         """Nothing is known of one that is not there."""

@@ -16,7 +16,8 @@ class WorldWatch:
     def __init__(self, world: World) -> None:
         self.world = world
         self.measured: list[Measured] = []
-        self.steps: list[Noticed] = []
+        self.passing: dict[str, list[Noticed]] = {}
+        self.looked_at: int | None = None
         self.hooked: list[Hook] = []
         self.kept = Kept(None, None)
         self.stats: dict[str, Any] = {}
@@ -25,14 +26,16 @@ class WorldWatch:
         return [each for each in self.measured if each.reader == reader]
 
     async def noticed(self, name: str, after: datetime) -> Sequence[Noticed]:
-        assert name == "clock_stepped_back"
-        return [each for each in self.steps if each.at > after]
+        return [each for each in self.passing.get(name, ()) if each.at > after]
 
     async def hooks(self) -> Sequence[Hook]:
         return self.hooked
 
     async def alerts(self) -> Kept:
         return self.kept
+
+    async def alerts_looked_at(self) -> int:
+        return self.world.history[-1].publication if self.looked_at is None else self.looked_at
 
     async def publication(self, number: int) -> Found:
         [entry] = [entry for entry in self.world.history if entry.publication == number]

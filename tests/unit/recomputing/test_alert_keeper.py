@@ -135,3 +135,20 @@ def test_what_cannot_be_looked_at_now_is_left_to_the_next_rebuild(
     AlertKeeper(Settings()).catch_up(Unseen())
 
     assert deployment.audited == 2
+
+
+def test_what_nothing_explains_is_noticed_before_it_is_asked_for(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deployment.rules, done = [BOUND], list[tuple[str, str]]()
+    table = SimpleNamespace(notice=lambda name, _, place, detail: done.append((name, f"{place}: {detail}")))
+    odd = [SimpleNamespace(kind="retracted", cause=cause) for cause in ("unexplained", "late")]
+    monkeypatch.setattr(AlertKeeper, "_corrections", lambda *_: odd)
+    monkeypatch.setattr(alert_keeper, "AlarmTable", lambda _: table)
+    log = SimpleNamespace(ask=lambda asked: done.append(("asked", f"{len(asked)}")))
+    monkeypatch.setattr(alert_keeper, "AlertLog", lambda _: log)
+
+    AlertKeeper(Settings()).catch_up(Unseen())
+
+    noticed = ("alerts_unexplained", "publication 3: 1 corrections of alerts have no explanation.")
+    assert done == [noticed, ("asked", "2")]

@@ -28,7 +28,7 @@ def known(**other: Any) -> Known:
     """A healthy deployment, but for what is said."""
     lag = [measured(reader) for reader in READERS]
     basis = Basis(Pointer(1, CUT, "run", 1, {}), (Position("t", 0, 5, CUT),), ())
-    return replace(Known(NOW, basis, PUBLISHED, {}, [], lag, TTL, [ledger("1")]), **other)
+    return replace(Known(NOW, basis, PUBLISHED, {}, [], lag, TTL, [ledger("1")], alerts_looked_at=1), **other)
 
 
 def ledger(subject: str, **cells: int) -> Ledger:
@@ -59,6 +59,26 @@ def test_alerts_are_behind_when_what_came_half_a_minute_ago_is_not_judged_yet() 
     in_time = standing(known(alerts_as_of=as_of + SECOND))
 
     assert behind == {"alerts_behind": as_of + 30 * SECOND}
+    assert in_time == {}
+
+
+def test_alerts_that_nothing_explains_stand_for_a_day_and_are_told_by_their_publication() -> None:
+    odd = [Noticed(NOW - SECOND, "publication 1", "2 corrections of alerts have no explanation.")]
+
+    [told] = alarms(known(odd_alerts=odd))
+
+    assert (told.name, told.since) == ("alerts_unexplained", NOW - SECOND)
+    assert told.meaning == "By `publication 1`: 2 corrections of alerts have no explanation."
+
+
+def test_alerts_wait_for_their_audit_when_an_hour_after_a_publication_they_were_not_looked_at() -> None:
+    since = NOW - SECOND
+    published = since - timedelta(hours=1)
+
+    waiting = standing(known(published_at=published, alerts_looked_at=0))
+    in_time = standing(known(published_at=published + SECOND, alerts_looked_at=0))
+
+    assert waiting == {"alerts_audit_pending": since}
     assert in_time == {}
 
 
@@ -206,7 +226,7 @@ def test_freshness_says_how_far_readers_are_behind_and_which_alarms_stand() -> N
     world.pass_time(NOW)
     watch = WorldWatch(world)
     watch.measured = [measured("speed", oldest=NOW - 90 * SECOND)]
-    watch.steps = [Noticed(CUT - SECOND, "t/0", "settled by the publication")]
+    watch.passing["clock_stepped_back"] = [Noticed(CUT - SECOND, "t/0", "settled by the publication")]
 
     body = Asking(world, watched=watch).body("/v1/freshness")
 
@@ -231,7 +251,7 @@ def test_what_was_noticed_while_a_rebuild_computed_is_not_settled_by_its_publica
     world.rebuild(CUT)
     world.pass_time(CUT + SECOND)
     watch = WorldWatch(world)
-    watch.steps = [Noticed(CUT - SECOND, "t/0", "a stamp lies behind")]
+    watch.passing["clock_stepped_back"] = [Noticed(CUT - SECOND, "t/0", "a stamp lies behind")]
     watch.stats = {"read_at": (CUT - 2 * SECOND).isoformat()}
 
     body = Asking(world, watched=watch).body("/v1/freshness")
