@@ -23,31 +23,46 @@ from master_dataset.dead_letters.place import Place
 from master_dataset.lost_files import naming_lost_files
 from master_dataset.opened import opened
 from master_dataset.parsing.dead_letter import Reason
+from master_dataset.places_compared import compared
 from master_dataset.topic_census import Census
 
 DEAD_LETTERS = "dead_letters"
+_AT = pa.schema([rows.HEADING.field("partition"), rows.HEADING.field("offset")])
 DELIVERY = [*rows.PLACE, "received_at", "identity_hash", "payload_hash"]
 
 
 @dataclass(frozen=True)
 class Balance:
-    """Of one topic. `dead_letters`: reason to how many."""
+    """Of one topic. `dead_letters`: reason to how many.
+
+    `missing`: records that no table has. `twice`: events that are dead letters as well. `phantom`: rows of places at
+    which the topic has no record. All three are 0 unless something is wrong.
+    """
 
     topic: str
     received: int
     events: int
     duplicates: int
     dead_letters: Mapping[str, int]
+    missing: int
+    twice: int
+    phantom: int
 
     @property
-    def missing(self) -> int:
-        """How many records are nowhere. Not 0: a record was lost, or a table has one that the topic never had."""
-        return self.received - self.events - self.duplicates - sum(self.dead_letters.values())
+    def is_well(self) -> bool:
+        """Every record has its one place, and nothing else has."""
+        return not (self.missing or self.twice or self.phantom)
 
     def shown(self) -> dict[str, Any]:
         """In the words of the interface."""
-        counted = {"topic": self.topic, "received": self.received, "events": self.events, "missing": self.missing}
-        return counted | {"duplicates": self.duplicates, "dead_letters": dict(self.dead_letters)}
+        counted: dict[str, Any] = {
+            "topic": self.topic,
+            "received": self.received,
+            "events": self.events,
+            "missing": self.missing,
+        }
+        counted |= {"duplicates": self.duplicates, "dead_letters": dict(self.dead_letters)}
+        return counted | {"twice": self.twice, "phantom": self.phantom}
 
 
 def balance(root: str, topic: str, spans: Mapping[int, Census]) -> Balance:
@@ -57,13 +72,20 @@ def balance(root: str, topic: str, spans: Mapping[int, Census]) -> Balance:
     ever so, would be told as a conflict; the sum does not change by that.
     """
     kept: Counter[str] = Counter()
+    lie = [_AT.empty_table()]
     for day in _days(f"{root}/{topic}"):
         kept += _judged(rows.once(day), spans)
+        lie.append(day.filter(_within(spans)).select(_AT.names).cast(_AT))
     letters = _letters(root, topic, spans)
-    conflicts = kept[Reason.CONFLICTING_DUPLICATE]
-    told = letters | ({Reason.CONFLICTING_DUPLICATE.value: conflicts} if conflicts else {})
+    told = rows.by_reason(letters)
+    if conflicts := kept[Reason.CONFLICTING_DUPLICATE]:
+        told[Reason.CONFLICTING_DUPLICATE.value] = conflicts
+    found = [
+        compared(each, *(_of(part, all_) for all_ in (pa.concat_tables(lie), letters))) for part, each in spans.items()
+    ]
+    wrong = [sum(each) for each in zip(*found, strict=True)] or [0, 0, 0]
     received = sum(each.records for each in spans.values())
-    return Balance(topic, received, kept["event"], kept["duplicate"], told)
+    return Balance(topic, received, kept["event"], kept["duplicate"], told, *wrong)
 
 
 def _days(path: str) -> Iterator[pa.Table]:
@@ -97,15 +119,19 @@ def _judged(day: pa.Table, spans: Mapping[int, Census]) -> Counter[str]:
     return found
 
 
-def _letters(root: str, topic: str, spans: Mapping[int, Census]) -> dict[str, int]:
+def _of(partition: int, places: pa.Table) -> pa.ChunkedArray:
+    return places.filter(pc.field("partition") == partition)["offset"]
+
+
+def _letters(root: str, topic: str, spans: Mapping[int, Census]) -> pa.Table:
     path = f"{root}/{DEAD_LETTERS}"
     if not spans or not DeltaTable.is_deltatable(path):
-        return {}
+        return rows.HEADING.empty_table()
     table = DeltaTable(path)
     where = (pc.field("topic") == topic) & _within(spans)
     with naming_lost_files(table):
         found = opened(table).to_table(columns=[*rows.PLACE, "reason"], filter=where)
-    return rows.by_reason(rows.once(found))
+    return rows.once(found)
 
 
 def _within(spans: Mapping[int, Census]) -> rows.Expression:

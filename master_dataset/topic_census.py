@@ -4,7 +4,7 @@ Offsets are no count: markers of transactions, aborted records and Galatea's own
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
@@ -22,11 +22,19 @@ Step = Callable[[int, int, str], None]
 
 
 class Census(NamedTuple):
-    """Of one partition: committed records from `first`, the oldest offset that the topic still has, before `until`."""
+    """Of one partition: committed records from `first`, the oldest offset that the topic still has, before `until`.
+
+    `runs`: where they lie, each from its first offset to before its second.
+    """
 
     first: int
     until: int
-    records: int
+    runs: Sequence[tuple[int, int]]
+
+    @property
+    def records(self) -> int:
+        """How many."""
+        return sum(until - first for first, until in self.runs)
 
 
 def census(bootstrap: str, topic: str, until: Mapping[int, int], step: Step) -> dict[int, Census]:
@@ -49,7 +57,7 @@ def census(bootstrap: str, topic: str, until: Mapping[int, int], step: Step) -> 
 def _counted(
     consumer: Consumer, topic: str, firsts: Mapping[int, int], until: Mapping[int, int], step: Step
 ) -> dict[int, Census]:
-    at, records = dict(firsts), dict.fromkeys(firsts, 0)
+    at, runs = dict(firsts), {part: list[tuple[int, int]]() for part in firsts}
     total = sum(max(until[part] - first, 0) for part, first in firsts.items())
     left = {part for part, first in firsts.items() if first < until[part]}
     consumer.assign([TopicPartition(topic, part, firsts[part]) for part in left])
@@ -62,7 +70,8 @@ def _counted(
                 raise KafkaException(error)
             offset = message.offset() or 0
             if error is None and offset < until[part]:
-                records[part] += not is_marker(message.headers() or [])  # type: ignore[arg-type]  # a list
+                if not is_marker(message.headers() or []):  # type: ignore[arg-type]  # a list
+                    _add(runs[part], offset)
                 at[part] = offset + 1
             if error is not None or offset + 1 >= until[part]:
                 left.discard(part)
@@ -72,4 +81,9 @@ def _counted(
         if time.monotonic() - heard_at > SILENT_SECONDS:
             raise BrokerUnavailable(f"`{topic}` says nothing for {SILENT_SECONDS:g} s.", do="galatea status")
     step(total, total, topic)
-    return {part: Census(first, until[part], records[part]) for part, first in firsts.items()}
+    return {part: Census(first, until[part], runs[part]) for part, first in firsts.items()}
+
+
+def _add(runs: list[tuple[int, int]], offset: int) -> None:
+    begun = runs.pop()[0] if runs and runs[-1][1] == offset else offset
+    runs.append((begun, offset + 1))

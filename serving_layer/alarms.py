@@ -1,23 +1,15 @@
 """Which alarms stand: pure rules over what is known. An alarm asks an operator to act; it ends when its cause does."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from serving_layer.basis import Basis, expires_at
-from serving_layer.ledger import Ledger
-from serving_layer.watched import READERS, Hook, Measured, Noticed
-from views.core.publication import Pointer
+from serving_layer import alert_alarms
+from serving_layer.known import Known, Standing
+from serving_layer.watched import READERS
 
 STILL = timedelta(seconds=60)
 """A reader that has something to read moves within this time, and measures itself more often."""
-HOOK_STILL = timedelta(seconds=90)
-"""Who calls endpoints says at least every thirty seconds how each is doing."""
-HOOK_FAILS = timedelta(hours=1)
-"""A restart on the other side is over within it."""
-ALERTS_STILL = timedelta(seconds=30)
-"""Alerts are about a second behind."""
 LEDGER_TIME = timedelta(hours=1)
 """Within it the ledger of a publication is written, however far speed was behind."""
 UNEXPLAINED_TIME = timedelta(days=1)
@@ -31,54 +23,6 @@ class Alarm(NamedTuple):
     since: datetime
     meaning: str
     do: str
-
-
-Standing = tuple[datetime, str, str] | None
-"""Since when, what it means, what to do; None if all is well."""
-
-
-@dataclass(frozen=True)
-class Known:
-    """`published_at`, `stats`: of the publication that is pointed at. `noticed`: steps of the clock since then.
-
-    `lag`: the last measurements of every reader. `ttl`: how long speed rows live. `ledgers`: of the last
-    publications, newest first. `alerts_as_of`: None as long as nobody has kept any alert. `hooks`: every endpoint of
-    webhooks. `odd_alerts`: corrections of alerts that nothing explained, of the last day. `alerts_looked_at`: the
-    publication whose numbers alerts were compared with last.
-    """
-
-    now: datetime
-    basis: Basis
-    published_at: datetime | None
-    stats: Mapping[str, Any]
-    noticed: Sequence[Noticed]
-    lag: Sequence[Measured]
-    ttl: timedelta
-    ledgers: Sequence[Ledger] = ()
-    alerts_as_of: datetime | None = None
-    hooks: Sequence[Hook] = ()
-    odd_alerts: Sequence[Noticed] = ()
-    alerts_looked_at: int = 0
-
-    @property
-    def ledger(self) -> Ledger | None:
-        """The newest one, if there is any."""
-        return self.ledgers[0] if self.ledgers else None
-
-    @property
-    def pointer(self) -> Pointer:
-        """What is published."""
-        return self.basis.pointer
-
-    @property
-    def covered_until(self) -> datetime:
-        """Batch covers what was received before; nothing, as long as nothing but the beginning is published."""
-        return self.pointer.cut if self.pointer.publication else self.published_at or self.now
-
-    @property
-    def expires_at(self) -> datetime:
-        """When merged answers are refused."""
-        return expires_at(self.covered_until, self.ttl)
 
 
 def clock_stepped_back(known: Known) -> Standing:
@@ -177,63 +121,6 @@ def speed_not_taken_over(known: Known) -> Standing:
     return since, meaning, "galatea doctor"
 
 
-def webhook_retrying(known: Known) -> Standing:
-    """Whoever is to be told does not answer, or not as it should."""
-    failing = [each.failing_since for each in known.hooks if each.failing_since and not each.suspended_at]
-    long = [since for since in failing if known.now - since > HOOK_FAILS]
-    if not long:
-        return None
-    meaning = f"Endpoints of webhooks that have failed for more than an hour: {len(long)}. What follows waits."
-    return min(long), meaning, "galatea webhooks list, then show ID says what blocks it"
-
-
-def webhook_suspended(known: Known) -> Standing:
-    """Somebody is told nothing any more, and nobody tries."""
-    suspended = [each.suspended_at for each in known.hooks if each.suspended_at]
-    if not suspended:
-        return None
-    meaning = f"Endpoints of webhooks that failed for too long and are called no more: {len(suspended)}."
-    return min(suspended), meaning, "galatea webhooks list; when it answers again: galatea webhooks resume ID"
-
-
-def dispatcher_stands_still(known: Known) -> Standing:
-    """Nobody says how the endpoints are doing."""
-    heard = [each.seen_at or each.created_at for each in known.hooks if not each.suspended_at]
-    still = [at for at in heard if known.now - at > HOOK_STILL]
-    if not still:
-        return None
-    meaning = "The process `dispatcher` no longer says how endpoints of webhooks are doing."
-    return min(still), meaning, "galatea status, then logs/dispatcher.log"
-
-
-def alerts_behind(known: Known) -> Standing:
-    """What came in is not judged, or not listed: somebody is not told."""
-    if known.alerts_as_of is None or known.now - known.alerts_as_of <= ALERTS_STILL:
-        return None
-    meaning = "Events that were received since then have not been judged by the rules of alerts, or are not listed."
-    return known.alerts_as_of + ALERTS_STILL, meaning, "galatea status, then logs/alerts.log"
-
-
-def alerts_unexplained(known: Known) -> Standing:
-    """Alerts were told, or not told, of the same events by which a publication says otherwise."""
-    if not known.odd_alerts:
-        return None
-    last = known.odd_alerts[-1]
-    meaning = f"By `{last.place}`: {last.detail}"
-    return known.odd_alerts[0].at, meaning, "galatea alerts list --json, cause `unexplained`; galatea verify"
-
-
-def alerts_audit_pending(known: Known) -> Standing:
-    """Alerts that the numbers deny stand as if they were right."""
-    number = known.pointer.publication
-    if not number or known.published_at is None or known.alerts_looked_at == number:
-        return None
-    since = known.published_at + LEDGER_TIME
-    if known.now <= since:
-        return None
-    return since, f"Alerts were not yet compared with publication `{number}`.", "galatea rebuild, then logs/alerts.log"
-
-
 RULES: Mapping[str, Callable[[Known], Standing]] = {
     "clock_stepped_back": clock_stepped_back,
     "miskeyed": miskeyed,
@@ -242,12 +129,12 @@ RULES: Mapping[str, Callable[[Known], Standing]] = {
     "speed_rows_expire": speed_rows_expire,
     "speed_expired": speed_expired,
     "speed_not_taken_over": speed_not_taken_over,
-    "webhook_retrying": webhook_retrying,
-    "webhook_suspended": webhook_suspended,
-    "dispatcher_stands_still": dispatcher_stands_still,
-    "alerts_behind": alerts_behind,
-    "alerts_unexplained": alerts_unexplained,
-    "alerts_audit_pending": alerts_audit_pending,
+    "webhook_retrying": alert_alarms.webhook_retrying,
+    "webhook_suspended": alert_alarms.webhook_suspended,
+    "dispatcher_stands_still": alert_alarms.dispatcher_stands_still,
+    "alerts_behind": alert_alarms.alerts_behind,
+    "alerts_unexplained": alert_alarms.alerts_unexplained,
+    "alerts_audit_pending": alert_alarms.alerts_audit_pending,
     **{f"{reader}_stands_still": stands_still(reader) for reader in READERS},
 }
 """Every alarm that there is."""

@@ -4,9 +4,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from serving_layer.alarms import UNEXPLAINED_TIME, Alarm, Known, alarms
+from serving_layer.alarms import UNEXPLAINED_TIME, Alarm, alarms
 from serving_layer.answers import Answers
 from serving_layer.basis import Basis
+from serving_layer.known import Known
 from serving_layer.ledger import Ledger
 from serving_layer.readers import Position
 from serving_layer.stamp import stamp

@@ -9,7 +9,7 @@ from deploy.settings import Settings
 
 
 def balance(as_json: Annotated[bool, Option("--json", help="One JSON object on stdout.")] = False) -> None:
-    """Compare topics and tables: received = events + duplicates + dead letters. Exit 1 if a record is missing."""
+    """Compare topics and tables: received = events + duplicates + dead letters. Exit 1 unless each is there once."""
     from deploy.cassandra import session_of
     from master_dataset.archive_positions import ArchivePositions
     from master_dataset.balance import balance as counted
@@ -24,15 +24,21 @@ def balance(as_json: Annotated[bool, Option("--json", help="One JSON object on s
             for topic in registered_sources()
             if topic in positions
         ]
+    unread = [topic for topic in registered_sources() if topic not in positions]
     if as_json:
-        answer({"topics": [each.shown() for each in found]})
+        answer({"topics": [each.shown() for each in found], "not_read": unread})
     else:
         rows = [
-            (each.received, each.events, each.duplicates, sum(each.dead_letters.values()), each.missing)
+            (
+                each.received, each.events, each.duplicates, sum(each.dead_letters.values()),
+                each.missing, each.twice, each.phantom,
+            )
             for each in found
-        ]
-        columns = ("topic", "received", "events", "duplicates", "dead letters", "missing")
+        ]  # fmt: skip
+        columns = ("topic", "received", "events", "duplicates", "dead letters", "missing", "twice", "phantom")
         table(columns, [(each.topic, *map("{:,}".format, own)) for each, own in zip(found, rows, strict=True)])
+        if unread:
+            say(f"  not counted, as the archive has read none of it yet: {', '.join(unread)}")
         say("  counted up to the archive's positions, of what the topics still hold")
-    if any(each.missing for each in found):
+    if not all(each.is_well for each in found):
         raise Exit(1)

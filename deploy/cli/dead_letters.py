@@ -90,6 +90,7 @@ def replay(  # noqa: PLR0913, PLR0917 - one parameter per option
     identities: Ids = None, reason: Reason = None, source: Source = None, since: Since = None, until: Until = None,
     body: Body = None, put: Put = None,
     limit: Annotated[int, typer.Option("--limit", min=1, max=100_000, help="How many at most, oldest first.")] = 1000,
+    after: Annotated[str | None, typer.Option("--after", metavar="ID", help="Only what was received after it.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what each would become, and send nothing.")] = False,
     as_json: AsJson = False,
 ) -> None:  # fmt: skip
@@ -104,10 +105,14 @@ def replay(  # noqa: PLR0913, PLR0917 - one parameter per option
     settings = Settings()
     if bool(identities) == any((reason, source, since, until)):
         raise RequestError("Dead letters are named, or chosen by reason, source or time.", do="Do one of both.")
+    if identities and after:
+        raise RequestError("`--after` is about dead letters that are chosen.", do="Leave it out, or name none.")
     mend, more = mend_of(body, put or (), len(identities or ())), False
     asked = Asked([Place.of(each) for each in identities or ()], mend, getuser(), dry_run)
     if not identities:
-        page = desk_of(settings).open(_question(reason, source, since, until, None), limit)
+        desk = desk_of(settings)
+        behind = desk.where(Place.of(after)) if after else None
+        page = desk.open(_question(reason, source, since, until, None), limit, behind)
         more = page.following is not None
         asked = Asked([each.place for each in page.letters], mend, getuser(), dry_run, page.letters)
     registry = Registry(session_of(settings.cassandra_address))

@@ -17,10 +17,12 @@ WORDS = {
 
 
 def tell(items: "Sequence[Item]", *, dry_run: bool, more: bool, as_json: bool) -> None:
-    """`more`: whether others fit that were not looked at."""
+    """`more`: whether others fit that were not looked at; `next` says behind which they are."""
     counts = Counter(each.outcome.value for each in items)
     if as_json:
-        answer({"dry_run": dry_run, "counts": counts, "more": more, "items": [each.shown() for each in items]})
+        following = items[-1].place.id if more else None
+        told = {"dry_run": dry_run, "counts": counts, "more": more, "next": following}
+        answer({**told, "items": [each.shown() for each in items]})
         return
     others = [each for each in items if each.outcome not in {"event", "sent"}]
     named = items if len(items) <= NAMED else others[:NAMED]
@@ -33,7 +35,7 @@ def tell(items: "Sequence[Item]", *, dry_run: bool, more: bool, as_json: bool) -
     if not items:
         say("  nothing fits that was not sent again already")
     if more:
-        say("  and there are more: the same again, or a greater --limit")
+        say(f"  and there are more: the same again with --after {items[-1].place.id}")
     if counts["sent"]:
         say("  Next: galatea dead-letters list --replayed, which says what became of them")
 

@@ -74,6 +74,11 @@ class Desk:
         asked = question if question.replayed is not None else replace(question, replayed=False)
         return self.letters.page(asked, limit, after, oldest_first=True)
 
+    def where(self, place: Place) -> Cursor:
+        """Where it stands in the order of receipt. UnknownName."""
+        [letter] = self.letters.several([place])
+        return letter.cursor
+
     def _told(self, places: Collection[Place]) -> dict[Place, list[Told]]:
         found = self.replays.of(places)
         ends = became([each for own in found.values() for each in own], self.letters, self.events)

@@ -24,6 +24,7 @@ from master_dataset.dead_letters.verdict import TAKEN, Record, Verdict, judged
 from master_dataset.parsing.dead_letter import DeadLetter, Reason, Refused
 from master_dataset.parsing.event import EPOCH
 from master_dataset.parsing.parse import TermsOf
+from master_dataset.sources import registered_sources
 
 PORTION = 100
 """So many letters are read, judged and sent at once: with their bytes they take 100 MB at most."""
@@ -89,8 +90,8 @@ class Replaying:
         run, places = secrets.token_hex(8), list(dict.fromkeys(asked.places))
         headings = {each.place: each for each in asked.headings}
         doing = "judged" if asked.dry_run else "replayed"
-        if not asked.dry_run:
-            self.sender.find({place.topic for place in places})
+        if not asked.dry_run:  # what lies anywhere else is refused one by one, and sent nowhere
+            self.sender.find({place.topic for place in places} & set(registered_sources()))
         found: list[Item] = []
         for start in range(0, len(places), PORTION):
             step(start, len(places), doing)

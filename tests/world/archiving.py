@@ -23,7 +23,7 @@ from master_dataset.dead_letters.table import LetterTable
 from master_dataset.dead_letters.verdict import Record
 from master_dataset.errors import BrokerUnavailable
 from master_dataset.parsing.rows import HEADERS, INSTANT, output_schema, rows
-from master_dataset.sources import source_named
+from master_dataset.sources import registered_sources, source_named
 from master_dataset.terms import DEFAULT_TERMS
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -72,6 +72,14 @@ class WorldArchive:
         }  # fmt: skip
         self._append("conflicts", pa.Table.from_pylist([row], LETTER), "topic")
 
+    def letter_of(self, place: Place, table: str = "dead_letters") -> None:
+        """Something is kept as a dead letter, whatever else it is."""
+        row = {
+            **place._asdict(), "received_at": NOON + SECOND * place.offset, "reason": "not_json", "field": "",
+            "sentence": "It is no JSON.", "key": b"1", "value": b"{", "headers": None,
+        }  # fmt: skip
+        self._append(table, pa.Table.from_pylist([row], LETTER), "topic")
+
     def again(self, topic: str = TILLS) -> None:
         """The archive has lost its checkpoint, and keeps everything once more."""
         self._archive(topic, 0, self.topics[topic])
@@ -117,6 +125,8 @@ class WorldSender:
     def find(self, topics: Collection[str]) -> None:
         if self.is_away:
             raise BrokerUnavailable(f"Nobody has {len(topics)} topics.", do="Wait.")
+        for topic in set(topics) - set(registered_sources()):
+            raise BrokerUnavailable(f"There is no topic `{topic}`.", do="galatea up")
 
     def carry(self, records: Sequence[Record]) -> list[Carried]:
         return [self._carried(record) for record in records]

@@ -35,7 +35,7 @@ class WorldWatch:
         return self.kept
 
     async def alerts_looked_at(self) -> int:
-        return self.world.history[-1].publication if self.looked_at is None else self.looked_at
+        return max(each.publication for each in self.world.history) if self.looked_at is None else self.looked_at
 
     async def publication(self, number: int) -> Found:
         [entry] = [entry for entry in self.world.history if entry.publication == number]

@@ -215,6 +215,25 @@ def test_without_a_broker_nothing_is_remembered(world: WorldLetters) -> None:
     assert told(world, place) == []
 
 
+def test_what_lies_in_no_source_is_refused_by_itself_and_what_was_chosen_with_it_is_sent(world: WorldLetters) -> None:
+    [place] = world.archive.receive(NO_TIME)
+    alert = Place("webhook.5f0c81d2a9b3", 0, 42)
+    world.archive.letter_of(alert, "undelivered")
+
+    items = replayed(world, place, alert, mend=A_TIME)
+
+    assert {each.place: each.outcome.value for each in items} == {place: "sent", alert: "refused"}
+
+
+def test_those_behind_one_that_stays_refused_can_be_asked_for(world: WorldLetters) -> None:
+    refused, behind = world.archive.receive(b"{", NO_TIME)
+
+    first = world.desk.open(LetterQuestion(None, TILLS, None, None, None), 1)
+    then = world.desk.open(LetterQuestion(None, TILLS, None, None, None), 1, world.desk.where(refused))
+
+    assert [each.place for page in (first, then) for each in page.letters] == [refused, behind]
+
+
 def test_one_that_is_no_dead_letter_refuses_all_of_its_portion(world: WorldLetters) -> None:
     [place] = world.archive.receive(NO_TIME)
 

@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from serving_layer.alarms import Known, alarms
+from serving_layer.alarms import alarms
 from serving_layer.basis import Basis
+from serving_layer.known import Known
 from serving_layer.ledger import Ledger
 from serving_layer.readers import Position
 from serving_layer.watched import READERS, Found, Hook, Measured, Noticed
