@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any, NamedTuple
@@ -17,6 +18,7 @@ from serving_layer.questions import CellsAsk
 from views.core import View
 
 Told = dict[str, Any]
+_PIECES = re.compile(r"([^0-9]*)([0-9]{0,18})")
 
 
 class Refused(NamedTuple):
@@ -25,6 +27,11 @@ class Refused(NamedTuple):
     code: str
     message: str
     do: str
+
+
+def counted(name: str) -> list[tuple[str, int]]:
+    """As people sort names: Store 9 before Store 10."""
+    return [(text, int(digits or 0)) for text, digits in _PIECES.findall(name.casefold())]
 
 
 class PageAnswers:
@@ -38,7 +45,7 @@ class PageAnswers:
     async def stores(self) -> list[Store]:
         """The registered stores that the visitor sees, by name."""
         _, known = await self.all.stores.all()
-        return sorted(filter(self._caller.sees, known.values()), key=lambda store: (store.name.casefold(), store.id))
+        return sorted(filter(self._caller.sees, known.values()), key=lambda store: (counted(store.name), store.id))
 
     async def store(self, id_: str) -> Store:
         """One of them. UnknownName, also for a store of another tenant."""

@@ -12,6 +12,7 @@ from master_dataset.currency import currency
 from master_dataset.errors import StoreUnavailable
 from master_dataset.stores import Store
 from serving_layer.ledger import Ledger
+from serving_layer.pages.page_answers import counted
 from serving_layer.readers import Position
 from tests.world import World, receipt
 from tests.world.asking import OPERATOR_KEY, Asking
@@ -26,6 +27,12 @@ def test_stores_are_shown_by_name_with_today_against_the_same_weekday(browsing: 
     assert page.index("Ginza") < page.index("Kosice")
     assert "EUR 15.50 +55.0 % against 10.00 last Sat until 10:30" in page
     assert "20 % of it provisional" in page
+
+
+def test_names_with_numbers_are_sorted_as_people_count() -> None:
+    names = ["Store 367", "store 9", "Store 10", "Ginza", "Ginza 2", "9" * 5000]
+
+    assert sorted(names, key=counted) == ["9" * 5000, "Ginza", "Ginza 2", "store 9", "Store 10", "Store 367"]
 
 
 def test_a_store_shows_its_day_and_what_it_is_compared_with(browsing: Browsing) -> None:
