@@ -42,7 +42,7 @@ def apply(
     if as_json:
         answer({"dry_run": dry_run, "rules": [_step(step) for step in steps]})
         return
-    table(("tenant", "rule", "does", "difference"), [_line(step) for step in steps], folds=True)
+    table(("tenant", "rule", "does", "difference"), [_line(step) for step in steps])
     changes = sum(step.does != "keep" for step in steps)
     say(f"  {changes} of {len(steps)} rules {'would change' if dry_run else 'changed'}{_when(alerting, changes)}")
 
@@ -59,7 +59,7 @@ def rules(
         answer({"rules": loads(dumps(entries))})
         return
     rows = [(each["id"], each["version"], each["effective_at"], each["in_words"]) for each in entries]
-    table(("rule", "version", "holds from", "says"), rows, folds=True)
+    table(("rule", "version", "holds from", "says"), rows)
 
 
 @app.command("list")
@@ -88,7 +88,7 @@ def list_alerts(
         answer({**page.kept.shown(), "alerts": told})
         return
     rows = [(each["raised_at"], each["state"], each["tenant"], each["store"], each["sentence"]) for each in told]
-    table(("raised", "state", "tenant", "store", "says"), rows, folds=True)
+    table(("raised", "state", "tenant", "store", "says"), rows)
     as_of = page.kept.shown()["alerts_as_of"]
     say(f"  as of {as_of}" if as_of else "  nobody keeps alerts here yet: is the component `alerts` running?")
 

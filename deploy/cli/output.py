@@ -7,6 +7,7 @@ from typing import Any, Self
 
 import orjson
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
@@ -23,13 +24,13 @@ def answer(data: Any) -> None:  # noqa: ANN401 - any JSON
     sys.stdout.write(orjson.dumps(data, option=orjson.OPT_INDENT_2 | orjson.OPT_UTC_Z, default=str).decode() + "\n")
 
 
-def table(columns: Sequence[str], rows: Sequence[Sequence[object]], *, folds: bool = False) -> None:
-    """A table on stdout. `folds`: a cell that a terminal has no room for goes on below; elsewhere lines are long."""
+def table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """A table on stdout. A cell that a terminal has no room for goes on below; elsewhere lines are long."""
     drawn = Table(*columns, box=None, pad_edge=False, header_style="bold")
     for row in rows:
-        drawn.add_row(*(str(cell) for cell in row))
-    shown = stdout if stdout.is_terminal or not folds else Console(highlight=False, width=_LONG)
-    shown.print(drawn, soft_wrap=not folds)
+        drawn.add_row(*(escape(str(cell)) for cell in row))
+    shown = stdout if stdout.is_terminal else Console(highlight=False, width=_LONG)
+    shown.print(drawn, soft_wrap=False)
 
 
 def say(text: str) -> None:

@@ -34,7 +34,7 @@ def prove(
     if as_json:
         answer(document(asked, proofs))
     else:
-        table(COLUMNS, [row for each in document(asked, proofs)["experiments"] for row in rows(each)], folds=True)
+        table(COLUMNS, [row for each in document(asked, proofs)["experiments"] for row in rows(each)])
         _conclude(proofs)
     if not is_as_expected(proofs):
         raise Exit(1)
