@@ -48,7 +48,8 @@ MATRIX = (
         "`tests/integration/test_seeded_bugs.py`, `tests/unit/batch/test_fence.py`"),
     Row("D19", "Q L", "relay killed at each of its points", "`tests/integration/test_alerts.py`, "
         "`python -m tests.drills.alerts`; any call: `tests/seeded/relay_lives.py`"),
-    Row("D20", "L", "coordinator killed; transactions that hang", "`python -m tests.drills.alerts`"),
+    Row("D20", "L", "coordinator killed; transactions that hang", "`python -m tests.drills.alerts`; left open: "
+        "`tests/integration/test_abandoned_transaction.py`"),
     Row("D21", "Q L", "EndTxn delayed, repeated", "`galatea prove P17`; the relay: `tests/seeded/relay_lives.py`"),
     Row("D22", "Q L", "full disk, file size limit", "`tests/unit/serving/test_disk_room.py`; *a full disk of each "
         f"component: {ROOT} a small file system be mounted"),

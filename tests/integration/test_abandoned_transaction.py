@@ -1,0 +1,82 @@
+"""A transaction that nobody ends holds readers back until the broker aborts it; then they go on, and see none of it."""
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+
+from master_dataset.errors import BrokerUnavailable
+from master_dataset.kafka import Topics
+from speed_layer.alerts.held_back import HeldBack
+from speed_layer.alerts.inlet import Inlet
+from speed_layer.alerts.sender import Discarded, Sender
+from tests.drills.drilled_broker import DrilledBroker, settings_for
+from tests.drills.told import read_alerts
+from tests.world.alerting import WorldLog, at_ms, book_of
+from views.alerts.alert import TOPIC, Alert
+
+RULE = {"kind": "threshold", "id": "any", "metric": "total_transactions_count", "window": "hour", "above": 0}
+TIMEOUT_MS = 10_000
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[DrilledBroker]:
+    """A broker by itself, that looks for transactions out of time every second."""
+    with DrilledBroker(settings_for(tmp_path)) as started:
+        yield started
+
+
+def left_open(bootstrap: str, partition: int) -> Producer:
+    """One that has written within a transaction, and never says how it ends."""
+    producer = Producer({
+        "bootstrap.servers": bootstrap, "transactional.id": "abandoned", "transaction.timeout.ms": TIMEOUT_MS,
+    })  # fmt: skip
+    producer.init_transactions()
+    producer.begin_transaction()
+    producer.produce(TOPIC, b'{"alert_id": "abandoned"}', partition=partition)
+    producer.flush()
+    return producer
+
+
+def tell(bootstrap: str, alerts: Sequence[Alert]) -> None:
+    """As the relay does: with a new producer after any outcome that is not known, if it did not commit.
+
+    A broker that has just begun may not know its coordinators yet.
+    """
+    inlet = Inlet(bootstrap, ["pos_transactions"], 0)
+    while committed(inlet) != {"pos_transactions": 7}:
+        with suppress(Discarded, BrokerUnavailable):
+            sender = Sender(bootstrap, 0)
+            sender.settle()
+            sender.send(alerts, {"pos_transactions": 7}, inlet.group)
+
+
+def committed(inlet: Inlet) -> dict[str, int]:
+    """Asked until it is known."""
+    while True:
+        with suppress(BrokerUnavailable):
+            return inlet.committed()
+
+
+def held(topics: Topics, held_back: HeldBack) -> int:
+    """How many records of alerts readers may not see yet."""
+    return held_back.look(topics.end_offsets(TOPIC), topics.committed_ends(TOPIC), time.monotonic()).records
+
+
+def test_readers_wait_for_it_are_told_to_be_waiting_and_go_on_when_it_is_aborted(broker: DrilledBroker) -> None:
+    topics, held_back = Topics(broker.address), HeldBack()
+    alerts = WorldLog("pos_transactions", book_of(RULE)).sold(at_ms("2026-03-07 10:00"), 1)
+    open_ = left_open(broker.address, 0)
+
+    tell(broker.address, alerts)
+    waiting, seen = held(topics, held_back), read_alerts(broker.address)
+    while held(topics, held_back):
+        time.sleep(0.5)
+
+    assert waiting > len(alerts)
+    assert seen == []
+    assert [each["alert_id"] for each in read_alerts(broker.address)] == [each.alert_id for each in alerts]
+    del open_
