@@ -8,23 +8,25 @@ import asyncio
 import hashlib
 import ssl
 import time
+import traceback
 from collections.abc import Callable, Sequence
-from datetime import UTC
-from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Self
 
 import httpx
 import orjson
+import structlog
 from prometheus_client import Histogram
 
 from master_dataset.consuming import Again, Done, Record, Refused, Verdict
 from master_dataset.endpoint import Endpoint
 from speed_layer.webhooks.address import AddressRefused, Network, Resolve, is_allowed, pinned
 from speed_layer.webhooks.resolver import Resolver
+from speed_layer.webhooks.retry_after import seconds_asked
 from speed_layer.webhooks.signature import HEADER, signed
 
+log = structlog.get_logger()
 DEADLINE_SECONDS = 10.0
 """Of a whole call: name, connection, answer."""
 MOST_ANSWER = 65_536
@@ -85,8 +87,17 @@ class Sender:
             return Again(f"no answer in {DEADLINE_SECONDS:g} s")
         except (httpx.TransportError, OSError) as error:
             return Again(_fault(error))
+        except Exception as error:  # noqa: BLE001 - no receiver ends what calls the others
+            return self._broken(error)
         finally:
             self.status, self.answered_at = status, self._now()
+
+    def _broken(self, error: Exception) -> Again:
+        """The log says where. What the error itself says may hold the address, which is often a secret."""
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        kind, place = type(error).__name__, f"{where.filename.rpartition('/')[2]}:{where.lineno}"
+        log.error("webhook.call_broke", endpoint=self._endpoint.id, kind=kind, at=place)
+        return Again(f"the call broke: {kind}")
 
     async def _call(self, body: bytes, key: str) -> tuple[int, float | None]:
         """The status, and after how many seconds it wants to be asked again, if it says so."""
@@ -111,7 +122,7 @@ class Sender:
                 read += len(part)
                 if read > MOST_ANSWER:
                     break
-            return answer.status_code, _after(answer.headers.get("Retry-After"), self._now())
+            return answer.status_code, seconds_asked(answer.headers.get("Retry-After"), self._now())
 
 
 def client(trust: ssl.SSLContext) -> httpx.AsyncClient:
@@ -143,16 +154,3 @@ def _fault(error: BaseException) -> str:
 def _key(ids: Sequence[str]) -> str:
     """The same for the same alerts, however often they are sent."""
     return ids[0] if len(ids) == 1 else hashlib.sha256("\n".join(ids).encode()).hexdigest()
-
-
-def _after(said: str | None, now: float) -> float | None:
-    """Seconds; None where nothing is said that can be understood (RFC 9110, 10.2.3)."""
-    if said is None:
-        return None
-    if said.isascii() and said.isdecimal():
-        return float(said[:9])
-    try:
-        at = parsedate_to_datetime(said)
-    except ValueError:
-        return None
-    return max(0.0, (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() - now)

@@ -43,6 +43,7 @@ LOOPBACK = (ip_network("127.0.0.1/32"),)
 MB = 1_000_000
 WELL = answers(204)
 NAME = "shop.example"
+FAR = f"Mon, 01 Jan {'9' * 20} 00:00:00 GMT"
 REFUSED = [
     ("a redirect", answers(302, Location="http://169.254.169.254/latest"), "the endpoint answered 302"),
     ("a redirect to itself", answers(307, Location="/"), "the endpoint answered 307"),
@@ -61,6 +62,7 @@ AGAIN = [
     ("time-out", answers(408), "the endpoint answered 408"),
     ("too early", answers(425), "the endpoint answered 425"),
     ("too many", answers(429, Retry_After="0"), "the endpoint answered 429"),
+    ("a date beyond all dates", answers(503, Retry_After=FAR), "the endpoint answered 503"),
     ("broken", answers(500), "the endpoint answered 500"),
     ("away", answers(503), "the endpoint answered 503"),
 ]

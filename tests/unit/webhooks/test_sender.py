@@ -121,6 +121,21 @@ def test_a_lost_connection_may_pass() -> None:
     assert verdict(answer) == Again("the call failed: ConnectError")
 
 
+def test_a_call_that_breaks_as_nobody_foresaw_is_that_calls_own_affair() -> None:
+    def answer(_: httpx.Request) -> httpx.Response:
+        raise ZeroDivisionError("https://shop.example/a-secret-path")
+
+    assert verdict(answer) == Again("the call broke: ZeroDivisionError")
+
+
+def test_a_call_that_is_given_up_is_no_failure_of_the_endpoint() -> None:
+    def answer(_: httpx.Request) -> httpx.Response:
+        raise asyncio.CancelledError
+
+    with pytest.raises(asyncio.CancelledError):
+        verdict(answer)
+
+
 def test_an_endpoint_that_never_answers_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sending, "DEADLINE_SECONDS", 0.01)
 
