@@ -45,6 +45,7 @@ class Lane:
     async def work(self, places: asyncio.Semaphore, done: Callable[[Record], None]) -> None:
         """Until nothing waits. `places`: how many calls may be under way at once. `done` is told of each record."""
         while self.waiting and not self._is_ended:
+            self._stirred.clear()  # whoever wakes it during a call knows what the call did not
             batch = self._batch()
             async with places:
                 began = time.monotonic()
@@ -69,7 +70,6 @@ class Lane:
     async def _fail(self, verdict: Again) -> None:
         self._size = max(1, self._size // 2)
         self.failing_since, self._why = self.failing_since or time.time(), verdict.why
-        self._stirred.clear()
         if not self._is_ended:
             seconds = backoff.seconds(self._tries, self._longest_wait, verdict.after)
             self._tries += 1

@@ -96,6 +96,21 @@ def test_a_lane_that_is_woken_tries_again_at_once_and_says_what_blocks_it_meanwh
     assert (after, done) == (None, [0, 1, 2])
 
 
+def test_a_lane_that_is_woken_during_a_call_tries_again_at_once_when_that_call_has_failed() -> None:
+    async def work() -> list[int]:
+        taker = Taker(lambda _, call: Again("no answer", after=3600) if call == 1 else Done())
+        lane = Lane(taker, 500, longest_wait=3600)
+        lane.waiting.extend(Record("alerts", 0, offset, b"1", b"", 0) for offset in range(3))
+        task = asyncio.ensure_future(lane.work(asyncio.Semaphore(1), lambda record: taker.done.append(record.offset)))
+        await taker.called.wait()
+        lane.wake()
+        async with asyncio.timeout(20):
+            await task
+        return taker.done
+
+    assert asyncio.run(work()) == [0, 1, 2]
+
+
 def test_a_lane_that_is_ended_begins_nothing_more_and_waits_for_no_next_try() -> None:
     async def work() -> tuple[int, list[int]]:
         taker = Taker(lambda _, __: Again("no answer", after=3600))
