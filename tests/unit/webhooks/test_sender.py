@@ -111,7 +111,7 @@ def test_what_would_come_again_is_refused_and_no_redirect_is_followed(status: in
     ],
 )  # fmt: skip
 def test_an_endpoint_may_say_when_it_wants_to_be_asked_again(wish: str, after: float | None) -> None:
-    assert verdict(lambda _: said(503, {"Retry-After": wish})) == Again("the endpoint answered 503", after)
+    assert verdict(lambda _: said(429, {"Retry-After": wish})) == Again("the endpoint answered 429", after)
 
 
 def test_a_lost_connection_may_pass() -> None:
