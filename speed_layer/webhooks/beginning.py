@@ -8,13 +8,21 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
+from master_dataset.errors import OperatorError
+
 TIMEOUT_SECONDS = 15.0
 
 
-def begin(settings: dict[str, Any], topic: str, partitions: Iterable[int], since_ms: int) -> None:
+class PlaceLost(OperatorError):
+    """The broker has forgotten where an endpoint stood: from its beginning it would be told again what it knows."""
+
+
+def begin(
+    settings: dict[str, Any], topic: str, partitions: Iterable[int], since_ms: int, *, has_begun: bool = False
+) -> None:
     """Commit, for the group of these settings, where the topic was at that time. Does nothing where it has committed.
 
-    Raises KafkaException.
+    Raises KafkaException, and PlaceLost if it `has_begun` and has committed nothing all the same.
     """
     own = {"enable.auto.commit": False, "isolation.level": "read_committed"}  # its end lies before what is still open
     consumer = Consumer({**settings, **own})
@@ -23,6 +31,9 @@ def begin(settings: dict[str, Any], topic: str, partitions: Iterable[int], since
         new = [each for each in _answered(consumer.committed(places, timeout=TIMEOUT_SECONDS)) if each.offset < 0]
         if not new:
             return
+        if has_begun:
+            message = f"the broker no longer knows where it stood in {len(new)} of {len(places)} partitions"
+            raise PlaceLost(message, do="docs/operations.md, What to do when")
         # The ends first: an alert that comes between the two questions lies behind them, or is found by its time.
         ends = {each.partition: _end(consumer, each) for each in new}
         asked = [TopicPartition(topic, each.partition, since_ms) for each in new]

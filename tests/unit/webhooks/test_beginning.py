@@ -8,6 +8,7 @@ import pytest
 from confluent_kafka import OFFSET_END, KafkaError, KafkaException, TopicPartition
 
 from speed_layer.webhooks import beginning
+from speed_layer.webhooks.beginning import PlaceLost
 
 MADE_MS = 1000
 
@@ -101,6 +102,17 @@ def test_what_a_broker_cannot_tell_is_not_taken_for_nothing(question: str, monke
 
     with pytest.raises(KafkaException):
         begun(topic, monkeypatch)
+    assert topic.place == -1001
+
+
+def test_one_that_has_begun_and_whose_place_is_gone_does_not_begin_anew_by_itself(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    topic = Topic([998, 999, 1000, 1001], nothing)
+    monkeypatch.setattr(beginning, "Consumer", topic)
+
+    with pytest.raises(PlaceLost, match="no longer knows where it stood"):
+        beginning.begin({"group.id": "hooks"}, "alerts", [0], MADE_MS, has_begun=True)
     assert topic.place == -1001
 
 
