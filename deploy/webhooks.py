@@ -29,7 +29,7 @@ class KeptEndpoints:
             Wanted(
                 each.endpoint, each.suspended_at is not None,
                 each.state.failing_since.timestamp() if each.state.failing_since else None,
-                skips.get(each.endpoint.id, frozenset()),
+                skips.get(each.endpoint.id, frozenset()), each.has_begun,
             )
             for each in await self.all()
         ]  # fmt: skip
@@ -54,6 +54,10 @@ class KeptEndpoints:
     async def suspend(self, endpoint: Endpoint) -> None:
         """Call it no more until somebody resumes it."""
         await _beside(lambda: self._table.suspend(endpoint.id, datetime.now(UTC)))
+
+    async def begun(self, endpoint: Endpoint) -> None:
+        """From now on the broker knows where it stands."""
+        await _beside(lambda: self._table.begin(endpoint.id, datetime.now(UTC)))
 
     async def resume(self, endpoint: Endpoint) -> None:
         """Call it again."""

@@ -81,8 +81,11 @@ class Compaction:
         return found
 
     def _portions(self, table: DeltaTable) -> Iterator[list[str]]:
-        """Partitions with several small files, as many as one commit may put together."""
-        [column] = table.metadata().partition_columns
+        """Partitions with several small files, as many as one commit may put together. None of a table without any."""
+        columns = table.metadata().partition_columns
+        if not columns:
+            return
+        [column] = columns
         small: dict[str, list[int]] = {}
         for each in _files(table):
             if each["size_bytes"] < TARGET_BYTES // 2:

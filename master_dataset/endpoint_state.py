@@ -46,11 +46,12 @@ class EndpointState:
 
 
 class Registered(NamedTuple):
-    """An endpoint, whether it is suspended, and how it is doing."""
+    """An endpoint, whether it is suspended, and how it is doing. `has_begun`: its place is one of the topic's."""
 
     endpoint: Endpoint
     suspended_at: datetime | None = None
     state: EndpointState = EndpointState()
+    has_begun: bool = False
 
     @property
     def word(self) -> str:

@@ -29,7 +29,8 @@ class EndpointTable:
         self._session = session
         prepare = session.prepare
         self._all = prepare(
-            "SELECT id, tenant, url, secret, most_alerts, created_at, suspended_at, removed_at FROM webhook_endpoints"
+            "SELECT id, tenant, url, secret, most_alerts, created_at, suspended_at, removed_at, begun_at "
+            "FROM webhook_endpoints"
         )
         self._states = prepare(f"SELECT id, {_COLUMNS} FROM webhook_states")  # noqa: S608 - our own columns
         self._insert = prepare(
@@ -38,6 +39,8 @@ class EndpointTable:
         self._change = prepare("UPDATE webhook_endpoints SET url = ?, most_alerts = ? WHERE id = ?")
         self._remove = prepare("UPDATE webhook_endpoints SET removed_at = ?, secret = '' WHERE id = ?")
         self._suspend = prepare("UPDATE webhook_endpoints SET suspended_at = ? WHERE id = ?")
+        self._begin = prepare("UPDATE webhook_endpoints SET begun_at = ? WHERE id = ?")
+        self._resume = prepare("UPDATE webhook_endpoints SET suspended_at = null, begun_at = null WHERE id = ?")
         self._forgive = prepare("UPDATE webhook_states SET failing_since = null WHERE id = ?")
         self._renew = prepare("UPDATE webhook_endpoints SET secret = ? WHERE id = ?")
         self._see = prepare(f"INSERT INTO webhook_states (id, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)")  # noqa: S608 - likewise
@@ -55,7 +58,8 @@ class EndpointTable:
             if row.removed_at is None and row.url is not None:
                 made = int(row.created_at.replace(tzinfo=UTC).timestamp() * 1000)
                 endpoint = Endpoint(row.id, row.tenant, row.url, row.secret, row.most_alerts, made)
-                found.append(Registered(endpoint, _utc(row.suspended_at), states.get(row.id, EndpointState())))
+                state = states.get(row.id, EndpointState())
+                found.append(Registered(endpoint, _utc(row.suspended_at), state, row.begun_at is not None))
         return sorted(found, key=lambda each: (each.endpoint.made_ms, each.endpoint.id))
 
     def find(self, id_: str) -> Registered:
@@ -90,9 +94,16 @@ class EndpointTable:
         self._session.execute(self._suspend, (now, id_))
 
     def resume(self, id_: str) -> None:
-        """Call it again. How long it has failed counts anew, or it would be suspended at once."""
+        """Call it again. How long it has failed counts anew, or it would be suspended at once.
+
+        If the broker has forgotten where it stood, it begins where it was made.
+        """
         self._session.execute(self._forgive, (id_,))
-        self._session.execute(self._suspend, (None, id_))
+        self._session.execute(self._resume, (id_,))
+
+    def begin(self, id_: str, now: datetime) -> None:
+        """From now on the broker knows where it stands."""
+        self._session.execute(self._begin, (now, id_))
 
     def renew(self, id_: str, secret: str) -> None:
         """Sign with another secret from now on."""

@@ -1,6 +1,7 @@
 """Alerts that an endpoint has refused for good: dead letters of the way out."""
 
 import pyarrow as pa
+from deltalake import DeltaTable, Schema
 
 from master_dataset.parsing.rows import BYTES, PLACE, REFUSAL
 
@@ -12,3 +13,12 @@ TOPIC = "webhook."
 def schema() -> pa.Schema:
     """The columns of a dead letter, as the archive has them."""
     return pa.schema([*PLACE, *REFUSAL, *BYTES])
+
+
+def create(path: str) -> None:
+    """Make the table, unless it is there. Each endpoint has a partition. DeltaError, OSError."""
+    if not DeltaTable.is_deltatable(path):
+        DeltaTable.create(
+            path, Schema.from_arrow(schema()), partition_by=["topic"],
+            configuration={"delta.appendOnly": "true", "delta.logRetentionDuration": "interval 30 days"},
+        )  # fmt: skip

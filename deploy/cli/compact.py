@@ -16,13 +16,14 @@ def compact(as_json: Annotated[bool, Option("--json", help="One JSON object on s
     from deploy.cassandra import session_of
     from master_dataset.compaction import Compaction
     from master_dataset.dead_letters.replay_table import REPLAYS
+    from master_dataset.dead_letters.table import TABLES as LETTERS
     from master_dataset.lease import leased
     from master_dataset.sources import registered_sources
-    from master_dataset.tables import CONFLICTS, DEAD_LETTERS, MasterTables
+    from master_dataset.tables import MasterTables
 
     settings = Settings()
     tables = MasterTables(settings.master_uri)
-    paths = [tables.path(name) for name in (*registered_sources(), DEAD_LETTERS, CONFLICTS, REPLAYS)]
+    paths = [tables.path(name) for name in (*registered_sources(), *LETTERS, REPLAYS)]
     with Steps("compact") as steps, leased(session_of(settings.cassandra_address), "compaction") as lease:
         compaction = Compaction(lease.renew, settings.vacuum_days)
         done = [compaction.run(path, steps.step) for path in paths if DeltaTable.is_deltatable(path)]

@@ -11,7 +11,6 @@ from deploy.process.edge import Process
 from deploy.settings import Settings
 from deploy.webhooks import KeptEndpoints
 from master_dataset.consuming import Consuming, Limits
-from master_dataset.endpoint import Endpoint
 from master_dataset.endpoint_table import EndpointTable
 from master_dataset.kafka import Topics
 from speed_layer.webhooks.beginning import begin
@@ -20,6 +19,7 @@ from speed_layer.webhooks.dispatcher import Dispatcher, group
 from speed_layer.webhooks.sender import Sender, client
 from speed_layer.webhooks.telling import Telling
 from speed_layer.webhooks.undelivered_table import UndeliveredTable
+from speed_layer.webhooks.wanted import Wanted
 from views.alerts.alert import TOPIC
 
 
@@ -31,10 +31,11 @@ class Making:
         self._settings, self._trust = settings, trust
         self._undelivered = UndeliveredTable(settings.master_uri)
 
-    def telling(self, endpoint: Endpoint) -> Telling:
-        """Not begun yet. KafkaException, BrokerUnavailable."""
-        own = group(self._settings.kafka_bootstrap, endpoint)
-        begin(own, TOPIC, Topics(self._settings.kafka_bootstrap).partitions(TOPIC), endpoint.made_ms)
+    def telling(self, wanted: Wanted) -> Telling:
+        """Not begun yet. KafkaException, BrokerUnavailable, PlaceLost."""
+        endpoint, bootstrap = wanted.endpoint, self._settings.kafka_bootstrap
+        own = group(bootstrap, endpoint)
+        begin(own, TOPIC, Topics(bootstrap).partitions(TOPIC), endpoint.made_ms, has_begun=wanted.has_begun)
         sender = Sender(endpoint, self._settings.allowed_networks, client(self._trust))
         delivery = Delivery(endpoint, sender, self._undelivered)
         return Telling(sender, delivery, Consuming(own, [TOPIC], delivery, Limits(batch=endpoint.batch)))

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,6 +31,7 @@ default.replication.factor={copies}
 min.insync.replicas={enough}
 offsets.topic.replication.factor={copies}
 offsets.topic.num.partitions=4
+offsets.retention.minutes={places_minutes}
 transaction.state.log.replication.factor={copies}
 transaction.state.log.min.isr={enough}
 transaction.state.log.num.partitions=4
@@ -44,6 +46,10 @@ log.segment.bytes=134217728
 """
 _SILENCE_MS = {ONE: 9000, THREE: 6000}
 """How long a broker may be silent, by the number of brokers, before another leads: all that a sender waits."""
+_PLACES_OUTLIVE = timedelta(days=30)
+"""So much longer than its records a topic's readers are remembered. Whoever was away until the broker forgot its place
+begins anew with what it never read: all else is gone, also of segments that were kept for a while yet.
+"""
 _META = "meta.properties"
 """What Kafka writes into a folder that is formatted."""
 
@@ -79,9 +85,10 @@ def _format(node: Node, nodes: Sequence[Node], settings: "Settings") -> None:
     data = folder / "data"
     voters = ",".join(f"{each.number}@{each.host}:{settings.kafka_controller_port}" for each in nodes)
     copies = {"copies": len(nodes), "enough": majority(len(nodes)), "silence_ms": _SILENCE_MS[len(nodes)]}
+    kept = {"places_minutes": (settings.retention + _PLACES_OUTLIVE) // timedelta(minutes=1)}
     ports = {"port": settings.kafka_port, "controller": settings.kafka_controller_port}
     place = {"number": node.number, "host": node.host, "voters": voters, "data": data}
-    write_properties(folder, _PROPERTIES.format(**place, **ports, **copies))
+    write_properties(folder, _PROPERTIES.format(**place, **ports, **copies, **kept))
     if (data / _META).exists():
         return
     _refuse_without_log(nodes, settings)

@@ -5,9 +5,8 @@ pauses its partitions, and goes on polling, so that the group does not take it f
 """
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -66,7 +65,7 @@ class Consuming:
         self._prefixes: dict[Place, Prefix] = {}
         self._committed: dict[Place, int] = {}
         self._unread_from: dict[Place, int] = {}
-        self._stopping = asyncio.Event()
+        self._stopping, self._one_commit = asyncio.Event(), asyncio.Lock()
         self._failed: BaseException | None = None
         self.waiting, self.is_paused = 0, False
 
@@ -104,6 +103,7 @@ class Consuming:
         revoked = partial(self._on_revoked, loop)
         self._consumer.subscribe(self._topics, on_revoke=revoked, on_lost=revoked)
         committing = asyncio.ensure_future(self._keep_committing())
+        committing.add_done_callback(self._hear_end)
         try:
             while not self._stopping.is_set() and self._failed is None:
                 for message in await self._beside(self._consumer.consume, _AT_ONCE, POLL_SECONDS):
@@ -111,15 +111,19 @@ class Consuming:
                 self._press()
             await self._end_tasks(list(self._tasks), self._limits.leave)
         finally:
-            committing.cancel()
-            with suppress(asyncio.CancelledError):
-                await committing
-            self._unread_from.clear()  # a consumer that is closed cannot be asked
-            await self._beside(self._commit)
-            await self._beside(self._consumer.close)
-            self._threads.shutdown(wait=False)
+            await self._leave(committing)
         if self._failed is not None:
             raise self._failed
+
+    async def _leave(self, committing: asyncio.Task[None]) -> None:
+        async with self._one_commit:  # a commit that has begun is ended: after the last one it might go back
+            committing.cancel()
+        self._unread_from.clear()  # a consumer that is closed cannot be asked
+        try:
+            await self._commit()
+        finally:
+            await self._beside(self._consumer.close)
+            self._threads.shutdown(wait=False)
 
     def _take(self, message: Any) -> None:  # noqa: ANN401 - confluent_kafka ships no types
         if (error := message.error()) is not None:
@@ -168,6 +172,10 @@ class Consuming:
             del self._tasks[key]
             lane = self._lanes.pop(key)
             self.waiting -= len(lane.waiting)
+        self._hear_end(task)
+
+    def _hear_end(self, task: asyncio.Task[None]) -> None:
+        """What breaks a part ends the member."""
         if not task.cancelled() and task.exception() is not None:
             self._failed = self._failed or task.exception()
 
@@ -183,37 +191,43 @@ class Consuming:
     async def _keep_committing(self) -> None:
         while True:
             await asyncio.sleep(COMMIT_SECONDS)
-            await self._beside(self._commit)
+            await self._commit()
 
     async def _beside(self, work: Callable[..., Any], *said: object) -> Any:  # noqa: ANN401 - whatever it gives back
         return await asyncio.get_running_loop().run_in_executor(self._threads, work, *said)
 
-    def _commit(self) -> None:
-        ahead = {
-            place: prefix.position for place, prefix in list(self._prefixes.items())
-            if prefix.position is not None and prefix.position != self._committed.get(place)
-        }  # fmt: skip
-        if not ahead:
-            return
+    async def _commit(self) -> None:
+        """One after the other. The thread is handed offsets alone: what it read itself might change meanwhile."""
+        async with self._one_commit:
+            positions = {place: prefix.position for place, prefix in self._prefixes.items()}
+            ahead = {
+                place: position for place, position in positions.items()
+                if position is not None and position != self._committed.get(place)
+            }  # fmt: skip
+            if ahead and await self._beside(self._is_committed, ahead):
+                self._committed |= ahead
+
+    def _is_committed(self, ahead: Mapping[Place, int]) -> bool:
         try:
             offsets = [TopicPartition(*place, position) for place, position in ahead.items()]
             self._consumer.commit(offsets=offsets, asynchronous=False)
-            self._committed |= ahead
         except KafkaException as error:  # what is not committed comes again
             log.warning("consuming.not_committed", why=str(error))
+            return False
+        return True
 
     def _on_revoked(self, loop: asyncio.AbstractEventLoop, _: Any, parts: list[TopicPartition]) -> None:  # noqa: ANN401
         """On the thread that polls: whoever has the partitions next begins where these calls have ended."""
         places = {(part.topic, part.partition) for part in parts}
         asyncio.run_coroutine_threadsafe(self._give_up(places), loop).result()
-        self._commit()
+
+    async def _give_up(self, places: set[Place]) -> None:
+        await self._end_tasks([key for key in self._tasks if key[0] in places], self._limits.leave)
+        await self._commit()
         for place in places:
             self._prefixes.pop(place, None)
             self._committed.pop(place, None)
             self._unread_from.pop(place, None)
-
-    async def _give_up(self, places: set[Place]) -> None:
-        await self._end_tasks([key for key in self._tasks if key[0] in places], self._limits.leave)
         self.is_paused = False
 
     async def _end_tasks(self, keys: list[tuple[Place, bytes]], seconds: float) -> None:

@@ -14,10 +14,15 @@ from master_dataset.consuming.verdict import Again, Refused, Verdict
 
 QUICK_SECONDS = 0.5
 """Whoever takes a batch within this gets a larger one; who takes longer, a smaller one."""
+SAME_TRIES = 10
+"""So often a batch fails though fewer at once may work; then each of its records is handed over alone."""
 
 
 class Lane:
-    """Works while it has records. It takes what is there: no record waits for others to make a batch full."""
+    """Works while it has records. It takes what is there: no record waits for others to make a batch full.
+
+    A batch that fails comes again as it was: whoever has taken it, though its answer was lost, knows it by what it is.
+    """
 
     def __init__(self, taker: Taker, most: int, longest_wait: float) -> None:
         """`most`: records of one call. `longest_wait`: seconds between two tries, at most."""
@@ -26,6 +31,7 @@ class Lane:
         self.failing_since: float | None = None
         self._why = ""
         self._size, self._one_by_one, self._tries = 1, 0, 0
+        self._same, self._too_much = 0, 0  # records of the batch that failed; how often there may have been too many
         self._is_ended, self._stirred = False, asyncio.Event()
 
     @property
@@ -45,15 +51,16 @@ class Lane:
     async def work(self, places: asyncio.Semaphore, done: Callable[[Record], None]) -> None:
         """Until nothing waits. `places`: how many calls may be under way at once. `done` is told of each record."""
         while self.waiting and not self._is_ended:
+            self._stirred.clear()  # whoever wakes it during a call knows what the call did not
             batch = self._batch()
             async with places:
                 began = time.monotonic()
                 verdict = await self._judged(batch)
                 took = time.monotonic() - began
             if isinstance(verdict, Again):
-                await self._fail(verdict)
+                await self._fail(verdict, len(batch))
                 continue
-            self._tries, self.failing_since = 0, None
+            self._tries, self._same, self._too_much, self.failing_since = 0, 0, 0, None
             if isinstance(verdict, Refused):
                 self._one_by_one = len(batch)  # one of them is to blame
             else:
@@ -66,10 +73,12 @@ class Lane:
             return await self._taker.put_aside(batch[0], verdict)
         return verdict
 
-    async def _fail(self, verdict: Again) -> None:
-        self._size = max(1, self._size // 2)
+    async def _fail(self, verdict: Again, records: int) -> None:
+        self._size, self._same = max(1, self._size // 2), records
+        self._too_much += verdict.fewer
+        if self._too_much >= SAME_TRIES and records > 1:
+            self._one_by_one, self._same, self._too_much = records, 0, 0
         self.failing_since, self._why = self.failing_since or time.time(), verdict.why
-        self._stirred.clear()
         if not self._is_ended:
             seconds = backoff.seconds(self._tries, self._longest_wait, verdict.after)
             self._tries += 1
@@ -77,7 +86,7 @@ class Lane:
                 await asyncio.wait_for(self._stirred.wait(), seconds)
 
     def _batch(self) -> list[Record]:
-        size = 1 if self._one_by_one else min(self._size, len(self.waiting))
+        size = 1 if self._one_by_one else self._same or min(self._size, len(self.waiting))
         return [self.waiting[at] for at in range(size)]
 
     def _leave(self, batch: Sequence[Record], done: Callable[[Record], None], took: float) -> None:

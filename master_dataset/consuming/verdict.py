@@ -8,10 +8,14 @@ class Done(NamedTuple):
 
 
 class Again(NamedTuple):
-    """It may work later. `after`: not before so many seconds, if whoever takes them said so. `why`: one sentence."""
+    """It may work later. `after`: not before so many seconds, if whoever takes them said so. `why`: one sentence.
+
+    `fewer`: it may work with fewer of them at once.
+    """
 
     why: str
     after: float | None = None
+    fewer: bool = False
 
 
 class Refused(NamedTuple):

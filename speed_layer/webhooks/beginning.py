@@ -3,36 +3,57 @@
 "From the end" would not do: whoever dies before the first commit would come back to a later end.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from confluent_kafka import OFFSET_END, Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+
+from master_dataset.errors import OperatorError
 
 TIMEOUT_SECONDS = 15.0
 
 
-def begin(settings: dict[str, Any], topic: str, partitions: Iterable[int], since_ms: int) -> None:
+class PlaceLost(OperatorError):
+    """The broker has forgotten where an endpoint stood: from its beginning it would be told again what it knows."""
+
+
+def begin(
+    settings: dict[str, Any], topic: str, partitions: Iterable[int], since_ms: int, *, has_begun: bool = False
+) -> None:
     """Commit, for the group of these settings, where the topic was at that time. Does nothing where it has committed.
 
-    Raises KafkaException.
+    Raises KafkaException, and PlaceLost if it `has_begun` and has committed nothing all the same.
     """
-    consumer = Consumer({**settings, "enable.auto.commit": False})
+    own = {"enable.auto.commit": False, "isolation.level": "read_committed"}  # its end lies before what is still open
+    consumer = Consumer({**settings, **own})
     try:
         places = [TopicPartition(topic, number) for number in partitions]
-        new = [each for each in consumer.committed(places, timeout=TIMEOUT_SECONDS) if each.offset < 0]
+        new = [each for each in _answered(consumer.committed(places, timeout=TIMEOUT_SECONDS)) if each.offset < 0]
         if not new:
             return
+        if has_begun:
+            message = f"the broker no longer knows where it stood in {len(new)} of {len(places)} partitions"
+            raise PlaceLost(message, do="docs/operations.md, What to do when")
+        # The ends first: an alert that comes between the two questions lies behind them, or is found by its time.
+        ends = {each.partition: _end(consumer, each) for each in new}
         asked = [TopicPartition(topic, each.partition, since_ms) for each in new]
-        found = consumer.offsets_for_times(asked, timeout=TIMEOUT_SECONDS)
-        at = [TopicPartition(topic, each.partition, _offset(consumer, each)) for each in found]
+        found = _answered(consumer.offsets_for_times(asked, timeout=TIMEOUT_SECONDS))
+        at = [
+            TopicPartition(topic, each.partition, ends[each.partition] if each.offset < 0 else each.offset)
+            for each in found
+        ]
         consumer.commit(offsets=at, asynchronous=False)
     finally:
         consumer.close()
 
 
-def _offset(consumer: Any, found: TopicPartition) -> int:  # noqa: ANN401 - confluent_kafka ships no types
-    """The end, where nothing was told since. What is told after it was asked lies behind it."""
-    if found.offset not in (OFFSET_END, -1):
-        return int(found.offset)
-    _, end = consumer.get_watermark_offsets(TopicPartition(found.topic, found.partition), timeout=TIMEOUT_SECONDS)
+def _answered(places: Sequence[TopicPartition]) -> Sequence[TopicPartition]:
+    for each in places:
+        if each.error is not None:
+            raise KafkaException(each.error)
+    return places
+
+
+def _end(consumer: Any, place: TopicPartition) -> int:  # noqa: ANN401 - confluent_kafka ships no types
+    _, end = consumer.get_watermark_offsets(TopicPartition(place.topic, place.partition), timeout=TIMEOUT_SECONDS)
     return int(end)

@@ -15,6 +15,7 @@ from prometheus_client import Gauge
 
 from master_dataset.endpoint import Endpoint
 from master_dataset.errors import Unavailable
+from speed_layer.webhooks.beginning import PlaceLost
 from speed_layer.webhooks.running import AtWork, Running
 from speed_layer.webhooks.wanted import Endpoints, Wanted
 
@@ -35,10 +36,13 @@ class Dispatcher:
     """Belongs to one event loop."""
 
     def __init__(
-        self, endpoints: Endpoints, telling: Callable[[Endpoint], AtWork], suspend_seconds: float = SUSPEND_SECONDS,
+        self, endpoints: Endpoints, telling: Callable[[Wanted], AtWork], suspend_seconds: float = SUSPEND_SECONDS,
         now: Callable[[], float] = time.time,
     ) -> None:  # fmt: skip
-        """`telling` makes what calls an endpoint, and may raise what the broker says. `now`: seconds since 1970."""
+        """`telling` makes what calls an endpoint. It may raise what the broker says, and PlaceLost.
+
+        `now`: seconds since 1970.
+        """
         self._endpoints, self._telling, self._now = endpoints, telling, now
         self._suspend_seconds = suspend_seconds
         self._running: dict[str, Running] = {}
@@ -96,6 +100,8 @@ class Dispatcher:
         for id_, running in self._running.items():
             if running.is_ending or id_ not in known:
                 continue
+            if not known[id_].has_begun:
+                await self._endpoints.begun(running.endpoint)
             if (news := running.news(now)) is not None:
                 await self._endpoints.see(running.endpoint, news)
             if running.is_beyond(now, self._suspend_seconds):
@@ -110,13 +116,24 @@ class Dispatcher:
             running.telling.skip(wanted.skipped)
             return
         try:
-            telling = await asyncio.to_thread(self._telling, endpoint)
+            telling = await asyncio.to_thread(self._telling, wanted)
+        except PlaceLost as error:
+            await self._suspend_lost(endpoint, error)
+            return
         except FAILURES as error:
             log.warning("webhook.not_begun", endpoint=endpoint.id, why=str(error))
             return
         telling.skip(wanted.skipped)
         task = asyncio.ensure_future(telling.run())
         self._running[endpoint.id] = Running(endpoint, telling, task, self._now(), wanted.failing_since)
+
+    async def _suspend_lost(self, endpoint: Endpoint, error: PlaceLost) -> None:
+        """Somebody has to decide, so it waits for them as one that has failed for a day does."""
+        log.error("webhook.place_lost", endpoint=endpoint.id, why=error.message, do=error.do)
+        try:
+            await self._endpoints.suspend(endpoint)
+        except Unavailable as away:  # it is tried again with the next look
+            log.warning("webhooks.not_known", why=away.message)
 
     def _show(self, suspended: int) -> None:
         now = self._now()

@@ -8,23 +8,26 @@ import asyncio
 import hashlib
 import ssl
 import time
+import traceback
 from collections.abc import Callable, Sequence
-from datetime import UTC
-from email.utils import parsedate_to_datetime
+from dataclasses import dataclass
 from http import HTTPStatus
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Self
 
 import httpx
 import orjson
+import structlog
 from prometheus_client import Histogram
 
 from master_dataset.consuming import Again, Done, Record, Refused, Verdict
 from master_dataset.endpoint import Endpoint
 from speed_layer.webhooks.address import AddressRefused, Network, Resolve, is_allowed, pinned
 from speed_layer.webhooks.resolver import Resolver
+from speed_layer.webhooks.retry_after import seconds_asked
 from speed_layer.webhooks.signature import HEADER, signed
 
+log = structlog.get_logger()
 DEADLINE_SECONDS = 10.0
 """Of a whole call: name, connection, answer."""
 MOST_ANSWER = 65_536
@@ -70,25 +73,38 @@ class Sender:
         return await self.call(orjson.dumps({"alerts": [orjson.Fragment(each.value) for each in records]}), _key(ids))
 
     async def call(self, body: bytes, key: str) -> Verdict:
-        """Call it with this body. `key`: the same for the same body, however often it is sent."""
+        """Call it with this body. `key`: the same for the same body, however often it is sent.
+
+        `Again.fewer`: of an endpoint that was sent it, and could not cope or was not heard of.
+        """
         status: int | None = None
+        way = _Way()
         try:
             with CALLS.time():
                 async with asyncio.timeout(DEADLINE_SECONDS):
-                    status, after = await self._call(body, key)
+                    status, after = await self._call(body, key, way)
             return _meant(status, after)
         except AddressRefused as error:
             return Refused(f"{error}")
         except httpx.InvalidURL:
             return Refused("the address cannot be called")
         except (TimeoutError, httpx.TimeoutException):
-            return Again(f"no answer in {DEADLINE_SECONDS:g} s")
+            return Again(f"no answer in {DEADLINE_SECONDS:g} s", fewer=way.is_sent)
         except (httpx.TransportError, OSError) as error:
-            return Again(_fault(error))
+            return Again(_fault(error), fewer=way.is_sent)
+        except Exception as error:  # noqa: BLE001 - no receiver ends what calls the others
+            return self._broken(error)
         finally:
             self.status, self.answered_at = status, self._now()
 
-    async def _call(self, body: bytes, key: str) -> tuple[int, float | None]:
+    def _broken(self, error: Exception) -> Again:
+        """The log says where. What the error itself says may hold the address, which is often a secret."""
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        kind, place = type(error).__name__, f"{where.filename.rpartition('/')[2]}:{where.lineno}"
+        log.error("webhook.call_broke", endpoint=self._endpoint.id, kind=kind, at=place)
+        return Again(f"the call broke: {kind}")
+
+    async def _call(self, body: bytes, key: str, way: "_Way") -> tuple[int, float | None]:
         """The status, and after how many seconds it wants to be asked again, if it says so."""
         parts, port = self._endpoint.parts, self._endpoint.port
         host = parts.hostname or ""
@@ -104,14 +120,26 @@ class Sender:
             "User-Agent": "Galatea",
         }
         path = parts._replace(netloc=f"{at}:{port}").geturl()
-        called = self._client.stream("POST", path, content=body, headers=headers, extensions={"sni_hostname": host})
+        extensions = {"sni_hostname": host, "trace": way.hear}
+        called = self._client.stream("POST", path, content=body, headers=headers, extensions=extensions)
         async with called as answer:
             read = 0
             async for part in answer.aiter_raw():
                 read += len(part)
                 if read > MOST_ANSWER:
                     break
-            return answer.status_code, _after(answer.headers.get("Retry-After"), self._now())
+            return answer.status_code, seconds_asked(answer.headers.get("Retry-After"), self._now())
+
+
+@dataclass
+class _Way:
+    """How far a call came. `is_sent`: whether the endpoint may have it."""
+
+    is_sent: bool = False
+
+    async def hear(self, event: str, _: object) -> None:
+        """Of each step, as httpcore names it."""
+        self.is_sent = self.is_sent or event.endswith(".send_request_headers.started")
 
 
 def client(trust: ssl.SSLContext) -> httpx.AsyncClient:
@@ -127,7 +155,9 @@ def _meant(status: int, after: float | None) -> Verdict:
     if HTTPStatus(200) <= status < HTTPStatus(300):
         return Done()
     said = f"the endpoint answered {status}"
-    return Again(said, after) if status in AGAIN or status >= HTTPStatus.INTERNAL_SERVER_ERROR else Refused(said)
+    if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+        return Again(said, after, fewer=True)
+    return Again(said, after) if status in AGAIN else Refused(said)
 
 
 def _fault(error: BaseException) -> str:
@@ -143,16 +173,3 @@ def _fault(error: BaseException) -> str:
 def _key(ids: Sequence[str]) -> str:
     """The same for the same alerts, however often they are sent."""
     return ids[0] if len(ids) == 1 else hashlib.sha256("\n".join(ids).encode()).hexdigest()
-
-
-def _after(said: str | None, now: float) -> float | None:
-    """Seconds; None where nothing is said that can be understood (RFC 9110, 10.2.3)."""
-    if said is None:
-        return None
-    if said.isascii() and said.isdecimal():
-        return float(said[:9])
-    try:
-        at = parsedate_to_datetime(said)
-    except ValueError:
-        return None
-    return max(0.0, (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() - now)

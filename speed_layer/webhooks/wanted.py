@@ -9,12 +9,16 @@ from speed_layer.webhooks.delivery import Place
 
 
 class Wanted(NamedTuple):
-    """An endpoint that is not removed. `failing_since`: as it was told last. `skipped`: what it goes on without."""
+    """An endpoint that is not removed. `failing_since`: as it was told last. `skipped`: what it goes on without.
+
+    `has_begun`: the broker knew where it stands.
+    """
 
     endpoint: Endpoint
     is_suspended: bool = False
     failing_since: float | None = None
     skipped: frozenset[Place] = frozenset()
+    has_begun: bool = False
 
 
 class Endpoints(Protocol):
@@ -22,6 +26,9 @@ class Endpoints(Protocol):
 
     async def wanted(self) -> Sequence[Wanted]:
         """Those that are not removed."""
+
+    async def begun(self, endpoint: Endpoint) -> None:
+        """From now on the broker knows where it stands."""
 
     async def suspend(self, endpoint: Endpoint) -> None:
         """Call it no more until somebody resumes it."""

@@ -58,6 +58,19 @@ def test_what_a_new_process_does_not_know_yet_stays_as_the_one_before_has_seen_i
     assert (no_answer.status, no_answer.delivered_at) == (None, NOW)
 
 
+def test_that_one_has_begun_is_known_until_an_operator_resumes_it(shared_cassandra: Session) -> None:
+    table = EndpointTable(shared_cassandra)
+    table.add(replace(ONE, id="e8"), NOW)
+
+    new = table.find("e8")
+    table.begin("e8", NOW)
+    begun = table.find("e8")
+    table.suspend("e8", NOW)
+    table.resume("e8")
+
+    assert (new.has_begun, begun.has_begun, table.find("e8").has_begun) == (False, True, False)
+
+
 def test_what_is_skipped_is_known_by_endpoint_and_place(shared_cassandra: Session) -> None:
     table = EndpointTable(shared_cassandra)
 

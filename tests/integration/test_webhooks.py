@@ -174,6 +174,24 @@ def test_a_new_endpoint_begins_with_what_was_told_after_it_was_made(
     assert all(told.firsts(store) == list(range(10, 20)) for store in ACME)
 
 
+def test_an_alert_whose_transaction_is_open_while_an_endpoint_begins_is_told(
+    stack: Stack, topic: str, receiver: Callable[..., Receiver]
+) -> None:
+    told, endpoint = receiver(lambda _, __: 200), uuid4().hex
+    producer = Producer({"bootstrap.servers": stack.settings.kafka_bootstrap, "transactional.id": topic})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    producer.produce(topic, alert("acme", "1", 7).to_json(), key="1")
+    producer.flush(30)
+
+    begin(group_of(stack.settings.kafka_bootstrap, endpoint), topic, range(3), int(time.time() * 1000) + 60_000)
+    producer.commit_transaction(30)
+    with Told(stack.settings.kafka_bootstrap, topic, told.url, endpoint):
+        until(lambda: len(told.got) >= 1)
+
+    assert told.got == [("1", 7)]
+
+
 def test_a_record_that_blocks_is_told_and_skipped_alone_and_what_waited_behind_it_follows_in_order(
     stack: Stack, topic: str, receiver: Callable[..., Receiver]
 ) -> None:

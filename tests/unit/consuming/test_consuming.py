@@ -1,12 +1,14 @@
 """A member of a group over a driver that is played: what is committed, when it pauses, how it ends."""
 
 import asyncio
+import threading
 from collections.abc import Callable, Sequence
 
 import pytest
 from confluent_kafka import TopicPartition
 
-from master_dataset.consuming import Again, Behind, Consuming, Done, Limits, Record, Refused, Verdict
+from master_dataset.consuming import Again, Behind, Consuming, Done, Limits, Record, Refused, Verdict, consuming
+from master_dataset.consuming.prefix import Prefix
 from tests.world.played_topic import TOPIC, Driver, Message
 
 
@@ -164,6 +166,82 @@ def test_a_taker_that_breaks_ends_the_consumer_with_its_error() -> None:
         asyncio.run(Consuming({}, [TOPIC], Broken(), Limits(), driver).run())
     assert driver.is_closed
     assert driver.committed == [(0, 0)]
+
+
+def test_what_to_commit_is_worked_out_where_records_begin_and_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked_by: set[int] = set()
+
+    class Watched(Prefix):
+        @property
+        def position(self) -> int | None:
+            asked_by.add(threading.get_ident())
+            return super().position
+
+    monkeypatch.setattr(consuming, "Prefix", Watched)
+    monkeypatch.setattr(consuming, "COMMIT_SECONDS", 0.001)
+    driver, taker = Driver(messages(50, "1", "2")), Taker()
+
+    async def work() -> None:
+        member = Consuming({}, [TOPIC], taker, Limits(), driver)
+        running = asyncio.ensure_future(member.run())
+        while (0, 50) not in driver.committed:  # noqa: ASYNC110 - likewise
+            await asyncio.sleep(0.001)
+        assert driver.revoke is not None
+        await asyncio.to_thread(driver.revoke, None, [TopicPartition(TOPIC, 0)])
+        member.stop()
+        await running
+
+    asyncio.run(work())
+
+    assert asked_by == {threading.get_ident()}
+
+
+def test_a_commit_that_was_begun_ends_before_the_next_one_so_that_a_place_never_goes_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(consuming, "COMMIT_SECONDS", 0.001)
+    begun, goes_on = threading.Event(), threading.Event()
+
+    class Slow(Driver):
+        def commit(self, offsets: list[TopicPartition], *, asynchronous: bool) -> None:
+            if not begun.is_set():
+                begun.set()
+                goes_on.wait()
+            super().commit(offsets, asynchronous=asynchronous)
+
+    driver, taker = Slow(messages(50, "1")), Taker()
+
+    async def work() -> None:
+        member = Consuming({}, [TOPIC], taker, Limits(), driver)
+        running = asyncio.ensure_future(member.run())
+        await asyncio.to_thread(begun.wait)
+        while len(taker.taken) < 50:  # noqa: ASYNC110 - likewise
+            await asyncio.sleep(0.001)
+        member.stop()
+        await asyncio.sleep(0.05)
+        goes_on.set()
+        await running
+
+    asyncio.run(work())
+
+    assert driver.committed == sorted(driver.committed)
+    assert driver.committed[-1] == (0, 50)
+
+
+def test_a_member_that_can_commit_no_more_ends_with_the_error() -> None:
+    class Broken(Driver):
+        def commit(self, offsets: list[TopicPartition], *, asynchronous: bool) -> None:
+            raise RuntimeError(f"nobody foresaw it: {len(offsets)}, {asynchronous}")
+
+    driver = Broken(messages(3, "1"))
+
+    async def work() -> None:
+        async with asyncio.timeout(20):
+            await Consuming({}, [TOPIC], Taker(), Limits(), driver).run()
+
+    with pytest.raises(RuntimeError, match="nobody foresaw it"):
+        asyncio.run(work())
+    assert driver.is_closed
 
 
 def test_it_never_commits_by_itself_and_reads_what_is_committed() -> None:

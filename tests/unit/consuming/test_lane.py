@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 
 from master_dataset.consuming import Again, Blocked, Done, Record, Refused, Verdict
-from master_dataset.consuming.lane import Lane
+from master_dataset.consuming.lane import SAME_TRIES, Lane
 
 
 class Taker:
@@ -56,7 +56,42 @@ def test_a_failure_is_tried_again_and_nothing_overtakes_it() -> None:
     taker = Taker(lambda _, call: Again("no answer") if call in (3, 4, 5) else Done()).run(20)
 
     assert taker.done == list(range(20))
-    assert [call[0] for call in taker.calls[2:6]] == [3, 3, 3, 3]
+    assert taker.calls[2:6] == [[3, 4, 5, 6]] * 4
+
+
+def test_what_is_tried_again_is_the_very_same_and_only_what_follows_it_comes_in_smaller_portions() -> None:
+    taker = Taker(lambda _, call: Again("no answer") if call == 4 else Done()).run(40)
+
+    assert taker.calls[3] == taker.calls[4] == list(range(7, 15))
+    assert [len(call) for call in taker.calls[5:]] == [8, 16, 1]
+
+
+def test_what_comes_while_a_batch_is_tried_again_waits_for_the_next_one() -> None:
+    async def work() -> list[list[int]]:
+        taker = Taker(lambda _, call: Again("no answer") if call == 1 else Done())
+        lane = Lane(taker, 500, longest_wait=0.001)
+        lane.waiting.append(Record("alerts", 0, 0, b"1", b"", 0))
+        task = asyncio.ensure_future(lane.work(asyncio.Semaphore(1), lambda _: None))
+        await taker.called.wait()
+        lane.waiting.append(Record("alerts", 0, 1, b"1", b"", 0))
+        await task
+        return taker.calls
+
+    assert asyncio.run(work()) == [[0], [0], [1]]
+
+
+def test_a_failure_that_is_none_of_their_number_never_parts_a_batch() -> None:
+    taker = Taker(lambda _, call: Again("away") if 2 <= call < 100 else Done()).run(20)
+
+    assert taker.calls[1:100] == [[1, 2]] * 99
+    assert taker.done == list(range(20))
+
+
+def test_a_batch_that_may_be_too_much_is_tried_again_so_often_and_then_each_of_its_records_alone() -> None:
+    taker = Taker(lambda offsets, _: Again("too slow", fewer=True) if len(offsets) > 1 else Done()).run(5)
+
+    assert taker.calls == [[0], *[[1, 2]] * SAME_TRIES, [1], [2], [3], [4]]
+    assert taker.done == list(range(5))
 
 
 def test_an_error_puts_aside_the_record_that_is_to_blame_and_no_other() -> None:
@@ -94,6 +129,21 @@ def test_a_lane_that_is_woken_tries_again_at_once_and_says_what_blocks_it_meanwh
     assert before is not None
     assert (before.record.offset, before.why) == (0, "no answer")
     assert (after, done) == (None, [0, 1, 2])
+
+
+def test_a_lane_that_is_woken_during_a_call_tries_again_at_once_when_that_call_has_failed() -> None:
+    async def work() -> list[int]:
+        taker = Taker(lambda _, call: Again("no answer", after=3600) if call == 1 else Done())
+        lane = Lane(taker, 500, longest_wait=3600)
+        lane.waiting.extend(Record("alerts", 0, offset, b"1", b"", 0) for offset in range(3))
+        task = asyncio.ensure_future(lane.work(asyncio.Semaphore(1), lambda record: taker.done.append(record.offset)))
+        await taker.called.wait()
+        lane.wake()
+        async with asyncio.timeout(20):
+            await task
+        return taker.done
+
+    assert asyncio.run(work()) == [0, 1, 2]
 
 
 def test_a_lane_that_is_ended_begins_nothing_more_and_waits_for_no_next_try() -> None:

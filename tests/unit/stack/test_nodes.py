@@ -117,6 +117,21 @@ def test_a_broker_that_lost_its_log_is_not_replaced_by_an_empty_one(tmp_path: Pa
     assert "Backups" in refused.value.do
 
 
+@pytest.mark.parametrize("days", [9, 14, 100])
+def test_the_place_of_a_reader_that_stands_still_is_kept_longer_than_what_it_has_not_read(
+    tmp_path: Path, days: int
+) -> None:
+    [broker] = brokers(Settings(home=tmp_path, kafka_retention_days=days))
+    (tmp_path / "kafka" / "data").mkdir(parents=True)
+    (tmp_path / "kafka" / "data" / "meta.properties").touch()
+
+    broker.prepare()
+
+    lines = (tmp_path / "kafka" / "server.properties").read_text().splitlines()
+    properties = dict(line.split("=", 1) for line in lines)
+    assert int(properties["offsets.retention.minutes"]) == (days + 30) * 24 * 60
+
+
 def test_two_of_three_brokers_that_lost_their_logs_would_be_a_majority_of_those_who_forgot(tmp_path: Path) -> None:
     _, second, _ = brokers(Settings(home=tmp_path, kafka_brokers=3))
     (tmp_path / "checkpoints" / "archive").mkdir(parents=True)

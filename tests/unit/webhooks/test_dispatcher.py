@@ -11,6 +11,7 @@ from confluent_kafka import KafkaException
 from master_dataset.endpoint import Endpoint
 from master_dataset.endpoint_state import EndpointState
 from master_dataset.errors import StoreUnavailable
+from speed_layer.webhooks.beginning import PlaceLost
 from speed_layer.webhooks.dispatcher import Dispatcher
 from speed_layer.webhooks.running import SETTLED_SECONDS
 from speed_layer.webhooks.wanted import Wanted
@@ -30,17 +31,26 @@ class Table:
         self.seen: list[tuple[str, EndpointState]] = []
         self.failing: dict[str, float] = {}
         self.skipped: dict[str, frozenset[tuple[str, int, int]]] = {}
-        self.is_away = False
+        self.has_begun: list[str] = []
+        self.is_away = self.cannot_suspend = False
 
     async def wanted(self) -> Sequence[Wanted]:
         if self.is_away:
             raise StoreUnavailable("nobody answers", do="wait")
         return [
-            Wanted(each, each.id in self.suspended, self.failing.get(each.id), self.skipped.get(each.id, frozenset()))
+            Wanted(
+                each, each.id in self.suspended, self.failing.get(each.id), self.skipped.get(each.id, frozenset()),
+                each.id in self.has_begun,
+            )
             for each in self.endpoints
-        ]
+        ]  # fmt: skip
+
+    async def begun(self, endpoint: Endpoint) -> None:
+        self.has_begun.append(endpoint.id)
 
     async def suspend(self, endpoint: Endpoint) -> None:
+        if self.cannot_suspend:
+            raise StoreUnavailable("nobody answers", do="wait")
         self.suspended.append(endpoint.id)
 
     async def see(self, endpoint: Endpoint, state: EndpointState) -> None:
@@ -83,13 +93,17 @@ class Played:
     def __init__(self, *endpoints: Endpoint) -> None:
         self.table, self.log, self.groups, self.now = Table(*endpoints), [], {}, 1_000_000.0
         self.refuses: dict[str, Exception] = {}
+        self.has_lost: set[str] = set()
         self.breaks: dict[str, Exception] = {}
         self.dispatcher = Dispatcher(self.table, self._group, now=lambda: self.now)
 
     log: list[str]
     groups: dict[str, Group]
 
-    def _group(self, endpoint: Endpoint) -> Group:
+    def _group(self, wanted: Wanted) -> Group:
+        endpoint = wanted.endpoint
+        if endpoint.id in self.has_lost and wanted.has_begun:
+            raise PlaceLost("the broker no longer knows where it stood", do="resume it")
         if endpoint.id in self.refuses:
             raise self.refuses[endpoint.id]
         group = self.groups[endpoint.id] = Group(endpoint, self.log)
@@ -262,6 +276,36 @@ def test_one_that_cannot_begin_is_tried_again_and_the_others_begin() -> None:
         return first, played.log[len(first) :]
 
     assert asyncio.run(work()) == (["begins https://globex.example/"], ["begins https://acme.example/"])
+
+
+def test_that_one_has_begun_is_said_once() -> None:
+    async def work() -> list[str]:
+        played = Played(ONE, TWO)
+        await played.look(4)
+        return played.table.has_begun
+
+    assert sorted(asyncio.run(work())) == ["e1", "e2"]
+
+
+def test_one_that_has_lost_its_place_is_suspended_and_begins_when_it_is_resumed_and_the_other_goes_on() -> None:
+    async def work() -> tuple[Played, list[str]]:
+        played = Played(ONE, TWO)
+        played.table.has_begun, played.has_lost = ["e1"], {"e1"}
+        played.table.cannot_suspend = True
+        await played.look(2)
+        assert played.table.suspended == []
+        played.table.cannot_suspend = False
+        await played.look(2)
+        suspended = list(played.table.suspended)
+        played.table.suspended, played.table.has_begun = [], []  # as it is when it is resumed
+        await played.look(2)
+        return played, suspended
+
+    played, suspended = asyncio.run(work())
+
+    assert suspended == ["e1"]
+    assert played.log == ["begins https://globex.example/", "begins https://acme.example/"]
+    assert not played.groups["e2"].stopped.is_set()
 
 
 def test_while_it_is_not_known_what_is_wanted_all_goes_on() -> None:

@@ -12,7 +12,7 @@ from ipaddress import ip_network
 
 import pytest
 
-from master_dataset.consuming import Consuming, Limits, Record, backoff
+from master_dataset.consuming import Again, Consuming, Limits, Record, Verdict, backoff
 from master_dataset.endpoint import Endpoint
 from speed_layer.webhooks import sender as sending
 from speed_layer.webhooks.address import Network, Resolve
@@ -43,6 +43,7 @@ LOOPBACK = (ip_network("127.0.0.1/32"),)
 MB = 1_000_000
 WELL = answers(204)
 NAME = "shop.example"
+FAR = f"Mon, 01 Jan {'9' * 20} 00:00:00 GMT"
 REFUSED = [
     ("a redirect", answers(302, Location="http://169.254.169.254/latest"), "the endpoint answered 302"),
     ("a redirect to itself", answers(307, Location="/"), "the endpoint answered 307"),
@@ -61,6 +62,7 @@ AGAIN = [
     ("time-out", answers(408), "the endpoint answered 408"),
     ("too early", answers(425), "the endpoint answered 425"),
     ("too many", answers(429, Retry_After="0"), "the endpoint answered 429"),
+    ("a date beyond all dates", answers(503, Retry_After=FAR), "the endpoint answered 503"),
     ("broken", answers(500), "the endpoint answered 500"),
     ("away", answers(503), "the endpoint answered 503"),
 ]
@@ -322,12 +324,49 @@ def test_a_receiver_that_has_taken_a_call_and_drops_its_answer_gets_the_same_key
 
     kept, receiver = asyncio.run(work())
 
-    taken: dict[str, list[int]] = {}
-    for call in receiver.calls:
-        assert taken.setdefault(call.key, call.numbers) == call.numbers
-    assert kept.letters == []
+    for dropped, again in zip(receiver.calls[::2], receiver.calls[1::2], strict=True):
+        assert again == dropped
+    assert any(len(call.numbers) > 1 for call in receiver.calls)
     assert numbers(receiver) == list(range(ALERTS))
-    assert len(receiver.calls) > ALERTS
+    assert kept.letters == []
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "may_have_it"),
+    [
+        (hangs, True), (drips, True), (resets, True), (drops, True), (talks_nonsense, True), (answers(500), True),
+        (answers(504), True), (answers(408), False), (answers(425), False), (answers(429), False),
+    ],
+)  # fmt: skip
+def test_fewer_at_once_may_help_whoever_was_sent_a_call_and_could_not_cope(
+    behaviour: Behaviour, *, may_have_it: bool
+) -> None:
+    async def work() -> Verdict:
+        async with listening(behaviour) as receiver:
+            endpoint = Endpoint("e1", "acme", f"http://{NAME}:{receiver.port}/", "secret")
+            async with Sender(endpoint, LOOPBACK, client(ssl.create_default_context()), here) as sender:
+                return await sender.call(b'{"alerts": []}', "a1")
+
+    verdict = asyncio.run(work())
+
+    assert isinstance(verdict, Again)
+    assert verdict.fewer is may_have_it
+
+
+def test_fewer_at_once_help_nobody_who_was_not_reached() -> None:
+    async def work() -> list[Verdict]:
+        async with listening(WELL) as receiver:
+            port = receiver.port
+        gone = Endpoint("e1", "acme", f"http://{NAME}:{port}/", "secret")
+        async with listening(WELL, authority().serving("other.example")) as receiver:
+            other = Endpoint("e1", "acme", f"https://{NAME}:{receiver.port}/", "secret")
+            found = []
+            for endpoint in (gone, other):
+                async with Sender(endpoint, LOOPBACK, client(authority().trust), here) as sender:
+                    found.append(await sender.call(b'{"alerts": []}', "a1"))
+            return found
+
+    assert [isinstance(each, Again) and each.fewer for each in asyncio.run(work())] == [False, False]
 
 
 @pytest.mark.parametrize(("said", "waits"), [("7", 7.0), ("3600", 3600.0), ("3601", 3600.0), ("999999", 3600.0)])

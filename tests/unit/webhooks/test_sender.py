@@ -111,7 +111,7 @@ def test_what_would_come_again_is_refused_and_no_redirect_is_followed(status: in
     ],
 )  # fmt: skip
 def test_an_endpoint_may_say_when_it_wants_to_be_asked_again(wish: str, after: float | None) -> None:
-    assert verdict(lambda _: said(503, {"Retry-After": wish})) == Again("the endpoint answered 503", after)
+    assert verdict(lambda _: said(429, {"Retry-After": wish})) == Again("the endpoint answered 429", after)
 
 
 def test_a_lost_connection_may_pass() -> None:
@@ -119,6 +119,21 @@ def test_a_lost_connection_may_pass() -> None:
         raise httpx.ConnectError("refused", request=request)
 
     assert verdict(answer) == Again("the call failed: ConnectError")
+
+
+def test_a_call_that_breaks_as_nobody_foresaw_is_that_calls_own_affair() -> None:
+    def answer(_: httpx.Request) -> httpx.Response:
+        raise ZeroDivisionError("https://shop.example/a-secret-path")
+
+    assert verdict(answer) == Again("the call broke: ZeroDivisionError")
+
+
+def test_a_call_that_is_given_up_is_no_failure_of_the_endpoint() -> None:
+    def answer(_: httpx.Request) -> httpx.Response:
+        raise asyncio.CancelledError
+
+    with pytest.raises(asyncio.CancelledError):
+        verdict(answer)
 
 
 def test_an_endpoint_that_never_answers_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
