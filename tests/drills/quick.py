@@ -195,10 +195,9 @@ def lines(
 
 
 def _judged(on: Ground, line: Line) -> Line:
-    for why in [*on.said, *on.sampler.seen.wrong[:3]]:
+    for why in [*on.said, *on.sampler.wrong()[:3]]:
         line.fail(why)
     on.said.clear()
-    on.sampler.seen.wrong.clear()
     return line
 
 
