@@ -61,7 +61,8 @@ MATRIX = (
     Row("D28", "L", "an older state, a newer version", "not done: there is one version so far"),
     Row("D29", "L", "secrets and certificates change", "keys: `tests/integration/test_keys.py`; the rest: there is "
         "no encrypted profile of the local stack"),
-    Row("D30", "Q L", "webhook endpoint that fails in every way", "`tests/integration/test_webhooks.py`"),
+    Row("D30", "Q L", "webhook endpoint that fails in every way", "`tests/integration/test_bad_receivers.py`, "
+        "`tests/integration/test_webhooks.py`; more of them: `tests/unit/webhooks/test_hostile_receivers.py`"),
     Row("D31", "Q", "planted and lost rows, old events, changed definitions", "`tests/integration/test_ledger.py`, "
         "`tests/integration/test_changed_definition.py`"),
     Row("D32", "L", "all of it at once", "`python -m tests.drills.mixed`, `python -m tests.drills.week`"),
