@@ -28,3 +28,8 @@ def tally(sent: int, *seen: Sequence[int]) -> Tally:
         raise ValueError(f"numbers that were never sent: {sorted(strange)[:5]}")
     copies = sum(len(partition) for partition in seen)
     return Tally(sent - len(distinct), copies - len(distinct), sum(inversions(partition) for partition in seen))
+
+
+def together(tallies: Iterable[Tally]) -> Tally:
+    """Of several topics or endpoints that were to get the same."""
+    return Tally(*map(sum, zip(*tallies, strict=True)))

@@ -1,16 +1,23 @@
 """On a real broker what should lose loses, what should duplicate duplicates, and what should do neither does not."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from deploy.proving import members, transactional_copy
+from deploy.proving.brokers import one_broker
 from deploy.proving.counting import Tally
-from deploy.proving.ground import Size
+from deploy.proving.experiment import registered
+from deploy.proving.ground import Ground, Size
 from deploy.proving.line import Verdict
-from deploy.proving.suite import Asked, Proof, prove
+from deploy.proving.suite import Asked, Proof, proof_of, prove
+from master_dataset.consuming import Done
+from master_dataset.consuming.lane import Lane
 from tests.integration.conftest import settings_of
 
-QUICK = ("P01", "P03", "P06", "P07", "P08", "P09", "P10", "P11", "P14", "P15", "P16", "P17", "P21")
+QUICK = ("P01", "P03", "P06", "P07", "P08", "P09", "P10", "P11", "P14", "P15", "P16", "P17", "P21", "P22")
 RECORDS, FAULTS = 100, 5
 
 
@@ -22,6 +29,14 @@ def proofs(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Proof]:
     assert not list((settings.home / "prove").rglob("*.pid.json"))
     assert not (settings.home / "prove" / "work").exists()
     return {proof.experiment.id: proof for proof in found}
+
+
+@pytest.fixture(scope="module")
+def ground(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ground]:
+    home = tmp_path_factory.mktemp("harmed") / "home"
+    settings, _ = settings_of(home)
+    with one_broker(settings, home / "prove") as (direct, tapped, tap):
+        yield Ground(direct, Path(home), 7, Size(RECORDS, FAULTS), tap, tapped)
 
 
 def tallies(proof: Proof) -> list[Tally]:
@@ -105,3 +120,50 @@ def test_a_late_commit_tears_the_next_transaction_of_a_producer_that_was_kept(pr
 
 def test_skipping_on_any_exception_loses_what_came_meanwhile(proofs: Mapping[str, Proof]) -> None:
     assert [line.tally.lost for line in proofs["P21"].lines] == [21, 0]
+
+
+def test_who_stands_still_holds_up_its_own_group_alone(proofs: Mapping[str, Proof]) -> None:
+    together, apart, beside_silence = proofs["P22"].lines
+
+    assert (together.counted["delivered meanwhile"], together.counted["tried meanwhile"] >= 50) == (1, True)
+    for line in (apart, beside_silence):
+        assert (line.counted["delivered meanwhile"], line.counted["delivered to the other meanwhile"]) == (RECORDS, 0)
+
+
+def test_a_second_target_that_gets_records_twice_is_a_difference(
+    ground: Ground, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    send = transactional_copy._send  # noqa: SLF001 - what is harmed
+
+    def twice(sender: Any, target: str, records: Sequence[Any]) -> None:
+        send(sender, target, [*records, *records] if target.endswith("p17-c") else records)
+
+    monkeypatch.setattr(transactional_copy, "_send", twice)
+
+    assert proof_of(registered()["P17"], ground).verdict == Verdict.DIFFERENT
+
+
+def as_one_group(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is to be in groups of its own is in one."""
+    monkeypatch.setattr(Ground, "name", lambda self, name: f"{self.run}-{'p22' if name.startswith('p22-') else name}")
+
+
+def past_failures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A member that goes on behind a record that may not pass yet."""
+    judged = Lane._judged  # noqa: SLF001 - what is harmed
+
+    async def done(self: Lane, batch: Sequence[Any]) -> Any:
+        await judged(self, batch)
+        return Done()
+
+    monkeypatch.setattr(Lane, "_judged", done)
+
+
+@pytest.mark.parametrize("harm", [as_one_group, past_failures])
+def test_members_that_do_not_keep_their_work_apart_are_a_difference(
+    ground: Ground, monkeypatch: pytest.MonkeyPatch, harm: Callable[[pytest.MonkeyPatch], None]
+) -> None:
+    monkeypatch.setattr(members, "QUIET_SECONDS", 5)
+    harm(monkeypatch)
+
+    assert proof_of(registered()["P22"], ground).verdict == Verdict.DIFFERENT

@@ -53,14 +53,15 @@ class Drill:
             first, last = (self._began - timedelta(hours=hours) for hours in (10, 1))
             received_in_the_past(self._settings, past, first, last, self._expected)
             feeding = Feeding(self._settings, present, len(present) / order.seconds, self._expected)
-            with self._sampled() as seen:
+            with self._sampled() as sampler:
                 feeding.start()
                 for fault in self._plan():
                     self._told(fault)
                     report.faults.append(self._do(fault))
                 feeding.finish()
                 self._settle()
-            self._compare(len(past) + feeding.acknowledged, seen())
+                report.wrong += sampler.wrong()[:20]
+            self._compare(len(past) + feeding.acknowledged, sampler.seen)
         report.crashed = self._faults.crashed()
         report.wrong += [f"{point} was not reached" for point in self._missing(report.crashed)]
         report.seconds = round((datetime.now(UTC) - self._began).total_seconds(), 1)
@@ -124,11 +125,11 @@ class Drill:
         return told
 
     @contextmanager
-    def _sampled(self) -> Iterator[Callable[[], Seen]]:
+    def _sampled(self) -> Iterator[Sampler]:
         sampler = Sampler(self._settings, self._expected, self._span())
         sampler.start()
         try:
-            yield lambda: sampler.seen
+            yield sampler
         finally:
             sampler.leave()
 
@@ -144,7 +145,6 @@ class Drill:
         report, expected = self._report, self._expected
         report.sent, report.acknowledged = expected.sent, acknowledged
         report.answers, report.refusals = seen.answers, dict(seen.refusals)
-        report.wrong += seen.wrong[:20]
         verdict = json.loads(self._galatea("verify", "--json").stdout)
         report.cells, report.differing = verdict["cells"], verdict["differing"]
         report.events = self._value(METRIC)

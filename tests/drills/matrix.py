@@ -42,8 +42,8 @@ MATRIX = (
     Row("D15", "Q", "speed stands still over a cut, both deliveries in one micro-batch",
         "`tests/integration/test_first_delivery.py`, `tests/deployments/test_catch_up.py`"),
     Row("D16", "Q L", "a checkpoint loses a part", "`tests/integration/test_checkpoint.py`"),
-    Row("D17", "Q", "a second speed process; a second relay", f"{QUICK}; `galatea prove P16`, "
-        "`tests/integration/test_claims.py`"),
+    Row("D17", "Q", "a second speed process; a second relay", f"{QUICK}, `tests/integration/test_claims.py`; "
+        "a second relay: `tests/integration/test_alerts.py`, `python -m tests.drills.alerts`, `galatea prove P16`"),
     Row("D18", "Q L", "records deleted before they are read; a topic made anew",
         "`tests/integration/test_seeded_bugs.py`, `tests/unit/batch/test_fence.py`"),
     Row("D19", "Q L", "relay killed at each of its points", "`tests/integration/test_alerts.py`, "
@@ -62,7 +62,8 @@ MATRIX = (
     Row("D28", "L", "an older state, a newer version", "not done: there is one version so far"),
     Row("D29", "L", "secrets and certificates change", "keys: `tests/integration/test_keys.py`; the rest: there is "
         "no encrypted profile of the local stack"),
-    Row("D30", "Q L", "webhook endpoint that fails in every way", "`tests/integration/test_webhooks.py`"),
+    Row("D30", "Q L", "webhook endpoint that fails in every way", "`tests/integration/test_bad_receivers.py`, "
+        "`tests/integration/test_webhooks.py`; more of them: `tests/unit/webhooks/test_hostile_receivers.py`"),
     Row("D31", "Q", "planted and lost rows, old events, changed definitions", "`tests/integration/test_ledger.py`, "
         "`tests/integration/test_changed_definition.py`"),
     Row("D32", "L", "all of it at once", "`python -m tests.drills.mixed`, `python -m tests.drills.week`"),

@@ -6,7 +6,6 @@ what it is about did not happen. No time is judged but that of all together.
 
 import os
 import signal
-import subprocess
 import sys
 import tempfile
 import threading
@@ -20,6 +19,7 @@ import httpx
 
 from deploy.stack.records import Records
 from master_dataset.sources import registered_sources
+from tests.drills import second
 from tests.drills.faults import wait_until
 from tests.drills.ground import REST_SECONDS, Ground, ground
 from tests.drills.line import Line, machine
@@ -34,7 +34,6 @@ SPEED_POINTS = ("speed.claimed", "speed.remembered", "speed.rows", "speed.counte
 ARCHIVE_POINTS = ("archive.begun", "archive.events", "archive.letters", "archive.recorded")
 ONCE = {"speed.remembered", "speed.took_over"}
 """Points that are passed once in the life of a generation, or of a worker."""
-SECOND_SECONDS = 10.0
 END = "all"
 """The line of what is counted in the end, of all drills of a stack together."""
 
@@ -129,17 +128,13 @@ def checkpoint(on: Ground, _: Random, line: Line) -> None:
 
 
 def second_speed(on: Ground, _: Random, line: Line) -> None:
-    """D17: another speed process with the same checkpoint: whatever both write, it counts once."""
+    """D17: another speed process with the same checkpoint, until it claims or is refused: all counts once."""
     line.fault("second", "speed")
-    command = [sys.executable, "-m", "deploy.process.speed"]
-    own = {**on.stack.environment, "GALATEA_SPEED_METRICS_PORT": "0"}
-    with subprocess.Popen(
-        command, env=own, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True
-    ) as second:
-        try:
-            second.wait(SECOND_SECONDS)
-        except subprocess.TimeoutExpired:
-            os.killpg(second.pid, signal.SIGKILL)
+    own, log = {**on.stack.environment, "GALATEA_SPEED_METRICS_PORT": "0"}, on.settings.home / "logs" / "second.log"
+    took_part = second.lived([sys.executable, "-m", "deploy.process.speed"], own, log)
+    if not took_part:
+        line.fail(f"the second process never took part: {second.last(log)}")
+    line.faults[-1]["args"] = took_part
     _back(on, "speed", line)
 
 
@@ -195,10 +190,9 @@ def lines(
 
 
 def _judged(on: Ground, line: Line) -> Line:
-    for why in [*on.said, *on.sampler.seen.wrong[:3]]:
+    for why in [*on.said, *on.sampler.wrong()[:3]]:
         line.fail(why)
     on.said.clear()
-    on.sampler.seen.wrong.clear()
     return line
 
 

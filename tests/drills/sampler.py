@@ -1,6 +1,7 @@
 """Asks REST all the while: no number above what was sent, none smaller than before, no older publication."""
 
 import threading
+import time
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
@@ -13,6 +14,10 @@ if TYPE_CHECKING:
     from deploy.settings import Settings
 
 PAUSE_SECONDS = 0.1
+PATIENCE_SECONDS = 60.0
+"""So long an answer may take once every component is back: after that nobody is answered."""
+SHOWN = 500
+"""So many characters of an answer are told."""
 METRIC = "total_transactions_count"
 
 
@@ -42,15 +47,20 @@ class Sampler(threading.Thread):
         super().__init__(name="sampler", daemon=True)
         self._settings, self._expected, self._span = settings, expected, span
         self._leave = threading.Event()
+        self._looked_at = 0
         self.seen = Seen()
 
     def run(self) -> None:
-        key = (self._settings.home / "operator.key").read_text().strip()
-        base = f"http://127.0.0.1:{self._settings.api_port}"
-        headers = {"Authorization": f"Bearer {key}"}
-        with httpx.Client(base_url=base, headers=headers, timeout=30, trust_env=False) as client:
-            while not self._leave.wait(PAUSE_SECONDS):
-                self._ask(client)
+        """A thread's work. What it could not do is wrong: whoever asks for what is wrong hears of it."""
+        try:
+            key = (self._settings.home / "operator.key").read_text().strip()
+            base = f"http://127.0.0.1:{self._settings.api_port}"
+            headers = {"Authorization": f"Bearer {key}"}
+            with httpx.Client(base_url=base, headers=headers, timeout=30, trust_env=False) as client:
+                while not self._leave.wait(PAUSE_SECONDS):
+                    self._ask(client)
+        except Exception as error:  # noqa: BLE001 - told by whoever looks
+            self.seen.wrong.append(f"nobody could ask: {_named(error)}")
 
     def leave(self) -> Seen:
         """What was seen."""
@@ -58,18 +68,34 @@ class Sampler(threading.Thread):
         self.join()
         return self.seen
 
+    def wrong(self, patience_seconds: float = PATIENCE_SECONDS) -> list[str]:
+        """What was wrong since this was last asked: also that nobody asks any more, or that nobody was answered."""
+        deadline = time.monotonic() + patience_seconds
+        while self.is_alive() and self.seen.answers == self._looked_at and time.monotonic() < deadline:
+            time.sleep(PAUSE_SECONDS)
+        found, self.seen.wrong = self.seen.wrong, []
+        if not self.is_alive():
+            found.insert(0, "nobody asked any more: the sampler has ended")
+        elif self.seen.answers == self._looked_at:
+            found.insert(0, f"nobody was answered; refused so far: {dict(self.seen.refusals)}")
+        self._looked_at = self.seen.answers
+        return found
+
     def _ask(self, client: httpx.Client) -> None:
         try:
             response = client.get(f"/v1/metrics/{METRIC}", params={"store": STORES, "grain": "total", **self._span})
         except httpx.TransportError as error:
             self.seen.refusals[type(error).__name__] += 1
             return
-        if response.status_code != httpx.codes.OK:
-            self.seen.refusals[response.json()["code"]] += 1
-            if response.status_code != httpx.codes.SERVICE_UNAVAILABLE:
-                self.seen.wrong.append(f"{response.status_code}: {response.text}")
-            return
-        self._look_at(response.json())
+        if response.status_code not in {httpx.codes.OK, httpx.codes.SERVICE_UNAVAILABLE}:
+            self.seen.wrong.append(f"{response.status_code}: {response.text}"[:SHOWN])
+        try:
+            if response.status_code == httpx.codes.OK:
+                self._look_at(response.json())
+            else:
+                self.seen.refusals[response.json()["code"]] += 1
+        except Exception as error:  # noqa: BLE001 - whatever it is, nobody can read that answer
+            self.seen.wrong.append(f"{response.status_code} {_named(error)}: {response.text}"[:SHOWN])
 
     def _look_at(self, body: dict[str, Any]) -> None:
         seen, publication = self.seen, body["as_of"]["publication"]
@@ -82,3 +108,7 @@ class Sampler(threading.Thread):
         if receipts < seen.receipts:
             seen.wrong.append(f"{receipts} receipts after {seen.receipts}, at {body['as_of']}")
         seen.publication, seen.receipts = publication, receipts
+
+
+def _named(error: Exception) -> str:
+    return f"{type(error).__name__} {error}"

@@ -14,19 +14,12 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from confluent_kafka import Producer
 
 from master_dataset.kafka import Topics
-from master_dataset.producer_settings import producer_settings
 from speed_layer.webhooks.beginning import begin
 from tests.integration.conftest import Stack
-from tests.world.raised import alert
+from tests.world.told_topic import ACME, tell, until
 from tests.world.webhooks import Told, group_of
-
-STORES = ("1", "2", "3", "4", "5")
-TENANTS = {"1": "acme", "2": "acme", "3": "globex", "4": "acme", "5": "globex"}
-PATIENCE = 120.0
-ACME = {store for store, tenant in TENANTS.items() if tenant == "acme"}
 
 
 class Receiver:
@@ -90,27 +83,11 @@ def receiver() -> Iterator[Callable[[Callable[[list[int], int], int]], Receiver]
         each.close()
 
 
-def tell(stack: Stack, topic: str, numbers: range) -> None:
-    """Alerts of every store, numbered."""
-    producer = Producer(producer_settings(stack.settings.kafka_bootstrap, "test", 30))
-    for number in numbers:
-        for store in STORES:
-            producer.produce(topic, alert(TENANTS[store], store, number).to_json(), key=store)
-    assert producer.flush(30) == 0
-
-
-def until(done: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not done():
-        assert time.monotonic() < deadline, "it never came"
-        time.sleep(0.05)
-
-
 def test_a_receiver_that_fails_now_and_then_gets_all_of_its_tenants_alerts_in_order_for_each_store(
     stack: Stack, topic: str, receiver: Callable[..., Receiver]
 ) -> None:
     told = receiver(lambda _, call: 503 if call % 7 in (3, 4) else 204)
-    tell(stack, topic, range(100))
+    tell(stack.settings.kafka_bootstrap, topic, range(100))
 
     with Told(stack.settings.kafka_bootstrap, topic, told.url) as running:
         until(lambda: len(told.got) >= 300)
@@ -124,7 +101,7 @@ def test_what_a_receiver_refuses_is_kept_and_the_stream_goes_on(
     stack: Stack, topic: str, receiver: Callable[..., Receiver]
 ) -> None:
     told = receiver(lambda numbers, _: 422 if 13 in numbers else 200)
-    tell(stack, topic, range(40))
+    tell(stack.settings.kafka_bootstrap, topic, range(40))
 
     with Told(stack.settings.kafka_bootstrap, topic, told.url) as running:
         until(lambda: len(set(told.got)) == 3 * 39 and len(running.undelivered) == 3)
@@ -140,7 +117,7 @@ def test_a_dispatcher_that_is_killed_again_and_again_loses_nothing_and_keeps_the
     bootstrap, endpoint = stack.settings.kafka_bootstrap, uuid4().hex
     command = [sys.executable, "-m", "tests.world.webhooks", bootstrap, topic, told.url, endpoint]
     for round_ in range(6):
-        tell(stack, topic, range(round_ * 50, round_ * 50 + 50))
+        tell(stack.settings.kafka_bootstrap, topic, range(round_ * 50, round_ * 50 + 50))
         before = len(told.got)
         with (tmp_path / "log").open("a") as log:
             child = subprocess.Popen(command, env=os.environ | {"PYTHONPATH": str(Path.cwd())}, stderr=log)
@@ -160,10 +137,10 @@ def test_a_new_endpoint_begins_with_what_was_told_after_it_was_made(
     stack: Stack, topic: str, receiver: Callable[..., Receiver]
 ) -> None:
     told, endpoint = receiver(lambda _, __: 200), uuid4().hex
-    tell(stack, topic, range(10))
+    tell(stack.settings.kafka_bootstrap, topic, range(10))
     time.sleep(0.01)
     made = int(time.time() * 1000)
-    tell(stack, topic, range(10, 20))
+    tell(stack.settings.kafka_bootstrap, topic, range(10, 20))
 
     settings = group_of(stack.settings.kafka_bootstrap, endpoint)
     for _ in range(2):  # again, it has begun already
@@ -196,7 +173,7 @@ def test_a_record_that_blocks_is_told_and_skipped_alone_and_what_waited_behind_i
     stack: Stack, topic: str, receiver: Callable[..., Receiver]
 ) -> None:
     told = receiver(lambda numbers, _: 503 if 7 in numbers else 200)
-    tell(stack, topic, range(20))
+    tell(stack.settings.kafka_bootstrap, topic, range(20))
 
     with Told(stack.settings.kafka_bootstrap, topic, told.url) as running:
         until(lambda: len(running.state().blocking) == 3 and all(len(told.firsts(store)) == 7 for store in ACME))
@@ -217,7 +194,7 @@ def test_what_is_left_is_counted_and_nothing_is_when_all_is_told(
     stack: Stack, topic: str, receiver: Callable[..., Receiver]
 ) -> None:
     told = receiver(lambda _, __: 200)
-    tell(stack, topic, range(30))
+    tell(stack.settings.kafka_bootstrap, topic, range(30))
 
     with Told(stack.settings.kafka_bootstrap, topic, told.url) as running:
         until(lambda: len(set(told.got)) == 90)

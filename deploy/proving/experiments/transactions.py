@@ -8,7 +8,7 @@ death. Who reads uncommitted records sees the attempts of the dead as well.
 from collections.abc import Iterator, Sequence
 
 from deploy.proving.child import die
-from deploy.proving.counting import Tally, tally
+from deploy.proving.counting import Tally, tally, together
 from deploy.proving.experiment import Experiment
 from deploy.proving.ground import Ground
 from deploy.proving.line import ANY, ZERO, Line, exactly
@@ -71,8 +71,7 @@ def _seen(route: Route, isolation: str, target: int) -> list[int]:
 
 
 def _both(route: Route, isolation: str, sent: int) -> Tally:
-    first, second = (tally(sent, _seen(route, isolation, target)) for target in (0, 1))
-    return Tally(*(one + other for one, other in zip(first, second, strict=True)))
+    return together(tally(sent, _seen(route, isolation, target)) for target in (0, 1))
 
 
 EXPERIMENT = Experiment("P14", "transactions: output and position, whole or not at all", run)

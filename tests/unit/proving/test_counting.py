@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deploy.proving.counting import Tally, inversions, tally
+from deploy.proving.counting import Tally, inversions, tally, together
 
 
 def test_what_was_seen_once_and_in_order_is_nothing_to_report() -> None:
@@ -32,6 +32,10 @@ def test_nothing_seen_is_everything_lost() -> None:
 def test_a_number_that_was_never_sent_is_refused() -> None:
     with pytest.raises(ValueError, match=r"never sent: \[7\]"):
         tally(3, [0, 7, 1])
+
+
+def test_what_several_were_to_get_is_counted_together() -> None:
+    assert together([tally(3, [0, 1]), tally(3, [0, 1, 2, 2])]) == Tally(lost=1, duplicated=1, reordered=0)
 
 
 @given(st.lists(st.integers(0, 20)))

@@ -1,0 +1,38 @@
+"""Alerts from a real topic to a receiver that fails in every way: each once by its id, in order for each store."""
+
+from uuid import uuid4
+
+import pytest
+
+from master_dataset.consuming import Limits
+from master_dataset.kafka import Topics
+from speed_layer.webhooks import sender
+from tests.integration.conftest import Stack
+from tests.world.bad_receiver import EACH, REDIRECTS, BadReceiver
+from tests.world.told_topic import ACME, tell, until
+from tests.world.webhooks import Told
+
+NUMBERS, REDIRECTED = range(24), (5, 6, 15)
+KEPT = [number for number in NUMBERS if number not in REDIRECTED]
+
+
+def test_a_receiver_that_hangs_redirects_and_drops_what_it_took_has_each_alert_once_and_in_order(
+    stack: Stack, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sender, "DEADLINE_SECONDS", 0.3)
+    bootstrap, topic = stack.settings.kafka_bootstrap, f"alerts_{uuid4().hex[:8]}"
+    Topics(bootstrap).create([topic], 3, 1, 3_600_000)
+    tell(bootstrap, topic, NUMBERS)
+
+    with (
+        BadReceiver(REDIRECTED) as receiver,
+        Told(bootstrap, topic, receiver.url, limits=Limits(batch=4, longest_wait=0.1)) as running,
+    ):
+        until(lambda: len(receiver.kept) + len(running.undelivered) == len(ACME) * len(NUMBERS))
+        until(lambda: running.state().records == 0)
+        undelivered = sorted(running.undelivered)
+
+    assert {store: receiver.numbers(store) for store in ACME} == dict.fromkeys(ACME, KEPT)
+    assert undelivered == [(store, "the endpoint answered 307") for store in sorted(ACME) for _ in REDIRECTED]
+    assert set(receiver.did) == {*EACH, REDIRECTS}, "each happened, and nobody went elsewhere"
+    assert receiver.again > 0
