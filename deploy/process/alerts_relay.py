@@ -47,6 +47,9 @@ CORRECTED = Counter(
 DISCARDED = Counter(
     "galatea_alerts_discarded", "Producers given up because an outcome was not certain.", ("partition",)
 )
+MISKEYED = Counter(
+    "galatea_alerts_miskeyed", "Events left out of alerts, in another partition than their store's.", ("topic",)
+)
 IDENTITIES = Gauge("galatea_alerts_identities_bytes", "Memory of the identities of the last day.")
 LSO_LAG = Gauge("galatea_alerts_lso_lag", "Records of alerts behind an open transaction, which no reader sees.")
 HELD_BACK = Gauge("galatea_alerts_held_back_seconds", "For how long readers of alerts have been held back by it.")
@@ -106,9 +109,12 @@ def _relay(settings: Settings, shelf: TableShelf, room: Room, lane: Lane) -> Rel
     number = lane.number
     snapshots = Snapshots(settings.home / "alerts" / str(number))
     discarded = DISCARDED.labels(number).inc
+    for topic in registered_sources():
+        MISKEYED.labels(topic)  # a counter that is there from the start shows its first increase
     work = Work(
         settings.kafka_bootstrap, tuple(registered_sources()), shelf, snapshots,
         beat=lane.beat, ready=lane.ready, told=_count, discarded=discarded, room=room,
+        miskeyed=_count_miskeyed,
     )  # fmt: skip
     return Relay(work, number)
 
@@ -132,6 +138,10 @@ def _count(alerts: Sequence[Alert]) -> None:
         TOLD.labels(alert.kind).inc()
         if alert.cause is not None:
             CORRECTED.labels("late" if alert.late else alert.kind, alert.cause).inc()
+
+
+def _count_miskeyed(topic: str) -> None:
+    MISKEYED.labels(topic).inc()
 
 
 def _watch_readers(topics: Topics) -> None:

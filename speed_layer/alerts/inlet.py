@@ -1,10 +1,12 @@
 """Reads one partition of every source, in order and from places that it is told: assigned, never a member."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 
 import msgspec
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicCollection, TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from master_dataset.errors import BrokerUnavailable, OperatorError
 from speed_layer.alerts.fold import Entry
@@ -30,6 +32,13 @@ class Read(NamedTuple):
     entry: Entry | None
 
 
+class Log(NamedTuple):
+    """What a topic is. One that is made anew has another id; its partitions decide where a store lies."""
+
+    id: str
+    partitions: int
+
+
 class _Named(msgspec.Struct):
     alert_id: str
 
@@ -46,6 +55,7 @@ class Inlet:
             "enable.partition.eof": True, "auto.offset.reset": "error", "fetch.wait.max.ms": 100,
             "reconnect.backoff.max.ms": 1000, "log_level": 2, "error_cb": lambda _: None,
         })  # fmt: skip
+        self._admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 2})
 
     @property
     def group(self) -> object:
@@ -57,6 +67,12 @@ class Inlet:
         places = [TopicPartition(topic, self._partition) for topic in self._topics]
         found = self._asked(lambda: self._consumer.committed(places, CALL_SECONDS))
         return {place.topic: place.offset for place in found if place.offset >= 0}
+
+    def logs(self) -> dict[str, Log]:
+        """What each topic is."""
+        asked = self._asked(lambda: self._admin.describe_topics(TopicCollection(list(self._topics))))
+        found = {topic: self._asked(partial(told.result, CALL_SECONDS)) for topic, told in asked.items()}
+        return {topic: Log(str(each.topic_id), len(each.partitions)) for topic, each in found.items()}
 
     def bounds(self, topic: str) -> tuple[int, int]:
         """The first offset that is there, and the end."""

@@ -13,11 +13,12 @@ import msgspec
 
 from master_dataset.stores import Store
 from speed_layer.alerts import inlet, relay, sender
+from speed_layer.alerts.inlet import Log
 from speed_layer.alerts.relay import Relay, Work
 from speed_layer.alerts.sender import Fenced
 from speed_layer.alerts.snapshots import Snapshot, Snapshots
 from speed_layer.alerts.state import State
-from tests.seeded_relay.memory_clients import NOBODY, Killed, MemoryConsumer, MemoryProducer, Process
+from tests.seeded_relay.memory_clients import NOBODY, Killed, MemoryAdmin, MemoryConsumer, MemoryProducer, Process
 from tests.seeded_relay.memory_kafka import MemoryKafka, Slot
 from tests.world.alerting import at_ms, book_of, value
 from views.alerts.alert import CORRECTIONS, Alert
@@ -68,15 +69,16 @@ class MemorySnapshots(Snapshots):
 
     def __init__(self) -> None:
         super().__init__(Path())
-        self._kept: list[tuple[dict[str, int], dict[str, bytes]]] = []
+        self._kept: list[Snapshot] = []
 
-    def keep(self, positions: Mapping[str, int], states: Mapping[str, State]) -> None:
-        self._kept.append((dict(positions), {topic: state.to_bytes() for topic, state in states.items()}))
+    def keep(self, positions: Mapping[str, int], states: Mapping[str, State], logs: Mapping[str, Log]) -> None:
+        kept = {topic: state.to_bytes() for topic, state in states.items()}
+        self._kept.append(Snapshot(0, dict(positions), kept, dict(logs)))
 
-    def newest(self, committed: Mapping[str, int]) -> Snapshot | None:
-        for positions, states in reversed(self._kept):
-            if all(at <= committed[topic] for topic, at in positions.items()):
-                return Snapshot(0, positions, states)
+    def newest(self, committed: Mapping[str, int], logs: Mapping[str, Log]) -> Snapshot | None:
+        for kept in reversed(self._kept):
+            if kept.logs == logs and all(at <= committed[topic] for topic, at in kept.positions.items()):
+                return kept
         return None
 
 
@@ -163,6 +165,7 @@ def _in(process: Process, variant: Variant) -> Iterator[None]:
 
     with ExitStack() as patched:
         patched.enter_context(patch.object(inlet, "Consumer", consumer))
+        patched.enter_context(patch.object(inlet, "AdminClient", lambda _: MemoryAdmin(process)))
         patched.enter_context(patch.object(sender, "Producer", partial(MemoryProducer, process)))
         patched.enter_context(patch.object(relay, "time", Clock))
         patched.enter_context(patch.object(relay, "log", Mock()))
