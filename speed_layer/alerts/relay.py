@@ -129,7 +129,7 @@ class Relay:
     def _catch_up(self, inlet: Inlet, committed: Mapping[str, int]) -> None:
         """Fold up to there without telling, from a snapshot or else from the first record there is."""
         found = self._work.snapshots.newest(committed, self._logs)
-        states = {topic: State.from_bytes(kept) for topic, kept in found.states.items()} if found else {}
+        states = found.states if found else {}
         at = dict(found.positions) if found else {topic: inlet.bounds(topic)[0] for topic in committed}
         folds = {topic: self._fold(topic, states.get(topic)) for topic in committed if topic != CORRECTIONS}
         inlet.go_to(at)

@@ -1,8 +1,10 @@
 """Snapshots of what following the log remembers: they make a start quick, and may be deleted at any time."""
 
+import hashlib
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -11,14 +13,21 @@ from speed_layer.alerts.inlet import Log
 from speed_layer.alerts.state import State
 
 KEPT = 3
-_FORM = 2
+_FORM = b"galatea alerts 2"
 """Changes with the form of the state: what has another one is not there."""
+_DIGEST_BYTES = 32
 
 
-class Snapshot(msgspec.Struct, frozen=True):
-    """`positions`: topic to the offset before which everything is in `states`. `logs`: what each topic was."""
+class Snapshot(NamedTuple):
+    """`positions`: topic to the offset before which everything is in `states`."""
 
-    form: int
+    positions: Mapping[str, int]
+    states: Mapping[str, State]
+
+
+class _Body(msgspec.Struct, frozen=True):
+    """`logs`: what each topic was."""
+
     positions: dict[str, int]
     states: dict[str, bytes]
     logs: dict[str, Log]
@@ -36,10 +45,10 @@ class Snapshots:
         self._folder.mkdir(parents=True, exist_ok=True)
         number = max(self._numbers(), default=0) + 1
         kept = {topic: state.to_bytes() for topic, state in states.items()}
-        said = Snapshot(_FORM, dict(positions), kept, dict(logs))
+        body = msgspec.msgpack.encode(_Body(dict(positions), kept, dict(logs)))
         half = self._folder / "half"
         with half.open("wb") as file:
-            file.write(msgspec.msgpack.encode(said))
+            file.write(_digest(body) + body)
             file.flush()
             os.fsync(file.fileno())
         half.rename(self._folder / f"{number}.state")
@@ -54,13 +63,25 @@ class Snapshots:
         """
         for number in sorted(self._numbers(), reverse=True):
             try:
-                found = msgspec.msgpack.decode((self._folder / f"{number}.state").read_bytes(), type=Snapshot)
-            except (OSError, msgspec.MsgspecError):
+                found = _body((self._folder / f"{number}.state").read_bytes())
+                if found is None or found.positions.keys() != committed.keys() or found.logs != logs:
+                    continue
+                if all(at <= committed[topic] for topic, at in found.positions.items()):
+                    states = {topic: State.from_bytes(kept) for topic, kept in found.states.items()}
+                    return Snapshot(found.positions, states)
+            except (OSError, msgspec.MsgspecError, ValueError):
                 continue
-            is_usable = found.form == _FORM and found.positions.keys() == committed.keys() and found.logs == logs
-            if is_usable and all(at <= committed[topic] for topic, at in found.positions.items()):
-                return found
         return None
 
     def _numbers(self) -> Iterator[int]:
         yield from (int(file.stem) for file in self._folder.glob("*.state") if file.stem.isdecimal())
+
+
+def _body(written: bytes) -> _Body | None:
+    """None unless it is what was written, to the bit."""
+    digest, body = written[:_DIGEST_BYTES], written[_DIGEST_BYTES:]
+    return msgspec.msgpack.decode(body, type=_Body) if _digest(body) == digest else None
+
+
+def _digest(body: bytes) -> bytes:
+    return hashlib.sha256(_FORM + body).digest()

@@ -43,16 +43,18 @@ class Kept:
 
     def __init__(self, chance: Random) -> None:
         self._chance = chance
-        self._newest: Snapshot | None = None
+        self._newest: tuple[dict[str, int], dict[str, bytes]] | None = None
 
-    def keep(self, positions: Mapping[str, int], states: Mapping[str, State], logs: Mapping[str, Log]) -> None:
-        kept = {topic: each.to_bytes() for topic, each in states.items()}
-        self._newest = Snapshot(1, dict(positions), kept, dict(logs))
+    def keep(self, positions: Mapping[str, int], states: Mapping[str, State], _: Mapping[str, Log]) -> None:
+        self._newest = dict(positions), {topic: each.to_bytes() for topic, each in states.items()}
 
     def newest(self, committed: Mapping[str, int], _: Mapping[str, Log]) -> Snapshot | None:
         if self._newest is None or self._chance.random() < 0.2:
             return None
-        return self._newest if all(at <= committed[topic] for topic, at in self._newest.positions.items()) else None
+        positions, states = self._newest
+        if any(at > committed[topic] for topic, at in positions.items()):
+            return None
+        return Snapshot(positions, {topic: State.from_bytes(kept) for topic, kept in states.items()})
 
 
 def sold(broker: Broker) -> None:

@@ -69,16 +69,17 @@ class MemorySnapshots(Snapshots):
 
     def __init__(self) -> None:
         super().__init__(Path())
-        self._kept: list[Snapshot] = []
+        self._kept: list[tuple[dict[str, int], dict[str, bytes]]] = []
 
     def keep(self, positions: Mapping[str, int], states: Mapping[str, State], logs: Mapping[str, Log]) -> None:
-        kept = {topic: state.to_bytes() for topic, state in states.items()}
-        self._kept.append(Snapshot(0, dict(positions), kept, dict(logs)))
+        assert logs
+        self._kept.append((dict(positions), {topic: state.to_bytes() for topic, state in states.items()}))
 
     def newest(self, committed: Mapping[str, int], logs: Mapping[str, Log]) -> Snapshot | None:
-        for kept in reversed(self._kept):
-            if kept.logs == logs and all(at <= committed[topic] for topic, at in kept.positions.items()):
-                return kept
+        assert logs
+        for positions, states in reversed(self._kept):
+            if all(at <= committed[topic] for topic, at in positions.items()):
+                return Snapshot(positions, {topic: State.from_bytes(kept) for topic, kept in states.items()})
         return None
 
 

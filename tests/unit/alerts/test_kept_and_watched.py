@@ -38,7 +38,7 @@ def test_only_the_newest_snapshots_stay_and_a_broken_one_is_passed_over(tmp_path
     assert len([*tmp_path.glob("*.state")]) == KEPT
     assert found is not None
     assert found.positions == {"queue_events": 3}
-    assert State.from_bytes(found.states["queue_events"]).log_ms == 3
+    assert found.states["queue_events"].log_ms == 3
 
 
 def test_a_snapshot_ahead_of_what_is_committed_or_of_other_topics_is_not_there(tmp_path: Path) -> None:
