@@ -48,7 +48,7 @@ class Inlet:
 
     def __init__(self, bootstrap: str, topics: Sequence[str], partition: int) -> None:
         """`topics`: of the sources."""
-        self._topics, self._partition = topics, partition
+        self.topics, self.partition = topics, partition
         self._consumer = Consumer({
             "bootstrap.servers": bootstrap, "group.id": RELAY_GROUP, "client.id": "galatea-alerts",
             "enable.auto.commit": False, "enable.auto.offset.store": False, "isolation.level": "read_committed",
@@ -64,24 +64,24 @@ class Inlet:
 
     def committed(self) -> dict[str, int]:
         """Topic to the committed position, of those that have one."""
-        places = [TopicPartition(topic, self._partition) for topic in self._topics]
+        places = [TopicPartition(topic, self.partition) for topic in self.topics]
         found = self._asked(lambda: self._consumer.committed(places, CALL_SECONDS))
         return {place.topic: place.offset for place in found if place.offset >= 0}
 
     def logs(self) -> dict[str, Log]:
         """What each topic is."""
-        asked = self._asked(lambda: self._admin.describe_topics(TopicCollection(list(self._topics))))
+        asked = self._asked(lambda: self._admin.describe_topics(TopicCollection(list(self.topics))))
         found = {topic: self._asked(partial(told.result, CALL_SECONDS)) for topic, told in asked.items()}
         return {topic: Log(str(each.topic_id), len(each.partitions)) for topic, each in found.items()}
 
     def bounds(self, topic: str) -> tuple[int, int]:
         """The first offset that is there, and the end."""
-        place = TopicPartition(topic, self._partition)
+        place = TopicPartition(topic, self.partition)
         return self._asked(lambda: self._consumer.get_watermark_offsets(place, CALL_SECONDS))
 
     def go_to(self, positions: Mapping[str, int]) -> None:
         """Read on from there."""
-        self._consumer.assign([TopicPartition(topic, self._partition, at) for topic, at in positions.items()])
+        self._consumer.assign([TopicPartition(topic, self.partition, at) for topic, at in positions.items()])
 
     def take(self) -> list[Read]:
         """What is there, without waiting for more than there is. OperatorError if records are lost to this reader."""
@@ -114,7 +114,7 @@ class Inlet:
         if error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - its name
             return Read(topic, offset, None)
         if error.code() in _LOST:
-            what = f"records of `{topic}/{self._partition}` are gone before alerts have read them"
+            what = f"records of `{topic}/{self.partition}` are gone before alerts have read them"
             raise OperatorError(what, do="see docs/alerts.md, When records are gone")
         return None
 

@@ -13,8 +13,9 @@ import msgspec
 import structlog
 
 from master_dataset.crash_points import CrashPoint, passing
-from master_dataset.errors import OperatorError, Unavailable
+from master_dataset.errors import Unavailable
 from master_dataset.sources import registered_sources
+from speed_layer.alerts.beginning import first_positions, refuse_other_log
 from speed_layer.alerts.fold import Fold
 from speed_layer.alerts.inlet import Inlet, Log, Read
 from speed_layer.alerts.room import DEFAULT_MB, Room
@@ -105,11 +106,10 @@ class Relay:
         """Have the state as of what is committed, and every alert that is known."""
         committed = inlet.committed()
         self._note(inlet.logs())
-        # Of events that were there before the first start nothing is told; what a publication asks for is.
-        if new := {t: inlet.bounds(t)[t != CORRECTIONS] for t in self._topics if t not in committed}:
+        if new := first_positions(inlet, self._work.snapshots, committed):
             sender.send([], new, inlet.group)
             committed |= new
-        self._refuse_other_log(inlet, committed)
+        refuse_other_log(inlet, committed)
         if committed != self._positions:
             self._catch_up(inlet, committed)
         self._known = set(inlet.known_alerts(self._work.beat))
@@ -119,12 +119,6 @@ class Relay:
         """What was folded as another partition of it, or of another topic, is worth nothing."""
         if logs != self._logs:
             self._logs, self._positions = logs, {}
-
-    def _refuse_other_log(self, inlet: Inlet, committed: Mapping[str, int]) -> None:
-        for topic, at in committed.items():
-            if (end := inlet.bounds(topic)[1]) < at:
-                what = f"alerts have read `{topic}/{self._partition}` to {at}, which ends at {end}: another log"
-                raise OperatorError(what, do="put the broker's log back, or see docs/alerts.md, When records are gone")
 
     def _catch_up(self, inlet: Inlet, committed: Mapping[str, int]) -> None:
         """Fold up to there without telling, from a snapshot or else from the first record there is."""

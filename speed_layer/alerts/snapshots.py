@@ -2,7 +2,8 @@
 
 import hashlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -72,6 +73,21 @@ class Snapshots:
             except (OSError, msgspec.MsgspecError, ValueError):
                 continue
         return None
+
+    @property
+    def are_there(self) -> bool:
+        """Whether somebody has kept any, broken or not."""
+        return any(True for _ in self._numbers())
+
+    @property
+    def topics(self) -> Collection[str]:
+        """Of which those that can be read know."""
+        found = set[str]()
+        for number in self._numbers():
+            with suppress(OSError, msgspec.MsgspecError):
+                body = _body((self._folder / f"{number}.state").read_bytes())
+                found.update(body.positions if body else ())
+        return found
 
     def _numbers(self) -> Iterator[int]:
         yield from (int(file.stem) for file in self._folder.glob("*.state") if file.stem.isdecimal())

@@ -140,7 +140,7 @@ class Simulated:
         process.is_harmed, process.blind = is_harmed, self._variant.blind
         own = [TOPIC[0]]
         work = Work("memory", own, Shelf(), self._snapshots)
-        with suppress(Killed, Fenced), _in(process, self._variant):
+        with suppress(Killed, Fenced), in_process(process, self._variant):
             self._variant.kind(work, 0).run()
         if not is_inner:
             self._torn += self._ahead()
@@ -157,7 +157,7 @@ class Simulated:
 
 
 @contextmanager
-def _in(process: Process, variant: Variant) -> Iterator[None]:
+def in_process(process: Process, variant: Variant) -> Iterator[None]:
     """The clients of the relay are those of this process."""
 
     def consumer(settings: Mapping[str, object]) -> MemoryConsumer:
