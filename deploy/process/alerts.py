@@ -30,6 +30,11 @@ READY = 255
 log = structlog.get_logger()
 
 
+def lanes(partitions: int) -> int:
+    """How many have to get on: the partitions, by their numbers, then who keeps what was told, then who ticks."""
+    return partitions + 2
+
+
 class Watched:
     """A child that writes a byte into a pipe whenever it gets on."""
 
@@ -68,8 +73,7 @@ class Watched:
 def watched(settings: Settings) -> Iterator[Watched]:
     """A relay that is ended in the end."""
     command = [sys.executable, "-m", "deploy.process.alerts_relay"]
-    lanes = settings.kafka_partitions + 1  # one more keeps what was told
-    child = Watched(command, {**os.environ, **settings.environment()}, lanes)
+    child = Watched(command, {**os.environ, **settings.environment()}, lanes(settings.kafka_partitions))
     try:
         yield child
     finally:

@@ -1,12 +1,12 @@
-"""The relay of alerts, child of `deploy.process.alerts`: `alerts_relay PIPE`. A thread for each partition, and one
-that keeps what was told where serving lists it.
+"""The relay of alerts, child of `deploy.process.alerts`: `alerts_relay PIPE`. A thread for each partition, one that
+keeps what was told where serving lists it, and one that ticks.
 """  # noqa: D205 - one sentence needs two lines
 
 import os
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -19,9 +19,10 @@ from prometheus_client import Counter, Gauge
 from deploy.cassandra import session_of
 from deploy.process.alerts import READY
 from deploy.process.edge import Process
+from deploy.process.ticking import Ticking
 from deploy.settings import Settings
 from deploy.tether import tether_if_asked
-from master_dataset.errors import BrokerUnavailable, Unavailable
+from master_dataset.errors import BrokerUnavailable
 from master_dataset.kafka import Topics
 from master_dataset.registry import Registry
 from master_dataset.rule_versions import RuleVersions
@@ -46,6 +47,9 @@ CORRECTED = Counter(
 DISCARDED = Counter(
     "galatea_alerts_discarded", "Producers given up because an outcome was not certain.", ("partition",)
 )
+MISKEYED = Counter(
+    "galatea_alerts_miskeyed", "Events left out of alerts, in another partition than their store's.", ("topic",)
+)
 IDENTITIES = Gauge("galatea_alerts_identities_bytes", "Memory of the identities of the last day.")
 LSO_LAG = Gauge("galatea_alerts_lso_lag", "Records of alerts behind an open transaction, which no reader sees.")
 HELD_BACK = Gauge("galatea_alerts_held_back_seconds", "For how long readers of alerts have been held back by it.")
@@ -55,7 +59,7 @@ log = structlog.get_logger()
 
 
 class Lane:
-    """What one partition says to whoever watches."""
+    """What one of those who have to get on, a partition or another, says to whoever watches."""
 
     def __init__(self, pipe: int, number: int) -> None:
         """`number` is below `READY`."""
@@ -86,17 +90,15 @@ def run(process: Process, settings: Settings) -> None:
     session = session_of(settings.cassandra_address)
     versions = RuleVersions(session, timedelta(seconds=settings.alert_rules_seconds))
     shelf = TableShelf(versions, settings.skew)
-    shelf.note(Registry(session).stores())
-    ticker = Ticker(settings.kafka_bootstrap, range(settings.kafka_partitions))
+    ticking = _ticking(settings, session, shelf, Lane(pipe, settings.kafka_partitions + 1))
     process.show_metrics(settings.alerts_metrics_port)
-    keep = partial(_keep_time, shelf, Registry(session), ticker, settings.alerts_tick_seconds)
-    threading.Thread(target=keep, name="ticks", daemon=True).start()
     threading.Thread(target=_watch_readers, args=(topics,), name="readers", daemon=True).start()
     room = Room(settings.alerts_identities_mb)
     IDENTITIES.set_function(lambda: room.bytes)
     relays = [_relay(settings, shelf, room, Lane(pipe, number)) for number in range(settings.kafka_partitions)]
     keeper = _keeper(settings, session, Lane(pipe, settings.kafka_partitions))
-    lanes = [keeper.run, *(relay.run for relay in relays)]
+    tick = partial(ticking.run, settings.alerts_tick_seconds)
+    lanes: Sequence[Callable[[], None]] = [keeper.run, tick, *(relay.run for relay in relays)]
     pool = ThreadPoolExecutor(len(lanes))  # never waited for: when one lane ends, the process does
     done, _ = wait([pool.submit(lane) for lane in lanes], return_when=FIRST_EXCEPTION)
     for each in done:
@@ -107,11 +109,22 @@ def _relay(settings: Settings, shelf: TableShelf, room: Room, lane: Lane) -> Rel
     number = lane.number
     snapshots = Snapshots(settings.home / "alerts" / str(number))
     discarded = DISCARDED.labels(number).inc
+    for topic in registered_sources():
+        MISKEYED.labels(topic)  # a counter that is there from the start shows its first increase
     work = Work(
         settings.kafka_bootstrap, tuple(registered_sources()), shelf, snapshots,
         beat=lane.beat, ready=lane.ready, told=_count, discarded=discarded, room=room,
+        miskeyed=_count_miskeyed,
     )  # fmt: skip
     return Relay(work, number)
+
+
+def _ticking(settings: Settings, session: "Session", shelf: TableShelf, lane: Lane) -> Ticking:
+    """Stores that were registered before it began are noted: no record is read before."""
+    registry = Registry(session)
+    shelf.note(registry.stores(), lane.beat)
+    ticker = Ticker(settings.kafka_bootstrap, range(settings.kafka_partitions))
+    return Ticking(shelf, registry.stores, ticker, lane.beat)
 
 
 def _keeper(settings: Settings, session: "Session", lane: Lane) -> Keeper:
@@ -127,14 +140,8 @@ def _count(alerts: Sequence[Alert]) -> None:
             CORRECTED.labels("late" if alert.late else alert.kind, alert.cause).inc()
 
 
-def _keep_time(shelf: TableShelf, registry: Registry, ticker: Ticker, seconds: float) -> None:
-    while True:
-        try:
-            shelf.note(registry.stores())
-            ticker.tick(shelf.read())
-        except Unavailable as error:
-            log.warning("alerts.no_tick", why=str(error))
-        time.sleep(seconds)
+def _count_miskeyed(topic: str) -> None:
+    MISKEYED.labels(topic).inc()
 
 
 def _watch_readers(topics: Topics) -> None:

@@ -9,6 +9,8 @@ from functools import partial
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
+from confluent_kafka import murmur2
+
 from master_dataset.parsing.event import Event
 from master_dataset.parsing.parse import Headers, is_marker, parse
 from master_dataset.source import Source
@@ -35,12 +37,23 @@ class Entry(NamedTuple):
 
 
 class Fold:
-    """Of one (topic, partition)."""
+    """Of one (topic, partition). `miskeyed`: events that it left out, because their store has another partition.
 
-    def __init__(self, source: Source[Any], partition: int, horizons: Horizons, state: State | None = None) -> None:
-        """`state`: None: nothing was read yet."""
+    Two partitions that count one store would each miss what the other has, and tell one alert twice.
+    """
+
+    def __init__(
+        self,
+        source: Source[Any],
+        partition: int,
+        horizons: Horizons,
+        state: State | None = None,
+        partitions: int = 1,
+    ) -> None:
+        """`state`: None: nothing was read yet. `partitions`: of the topic, the one that is followed included."""
         self.state = state or State()
-        self._source, self._partition, self._horizons = source, partition, horizons
+        self.miskeyed = 0
+        self._source, self._partition, self._horizons, self._partitions = source, partition, horizons, partitions
         self._has_sensors = "sensor_id" in source.columns
         self._lasts = "interval_ms" in source.columns
         self._counts = bool(followed_views(source.topic)) or source.topic in LEVEL_SOURCES.values()
@@ -65,12 +78,15 @@ class Fold:
         return telling.told
 
     def _event(self, entry: Entry, page: Page) -> Event[Any] | None:
-        """What counts: no marker, no dead letter, of a registered store, met for the first time, not too old."""
+        """What counts: no marker, no dead letter, of a registered store of this partition, new, not too old."""
         if is_marker(entry.headers):
             return None
         received_us = entry.received_ms * 1000
         event = parse(self._source, entry.value, partial(_terms, page), received_us=received_us, headers=entry.headers)
         if not isinstance(event, Event) or event.store not in page.shops:
+            return None
+        if murmur2(event.store.encode(), self._partitions) != self._partition:
+            self.miskeyed += 1
             return None
         identity = blake2b(event.identity.encode(), digest_size=16).digest()
         if self._counts:  # a sign of life is one however often it comes

@@ -1,10 +1,12 @@
 """Reads one partition of every source, in order and from places that it is told: assigned, never a member."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 
 import msgspec
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicCollection, TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from master_dataset.errors import BrokerUnavailable, OperatorError
 from speed_layer.alerts.fold import Entry
@@ -30,6 +32,13 @@ class Read(NamedTuple):
     entry: Entry | None
 
 
+class Log(NamedTuple):
+    """What a topic is. One that is made anew has another id; its partitions decide where a store lies."""
+
+    id: str
+    partitions: int
+
+
 class _Named(msgspec.Struct):
     alert_id: str
 
@@ -39,13 +48,14 @@ class Inlet:
 
     def __init__(self, bootstrap: str, topics: Sequence[str], partition: int) -> None:
         """`topics`: of the sources."""
-        self._topics, self._partition = topics, partition
+        self.topics, self.partition = topics, partition
         self._consumer = Consumer({
             "bootstrap.servers": bootstrap, "group.id": RELAY_GROUP, "client.id": "galatea-alerts",
             "enable.auto.commit": False, "enable.auto.offset.store": False, "isolation.level": "read_committed",
             "enable.partition.eof": True, "auto.offset.reset": "error", "fetch.wait.max.ms": 100,
             "reconnect.backoff.max.ms": 1000, "log_level": 2, "error_cb": lambda _: None,
         })  # fmt: skip
+        self._admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 2})
 
     @property
     def group(self) -> object:
@@ -54,18 +64,24 @@ class Inlet:
 
     def committed(self) -> dict[str, int]:
         """Topic to the committed position, of those that have one."""
-        places = [TopicPartition(topic, self._partition) for topic in self._topics]
+        places = [TopicPartition(topic, self.partition) for topic in self.topics]
         found = self._asked(lambda: self._consumer.committed(places, CALL_SECONDS))
         return {place.topic: place.offset for place in found if place.offset >= 0}
 
+    def logs(self) -> dict[str, Log]:
+        """What each topic is."""
+        asked = self._asked(lambda: self._admin.describe_topics(TopicCollection(list(self.topics))))
+        found = {topic: self._asked(partial(told.result, CALL_SECONDS)) for topic, told in asked.items()}
+        return {topic: Log(str(each.topic_id), len(each.partitions)) for topic, each in found.items()}
+
     def bounds(self, topic: str) -> tuple[int, int]:
         """The first offset that is there, and the end."""
-        place = TopicPartition(topic, self._partition)
+        place = TopicPartition(topic, self.partition)
         return self._asked(lambda: self._consumer.get_watermark_offsets(place, CALL_SECONDS))
 
     def go_to(self, positions: Mapping[str, int]) -> None:
         """Read on from there."""
-        self._consumer.assign([TopicPartition(topic, self._partition, at) for topic, at in positions.items()])
+        self._consumer.assign([TopicPartition(topic, self.partition, at) for topic, at in positions.items()])
 
     def take(self) -> list[Read]:
         """What is there, without waiting for more than there is. OperatorError if records are lost to this reader."""
@@ -98,7 +114,7 @@ class Inlet:
         if error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - its name
             return Read(topic, offset, None)
         if error.code() in _LOST:
-            what = f"records of `{topic}/{self._partition}` are gone before alerts have read them"
+            what = f"records of `{topic}/{self.partition}` are gone before alerts have read them"
             raise OperatorError(what, do="see docs/alerts.md, When records are gone")
         return None
 

@@ -13,10 +13,11 @@ import msgspec
 import structlog
 
 from master_dataset.crash_points import CrashPoint, passing
-from master_dataset.errors import OperatorError, Unavailable
+from master_dataset.errors import Unavailable
 from master_dataset.sources import registered_sources
+from speed_layer.alerts.beginning import first_positions, refuse_other_log
 from speed_layer.alerts.fold import Fold
-from speed_layer.alerts.inlet import Inlet, Read
+from speed_layer.alerts.inlet import Inlet, Log, Read
 from speed_layer.alerts.room import DEFAULT_MB, Room
 from speed_layer.alerts.sender import Discarded, Sender
 from speed_layer.alerts.snapshots import Snapshots
@@ -35,8 +36,8 @@ log = structlog.get_logger()
 class Work:
     """`topics`: of the sources that are followed. `beat` is called whenever there is progress, `ready` when it reads.
 
-    `told` hears of every alert that is committed, `discarded` of every producer that was given up. `room` is shared by
-    all partitions of a process.
+    `told` hears of every alert that is committed, `discarded` of every producer that was given up, `miskeyed` of the
+    topic of every event that lies in another partition than its store's. `room` is shared by all of a process.
     """
 
     bootstrap: str
@@ -48,6 +49,7 @@ class Work:
     ready: Callable[[], None] = lambda: None
     told: Callable[[Sequence[Alert]], None] = lambda _: None
     discarded: Callable[[], None] = lambda: None
+    miskeyed: Callable[[str], None] = lambda _: None
     room: Room = field(default_factory=lambda: Room(DEFAULT_MB))
 
 
@@ -60,6 +62,7 @@ class Relay:
         self._topics = (*work.topics, CORRECTIONS)
         self._book = Book([], 0)
         self._folds: Mapping[str, Fold] = {}
+        self._logs: Mapping[str, Log] = {}
         self._positions: dict[str, int] = {}
         self._known: set[str] = set()
         self._kept_at = float("-inf")
@@ -102,26 +105,25 @@ class Relay:
     def _begin(self, sender: Sender, inlet: Inlet) -> None:
         """Have the state as of what is committed, and every alert that is known."""
         committed = inlet.committed()
-        # Of events that were there before the first start nothing is told; what a publication asks for is.
-        if new := {t: inlet.bounds(t)[t != CORRECTIONS] for t in self._topics if t not in committed}:
+        self._note(inlet.logs())
+        if new := first_positions(inlet, self._work.snapshots, committed):
             sender.send([], new, inlet.group)
             committed |= new
-        self._refuse_other_log(inlet, committed)
+        refuse_other_log(inlet, committed)
         if committed != self._positions:
             self._catch_up(inlet, committed)
         self._known = set(inlet.known_alerts(self._work.beat))
         inlet.go_to(committed)
 
-    def _refuse_other_log(self, inlet: Inlet, committed: Mapping[str, int]) -> None:
-        for topic, at in committed.items():
-            if (end := inlet.bounds(topic)[1]) < at:
-                what = f"alerts have read `{topic}/{self._partition}` to {at}, which ends at {end}: another log"
-                raise OperatorError(what, do="put the broker's log back, or see docs/alerts.md, When records are gone")
+    def _note(self, logs: Mapping[str, Log]) -> None:
+        """What was folded as another partition of it, or of another topic, is worth nothing."""
+        if logs != self._logs:
+            self._logs, self._positions = logs, {}
 
     def _catch_up(self, inlet: Inlet, committed: Mapping[str, int]) -> None:
         """Fold up to there without telling, from a snapshot or else from the first record there is."""
-        found = self._work.snapshots.newest(committed)
-        states = {topic: State.from_bytes(kept) for topic, kept in found.states.items()} if found else {}
+        found = self._work.snapshots.newest(committed, self._logs)
+        states = found.states if found else {}
         at = dict(found.positions) if found else {topic: inlet.bounds(topic)[0] for topic in committed}
         folds = {topic: self._fold(topic, states.get(topic)) for topic in committed if topic != CORRECTIONS}
         inlet.go_to(at)
@@ -136,7 +138,8 @@ class Relay:
         self._keep()
 
     def _fold(self, topic: str, state: State | None) -> Fold:
-        return Fold(registered_sources()[topic], self._partition, self._work.horizons, state)
+        source, partitions = registered_sources()[topic], self._logs[topic].partitions
+        return Fold(source, self._partition, self._work.horizons, state, partitions)
 
     def _go_on(self, sender: Sender, inlet: Inlet) -> None:
         taken = [read for read in inlet.take() if read.entry is not None]
@@ -168,7 +171,11 @@ class Relay:
         if read.topic == CORRECTIONS:
             told = _asked_for(read.entry.value)
         else:
-            told = self._folds[read.topic].step(read.entry, self._book_for(read.entry.received_ms))
+            fold = self._folds[read.topic]
+            before = fold.miskeyed
+            told = fold.step(read.entry, self._book_for(read.entry.received_ms))
+            if fold.miskeyed > before:
+                self._work.miskeyed(read.topic)
         return [alert for alert in told if alert.alert_id not in self._known]
 
     def _book_for(self, received_ms: int) -> Book:
@@ -181,7 +188,8 @@ class Relay:
         return self._book
 
     def _keep(self) -> None:
-        self._work.snapshots.keep(self._positions, {topic: fold.state for topic, fold in self._folds.items()})
+        states = {topic: fold.state for topic, fold in self._folds.items()}
+        self._work.snapshots.keep(self._positions, states, self._logs)
         self._kept_at = time.monotonic()
 
 

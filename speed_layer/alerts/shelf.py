@@ -1,10 +1,13 @@
 """The book as Cassandra has it, the facts of stores that are written into it, and the ticks that let time pass."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
 from cassandra import DriverException
-from confluent_kafka import KafkaException, Producer
+from cassandra.cluster import NoHostAvailable
+from cassandra.protocol import ErrorMessage
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from master_dataset.errors import BrokerUnavailable, StoreUnavailable
 from master_dataset.parsing.parse import MARKER_HEADER
@@ -16,6 +19,8 @@ from views.alerts.book import Book, Version
 _MS = timedelta(milliseconds=1)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _GIVE_UP_SECONDS = 30.0
+_WAIT_SECONDS = 5.0
+_AWAY = (DriverException, NoHostAvailable, ErrorMessage)
 
 
 class TableShelf:
@@ -32,19 +37,20 @@ class TableShelf:
         began = self._now()
         try:
             rows = list(self._versions.read())
-        except DriverException as error:
+        except _AWAY as error:
             raise StoreUnavailable("the rules of alerts cannot be read", do="galatea status") from error
         found = [Version((row.effective_at - _EPOCH) // _MS, row.kind, row.id, row.number, row.body) for row in rows]
         return Book(found, (began + self._versions.delay - self._skew - _EPOCH) // _MS)
 
-    def note(self, stores: Mapping[str, Store]) -> None:
-        """Write down what is registered and not said yet. StoreUnavailable."""
+    def note(self, stores: Mapping[str, Store], beat: Callable[[], None] = lambda: None) -> None:
+        """Write down what is registered and not said yet. StoreUnavailable. `beat`: one more is written."""
         try:
             said = {row.id: row.body for row in reversed([*self._versions.read()]) if row.kind == "store"}
             for store in stores.values():
                 if said.get(store.id) != (body := store.to_json()):
                     self._versions.add("store", store.id, body)
-        except DriverException as error:
+                    beat()
+        except _AWAY as error:
             raise StoreUnavailable("the stores cannot be noted for alerts", do="galatea status") from error
 
 
@@ -53,15 +59,34 @@ class Ticker:
 
     def __init__(self, bootstrap: str, partitions: Sequence[int]) -> None:
         """`partitions`: of every source."""
-        self._partitions = partitions
-        self._producer = Producer(producer_settings(bootstrap, "galatea-alerts-ticks", _GIVE_UP_SECONDS))
+        self._bootstrap, self._partitions = bootstrap, partitions
+        self._producer: Producer | None = None
+        self._refused: list[str] = []
 
     def tick(self, book: Book) -> None:
-        """One marker into each partition of each source that a rule watches now. BrokerUnavailable."""
+        """One marker into each partition of each source that a rule watches now.
+
+        BrokerUnavailable unless each is acknowledged; the next tick has a client of its own then, as one of which a
+        record was refused may take none any more.
+        """
+        settings = producer_settings(self._bootstrap, "galatea-alerts-ticks", _GIVE_UP_SECONDS)
+        producer, self._producer, self._refused = self._producer or Producer(settings), None, []
         try:
             for topic in book.at((datetime.now(UTC) - _EPOCH) // _MS).by_topic:
                 for partition in self._partitions:
-                    self._producer.produce(topic, value=b"", partition=partition, headers={MARKER_HEADER: b"1"})
-            self._producer.poll(0)
+                    producer.produce(
+                        topic, value=b"", partition=partition, headers={MARKER_HEADER: b"1"}, on_delivery=self._written
+                    )
+            if left := producer.flush(_WAIT_SECONDS):
+                self._refused.append(f"{left} were not acknowledged")
         except (KafkaException, BufferError) as error:
-            raise BrokerUnavailable(f"no tick could be written: {error}", do="galatea status") from error
+            self._refused.append(str(error))
+        if self._refused:
+            with suppress(KafkaException):
+                producer.purge()
+            raise BrokerUnavailable(f"a tick of alerts was not written: {self._refused[0]}", do="galatea status")
+        self._producer = producer
+
+    def _written(self, error: KafkaError | None, record: Message) -> None:
+        if error is not None:
+            self._refused.append(f"{record.topic()}/{record.partition()}: {error.str()}")

@@ -1,25 +1,37 @@
 """Snapshots of what following the log remembers: they make a start quick, and may be deleted at any time."""
 
+import hashlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
 from master_dataset.crash_points import CrashPoint, passing
+from speed_layer.alerts.inlet import Log
 from speed_layer.alerts.state import State
 
 KEPT = 3
-_FORM = 1
+_FORM = b"galatea alerts 2"
 """Changes with the form of the state: what has another one is not there."""
+_DIGEST_BYTES = 32
 
 
-class Snapshot(msgspec.Struct, frozen=True):
+class Snapshot(NamedTuple):
     """`positions`: topic to the offset before which everything is in `states`."""
 
-    form: int
+    positions: Mapping[str, int]
+    states: Mapping[str, State]
+
+
+class _Body(msgspec.Struct, frozen=True):
+    """`logs`: what each topic was."""
+
     positions: dict[str, int]
     states: dict[str, bytes]
+    logs: dict[str, Log]
 
 
 class Snapshots:
@@ -29,14 +41,15 @@ class Snapshots:
         """`folder` is made if it is not there."""
         self._folder = folder
 
-    def keep(self, positions: Mapping[str, int], states: Mapping[str, State]) -> None:
+    def keep(self, positions: Mapping[str, int], states: Mapping[str, State], logs: Mapping[str, Log]) -> None:
         """Write it whole or not at all, and let go of all but the newest."""
         self._folder.mkdir(parents=True, exist_ok=True)
         number = max(self._numbers(), default=0) + 1
-        said = Snapshot(_FORM, dict(positions), {topic: state.to_bytes() for topic, state in states.items()})
+        kept = {topic: state.to_bytes() for topic, state in states.items()}
+        body = msgspec.msgpack.encode(_Body(dict(positions), kept, dict(logs)))
         half = self._folder / "half"
         with half.open("wb") as file:
-            file.write(msgspec.msgpack.encode(said))
+            file.write(_digest(body) + body)
             file.flush()
             os.fsync(file.fileno())
         half.rename(self._folder / f"{number}.state")
@@ -44,17 +57,47 @@ class Snapshots:
         for old in sorted(self._numbers())[:-KEPT]:
             (self._folder / f"{old}.state").unlink(missing_ok=True)
 
-    def newest(self, committed: Mapping[str, int]) -> Snapshot | None:
-        """The newest that is not ahead of what is committed and knows the same topics. A broken one is not there."""
+    def newest(self, committed: Mapping[str, int], logs: Mapping[str, Log]) -> Snapshot | None:
+        """The newest that is not ahead of what is committed and is of the same topics, as they are now.
+
+        A broken one is not there, nor one of topics that were made anew or had another number of partitions.
+        """
         for number in sorted(self._numbers(), reverse=True):
             try:
-                found = msgspec.msgpack.decode((self._folder / f"{number}.state").read_bytes(), type=Snapshot)
-            except (OSError, msgspec.MsgspecError):
+                found = _body((self._folder / f"{number}.state").read_bytes())
+                if found is None or found.positions.keys() != committed.keys() or found.logs != logs:
+                    continue
+                if all(at <= committed[topic] for topic, at in found.positions.items()):
+                    states = {topic: State.from_bytes(kept) for topic, kept in found.states.items()}
+                    return Snapshot(found.positions, states)
+            except (OSError, msgspec.MsgspecError, ValueError):
                 continue
-            is_usable = found.form == _FORM and found.positions.keys() == committed.keys()
-            if is_usable and all(at <= committed[topic] for topic, at in found.positions.items()):
-                return found
         return None
+
+    @property
+    def are_there(self) -> bool:
+        """Whether somebody has kept any, broken or not."""
+        return any(True for _ in self._numbers())
+
+    @property
+    def topics(self) -> Collection[str]:
+        """Of which those that can be read know."""
+        found = set[str]()
+        for number in self._numbers():
+            with suppress(OSError, msgspec.MsgspecError):
+                body = _body((self._folder / f"{number}.state").read_bytes())
+                found.update(body.positions if body else ())
+        return found
 
     def _numbers(self) -> Iterator[int]:
         yield from (int(file.stem) for file in self._folder.glob("*.state") if file.stem.isdecimal())
+
+
+def _body(written: bytes) -> _Body | None:
+    """None unless it is what was written, to the bit."""
+    digest, body = written[:_DIGEST_BYTES], written[_DIGEST_BYTES:]
+    return msgspec.msgpack.decode(body, type=_Body) if _digest(body) == digest else None
+
+
+def _digest(body: bytes) -> bytes:
+    return hashlib.sha256(_FORM + body).digest()

@@ -10,10 +10,11 @@ import msgspec
 
 from master_dataset.sources import registered_sources
 from speed_layer.alerts.fold import Entry, Fold
+from speed_layer.alerts.inlet import Log
 from speed_layer.alerts.relay import Relay, Work
 from speed_layer.alerts.snapshots import Snapshot
 from speed_layer.alerts.state import Horizons, State
-from tests.seeded.broker import Broker, Consumer, Killed, Place, Transaction
+from tests.seeded.broker import Admin, Broker, Consumer, Killed, Place, Transaction
 from tests.seeded.producer import Producer
 from tests.world.alerting import MARKER, at_ms, book_of, value
 from views.alerts.alert import CORRECTIONS
@@ -42,15 +43,18 @@ class Kept:
 
     def __init__(self, chance: Random) -> None:
         self._chance = chance
-        self._newest: Snapshot | None = None
+        self._newest: tuple[dict[str, int], dict[str, bytes]] | None = None
 
-    def keep(self, positions: Mapping[str, int], states: Mapping[str, State]) -> None:
-        self._newest = Snapshot(1, dict(positions), {topic: each.to_bytes() for topic, each in states.items()})
+    def keep(self, positions: Mapping[str, int], states: Mapping[str, State], _: Mapping[str, Log]) -> None:
+        self._newest = dict(positions), {topic: each.to_bytes() for topic, each in states.items()}
 
-    def newest(self, committed: Mapping[str, int]) -> Snapshot | None:
+    def newest(self, committed: Mapping[str, int], _: Mapping[str, Log]) -> Snapshot | None:
         if self._newest is None or self._chance.random() < 0.2:
             return None
-        return self._newest if all(at <= committed[topic] for topic, at in self._newest.positions.items()) else None
+        positions, states = self._newest
+        if any(at > committed[topic] for topic, at in positions.items()):
+            return None
+        return Snapshot(positions, {topic: State.from_bytes(kept) for topic, kept in states.items()})
 
 
 def sold(broker: Broker) -> None:
@@ -119,6 +123,7 @@ def _live(broker: Broker, kept: Kept, calls: int | None, *, is_told: bool) -> No
     with (
         patch("speed_layer.alerts.sender.Producer", lambda said: Producer(broker, said, 0.3, is_told=is_told)),
         patch("speed_layer.alerts.inlet.Consumer", lambda said: Consumer(broker, said, idle)),
+        patch("speed_layer.alerts.inlet.AdminClient", lambda _: Admin(broker)),
         patch("speed_layer.alerts.relay.time", clock),
     ):
         try:

@@ -2,11 +2,13 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
 from functools import partial
 from random import Random
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
-from confluent_kafka import KafkaError, KafkaException, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, TopicCollection, TopicPartition
 
 from tests.seeded_relay.memory_kafka import ABORTED, MemoryKafka, Place
 
@@ -135,6 +137,20 @@ class MemoryConsumer:
             if goes_on >= end:
                 found.append(Message(place, end, None, 0, KafkaError(KafkaError._PARTITION_EOF)))  # noqa: SLF001
         return found
+
+
+class MemoryAdmin:
+    """Says what topics are: the same at all times, of one partition."""
+
+    def __init__(self, process: Process) -> None:
+        self._process = process
+
+    def describe_topics(self, topics: TopicCollection) -> dict[str, Future[Any]]:
+        found = dict[str, Future[Any]]()
+        for topic in topics.topic_names:
+            found[topic] = Future()
+            found[topic].set_result(SimpleNamespace(topic_id=self._process.broker.id_of(topic), partitions=[0]))
+        return self._process.call(lambda: found)  # type: ignore[no-any-return]
 
 
 class MemoryProducer:

@@ -55,6 +55,10 @@ class MemoryKafka:
     back: int = 0
     asked: int = 0
 
+    def id_of(self, topic: str) -> str:
+        """Of a topic; one that is made anew has another."""
+        return f"id of {topic}"
+
     def init(self, name: str) -> int:
         """The epoch of the new owner; what the one before has left open is aborted."""
         owner = self.owners.setdefault(name, _Owner())

@@ -13,11 +13,12 @@ import msgspec
 
 from master_dataset.stores import Store
 from speed_layer.alerts import inlet, relay, sender
+from speed_layer.alerts.inlet import Log
 from speed_layer.alerts.relay import Relay, Work
 from speed_layer.alerts.sender import Fenced
 from speed_layer.alerts.snapshots import Snapshot, Snapshots
 from speed_layer.alerts.state import State
-from tests.seeded_relay.memory_clients import NOBODY, Killed, MemoryConsumer, MemoryProducer, Process
+from tests.seeded_relay.memory_clients import NOBODY, Killed, MemoryAdmin, MemoryConsumer, MemoryProducer, Process
 from tests.seeded_relay.memory_kafka import MemoryKafka, Slot
 from tests.world.alerting import at_ms, book_of, value
 from views.alerts.alert import CORRECTIONS, Alert
@@ -70,13 +71,15 @@ class MemorySnapshots(Snapshots):
         super().__init__(Path())
         self._kept: list[tuple[dict[str, int], dict[str, bytes]]] = []
 
-    def keep(self, positions: Mapping[str, int], states: Mapping[str, State]) -> None:
+    def keep(self, positions: Mapping[str, int], states: Mapping[str, State], logs: Mapping[str, Log]) -> None:
+        assert logs
         self._kept.append((dict(positions), {topic: state.to_bytes() for topic, state in states.items()}))
 
-    def newest(self, committed: Mapping[str, int]) -> Snapshot | None:
+    def newest(self, committed: Mapping[str, int], logs: Mapping[str, Log]) -> Snapshot | None:
+        assert logs
         for positions, states in reversed(self._kept):
             if all(at <= committed[topic] for topic, at in positions.items()):
-                return Snapshot(0, positions, states)
+                return Snapshot(positions, {topic: State.from_bytes(kept) for topic, kept in states.items()})
         return None
 
 
@@ -137,7 +140,7 @@ class Simulated:
         process.is_harmed, process.blind = is_harmed, self._variant.blind
         own = [TOPIC[0]]
         work = Work("memory", own, Shelf(), self._snapshots)
-        with suppress(Killed, Fenced), _in(process, self._variant):
+        with suppress(Killed, Fenced), in_process(process, self._variant):
             self._variant.kind(work, 0).run()
         if not is_inner:
             self._torn += self._ahead()
@@ -154,7 +157,7 @@ class Simulated:
 
 
 @contextmanager
-def _in(process: Process, variant: Variant) -> Iterator[None]:
+def in_process(process: Process, variant: Variant) -> Iterator[None]:
     """The clients of the relay are those of this process."""
 
     def consumer(settings: Mapping[str, object]) -> MemoryConsumer:
@@ -163,6 +166,7 @@ def _in(process: Process, variant: Variant) -> Iterator[None]:
 
     with ExitStack() as patched:
         patched.enter_context(patch.object(inlet, "Consumer", consumer))
+        patched.enter_context(patch.object(inlet, "AdminClient", lambda _: MemoryAdmin(process)))
         patched.enter_context(patch.object(sender, "Producer", partial(MemoryProducer, process)))
         patched.enter_context(patch.object(relay, "time", Clock))
         patched.enter_context(patch.object(relay, "log", Mock()))

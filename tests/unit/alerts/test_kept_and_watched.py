@@ -5,8 +5,11 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 from deploy.process.alerts import READY, Watched
 from master_dataset.stores import Store
+from speed_layer.alerts.inlet import Log
 from speed_layer.alerts.snapshots import KEPT, Snapshots
 from speed_layer.alerts.state import State
 from views.alerts.book import Book, Version, rule_version, store_version
@@ -19,30 +22,40 @@ for number in (0, 255, 1, 0):
 time.sleep(600)
 """
 DEADLINE_SECONDS = 60.0
+LOGS = {"queue_events": Log("a topic", 2)}
 RULE = read_rule({"kind": "level", "id": "queue", "of": "queue", "above": 4, "minutes": 3})
 
 
 def test_only_the_newest_snapshots_stay_and_a_broken_one_is_passed_over(tmp_path: Path) -> None:
     snapshots = Snapshots(tmp_path)
     for at in range(5):
-        snapshots.keep({"queue_events": at}, {"queue_events": State(log_ms=at)})
+        snapshots.keep({"queue_events": at}, {"queue_events": State(log_ms=at)}, LOGS)
     newest = max(tmp_path.glob("*.state"), key=lambda file: int(file.stem))
     newest.write_bytes(newest.read_bytes()[:-3])
 
-    found = snapshots.newest({"queue_events": 9})
+    found = snapshots.newest({"queue_events": 9}, LOGS)
 
     assert len([*tmp_path.glob("*.state")]) == KEPT
     assert found is not None
     assert found.positions == {"queue_events": 3}
-    assert State.from_bytes(found.states["queue_events"]).log_ms == 3
+    assert found.states["queue_events"].log_ms == 3
 
 
 def test_a_snapshot_ahead_of_what_is_committed_or_of_other_topics_is_not_there(tmp_path: Path) -> None:
     snapshots = Snapshots(tmp_path)
-    snapshots.keep({"queue_events": 7}, {"queue_events": State()})
+    snapshots.keep({"queue_events": 7}, {"queue_events": State()}, LOGS)
 
-    assert snapshots.newest({"queue_events": 6}) is None
-    assert snapshots.newest({"queue_events": 7, "people_counts": 0}) is None
+    assert snapshots.newest({"queue_events": 7}, LOGS) is not None
+    assert snapshots.newest({"queue_events": 6}, LOGS) is None
+    assert snapshots.newest({"queue_events": 7, "people_counts": 0}, LOGS) is None
+
+
+@pytest.mark.parametrize("now", [Log("made anew", 2), Log("a topic", 3)])
+def test_a_snapshot_of_a_topic_made_anew_or_of_other_partitions_is_not_there(tmp_path: Path, now: Log) -> None:
+    snapshots = Snapshots(tmp_path)
+    snapshots.keep({"queue_events": 7}, {"queue_events": State()}, LOGS)
+
+    assert snapshots.newest({"queue_events": 7}, {"queue_events": now}) is None
 
 
 def test_a_version_holds_for_records_received_from_its_moment_on() -> None:

@@ -1,0 +1,110 @@
+"""Where the relay begins: at what is committed. That nothing is committed is believed where nothing ever was."""
+
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from master_dataset.errors import OperatorError
+from speed_layer.alerts.relay import Relay, Work
+from speed_layer.alerts.snapshots import Snapshots
+from tests.seeded_relay.memory_clients import Process
+from tests.seeded_relay.memory_kafka import MemoryKafka, Slot
+from tests.seeded_relay.simulated import BEGIN, Shelf, Variant, in_process
+from tests.world.alerting import value
+from views.alerts.alert import CORRECTIONS
+
+TILLS, COUNTS = "pos_transactions", "people_counts"
+ALERTS = ("alerts", 0)
+FOREVER = 10**6
+
+
+class Begun(BaseException):
+    """The relay reads what comes in."""
+
+
+def sold(broker: MemoryKafka, topic: str = TILLS, records: int = 5) -> None:
+    log = broker.logs.setdefault((topic, 0), [])
+    log += [Slot(value(topic, BEGIN + len(log)), BEGIN + len(log)) for _ in range(records)]
+
+
+def begin(broker: MemoryKafka, folder: Path, *topics: str) -> dict[str, int]:
+    """A process of its own. What is committed when it reads."""
+
+    def ready() -> None:
+        raise Begun
+
+    process = Process(broker, Random(1), FOREVER)
+    process.is_harmed = False
+    work = Work("memory", topics or (TILLS,), Shelf(), Snapshots(folder), ready=ready)
+    with in_process(process, Variant()), pytest.raises(Begun):
+        Relay(work, 0).run()
+    return {topic: at for (topic, _), at in broker.committed.items()}
+
+
+@pytest.fixture
+def broker() -> MemoryKafka:
+    broker = MemoryKafka()
+    sold(broker)
+    return broker
+
+
+def test_a_first_start_begins_at_the_end_and_reads_what_publications_ask_for(
+    broker: MemoryKafka, tmp_path: Path
+) -> None:
+    broker.logs[CORRECTIONS, 0] = [Slot(b"{}")]
+
+    positions = begin(broker, tmp_path)
+
+    assert positions == {TILLS: 5, CORRECTIONS: 0}
+
+
+def test_positions_that_are_gone_while_there_are_snapshots_are_a_named_stop(
+    broker: MemoryKafka, tmp_path: Path
+) -> None:
+    begin(broker, tmp_path)
+    broker.committed.clear()
+    sold(broker)
+
+    with pytest.raises(OperatorError, match="committed") as said:
+        begin(broker, tmp_path)
+
+    assert "docs/alerts.md, When positions are gone" in said.value.do
+    assert broker.committed == {}
+
+
+def test_positions_that_are_gone_while_something_was_told_are_a_named_stop(broker: MemoryKafka, tmp_path: Path) -> None:
+    broker.logs[ALERTS] = [Slot(b'{"alert_id": "a"}')]
+
+    with pytest.raises(OperatorError, match="committed"):
+        begin(broker, tmp_path)
+
+    assert broker.committed == {}
+
+
+def test_positions_that_an_operator_has_set_are_where_it_goes_on(broker: MemoryKafka, tmp_path: Path) -> None:
+    begin(broker, tmp_path)
+    broker.committed = {(TILLS, 0): 3, (CORRECTIONS, 0): 0}
+
+    positions = begin(broker, tmp_path)
+
+    assert positions == {TILLS: 3, CORRECTIONS: 0}
+
+
+def test_a_source_that_came_with_an_upgrade_begins_at_its_end(broker: MemoryKafka, tmp_path: Path) -> None:
+    begin(broker, tmp_path)
+    sold(broker)
+    sold(broker, COUNTS, 2)
+
+    positions = begin(broker, tmp_path, TILLS, COUNTS)
+
+    assert positions == {TILLS: 5, COUNTS: 2, CORRECTIONS: 0}
+
+
+def test_the_position_of_one_topic_that_is_gone_is_a_named_stop(broker: MemoryKafka, tmp_path: Path) -> None:
+    sold(broker, COUNTS, 2)
+    begin(broker, tmp_path, TILLS, COUNTS)
+    del broker.committed[COUNTS, 0]
+
+    with pytest.raises(OperatorError, match=COUNTS):
+        begin(broker, tmp_path, TILLS, COUNTS)
