@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-import msgspec
 import structlog
 from confluent_kafka import KafkaException
 
@@ -18,7 +17,7 @@ from batch_layer.alerts.ledger_causes import LedgerCauses
 from batch_layer.alerts.published_cells import PublishedCells
 from batch_layer.run import read_manifest
 from deploy.cassandra import session_of
-from deploy.recomputing.failures import naming_failures
+from deploy.recomputing.failures import ODD, naming_failures
 from deploy.recomputing.ledgers import masters_of
 from deploy.recomputing.planning import Steps, fence_of
 from master_dataset.alarm_table import ALERTS_UNEXPLAINED, AlarmTable
@@ -28,7 +27,7 @@ from master_dataset.rule_versions import RuleVersions, VersionRow
 from speed_layer.alerts.state import Horizons
 from views.alerts.alert import Alert
 from views.alerts.audit import Audit, RuleKey
-from views.alerts.book import Book, Version
+from views.alerts.book import Book, Version, read_version
 from views.alerts.facts import Bounds
 from views.alerts.rule import Level, Rule
 from views.alerts.silence_audit import retracted_silences
@@ -73,6 +72,8 @@ class AlertKeeper:
                 self._catch_up(progress)
         except (GalateaError, KafkaException) as error:
             log.warning("alerts.audit_put_off", why=str(error))
+        except ODD as error:  # it is done after the switch: the rebuild must not fail, and be tried again, for it
+            log.exception("alerts.audit_put_off", why=repr(error))
 
     def _catch_up(self, progress: Steps) -> None:
         audited, pointer = Audited(self._session), PointerRow(self._session)
@@ -149,8 +150,7 @@ class AlertKeeper:
 def _rules(rows: Sequence[VersionRow]) -> dict[RuleKey, Rule]:
     found: dict[RuleKey, Rule] = {}
     for row in rows:
-        if row.kind == "rule" and row.body:
-            rule: Rule = msgspec.json.decode(row.body, type=Rule)
+        if row.kind == "rule" and (rule := read_version(row.id, row.number, row.body)) is not None:
             found[rule.tenant, rule.id, row.number] = rule
     return found
 

@@ -8,16 +8,19 @@ version that could be effective for it was written.
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import accumulate
 from typing import Literal, NamedTuple, Protocol
 
 import msgspec
+import structlog
 
 from master_dataset.stores import Store
 from views.alerts.followed import source_of
 from views.alerts.rule import Rule
 from views.alerts.shop_clock import ShopClock
+
+log = structlog.get_logger()
 
 
 class Version(msgspec.Struct, frozen=True, order=True):
@@ -56,17 +59,20 @@ class Page:
             return Page(self.rules, {**self.shops, version.id: ShopClock(store)})
         tenant, _, name = version.id.partition("/")
         rules = {key: rule for key, rule in self.rules.items() if key != (tenant, name)}
-        if version.body:
-            rules[tenant, name] = Numbered(msgspec.json.decode(version.body, type=Rule), version.number)
+        if (rule := read_version(version.id, version.number, version.body)) is not None:
+            rules[tenant, name] = Numbered(rule, version.number)
         return Page(rules, self.shops)
 
     @cached_property
     def by_topic(self) -> Mapping[str, Sequence[Numbered]]:
-        """Source to the rules that watch it, in a fixed order."""
+        """Source to the rules that watch it, in a fixed order. A rule that nobody can follow is said and left out."""
         found: dict[str, list[Numbered]] = {}
         for _, each in sorted(self.rules.items()):
-            if each.rule.on:
-                found.setdefault(source_of(each.rule), []).append(each)
+            source = source_of(each.rule)
+            if source is None and each.rule.on:
+                say_left_out(each.key, "its metric or source is not there")
+            elif source is not None and each.rule.on:
+                found.setdefault(source, []).append(each)
         return found
 
     def rules_of(self, topic: str, shop: ShopClock) -> Sequence[Numbered]:
@@ -95,6 +101,24 @@ class Shelf(Protocol):
 
     def read(self) -> Book:
         """As of now. Unavailable if nobody can tell."""
+
+
+def read_version(id_: str, number: int, body: str) -> Rule | None:
+    """The rule that a version says; None if it is no more, or as no rule of this release is: then that is said."""
+    if not body:
+        return None
+    try:
+        rule: Rule = msgspec.json.decode(body, type=Rule)
+    except msgspec.MsgspecError as error:
+        say_left_out(f"{id_}#{number}", str(error))
+        return None
+    return rule
+
+
+@cache
+def say_left_out(key: str, why: str) -> None:
+    """Once in a process: of a rule that is stored, and watches nothing here. `left_out`: how many were found by now."""
+    log.warning("alerts.rule_left_out", rule=key, why=why, left_out=say_left_out.cache_info().currsize + 1)
 
 
 def rule_version(rule: Rule, number: int, effective_ms: int) -> Version:

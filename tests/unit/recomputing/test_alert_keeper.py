@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from structlog.testing import capture_logs
 
 from deploy.recomputing import alert_keeper
 from deploy.recomputing.alert_keeper import AlertKeeper
@@ -35,6 +36,7 @@ class Deployment:
         self.published, self.audited = 3, 2
         self.looked: list[tuple[int, int]] = []
         self.rules: list[Any] = []
+        self.newer: list[str] = []
         self.meanwhile: list[Any] = []
         self.moves: list[bool] = []
 
@@ -52,6 +54,7 @@ class Deployment:
 
     def versions(self, *_: object) -> Any:
         bodies = [(rule.id, msgspec.json.encode(rule).decode()) for rule in self.rules]
+        bodies += [("newer", body) for body in self.newer]
         rows = [VersionRow("rule", f"default/{name}", 1, NOON, body) for name, body in bodies]
         return SimpleNamespace(read=lambda: rows)
 
@@ -135,6 +138,32 @@ def test_what_cannot_be_looked_at_now_is_left_to_the_next_rebuild(
     AlertKeeper(Settings()).catch_up(Unseen())
 
     assert deployment.audited == 2
+
+
+@pytest.mark.parametrize("odd", [KeyError("net_sales"), msgspec.DecodeError("odd"), ZeroDivisionError()])
+def test_what_odd_rows_lead_to_is_written_down_whole_and_the_rebuild_is_done(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch, odd: Exception
+) -> None:
+    def fail(*_: object) -> None:
+        raise odd
+
+    deployment.rules = [BOUND]
+    monkeypatch.setattr(AlertKeeper, "_wait_for_relay", fail)
+
+    with capture_logs() as said:
+        AlertKeeper(Settings()).catch_up(Unseen())
+
+    assert [(line["event"], line["exc_info"]) for line in said] == [("alerts.audit_put_off", True)]
+    assert deployment.audited == 2
+
+
+def test_a_rule_of_a_newer_release_is_left_out_and_the_others_are_looked_at(deployment: Deployment) -> None:
+    deployment.rules, deployment.newer = [BOUND], ['{"kind": "forecast", "id": "newer", "above": 9}']
+
+    AlertKeeper(Settings()).catch_up(Unseen())
+
+    assert deployment.looked == [(2, 3)]
+    assert deployment.audited == 3
 
 
 def test_what_nothing_explains_is_noticed_before_it_is_asked_for(
