@@ -13,7 +13,11 @@ from master_dataset.producer_settings import producer_settings
 from views.alerts.alert import CORRECTIONS, RELAY_GROUP, TOPIC, Alert, instant_ms
 
 _GIVE_UP_SECONDS = 30.0
-_READ_SECONDS = 120.0
+_STALLED_SECONDS = 120.0
+"""For so long nothing may come. A transaction that nobody ends is ended by the broker before that."""
+_AHEAD_MS = 24 * 3_600_000
+"""So long before a window begins nobody can have said anything of it: an event may be an hour ahead of its receipt, and
+no broker's clock is off by as much as the rest."""
 _AT_ONCE = 1000
 _QUIET = {"enable.auto.commit": False, "log_level": 2, "error_cb": lambda _: None}
 
@@ -33,9 +37,9 @@ class AlertLog:
         """`bootstrap`: host:port of any broker."""
         self._bootstrap, self._topics = bootstrap, Topics(bootstrap)
 
-    def told(self, since_ms: int) -> Sequence[Alert]:
+    def told(self, since_ms: int) -> Iterator[Alert]:
         """What was told of windows that began since then: all that was written by now, and is committed."""
-        return [each.record for each in self._read(TOPIC, since_ms, self._topics.end_offsets(TOPIC))]
+        return (each.record for each in self._read(TOPIC, since_ms, self._topics.end_offsets(TOPIC)))
 
     def asked_ends(self) -> Mapping[int, int]:
         """How far what publications asked for goes by now, by partition."""
@@ -84,8 +88,12 @@ class AlertLog:
     def _read(
         self, topic: str, since_ms: int, ends: Mapping[int, int], begin: Mapping[int, int] | None = None
     ) -> Iterator[Request]:
-        at = {number: (begin or {}).get(number, 0) for number in ends}
+        """One after the other: they are never all in memory."""
         try:
+            # The broker stamps records itself, so what is about these windows lies behind.
+            first = self._topics.offsets_since(topic, since_ms - _AHEAD_MS) if since_ms > _AHEAD_MS else {}
+            wanted = {n: max(first.get(n, 0), (begin or {}).get(n, 0)) for n in ends}
+            at = {number: min(offset, ends[number]) for number, offset in wanted.items()}
             for each in self._records(topic, at, ends) if at != ends else ():
                 if instant_ms(each.record.window.start) >= since_ms:
                     yield each
@@ -100,15 +108,18 @@ class AlertLog:
         })  # fmt: skip
         try:
             consumer.assign([TopicPartition(topic, number, offset) for number, offset in at.items()])
-            deadline = time.monotonic() + _READ_SECONDS
+            moved_at = time.monotonic()
             while any(at[number] < end for number, end in ends.items()):
-                if time.monotonic() > deadline:
-                    raise _away(f"`{topic}` was not read to its end in {_READ_SECONDS:.0f} s")
+                before = sum(at.values())
                 for message in consumer.consume(_AT_ONCE, 0.5):
                     number, offset = message.partition() or 0, message.offset() or 0
                     at[number] = max(at[number], offset + (message.error() is None))
                     if message.error() is None and (record := _record(message.value())) is not None:
                         yield Request(number, offset, record)
+                if sum(at.values()) > before:
+                    moved_at = time.monotonic()
+                elif time.monotonic() - moved_at > _STALLED_SECONDS:
+                    raise _away(f"`{topic}` was not read to its end: nothing came for {_STALLED_SECONDS:.0f} s")
         finally:
             consumer.close()
 
