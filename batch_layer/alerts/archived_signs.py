@@ -1,9 +1,9 @@
 """When events happened and when they came, from narrow columns of the master dataset, without Spark."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,11 +12,23 @@ from deltalake import DeltaTable
 from batch_layer.touched import Master
 from master_dataset.lost_files import naming_lost_files
 from master_dataset.opened import opened
+from master_dataset.parsing.parse import FUTURE_US
 from master_dataset.sources import registered_sources
 from views.core.cut import BEGINNING
 
-_MS = timedelta(milliseconds=1)
+LONGEST = timedelta(days=1)
+"""Of what one event tells of: it began at most so long before its sign of life."""
+FUTURE = timedelta(microseconds=FUTURE_US)
+"""By how much a clock may be fast."""
+_MS, _US = timedelta(milliseconds=1), 1000
 _SENSOR, _LASTS = "sensor_id", "interval_ms"
+_AT_ONCE = 10_000
+_NAME = pa.dictionary(pa.int32(), pa.string())
+_ROWS = pa.schema([
+    ("store", _NAME), ("sensor", _NAME), ("happened", pa.int64()), ("ended", pa.int64()), ("received", pa.int64()),
+    ("identity", pa.int64()),
+])  # fmt: skip
+"""Times are microseconds since 1970."""
 
 
 class Arrival(NamedTuple):
@@ -28,46 +40,108 @@ class Arrival(NamedTuple):
     ended_ms: int
     received_ms: int
 
+    @property
+    def at_ms(self) -> int:
+        """The moment that it is a sign of life of: a clock may be fast."""
+        return min(self.ended_ms, self.received_ms)
+
+
+class Bounds(NamedTuple):
+    """Moments within (`since_ms`, `until_ms`)."""
+
+    since_ms: int
+    until_ms: int
+
 
 @dataclass(frozen=True)
 class ArchivedSigns:
-    """Of events received before the cut. `masters`: source to its table."""
+    """Of events received before the cut. `masters`: source to its table.
+
+    What is asked for may be millions of events, so they are columns, some 40 bytes each, until they are handed out one
+    after the other.
+    """
 
     masters: Mapping[str, Master]
     cut: datetime
 
-    def arrivals(
-        self, source: str, stores: Collection[str], days: Collection[date], since: datetime = BEGINNING
-    ) -> Sequence[Arrival]:
-        """First deliveries of these stores and UTC days, as far as they came from `since` on. MasterFileLost."""
-        if source not in self.masters or not stores or not days:
-            return []
-        columns = registered_sources()[source].columns
-        own = [name for name in (_SENSOR, _LASTS) if name in columns]
-        first: dict[int, Mapping[str, Any]] = {}
-        for row in self._rows(source, stores, days, since, own):
-            known = first.setdefault(row["identity_hash"], row)
-            if row["received_at"] < known["received_at"]:
-                first[row["identity_hash"]] = row
-        return [_arrival(row) for row in first.values()]
+    def arrivals(self, source: str, stores: Collection[str], days: Collection[date]) -> Iterator[Arrival]:
+        """First deliveries of these stores and UTC days. MasterFileLost."""
+        yield from self._first(source, stores, pc.field("day").isin(sorted(days)), BEGINNING, {})
 
-    def _rows(
-        self, source: str, stores: Collection[str], days: Collection[date], since: datetime, own: Sequence[str]
-    ) -> Iterator[Mapping[str, Any]]:
-        master = self.masters[source]
-        table = DeltaTable(master.path, version=master.version)
+    def heard(self, source: str, within: Mapping[str, Bounds], since: datetime = BEGINNING) -> Iterator[Arrival]:
+        """First deliveries that tell of moments within the bounds of their store, as far as they came from `since` on.
+
+        MasterFileLost.
+        """
+        if not within:
+            return
+        first = _instant(min(each.since_ms for each in within.values())) - LONGEST
+        last = _instant(max(each.until_ms for each in within.values())) + FUTURE
+        happened, day = pc.field("happened_at"), pc.field("day")
+        where = (day >= pa.scalar(first.date())) & (day <= pa.scalar(last.date()))
+        where &= (happened > pa.scalar(first)) & (happened < pa.scalar(last))
+        yield from self._first(source, within, where, since, within)
+
+    def _first(
+        self,
+        source: str,
+        stores: Collection[str],
+        where: pc.Expression,
+        since: datetime,
+        within: Mapping[str, Bounds],
+    ) -> Iterator[Arrival]:
+        if source not in self.masters or not stores:
+            return
         received = pc.field("received_at")
-        where = pc.field("day").isin(sorted(days)) & pc.field("store").isin(sorted(stores))
+        where &= pc.field("store").isin(sorted(stores))
         where &= (received < pa.scalar(self.cut)) & (received >= pa.scalar(since))
+        kept = [_within(batch, within) for batch in self._batches(source, where)]
+        rows = pa.Table.from_batches(kept, _ROWS).unify_dictionaries().combine_chunks()
+        for batch in _first_of_each(rows).to_batches(_AT_ONCE):
+            columns = [batch.column(name).to_pylist() for name in _ROWS.names]
+            for store, sensor, happened, ended, came, _ in zip(*columns, strict=True):
+                yield Arrival(store, sensor, happened // _US, ended // _US, came // _US)
+
+    def _batches(self, source: str, where: pc.Expression) -> Iterator[pa.RecordBatch]:
+        """With the columns of `_ROWS`."""
+        master, columns = self.masters[source], registered_sources()[source].columns
+        table = DeltaTable(master.path, version=master.version)
+        own = [name for name in (_SENSOR, _LASTS) if name in columns]
         names = ["store", "happened_at", "received_at", "identity_hash", *own]
         with naming_lost_files(table):
             for batch in opened(table).scanner(columns=names, filter=where).to_batches():
-                yield from batch.to_pylist()
+                nothing = pa.nulls(len(batch), pa.int64())
+                sensor = batch[_SENSOR] if _SENSOR in own else nothing.cast(pa.string())
+                lasted = pc.fill_null((batch[_LASTS] if _LASTS in own else nothing).cast(pa.int64()), 0)
+                happened, came = (_micros(batch[name]) for name in ("happened_at", "received_at"))
+                ended = pc.add(happened, pc.multiply(lasted, _US))
+                said = [batch["store"], sensor, happened, ended, came, batch["identity_hash"]]
+                yield pa.record_batch([each.cast(of.type) for each, of in zip(said, _ROWS, strict=True)], _ROWS)
 
 
-def _arrival(row: Mapping[str, Any]) -> Arrival:
-    happened_ms = (row["happened_at"] - BEGINNING) // _MS
-    lasted_ms = row.get(_LASTS) or 0
-    return Arrival(
-        row["store"], row.get(_SENSOR), happened_ms, happened_ms + lasted_ms, (row["received_at"] - BEGINNING) // _MS
-    )
+def _within(batch: pa.RecordBatch, within: Mapping[str, Bounds]) -> pa.RecordBatch:
+    """The rows that tell of a moment within the bounds of their store; without any, all."""
+    if not within:
+        return batch
+    store = pc.index_in(batch["store"].cast(pa.string()), pa.array(list(within)))
+    since, until = (pc.take(pa.array([each[side] for each in within.values()]), store) for side in (0, 1))
+    at_ms = pc.divide(pc.min_element_wise(batch["ended"], batch["received"]), _US)
+    return batch.filter(pc.and_(pc.greater(at_ms, since), pc.less(at_ms, until)))
+
+
+def _first_of_each(rows: pa.Table) -> pa.Table:
+    """The earliest of those with one identity."""
+    if not len(rows):
+        return rows
+    rows = rows.take(pc.sort_indices(rows, [("identity", "ascending"), ("received", "ascending")]))
+    identity = rows["identity"].combine_chunks()
+    is_first = pa.concat_arrays([pa.array([True]), pc.not_equal(identity[1:], identity[:-1])])
+    return rows.filter(is_first)
+
+
+def _micros(column: pa.Array) -> pa.Array:
+    return column.cast(pa.timestamp("us", "UTC")).cast(pa.int64())
+
+
+def _instant(ms: int) -> datetime:
+    return BEGINNING + ms * _MS

@@ -1,10 +1,12 @@
 """Facts of an audit: cells of the publication, its ledgers, and the master dataset where single events matter."""
 
+from bisect import bisect_left
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
+from operator import attrgetter
 
-from batch_layer.alerts.archived_signs import ArchivedSigns, Arrival
+from batch_layer.alerts.archived_signs import ArchivedSigns, Arrival, Bounds
 from batch_layer.alerts.ledger_causes import LedgerCauses
 from batch_layer.alerts.published_cells import PublishedCells
 from views.alerts.alert import Cause
@@ -16,8 +18,7 @@ from views.registry import view_named
 
 _DAY = timedelta(days=1)
 _MS = timedelta(milliseconds=1)
-_LONGEST_MS = _DAY // _MS
-"""Of what one event tells of: it began at most so long before its sign of life."""
+_since, _until = attrgetter("since_ms"), attrgetter("until_ms")
 
 
 @dataclass(frozen=True)
@@ -47,16 +48,16 @@ class CorrectedFacts:
 
     def signs(self, source: str, wanted: Collection[Wanted]) -> Mapping[Wanted, Sequence[Sign]]:
         """As Facts: two readings of the source, as of what was asked before only news are read."""
-        found: dict[Wanted, Sequence[Sign]] = {}
+        found: dict[Wanted, list[Sign]] = {each: [] for each in wanted}
         for is_new in (True, False):
-            own = [each for each in wanted if each.is_new == is_new]
-            days = {day for each in own for day in _days(each.since_ms - _LONGEST_MS, each.until_ms)}
-            since = [] if is_new else [self.since]
-            arrivals = self.archived.arrivals(source, {each.store for each in own}, days, *since)
-            by_store: dict[str, list[Arrival]] = {}
-            for each in arrivals:
+            by_store: dict[str, list[Wanted]] = {}
+            for each in sorted((each for each in wanted if each.is_new == is_new), key=_since):
                 by_store.setdefault(each.store, []).append(each)
-            found |= {each: list(self._heard(each, by_store.get(each.store, ()))) for each in own}
+            longest_ms = max((each.until_ms - each.since_ms for own in by_store.values() for each in own), default=0)
+            within = {store: Bounds(own[0].since_ms, max(map(_until, own))) for store, own in by_store.items()}
+            for arrival in self.archived.heard(source, within, *([] if is_new else [self.since])):
+                for each in _about(by_store[arrival.store], arrival, longest_ms):
+                    found[each].append(Sign(arrival.at_ms, arrival.received_ms, self._waited(arrival)))
         return found
 
     def cause(self, view: str, store: str, spans: Sequence[Span], after_ms: int) -> Cause:
@@ -65,21 +66,25 @@ class CorrectedFacts:
         if told is not None:
             return told
         days = {day for span in spans for day in _days(span.start * 1000, span.end * 1000 - 1)}
-        arrivals = self.archived.arrivals(view_named(view).source.topic, {store}, days)
-        own = [each for each in arrivals if any(_lies_in(each, span) for span in spans)]
-        if any(each.received_ms > after_ms and not self._waited(each) for each in own):
-            return "late"
-        return "waited" if any(self._waited(each) for each in own) else "unexplained"
-
-    def _heard(self, wanted: Wanted, arrivals: Sequence[Arrival]) -> Iterator[Sign]:
-        for each in arrivals:
-            at_ms = min(each.ended_ms, each.received_ms)  # a clock may be fast
-            is_of = wanted.sensor is None or each.sensor == wanted.sensor
-            if is_of and wanted.since_ms < at_ms < wanted.until_ms:
-                yield Sign(at_ms, each.received_ms, self._waited(each))
+        has_waited = False
+        for each in self.archived.arrivals(view_named(view).source.topic, {store}, days):
+            if any(_lies_in(each, span) for span in spans):
+                if each.received_ms > after_ms and not self._waited(each):
+                    return "late"
+                has_waited |= self._waited(each)
+        return "waited" if has_waited else "unexplained"
 
     def _waited(self, each: Arrival) -> bool:
         return each.received_ms - each.happened_ms > self.oldest // _MS
+
+
+def _about(wanted: Sequence[Wanted], arrival: Arrival, longest_ms: int) -> Iterator[Wanted]:
+    """Those of a store, in the order of their beginnings, that it is a sign of life for."""
+    at_ms = arrival.at_ms
+    first = bisect_left(wanted, at_ms - longest_ms, key=_since)
+    for each in wanted[first : bisect_left(wanted, at_ms, key=_since)]:
+        if at_ms < each.until_ms and each.sensor in (None, arrival.sensor):
+            yield each
 
 
 def _lies_in(each: Arrival, span: Span) -> bool:

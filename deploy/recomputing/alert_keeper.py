@@ -6,19 +6,19 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-import msgspec
 import structlog
 from confluent_kafka import KafkaException
 
 from batch_layer.alerts.alert_log import AlertLog
 from batch_layer.alerts.archived_signs import ArchivedSigns
-from batch_layer.alerts.audited import Audited
+from batch_layer.alerts.audited import Audited, Looked
 from batch_layer.alerts.corrected_facts import CorrectedFacts
 from batch_layer.alerts.ledger_causes import LedgerCauses
 from batch_layer.alerts.published_cells import PublishedCells
+from batch_layer.alerts.told_log import ToldLog
 from batch_layer.run import read_manifest
 from deploy.cassandra import session_of
-from deploy.recomputing.failures import naming_failures
+from deploy.recomputing.failures import ODD, naming_failures
 from deploy.recomputing.ledgers import masters_of
 from deploy.recomputing.planning import Steps, fence_of
 from master_dataset.alarm_table import ALERTS_UNEXPLAINED, AlarmTable
@@ -28,11 +28,10 @@ from master_dataset.rule_versions import RuleVersions, VersionRow
 from speed_layer.alerts.state import Horizons
 from views.alerts.alert import Alert
 from views.alerts.audit import Audit, RuleKey
-from views.alerts.book import Book, Version
+from views.alerts.book import Book, Version, read_version
 from views.alerts.facts import Bounds
 from views.alerts.rule import Level, Rule
 from views.alerts.silence_audit import retracted_silences
-from views.alerts.standing import standings
 from views.core.cut import BEGINNING
 from views.core.pointer_row import PointerRow, Publication
 
@@ -73,31 +72,49 @@ class AlertKeeper:
                 self._catch_up(progress)
         except (GalateaError, KafkaException) as error:
             log.warning("alerts.audit_put_off", why=str(error))
+        except ODD as error:  # it is done after the switch: the rebuild must not fail, and be tried again, for it
+            log.exception("alerts.audit_put_off", why=repr(error))
 
     def _catch_up(self, progress: Steps) -> None:
         audited, pointer = Audited(self._session), PointerRow(self._session)
-        since, is_overtaken = audited.read(), False
+        since, is_overtaken = audited.read().publication, False
         for _ in range(_TRIES):  # several rebuilds may end at once
             seen, now = audited.read(), pointer.read().publication
-            if seen == now and not is_overtaken:
+            rows = list(RuleVersions(self._session, timedelta()).read())
+            # Who was overtaken may have asked for what newer numbers deny, and nobody else has seen that.
+            if seen.publication == now and not is_overtaken and not self._is_more_asked(seen, rows):
                 return
-            base, found = pointer.publication(min(since, seen)), pointer.publication(now)
+            base, found = pointer.publication(min(since, seen.publication)), pointer.publication(now)
             if found is None:
                 return
-            told = self._looked(base, found, progress)
-            # Who was overtaken may have asked for what newer numbers deny, and nobody else has seen that.
-            is_overtaken = not audited.move(seen, now, told)
+            told, asked = self._looked(seen, rows, base, found, progress)
+            is_overtaken = not audited.move(seen.publication, Looked(now, asked), told)
             log.info("alerts.audited", publication=now, overtaken=is_overtaken, **told)
 
-    def _looked(self, base: Publication | None, found: Publication, progress: Steps) -> Mapping[str, int]:
-        rows = list(RuleVersions(self._session, timedelta()).read())
-        rules = _rules(rows)
+    def _is_more_asked(self, seen: Looked, rows: Sequence[VersionRow]) -> bool:
+        """Whether somebody who was overtaken then has ended before it could look again."""
+        if not _are_audited(_rules(rows)):
+            return False
+        topics = AlertLog(self.settings.kafka_bootstrap)
+        return ToldLog(topics, seen.asked, topics.asked_ends()).is_asked_by_others(seen.publication)
+
+    def _looked(
+        self,
+        seen: Looked,
+        rows: Sequence[VersionRow],
+        base: Publication | None,
+        found: Publication,
+        progress: Steps,
+    ) -> tuple[Mapping[str, int], Mapping[int, int]]:
+        """What came of it, and how far requests were read."""
+        rules, asked = _rules(rows), seen.asked
         corrections: Sequence[Alert] = []
         topics = AlertLog(self.settings.kafka_bootstrap)
-        if any(not isinstance(rule, Level) for rule in rules.values()):
+        if _are_audited(rules):
             self._wait_for_relay(topics, found.cut, progress)
             progress.step(0, 0, "alerts")
-            corrections = self._corrections(topics, rows, rules, base, found)
+            asked = topics.asked_ends()
+            corrections = self._corrections(ToldLog(topics, seen.asked, asked), rows, rules, base, found)
         passing(CrashPoint.REBUILD_JUDGED)
         told = _counted(corrections)
         if told["unexplained"]:  # before they are asked for: whoever looks again finds nothing left to ask for
@@ -107,7 +124,7 @@ class AlertKeeper:
         if corrections:
             topics.ask(corrections)
         passing(CrashPoint.REBUILD_ALERTS)
-        return told
+        return told, asked
 
     def _wait_for_relay(self, topics: AlertLog, cut: datetime, progress: Steps) -> None:
         """Until the log of alerts has all that rests on what was received before the cut. CutNotReached."""
@@ -118,7 +135,7 @@ class AlertKeeper:
 
     def _corrections(
         self,
-        topics: AlertLog,
+        alerts: ToldLog,
         rows: Sequence[VersionRow],
         rules: Mapping[RuleKey, Rule],
         base: Publication | None,
@@ -139,20 +156,23 @@ class AlertKeeper:
             LedgerCauses(session, (base.number if base else 0) + 1, found.number),
             ArchivedSigns(masters_of(settings, found), found.cut), since, settings.oldest,
         )  # fmt: skip
-        first_ms = _ms(oldest - _BEFORE)
-        told = standings(topics.told(first_ms), topics.asked(first_ms))
+        told = alerts.standings(_ms(oldest - _BEFORE))
         book = Book([Version(_ms(row.effective_at), row.kind, row.id, row.number, row.body) for row in rows], 0)
-        audit = Audit(book, rules, _noted(rows), facts, bounds, told)
+        audit = Audit(book, rules, _noted(rows), facts, bounds, told, alerts.unseen)
         return [*audit.corrections(), *retracted_silences(rules, facts, bounds, told)]
 
 
 def _rules(rows: Sequence[VersionRow]) -> dict[RuleKey, Rule]:
     found: dict[RuleKey, Rule] = {}
     for row in rows:
-        if row.kind == "rule" and row.body:
-            rule: Rule = msgspec.json.decode(row.body, type=Rule)
+        if row.kind == "rule" and (rule := read_version(row.id, row.number, row.body)) is not None:
             found[rule.tenant, rule.id, row.number] = rule
     return found
+
+
+def _are_audited(rules: Mapping[RuleKey, Rule]) -> bool:
+    """Whether any of them is looked at after a publication."""
+    return any(not isinstance(rule, Level) for rule in rules.values())
 
 
 def _noted(rows: Sequence[VersionRow]) -> dict[str, int]:

@@ -5,11 +5,16 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import msgspec
+from deltalake.exceptions import DeltaError
+
 from deploy.cassandra import FAILURES
 from master_dataset.errors import DiskFull, GalateaError, StoreUnavailable
 
 _OF_CASSANDRA = re.compile(r"cassandra\.\w|NoHostAvailable|OperationTimedOut|(?:Write|Read)Timeout|StoreUnavailable")
 _OF_THE_DISK = "No space left on device"
+ODD = (LookupError, ValueError, TypeError, AttributeError, ArithmeticError, OSError, msgspec.MsgspecError, DeltaError)
+"""What rows and files lead to that are not as this release expects them: of another release, or half gone."""
 
 
 @contextmanager

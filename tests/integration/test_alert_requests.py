@@ -78,7 +78,7 @@ def test_each_request_is_told_once_in_order_however_often_the_relay_is_killed_or
             assert time.monotonic() < deadline
             time.sleep(0.2)
 
-    told = log.told(0)
+    told = list(log.told(0))
     ids = [each.alert_id for each in told]
     assert sorted(ids) == sorted({"before-0", *(each.alert_id for each in asked)})
     for store in STORES:

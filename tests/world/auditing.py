@@ -104,7 +104,10 @@ class MemoryFacts:
 
 @dataclass
 class Publications:
-    """Of one log. `log`: what the relay has told; `asked`: what publications asked for."""
+    """Of one log. `log`: what the relay has told; `asked`: what publications asked for.
+
+    `noted`: how many of these the last one had read that moved on.
+    """
 
     topic: str
     book: Book
@@ -113,11 +116,12 @@ class Publications:
     asked: list[Alert] = field(default_factory=list)
     cut_ms: int = 0
     number: int = 0
+    noted: int = 0
 
     def publish(self, entries: Sequence[Entry], cut_ms: int, oldest_ms: int = 0) -> list[Alert]:
         """What is asked for after a cut. `entries`: all there are, also those received later."""
         self.number += 1
-        found = self.looked(entries, cut_ms, oldest_ms)
+        found, self.noted = self.looked(entries, cut_ms, oldest_ms), len(self.asked)
         self.asked += found
         self.cut_ms = cut_ms
         return found
@@ -128,5 +132,6 @@ class Publications:
         horizons = (ms(HORIZONS.grace), ms(HORIZONS.fresh), ms(HORIZONS.kept))
         bounds = Bounds(self.number, self.cut_ms, cut_ms, oldest_ms, *horizons)
         told = standings(self.log, self.asked)
-        audit = Audit(self.book, self.rules, {}, facts, bounds, told)
+        unseen = {each.alert_id for each in self.asked[self.noted :]}
+        audit = Audit(self.book, self.rules, {}, facts, bounds, told, unseen)
         return [*audit.corrections(), *retracted_silences(self.rules, facts, bounds, told)]

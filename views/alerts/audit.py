@@ -6,7 +6,7 @@ when they are over at the cut: an alert that rests on what was received later is
 follow from the order of single events, which cells do not keep: they are not looked at.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cached_property
@@ -33,7 +33,11 @@ RuleKey = tuple[str, str, int]
 
 @dataclass(frozen=True)
 class Audit:
-    """`rules`: every version of a bound. `noted_ms`: since when the log has known each store."""
+    """`rules`: every version of a bound. `noted_ms`: since when the log has known each store.
+
+    `unseen`: ids of records that were asked for behind what the last audit had read: whoever asked was overtaken by it,
+    and its numbers may have been other ones.
+    """
 
     book: Book
     rules: Mapping[RuleKey, Rule]
@@ -41,6 +45,7 @@ class Audit:
     facts: Facts
     bounds: Bounds
     told: Mapping[str, Standing]
+    unseen: Collection[str] = ()
 
     def corrections(self) -> Iterator[Alert]:
         """In a fixed order."""
@@ -90,6 +95,8 @@ class Audit:
     def _is_news(self, case: Case, last: Alert) -> bool:
         """Whether it was not looked at before with these numbers."""
         if last.raised_ms >= self.bounds.since_ms or self.bounds.due_ms(case.span.end) > self.bounds.since_ms:
+            return True
+        if last.alert_id in self.unseen:
             return True
         touched = self.facts.touched(_view_of(case.rule)).get(case.shop.store.id, ())
         quarters = (at for each in case.spans for at in range(each.start, each.end, STEP))

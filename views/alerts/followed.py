@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from master_dataset.sources import registered_sources
 from views.alerts.rule import LEVEL_SOURCES, Rule, Silence, Threshold
 from views.core.aggregates import Column, Count
 from views.core.formula import Formula
@@ -72,11 +73,13 @@ def followed_metrics() -> Mapping[str, Metric]:
     return found
 
 
-def source_of(rule: Rule) -> str:
-    """The topic whose events a rule is about."""
+def source_of(rule: Rule) -> str | None:
+    """The topic whose events a rule is about; None: its metric or source is not there in this release."""
     if isinstance(rule, Threshold):
-        return view_named(followed_metrics()[rule.metric].view).source.topic
-    return rule.source if isinstance(rule, Silence) else LEVEL_SOURCES[rule.of]
+        metric = followed_metrics().get(rule.metric)
+        return view_named(metric.view).source.topic if metric else None
+    source = rule.source if isinstance(rule, Silence) else LEVEL_SOURCES[rule.of]
+    return source if source in registered_sources() else None
 
 
 def _is_plain(view: View) -> bool:

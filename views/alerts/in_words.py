@@ -23,7 +23,8 @@ def in_words(rule: Rule) -> str:
 
 
 def _threshold(rule: Threshold) -> str:
-    name = followed_metrics()[rule.metric].name
+    metric = followed_metrics().get(rule.metric)
+    name = metric.name if metric else rule.metric  # of a former release
     side, bound = ("above", rule.above) if rule.above is not None else ("below", rule.below)
     if rule.versus:
         return f"{name} of {_WINDOWS[rule.window]} is more than {_plain(bound)} % {side} the same time a week before"

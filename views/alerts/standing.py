@@ -7,6 +7,7 @@ So whoever asks for a record twice asks for the same.
 """
 
 from collections.abc import Iterable, Mapping
+from itertools import chain
 from typing import NamedTuple
 
 from views.alerts.alert import Alert, following_id, instant_ms
@@ -40,7 +41,7 @@ def standings(log: Iterable[Alert], asked: Iterable[Alert] = ()) -> Mapping[str,
     """
     found: dict[str, Standing] = {}
     seen: set[str] = set()
-    for record in (*log, *asked):
+    for record in chain(log, asked):
         if record.alert_id in seen:
             continue
         seen.add(record.alert_id)

@@ -169,6 +169,37 @@ def test_what_was_asked_for_and_is_not_told_yet_counts_as_told() -> None:
     assert asked_twice[told.alert_id].is_taken_back
 
 
+def test_what_a_rebuild_asked_for_that_was_overtaken_and_ended_is_judged_by_the_next_publication() -> None:
+    log, world = world_of(MUCH)
+    [told] = log.sold(TEN + 20 * MINUTE, 10)
+    log.sold(TEN + 30 * MINUTE, 4, amount=-1, late_ms=29 * HOUR)
+    overtaken = world.looked(log.entries, TEN + 30 * HOUR)  # 6: denied
+    log.sold(TEN + 40 * MINUTE, 5, late_ms=38 * HOUR)
+    meanwhile = publish(log, world, TEN + 40 * HOUR)  # 11: true, and nobody has said anything else yet
+
+    world.asked += overtaken
+    raised, over = publish(log, world, TEN + 60 * HOUR)
+    again = publish(log, world, TEN + 90 * HOUR)
+
+    assert ([each.kind for each in overtaken], meanwhile, again) == (["retracted"], [], [])
+    assert raised.alert_id == following_id(told.alert_id, "raised")
+    assert (raised.late, raised.corrected, over.about) == (True, Decimal(11), raised.alert_id)
+
+
+def test_what_an_overtaken_rebuild_has_raised_late_is_retracted_if_later_numbers_deny_it() -> None:
+    log, world = world_of(MUCH)
+    log.sold(TEN + 20 * MINUTE, 10, late_ms=29 * HOUR)
+    overtaken = world.looked(log.entries, TEN + 30 * HOUR)
+    log.sold(TEN + 40 * MINUTE, 5, amount=-1, late_ms=38 * HOUR)
+    meanwhile = publish(log, world, TEN + 40 * HOUR)
+
+    world.asked += overtaken
+    [retracted] = publish(log, world, TEN + 60 * HOUR)
+
+    assert ([each.kind for each in overtaken], meanwhile) == (["raised", "resolved"], [])
+    assert (retracted.kind, retracted.about) == ("retracted", overtaken[0].alert_id)
+
+
 def test_a_number_is_provisional_no_more_when_a_publication_covers_its_window() -> None:
     log, world = world_of(MUCH)
     [told] = log.sold(TEN + 20 * MINUTE, 10)

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from batch_layer.alerts.archived_signs import ArchivedSigns
+from batch_layer.alerts.archived_signs import ArchivedSigns, Bounds
 from batch_layer.alerts.corrected_facts import CorrectedFacts
 from batch_layer.touched import Master
 from views.alerts.alert import Cause
@@ -103,3 +103,32 @@ def test_of_what_was_asked_for_before_only_news_are_read(tmp_path: Path) -> None
     [sign] = facts.signs("sensor_heartbeats", {wanted})[wanted]
 
     assert sign.received_ms == ms(NOON)
+
+
+def test_only_what_tells_of_a_moment_within_the_bounds_of_its_own_store_is_handed_out(tmp_path: Path) -> None:
+    begin, end, minute = NOON, NOON + 9 * MINUTE, ms(NOON + MINUTE) - ms(NOON)
+    ends_in, heard = begin - MINUTE + SECOND, begin + 5 * MINUTE
+    moments = [begin - MINUTE, ends_in, heard, end - MINUTE, end - MINUTE - SECOND, end + 50 * MINUTE]
+    rows = [(store, 10 * shop + n, at, heard) for shop, store in enumerate("123") for n, at in enumerate(moments)]
+    archived = facts_of(tmp_path, [*rows, ("1", 99, heard, end)]).archived
+    own, other = Bounds(ms(begin), ms(end)), Bounds(ms(begin - timedelta(days=2)), ms(begin) + 1)
+
+    found = list(archived.heard("sensor_heartbeats", {"1": own, "2": other}))
+
+    assert {each.store for each in found} == {"1", "2"}
+    assert sorted(each.at_ms for each in found if each.store == "1") == [
+        ms(begin) + 1000, *[ms(heard)] * 4, ms(heard) + minute,
+    ]  # fmt: skip
+    assert [each.at_ms for each in found if each.store == "2"] == [ms(begin)]
+    assert list(archived.heard("sensor_heartbeats", {})) == []
+
+
+def test_each_of_two_silences_that_overlap_gets_its_own_signs(tmp_path: Path) -> None:
+    facts = facts_of(tmp_path, [("1", n, NOON + n * MINUTE, NOON + 30 * MINUTE) for n in range(9)])
+    long, short = (Wanted("1", None, ms(NOON), ms(NOON + n * MINUTE), is_new=True) for n in (8, 3))
+    later = Wanted("1", None, ms(NOON + 6 * MINUTE), ms(NOON + 8 * MINUTE), is_new=True)
+
+    found = facts.signs("sensor_heartbeats", {long, short, later})
+
+    minutes = {each: sorted((sign.at_ms - ms(NOON)) // 60_000 for sign in found[each]) for each in found}
+    assert minutes == {long: [1, 2, 3, 4, 5, 6, 7], short: [1, 2], later: [7]}

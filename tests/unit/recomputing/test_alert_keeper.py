@@ -1,24 +1,40 @@
 """Alerts are looked at by what is published now, once, however many rebuilds end together or are interrupted."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from decimal import Decimal
 from types import SimpleNamespace
 from typing import Any
 
 import msgspec
 import pytest
+from structlog.testing import capture_logs
 
+from batch_layer.alerts.alert_log import Request
+from batch_layer.alerts.audited import Looked
+from batch_layer.alerts.told_log import ToldLog
 from deploy.recomputing import alert_keeper
 from deploy.recomputing.alert_keeper import AlertKeeper
 from deploy.settings import Settings
 from master_dataset.errors import BrokerUnavailable
 from master_dataset.rule_versions import VersionRow
+from views.alerts.alert import Alert, Window
 from views.alerts.rule_text import read_rule
 from views.core.pointer_row import Publication
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 LEVEL = read_rule({"kind": "level", "id": "queue", "of": "queue", "above": 4, "minutes": 3})
 BOUND = read_rule({"kind": "threshold", "id": "much", "metric": "net_sales", "window": "hour", "above": 9})
+
+
+def retraction(id_: str, publication: int) -> Alert:
+    """As a publication asks for it."""
+    at = "2026-11-21T10:00:00Z"
+    return Alert(
+        alert_id=id_, kind="retracted", about="first", rule="much", version=1, tenant="default", store="1",
+        window=Window(at), dimensions={}, value=None, threshold=Decimal(9), sentence="It was not.", raised_at=at,
+        publication=publication, cause="late",
+    )  # fmt: skip
 
 
 class Unseen:
@@ -29,21 +45,30 @@ class Unseen:
 
 
 class Deployment:
-    """What Cassandra and the broker would say. `meanwhile`: what happens while alerts are looked at."""
+    """What Cassandra and the broker would say. `meanwhile`: what happens while alerts are looked at.
+
+    `found`: what comes of each look; `requests`: what was asked for by then, `unseen`: what each look judges anew.
+    """
 
     def __init__(self) -> None:
         self.published, self.audited = 3, 2
+        self.noted: Mapping[int, int] = {}
+        self.found: list[list[Any]] = []
+        self.requests: list[Request] = []
+        self.unseen: list[set[str]] = []
         self.looked: list[tuple[int, int]] = []
         self.rules: list[Any] = []
+        self.newer: list[str] = []
         self.meanwhile: list[Any] = []
         self.moves: list[bool] = []
 
-    def read(self) -> int:
-        return self.audited
+    def read(self) -> Looked:
+        return Looked(self.audited, self.noted)
 
-    def move(self, seen: int, to: int, _: Mapping[str, int]) -> bool:
+    def move(self, seen: int, to: Looked, _: Mapping[str, int]) -> bool:
         is_moved = self.audited == seen
-        self.audited = to if is_moved else self.audited
+        if is_moved:
+            self.audited, self.noted = to
         self.moves.append(is_moved)
         return is_moved
 
@@ -52,13 +77,29 @@ class Deployment:
 
     def versions(self, *_: object) -> Any:
         bodies = [(rule.id, msgspec.json.encode(rule).decode()) for rule in self.rules]
+        bodies += [("newer", body) for body in self.newer]
         rows = [VersionRow("rule", f"default/{name}", 1, NOON, body) for name, body in bodies]
         return SimpleNamespace(read=lambda: rows)
 
-    def look(self, base: Publication | None, found: Publication) -> None:
+    def look(self, alerts: ToldLog, base: Publication | None, found: Publication) -> list[Any]:
         self.looked.append((base.number if base else 0, found.number))
+        alerts.standings(0)
+        self.unseen.append(alerts.unseen)
         if self.meanwhile:
             self.meanwhile.pop(0)()
+        return self.found.pop(0) if self.found else []
+
+    def told(self, _: int) -> list[Alert]:
+        return []
+
+    def ask(self, records: Sequence[Alert]) -> None:
+        self.requests += [Request(0, len(self.requests) + number, each) for number, each in enumerate(records)]
+
+    def asked_ends(self) -> Mapping[int, int]:
+        return {0: len(self.requests)}
+
+    def asked(self, _: int, ends: Mapping[int, int], begin: Mapping[int, int] | None = None) -> list[Request]:
+        return self.requests[(begin or {}).get(0, 0) : ends[0]]
 
 
 @pytest.fixture
@@ -68,14 +109,13 @@ def deployment(monkeypatch: pytest.MonkeyPatch) -> Deployment:
     pointer = SimpleNamespace(read=lambda: SimpleNamespace(publication=found.published), publication=found.publication)
     for name, fake in {
         "session_of": lambda _: None, "Audited": lambda _: found, "PointerRow": lambda _: pointer,
-        "RuleVersions": found.versions, "AlertLog": lambda _: SimpleNamespace(ask=lambda _: None),
+        "RuleVersions": found.versions, "AlertLog": lambda _: found,
     }.items():  # fmt: skip
         monkeypatch.setattr(alert_keeper, name, fake)
     monkeypatch.setattr(AlertKeeper, "_wait_for_relay", lambda *_: None)
 
-    def corrections(*asked: Any) -> list[Any]:
-        found.look(*asked[-2:])
-        return []
+    def corrections(_: AlertKeeper, alerts: ToldLog, *asked: Any) -> list[Any]:
+        return found.look(alerts, *asked[-2:])
 
     monkeypatch.setattr(AlertKeeper, "_corrections", corrections)
     return found
@@ -123,6 +163,65 @@ def test_who_finds_that_another_has_moved_on_looks_again_by_the_newest_numbers(d
     assert deployment.moves == [False, True]
 
 
+def overtaken_and_ended(deployment: Deployment) -> None:
+    """A rebuild that judged publication 3 while another one published 4 and looked at it, and that ended then."""
+
+    def overtake() -> None:
+        deployment.published = deployment.audited = 4
+        deployment.meanwhile = [end]
+
+    def end() -> None:
+        raise BrokerUnavailable("nobody answers", do="wait")
+
+    deployment.rules, deployment.meanwhile, deployment.found = [BOUND], [overtake], [[retraction("wrong", 3)]]
+    AlertKeeper(Settings()).catch_up(Unseen())
+    assert (deployment.moves, deployment.audited) == ([False], 4)
+
+
+def test_what_an_overtaken_rebuild_asked_for_that_ended_is_judged_anew_by_whoever_comes_next(
+    deployment: Deployment,
+) -> None:
+    overtaken_and_ended(deployment)
+
+    for _ in range(2):  # nothing was published since
+        AlertKeeper(Settings()).catch_up(Unseen())
+
+    assert deployment.looked == [(2, 3), (2, 4), (4, 4)]
+    assert deployment.unseen[-1] == {"wrong"}
+    assert (deployment.audited, deployment.noted) == (4, {0: 1})
+
+
+def test_what_was_judged_anew_is_not_judged_anew_again(deployment: Deployment) -> None:
+    overtaken_and_ended(deployment)
+    deployment.published = 5
+
+    AlertKeeper(Settings()).catch_up(Unseen())
+    deployment.published = 6
+    AlertKeeper(Settings()).catch_up(Unseen())
+
+    assert deployment.looked[2:] == [(4, 5), (5, 6)]
+    assert deployment.unseen[2:] == [{"wrong"}, set()]
+
+
+def test_a_row_or_a_topic_of_which_nothing_is_known_has_all_that_was_asked_for_judged_anew(
+    deployment: Deployment,
+) -> None:
+    deployment.rules, deployment.noted = [BOUND], {0: 9}
+    deployment.ask([retraction("wrong", 1)])
+
+    AlertKeeper(Settings()).catch_up(Unseen())
+
+    assert deployment.unseen == [{"wrong"}]
+
+
+def test_without_a_rule_that_is_looked_at_how_far_requests_were_read_stays(deployment: Deployment) -> None:
+    deployment.rules, deployment.noted = [LEVEL], {0: 7}
+
+    AlertKeeper(Settings()).catch_up(Unseen())
+
+    assert (deployment.audited, deployment.noted) == (3, {0: 7})
+
+
 def test_what_cannot_be_looked_at_now_is_left_to_the_next_rebuild(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -137,6 +236,32 @@ def test_what_cannot_be_looked_at_now_is_left_to_the_next_rebuild(
     assert deployment.audited == 2
 
 
+@pytest.mark.parametrize("odd", [KeyError("net_sales"), msgspec.DecodeError("odd"), ZeroDivisionError()])
+def test_what_odd_rows_lead_to_is_written_down_whole_and_the_rebuild_is_done(
+    deployment: Deployment, monkeypatch: pytest.MonkeyPatch, odd: Exception
+) -> None:
+    def fail(*_: object) -> None:
+        raise odd
+
+    deployment.rules = [BOUND]
+    monkeypatch.setattr(AlertKeeper, "_wait_for_relay", fail)
+
+    with capture_logs() as said:
+        AlertKeeper(Settings()).catch_up(Unseen())
+
+    assert [(line["event"], line["exc_info"]) for line in said] == [("alerts.audit_put_off", True)]
+    assert deployment.audited == 2
+
+
+def test_a_rule_of_a_newer_release_is_left_out_and_the_others_are_looked_at(deployment: Deployment) -> None:
+    deployment.rules, deployment.newer = [BOUND], ['{"kind": "forecast", "id": "newer", "above": 9}']
+
+    AlertKeeper(Settings()).catch_up(Unseen())
+
+    assert deployment.looked == [(2, 3)]
+    assert deployment.audited == 3
+
+
 def test_what_nothing_explains_is_noticed_before_it_is_asked_for(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -145,8 +270,7 @@ def test_what_nothing_explains_is_noticed_before_it_is_asked_for(
     odd = [SimpleNamespace(kind="retracted", cause=cause) for cause in ("unexplained", "late")]
     monkeypatch.setattr(AlertKeeper, "_corrections", lambda *_: odd)
     monkeypatch.setattr(alert_keeper, "AlarmTable", lambda _: table)
-    log = SimpleNamespace(ask=lambda asked: done.append(("asked", f"{len(asked)}")))
-    monkeypatch.setattr(alert_keeper, "AlertLog", lambda _: log)
+    monkeypatch.setattr(deployment, "ask", lambda asked: done.append(("asked", f"{len(asked)}")))
 
     AlertKeeper(Settings()).catch_up(Unseen())
 
