@@ -14,10 +14,12 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from confluent_kafka import Producer
 
 from master_dataset.kafka import Topics
 from speed_layer.webhooks.beginning import begin
 from tests.integration.conftest import Stack
+from tests.world.raised import alert
 from tests.world.told_topic import ACME, tell, until
 from tests.world.webhooks import Told, group_of
 
