@@ -18,6 +18,7 @@ ABOUT = (
     "What Galatea reads from Kafka: one topic per source, one JSON object per record. A record that cannot be an event "
     "becomes a dead letter; nothing is dropped."
 )
+PARTITIONED = "Its murmur2 hash chooses the partition, as Kafka's own clients do (`murmur2_random` of librdkafka)."
 Part = dict[str, Any]
 
 
@@ -63,7 +64,7 @@ def _reading(topic: str) -> Part:
 
 
 def _message(source: Source[Any]) -> Part:
-    key = {"type": "string", "description": f"The store: the text of `{source.store}`."}
+    key = {"type": "string", "description": f"The store: the text of `{source.store}`. {PARTITIONED}"}
     return {
         "name": source.topic,
         "contentType": "application/json",
