@@ -13,9 +13,9 @@ import structlog
 from deploy.cassandra import FAILURES
 from master_dataset.errors import UpkeepRuns
 
-SECONDS = 20
-"""How long the lease outlives its holder."""
-RENEW_SECONDS = 4.0
+SECONDS = 12
+"""How long the lease outlives its holder: about as long as a group of consumers misses a member that was killed."""
+RENEW_SECONDS = 3.0
 
 log = structlog.get_logger()
 
