@@ -1,4 +1,7 @@
-"""The dispatcher as a process of the local stack: `python -m deploy.process.dispatcher`. Tells endpoints of alerts."""
+"""The dispatcher as a process of the local stack: `python -m deploy.process.dispatcher`. Tells endpoints of alerts.
+
+One works at a time: what it writes of an endpoint is all that there is to say, and only it keeps what was refused.
+"""
 
 import asyncio
 import signal
@@ -8,11 +11,13 @@ import httpx
 
 from deploy.cassandra import session_of
 from deploy.process.edge import Process
+from deploy.process.turn import SECONDS, Turn
 from deploy.settings import Settings
 from deploy.webhooks import KeptEndpoints
 from master_dataset.consuming import Consuming, Limits
 from master_dataset.endpoint_table import EndpointTable
 from master_dataset.kafka import Topics
+from master_dataset.lease import Lease
 from speed_layer.webhooks.beginning import begin
 from speed_layer.webhooks.delivery import Delivery
 from speed_layer.webhooks.dispatcher import Dispatcher, group
@@ -49,12 +54,15 @@ def run(process: Process, settings: Settings) -> None:
 async def _run(process: Process, settings: Settings) -> None:
     leaving = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, leaving.set)
-    endpoints = KeptEndpoints(EndpointTable(session_of(settings.cassandra_address)))
-    making = Making(settings, httpx.create_ssl_context())
-    dispatcher = Dispatcher(endpoints, making.telling, settings.webhook_suspend_hours * 3600)
+    session = session_of(settings.cassandra_address)
+    endpoints, making = KeptEndpoints(EndpointTable(session)), Making(settings, httpx.create_ssl_context())
+
+    async def working(ending: asyncio.Event) -> None:
+        await Dispatcher(endpoints, making.telling, settings.webhook_suspend_hours * 3600).run(ending)
+
     process.show_metrics(settings.dispatcher_metrics_port)
     process.ready()
-    await dispatcher.run(leaving)
+    await Turn(Lease(session, "dispatcher", SECONDS)).work(leaving, working)
 
 
 if __name__ == "__main__":
