@@ -37,6 +37,11 @@ class Said(msgspec.Struct):
     about: str | None = None
 
 
+class _Record(NamedTuple):
+    said: Said
+    body: str
+
+
 class Kept(NamedTuple):
     """How far one partition is folded; see the table `alerts_kept`."""
 
@@ -59,14 +64,14 @@ class HistoryTable:
         said, body = msgspec.json.decode(value, type=Said), value.decode()
         whole = said.about or said.alert_id
         self._run("INSERT INTO alert_records (alert_id, record_id, body) VALUES (?, ?, ?)", whole, said.alert_id, body)
-        raised = said if said.kind == "raised" else self._raised(whole)
-        if raised is None:  # it was told before anybody kept alerts
+        if said.kind == "raised":
+            self._list(said, body)
+            return
+        raised = self._raised(whole)
+        if raised is None:  # it was told before anybody kept alerts, or is listed when that comes
             return
         for sight in (raised.tenant, EVERYBODY):
-            if said.kind == "raised":
-                self._raise(sight, raised, body)
-            else:
-                self._follow(sight, raised, said.kind, body)
+            self._follow(sight, raised, said.kind, body)
 
     def move_open(self, beat: Callable[[], None], now: datetime) -> None:
         """Have what is open listed by the hour, unless that was done: of tables that were kept before there were hours.
@@ -83,7 +88,9 @@ class HistoryTable:
             rows = self._run(asked, EVERYBODY, day.day)
             still_open = [each.alert_id for each in rows if each.told and not (each.resolved or each.retracted)]
             for number, alert_id in enumerate(still_open):
-                self._open_again(alert_id)
+                for raised in self._records(alert_id):
+                    if raised.said.kind == "raised":
+                        self._list(*raised)
                 if number % _BEAT_EACH == 0:
                     beat()
             beat()
@@ -113,6 +120,14 @@ class HistoryTable:
         said = f"INSERT INTO alerts_kept ({columns}) VALUES (?, ?, ?, ?, ?, ?)"  # noqa: S608 - our own columns
         self._run(said, _BUCKET, partition, *kept, now)
 
+    def _list(self, raised: Said, body: str) -> None:
+        """With what was folded of it before it was raised."""
+        followed = [each for each in self._records(raised.alert_id) if each.said.kind != "raised"]
+        for sight in (raised.tenant, EVERYBODY):
+            self._raise(sight, raised, body)
+            for each in followed:
+                self._follow(sight, raised, each.said.kind, each.body)
+
     def _raise(self, sight: str, raised: Said, body: str) -> None:
         day, place = raised.raised_at.date(), (raised.raised_at, raised.alert_id, body)
         self._run("INSERT INTO alert_days (sight, day) VALUES (?, ?)", sight, day)  # first: a day is found by it
@@ -131,22 +146,17 @@ class HistoryTable:
             sight, hour, raised.raised_at, raised.alert_id, body,
         )  # fmt: skip
 
-    def _open_again(self, alert_id: str) -> None:
-        for row in self._run("SELECT body FROM alert_records WHERE alert_id = ? AND record_id = ?", alert_id, alert_id):
-            raised = msgspec.json.decode(row.body, type=Said)
-            for sight in (raised.tenant, EVERYBODY):
-                self._open(sight, raised, row.body)
-
     def _follow(self, sight: str, raised: Said, kind: Kind, body: str) -> None:
         place = (raised.raised_at, raised.alert_id)
         self._run(_UPDATE[kind], body, sight, raised.raised_at.date(), *place)
         self._run(_END, sight, hour_of(raised.raised_at), *place)
 
     def _raised(self, alert_id: str) -> Said | None:
-        asked = "SELECT body FROM alert_records WHERE alert_id = ? AND record_id = ?"
-        for row in self._run(asked, alert_id, alert_id):
-            return msgspec.json.decode(row.body, type=Said)
-        return None
+        return next((each.said for each in self._records(alert_id) if each.said.kind == "raised"), None)
+
+    def _records(self, alert_id: str) -> Sequence[_Record]:
+        rows = self._run("SELECT body FROM alert_records WHERE alert_id = ?", alert_id)
+        return [_Record(msgspec.json.decode(row.body, type=Said), row.body) for row in rows]
 
     def _run(self, cql: str, *values: object) -> Sequence[Any]:
         try:

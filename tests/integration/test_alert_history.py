@@ -82,6 +82,16 @@ def test_an_alert_that_was_raised_again_behind_its_end_does_not_open_again(share
     assert [each.state for each in page(shared_cassandra, AlertsAsk("reopened")).told] == ["resolved"]
 
 
+def test_an_alert_whose_end_was_folded_first_is_over(shared_cassandra: Session) -> None:
+    table, alert = table_of(shared_cassandra), raised(0, "backwards")
+
+    for record in (resolved(alert), alert):
+        table.keep(record.to_json())
+
+    assert still_open(shared_cassandra, "backwards") == []
+    assert [each.state for each in page(shared_cassandra, AlertsAsk("backwards")).told] == ["resolved"]
+
+
 def at_hour(number: int, hours: int, tenant: str) -> Alert:
     """Raised so many hours before."""
     at = (AT - timedelta(hours=hours)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
