@@ -1,4 +1,4 @@
-"""`alerts_told`, `alerts_open`, `alert_records` and how far they go."""
+"""`alerts_told`, `alerts_open_by_hour`, `alert_records` and how far they go."""
 
 from collections.abc import Sequence
 from datetime import date
@@ -22,9 +22,14 @@ class AlertTables:
             "SELECT raised_at, alert_id, body, resolved, retracted FROM alerts_told "  # noqa: S608 - our own columns
             f"WHERE sight = ? AND day = ? {behind}"
         )
+        columns = "raised_at, alert_id, body"
+        self._moved = bridge.prepare("SELECT moved_at FROM alerts_open_moved WHERE bucket = ?")
+        self._before = bridge.prepare(f"SELECT {columns} FROM alerts_open WHERE sight = ? {behind}")  # noqa: S608
+        self._hours = bridge.prepare("SELECT hour FROM alert_open_hours WHERE sight = ? AND hour <= ?")
         self._open = bridge.prepare(
-            f"SELECT raised_at, alert_id, body FROM alerts_open WHERE sight = ? {behind}"  # noqa: S608 - our own columns
+            f"SELECT {columns} FROM alerts_open_by_hour WHERE sight = ? AND hour = ? {behind}"  # noqa: S608
         )
+        self._is_moved = False
         self._records = bridge.prepare("SELECT body FROM alert_records WHERE alert_id = ?")
 
     async def kept(self) -> Kept:
@@ -43,8 +48,18 @@ class AlertTables:
 
     async def open_ones(self, sight: str, before: Spot, limit: int) -> Sequence[Told]:
         """Newest first, as the table is sorted."""
-        rows = await self._bridge.rows(self._open, sight, *before, limit)
-        return [Told(instant_of(at), *said) for at, *said in rows]
+        # Until the keeper has moved them they are where they were, and nobody folds anything.
+        self._is_moved = self._is_moved or bool(await self._bridge.rows(self._moved, _BUCKET))
+        if not self._is_moved:
+            rows = await self._bridge.rows(self._before, sight, *before, limit)
+            return [Told(instant_of(at), *said) for at, *said in rows]
+        found: list[Told] = []
+        for (hour,) in await self._bridge.rows(self._hours, sight, before.raised_at):
+            rows = await self._bridge.rows(self._open, sight, instant_of(hour), *before, limit - len(found))
+            found += [Told(instant_of(at), *said) for at, *said in rows]
+            if len(found) == limit:
+                break
+        return found
 
     async def records(self, alert_id: str) -> Sequence[str]:
         """In the order of their ids."""

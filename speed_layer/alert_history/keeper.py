@@ -12,12 +12,13 @@ from typing import Protocol
 import msgspec
 import structlog
 
-from master_dataset.errors import Unavailable
+from master_dataset.errors import StoreUnavailable, Unavailable
 from speed_layer.alert_history.history_table import Kept
 from speed_layer.alert_history.outlet import Outlet, Reach, Told
 
 MEASURE_SECONDS = 2.0
 WAIT_SECONDS = 2.0
+TIDY_SECONDS = 600.0
 log = structlog.get_logger()
 
 
@@ -33,6 +34,12 @@ class History(Protocol):
     def reach(self, partition: int, kept: Kept, now: datetime) -> None:
         """Say how far it is folded."""
 
+    def move_open(self, beat: Callable[[], None], now: datetime) -> None:
+        """Have what is open in the tables of today, before anything is folded into these."""
+
+    def tidy(self, beat: Callable[[], None], now: datetime) -> None:
+        """Forget places in which nothing is open any more."""
+
 
 class Keeper:
     """Of every partition. `beat` is called whenever there is progress."""
@@ -46,7 +53,7 @@ class Keeper:
         self._said: dict[int, Kept] = {}
         self._wanted: Mapping[int, Reach] = {}
         self._torn: set[int] = set()
-        self._measured_at = float("-inf")
+        self._measured_at = self._tidied_at = float("-inf")
 
     def run(self) -> None:
         """Until the process ends; whatever is away is waited for."""
@@ -62,6 +69,7 @@ class Keeper:
 
     def begin(self) -> None:
         """From where the tables end. What is gone from the topic by now is said to be missing. Unavailable."""
+        self._history.move_open(self._beat, self._now())
         reached = self._history.reached()
         self._kept, self._torn, self._wanted = {}, set(), {}
         for number, (first, end) in self._outlet.bounds().items():
@@ -87,7 +95,16 @@ class Keeper:
                 self._wanted = dict(self._outlet.reach())
             self._measured_at = time.monotonic()
         self._arrive()
+        if time.monotonic() - self._tidied_at >= TIDY_SECONDS:
+            self._tidied_at = time.monotonic()
+            self._tidy()
         return True
+
+    def _tidy(self) -> None:
+        try:
+            self._history.tidy(self._beat, self._now())
+        except StoreUnavailable as error:  # nothing is wrong for want of it
+            log.warning("alert_history.untidy", why=str(error))
 
     def _fold(self, told: Told) -> None:
         if told.value:

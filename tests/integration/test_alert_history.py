@@ -3,6 +3,7 @@
 import asyncio
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from typing import Any
 
 import msgspec
 from cassandra.cluster import Session
@@ -36,12 +37,23 @@ def resolved(alert: Alert) -> Alert:
     )
 
 
+def table_of(session: Session) -> HistoryTable:
+    """As the keeper begins: what is open is where it is listed today."""
+    table = HistoryTable(session)
+    table.move_open(lambda: None, AT)
+    return table
+
+
+def still_open(session: Session, tenant: str, **more: Any) -> list[str]:
+    return [each.alert_id for each in page(session, AlertsAsk(tenant, state="open", **more)).told]
+
+
 def page(session: Session, ask: AlertsAsk) -> Page:
     return asyncio.run(Alerts(AlertTables(Bridge(session))).page(ask))
 
 
 def test_records_are_folded_and_folding_them_again_changes_nothing(shared_cassandra: Session) -> None:
-    table = HistoryTable(shared_cassandra)
+    table = table_of(shared_cassandra)
     alerts = [raised(number, "acme") for number in range(4)]
     records = [*(each.to_json() for each in alerts), resolved(alerts[1]).to_json()]
 
@@ -61,7 +73,7 @@ def test_records_are_folded_and_folding_them_again_changes_nothing(shared_cassan
 
 
 def test_an_alert_that_was_raised_again_behind_its_end_does_not_open_again(shared_cassandra: Session) -> None:
-    table, alert = HistoryTable(shared_cassandra), raised(0, "reopened")
+    table, alert = table_of(shared_cassandra), raised(0, "reopened")
 
     for record in (alert, resolved(alert), alert):
         table.keep(record.to_json())
@@ -70,8 +82,86 @@ def test_an_alert_that_was_raised_again_behind_its_end_does_not_open_again(share
     assert [each.state for each in page(shared_cassandra, AlertsAsk("reopened")).told] == ["resolved"]
 
 
+def test_an_alert_whose_end_was_folded_first_is_over(shared_cassandra: Session) -> None:
+    table, alert = table_of(shared_cassandra), raised(0, "backwards")
+
+    for record in (resolved(alert), alert):
+        table.keep(record.to_json())
+
+    assert still_open(shared_cassandra, "backwards") == []
+    assert [each.state for each in page(shared_cassandra, AlertsAsk("backwards")).told] == ["resolved"]
+
+
+def at_hour(number: int, hours: int, tenant: str) -> Alert:
+    """Raised so many hours before."""
+    at = (AT - timedelta(hours=hours)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    alert = raised(number, tenant)
+    return msgspec.structs.replace(alert, alert_id=f"{tenant}-{number}", raised_at=at)
+
+
+def hours_of(session: Session, tenant: str) -> list[datetime]:
+    return [row.hour for row in session.execute("SELECT hour FROM alert_open_hours WHERE sight = %s", (tenant,))]
+
+
+def test_what_is_open_is_found_in_the_hours_that_have_some_the_newest_first(shared_cassandra: Session) -> None:
+    table = table_of(shared_cassandra)
+    alerts = [at_hour(number, hours, "hourly") for number, hours in enumerate((0, 0, 1, 30, 800))]
+    for each in alerts:
+        table.keep(each.to_json())
+
+    found, after = list[str](), None
+    for _ in range(4):
+        told = page(shared_cassandra, AlertsAsk("hourly", state="open", limit=2, after=after))
+        found += [each.alert_id for each in told.told]
+        after = told.following
+        if after is None:
+            break
+
+    assert found == ["hourly-1", "hourly-0", "hourly-2", "hourly-3", "hourly-4"]
+    assert still_open(shared_cassandra, "hourly", until=AT - timedelta(hours=2)) == ["hourly-3", "hourly-4"]
+
+
+def test_an_hour_in_which_nothing_is_open_is_looked_into_no_more_until_something_is(shared_cassandra: Session) -> None:
+    table, beats = table_of(shared_cassandra), list[int]()
+    over, lasting, young = (at_hour(number, hours, "tidy") for number, hours in enumerate((9, 5, 0)))
+    for each in (over, lasting, young, resolved(over), resolved(young)):
+        table.keep(each.to_json())
+
+    table.tidy(lambda: beats.append(1), AT)
+    after = hours_of(shared_cassandra, "tidy")
+    late = at_hour(3, 9, "tidy")  # the relay is that far behind
+    for each in (over, late):
+        table.keep(each.to_json())
+
+    assert len(after) == 2
+    assert sorted(still_open(shared_cassandra, "tidy")) == ["tidy-1", "tidy-3"]
+    assert len(hours_of(shared_cassandra, "tidy")) == 3
+    assert beats
+
+
+def test_what_was_open_before_there_were_hours_is_listed_before_and_after_it_is_moved(cassandra: Session) -> None:
+    former, alerts = HistoryTable(cassandra), [at_hour(number, 40 * number, "moved") for number in range(4)]
+    for each in (*alerts, resolved(alerts[2])):
+        former.keep(each.to_json())
+    for table in ("alerts_open_by_hour", "alert_open_hours"):
+        cassandra.execute(f"TRUNCATE {table}")
+    columns = "sight, raised_at, alert_id, body"
+    for each in (alerts[0], alerts[1], alerts[3]):  # as the former release has kept it
+        said = ("moved", datetime.fromisoformat(each.raised_at), each.alert_id, each.to_json().decode())
+        cassandra.execute(f"INSERT INTO alerts_open ({columns}) VALUES (%s, %s, %s, %s) USING TIMESTAMP 1", said)  # noqa: S608
+
+    before = still_open(cassandra, "moved")
+    table = table_of(cassandra)
+    after = still_open(cassandra, "moved")
+    table.keep(resolved(alerts[0]).to_json())
+    table_of(cassandra)
+
+    assert before == after == ["moved-0", "moved-1", "moved-3"]
+    assert still_open(cassandra, "moved") == still_open(cassandra, "*") == ["moved-1", "moved-3"]
+
+
 def test_pages_lead_from_day_to_day_and_each_tenant_is_shown_its_own(shared_cassandra: Session) -> None:
-    table = HistoryTable(shared_cassandra)
+    table = table_of(shared_cassandra)
     alerts = [raised(number, "pages") for number in range(5)]
     for each in (*alerts, raised(9, "others")):
         table.keep(each.to_json())
@@ -92,7 +182,7 @@ def test_pages_lead_from_day_to_day_and_each_tenant_is_shown_its_own(shared_cass
 
 
 def test_one_alert_is_found_with_its_records(shared_cassandra: Session) -> None:
-    table, alert = HistoryTable(shared_cassandra), raised(0, "one")
+    table, alert = table_of(shared_cassandra), raised(0, "one")
     table.keep(resolved(alert).to_json())  # told before anybody kept alerts: it is not listed
     unlisted = page(shared_cassandra, AlertsAsk("one")).told
     for each in (alert, resolved(alert)):
@@ -105,7 +195,7 @@ def test_one_alert_is_found_with_its_records(shared_cassandra: Session) -> None:
 
 
 def test_how_far_it_goes_is_that_of_the_slowest_partition(shared_cassandra: Session) -> None:
-    table = HistoryTable(shared_cassandra)
+    table = table_of(shared_cassandra)
 
     table.reach(0, Kept(7, AT, None), AT)
     table.reach(1, Kept(9, AT + timedelta(seconds=1), AT), AT)

@@ -37,21 +37,32 @@ class Standing(NamedTuple):
 def standings(log: Iterable[Alert], asked: Iterable[Alert] = ()) -> Mapping[str, Standing]:
     """By the id under which each was raised. `log`: in order, of all there is.
 
+    What follows an alert counts also where it is read first: each is about an id.
+
     `asked`: what publications asked for, in order; what the log has not yet of it will come behind all that it has.
     """
     found: dict[str, Standing] = {}
+    early: dict[str, list[Alert]] = {}
     seen: set[str] = set()
     for record in chain(log, asked):
         if record.alert_id in seen:
             continue
         seen.add(record.alert_id)
         if record.kind == "raised":
-            found[record.alert_id] = Standing(record, record)
+            standing = Standing(record, record)
+            for follower in early.pop(record.alert_id, ()):
+                standing = _followed(standing, follower)
+            found[record.alert_id] = standing
         elif (about := found.get(record.about or "")) is not None:
-            last = record if _takes_back(record) and not about.is_taken_back else about.last
-            is_over = about.is_over or record.kind == "resolved"
-            found[about.raised.alert_id] = about._replace(last=last, is_over=is_over)
+            found[about.raised.alert_id] = _followed(about, record)
+        else:
+            early.setdefault(record.about or "", []).append(record)
     return found
+
+
+def _followed(about: Standing, record: Alert) -> Standing:
+    last = record if _takes_back(record) and not about.is_taken_back else about.last
+    return about._replace(last=last, is_over=about.is_over or record.kind == "resolved")
 
 
 def is_confirmed(standing: Standing, cut_ms: int, grace_ms: int) -> bool:

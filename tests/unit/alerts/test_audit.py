@@ -200,6 +200,21 @@ def test_what_an_overtaken_rebuild_has_raised_late_is_retracted_if_later_numbers
     assert (retracted.kind, retracted.about) == ("retracted", overtaken[0].alert_id)
 
 
+def test_what_follows_an_alert_is_not_lost_where_it_is_read_first() -> None:
+    log, world = world_of(MUCH)
+    log.sold(TEN + 20 * MINUTE, 10)
+    log.pass_until(TEN + 3 * HOUR)
+    [raised, over] = log.told
+    log.sold(TEN + 30 * MINUTE, 4, amount=-1, late_ms=5 * HOUR)
+    [retracted] = publish(log, world, TEN + 6 * HOUR)
+
+    expected = standings([raised, over, retracted])
+
+    assert standings([over, raised, retracted]) == standings([retracted, over, raised]) == expected
+    assert standings([over], [retracted, raised]) == expected
+    assert standings([over, retracted]) == {}
+
+
 def test_a_number_is_provisional_no_more_when_a_publication_covers_its_window() -> None:
     log, world = world_of(MUCH)
     [told] = log.sold(TEN + 20 * MINUTE, 10)

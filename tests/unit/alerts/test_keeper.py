@@ -1,6 +1,6 @@
 """The keeper folds the topic of alerts into tables, and says as of when they are whole, wherever it was begun anew."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
@@ -52,11 +52,25 @@ class Topic:
 
 @dataclass
 class Tables:
-    """History in memory. `is_away` from that many writes on."""
+    """History in memory. `done`: what came in which order; `is_untidy`: it cannot be tidied."""
 
     kept: list[bytes] = field(default_factory=list)
     rows: dict[int, Kept] = field(default_factory=dict)
+    done: list[str] = field(default_factory=list)
     is_away: bool = False
+    is_untidy: bool = False
+
+    def move_open(self, beat: Callable[[], None], now: datetime) -> None:
+        assert now
+        beat()
+        self.done.append("moved")
+
+    def tidy(self, beat: Callable[[], None], now: datetime) -> None:
+        assert now
+        beat()
+        self.done.append("tidied")
+        if self.is_untidy:
+            raise StoreUnavailable("It is away.", do="Wait.")
 
     def keep(self, value: bytes) -> None:
         if self.is_away:
@@ -64,6 +78,7 @@ class Tables:
         if value == b"broken":
             raise msgspec.DecodeError
         self.kept.append(value)
+        self.done.append("kept")
 
     def reached(self) -> Mapping[int, Kept]:
         return dict(self.rows)
@@ -181,3 +196,15 @@ def test_a_record_that_is_no_alert_stops_nobody(tables: Tables) -> None:
     follow(Topic([b"broken", b"a"]), tables)
 
     assert (tables.kept, tables.rows[0].position) == ([b"a"], 2)
+
+
+@pytest.mark.parametrize("is_untidy", [False, True])
+def test_what_is_open_is_moved_before_anything_is_folded_and_tidied_once_in_a_while(
+    tables: Tables, *, is_untidy: bool
+) -> None:
+    tables.is_untidy = is_untidy
+
+    follow(Topic([b"a", b"b"]), tables, rounds=5)
+
+    assert tables.done == ["moved", "kept", "kept", "tidied"]
+    assert tables.rows[0].position == 2
