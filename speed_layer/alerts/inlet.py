@@ -9,6 +9,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from confluent_kafka.admin import AdminClient
 
 from master_dataset.errors import BrokerUnavailable, OperatorError
+from speed_layer.alerts.committed import Committed, Log, committed_of
 from speed_layer.alerts.fold import Entry
 from views.alerts.alert import RELAY_GROUP, TOPIC
 
@@ -30,13 +31,6 @@ class Read(NamedTuple):
     topic: str
     next_offset: int
     entry: Entry | None
-
-
-class Log(NamedTuple):
-    """What a topic is. One that is made anew has another id; its partitions decide where a store lies."""
-
-    id: str
-    partitions: int
 
 
 class _Named(msgspec.Struct):
@@ -62,11 +56,11 @@ class Inlet:
         """What a transaction needs to commit positions of this group."""
         return self._consumer.consumer_group_metadata()
 
-    def committed(self) -> dict[str, int]:
-        """Topic to the committed position, of those that have one."""
+    def committed(self) -> Committed:
+        """How far each topic is read, as far as anybody knows."""
         places = [TopicPartition(topic, self.partition) for topic in self.topics]
         found = self._asked(lambda: self._consumer.committed(places, CALL_SECONDS))
-        return {place.topic: place.offset for place in found if place.offset >= 0}
+        return committed_of(found)
 
     def logs(self) -> dict[str, Log]:
         """What each topic is."""

@@ -16,8 +16,9 @@ from master_dataset.crash_points import CrashPoint, passing
 from master_dataset.errors import Unavailable
 from master_dataset.sources import registered_sources
 from speed_layer.alerts.beginning import first_positions, refuse_other_log
+from speed_layer.alerts.committed import Log, note_of
 from speed_layer.alerts.fold import Fold
-from speed_layer.alerts.inlet import Inlet, Log, Read
+from speed_layer.alerts.inlet import Inlet, Read
 from speed_layer.alerts.room import DEFAULT_MB, Room
 from speed_layer.alerts.sender import Discarded, Sender
 from speed_layer.alerts.snapshots import Snapshots
@@ -104,12 +105,14 @@ class Relay:
 
     def _begin(self, sender: Sender, inlet: Inlet) -> None:
         """Have the state as of what is committed, and every alert that is known."""
-        committed = inlet.committed()
-        self._note(inlet.logs())
-        if new := first_positions(inlet, self._work.snapshots, committed):
+        known, logs = inlet.committed(), inlet.logs()
+        refuse_other_log(inlet, known, logs)
+        self._note(logs)
+        sender.note = note_of(logs)
+        committed = dict(known.positions)
+        if new := first_positions(inlet, self._work.snapshots, known):
             sender.send([], new, inlet.group)
             committed |= new
-        refuse_other_log(inlet, committed)
         if committed != self._positions:
             self._catch_up(inlet, committed)
         self._known = set(inlet.known_alerts(self._work.beat))

@@ -36,7 +36,9 @@ class Fenced(GalateaError):
 
 
 class Sender:
-    """One transactional producer of one partition."""
+    """One transactional producer of one partition. `note` is committed beside each position."""
+
+    note = ""
 
     def __init__(self, bootstrap: str, partition: int) -> None:
         """Nothing is sent before `settle`."""
@@ -97,7 +99,7 @@ class Sender:
         if producer.flush(CALL_SECONDS) or self._refused:
             raise Discarded("alerts were not acknowledged")
         passing(CrashPoint.ALERTS_FLUSHED)
-        places = [TopicPartition(topic, self._partition, at) for topic, at in positions.items()]
+        places = [TopicPartition(topic, self._partition, at, self.note) for topic, at in positions.items()]
         producer.send_offsets_to_transaction(places, group, CALL_SECONDS)
         passing(CrashPoint.ALERTS_OFFSETS)
         producer.commit_transaction(CALL_SECONDS)

@@ -96,10 +96,8 @@ class MemoryConsumer:
     def committed(self, places: Sequence[TopicPartition], _: float) -> list[TopicPartition]:
         def ask() -> list[TopicPartition]:
             broker = self._process.broker
-            return [
-                TopicPartition(each.topic, each.partition, broker.position((each.topic, each.partition)))
-                for each in places
-            ]
+            of = [(each.topic, each.partition) for each in places]
+            return [TopicPartition(*each, broker.position(each), broker.notes.get(each, "")) for each in of]
 
         return list(self._process.call(ask))
 
@@ -179,7 +177,8 @@ class MemoryProducer:
 
     def send_offsets_to_transaction(self, places: Sequence[TopicPartition], _: object, __: float) -> None:
         positions = {(each.topic, each.partition): each.offset for each in places}
-        self._process.call(lambda: self._broker.send_positions(self._name, self._epoch, positions))
+        notes = {(each.topic, each.partition): each.metadata or "" for each in places}
+        self._process.call(lambda: self._broker.send_positions(self._name, self._epoch, positions, notes))
 
     def commit_transaction(self, timeout: float) -> None:
         self.flush(timeout)

@@ -13,7 +13,7 @@ import msgspec
 
 from master_dataset.stores import Store
 from speed_layer.alerts import inlet, relay, sender
-from speed_layer.alerts.inlet import Log
+from speed_layer.alerts.committed import Log
 from speed_layer.alerts.relay import Relay, Work
 from speed_layer.alerts.sender import Fenced
 from speed_layer.alerts.snapshots import Snapshot, Snapshots

@@ -108,3 +108,51 @@ def test_the_position_of_one_topic_that_is_gone_is_a_named_stop(broker: MemoryKa
 
     with pytest.raises(OperatorError, match=COUNTS):
         begin(broker, tmp_path, TILLS, COUNTS)
+
+
+def made_anew(broker: MemoryKafka, topic: str) -> None:
+    """It has another id, and more records than before."""
+    broker.ids[topic] = "another"
+    broker.logs[topic, 0] = []
+    sold(broker, topic, 9)
+
+
+def test_a_topic_made_anew_is_known_though_it_is_longer_than_what_was_read(broker: MemoryKafka, tmp_path: Path) -> None:
+    begin(broker, tmp_path)
+    made_anew(broker, TILLS)
+
+    with pytest.raises(OperatorError, match="made anew") as said:
+        begin(broker, tmp_path)
+
+    assert "docs/alerts.md, When records are gone" in said.value.do
+    assert broker.committed[TILLS, 0] == 5
+
+
+def test_a_topic_made_anew_with_which_its_position_went_is_known_without_snapshots(
+    broker: MemoryKafka, tmp_path: Path
+) -> None:
+    begin(broker, tmp_path / "before")
+    made_anew(broker, TILLS)
+    del broker.committed[TILLS, 0]
+
+    with pytest.raises(OperatorError, match="nothing is committed any more"):
+        begin(broker, tmp_path / "now")
+
+
+def test_a_topic_made_anew_is_read_from_where_an_operator_says(broker: MemoryKafka, tmp_path: Path) -> None:
+    begin(broker, tmp_path)
+    made_anew(broker, TILLS)
+    broker.committed[TILLS, 0] = 9
+    del broker.notes[TILLS, 0]
+
+    positions = begin(broker, tmp_path)
+
+    assert positions == {TILLS: 9, CORRECTIONS: 0}
+
+
+def test_positions_from_before_topics_were_told_apart_are_believed(broker: MemoryKafka, tmp_path: Path) -> None:
+    broker.committed = {(TILLS, 0): 4, (CORRECTIONS, 0): 0}
+
+    positions = begin(broker, tmp_path)
+
+    assert positions == {TILLS: 4, CORRECTIONS: 0}
