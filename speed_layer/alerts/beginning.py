@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from master_dataset.errors import OperatorError
 from speed_layer.alerts.committed import Committed, Log
-from speed_layer.alerts.inlet import Inlet
+from speed_layer.alerts.inlet import Inlet, RecordsGone
 from speed_layer.alerts.snapshots import Snapshots
 from views.alerts.alert import CORRECTIONS, TOPIC
 
@@ -28,12 +28,15 @@ def first_positions(inlet: Inlet, snapshots: Snapshots, known: Committed) -> dic
     return {topic: inlet.bounds(topic)[topic != CORRECTIONS] for topic in missing}
 
 
-def refuse_other_log(inlet: Inlet, known: Committed, logs: Mapping[str, Log]) -> None:
-    """OperatorError if a topic is not the one that was read to there, or cannot be."""
+def refuse_lost_log(inlet: Inlet, known: Committed, logs: Mapping[str, Log]) -> None:
+    """OperatorError if a topic is not the one that was read to there, or cannot be. RecordsGone if it begins behind."""
     do = "put the broker's log back, or see docs/alerts.md, When records are gone"
     for topic, at in known.positions.items():
         place = f"`{topic}/{inlet.partition}`"
         if known.ids.get(topic, logs[topic].id) != logs[topic].id:
             raise OperatorError(f"{place} was made anew since alerts have read it to {at}: another log", do=do)
-        if (end := inlet.bounds(topic)[1]) < at:
+        first, end = inlet.bounds(topic)
+        if end < at:
             raise OperatorError(f"alerts have read {place} to {at}, which ends at {end}: another log", do=do)
+        if first > at:
+            raise RecordsGone(topic, inlet.partition)

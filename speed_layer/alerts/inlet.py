@@ -33,6 +33,16 @@ class Read(NamedTuple):
     entry: Entry | None
 
 
+class RecordsGone(OperatorError):
+    """Records of a topic that were to come are deleted."""
+
+    def __init__(self, topic: str, partition: int) -> None:
+        """`topic`, `partition`: where."""
+        self.topic = topic
+        what = f"records of `{topic}/{partition}` are gone before alerts have read them"
+        super().__init__(what, do="see docs/alerts.md, When records are gone")
+
+
 class _Named(msgspec.Struct):
     alert_id: str
 
@@ -78,18 +88,23 @@ class Inlet:
         self._consumer.assign([TopicPartition(topic, self.partition, at) for topic, at in positions.items()])
 
     def take(self) -> list[Read]:
-        """What is there, without waiting for more than there is. OperatorError if records are lost to this reader."""
+        """What is there, without waiting for more than there is. RecordsGone."""
         found = self._asked(lambda: self._consumer.consume(MOST_RECORDS, PATIENCE_SECONDS))
         return [read for message in found if (read := self._read(message)) is not None]
 
     def known_alerts(self, beat: Callable[[], None]) -> Iterator[str]:
-        """The ids of every alert that is committed, to the end of the topic."""
-        first, end = self.bounds(TOPIC)
-        self.go_to({TOPIC: first})
-        at = first
+        """The ids of every alert that is committed, to the end of the topic; none that is deleted meanwhile."""
+        at, end = self.bounds(TOPIC)
+        self.go_to({TOPIC: at})
         while at < end:
             beat()
-            for read in self.take():
+            try:
+                taken = self.take()
+            except RecordsGone:
+                at = self.bounds(TOPIC)[0]
+                self.go_to({TOPIC: at})
+                continue
+            for read in taken:
                 at = max(at, read.next_offset)
                 if read.entry is not None and read.entry.value:
                     yield msgspec.json.decode(read.entry.value, type=_Named).alert_id
@@ -108,8 +123,7 @@ class Inlet:
         if error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - its name
             return Read(topic, offset, None)
         if error.code() in _LOST:
-            what = f"records of `{topic}/{self.partition}` are gone before alerts have read them"
-            raise OperatorError(what, do="see docs/alerts.md, When records are gone")
+            raise RecordsGone(topic, self.partition)
         return None
 
     def _asked(self, call: Callable[[], Answer]) -> Answer:

@@ -15,10 +15,10 @@ import structlog
 from master_dataset.crash_points import CrashPoint, passing
 from master_dataset.errors import Unavailable
 from master_dataset.sources import registered_sources
-from speed_layer.alerts.beginning import first_positions, refuse_other_log
+from speed_layer.alerts.beginning import first_positions, refuse_lost_log
 from speed_layer.alerts.committed import Log, note_of
 from speed_layer.alerts.fold import Fold
-from speed_layer.alerts.inlet import Inlet, Read
+from speed_layer.alerts.inlet import Inlet, Read, RecordsGone
 from speed_layer.alerts.room import DEFAULT_MB, Room
 from speed_layer.alerts.sender import Discarded, Sender
 from speed_layer.alerts.snapshots import Snapshots
@@ -106,7 +106,7 @@ class Relay:
     def _begin(self, sender: Sender, inlet: Inlet) -> None:
         """Have the state as of what is committed, and every alert that is known."""
         known, logs = inlet.committed(), inlet.logs()
-        refuse_other_log(inlet, known, logs)
+        refuse_lost_log(inlet, known, logs)
         self._note(logs)
         sender.note = note_of(logs)
         committed = dict(known.positions)
@@ -132,7 +132,17 @@ class Relay:
         inlet.go_to(at)
         while any(at[topic] < until for topic, until in committed.items()):
             self._work.beat()
-            for read in inlet.take():
+            try:
+                taken = inlet.take()
+            except RecordsGone as gone:
+                at[gone.topic] = inlet.bounds(gone.topic)[0]
+                if at[gone.topic] > committed[gone.topic]:
+                    raise
+                if gone.topic in folds:  # retention deletes meanwhile: as if the log had begun where it begins now
+                    folds[gone.topic] = self._fold(gone.topic, None)
+                inlet.go_to(at)
+                continue
+            for read in taken:
                 if read.topic in folds and read.entry is not None and read.entry.offset < committed[read.topic]:
                     folds[read.topic].step(read.entry, self._book_for(read.entry.received_ms))
                 at[read.topic] = max(at[read.topic], read.next_offset)

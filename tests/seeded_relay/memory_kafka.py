@@ -49,13 +49,14 @@ class _Owner:
 class MemoryKafka:
     """`back`: how often a committed position went back. `late`: ends that the network still holds, with their epoch.
 
-    `notes`: what is said beside a position. `ids`: of topics that were made anew.
+    `notes`: what is said beside a position. `ids`: of topics that were made anew. `firsts`: of what was not deleted.
     """
 
     logs: dict[Place, list[Slot]] = field(default_factory=dict)
     committed: dict[Place, int] = field(default_factory=dict)
     notes: dict[Place, str] = field(default_factory=dict)
     ids: dict[str, str] = field(default_factory=dict)
+    firsts: dict[Place, int] = field(default_factory=dict)
     owners: dict[str, _Owner] = field(default_factory=dict)
     late: list[tuple[str, int]] = field(default_factory=list)
     back: int = 0

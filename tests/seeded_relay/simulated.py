@@ -157,12 +157,12 @@ class Simulated:
 
 
 @contextmanager
-def in_process(process: Process, variant: Variant) -> Iterator[None]:
+def in_process(process: Process, variant: Variant, kind: type[MemoryConsumer] = MemoryConsumer) -> Iterator[None]:
     """The clients of the relay are those of this process."""
 
     def consumer(settings: Mapping[str, object]) -> MemoryConsumer:
         own = {"isolation.level": variant.isolation} if variant.isolation else {}
-        return MemoryConsumer(process, {**settings, **own})
+        return kind(process, {**settings, **own})
 
     with ExitStack() as patched:
         patched.enter_context(patch.object(inlet, "Consumer", consumer))
