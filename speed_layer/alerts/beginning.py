@@ -3,21 +3,22 @@
 from collections.abc import Mapping
 
 from master_dataset.errors import OperatorError
-from speed_layer.alerts.inlet import Inlet
+from speed_layer.alerts.committed import Committed, Log
+from speed_layer.alerts.inlet import Inlet, RecordsGone
 from speed_layer.alerts.snapshots import Snapshots
 from views.alerts.alert import CORRECTIONS, TOPIC
 
 
-def first_positions(inlet: Inlet, snapshots: Snapshots, committed: Mapping[str, int]) -> dict[str, int]:
+def first_positions(inlet: Inlet, snapshots: Snapshots, known: Committed) -> dict[str, int]:
     """Where to begin in topics without a position: of events that were there before the first start nothing is told.
 
     What a publication asks for is. OperatorError if a topic had a position once: Kafka has forgotten it.
     """
-    missing = [topic for topic in inlet.topics if topic not in committed]
+    missing = [topic for topic in inlet.topics if topic not in known.positions]
     if not missing:
         return {}
-    if committed:
-        forgotten = [topic for topic in missing if topic in snapshots.topics]
+    if known.positions:
+        forgotten = [topic for topic in missing if topic in {*known.read, *snapshots.topics}]
     else:
         forgotten = missing if snapshots.are_there or inlet.bounds(TOPIC)[1] > 0 else []
     if forgotten:
@@ -27,9 +28,15 @@ def first_positions(inlet: Inlet, snapshots: Snapshots, committed: Mapping[str, 
     return {topic: inlet.bounds(topic)[topic != CORRECTIONS] for topic in missing}
 
 
-def refuse_other_log(inlet: Inlet, committed: Mapping[str, int]) -> None:
-    """OperatorError if a topic cannot be the one that was read to there."""
-    for topic, at in committed.items():
-        if (end := inlet.bounds(topic)[1]) < at:
-            what = f"alerts have read `{topic}/{inlet.partition}` to {at}, which ends at {end}: another log"
-            raise OperatorError(what, do="put the broker's log back, or see docs/alerts.md, When records are gone")
+def refuse_lost_log(inlet: Inlet, known: Committed, logs: Mapping[str, Log]) -> None:
+    """OperatorError if a topic is not the one that was read to there, or cannot be. RecordsGone if it begins behind."""
+    do = "put the broker's log back, or see docs/alerts.md, When records are gone"
+    for topic, at in known.positions.items():
+        place = f"`{topic}/{inlet.partition}`"
+        if known.ids.get(topic, logs[topic].id) != logs[topic].id:
+            raise OperatorError(f"{place} was made anew since alerts have read it to {at}: another log", do=do)
+        first, end = inlet.bounds(topic)
+        if end < at:
+            raise OperatorError(f"alerts have read {place} to {at}, which ends at {end}: another log", do=do)
+        if first > at:
+            raise RecordsGone(topic, inlet.partition)

@@ -9,6 +9,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from confluent_kafka.admin import AdminClient
 
 from master_dataset.errors import BrokerUnavailable, OperatorError
+from speed_layer.alerts.committed import Committed, Log, committed_of
 from speed_layer.alerts.fold import Entry
 from views.alerts.alert import RELAY_GROUP, TOPIC
 
@@ -32,11 +33,14 @@ class Read(NamedTuple):
     entry: Entry | None
 
 
-class Log(NamedTuple):
-    """What a topic is. One that is made anew has another id; its partitions decide where a store lies."""
+class RecordsGone(OperatorError):
+    """Records of a topic that were to come are deleted."""
 
-    id: str
-    partitions: int
+    def __init__(self, topic: str, partition: int) -> None:
+        """`topic`, `partition`: where."""
+        self.topic = topic
+        what = f"records of `{topic}/{partition}` are gone before alerts have read them"
+        super().__init__(what, do="see docs/alerts.md, When records are gone")
 
 
 class _Named(msgspec.Struct):
@@ -62,11 +66,11 @@ class Inlet:
         """What a transaction needs to commit positions of this group."""
         return self._consumer.consumer_group_metadata()
 
-    def committed(self) -> dict[str, int]:
-        """Topic to the committed position, of those that have one."""
+    def committed(self) -> Committed:
+        """How far each topic is read, as far as anybody knows."""
         places = [TopicPartition(topic, self.partition) for topic in self.topics]
         found = self._asked(lambda: self._consumer.committed(places, CALL_SECONDS))
-        return {place.topic: place.offset for place in found if place.offset >= 0}
+        return committed_of(found)
 
     def logs(self) -> dict[str, Log]:
         """What each topic is."""
@@ -84,21 +88,29 @@ class Inlet:
         self._consumer.assign([TopicPartition(topic, self.partition, at) for topic, at in positions.items()])
 
     def take(self) -> list[Read]:
-        """What is there, without waiting for more than there is. OperatorError if records are lost to this reader."""
+        """What is there, without waiting for more than there is. RecordsGone."""
         found = self._asked(lambda: self._consumer.consume(MOST_RECORDS, PATIENCE_SECONDS))
         return [read for message in found if (read := self._read(message)) is not None]
 
-    def known_alerts(self, beat: Callable[[], None]) -> Iterator[str]:
-        """The ids of every alert that is committed, to the end of the topic."""
-        first, end = self.bounds(TOPIC)
-        self.go_to({TOPIC: first})
-        at = first
+    def known_alerts(self, beat: Callable[[], None]) -> Iterator[tuple[str, int]]:
+        """The id of every alert that is committed, to the end of the topic, and when it was received.
+
+        None that is deleted meanwhile.
+        """
+        at, end = self.bounds(TOPIC)
+        self.go_to({TOPIC: at})
         while at < end:
             beat()
-            for read in self.take():
+            try:
+                taken = self.take()
+            except RecordsGone:
+                at = self.bounds(TOPIC)[0]
+                self.go_to({TOPIC: at})
+                continue
+            for read in taken:
                 at = max(at, read.next_offset)
                 if read.entry is not None and read.entry.value:
-                    yield msgspec.json.decode(read.entry.value, type=_Named).alert_id
+                    yield msgspec.json.decode(read.entry.value, type=_Named).alert_id, read.entry.received_ms
 
     def close(self) -> None:
         """Read nothing more."""
@@ -114,8 +126,7 @@ class Inlet:
         if error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - its name
             return Read(topic, offset, None)
         if error.code() in _LOST:
-            what = f"records of `{topic}/{self.partition}` are gone before alerts have read them"
-            raise OperatorError(what, do="see docs/alerts.md, When records are gone")
+            raise RecordsGone(topic, self.partition)
         return None
 
     def _asked(self, call: Callable[[], Answer]) -> Answer:

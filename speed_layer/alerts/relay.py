@@ -8,6 +8,7 @@ import random
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 
 import msgspec
 import structlog
@@ -15,9 +16,11 @@ import structlog
 from master_dataset.crash_points import CrashPoint, passing
 from master_dataset.errors import Unavailable
 from master_dataset.sources import registered_sources
-from speed_layer.alerts.beginning import first_positions, refuse_other_log
+from speed_layer.alerts.beginning import first_positions, refuse_lost_log
+from speed_layer.alerts.committed import Log, note_of
 from speed_layer.alerts.fold import Fold
-from speed_layer.alerts.inlet import Inlet, Log, Read
+from speed_layer.alerts.inlet import Inlet, Read, RecordsGone
+from speed_layer.alerts.known import Known
 from speed_layer.alerts.room import DEFAULT_MB, Room
 from speed_layer.alerts.sender import Discarded, Sender
 from speed_layer.alerts.snapshots import Snapshots
@@ -38,6 +41,7 @@ class Work:
 
     `told` hears of every alert that is committed, `discarded` of every producer that was given up, `miskeyed` of the
     topic of every event that lies in another partition than its store's. `room` is shared by all of a process.
+    `known_for`: how long ids of alerts are remembered at least.
     """
 
     bootstrap: str
@@ -45,6 +49,7 @@ class Work:
     shelf: Shelf
     snapshots: Snapshots
     horizons: Horizons = field(default_factory=Horizons)
+    known_for: timedelta = timedelta(days=30)
     beat: Callable[[], None] = lambda: None
     ready: Callable[[], None] = lambda: None
     told: Callable[[Sequence[Alert]], None] = lambda _: None
@@ -64,7 +69,7 @@ class Relay:
         self._folds: Mapping[str, Fold] = {}
         self._logs: Mapping[str, Log] = {}
         self._positions: dict[str, int] = {}
-        self._known: set[str] = set()
+        self._known = Known(work.known_for)
         self._kept_at = float("-inf")
         self._tries = 0
 
@@ -104,15 +109,19 @@ class Relay:
 
     def _begin(self, sender: Sender, inlet: Inlet) -> None:
         """Have the state as of what is committed, and every alert that is known."""
-        committed = inlet.committed()
-        self._note(inlet.logs())
-        if new := first_positions(inlet, self._work.snapshots, committed):
+        known, logs = inlet.committed(), inlet.logs()
+        refuse_lost_log(inlet, known, logs)
+        self._note(logs)
+        sender.note = note_of(logs)
+        committed = dict(known.positions)
+        if new := first_positions(inlet, self._work.snapshots, known):
             sender.send([], new, inlet.group)
             committed |= new
-        refuse_other_log(inlet, committed)
         if committed != self._positions:
             self._catch_up(inlet, committed)
-        self._known = set(inlet.known_alerts(self._work.beat))
+        self._known = Known(self._work.known_for)
+        for alert_id, told_ms in inlet.known_alerts(self._work.beat):
+            self._known.add(alert_id, told_ms)
         inlet.go_to(committed)
 
     def _note(self, logs: Mapping[str, Log]) -> None:
@@ -129,7 +138,17 @@ class Relay:
         inlet.go_to(at)
         while any(at[topic] < until for topic, until in committed.items()):
             self._work.beat()
-            for read in inlet.take():
+            try:
+                taken = inlet.take()
+            except RecordsGone as gone:
+                at[gone.topic] = inlet.bounds(gone.topic)[0]
+                if at[gone.topic] > committed[gone.topic]:
+                    raise
+                if gone.topic in folds:  # retention deletes meanwhile: as if the log had begun where it begins now
+                    folds[gone.topic] = self._fold(gone.topic, None)
+                inlet.go_to(at)
+                continue
+            for read in taken:
                 if read.topic in folds and read.entry is not None and read.entry.offset < committed[read.topic]:
                     folds[read.topic].step(read.entry, self._book_for(read.entry.received_ms))
                 at[read.topic] = max(at[read.topic], read.next_offset)
@@ -157,7 +176,9 @@ class Relay:
         self._positions = positions
         sender.send(alerts, positions, inlet.group)
         self._tries = 0
-        self._known.update(alert.alert_id for alert in alerts)
+        at_ms = max(read.entry.received_ms for read in taken if read.entry is not None)
+        for alert in alerts:
+            self._known.add(alert.alert_id, at_ms)
         self._work.told(alerts)
         if time.monotonic() - self._kept_at > SNAPSHOT_SECONDS:
             self._keep()

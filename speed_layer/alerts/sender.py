@@ -21,6 +21,7 @@ from views.alerts.alert import TOPIC, Alert
 CALL_SECONDS = 20.0
 TRANSACTION_MS = 30_000
 _SAMPLE_MS = 50
+_ROOM_SECONDS = 0.1
 _SAMPLES = 2
 """The first that is seen after a commit may have been taken before it."""
 _FENCED = (KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.PRODUCER_FENCED)  # noqa: SLF001 - its name
@@ -36,7 +37,9 @@ class Fenced(GalateaError):
 
 
 class Sender:
-    """One transactional producer of one partition."""
+    """One transactional producer of one partition. `note` is committed beside each position."""
+
+    note = ""
 
     def __init__(self, bootstrap: str, partition: int) -> None:
         """Nothing is sent before `settle`."""
@@ -88,19 +91,32 @@ class Sender:
         producer = self._producer
         producer.begin_transaction()
         passing(CrashPoint.ALERTS_BEGUN)
+        until = time.monotonic() + TRANSACTION_MS / 1000
         for alert in alerts:
-            producer.produce(
-                TOPIC, value=alert.to_json(), key=alert.store, partition=self._partition, on_delivery=self._delivered
-            )
+            while not self._has_taken(alert):
+                if time.monotonic() >= until:
+                    raise Discarded("the client has made no room for alerts in time")
+            producer.poll(0)
         passing(CrashPoint.ALERTS_PRODUCED)
         # Before the positions: a transaction that is torn can then repeat an alert, which is known, but lose none.
         if producer.flush(CALL_SECONDS) or self._refused:
             raise Discarded("alerts were not acknowledged")
         passing(CrashPoint.ALERTS_FLUSHED)
-        places = [TopicPartition(topic, self._partition, at) for topic, at in positions.items()]
+        places = [TopicPartition(topic, self._partition, at, self.note) for topic, at in positions.items()]
         producer.send_offsets_to_transaction(places, group, CALL_SECONDS)
         passing(CrashPoint.ALERTS_OFFSETS)
         producer.commit_transaction(CALL_SECONDS)
+
+    def _has_taken(self, alert: Alert) -> bool:
+        """Whether there was room in the client; if not, what it has sent meanwhile has made some."""
+        try:
+            self._producer.produce(
+                TOPIC, value=alert.to_json(), key=alert.store, partition=self._partition, on_delivery=self._delivered
+            )
+        except BufferError:
+            self._producer.poll(_ROOM_SECONDS)
+            return False
+        return True
 
     def _look_again(self) -> None:
         self._producer.poll(0)
@@ -121,7 +137,7 @@ class Sender:
 
     def _given_up(self, error: Exception) -> Exception:
         cause = error.__cause__ if isinstance(error, SystemError) and error.__cause__ else error
-        kind = cause.args[0]
+        kind = cause.args[0] if cause.args else None
         if isinstance(kind, KafkaError) and kind.code() in _FENCED:
             return Fenced("another relay has taken over", do="nothing: this one starts again and waits for its turn")
         return Discarded(str(error))

@@ -12,7 +12,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from master_dataset.errors import BrokerUnavailable, StoreUnavailable
 from master_dataset.parsing.parse import MARKER_HEADER
 from master_dataset.producer_settings import producer_settings
-from master_dataset.rule_versions import RuleVersions
+from master_dataset.rule_versions import GRID, RuleVersions
 from master_dataset.stores import Store
 from views.alerts.book import Book, Version
 
@@ -20,6 +20,9 @@ _MS = timedelta(milliseconds=1)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _GIVE_UP_SECONDS = 30.0
 _WAIT_SECONDS = 5.0
+_LINGERING_MS = 3_600_000
+_GRID_MS = GRID // _MS
+"""Versions begin to hold at whole seconds."""
 _AWAY = (DriverException, NoHostAvailable, ErrorMessage)
 
 
@@ -54,6 +57,17 @@ class TableShelf:
             raise StoreUnavailable("the stores cannot be noted for alerts", do="galatea status") from error
 
 
+def ticked_topics(book: Book, now_ms: int) -> Sequence[str]:
+    """Sources that a rule watches, or watched within the last hour.
+
+    What was open by a rule that is taken away is resolved when the time of the log passes on behind it.
+    """
+    first_ms = (now_ms - _LINGERING_MS) // _GRID_MS * _GRID_MS
+    moments = (*range(first_ms, now_ms + 1, _GRID_MS), now_ms)
+    pages = {id(page): page for page in map(book.at, moments)}
+    return sorted({topic for page in pages.values() for topic in page.by_topic})
+
+
 class Ticker:
     """Writes markers into what rules watch, so that the time of a log passes while nothing else does."""
 
@@ -64,7 +78,7 @@ class Ticker:
         self._refused: list[str] = []
 
     def tick(self, book: Book) -> None:
-        """One marker into each partition of each source that a rule watches now.
+        """One marker into each partition of each source that a rule watches, or watched until lately.
 
         BrokerUnavailable unless each is acknowledged; the next tick has a client of its own then, as one of which a
         record was refused may take none any more.
@@ -72,7 +86,7 @@ class Ticker:
         settings = producer_settings(self._bootstrap, "galatea-alerts-ticks", _GIVE_UP_SECONDS)
         producer, self._producer, self._refused = self._producer or Producer(settings), None, []
         try:
-            for topic in book.at((datetime.now(UTC) - _EPOCH) // _MS).by_topic:
+            for topic in ticked_topics(book, (datetime.now(UTC) - _EPOCH) // _MS):
                 for partition in self._partitions:
                     producer.produce(
                         topic, value=b"", partition=partition, headers={MARKER_HEADER: b"1"}, on_delivery=self._written

@@ -5,7 +5,10 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from confluent_kafka.admin import AdminClient, NewTopic
 
+from master_dataset.errors import BrokerUnavailable
+from speed_layer.alerts.committed import note_of
 from speed_layer.alerts.inlet import Inlet
 from speed_layer.alerts.sender import Discarded, Fenced, Sender
 from tests.drills.alerts import Plan, play
@@ -64,4 +67,27 @@ def test_of_two_relays_with_one_identity_the_first_can_tell_nothing_more(broker:
         second.send(alerts, {"pos_transactions": 8}, group)
 
     assert [each["alert_id"] for each in read_alerts(broker.address)] == [alerts[0].alert_id]
-    assert Inlet(broker.address, ["pos_transactions"], 0).committed() == {"pos_transactions": 8}
+    assert Inlet(broker.address, ["pos_transactions"], 0).committed().positions == {"pos_transactions": 8}
+
+
+def test_the_real_broker_tells_a_topic_made_anew_from_the_one_that_was_read(broker: DrilledBroker) -> None:
+    admin = AdminClient({"bootstrap.servers": broker.address, "log_level": 0})
+    inlet, sending = Inlet(broker.address, ["pos_transactions", "people_counts"], 0), Sender(broker.address, 0)
+    before = inlet.logs()
+    sending.settle()
+    sending.note = note_of(before)
+    with suppress(Discarded):
+        sending.send([], {"pos_transactions": 0, "people_counts": 0}, inlet.group)
+    admin.delete_topics(["pos_transactions"], operation_timeout=30)["pos_transactions"].result()
+    admin.create_topics([NewTopic("pos_transactions", 2, 1)])["pos_transactions"].result()
+    after = before
+    while after["pos_transactions"] == before["pos_transactions"]:
+        with suppress(BrokerUnavailable):  # it may not know of the new one yet
+            after = inlet.logs()
+
+    known = inlet.committed()
+
+    assert after["people_counts"] == before["people_counts"]
+    assert known.ids["people_counts"] == before["people_counts"].id
+    assert known.ids.get("pos_transactions", before["pos_transactions"].id) != after["pos_transactions"].id
+    assert set(known.read) == {"pos_transactions", "people_counts"}

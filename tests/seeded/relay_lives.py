@@ -9,8 +9,8 @@ from unittest.mock import patch
 import msgspec
 
 from master_dataset.sources import registered_sources
+from speed_layer.alerts.committed import Log
 from speed_layer.alerts.fold import Entry, Fold
-from speed_layer.alerts.inlet import Log
 from speed_layer.alerts.relay import Relay, Work
 from speed_layer.alerts.snapshots import Snapshot
 from speed_layer.alerts.state import Horizons, State

@@ -96,10 +96,8 @@ class MemoryConsumer:
     def committed(self, places: Sequence[TopicPartition], _: float) -> list[TopicPartition]:
         def ask() -> list[TopicPartition]:
             broker = self._process.broker
-            return [
-                TopicPartition(each.topic, each.partition, broker.position((each.topic, each.partition)))
-                for each in places
-            ]
+            of = [(each.topic, each.partition) for each in places]
+            return [TopicPartition(*each, broker.position(each), broker.notes.get(each, "")) for each in of]
 
         return list(self._process.call(ask))
 
@@ -107,7 +105,8 @@ class MemoryConsumer:
         name = (place.topic, place.partition)
         broker = self._process.broker
         committed = self._isolation == "read_committed"
-        return 0, self._process.call(lambda: broker.stable_end(name) if committed else len(broker.logs.get(name, [])))
+        end = self._process.call(lambda: broker.stable_end(name) if committed else len(broker.logs.get(name, [])))
+        return broker.firsts.get(name, 0), end
 
     def assign(self, places: Sequence[TopicPartition]) -> None:
         self._at = {(each.topic, each.partition): each.offset for each in places}
@@ -125,6 +124,9 @@ class MemoryConsumer:
         broker, found = self._process.broker, list[Message]()
         for place, at in self._at.items():
             log = broker.logs.get(place, [])
+            if at < broker.firsts.get(place, 0):
+                found.append(Message(place, at, None, 0, KafkaError(KafkaError._AUTO_OFFSET_RESET)))  # noqa: SLF001
+                continue
             end = broker.stable_end(place) if self._isolation == "read_committed" else len(log)
             goes_on = at
             for offset in range(at, end):
@@ -179,7 +181,8 @@ class MemoryProducer:
 
     def send_offsets_to_transaction(self, places: Sequence[TopicPartition], _: object, __: float) -> None:
         positions = {(each.topic, each.partition): each.offset for each in places}
-        self._process.call(lambda: self._broker.send_positions(self._name, self._epoch, positions))
+        notes = {(each.topic, each.partition): each.metadata or "" for each in places}
+        self._process.call(lambda: self._broker.send_positions(self._name, self._epoch, positions, notes))
 
     def commit_transaction(self, timeout: float) -> None:
         self.flush(timeout)

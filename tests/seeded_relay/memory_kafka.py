@@ -21,6 +21,7 @@ class Transaction:
         self.state = OPEN
         self.places = set[Place]()
         self.positions = dict[Place, int]()
+        self.notes = dict[Place, str]()
 
 
 @dataclass
@@ -46,10 +47,16 @@ class _Owner:
 
 @dataclass
 class MemoryKafka:
-    """`back`: how often a committed position went back. `late`: ends that the network still holds, with their epoch."""
+    """`back`: how often a committed position went back. `late`: ends that the network still holds, with their epoch.
+
+    `notes`: what is said beside a position. `ids`: of topics that were made anew. `firsts`: of what was not deleted.
+    """
 
     logs: dict[Place, list[Slot]] = field(default_factory=dict)
     committed: dict[Place, int] = field(default_factory=dict)
+    notes: dict[Place, str] = field(default_factory=dict)
+    ids: dict[str, str] = field(default_factory=dict)
+    firsts: dict[Place, int] = field(default_factory=dict)
     owners: dict[str, _Owner] = field(default_factory=dict)
     late: list[tuple[str, int]] = field(default_factory=list)
     back: int = 0
@@ -57,7 +64,7 @@ class MemoryKafka:
 
     def id_of(self, topic: str) -> str:
         """Of a topic; one that is made anew has another."""
-        return f"id of {topic}"
+        return self.ids.get(topic, f"id of {topic}")
 
     def init(self, name: str) -> int:
         """The epoch of the new owner; what the one before has left open is aborted."""
@@ -72,9 +79,11 @@ class MemoryKafka:
         transaction.places.add(place)
         self.logs.setdefault(place, []).append(Slot(value, transaction=transaction))
 
-    def send_positions(self, name: str, epoch: int, positions: dict[Place, int]) -> None:
+    def send_positions(self, name: str, epoch: int, positions: dict[Place, int], notes: dict[Place, str]) -> None:
         """They count from the commit on."""
-        self._begun(name, epoch).positions.update(positions)
+        transaction = self._begun(name, epoch)
+        transaction.positions.update(positions)
+        transaction.notes.update(notes)
 
     def end(self, name: str, epoch: int, state: str = COMMITTED) -> None:
         """Of whatever is open; a commit that is repeated when nothing is open is confirmed."""
@@ -126,3 +135,4 @@ class MemoryKafka:
         if state == COMMITTED:
             self.back += sum(at < self.committed.get(place, -1) for place, at in transaction.positions.items())
             self.committed |= transaction.positions
+            self.notes |= transaction.notes

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
+from decimal import Decimal
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -13,7 +14,7 @@ import msgspec
 
 from master_dataset.stores import Store
 from speed_layer.alerts import inlet, relay, sender
-from speed_layer.alerts.inlet import Log
+from speed_layer.alerts.committed import Log
 from speed_layer.alerts.relay import Relay, Work
 from speed_layer.alerts.sender import Fenced
 from speed_layer.alerts.snapshots import Snapshot, Snapshots
@@ -21,11 +22,14 @@ from speed_layer.alerts.state import State
 from tests.seeded_relay.memory_clients import NOBODY, Killed, MemoryAdmin, MemoryConsumer, MemoryProducer, Process
 from tests.seeded_relay.memory_kafka import MemoryKafka, Slot
 from tests.world.alerting import at_ms, book_of, value
-from views.alerts.alert import CORRECTIONS, Alert
+from views.alerts.alert import CORRECTIONS, Alert, Window, raised_id, written
 from views.alerts.book import Book
+from views.alerts.correction import over_of
 
-TOPIC, ALERTS = ("pos_transactions", 0), ("alerts", 0)
+TOPIC, ALERTS, ASKED = ("pos_transactions", 0), ("alerts", 0), (CORRECTIONS, 0)
 RECORDS, STORES = 60, 25
+WANTED = 5
+"""Records that publications ask for; each twice, as by an audit that was killed and done again."""
 BEGIN = at_ms("2026-03-07 10:00")
 BOUNDS = (0, 2)
 BOOK = book_of(
@@ -103,6 +107,7 @@ class Simulated:
         self._broker, self._snapshots = MemoryKafka(), MemorySnapshots()
         self._torn = 0
         self._expected = self._sent()
+        self._wanted = self._asked()
 
     def run(self) -> Counted:
         """Until a last relay, that nobody harms, has had its time."""
@@ -112,11 +117,14 @@ class Simulated:
         end = len(self._broker.logs[TOPIC])
         found = [each for each in self._visible() if each.kind == "raised"]
         ids = Counter(each.alert_id for each in self._visible())
-        keys = {(each.rule, each.store) for each in found}
+        keys = {(each.rule, each.store) for each in found if each.cause is None}
+        told = {each.alert_id for each in self._visible() if each.cause is not None}
+        left = len(self._broker.logs[ASKED]) - self._broker.committed[ASKED]
         return Counted(
-            lost=len(self._expected - keys), phantom=len(keys - self._expected),
+            lost=len(self._expected - keys) + len(self._wanted - ids.keys()),
+            phantom=len(keys - self._expected) + len(told - self._wanted),
             twice=sum(count - 1 for count in ids.values()), torn=self._torn,
-            behind=end - self._broker.committed[TOPIC], back=self._broker.back,
+            behind=end - self._broker.committed[TOPIC] + left, back=self._broker.back,
         )  # fmt: skip
 
     def _sent(self) -> set[tuple[str, str]]:
@@ -132,6 +140,23 @@ class Simulated:
             self._broker.logs.setdefault(TOPIC, []).append(Slot(body, BEGIN + number))
         self._broker.committed[TOPIC] = self._broker.committed[CORRECTIONS, 0] = 0
         return {(f"above-{bound}", store) for store, count in sold.items() for bound in BOUNDS if count > bound}
+
+    def _asked(self) -> set[str]:
+        """Write what publications ask for, of windows that the receipts say nothing of. The ids."""
+        window = Window(written(BEGIN - 7_200_000), written(BEGIN - 3_600_000))
+        found = list[Alert]()
+        for number in range(WANTED):
+            store = str(number % STORES)
+            alert_id = raised_id("above-0", 1, ("default", store), window, {"n": str(number)})
+            raised = Alert(
+                alert_id=alert_id, kind="raised", rule="above-0", version=1, tenant="default", store=store,
+                window=window, dimensions={}, value=Decimal(1), threshold=Decimal(0), sentence="Late.", late=True,
+                raised_at=written(BEGIN), publication=1, cause="late",
+            )  # fmt: skip
+            found += [raised, over_of(raised)]
+        for each in (*found, *found):
+            self._broker.logs.setdefault(ASKED, []).append(Slot(each.to_json(), BEGIN))
+        return {each.alert_id for each in found}
 
     def _live(self, calls: int, *, is_harmed: bool = True, is_inner: bool = False) -> None:
         """One process, until it dies, is fenced or has had its time. A twin may live in the middle of it."""
@@ -157,12 +182,12 @@ class Simulated:
 
 
 @contextmanager
-def in_process(process: Process, variant: Variant) -> Iterator[None]:
+def in_process(process: Process, variant: Variant, kind: type[MemoryConsumer] = MemoryConsumer) -> Iterator[None]:
     """The clients of the relay are those of this process."""
 
     def consumer(settings: Mapping[str, object]) -> MemoryConsumer:
         own = {"isolation.level": variant.isolation} if variant.isolation else {}
-        return MemoryConsumer(process, {**settings, **own})
+        return kind(process, {**settings, **own})
 
     with ExitStack() as patched:
         patched.enter_context(patch.object(inlet, "Consumer", consumer))

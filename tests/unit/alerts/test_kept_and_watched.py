@@ -9,7 +9,7 @@ import pytest
 
 from deploy.process.alerts import READY, Watched
 from master_dataset.stores import Store
-from speed_layer.alerts.inlet import Log
+from speed_layer.alerts.committed import Log
 from speed_layer.alerts.snapshots import KEPT, Snapshots
 from speed_layer.alerts.state import State
 from views.alerts.book import Book, Version, rule_version, store_version

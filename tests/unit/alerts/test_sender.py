@@ -1,14 +1,18 @@
 """A producer of which anything was sent again behind the program's back is given up, although the commit went well."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
+from master_dataset.producer_settings import producer_settings
 from speed_layer.alerts import sender
 from speed_layer.alerts.sender import Discarded, Fenced, Sender
+from tests.world.alerting import WorldLog, at_ms, book_of
+
+RULE = {"kind": "threshold", "id": "any", "metric": "total_transactions_count", "window": "hour", "above": 0}
 
 
 class FakeProducer:
@@ -20,6 +24,7 @@ class FakeProducer:
         FakeProducer.made = self
         self.settings, self.calls = settings, list[str]()
         self.faults = 0
+        self.is_full = False
         self.refuses: dict[str, KafkaError] = {}
         self.hidden: Callable[[str], int] = lambda _: 0
 
@@ -30,6 +35,11 @@ class FakeProducer:
     def flush(self, _: float) -> int:
         self._call("flush")
         return 0
+
+    def produce(self, *_: object, **__: object) -> None:
+        self._call("produce")
+        if self.is_full:
+            raise BufferError
 
     def __getattr__(self, name: str) -> Callable[..., None]:
         return lambda *_, **__: self._call(name)
@@ -100,3 +110,43 @@ def test_a_client_that_is_fenced_can_be_given_up_without_another_word(made: tupl
     sending.discard()
 
     assert producer.calls == ["purge", "close"]
+
+
+@pytest.fixture
+def broker() -> Iterator[str]:
+    """The address of librdkafka's own, within this process."""
+    owner = Producer({"bootstrap.servers": "nowhere:1", "test.mock.num.brokers": 1, "log_level": 0})
+    owner.list_topics("alerts", timeout=30)
+    brokers = owner.list_topics("pos_transactions", timeout=30).brokers.values()
+    yield ",".join(f"{each.host}:{each.port}" for each in brokers)
+    owner.flush(0)
+
+
+@pytest.mark.parametrize("room", [{"queue.buffering.max.messages": 5}, {"queue.buffering.max.kbytes": 2}])
+def test_a_transaction_of_more_than_the_client_holds_at_once_is_sent_whole(
+    monkeypatch: pytest.MonkeyPatch, broker: str, room: dict[str, int]
+) -> None:
+    monkeypatch.setattr(sender, "producer_settings", lambda *said: producer_settings(*said) | room | {"log_level": 0})
+    reading = Consumer({"bootstrap.servers": broker, "group.id": "galatea.alerts", "log_level": 0})
+    [alert] = WorldLog("pos_transactions", book_of(RULE)).sold(at_ms("2026-03-07 10:00"), 1)
+    sending = Sender(broker, 0)
+    sending.settle()
+
+    sending.send([alert] * 300, {"pos_transactions": 7}, reading.consumer_group_metadata())
+
+    _, end = reading.get_watermark_offsets(TopicPartition("alerts", 0), 30)
+    assert end >= 300
+
+
+def test_a_client_that_makes_no_room_is_given_up_when_the_transaction_is_out_of_time(
+    made: tuple[Sender, FakeProducer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sending, producer = made
+    monkeypatch.setattr(sender, "TRANSACTION_MS", 0)
+    [alert] = WorldLog("pos_transactions", book_of(RULE)).sold(at_ms("2026-03-07 10:00"), 1)
+    producer.is_full = True
+
+    with pytest.raises(Discarded):
+        sending.send([alert], {"pos_transactions": 7}, None)
+
+    assert "commit_transaction" not in producer.calls

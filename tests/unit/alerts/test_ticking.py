@@ -14,9 +14,10 @@ from deploy.process.alerts import lanes
 from deploy.process.ticking import Ticking
 from master_dataset.errors import BrokerUnavailable, StoreUnavailable
 from master_dataset.stores import Store
-from speed_layer.alerts.shelf import TableShelf, Ticker
-from tests.world.alerting import SHOP, book_of
-from views.alerts.book import Book
+from speed_layer.alerts.shelf import TableShelf, Ticker, ticked_topics
+from tests.world.alerting import FOR_EVER, SHOP, WorldLog, book_of
+from views.alerts.book import Book, Version, rule_version, store_version
+from views.alerts.rule_text import read_rule
 
 RULE = {"kind": "silence", "id": "tills", "source": "pos_transactions", "minutes": 20, "hours": "always"}
 BOOK = book_of(RULE)
@@ -143,3 +144,38 @@ def test_a_refused_tick_is_written_in_the_next_round(broker: str) -> None:
     asked[:] = [0, 1]
 
     ticker.tick(BOOK)
+
+
+HOUR_MS = 3_600_000
+TAKEN_AWAY_MS = 100 * HOUR_MS
+
+
+def taken_away(lived_ms: int) -> Book:
+    """A rule that held for so long."""
+    rule = rule_version(read_rule(RULE), 1, TAKEN_AWAY_MS - lived_ms)
+    return Book([rule, Version(TAKEN_AWAY_MS, "rule", rule.id, 2, "")], FOR_EVER)
+
+
+@pytest.mark.parametrize("lived_ms", [HOUR_MS, 1000])
+@pytest.mark.parametrize(("since_ms", "is_ticked"), [(-1, True), (0, True), (10 * 60_000, True), (2 * HOUR_MS, False)])
+def test_what_a_rule_watched_until_lately_is_ticked_so_that_what_it_left_open_is_resolved(
+    lived_ms: int, since_ms: int, *, is_ticked: bool
+) -> None:
+    book = taken_away(lived_ms)
+
+    topics = ticked_topics(book, TAKEN_AWAY_MS + since_ms)
+
+    assert topics == (["pos_transactions"] if is_ticked else [])
+
+
+def test_a_silence_of_a_rule_that_was_taken_away_is_resolved_by_ticks_alone() -> None:
+    world = WorldLog("pos_transactions", book_of(RULE))
+    world.sold(TAKEN_AWAY_MS - HOUR_MS, 1)
+    world.pass_until(TAKEN_AWAY_MS - 1)
+    store = store_version(SHOP, 1, 0)
+    gone = Version(TAKEN_AWAY_MS, "rule", "default/tills", 2, "")
+    world.book = Book([store, rule_version(read_rule(RULE), 1, 0), gone], FOR_EVER)
+
+    told = world.pass_until(TAKEN_AWAY_MS + 60_000)
+
+    assert [(each.kind, each.reason) for each in told] == [("resolved", "rule_changed")]
