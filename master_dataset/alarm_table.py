@@ -8,6 +8,7 @@ if TYPE_CHECKING:
 
 CLOCK_STEPPED_BACK = "clock_stepped_back"
 ALERTS_UNEXPLAINED = "alerts_unexplained"
+ALERTS_MISKEYED = "alerts_miskeyed"
 
 
 class AlarmTable:

@@ -133,6 +133,7 @@ RULES: Mapping[str, Callable[[Known], Standing]] = {
     "webhook_suspended": alert_alarms.webhook_suspended,
     "dispatcher_stands_still": alert_alarms.dispatcher_stands_still,
     "alerts_behind": alert_alarms.alerts_behind,
+    "alerts_miskeyed": alert_alarms.alerts_miskeyed,
     "alerts_unexplained": alert_alarms.alerts_unexplained,
     "alerts_audit_pending": alert_alarms.alerts_audit_pending,
     **{f"{reader}_stands_still": stands_still(reader) for reader in READERS},

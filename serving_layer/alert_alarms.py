@@ -10,6 +10,8 @@ HOOK_FAILS = timedelta(hours=1)
 """A restart on the other side is over within it."""
 ALERTS_STILL = timedelta(seconds=30)
 """Alerts are about a second behind."""
+LEFT_OUT_TIME = timedelta(hours=1)
+"""It ends so long after the last one; whoever leaves them out says it twice within it."""
 AUDIT_TIME = timedelta(hours=1)
 """Within it alerts are compared with a publication, however busy rebuilds are."""
 
@@ -49,6 +51,15 @@ def alerts_behind(known: Known) -> Standing:
         return None
     meaning = "Events that were received since then have not been judged by the rules of alerts, or are not listed."
     return known.alerts_as_of + ALERTS_STILL, meaning, "galatea status, then logs/alerts.log"
+
+
+def alerts_miskeyed(known: Known) -> Standing:
+    """Sales of a store are hidden from its rules, so that they may be silent, or accuse it."""
+    if not known.left_out:
+        return None
+    places = ", ".join(f"`{place}`" for place in sorted({each.place for each in known.left_out}))
+    meaning = f"Alerts leave out events of {places}, which lie in another partition than their store's."
+    return known.left_out[0].at, meaning, "let the sender use the store as the record's key, hashed by murmur2"
 
 
 def alerts_unexplained(known: Known) -> Standing:

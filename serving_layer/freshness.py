@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from serving_layer import alert_alarms
 from serving_layer.alarms import UNEXPLAINED_TIME, Alarm, alarms
 from serving_layer.answers import Answers
 from serving_layer.basis import Basis
@@ -76,13 +77,14 @@ class Freshness:
         now = self._now()
         noticed = await self._watched.noticed("clock_stepped_back", found.read_at or BEGINNING)
         odd_alerts = await self._watched.noticed("alerts_unexplained", now - UNEXPLAINED_TIME)
+        left_out = await self._watched.noticed("alerts_miskeyed", now - alert_alarms.LEFT_OUT_TIME)
         ledgers = await self._watched.ledgers(basis.pointer.publication)
         alerts_as_of = (await self._watched.alerts()).as_of
         hooks = await self._watched.hooks()
         looked_at = await self._watched.alerts_looked_at()
         known = Known(
             now, basis, found.published_at, found.stats, noticed, lag, self._ttl, ledgers, alerts_as_of, hooks,
-            odd_alerts, looked_at,
+            odd_alerts, looked_at, left_out,
         )  # fmt: skip
         return Fresh(now, basis, found.published_at, archived, lag, alarms(known), known.ledger, alerts_as_of)
 

@@ -21,7 +21,7 @@ class Known:
     `lag`: the last measurements of every reader. `ttl`: how long speed rows live. `ledgers`: of the last
     publications, newest first. `alerts_as_of`: None as long as nobody has kept any alert. `hooks`: every endpoint of
     webhooks. `odd_alerts`: corrections of alerts that nothing explained, of the last day. `alerts_looked_at`: the
-    publication whose numbers alerts were compared with last.
+    publication whose numbers alerts were compared with last. `left_out`: of alerts, in the last hour.
     """
 
     now: datetime
@@ -36,6 +36,7 @@ class Known:
     hooks: Sequence[Hook] = ()
     odd_alerts: Sequence[Noticed] = ()
     alerts_looked_at: int = 0
+    left_out: Sequence[Noticed] = ()
 
     @property
     def ledger(self) -> Ledger | None:

@@ -19,9 +19,11 @@ from prometheus_client import Counter, Gauge
 from deploy.cassandra import session_of
 from deploy.process.alerts import READY
 from deploy.process.edge import Process
+from deploy.process.miskeyed import Miskeyed
 from deploy.process.ticking import Ticking
 from deploy.settings import Settings
 from deploy.tether import tether_if_asked
+from master_dataset.alarm_table import AlarmTable
 from master_dataset.errors import BrokerUnavailable
 from master_dataset.kafka import Topics
 from master_dataset.registry import Registry
@@ -47,9 +49,6 @@ CORRECTED = Counter(
 )
 DISCARDED = Counter(
     "galatea_alerts_discarded", "Producers given up because an outcome was not certain.", ("partition",)
-)
-MISKEYED = Counter(
-    "galatea_alerts_miskeyed", "Events left out of alerts, in another partition than their store's.", ("topic",)
 )
 IDENTITIES = Gauge("galatea_alerts_identities_bytes", "Memory of the identities of the last day.")
 LSO_LAG = Gauge("galatea_alerts_lso_lag", "Records of alerts behind an open transaction, which no reader sees.")
@@ -96,7 +95,9 @@ def run(process: Process, settings: Settings) -> None:
     threading.Thread(target=_watch_readers, args=(topics,), name="readers", daemon=True).start()
     room = Room(settings.alerts_identities_mb)
     IDENTITIES.set_function(lambda: room.bytes)
-    relays = [_relay(settings, shelf, room, Lane(pipe, number)) for number in range(settings.kafka_partitions)]
+    miskeyed = Miskeyed(AlarmTable(session).notice)
+    lanes_of = (Lane(pipe, number) for number in range(settings.kafka_partitions))
+    relays = [_relay(settings, shelf, room, miskeyed, lane) for lane in lanes_of]
     keeper = _keeper(settings, session, Lane(pipe, settings.kafka_partitions))
     tick = partial(ticking.run, settings.alerts_tick_seconds)
     lanes: Sequence[Callable[[], None]] = [keeper.run, tick, *(relay.run for relay in relays)]
@@ -106,16 +107,14 @@ def run(process: Process, settings: Settings) -> None:
         each.result()
 
 
-def _relay(settings: Settings, shelf: TableShelf, room: Room, lane: Lane) -> Relay:
+def _relay(settings: Settings, shelf: TableShelf, room: Room, miskeyed: Miskeyed, lane: Lane) -> Relay:
     number = lane.number
     snapshots = Snapshots(settings.home / "alerts" / str(number))
     discarded = DISCARDED.labels(number).inc
-    for topic in registered_sources():
-        MISKEYED.labels(topic)  # a counter that is there from the start shows its first increase
     work = Work(
         settings.kafka_bootstrap, tuple(registered_sources()), shelf, snapshots,
         beat=lane.beat, ready=lane.ready, told=_count, discarded=discarded, room=room,
-        miskeyed=_count_miskeyed, known_for=known_for(settings.retention),
+        miskeyed=miskeyed.count, known_for=known_for(settings.retention),
     )  # fmt: skip
     return Relay(work, number)
 
@@ -139,10 +138,6 @@ def _count(alerts: Sequence[Alert]) -> None:
         TOLD.labels(alert.kind).inc()
         if alert.cause is not None:
             CORRECTED.labels("late" if alert.late else alert.kind, alert.cause).inc()
-
-
-def _count_miskeyed(topic: str) -> None:
-    MISKEYED.labels(topic).inc()
 
 
 def _watch_readers(topics: Topics) -> None:

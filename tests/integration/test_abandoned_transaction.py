@@ -58,7 +58,7 @@ def committed(inlet: Inlet) -> dict[str, int]:
     """Asked until it is known."""
     while True:
         with suppress(BrokerUnavailable):
-            return inlet.committed()
+            return inlet.committed().positions
 
 
 def held(topics: Topics, held_back: HeldBack) -> int:

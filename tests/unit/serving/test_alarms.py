@@ -72,6 +72,15 @@ def test_alerts_that_nothing_explains_stand_for_a_day_and_are_told_by_their_publ
     assert told.meaning == "By `publication 1`: 2 corrections of alerts have no explanation."
 
 
+def test_events_that_alerts_leave_out_are_told_by_their_topics() -> None:
+    first = Noticed(NOW - SECOND, "people_counts", "")
+
+    [told] = alarms(known(left_out=[first, Noticed(NOW, "pos_transactions", "")]))
+
+    assert (told.name, told.since) == ("alerts_miskeyed", first.at)
+    assert "`people_counts`, `pos_transactions`" in told.meaning
+
+
 def test_alerts_wait_for_their_audit_when_an_hour_after_a_publication_they_were_not_looked_at() -> None:
     since = NOW - SECOND
     published = since - timedelta(hours=1)

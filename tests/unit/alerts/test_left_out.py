@@ -1,0 +1,28 @@
+"""Events that alerts leave out are an alarm, a row now and then and not one for each of them."""
+
+from cassandra.cluster import NoHostAvailable
+
+from deploy.process.miskeyed import AGAIN_SECONDS, Miskeyed
+
+
+def test_many_of_a_topic_are_noticed_once_and_again_after_a_while() -> None:
+    clock, noticed = [0.0], list[tuple[str, str]]()
+    miskeyed = Miskeyed(lambda name, _, place, __: noticed.append((name, place)), lambda: clock[0])
+
+    for _ in range(3):
+        miskeyed.count("pos_transactions")
+    miskeyed.count("people_counts")
+    clock[0] = AGAIN_SECONDS
+    miskeyed.count("pos_transactions")
+
+    assert noticed == [
+        ("alerts_miskeyed", "pos_transactions"), ("alerts_miskeyed", "people_counts"),
+        ("alerts_miskeyed", "pos_transactions"),
+    ]  # fmt: skip
+
+
+def test_a_store_that_does_not_answer_stops_no_alert() -> None:
+    def away(*_: object) -> None:
+        raise NoHostAvailable("away", {})
+
+    Miskeyed(away).count("pos_transactions")
