@@ -31,6 +31,7 @@ from speed_layer.alert_history.history_table import HistoryTable
 from speed_layer.alert_history.keeper import Keeper
 from speed_layer.alert_history.outlet import TopicOutlet
 from speed_layer.alerts.held_back import HeldBack
+from speed_layer.alerts.known import known_for
 from speed_layer.alerts.relay import Relay, Work
 from speed_layer.alerts.room import Room
 from speed_layer.alerts.shelf import TableShelf, Ticker
@@ -114,7 +115,7 @@ def _relay(settings: Settings, shelf: TableShelf, room: Room, lane: Lane) -> Rel
     work = Work(
         settings.kafka_bootstrap, tuple(registered_sources()), shelf, snapshots,
         beat=lane.beat, ready=lane.ready, told=_count, discarded=discarded, room=room,
-        miskeyed=_count_miskeyed,
+        miskeyed=_count_miskeyed, known_for=known_for(settings.retention),
     )  # fmt: skip
     return Relay(work, number)
 

@@ -92,8 +92,11 @@ class Inlet:
         found = self._asked(lambda: self._consumer.consume(MOST_RECORDS, PATIENCE_SECONDS))
         return [read for message in found if (read := self._read(message)) is not None]
 
-    def known_alerts(self, beat: Callable[[], None]) -> Iterator[str]:
-        """The ids of every alert that is committed, to the end of the topic; none that is deleted meanwhile."""
+    def known_alerts(self, beat: Callable[[], None]) -> Iterator[tuple[str, int]]:
+        """The id of every alert that is committed, to the end of the topic, and when it was received.
+
+        None that is deleted meanwhile.
+        """
         at, end = self.bounds(TOPIC)
         self.go_to({TOPIC: at})
         while at < end:
@@ -107,7 +110,7 @@ class Inlet:
             for read in taken:
                 at = max(at, read.next_offset)
                 if read.entry is not None and read.entry.value:
-                    yield msgspec.json.decode(read.entry.value, type=_Named).alert_id
+                    yield msgspec.json.decode(read.entry.value, type=_Named).alert_id, read.entry.received_ms
 
     def close(self) -> None:
         """Read nothing more."""

@@ -8,6 +8,7 @@ import random
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
 
 import msgspec
 import structlog
@@ -19,6 +20,7 @@ from speed_layer.alerts.beginning import first_positions, refuse_lost_log
 from speed_layer.alerts.committed import Log, note_of
 from speed_layer.alerts.fold import Fold
 from speed_layer.alerts.inlet import Inlet, Read, RecordsGone
+from speed_layer.alerts.known import Known
 from speed_layer.alerts.room import DEFAULT_MB, Room
 from speed_layer.alerts.sender import Discarded, Sender
 from speed_layer.alerts.snapshots import Snapshots
@@ -39,6 +41,7 @@ class Work:
 
     `told` hears of every alert that is committed, `discarded` of every producer that was given up, `miskeyed` of the
     topic of every event that lies in another partition than its store's. `room` is shared by all of a process.
+    `known_for`: how long ids of alerts are remembered at least.
     """
 
     bootstrap: str
@@ -46,6 +49,7 @@ class Work:
     shelf: Shelf
     snapshots: Snapshots
     horizons: Horizons = field(default_factory=Horizons)
+    known_for: timedelta = timedelta(days=30)
     beat: Callable[[], None] = lambda: None
     ready: Callable[[], None] = lambda: None
     told: Callable[[Sequence[Alert]], None] = lambda _: None
@@ -65,7 +69,7 @@ class Relay:
         self._folds: Mapping[str, Fold] = {}
         self._logs: Mapping[str, Log] = {}
         self._positions: dict[str, int] = {}
-        self._known: set[str] = set()
+        self._known = Known(work.known_for)
         self._kept_at = float("-inf")
         self._tries = 0
 
@@ -115,7 +119,9 @@ class Relay:
             committed |= new
         if committed != self._positions:
             self._catch_up(inlet, committed)
-        self._known = set(inlet.known_alerts(self._work.beat))
+        self._known = Known(self._work.known_for)
+        for alert_id, told_ms in inlet.known_alerts(self._work.beat):
+            self._known.add(alert_id, told_ms)
         inlet.go_to(committed)
 
     def _note(self, logs: Mapping[str, Log]) -> None:
@@ -170,7 +176,9 @@ class Relay:
         self._positions = positions
         sender.send(alerts, positions, inlet.group)
         self._tries = 0
-        self._known.update(alert.alert_id for alert in alerts)
+        at_ms = max(read.entry.received_ms for read in taken if read.entry is not None)
+        for alert in alerts:
+            self._known.add(alert.alert_id, at_ms)
         self._work.told(alerts)
         if time.monotonic() - self._kept_at > SNAPSHOT_SECONDS:
             self._keep()

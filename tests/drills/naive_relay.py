@@ -7,6 +7,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from master_dataset.crash_points import CrashPoint, passing
 from master_dataset.producer_settings import producer_settings
 from speed_layer.alerts.inlet import Inlet, Read
+from speed_layer.alerts.known import Known
 from speed_layer.alerts.relay import Relay, Work
 from speed_layer.alerts.sender import CALL_SECONDS, Sender
 from views.alerts.alert import TOPIC, Alert
@@ -69,8 +70,8 @@ class NaiveRelay(Relay):
 
     def _begin(self, sender: Sender, inlet: Inlet) -> None:
         super()._begin(sender, inlet)
-        self._known = set()
+        self._known = Known(self._work.known_for)
 
     def _told_by(self, read: Read) -> Sequence[Alert]:
-        self._known = set()
+        self._known = Known(self._work.known_for)
         return super()._told_by(read)

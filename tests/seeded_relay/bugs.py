@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from confluent_kafka import TopicPartition
 
 from speed_layer.alerts.inlet import Inlet, Read
+from speed_layer.alerts.known import Known
 from speed_layer.alerts.relay import Relay
 from speed_layer.alerts.sender import CALL_SECONDS, Sender
 from views.alerts.alert import TOPIC, Alert
@@ -70,5 +71,5 @@ class ForgetsWhatIsTold(Relay):
     """Positions are taken for all there is to know: what stands in `alerts` already is not asked for."""
 
     def _told_by(self, read: Read) -> Sequence[Alert]:
-        self._known = set()
+        self._known = Known(self._work.known_for)
         return super()._told_by(read)
