@@ -50,6 +50,7 @@ class MemoryKafka:
     """`back`: how often a committed position went back. `late`: ends that the network still holds, with their epoch.
 
     `notes`: what is said beside a position. `ids`: of topics that were made anew. `firsts`: of what was not deleted.
+    `now_ms`: with which it stamps what is written.
     """
 
     logs: dict[Place, list[Slot]] = field(default_factory=dict)
@@ -57,6 +58,7 @@ class MemoryKafka:
     notes: dict[Place, str] = field(default_factory=dict)
     ids: dict[str, str] = field(default_factory=dict)
     firsts: dict[Place, int] = field(default_factory=dict)
+    now_ms: int = 0
     owners: dict[str, _Owner] = field(default_factory=dict)
     late: list[tuple[str, int]] = field(default_factory=list)
     back: int = 0
@@ -77,7 +79,7 @@ class MemoryKafka:
         """A record of the transaction of that owner, which it begins if none is open."""
         transaction = self._begun(name, epoch)
         transaction.places.add(place)
-        self.logs.setdefault(place, []).append(Slot(value, transaction=transaction))
+        self.logs.setdefault(place, []).append(Slot(value, self.now_ms, transaction))
 
     def send_positions(self, name: str, epoch: int, positions: dict[Place, int], notes: dict[Place, str]) -> None:
         """They count from the commit on."""

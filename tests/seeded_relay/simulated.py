@@ -104,7 +104,7 @@ class Simulated:
 
     def __init__(self, seed: int, variant: Variant) -> None:
         self._chance, self._variant = Random(seed), variant
-        self._broker, self._snapshots = MemoryKafka(), MemorySnapshots()
+        self._broker, self._snapshots = MemoryKafka(now_ms=BEGIN), MemorySnapshots()
         self._torn = 0
         self._expected = self._sent()
         self._wanted = self._asked()
