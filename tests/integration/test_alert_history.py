@@ -143,8 +143,8 @@ def test_what_was_open_before_there_were_hours_is_listed_before_and_after_it_is_
     former, alerts = HistoryTable(cassandra), [at_hour(number, 40 * number, "moved") for number in range(4)]
     for each in (*alerts, resolved(alerts[2])):
         former.keep(each.to_json())
-    for table in ("alerts_open_by_hour", "alert_open_hours"):
-        cassandra.execute(f"TRUNCATE {table}")
+    for name in ("alerts_open_by_hour", "alert_open_hours"):
+        cassandra.execute(f"TRUNCATE {name}")
     columns = "sight, raised_at, alert_id, body"
     for each in (alerts[0], alerts[1], alerts[3]):  # as the former release has kept it
         said = ("moved", datetime.fromisoformat(each.raised_at), each.alert_id, each.to_json().decode())
