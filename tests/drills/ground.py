@@ -105,7 +105,10 @@ class Ground:
         """After a last publication: cells compared with a full recompute, and where every record went (I02, I10)."""
         self.load.rest()
         wait_until(self.faults.all_run, "every component to be back")
+        before = self._publication()
         self.rebuild("--wait")
+        if self._publication() <= before:
+            self.said.append(f"nothing was published after publication {before}")
         self.look()
         verdict = json.loads(self.galatea("verify", "--json").stdout or "{}")
         letters = json.loads(self.galatea("dead-letters", "list", "--json").stdout or "{}").get("counts", {})
@@ -124,6 +127,10 @@ class Ground:
         }
         self.said += [f"{name}: {is_} instead of {must}" for name, (is_, must) in due.items() if is_ != must]
         return found
+
+    def _publication(self) -> int:
+        newest = self.stack.get("/v1/publications", limit=1)["publications"]
+        return max((each["publication"] for each in newest), default=0)
 
     def _unexplained(self) -> int:
         """How many states the ledgers could not explain (I20)."""

@@ -102,14 +102,12 @@ def archive_crashes(on: Ground, _: Random, line: Line) -> None:
 
 
 def rebuild_crashes(on: Ground, chance: Random, line: Line) -> None:
-    """D07: a rebuild ends at a step, and the next one publishes."""
+    """D07: a rebuild ends at a step, the first of its stack. The next one publishes: that of what is counted last."""
     point = chance.choice(CRASHES[:-1])
     line.fault("crash", "rebuild", point)
-    ended = on.rebuild("--full", crash_at=point)
+    ended = on.rebuild(crash_at=point)
     if point not in on.faults.crashed():
         line.fail(f"{point} was not reached: {ended}")
-    on.rebuild()
-    line.recovered("rebuild")
 
 
 def cassandra(on: Ground, _: Random, line: Line) -> None:

@@ -3,9 +3,11 @@
 An error comes again with the same record: every hundredth is refused by the sink (422), today and tomorrow. A failure
 passes: in the middle the sink is down for a while (503), and then takes the same record. Who tells them apart puts the
 bad record aside as a dead letter with its reason and goes on, and repeats the other in order until it is taken: nothing
-is lost. Who skips on any exception loses every record that came while the sink was down, and says nothing.
+is lost. Who skips on any exception loses every record that came while the sink was down, and says nothing. Galatea's
+own module (`master_dataset.consuming`) hands over many at once: of a batch that is refused it tries each alone.
 """
 
+import asyncio
 from collections.abc import Sequence
 
 from confluent_kafka import Message
@@ -13,9 +15,11 @@ from confluent_kafka import Message
 from deploy.proving.counting import Tally, inversions, tally
 from deploy.proving.experiment import Experiment
 from deploy.proving.ground import Ground
-from deploy.proving.line import Line, exactly
+from deploy.proving.line import Bound, Line, exactly
+from deploy.proving.members import member, until
 from deploy.proving.reading import commit, numbers, resumed, until_end
 from deploy.proving.sending import flush, producer
+from master_dataset.consuming import Again, Done, Limits, Record, Refused, Verdict
 
 EVERY, OUTAGE_TRIES = 100, 20
 REASON = "rejected"
@@ -37,14 +41,14 @@ class Sink:
         self.taken: list[int] = []
         self._half, self._tries_down = half, OUTAGE_TRIES
 
-    def take(self, number: int) -> None:
-        """Take it, or say why not."""
+    def take(self, *numbers: int) -> None:
+        """Take them all, or say why none."""
         if len(self.taken) >= self._half and self._tries_down:
             self._tries_down -= 1
             raise Down
-        if number % EVERY == EVERY - 1:
+        if any(number % EVERY == EVERY - 1 for number in numbers):
             raise Rejected
-        self.taken.append(number)
+        self.taken += numbers
 
 
 class Skipping:
@@ -78,32 +82,70 @@ class Telling:
             except Down:
                 continue  # the same record again, and nothing before it: the order is kept
             except Rejected:
-                self._producer.produce(self._dead_letters, message.value(), headers={"reason": REASON})
-                flush(self._producer)
+                self.put(message.value() or b"")
             return
+
+    def put(self, value: bytes) -> None:
+        """Aside; the topic of dead letters has it."""
+        self._producer.produce(self._dead_letters, value, headers={"reason": REASON})
+        flush(self._producer)
+
+
+class Taking:
+    """What Galatea's own module hands records to: it only says which is which."""
+
+    def __init__(self, sink: Sink, telling: Telling) -> None:
+        """`telling` puts aside."""
+        self._sink, self._telling = sink, telling
+        self.put_aside_so_far = 0
+
+    def wants(self, _record: Record) -> bool:
+        """Everything."""
+        return True
+
+    async def take(self, records: Sequence[Record]) -> Verdict:
+        """One call of the sink."""
+        try:
+            self._sink.take(*(int(record.value) for record in records))
+        except Down:
+            return Again("503: come again")
+        except Rejected:
+            return Refused("422: this record is wrong")
+        return Done()
+
+    async def put_aside(self, record: Record, _refused: Refused) -> Done:
+        """A dead letter."""
+        self._telling.put(record.value)
+        self.put_aside_so_far += 1
+        return Done()
 
 
 def run(ground: Ground) -> Sequence[Line]:
-    """The same sink, met in two ways."""
+    """The same sink, met in three ways."""
     sent = ground.size.records
-    topic, bad = ground.numbered("p21"), sent // EVERY
-    skipped, told, letters = Sink(sent // 2), Sink(sent // 2), ground.topic("p21-dead-letters")
+    bad = sent // EVERY
+    topic = ground.filled("p21", ((b"one key", str(number).encode()) for number in range(sent)))
+    skipped, told, own = Sink(sent // 2), Sink(sent // 2), Sink(sent // 2)
+    letters, own_letters = ground.topic("p21-dead-letters"), ground.topic("p21-own-dead-letters")
     _read(ground, topic, "skipping", Skipping(skipped))
     _read(ground, topic, "telling", Telling(told, ground.bootstrap, letters))
-    put_aside = numbers(ground.bootstrap, letters)[0]
+    asyncio.run(_consume(ground, topic, own, Telling(own, ground.bootstrap, own_letters)))
     fault = f"{bad} records bad, the sink down for {OUTAGE_TRIES} tries"
     return [
         Line(
             "skip on any exception", fault, sent, Tally(sent - len(skipped.taken), 0, inversions(skipped.taken)),
             {"lost": exactly(bad + OUTAGE_TRIES)},
         ),
-        Line(
-            "dead letter, or retry in order", fault, sent,
-            tally(sent, told.taken, put_aside),
-            {"delivered": exactly(sent - bad), "dead letters": exactly(bad)},
-            {"delivered": len(told.taken), "dead letters": len(put_aside)},
-        ),
+        _told(ground, "dead letter, or retry in order", fault, told, letters),
+        _told(ground, "the same, `master_dataset.consuming`", fault, own, own_letters),
     ]  # fmt: skip
+
+
+def _told(ground: Ground, mode: str, fault: str, sink: Sink, letters: str) -> Line:
+    sent, bad, [put_aside] = ground.size.records, ground.size.records // EVERY, numbers(ground.bootstrap, letters)
+    expected: dict[str, Bound] = {"delivered": exactly(sent - bad), "dead letters": exactly(bad)}
+    counted = {"delivered": len(sink.taken), "dead letters": len(put_aside)}
+    return Line(mode, fault, sent, tally(sent, sink.taken, put_aside), expected, counted)
 
 
 def _read(ground: Ground, topic: str, name: str, reading: Skipping | Telling) -> None:
@@ -113,6 +155,17 @@ def _read(ground: Ground, topic: str, name: str, reading: Skipping | Telling) ->
         reading.work(message)
         commit(reader, message)
     reader.close()
+
+
+async def _consume(ground: Ground, topic: str, sink: Sink, telling: Telling) -> None:
+    settings = {"bootstrap.servers": ground.bootstrap, "group.id": ground.name("p21-own")}
+    taking = Taking(sink, telling)
+    async with member(settings, topic, taking, Limits(longest_wait=0.01)):
+        await until(lambda: _done(sink, taking) >= ground.size.records, lambda: _done(sink, taking))
+
+
+def _done(sink: Sink, taking: Taking) -> int:
+    return len(sink.taken) + taking.put_aside_so_far
 
 
 EXPERIMENT = Experiment("P21", "an error is put aside, a failure is repeated", run)
