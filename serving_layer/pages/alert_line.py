@@ -17,7 +17,8 @@ BECAUSE = {
     "closed": "the store closed", "rule_changed": "the rule was changed", "forgotten": "it is no longer waited for",
     "waited": "late events, which a publication counts", "late": "events that came when the window was judged already",
     "definition changed": "the metric is defined otherwise now", "miskeyed": "events under the key of another store",
-    "rolled back": "a publication was rolled back", "unexplained": "nobody knows why the numbers differ",
+    "rolled back": "a publication was rolled back", "again": "later events took it back and still later ones did not",
+    "unexplained": "nobody knows why the numbers differ",
 }  # fmt: skip
 """Why an alert was resolved or retracted, in words; any other reason stands as it is."""
 GRACE = timedelta(minutes=2)

@@ -113,6 +113,7 @@ def test_after_publications_what_stands_is_what_plain_sums_ask_for(drawn: Drawn,
 
 @given(st.lists(st.tuples(STEPS, SOON, KINDS), min_size=1, max_size=40), CUTS)
 @settings(max_examples=80, deadline=None)
+@example([(0, 0, 4), (0, 0, 6), (0, 0, 3), (0, 0, 4)], set())  # beyond the bound, back, and beyond it again
 def test_where_nothing_was_late_nothing_is_retracted_and_nothing_is_unexplained(drawn: Drawn, cuts: set[int]) -> None:
     entries = log_of(drawn)
 

@@ -21,7 +21,7 @@ EVERYBODY = "*"
 _BITS = 128
 _encode = msgspec.json.Encoder(decimal_format="number", order="deterministic").encode
 Kind = Literal["raised", "resolved", "retracted"]
-Cause = Literal["waited", "late", "definition changed", "miskeyed", "rolled back", "unexplained"]
+Cause = Literal["waited", "late", "again", "definition changed", "miskeyed", "rolled back", "unexplained"]
 """Why what was told differs from the corrected numbers: a cause of the ledger, or `late`: news since it was judged."""
 
 

@@ -75,7 +75,8 @@ class Audit:
         # Of a publication's own record what was received at its cut is news.
         cause = self._cause(case, last.raised_ms - (last.publication is not None))
         if verdict.holds:
-            because = Because(verdict, sentence_of(case.rule, case.shop, verdict), cause)
+            said = "again" if cause == "unexplained" and standing.is_corrected else cause
+            because = Because(verdict, sentence_of(case.rule, case.shop, verdict), said)
             yield from raised_late(case, because, self.bounds, standing)
         else:
             because = Because(verdict, taken_back_because(case.rule, case.shop, verdict), cause)

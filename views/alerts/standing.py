@@ -29,6 +29,11 @@ class Standing(NamedTuple):
         return self.last is not self.raised
 
     @property
+    def is_corrected(self) -> bool:
+        """Whether the relay took it back, as later events said otherwise. It does not tell the same window again."""
+        return self.last.reason == CORRECTED and self.last.publication is None
+
+    @property
     def successor(self) -> str:
         """Of one that was taken back: the id under which it is raised again if it is true after all."""
         return following_id(self.raised.alert_id, "raised")
