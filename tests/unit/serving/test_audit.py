@@ -79,36 +79,27 @@ def test_lines_are_added_and_only_their_owner_may_read_them(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("words", "written"),
     [
-        (["rollback", "3", "--why", "wrong prices"], 1), (["stores", "load", "stores.yaml"], 1), (["rebuild"], 1),
-        (["webhooks", "skip", "5f0c81d2a9b3", "alerts/0/42"], 1),
-        (["webhooks", "list"], 0),
-        (["publications"], 0), (["keys", "list"], 0), (["status", "--json"], 0), ([], 0), (["rebuild", "--help"], 0),
+        *(
+            (words, [" ".join(words)])
+            for words in (
+                ["rollback", "3", "--why", "wrong prices"], ["stores", "load", "stores.yaml"], ["rebuild"],
+                ["webhooks", "skip", "5f0c81d2a9b3", "alerts/0/42"],
+            )
+        ),
+        (["webhooks", "list"], []), (["publications"], []), (["keys", "list"], []), (["status", "--json"], []),
+        ([], []), (["rebuild", "--help"], []),
+        # Of an address only its host: the path is often a secret.
+        (["webhooks", "add", "https://hooks.example/T1/s3cret?t=s3cret", "--tenant", "acme"],
+         ["webhooks add https://hooks.example/... --tenant acme"]),
+        (["webhooks", "change", "5f0c", "--url=https://me:s3cret@hooks.example:8443?s3cret"],
+         ["webhooks change 5f0c --url=https://hooks.example:8443/..."]),
     ],
 )  # fmt: skip
 def test_commands_that_change_something_are_written_down(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], written: int
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], written: list[str]
 ) -> None:
     monkeypatch.setenv("GALATEA_HOME", str(tmp_path))
 
     command_line.audited(words)
 
-    assert [line["act"] for line in lines(tmp_path)] == [" ".join(words)] * written
-
-
-@pytest.mark.parametrize(
-    ("words", "written"),
-    [
-        (["webhooks", "add", "https://hooks.example/T1/s3cret?t=s3cret", "--tenant", "acme"],
-         "webhooks add https://hooks.example/... --tenant acme"),
-        (["webhooks", "change", "5f0c", "--url=https://me:s3cret@hooks.example:8443?s3cret"],
-         "webhooks change 5f0c --url=https://hooks.example:8443/..."),
-    ],
-)  # fmt: skip
-def test_of_an_address_only_the_host_is_written_down(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], written: str
-) -> None:
-    monkeypatch.setenv("GALATEA_HOME", str(tmp_path))
-
-    command_line.audited(words)
-
-    assert [line["act"] for line in lines(tmp_path)] == [written]
+    assert [line["act"] for line in lines(tmp_path)] == written
