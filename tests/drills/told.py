@@ -11,6 +11,8 @@ GROUP, PARTITIONS = "galatea.alerts", 2
 SETTLE_SECONDS = 3.0
 """The end of a transaction reaches alerts and positions one after the other."""
 _CALL_SECONDS = 20
+START_SECONDS = 120.0
+"""So long a broker may take until it answers again."""
 
 
 def _consumer(bootstrap: str, isolation: str) -> Consumer:
@@ -43,7 +45,18 @@ def read_alerts(bootstrap: str) -> list[dict[str, Any]]:
 
 
 def left_to_read(bootstrap: str) -> int:
-    """How many records of the tills have no committed position behind them."""
+    """How many records of the tills have no committed position behind them. A broker that starts is asked again."""
+    deadline = time.monotonic() + START_SECONDS
+    while True:
+        try:
+            return _left_to_read(bootstrap)
+        except KafkaException:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.1)
+
+
+def _left_to_read(bootstrap: str) -> int:
     consumer = _consumer(bootstrap, "read_committed")
     places = [TopicPartition("pos_transactions", number) for number in range(PARTITIONS)]
     try:
