@@ -8,7 +8,9 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from cassandra import ConsistencyLevel, DriverException
+from cassandra import ConsistencyLevel
+
+from master_dataset.store_failures import AWAY
 
 if TYPE_CHECKING:
     from cassandra.cluster import Session
@@ -99,7 +101,7 @@ class RuleVersions:
         add = self._session.prepare(_ADD)
         try:
             is_ours = self._session.execute(add, asked).one().applied
-        except DriverException:  # whether it was written is not known: to ask serially settles it
+        except AWAY:  # whether it was written is not known: to ask serially settles it
             newest = self._session.prepare(_NEWEST)
             newest.consistency_level = ConsistencyLevel.SERIAL
             found = self._session.execute(newest, (_BUCKET, kind, id_)).one()

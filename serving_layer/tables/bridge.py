@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from datetime import UTC, date, datetime
 from typing import TYPE_CHECKING, Any
 
-from cassandra import DriverException, OperationTimedOut, RequestExecutionException
-from cassandra.cluster import EXEC_PROFILE_DEFAULT, NoHostAvailable
+from cassandra.cluster import EXEC_PROFILE_DEFAULT
 from cassandra.query import PreparedStatement, tuple_factory
 
 from master_dataset.errors import StoreUnavailable
+from master_dataset.store_failures import AWAY
 
 if TYPE_CHECKING:
     from cassandra.cluster import ResponseFuture, Session
@@ -38,7 +38,7 @@ class Bridge:
         for _ in range(TRIES):
             try:
                 return await self._once(statement, values)
-            except (RequestExecutionException, OperationTimedOut, NoHostAvailable, DriverException) as error:
+            except AWAY as error:
                 failed = error
         message = f"Cassandra did not answer: {type(failed).__name__}."
         raise StoreUnavailable(message, do="Ask again; `galatea status` says what is wrong.") from failed

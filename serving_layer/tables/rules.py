@@ -4,10 +4,9 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import TypeVar
 
-from cassandra import DriverException
-
 from master_dataset.errors import StoreUnavailable
 from master_dataset.rule_versions import Kind, RuleVersions, VersionRow
+from master_dataset.store_failures import AWAY
 
 Found = TypeVar("Found")
 
@@ -39,6 +38,6 @@ class RuleTables:
 def _asked(call: Callable[[], Found]) -> Found:
     try:
         return call()
-    except DriverException as error:
+    except AWAY as error:
         message = f"Cassandra did not answer: {type(error).__name__}."
         raise StoreUnavailable(message, do="Ask again; `galatea status` says what is wrong.") from error

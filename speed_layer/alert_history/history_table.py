@@ -5,9 +5,9 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
-from cassandra import DriverException
 
 from master_dataset.errors import StoreUnavailable
+from master_dataset.store_failures import AWAY
 from views.alerts.alert import EVERYBODY, Kind
 
 if TYPE_CHECKING:
@@ -163,7 +163,7 @@ class HistoryTable:
             if cql not in self._prepared:
                 self._prepared[cql] = self._session.prepare(cql)
             return list(self._session.execute(self._prepared[cql], values))
-        except DriverException as error:
+        except AWAY as error:
             raise StoreUnavailable("alerts cannot be listed for serving", do="galatea status") from error
 
 

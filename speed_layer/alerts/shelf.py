@@ -4,15 +4,13 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 
-from cassandra import DriverException
-from cassandra.cluster import NoHostAvailable
-from cassandra.protocol import ErrorMessage
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from master_dataset.errors import BrokerUnavailable, StoreUnavailable
 from master_dataset.parsing.parse import MARKER_HEADER
 from master_dataset.producer_settings import producer_settings
 from master_dataset.rule_versions import GRID, RuleVersions
+from master_dataset.store_failures import AWAY
 from master_dataset.stores import Store
 from views.alerts.book import Book, Version
 
@@ -23,7 +21,6 @@ _WAIT_SECONDS = 5.0
 _LINGERING_MS = 3_600_000
 _GRID_MS = GRID // _MS
 """Versions begin to hold at whole seconds."""
-_AWAY = (DriverException, NoHostAvailable, ErrorMessage)
 
 
 class TableShelf:
@@ -40,7 +37,7 @@ class TableShelf:
         began = self._now()
         try:
             rows = list(self._versions.read())
-        except _AWAY as error:
+        except AWAY as error:
             raise StoreUnavailable("the rules of alerts cannot be read", do="galatea status") from error
         found = [Version((row.effective_at - _EPOCH) // _MS, row.kind, row.id, row.number, row.body) for row in rows]
         return Book(found, (began + self._versions.delay - self._skew - _EPOCH) // _MS)
@@ -53,7 +50,7 @@ class TableShelf:
                 if said.get(store.id) != (body := store.to_json()):
                     self._versions.add("store", store.id, body)
                     beat()
-        except _AWAY as error:
+        except AWAY as error:
             raise StoreUnavailable("the stores cannot be noted for alerts", do="galatea status") from error
 
 

@@ -1,0 +1,34 @@
+"""Whatever the driver raises when Cassandra is away, who keeps alerts or asks for rules hears that it is away."""
+
+from datetime import timedelta
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from cassandra import OperationTimedOut
+from cassandra.cluster import NoHostAvailable
+from cassandra.protocol import ServerError
+
+from master_dataset.errors import StoreUnavailable
+from master_dataset.rule_versions import RuleVersions
+from serving_layer.tables.rules import RuleTables
+from speed_layer.alert_history.history_table import HistoryTable
+
+AWAY = [
+    NoHostAvailable("Unable to complete the operation against any hosts", {}), OperationTimedOut(),
+    ServerError(0, "no", None),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("error", AWAY, ids=lambda error: type(error).__name__)
+@pytest.mark.parametrize("is_prepared", [True, False])
+def test_a_store_that_is_away_is_said_to_be_away(error: Exception, *, is_prepared: bool) -> None:
+    def fail(*_: object) -> Any:
+        raise error
+
+    session = SimpleNamespace(prepare=(lambda cql: cql) if is_prepared else fail, execute=fail)
+
+    with pytest.raises(StoreUnavailable):
+        HistoryTable(session).reached()
+    with pytest.raises(StoreUnavailable):
+        RuleTables(RuleVersions(session, timedelta())).rules("default")
