@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from confluent_kafka import murmur2
 from deltalake import DeltaTable
 
 from batch_layer.touched import Master
@@ -26,19 +27,23 @@ _AT_ONCE = 10_000
 _NAME = pa.dictionary(pa.int32(), pa.string())
 _ROWS = pa.schema([
     ("store", _NAME), ("sensor", _NAME), ("happened", pa.int64()), ("ended", pa.int64()), ("received", pa.int64()),
-    ("identity", pa.int64()),
+    ("identity", pa.int64()), ("miskeyed", pa.bool_()),
 ])  # fmt: skip
 """Times are microseconds since 1970."""
 
 
 class Arrival(NamedTuple):
-    """The first delivery of an event. `ended_ms`: when what it tells of was over; `sensor`: None if it names none."""
+    """The first delivery of an event in its store's partition, or else, `miskeyed`, in another one: alerts left it out.
+
+    `ended_ms`: when what it tells of was over; `sensor`: None if it names none.
+    """
 
     store: str
     sensor: str | None
     happened_ms: int
     ended_ms: int
     received_ms: int
+    miskeyed: bool
 
     @property
     def at_ms(self) -> int:
@@ -55,7 +60,7 @@ class Bounds(NamedTuple):
 
 @dataclass(frozen=True)
 class ArchivedSigns:
-    """Of events received before the cut. `masters`: source to its table.
+    """Of events received before the cut. `masters`: source to its table; `partitions`: how many each topic has.
 
     What is asked for may be millions of events, so they are columns, some 40 bytes each, until they are handed out one
     after the other.
@@ -63,6 +68,7 @@ class ArchivedSigns:
 
     masters: Mapping[str, Master]
     cut: datetime
+    partitions: int
 
     def arrivals(self, source: str, stores: Collection[str], days: Collection[date]) -> Iterator[Arrival]:
         """First deliveries of these stores and UTC days. MasterFileLost."""
@@ -99,15 +105,15 @@ class ArchivedSigns:
         rows = pa.Table.from_batches(kept, _ROWS).unify_dictionaries().combine_chunks()
         for batch in _first_of_each(rows).to_batches(_AT_ONCE):
             columns = [batch.column(name).to_pylist() for name in _ROWS.names]
-            for store, sensor, happened, ended, came, _ in zip(*columns, strict=True):
-                yield Arrival(store, sensor, happened // _US, ended // _US, came // _US)
+            for store, sensor, happened, ended, came, _, miskeyed in zip(*columns, strict=True):
+                yield Arrival(store, sensor, happened // _US, ended // _US, came // _US, miskeyed)
 
     def _batches(self, source: str, where: pc.Expression) -> Iterator[pa.RecordBatch]:
         """With the columns of `_ROWS`."""
         master, columns = self.masters[source], registered_sources()[source].columns
         table = DeltaTable(master.path, version=master.version)
         own = [name for name in (_SENSOR, _LASTS) if name in columns]
-        names = ["store", "happened_at", "received_at", "identity_hash", *own]
+        names = ["store", "partition", "happened_at", "received_at", "identity_hash", *own]
         with naming_lost_files(table):
             for batch in opened(table).scanner(columns=names, filter=where).to_batches():
                 nothing = pa.nulls(len(batch), pa.int64())
@@ -115,8 +121,14 @@ class ArchivedSigns:
                 lasted = pc.fill_null((batch[_LASTS] if _LASTS in own else nothing).cast(pa.int64()), 0)
                 happened, came = (_micros(batch[name]) for name in ("happened_at", "received_at"))
                 ended = pc.add(happened, pc.multiply(lasted, _US))
-                said = [batch["store"], sensor, happened, ended, came, batch["identity_hash"]]
+                miskeyed = self._is_miskeyed(batch)
+                said = [batch["store"], sensor, happened, ended, came, batch["identity_hash"], miskeyed]
                 yield pa.record_batch([each.cast(of.type) for each, of in zip(said, _ROWS, strict=True)], _ROWS)
+
+    def _is_miskeyed(self, batch: pa.RecordBatch) -> pa.Array:
+        stores = batch["store"].cast(pa.string()).dictionary_encode()
+        own = [murmur2(store.encode(), self.partitions) for store in stores.dictionary.to_pylist()]
+        return pc.not_equal(batch["partition"], pc.take(pa.array(own, pa.int32()), stores.indices))
 
 
 def _within(batch: pa.RecordBatch, within: Mapping[str, Bounds]) -> pa.RecordBatch:
@@ -130,10 +142,10 @@ def _within(batch: pa.RecordBatch, within: Mapping[str, Bounds]) -> pa.RecordBat
 
 
 def _first_of_each(rows: pa.Table) -> pa.Table:
-    """The earliest of those with one identity."""
+    """The earliest of those with one identity that lie in their store's partition; of others, where none does."""
     if not len(rows):
         return rows
-    rows = rows.take(pc.sort_indices(rows, [("identity", "ascending"), ("received", "ascending")]))
+    rows = rows.take(pc.sort_indices(rows, [(name, "ascending") for name in ("identity", "miskeyed", "received")]))
     identity = rows["identity"].combine_chunks()
     is_first = pa.concat_arrays([pa.array([True]), pc.not_equal(identity[1:], identity[:-1])])
     return rows.filter(is_first)

@@ -18,6 +18,7 @@ from views.registry import view_named
 
 _DAY = timedelta(days=1)
 _MS = timedelta(milliseconds=1)
+_GRAVEST: Sequence[Cause] = ("miskeyed", "late", "waited", "unexplained")
 _since, _until = attrgetter("since_ms"), attrgetter("until_ms")
 
 
@@ -57,7 +58,8 @@ class CorrectedFacts:
             within = {store: Bounds(own[0].since_ms, max(map(_until, own))) for store, own in by_store.items()}
             for arrival in self.archived.heard(source, within, *([] if is_new else [self.since])):
                 for each in _about(by_store[arrival.store], arrival, longest_ms):
-                    found[each].append(Sign(arrival.at_ms, arrival.received_ms, self._waited(arrival)))
+                    waited = self._waited(arrival)
+                    found[each].append(Sign(arrival.at_ms, arrival.received_ms, waited, arrival.miskeyed))
         return found
 
     def cause(self, view: str, store: str, spans: Sequence[Span], after_ms: int) -> Cause:
@@ -66,13 +68,19 @@ class CorrectedFacts:
         if told is not None:
             return told
         days = {day for span in spans for day in _days(span.start * 1000, span.end * 1000 - 1)}
-        has_waited = False
+        found: set[Cause] = set()
         for each in self.archived.arrivals(view_named(view).source.topic, {store}, days):
             if any(_lies_in(each, span) for span in spans):
-                if each.received_ms > after_ms and not self._waited(each):
-                    return "late"
-                has_waited |= self._waited(each)
-        return "waited" if has_waited else "unexplained"
+                found.add(self._cause(each, after_ms))
+        return next(cause for cause in _GRAVEST if cause in {*found, "unexplained"})
+
+    def _cause(self, each: Arrival, after_ms: int) -> Cause:
+        """As far as one event goes."""
+        if each.miskeyed:
+            return "miskeyed"
+        if self._waited(each):
+            return "waited"
+        return "late" if each.received_ms > after_ms else "unexplained"
 
     def _waited(self, each: Arrival) -> bool:
         return each.received_ms - each.happened_ms > self.oldest // _MS

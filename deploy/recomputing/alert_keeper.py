@@ -154,7 +154,7 @@ class AlertKeeper:
         facts = CorrectedFacts(
             PublishedCells(session, before, after, since, (oldest - _WEEK).date()),
             LedgerCauses(session, (base.number if base else 0) + 1, found.number),
-            ArchivedSigns(masters_of(settings, found), found.cut), since, settings.oldest,
+            ArchivedSigns(masters_of(settings, found), found.cut, settings.kafka_partitions), since, settings.oldest,
         )  # fmt: skip
         told = alerts.standings(_ms(oldest - _BEFORE))
         book = Book([Version(_ms(row.effective_at), row.kind, row.id, row.number, row.body) for row in rows], 0)

@@ -46,11 +46,12 @@ class Wanted(NamedTuple):
 
 
 class Sign(NamedTuple):
-    """`waited`: it was too old on arrival to be followed."""
+    """`waited`: it was too old on arrival to be followed; `miskeyed`: it lay in another partition than its store's."""
 
     at_ms: int
     received_ms: int
     waited: bool
+    miskeyed: bool = False
 
 
 class Facts(Protocol):

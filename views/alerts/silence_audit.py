@@ -48,7 +48,9 @@ def _retracted(each: _Open, signs: list[Sign], bounds: Bounds) -> Alert:
     # Time is let pass before the record is heard that it passes with.
     later = [sign for sign in heard if sign.received_ms >= alert.raised_ms]
     cause: Cause = "unexplained"
-    if later:
+    if any(sign.miskeyed for sign in heard):
+        cause = "miskeyed"
+    elif later:
         cause = "waited" if all(sign.waited for sign in later) else "late"
     minutes = Decimal((heard[0].at_ms - wanted.since_ms) // MINUTE_MS)
     who = f"The sensor {wanted.sensor}" if wanted.sensor else f"The source {each.rule.source}"

@@ -1,11 +1,13 @@
 """Why numbers are others than they were told: what the ledger says, or else which events came later."""
 
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from confluent_kafka import murmur2
 from deltalake import write_deltalake
 
 from batch_layer.alerts.archived_signs import ArchivedSigns, Bounds
@@ -22,6 +24,11 @@ HOUR = Span(seconds(NOON), seconds(NOON) + 3600)
 MINUTE, SECOND = timedelta(minutes=1), timedelta(seconds=1)
 
 
+def home(store: str, partitions: int, is_astray: bool) -> int:  # noqa: FBT001 - the one choice there is
+    """The partition of a store, or another one."""
+    return int((murmur2(store.encode(), partitions) + is_astray) % partitions)
+
+
 class Told:
     """A ledger with one cause for everything."""
 
@@ -36,19 +43,26 @@ def ms(at: datetime) -> int:
     return (at - BEGINNING) // timedelta(milliseconds=1)
 
 
-def facts_of(folder: Path, rows: list[tuple[str, int, datetime, datetime]], cause: Cause | None = None) -> Any:
-    """Rows: store, identity, happened, received. Both sources have the same."""
+Row = tuple[str, int, datetime, datetime]
+
+
+def facts_of(
+    folder: Path, rows: Sequence[Row], cause: Cause | None = None, strayed: Collection[Row] = (), partitions: int = 3
+) -> Any:
+    """Rows: store, identity, happened, received. Both sources have the same. `strayed`: in a partition of another."""
     masters = {}
     for topic in ("pos_transactions", "sensor_heartbeats"):
         table = pa.table({
-            "store": [row[0] for row in rows], "identity_hash": [row[1] for row in rows],
+            "store": [row[0] for row in rows],
+            "partition": pa.array([home(row[0], partitions, row in strayed) for row in rows], pa.int32()),
+            "identity_hash": [row[1] for row in rows],
             "happened_at": [row[2] for row in rows], "received_at": [row[3] for row in rows],
             "day": pa.array([row[2].date() for row in rows], pa.date32()),
             "sensor_id": [f"s{row[1]}" for row in rows], "interval_ms": [60_000 for _ in rows],
         })  # fmt: skip
         write_deltalake(str(folder / topic), table, partition_by=["day"])
         masters[topic] = Master(str(folder / topic), 0)
-    archived = ArchivedSigns(masters, CUT)
+    archived = ArchivedSigns(masters, CUT, partitions)
     return CorrectedFacts(None, Told(cause), archived, NOON, timedelta(hours=23))  # type: ignore[arg-type]
 
 
@@ -75,6 +89,34 @@ def test_else_events_of_the_window_that_came_later_or_waited(
     facts = facts_of(tmp_path, [("1", 1, NOON, received), ("2", 2, NOON, CUT - SECOND), ("1", 3, NOON - MINUTE, CUT)])
 
     assert facts.cause("sales", "1", [HOUR], ms(after)) == cause
+
+
+@pytest.mark.parametrize("later", [[], [("1", 2, NOON, NOON + 9 * MINUTE)]])
+def test_an_event_in_another_partition_than_its_stores_is_what_alerts_left_out(
+    tmp_path: Path, later: list[Row]
+) -> None:
+    stray = ("1", 1, NOON, NOON + MINUTE)
+    facts = facts_of(tmp_path, [stray, *later], strayed=[stray])
+
+    assert facts.cause("sales", "1", [HOUR], ms(NOON + 5 * MINUTE)) == "miskeyed"
+
+
+def test_an_event_that_lies_in_its_own_partition_too_counted_when_it_came_there(tmp_path: Path) -> None:
+    stray, own = ("1", 1, NOON, NOON + MINUTE), ("1", 1, NOON, NOON + 9 * MINUTE)
+    facts = facts_of(tmp_path, [stray, own], strayed=[stray])
+
+    assert facts.cause("sales", "1", [HOUR], ms(NOON + 5 * MINUTE)) == "late"
+    assert facts.cause("sales", "1", [HOUR], ms(NOON + 9 * MINUTE)) == "unexplained"
+
+
+def test_a_sign_of_life_says_whether_it_lay_in_another_partition_than_its_stores(tmp_path: Path) -> None:
+    stray = ("1", 1, NOON, NOON + MINUTE)
+    facts = facts_of(tmp_path, [stray, ("1", 2, NOON, NOON + MINUTE)], strayed=[stray])
+    both = [Wanted("1", sensor, ms(NOON), ms(NOON + 5 * MINUTE), is_new=True) for sensor in ("s1", "s2")]
+
+    found = facts.signs("sensor_heartbeats", set(both))
+
+    assert [[sign.miskeyed for sign in found[each]] for each in both] == [[True], [False]]
 
 
 def test_a_repetition_that_came_later_explains_nothing(tmp_path: Path) -> None:
