@@ -70,9 +70,9 @@ class ArchivedSigns:
     cut: datetime
     partitions: int
 
-    def arrivals(self, source: str, stores: Collection[str], days: Collection[date]) -> Iterator[Arrival]:
-        """First deliveries of these stores and UTC days. MasterFileLost."""
-        yield from self._first(source, stores, pc.field("day").isin(sorted(days)), BEGINNING, {})
+    def arrivals(self, source: str, stores: Collection[str], day: date) -> Iterator[Arrival]:
+        """First deliveries of these stores on a UTC day. MasterFileLost."""
+        yield from self._first(source, stores, pc.field("day") == pa.scalar(day), BEGINNING, {})
 
     def heard(self, source: str, within: Mapping[str, Bounds], since: datetime = BEGINNING) -> Iterator[Arrival]:
         """First deliveries that tell of moments within the bounds of their store, as far as they came from `since` on.

@@ -10,13 +10,12 @@ from batch_layer.alerts.archived_signs import ArchivedSigns, Arrival, Bounds
 from batch_layer.alerts.ledger_causes import LedgerCauses
 from batch_layer.alerts.published_cells import PublishedCells
 from views.alerts.alert import Cause
-from views.alerts.facts import Sign, Wanted
+from views.alerts.facts import Question, Sign, Wanted
 from views.core.business_days import Span
 from views.core.cut import instant
-from views.core.local_time import round_down
+from views.core.local_time import STEP, round_down
 from views.registry import view_named
 
-_DAY = timedelta(days=1)
 _MS = timedelta(milliseconds=1)
 _GRAVEST: Sequence[Cause] = ("miskeyed", "late", "waited", "unexplained")
 _since, _until = attrgetter("since_ms"), attrgetter("until_ms")
@@ -62,17 +61,30 @@ class CorrectedFacts:
                     found[each].append(Sign(arrival.at_ms, arrival.received_ms, waited, arrival.miskeyed))
         return found
 
-    def cause(self, view: str, store: str, spans: Sequence[Span], after_ms: int) -> Cause:
-        """As Facts: what the ledgers say, or else what came later."""
-        told = self.ledgers.cause(view, store, spans)
-        if told is not None:
-            return told
-        days = {day for span in spans for day in _days(span.start * 1000, span.end * 1000 - 1)}
-        found: set[Cause] = set()
-        for each in self.archived.arrivals(view_named(view).source.topic, {store}, days):
-            if any(_lies_in(each, span) for span in spans):
-                found.add(self._cause(each, after_ms))
-        return next(cause for cause in _GRAVEST if cause in {*found, "unexplained"})
+    def causes(self, asked: Collection[Question]) -> Mapping[Question, Cause]:
+        """As Facts: what the ledgers say, or else what came later: each source and day is read once."""
+        told = self.ledgers.causes(asked)
+        by_source: dict[str, list[Question]] = {}
+        for each in asked:
+            if each not in told:
+                by_source.setdefault(view_named(each.view).source.topic, []).append(each)
+        left = [self._by_events(source, own) for source, own in sorted(by_source.items())]
+        return {each: cause for found in (told, *left) for each, cause in found.items()}
+
+    def _by_events(self, source: str, asked: Collection[Question]) -> Mapping[Question, Cause]:
+        found: dict[Question, set[Cause]] = {each: {"unexplained"} for each in asked}
+        stores: dict[date, set[str]] = {}
+        about: dict[tuple[str, int], list[Question]] = {}
+        for each in asked:
+            for span in each.spans:
+                for quarter in range(span.start, span.end, STEP):
+                    about.setdefault((each.store, quarter), []).append(each)
+                    stores.setdefault(instant(quarter).date(), set()).add(each.store)
+        for day, own in sorted(stores.items()):
+            for arrival in self.archived.arrivals(source, own, day):
+                for each in about.get((arrival.store, round_down(arrival.happened_ms // 1000)), ()):
+                    found[each].add(self._cause(arrival, each.after_ms))
+        return {each: next(cause for cause in _GRAVEST if cause in causes) for each, causes in found.items()}
 
     def _cause(self, each: Arrival, after_ms: int) -> Cause:
         """As far as one event goes."""
@@ -93,14 +105,3 @@ def _about(wanted: Sequence[Wanted], arrival: Arrival, longest_ms: int) -> Itera
     for each in wanted[first : bisect_left(wanted, at_ms, key=_since)]:
         if at_ms < each.until_ms and each.sensor in (None, arrival.sensor):
             yield each
-
-
-def _lies_in(each: Arrival, span: Span) -> bool:
-    return span.start <= round_down(each.happened_ms // 1000) < span.end
-
-
-def _days(since_ms: int, until_ms: int) -> Iterator[date]:
-    day, last = instant(since_ms // 1000).date(), instant(until_ms // 1000).date()
-    while day <= last:
-        yield day
-        day += _DAY

@@ -13,7 +13,7 @@ from speed_layer.alerts.state import Horizons
 from views.alerts.alert import Alert, Cause
 from views.alerts.audit import Audit, RuleKey
 from views.alerts.book import Book
-from views.alerts.facts import Bounds, Sign, Wanted
+from views.alerts.facts import Bounds, Question, Sign, Wanted
 from views.alerts.followed import followed_views
 from views.alerts.rule import Rule
 from views.alerts.silence_audit import retracted_silences
@@ -95,9 +95,12 @@ class MemoryFacts:
         signs = [(e.store, Sign(min(e.happened_ms, e.received_ms), e.received_ms, e.waited)) for e in known]
         return {each: [sign for store, sign in signs if store == each.store] for each in wanted}
 
-    def cause(self, view: str, store: str, spans: Sequence[Span], after_ms: int) -> Cause:  # noqa: ARG002
-        found = [each for span in spans for each in self._before(self.until_ms, store, span)]
-        if any(each.received_ms > after_ms and not each.waited for each in found):
+    def causes(self, asked: Collection[Question]) -> Mapping[Question, Cause]:
+        return {each: self._cause(each) for each in asked}
+
+    def _cause(self, asked: Question) -> Cause:
+        found = [each for span in asked.spans for each in self._before(self.until_ms, asked.store, span)]
+        if any(each.received_ms > asked.after_ms and not each.waited for each in found):
             return "late"
         return "waited" if any(each.waited for each in found) else "unexplained"
 

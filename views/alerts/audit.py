@@ -6,15 +6,16 @@ when they are over at the cut: an alert that rests on what was received later is
 follow from the order of single events, which cells do not keep: they are not looked at.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cached_property
+from typing import NamedTuple
 
 from views.alerts.alert import Alert, Cause, Window, instant_ms
 from views.alerts.book import Book, Numbered
 from views.alerts.correction import Because, Case, over_of, raised_late, retracted, window_of
-from views.alerts.facts import Bounds, Facts
+from views.alerts.facts import Bounds, Facts, Question
 from views.alerts.followed import followed_metrics, followed_views
 from views.alerts.judge import Verdict, judge
 from views.alerts.rule import Length, Rule, Threshold
@@ -29,6 +30,13 @@ _WEEK = timedelta(days=7) // timedelta(seconds=1)
 _HOUR_MS = HOUR * 1000
 RuleKey = tuple[str, str, int]
 """Tenant, id and version."""
+
+
+class _Finding(NamedTuple):
+    """What is to be told, once its cause is known."""
+
+    question: Question
+    told: Callable[[Cause], Iterable[Alert]]
 
 
 @dataclass(frozen=True)
@@ -48,7 +56,16 @@ class Audit:
     unseen: Collection[str] = ()
 
     def corrections(self) -> Iterator[Alert]:
-        """In a fixed order."""
+        """In a fixed order. Their causes are asked for at once, behind all else."""
+        found = list(self._found())
+        causes = self.facts.causes({each.question for each in found if isinstance(each, _Finding)})
+        for each in found:
+            if isinstance(each, _Finding):
+                yield from each.told(self._cause(each.question, causes[each.question]))
+            else:
+                yield each
+
+    def _found(self) -> Iterator[Alert | _Finding]:
         for _, standing in sorted(self.told.items()):
             if standing.raised.late and not standing.is_over:
                 yield over_of(standing.raised)  # whoever asked for it ended there
@@ -64,7 +81,7 @@ class Audit:
         known = followed_metrics()
         return [each for each in self.rules.values() if isinstance(each, Threshold) and each.metric in known]
 
-    def _looked_at(self, standing: Standing) -> Iterator[Alert]:
+    def _looked_at(self, standing: Standing) -> Iterator[_Finding]:
         case, last = self._case(standing.raised), standing.last
         rests_on_later = last.publication is None and last.raised_ms >= self.bounds.until_ms
         if case is None or rests_on_later or not self._is_news(case, last):
@@ -73,14 +90,17 @@ class Audit:
         if verdict.holds == (not standing.is_taken_back) or (verdict.holds and standing.successor in self.told):
             return
         # Of a publication's own record what was received at its cut is news.
-        cause = self._cause(case, last.raised_ms - (last.publication is not None))
-        if verdict.holds:
-            said = "again" if cause == "unexplained" and standing.is_corrected else cause
-            because = Because(verdict, sentence_of(case.rule, case.shop, verdict), said)
-            yield from raised_late(case, because, self.bounds, standing)
-        else:
+        question = _question(case, last.raised_ms - (last.publication is not None))
+
+        def told(cause: Cause) -> Iterable[Alert]:
+            if verdict.holds:
+                said = "again" if cause == "unexplained" and standing.is_corrected else cause
+                because = Because(verdict, sentence_of(case.rule, case.shop, verdict), said)
+                return raised_late(case, because, self.bounds, standing)
             because = Because(verdict, taken_back_because(case.rule, case.shop, verdict), cause)
-            yield retracted(standing, because, self.bounds)
+            return [retracted(standing, because, self.bounds)]
+
+        yield _Finding(question, told)
 
     def _case(self, alert: Alert) -> Case | None:
         """What it was about, if that is a bound, and its window can be judged now."""
@@ -119,7 +139,7 @@ class Audit:
                     for shift in (-HOUR, 0, HOUR):  # clocks may have been changed in that week
                         yield shop.span(length, quarter + _WEEK + shift).end
 
-    def _missing(self, view: str, store: str, end: int) -> Iterator[Alert]:
+    def _missing(self, view: str, store: str, end: int) -> Iterator[_Finding]:
         page = self.book.at(self.bounds.due_ms(end))
         shop = page.shops.get(store)
         if shop is None:
@@ -130,12 +150,15 @@ class Audit:
                 if case.span.end == end and not self._is_told(case) and self._is_known_since(case):
                     yield from self._raised(case)
 
-    def _raised(self, case: Case) -> Iterator[Alert]:
+    def _raised(self, case: Case) -> Iterator[_Finding]:
         verdict = self._judged(case)
-        if verdict.holds:
-            cause = self._cause(case, case.span.end * 1000 + self.bounds.fresh_ms)
+
+        def told(cause: Cause) -> Iterable[Alert]:
             because = Because(verdict, sentence_of(case.rule, case.shop, verdict), cause)
-            yield from raised_late(case, because, self.bounds)
+            return raised_late(case, because, self.bounds)
+
+        if verdict.holds:
+            yield _Finding(_question(case, case.span.end * 1000 + self.bounds.fresh_ms), told)
 
     def _is_told(self, case: Case) -> bool:
         if case.alert_id in self.told:
@@ -157,16 +180,18 @@ class Audit:
         before = Span((hour_ms - self.bounds.kept_ms) // 1000, min(case.spans).start)
         return self.facts.has_cells(_view_of(case.rule), case.shop.store.id, before)
 
-    def _cause(self, case: Case, after_ms: int) -> Cause:
-        store = case.shop.store.id
-        cause = self.facts.cause(_view_of(case.rule), store, case.spans, after_ms)
-        is_new_store = self.noted_ms.get(store, 0) > min(case.spans).start * 1000
+    def _cause(self, of: Question, cause: Cause) -> Cause:
+        is_new_store = self.noted_ms.get(of.store, 0) > min(of.spans).start * 1000
         return "late" if cause == "unexplained" and is_new_store else cause
 
     @cached_property
     def _lengths(self) -> set[tuple[Length, bool]]:
         """Of the windows of bounds, and whether some are compared with a week before."""
         return {(rule.window, rule.versus is not None) for rule in self._thresholds}
+
+
+def _question(case: Case, after_ms: int) -> Question:
+    return Question(_view_of(case.rule), case.shop.store.id, tuple(case.spans), after_ms)
 
 
 def _view_of(rule: Threshold) -> str:

@@ -54,6 +54,15 @@ class Sign(NamedTuple):
     miskeyed: bool = False
 
 
+class Question(NamedTuple):
+    """Why numbers of these windows are others than was known when the log was at `after_ms`."""
+
+    view: str
+    store: str
+    spans: tuple[Span, ...]
+    after_ms: int
+
+
 class Facts(Protocol):
     """Everything received before the cut, as the publication says it."""
 
@@ -69,5 +78,5 @@ class Facts(Protocol):
     def signs(self, source: str, wanted: Collection[Wanted]) -> Mapping[Wanted, Sequence[Sign]]:
         """By what was asked for; of old ones, what came since the last audit is enough."""
 
-    def cause(self, view: str, store: str, spans: Sequence[Span], after_ms: int) -> Cause:
-        """Why numbers of these windows are others than was known when the log was at `after_ms`."""
+    def causes(self, asked: Collection[Question]) -> Mapping[Question, Cause]:
+        """Of each question its answer. All that an audit has are asked at once."""

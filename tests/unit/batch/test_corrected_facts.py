@@ -1,6 +1,6 @@
 """Why numbers are others than they were told: what the ledger says, or else which events came later."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -8,13 +8,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from confluent_kafka import murmur2
-from deltalake import write_deltalake
+from deltalake import DeltaTable, write_deltalake
 
+from batch_layer.alerts import archived_signs
 from batch_layer.alerts.archived_signs import ArchivedSigns, Bounds
 from batch_layer.alerts.corrected_facts import CorrectedFacts
 from batch_layer.touched import Master
 from views.alerts.alert import Cause
-from views.alerts.facts import Wanted
+from views.alerts.facts import Question, Wanted
 from views.core.business_days import Span
 from views.core.cut import BEGINNING, seconds
 
@@ -35,8 +36,8 @@ class Told:
     def __init__(self, cause: Cause | None) -> None:
         self._cause = cause
 
-    def cause(self, *_: object) -> Cause | None:
-        return self._cause
+    def causes(self, asked: Collection[Question]) -> Mapping[Question, Cause]:
+        return dict.fromkeys(asked, self._cause) if self._cause else {}
 
 
 def ms(at: datetime) -> int:
@@ -66,10 +67,16 @@ def facts_of(
     return CorrectedFacts(None, Told(cause), archived, NOON, timedelta(hours=23))  # type: ignore[arg-type]
 
 
+def cause_of(facts: CorrectedFacts, after_ms: int) -> Cause:
+    """Of the numbers of the hour."""
+    question = Question("sales", "1", (HOUR,), after_ms)
+    return facts.causes({question})[question]
+
+
 def test_the_ledger_has_the_first_word(tmp_path: Path) -> None:
     facts = facts_of(tmp_path, [("1", 1, NOON, NOON + MINUTE)], "miskeyed")
 
-    assert facts.cause("sales", "1", [HOUR], 0) == "miskeyed"
+    assert cause_of(facts, 0) == "miskeyed"
 
 
 @pytest.mark.parametrize(
@@ -88,7 +95,7 @@ def test_else_events_of_the_window_that_came_later_or_waited(
 ) -> None:
     facts = facts_of(tmp_path, [("1", 1, NOON, received), ("2", 2, NOON, CUT - SECOND), ("1", 3, NOON - MINUTE, CUT)])
 
-    assert facts.cause("sales", "1", [HOUR], ms(after)) == cause
+    assert cause_of(facts, ms(after)) == cause
 
 
 @pytest.mark.parametrize("later", [[], [("1", 2, NOON, NOON + 9 * MINUTE)]])
@@ -98,15 +105,35 @@ def test_an_event_in_another_partition_than_its_stores_is_what_alerts_left_out(
     stray = ("1", 1, NOON, NOON + MINUTE)
     facts = facts_of(tmp_path, [stray, *later], strayed=[stray])
 
-    assert facts.cause("sales", "1", [HOUR], ms(NOON + 5 * MINUTE)) == "miskeyed"
+    assert cause_of(facts, ms(NOON + 5 * MINUTE)) == "miskeyed"
 
 
 def test_an_event_that_lies_in_its_own_partition_too_counted_when_it_came_there(tmp_path: Path) -> None:
     stray, own = ("1", 1, NOON, NOON + MINUTE), ("1", 1, NOON, NOON + 9 * MINUTE)
     facts = facts_of(tmp_path, [stray, own], strayed=[stray])
 
-    assert facts.cause("sales", "1", [HOUR], ms(NOON + 5 * MINUTE)) == "late"
-    assert facts.cause("sales", "1", [HOUR], ms(NOON + 9 * MINUTE)) == "unexplained"
+    assert cause_of(facts, ms(NOON + 5 * MINUTE)) == "late"
+    assert cause_of(facts, ms(NOON + 9 * MINUTE)) == "unexplained"
+
+
+def test_of_many_corrections_each_day_of_a_source_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [(store, number, NOON, NOON + MINUTE * number) for number, store in enumerate("123")]
+    facts, opened = facts_of(tmp_path, rows), list[str]()
+
+    def opening(path: str, **more: Any) -> DeltaTable:
+        opened.append(path)
+        return DeltaTable(path, **more)
+
+    monkeypatch.setattr(archived_signs, "DeltaTable", opening)
+    before = Span(HOUR.start - 86_400, HOUR.end - 86_400)
+    asked = {Question("sales", store, (HOUR, before), ms(NOON + MINUTE)) for store in "1234"}
+
+    found = facts.causes(asked)
+
+    assert {each.store: cause for each, cause in found.items()} == {
+        "1": "unexplained", "2": "unexplained", "3": "late", "4": "unexplained",
+    }  # fmt: skip
+    assert len(opened) == 2
 
 
 def test_a_sign_of_life_says_whether_it_lay_in_another_partition_than_its_stores(tmp_path: Path) -> None:
@@ -122,7 +149,7 @@ def test_a_sign_of_life_says_whether_it_lay_in_another_partition_than_its_stores
 def test_a_repetition_that_came_later_explains_nothing(tmp_path: Path) -> None:
     facts = facts_of(tmp_path, [("1", 1, NOON, NOON + MINUTE), ("1", 1, NOON, NOON + 9 * MINUTE)])
 
-    assert facts.cause("sales", "1", [HOUR], ms(NOON + 5 * MINUTE)) == "unexplained"
+    assert cause_of(facts, ms(NOON + 5 * MINUTE)) == "unexplained"
 
 
 def test_signs_of_life_are_those_of_the_sensor_when_what_it_tells_of_was_over(tmp_path: Path) -> None:
