@@ -1,0 +1,109 @@
+"""A topic is counted from the oldest record that it still has, also where that is deleted while it is asked."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError, TopicPartition
+
+from master_dataset import topic_census
+from master_dataset.topic_census import Census, census
+
+TOPIC = "pos_transactions"
+PORTION = 3
+
+
+@dataclass(frozen=True)
+class Said:
+    """A message: a record of a place, or an error of a partition."""
+
+    at: int
+    offset_: int
+    error_: int | None = None
+
+    def partition(self) -> int:
+        return self.at
+
+    def offset(self) -> int:
+        return self.offset_
+
+    def headers(self) -> None:
+        return None
+
+    def error(self) -> KafkaError | None:
+        return None if self.error_ is None else KafkaError(self.error_)  # type: ignore[no-untyped-call]
+
+
+@dataclass
+class Log:
+    """A consumer of two partitions. `firsts`: their oldest offsets; `after`: what happens after so many portions."""
+
+    firsts: dict[int, int]
+    ends: dict[int, int]
+    after: dict[int, Callable[["Log"], None]] = field(default_factory=dict)
+    settings: dict[str, object] = field(default_factory=dict)
+    positions: dict[int, int] = field(default_factory=dict)
+    portions: int = 0
+
+    def get_watermark_offsets(self, place: TopicPartition, _: float) -> tuple[int, int]:
+        return self.firsts[place.partition], self.ends[place.partition]
+
+    def assign(self, places: Sequence[TopicPartition]) -> None:
+        self.positions = {each.partition: each.offset for each in places}
+
+    def consume(self, *_: object) -> list[Said]:
+        self.after.pop(self.portions, lambda _: None)(self)
+        self.portions += 1
+        found = []
+        for part, at in list(self.positions.items()):
+            if at < self.firsts[part] and self.settings.get("auto.offset.reset") == "error":
+                del self.positions[part]
+                found.append(Said(part, at, KafkaError._AUTO_OFFSET_RESET))  # noqa: SLF001 - its name
+                continue
+            begin = at if at >= self.firsts[part] else self.ends[part]  # it goes on behind all that there is
+            until = min(begin + PORTION, self.ends[part])
+            found += [Said(part, offset) for offset in range(begin, until)]
+            if until == self.ends[part]:
+                found.append(Said(part, until, KafkaError._PARTITION_EOF))  # noqa: SLF001 - its name
+            self.positions[part] = until
+        return found
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+def counted(monkeypatch: pytest.MonkeyPatch, log: Log) -> dict[int, Census]:
+    def consumer(settings: dict[str, object]) -> Any:
+        log.settings = settings
+        return log
+
+    monkeypatch.setattr(topic_census, "Consumer", consumer)
+    return census("a broker", TOPIC, {0: 9, 1: 9}, lambda *_: None)
+
+
+@pytest.mark.parametrize("portions", [0, 1, 2])
+def test_what_retention_deletes_meanwhile_is_no_more_of_the_topic(
+    monkeypatch: pytest.MonkeyPatch, portions: int
+) -> None:
+    log = Log({0: 0, 1: 0}, {0: 12, 1: 12}, {portions: lambda own: own.firsts.update({0: 7})})
+
+    found = counted(monkeypatch, log)
+
+    assert found == {0: Census(7, 9, [(7, 9)]), 1: Census(0, 9, [(0, 9)])}
+
+
+def test_where_all_is_deleted_that_was_to_be_counted_nothing_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = Log({0: 0, 1: 0}, {0: 12, 1: 12}, {1: lambda own: own.firsts.update({0: 11})})
+
+    found = counted(monkeypatch, log)
+
+    assert (found[0].records, found[1].records) == (0, 9)
+
+
+def test_what_was_read_already_stays_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    log = Log({0: 0, 1: 0}, {0: 12, 1: 12}, {2: lambda own: own.firsts.update({0: 4})})
+
+    found = counted(monkeypatch, log)
+
+    assert found[0] == Census(0, 9, [(0, 9)])
