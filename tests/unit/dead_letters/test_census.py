@@ -32,7 +32,7 @@ class Said:
         return None
 
     def error(self) -> KafkaError | None:
-        return None if self.error_ is None else KafkaError(self.error_)  # type: ignore[no-untyped-call]
+        return None if self.error_ is None else KafkaError(self.error_)
 
 
 @dataclass
@@ -53,7 +53,9 @@ class Log:
         self.positions = {each.partition: each.offset for each in places}
 
     def consume(self, *_: object) -> list[Said]:
-        self.after.pop(self.portions, lambda _: None)(self)
+        happens = self.after.pop(self.portions, None)
+        if happens is not None:
+            happens(self)
         self.portions += 1
         found = []
         for part, at in list(self.positions.items()):
