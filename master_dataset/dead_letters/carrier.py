@@ -1,5 +1,6 @@
 """Brings records back to their topics: acknowledged by every replica one by one, and where each of them lies then."""
 
+import time
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple
 
@@ -13,6 +14,7 @@ from master_dataset.producer_settings import producer_settings
 
 METADATA_SECONDS = 10.0
 GIVE_UP_SECONDS = 10.0
+ROOM_SECONDS = 0.1
 LEAVE_SECONDS = 1.0
 """How long a report may come after the time at which the driver gives up."""
 
@@ -54,14 +56,25 @@ class Carrier:
 
             return heard
 
+        deadline = time.monotonic() + GIVE_UP_SECONDS
         for place, record in enumerate(records):
             try:
-                producer.produce(
-                    record.topic, record.value, record.key, headers=list(record.headers), on_delivery=hear(place)
-                )
+                if not _hand_over(producer, record, hear(place), deadline):
+                    break  # the rest was not sent, which is as good as unconfirmed: it may be sent again
             except KafkaException as error:
                 found[place] = Carried(fate_of(error.args[0]))
-            except BufferError:
-                break  # the rest was not sent, which is as good as unconfirmed: it may be sent again
         producer.flush(GIVE_UP_SECONDS + LEAVE_SECONDS)
         return found
+
+
+def _hand_over(producer: Any, record: Record, heard: Callable[[Any, Any], None], deadline: float) -> bool:  # noqa: ANN401 - confluent_kafka ships no types
+    """Whether the client took it: where it is full, that is waited for. KafkaException if it never will."""
+    while True:
+        try:
+            producer.produce(record.topic, record.value, record.key, headers=list(record.headers), on_delivery=heard)
+        except BufferError:
+            if time.monotonic() > deadline:
+                return False
+            producer.poll(ROOM_SECONDS)
+        else:
+            return True

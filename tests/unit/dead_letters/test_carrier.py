@@ -34,8 +34,11 @@ class Refusing:
         self.asked += 1
         if self.asked == 2:
             raise KafkaException(KafkaError(KafkaError.MSG_SIZE_TOO_LARGE))
-        if self.asked == 3:
+        if self.asked >= 3:
             raise BufferError
+
+    def poll(self, _seconds: float) -> None:
+        """Nobody says anything."""
 
     def flush(self, _seconds: float) -> None:
         """Nobody says anything."""
@@ -53,7 +56,19 @@ def test_what_nobody_confirms_in_time_is_unconfirmed() -> None:
     assert Carrier("nowhere:1", without_a_broker).carry([ONE]) == [Carried(Fate.UNCONFIRMED)]
 
 
-def test_what_the_broker_never_takes_is_told_from_what_it_did_not_confirm() -> None:
+@pytest.mark.parametrize("room", [{"queue.buffering.max.messages": 2}, {"queue.buffering.max.kbytes": 1}])
+def test_of_more_than_the_client_holds_at_once_each_record_is_acknowledged(room: dict[str, int]) -> None:
+    ten = [ONE._replace(value=b"x" * 400) for _ in range(10)]
+
+    found = Carrier("nowhere:1", lambda settings: beside_a_broker({**settings, **room})).carry(ten)
+
+    assert [each.fate for each in found] == [Fate.ACKNOWLEDGED] * 10
+    assert [each.to and each.to.offset for each in found] == list(range(10))
+
+
+def test_what_the_broker_never_takes_is_told_from_what_it_did_not_confirm(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(carrier, "GIVE_UP_SECONDS", 0.2)
+
     found = Carrier("nowhere:1", Refusing).carry([ONE, ONE, ONE, ONE])
 
     assert [each.fate for each in found] == [Fate.UNCONFIRMED, Fate.TOO_LARGE, Fate.UNCONFIRMED, Fate.UNCONFIRMED]
