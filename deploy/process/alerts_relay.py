@@ -39,6 +39,7 @@ from speed_layer.alerts.room import Room
 from speed_layer.alerts.shelf import TableShelf, Ticker
 from speed_layer.alerts.snapshots import Snapshots
 from views.alerts.alert import CORRECTIONS, TOPIC, Alert
+from views.alerts.book import left_out
 
 if TYPE_CHECKING:
     from cassandra.cluster import Session
@@ -51,6 +52,9 @@ DISCARDED = Counter(
     "galatea_alerts_discarded", "Producers given up because an outcome was not certain.", ("partition",)
 )
 IDENTITIES = Gauge("galatea_alerts_identities_bytes", "Memory of the identities of the last day.")
+LEFT_OUT = Gauge(
+    "galatea_alerts_rules_left_out", "Versions of rules that this release cannot follow, found since the process began."
+)
 LSO_LAG = Gauge("galatea_alerts_lso_lag", "Records of alerts behind an open transaction, which no reader sees.")
 HELD_BACK = Gauge("galatea_alerts_held_back_seconds", "For how long readers of alerts have been held back by it.")
 BEAT_SECONDS, LOOK_SECONDS = 1.0, 5.0
@@ -95,6 +99,7 @@ def run(process: Process, settings: Settings) -> None:
     threading.Thread(target=_watch_readers, args=(topics,), name="readers", daemon=True).start()
     room = Room(settings.alerts_identities_mb)
     IDENTITIES.set_function(lambda: room.bytes)
+    LEFT_OUT.set_function(left_out)
     miskeyed = Miskeyed(AlarmTable(session).notice)
     lanes_of = (Lane(pipe, number) for number in range(settings.kafka_partitions))
     relays = [_relay(settings, shelf, room, miskeyed, lane) for lane in lanes_of]

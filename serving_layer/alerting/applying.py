@@ -25,7 +25,7 @@ class Step:
     @property
     def does(self) -> Does:
         """In a word."""
-        if self.before is None or self.before.rule is None:
+        if self.before is None or self.before.removed:
             return "create"
         if self.after is None:
             return "remove"

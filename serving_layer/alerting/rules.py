@@ -62,7 +62,7 @@ class AlertRules:
     def one(self, tenant: str, id_: str) -> RuleEntry:
         """As it was written last. UnknownName."""
         newest = next(iter(self._of(tenant, id_)), None)
-        if newest is None or newest.rule is None:
+        if newest is None or newest.removed:
             raise self._unknown(tenant, id_)
         return newest
 
@@ -88,7 +88,7 @@ class AlertRules:
         """A rule that there is not yet. BadRule, RuleExists."""
         rule = self.judged(author, said)
         newest = next(iter(self._of(author.tenant, rule.id)), None)
-        if newest and newest.rule:
+        if newest and not newest.removed:
             raise RuleExists(f"There is a rule `{rule.id}` already.", do="Change that one, or choose another `id`.")
         self.refuse_many(author.tenant, len(self.listed(author.tenant)) + 1)
         return self._follow(rule, newest.version if newest else 0)

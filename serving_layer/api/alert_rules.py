@@ -53,7 +53,8 @@ Whose = Annotated[OfTenant, Query()]
 async def list_alert_rules(asked: Whose, alerting: AlertingOf, caller: Reader) -> Response:
     """Every rule of the tenant, by id, and how many it may have at `most`.
 
-    `effective_at`: this version holds for events received from then on. `in_words`: what it says.
+    `effective_at`: this version holds for events received from then on. `in_words`: what it says. `unreadable`: it is
+    stored as no rule of this release is, so `rule` is null, and it watches nothing until it is replaced or removed.
     """
     tenant = tenant_of(caller, asked.tenant, DEFAULT)
     found = await alerting.beside(lambda rules: rules.listed(tenant))

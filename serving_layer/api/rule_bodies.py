@@ -51,10 +51,11 @@ ANY_BODY = {"requestBody": {"required": True, "content": {JSON: {"schema": {}, "
 BODY = {"requestBody": {"required": True, "content": {JSON: {"schema": RULE, "example": EXAMPLE}}}}
 ENTRY = {
     "type": "object",
-    "required": ["id", "tenant", "version", "effective_at", "removed", "in_words", "rule"],
+    "required": ["id", "tenant", "version", "effective_at", "removed", "unreadable", "in_words", "rule"],
     "properties": {
         "id": {"type": "string"}, "tenant": {"type": "string"}, "version": {"type": "integer"},
-        "effective_at": {"type": "string"}, "removed": {"type": "boolean"}, "in_words": {"type": ["string", "null"]},
+        "effective_at": {"type": "string"}, "removed": {"type": "boolean"},
+        "unreadable": {"type": "boolean"}, "in_words": {"type": ["string", "null"]},
         "rule": {"type": ["object", "null"], "properties": {"kind": {"enum": list(KINDS)}}},
     },
 }  # fmt: skip

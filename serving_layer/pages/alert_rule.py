@@ -41,11 +41,11 @@ async def get_new(
 
 
 @router.get(f"{PATH}/{{id_}}")
-async def get_rule(visit: ConfigurerVisit, id_: str, tenant: Tenant = "") -> Response:
-    """The form as the rule says it now."""
+async def get_rule(visit: ConfigurerVisit, id_: str, tenant: Tenant = "", kind: str = "level") -> Response:
+    """The form as the rule says it now. `kind`: of what replaces one that cannot be read."""
     whose = _whose(visit, tenant)
     entry = await visit.alerting.beside(lambda rules: rules.one(whose, id_))
-    return await _form(visit, filled(entry), whose)
+    return await _form(visit, {"kind": kind, **filled(entry)}, whose)
 
 
 @router.post(PATH)

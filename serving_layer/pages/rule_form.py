@@ -37,7 +37,9 @@ def filled(entry: RuleEntry) -> Mapping[str, str]:
         told |= {"side": side, "bound": plain(said[side])}
     elif "above" in said:
         told["above"] = str(said["above"])
+    if entry.unreadable:
+        told["unreadable"] = entry.in_words or ""
     return told | {
-        "stores": " ".join(said.get("stores", ())), "on": "yes" if said.get("on") else "",
+        "stores": " ".join(said.get("stores", ())), "on": "yes" if said.get("on") or entry.unreadable else "",
         "version": str(entry.version), "id": entry.id,
     }  # fmt: skip

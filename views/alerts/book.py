@@ -186,7 +186,12 @@ def read_version(id_: str, number: int, body: str) -> Rule | None:
 @cache
 def say_left_out(key: str, why: str) -> None:
     """Once in a process: of a rule that is stored, and watches nothing here. `left_out`: how many were found by now."""
-    log.warning("alerts.rule_left_out", rule=key, why=why, left_out=say_left_out.cache_info().currsize + 1)
+    log.warning("alerts.rule_left_out", rule=key, why=why, left_out=left_out() + 1)
+
+
+def left_out() -> int:
+    """How many versions of rules were found so by this process."""
+    return say_left_out.cache_info().currsize
 
 
 def rule_version(rule: Rule, number: int, effective_ms: int) -> Version:

@@ -40,6 +40,7 @@ def test_a_rule_that_nobody_can_follow_is_left_out_and_said_once(odd: Version) -
     assert [(line["event"], line["rule"], line["left_out"]) for line in said] == [
         ("alerts.rule_left_out", f"{odd.id}#1", 1)
     ]
+    assert alert_book.left_out() == 1
 
 
 @pytest.mark.parametrize("odd", [DROPPED, UNHEARD])
