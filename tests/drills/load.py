@@ -15,6 +15,7 @@ from tests.drills.till_roll import Delivery, Slip, TillRoll
 
 LATENESS_HOURS = (*[0.0] * 12, 0.2, 1, 3, 8, 16, 22.5, 26, 30)
 """Of receipts, each as likely as the other; none is near the age at which speed leaves it to batch."""
+LOOK_SECONDS = 1.0
 BEFORE = 200
 """How far back a repeat may reach."""
 
@@ -62,10 +63,12 @@ class Load(threading.Thread):
         self._sends.set()
 
     def rest(self) -> None:
-        """Send nothing; return when everything that was sent is acknowledged."""
+        """Send nothing; return when everything that was sent is acknowledged. RuntimeError if the thread has ended."""
         self._sends.clear()
         self._rests.clear()
-        self._rests.wait()
+        while not self._rests.wait(LOOK_SECONDS):
+            if not self.is_alive():
+                raise RuntimeError("the load has ended, so nobody knows whether all that it sent is acknowledged")
 
     def leave(self) -> None:
         """Send nothing any more."""
