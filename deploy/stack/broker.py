@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from deploy.nodes import ONE, THREE, Node, addresses, nodes_of
 from deploy.stack.component import Component
 from deploy.stack.kafka_node import format_log, kafka_command, new_cluster, serves, write_properties
+from deploy.stack.room import refuse_full
 from master_dataset.errors import OperatorError
 from master_dataset.kafka import Topics, majority
 from master_dataset.sources import registered_sources
@@ -44,6 +45,8 @@ replica.fetch.max.bytes=4194304
 group.initial.rebalance.delay.ms=0
 log.segment.bytes=134217728
 """
+_SYNCED = "log.flush.interval.messages=1\n"
+"""Acknowledged is on the disk. Where there are other copies the log is written to disks whenever the system likes."""
 _SILENCE_MS = {ONE: 9000, THREE: 6000}
 """How long a broker may be silent, by the number of brokers, before another leads: all that a sender waits."""
 _PLACES_OUTLIVE = timedelta(days=30)
@@ -57,7 +60,8 @@ _META = "meta.properties"
 def brokers(settings: "Settings") -> Sequence[Component]:
     """Each its own controller too. The copies of a record are as many as the nodes, and a majority acknowledges it.
 
-    One node is one copy: what is acknowledged survives a crash of the process, not the loss of the disk.
+    One node is one copy: what is acknowledged survives a crash and a power cut, not the loss of the disk. Several are
+    not expected to lose power at once: of three, one may lose what it had not written yet.
     """
     nodes = nodes_of("kafka", settings.kafka_brokers)
     return [_component(node, nodes, settings) for node in nodes]
@@ -82,13 +86,15 @@ def _component(node: Node, nodes: Sequence[Node], settings: "Settings") -> Compo
 
 def _format(node: Node, nodes: Sequence[Node], settings: "Settings") -> None:
     folder = settings.home / node.name
+    refuse_full(folder)
     data = folder / "data"
     voters = ",".join(f"{each.number}@{each.host}:{settings.kafka_controller_port}" for each in nodes)
     copies = {"copies": len(nodes), "enough": majority(len(nodes)), "silence_ms": _SILENCE_MS[len(nodes)]}
     kept = {"places_minutes": (settings.retention + _PLACES_OUTLIVE) // timedelta(minutes=1)}
     ports = {"port": settings.kafka_port, "controller": settings.kafka_controller_port}
     place = {"number": node.number, "host": node.host, "voters": voters, "data": data}
-    write_properties(folder, _PROPERTIES.format(**place, **ports, **copies, **kept))
+    properties = _PROPERTIES.format(**place, **ports, **copies, **kept)
+    write_properties(folder, properties + (_SYNCED if len(nodes) == ONE else ""))
     if (data / _META).exists():
         return
     _refuse_without_log(nodes, settings)

@@ -1,6 +1,7 @@
 """Galatea's own processes as components: each is `python -m deploy.process.<name>`."""
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -8,6 +9,7 @@ import httpx
 
 from deploy.nodes import LOOPBACK
 from deploy.stack.component import Component
+from deploy.stack.room import refuse_full
 
 if TYPE_CHECKING:
     from deploy.settings import Settings
@@ -28,7 +30,7 @@ def layer(name: str, settings: "Settings") -> Component:
         serves=ready.exists,
         ports=_chosen(port, f"GALATEA_{name.upper()}_METRICS_PORT"),
         environment=settings.environment(),
-        prepare=lambda: _forget(ready),
+        prepare=lambda: _prepare(ready, (settings.home, Path(settings.master_uri), Path(settings.checkpoint_uri))),
         stage=1,
         grace_seconds=15,  # a dispatcher gives calls that are under way ten seconds
     )
@@ -58,8 +60,11 @@ def _command(name: str) -> list[str]:
     return [sys.executable, "-m", f"deploy.process.{name}"]
 
 
-def _forget(ready: Path) -> None:
+def _prepare(ready: Path, folders: Sequence[Path]) -> None:
+    """Folders that are not here, as those of an object store, are passed by."""
     ready.unlink(missing_ok=True)
+    for folder in folders:
+        refuse_full(folder)
 
 
 def _answers(url: str) -> bool:

@@ -6,6 +6,7 @@ import subprocess
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -17,7 +18,7 @@ from deploy.stack.component import Component
 from deploy.stack.ports import check_free
 from deploy.stack.records import Records
 from deploy.stack.signals import uninterrupted
-from master_dataset.errors import OperatorError, Unavailable
+from master_dataset.errors import DiskFull, OperatorError, Unavailable
 
 NAMED_STOP = 3
 FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 0.5, 30.0
@@ -52,6 +53,7 @@ class Supervisor:
         self._children = [Child(component) for component in components]
         self._records = Records(home)
         self._lock: IO[str] | None = None
+        self._is_behind = False
 
     def __enter__(self) -> Self:
         """Take the lock, and end what a supervisor that was killed has left."""
@@ -97,6 +99,8 @@ class Supervisor:
 
     def look_after(self) -> None:
         """One round of `watch`."""
+        if self._is_behind:
+            self._write_down()
         for child in self._children:
             self._look_after(child)
 
@@ -126,9 +130,18 @@ class Supervisor:
             child.process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment, start_new_session=True
             )
-            self._records.write(component.name, child.process.pid)
+            self._remember(component.name, child.process)
         child.started = time.monotonic()
         self._set(child, board.STARTING)
+
+    def _remember(self, name: str, process: subprocess.Popen[bytes]) -> None:
+        """What is not written down is not to run: a later command would not find it."""
+        try:
+            self._records.write(name, process.pid)
+        except OSError:
+            process.kill()
+            process.wait()
+            raise
 
     def _await(self, child: Child) -> None:
         component = child.component
@@ -153,13 +166,23 @@ class Supervisor:
             self._start_again(child)
 
     def _start_again(self, child: Child) -> None:
-        """What cannot start again is for an operator; the others go on without it."""
+        """What cannot start again is for an operator; the others go on without it. For room it waits."""
         try:
             self._start(child)
+        except OSError as error:
+            self._say(child, str(error))
+            self._wait(child)
         except OperatorError as error:
-            with child.component.log(self._home).open("a") as log:
-                log.write(f"{error.message}. Next: {error.do}\n")
-            self._set(child, board.FAILED)
+            self._say(child, f"{error.message}. Next: {error.do}")
+            if isinstance(error, DiskFull):
+                self._wait(child)
+            else:
+                self._set(child, board.FAILED)
+
+    def _say(self, child: Child, why: str) -> None:
+        """In the log of the component, which may lie on that full disk."""
+        with suppress(OSError), child.component.log(self._home).open("a") as log:
+            log.write(f"{why}\n")
 
     def _died(self, child: Child, code: int) -> None:
         self._records.end(child.component.name, 0)
@@ -168,6 +191,9 @@ class Supervisor:
             return
         if time.monotonic() - child.started > STEADY_SECONDS:
             child.wait_seconds = FIRST_WAIT_SECONDS
+        self._wait(child)
+
+    def _wait(self, child: Child) -> None:
         child.again_at = time.monotonic() + child.wait_seconds
         child.wait_seconds = min(2 * child.wait_seconds, LONGEST_WAIT_SECONDS)
         self._set(child, board.BACKING_OFF)
@@ -175,8 +201,17 @@ class Supervisor:
     def _set(self, child: Child, state: str) -> None:
         child.state = state
         seconds = time.monotonic() - child.started if child.started else 0.0
-        board.write(self._home, {each.component.name: each.state for each in self._children})
+        self._write_down()
         self._told(child.component.name, state, seconds)
+
+    def _write_down(self) -> None:
+        """The states; where there is no room, at the next round."""
+        try:
+            board.write(self._home, {each.component.name: each.state for each in self._children})
+        except OSError:
+            self._is_behind = True
+        else:
+            self._is_behind = False
 
 
 def _missing(component: Component) -> str:

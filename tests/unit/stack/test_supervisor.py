@@ -1,5 +1,6 @@
 """What dies is started again, what stops by name stays stopped, and nothing outlives the supervisor."""
 
+import errno
 import sys
 import time
 from collections.abc import Callable
@@ -11,8 +12,9 @@ import pytest
 
 from deploy.stack import board
 from deploy.stack.component import Component
+from deploy.stack.records import Records
 from deploy.stack.supervisor import Supervisor
-from master_dataset.errors import OperatorError, StoreUnavailable
+from master_dataset.errors import DiskFull, OperatorError, StoreUnavailable
 
 LIVES = "import time; time.sleep(60)"
 DIES_ONCE = """
@@ -92,6 +94,48 @@ def test_what_cannot_be_started_again_has_failed_and_leaves_the_others_alone(tmp
         look_after_until(running, tmp_path, board.FAILED)
 
     assert "its folder is gone. Next: put it back" in dies_once.log(tmp_path).read_text()
+
+
+def test_what_finds_no_room_waits_for_it(tmp_path: Path) -> None:
+    tries: list[int] = []
+
+    def prepare() -> None:
+        tries.append(1)
+        if len(tries) == 2:
+            raise DiskFull("there is no room", do="free some")
+
+    dies_once = replace(component(DIES_ONCE, str(tmp_path / "seen")), prepare=prepare)
+    with Supervisor(tmp_path, [dies_once]) as running:
+        running.start()
+        look_after_until(running, tmp_path, board.BACKING_OFF)
+        look_after_until(running, tmp_path, board.RUNNING)
+
+    assert len(tries) == 3
+    assert "there is no room. Next: free some" in dies_once.log(tmp_path).read_text()
+
+
+def test_a_supervisor_outlives_a_disk_without_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written, remembered, is_full = board.write, Records.write, False
+
+    def nowhere(*words: object) -> None:
+        if is_full:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        (written if len(words) == 2 else remembered)(*words)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(board, "write", nowhere)
+    monkeypatch.setattr(Records, "write", nowhere)
+    with Supervisor(tmp_path, [component(DIES_ONCE, str(tmp_path / "seen"))]) as running:
+        running.start()
+
+        is_full = True
+        deadline = time.monotonic() + 3
+        running.watch(lambda: time.monotonic() > deadline)
+        nothing_runs = not [each for each in psutil.Process().children() if DIES_ONCE in each.cmdline()]
+        is_full = False
+        look_after_until(running, tmp_path, board.BACKING_OFF)
+        look_after_until(running, tmp_path, board.RUNNING)
+
+    assert nothing_runs  # what is not written down is not left to run
 
 
 def test_what_follows_a_start_waits_for_its_neighbours(tmp_path: Path) -> None:

@@ -1,0 +1,37 @@
+"""A database is not started where it would find no room to read again what it has."""
+
+import shutil
+from collections import namedtuple
+from pathlib import Path
+
+import pytest
+
+from deploy.stack.room import LEAST_MB, MB, refuse_full
+from master_dataset.errors import DiskFull
+
+Usage = namedtuple("Usage", "total used free")  # noqa: PYI024 - as shutil has it
+
+
+def with_free(monkeypatch: pytest.MonkeyPatch, free: int) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: Usage(10**12, 0, free))
+
+
+def test_a_disk_with_just_enough_room_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with_free(monkeypatch, LEAST_MB * MB)
+
+    refuse_full(tmp_path)
+
+
+def test_a_disk_with_less_is_refused_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with_free(monkeypatch, LEAST_MB * MB - 1)
+
+    with pytest.raises(DiskFull, match="it is not started, as 255 MB are left on the disk") as refused:
+        refuse_full(tmp_path)
+
+    assert refused.value.do == "free 256 MB there: then it starts by itself"
+
+
+def test_a_folder_that_is_yet_to_be_made_is_not_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with_free(monkeypatch, 0)
+
+    refuse_full(tmp_path / "new")
