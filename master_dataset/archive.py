@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
 
+from master_dataset.checkpoint import drop_torn, sync_plan
 from master_dataset.crash_points import CrashPoint, passing
 from master_dataset.durations import MICRO_BATCH
 from master_dataset.kafka import EARLIEST, Intake, Topics, offsets_json, record_stream
@@ -80,6 +81,7 @@ class Archive:
     def start(self, source: "Source[Any]", bootstrap: str, checkpoint: str, pace: Pace) -> StreamingQuery:
         """Start (or go on) archiving a source. `checkpoint` is a folder; without one, go on behind what is kept."""
         self._tables.create(self._spark, source)
+        drop_torn(checkpoint)
         tasks = self._spark.sparkContext.defaultParallelism
         intake = Intake(bootstrap, self._starting_offsets(source, bootstrap), pace.records, tasks)
         parsed, seen = self.parsed(source, record_stream(self._spark, [source.topic], intake))
@@ -87,9 +89,15 @@ class Archive:
             parsed.writeStream.queryName(f"archive_{source.topic}")
             .option("checkpointLocation", checkpoint)
             .trigger(processingTime=f"{pace.seconds} seconds")
-            .foreachBatch(lambda batch, number: self.keep(source, batch, number, seen))
+            .foreachBatch(lambda batch, number: self._planned(source, checkpoint, batch, number, seen))
             .start()
         )
+
+    def _planned(
+        self, source: "Source[Any]", checkpoint: str, batch: DataFrame, number: int, seen: "Accumulator[Seen]"
+    ) -> None:
+        sync_plan(checkpoint, number)
+        self.keep(source, batch, number, seen)
 
     def parsed(self, source: "Source[Any]", records: DataFrame) -> "tuple[DataFrame, Accumulator[Seen]]":
         """Every record parsed, and what will have been seen of them once they are computed."""
@@ -135,6 +143,10 @@ class Archive:
         if has_letters and not (may_repeat and self._tables.holds(self._spark, DEAD_LETTERS, mark)):
             self._tables.append_dead_letters(batch.where("kind = 'dead_letter'"), mark)
         passing(CrashPoint.ARCHIVE_LETTERS)
+        if repeats or any(each.events for each in first.values()):
+            self._tables.sync(source.topic, mark)
+        if has_letters:
+            self._tables.sync(DEAD_LETTERS, mark)
         if self._watch is not None:
             self._watch.kept(source.topic, first, repeats=repeats)
         for partition, each in first.items():

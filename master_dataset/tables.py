@@ -15,6 +15,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from master_dataset.parsing.rows import output_schema
+from master_dataset.synced import drop_unbegun, sync, sync_beginning
 
 if TYPE_CHECKING:
     from master_dataset.source import Source
@@ -55,6 +56,10 @@ class MasterTables:
         writer = letters.select(*DEAD_LETTER_COLUMNS).coalesce(1).write.format("delta").mode("append")
         writer.option("userMetadata", mark).save(self.path(DEAD_LETTERS))
 
+    def sync(self, name: str, mark: str) -> None:
+        """Have the commit with this mark on the disk, if there is one."""
+        sync(self.path(name), mark)
+
     def holds(self, spark: SparkSession, name: str, mark: str) -> bool:
         """Whether one of the table's newest commits carries this mark.
 
@@ -75,6 +80,7 @@ def dead_letter_schema(source: "Source[Any]") -> pa.Schema:
 
 
 def _create(spark: SparkSession, path: str, schema: pa.Schema, partitioned_by: str) -> None:
+    drop_unbegun(path)
     (
         DeltaTable.createIfNotExists(spark)
         .location(path)
@@ -85,3 +91,4 @@ def _create(spark: SparkSession, path: str, schema: pa.Schema, partitioned_by: s
         .property("delta.logRetentionDuration", "interval 30 days")
         .execute()
     )
+    sync_beginning(path)

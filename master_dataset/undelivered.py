@@ -4,6 +4,7 @@ import pyarrow as pa
 from deltalake import DeltaTable, Schema
 
 from master_dataset.parsing.rows import BYTES, PLACE, REFUSAL
+from master_dataset.synced import drop_unbegun, sync_beginning
 
 UNDELIVERED = "undelivered"
 TOPIC = "webhook."
@@ -17,8 +18,10 @@ def schema() -> pa.Schema:
 
 def create(path: str) -> None:
     """Make the table, unless it is there. Each endpoint has a partition. DeltaError, OSError."""
+    drop_unbegun(path)
     if not DeltaTable.is_deltatable(path):
         DeltaTable.create(
             path, Schema.from_arrow(schema()), partition_by=["topic"],
             configuration={"delta.appendOnly": "true", "delta.logRetentionDuration": "interval 30 days"},
         )  # fmt: skip
+        sync_beginning(path)

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
 
+from master_dataset.checkpoint import sync_plan
 from master_dataset.crash_points import CrashPoint, passing
 from master_dataset.durations import MICRO_BATCH
 from master_dataset.errors import CheckpointOutOfStep, GenerationReplaced
@@ -62,6 +63,7 @@ class SpeedDriver:
             self._write(generation, batch, number, checkpoint)
 
     def _write(self, generation: Generation, batch: DataFrame, number: int, checkpoint: str) -> None:
+        sync_plan(checkpoint, number)
         ends = read_ends(batch.sparkSession, checkpoint, number)
         try:
             self._generations.claims.claim(generation.number, number, ends)

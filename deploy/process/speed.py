@@ -15,6 +15,7 @@ from deploy.process.edge import Process
 from deploy.process.lookout import Lookout
 from deploy.settings import Settings
 from deploy.spark import Work, exists, spark_session
+from master_dataset.checkpoint import drop_torn
 from master_dataset.kafka import EARLIEST, Topics, offsets_json
 from master_dataset.registry import store_terms
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
@@ -99,6 +100,7 @@ def may_go_on(
     beginning, `metadata`, with which Spark would never start again.
     """
     checkpoint = f"{folder}/{generation.number}"
+    drop_torn(checkpoint)
     started = exists(spark, f"{checkpoint}/offsets") and exists(spark, f"{checkpoint}/metadata")
     same = dict(generation.definitions) == definitions(settings)
     return started and same and not generations.claims.is_replaced(generation.number)

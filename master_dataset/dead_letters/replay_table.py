@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from deltalake import CommitProperties, DeltaTable, Schema, write_deltalake
+from deltalake import DeltaTable, Schema
 from deltalake.exceptions import DeltaError
 
 from master_dataset.dead_letters.place import Place
@@ -18,6 +18,8 @@ from master_dataset.dead_letters.rows import PLACE
 from master_dataset.errors import OperatorError
 from master_dataset.lost_files import naming_lost_files
 from master_dataset.opened import opened
+from master_dataset.small_commit import append_synced
+from master_dataset.synced import drop_unbegun, sync_beginning
 
 REPLAYS = "replays"
 COLUMNS = pa.schema([
@@ -25,8 +27,6 @@ COLUMNS = pa.schema([
     ("at", pa.timestamp("us", tz="UTC")), ("by", pa.string()), ("mended", pa.string()), ("sending", pa.string()),
     ("to_partition", pa.int32()), ("to_offset", pa.int64()), ("day", pa.date32()), ("identity_hash", pa.int64()),
 ])  # fmt: skip
-_PATIENT = CommitProperties(max_commit_retries=1000)
-"""Of several who append at once one is first, and each of the others tries the next number."""
 
 
 class ReplayTable:
@@ -38,11 +38,13 @@ class ReplayTable:
 
     def create(self) -> None:
         """Once, by the archive when it starts: of two who create it at once the second would change the table."""
+        drop_unbegun(self._path)
         if not DeltaTable.is_deltatable(self._path):
             DeltaTable.create(
                 self._path, Schema.from_arrow(COLUMNS), partition_by=["topic"],
                 configuration={"delta.appendOnly": "true", "delta.logRetentionDuration": "interval 30 days"},
             )  # fmt: skip
+            sync_beginning(self._path)
 
     def append(self, replays: Iterable[Replay]) -> None:
         """Keep them, in one commit. OperatorError if that cannot be done; then the same may be asked again."""
@@ -51,7 +53,7 @@ class ReplayTable:
             message = f"The master dataset has no table `{REPLAYS}`; nothing was sent."
             raise OperatorError(message, do="galatea up: the archive makes it when it starts")
         try:
-            write_deltalake(self._path, rows, mode="append", commit_properties=_PATIENT)
+            append_synced(self._path, rows)
         except (DeltaError, OSError) as error:
             message = f"The table `{REPLAYS}` of the master dataset cannot be written: {error}."
             do = "Mend that, then the same again: what was sent already counts once."

@@ -68,9 +68,9 @@ class UndeliveredTable:
         """Keep them, in one commit. LetterNotKept."""
         # Loaded with the first letter: an engine of 0.1 GB would wait for it in vain wherever nothing is refused.
         import pyarrow as pa  # noqa: PLC0415
-        from deltalake import write_deltalake  # noqa: PLC0415
         from deltalake.exceptions import DeltaError  # noqa: PLC0415
 
+        from master_dataset.small_commit import append_synced  # noqa: PLC0415
         from master_dataset.undelivered import TOPIC, UNDELIVERED, create, schema  # noqa: PLC0415
 
         path = f"{self._root}/{UNDELIVERED}"
@@ -79,7 +79,7 @@ class UndeliveredTable:
                 Path(path).parent.mkdir(parents=True, exist_ok=True)
             create(path)
             rows = pa.Table.from_pylist([each.row(TOPIC) for each in letters], schema())
-            write_deltalake(path, rows, mode="append")
+            append_synced(path, rows)
         except (OSError, DeltaError) as error:
             message = f"the dead letter could not be kept: {type(error).__name__}"
             raise LetterNotKept(message, do="galatea doctor") from error

@@ -1,4 +1,4 @@
-"""The archive, ended at any step, with checkpoints that are lost: what its positions say is kept, is kept."""
+"""The archive, ended at any step, with checkpoints and power that are lost: what its positions say is kept, is kept."""
 
 import json
 from collections import Counter
@@ -25,12 +25,22 @@ class Ended(Exception):
 
 
 @dataclass
+class Commit:
+    """`synced`: a power cut leaves it there."""
+
+    name: str
+    kind: str
+    mark: str
+    rows: list[int]
+    synced: bool = False
+
+
+@dataclass
 class Tables:
-    """What is kept, and the marks of commits. A write may fail."""
+    """What is kept, commit by commit. A write may fail."""
 
     chance: Random
-    kept: dict[str, list[int]] = field(default_factory=lambda: {EVENT: [], LETTER: []})
-    marks: dict[str, set[str]] = field(default_factory=lambda: {TOPIC: set(), "dead_letters": set()})
+    commits: list[Commit] = field(default_factory=list)
 
     def create(self, *_: object) -> None:
         """They are there."""
@@ -42,13 +52,22 @@ class Tables:
         self._append("dead_letters", LETTER, letters, mark)
 
     def holds(self, _: object, name: str, mark: str) -> bool:
-        return mark in self.marks[name]
+        return any((each.name, each.mark) == (name, mark) for each in self.commits)
+
+    def sync(self, name: str, mark: str) -> None:
+        for each in self.commits:
+            each.synced |= (each.name, each.mark) == (name, mark)
+
+    def lose_power(self) -> None:
+        self.commits = [each for each in self.commits if each.synced]
+
+    def kept(self, kind: str) -> list[int]:
+        return [row for each in self.commits if each.kind == kind for row in each.rows]
 
     def _append(self, name: str, kind: str, rows: "Frame", mark: str) -> None:
         if self.chance.random() < 0.1:
             raise OSError("no room")
-        self.kept[kind] += rows.computed()
-        self.marks[name].add(mark)
+        self.commits.append(Commit(name, kind, mark, rows.computed()))
 
 
 @dataclass
@@ -127,6 +146,9 @@ class Life:
             self.losses += 1
             self._begin_anew()
             self._process()
+        if self.chance.random() < 0.1:
+            self.tables.lose_power()
+            self._process()
         self.micro_batch(self._ending() if self.chance.random() < 0.5 else lambda _: None)
 
     def micro_batch(self, passing: Callable[[object], None]) -> None:
@@ -159,9 +181,9 @@ class Life:
     def look(self) -> None:
         """R2: everything before a position is kept. Nothing twice unless a checkpoint was lost."""
         for offset, kind in enumerate(self.log[: self.positions.at.get(0, 0)]):
-            assert kind == MARKER or offset in self.tables.kept[kind], f"{kind} {offset} is not kept"
+            assert kind == MARKER or offset in self.tables.kept(kind), f"{kind} {offset} is not kept"
         if not self.losses:
-            for kept in self.tables.kept.values():
+            for kept in (self.tables.kept(kind) for kind in (EVENT, LETTER)):
                 assert len(kept) == len(set(kept)), "something is kept twice"
 
     def rest(self) -> None:

@@ -74,6 +74,11 @@ BUGS_OF_DELIVERY = (
         (Line(ARCHIVE, 'mark = f"{query} {number}"', 'mark = f"archive {number}"'),),
     ),
     Bug(
+        "position_before_sync", "the archive records its position before its commit is on the disk",
+        Kind.SIMULATION, KEPT, keep_what_positions_say,
+        (Line(ARCHIVE, "        self._tables.sync(source.topic, mark)\n", "        pass\n"),),
+    ),
+    Bug(
         "letters_best_effort", "a dead letter that cannot be written is left out",
         Kind.SIMULATION, "received = events + dead letters (I10)", keep_what_positions_say,
         (Line(ARCHIVE, "        self._tables.append_dead_letters(batch.where(\"kind = 'dead_letter'\"), mark)",

@@ -1,0 +1,62 @@
+"""What a micro-batch rests on is on the disk, and what a power cut has left empty does not keep Spark from starting."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from master_dataset.checkpoint import drop_torn, sync_plan
+
+
+def written(folder: Path, *names: str, text: str = "v1\n") -> None:
+    for name in names:
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+
+
+def names(folder: Path) -> set[str]:
+    return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+
+
+def test_the_plan_the_end_before_it_and_their_folders_are_synced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checkpoint = tmp_path / "archive" / "pos_transactions"
+    written(checkpoint, "metadata", "offsets/6", "offsets/7", "commits/6", "sources/0/0")
+    synced: list[Path] = []
+    monkeypatch.setattr(os, "fsync", lambda opened: synced.append(Path(f"/proc/self/fd/{opened}").readlink()))
+
+    sync_plan(str(checkpoint), 7)
+
+    assert synced[:4] == [checkpoint / name for name in ("offsets/7", "commits/6", "metadata", "sources/0/0")]
+    folders = {checkpoint / name for name in ("offsets", "commits", "sources", "sources/0")}
+    assert set(synced[4:]) == {*folders, checkpoint, checkpoint.parent}
+
+
+def test_what_is_empty_is_removed_with_its_checksum(tmp_path: Path) -> None:
+    written(tmp_path, "metadata", "offsets/6", "offsets/7", "commits/6", ".metadata.crc", "offsets/.7.crc")
+    written(tmp_path, "offsets/8", "commits/7", "offsets/.8.crc", "sources/0/0", text="")
+
+    drop_torn(str(tmp_path))
+
+    assert names(tmp_path) == {"metadata", "offsets/6", "offsets/7", "commits/6", ".metadata.crc", "offsets/.7.crc"}
+
+
+def test_without_its_beginning_nothing_had_begun(tmp_path: Path) -> None:
+    checkpoint = tmp_path / "pos_transactions"
+    written(checkpoint, "metadata", text="")
+    written(checkpoint, "offsets/0", "sources/0/0")
+
+    drop_torn(str(checkpoint))
+
+    assert not checkpoint.exists()
+
+
+def test_nothing_is_touched_where_nothing_is_empty_or_the_checkpoint_lies_elsewhere(tmp_path: Path) -> None:
+    written(tmp_path, "metadata", "offsets/6", "offsets/.7.a.tmp")
+
+    drop_torn(str(tmp_path))
+    drop_torn("s3://bucket/archive/pos_transactions")
+    sync_plan("s3://bucket/archive/pos_transactions", 7)
+
+    assert names(tmp_path) == {"metadata", "offsets/6", "offsets/.7.a.tmp"}

@@ -1,0 +1,91 @@
+"""A commit that is told as kept is on the disk: its files, its line in the log, and the folders that name them."""
+
+import os
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import CommitProperties, DeltaTable, write_deltalake
+
+from master_dataset.small_commit import append_synced
+from master_dataset.synced import drop_unbegun, sync, sync_beginning
+
+
+def commit(table: Path, mark: str, day: str) -> None:
+    rows = pa.table({"day": [day], "number": [1]})
+    # What Spark calls `userMetadata` is a field of the commit's own line.
+    write_deltalake(
+        table, rows, mode="append", partition_by=["day"], commit_properties=CommitProperties({"userMetadata": mark})
+    )
+
+
+@pytest.fixture
+def synced(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    found: list[str] = []
+
+    def noted(opened: int) -> None:
+        found.append(str(Path(f"/proc/self/fd/{opened}").readlink()))
+
+    monkeypatch.setattr(os, "fsync", noted)
+    return found
+
+
+def test_files_commit_and_folders_of_that_mark_are_synced(tmp_path: Path, synced: list[str]) -> None:
+    table = tmp_path / "pos_transactions"
+    commit(table, "query 1", "2026-11-21")
+    commit(table, "query 2", "2026-11-22")
+    commit(table, "another 7", "2026-11-23")
+
+    sync(str(table), "query 2")
+
+    [file] = (str(path) for path in (table / "day=2026-11-22").glob("*.parquet"))
+    log = table / "_delta_log"
+    assert synced[:2] == [file, str(log / f"{1:020}.json")]
+    assert set(synced[2:]) == {str(each) for each in (table / "day=2026-11-22", table, log, tmp_path)}
+
+
+def test_a_commit_behind_the_last_checkpoint_is_found(tmp_path: Path, synced: list[str]) -> None:
+    table = tmp_path / "pos_transactions"
+    for number in range(3):
+        commit(table, f"query {number}", "2026-11-21")
+    DeltaTable(table).create_checkpoint()
+    commit(table, "query 3", "2026-11-21")
+
+    sync(str(table), "query 3")
+    sync(str(table), "query 1")
+
+    commits = [name for name in synced if name.endswith(".json")]
+    assert commits == [str(table / "_delta_log" / f"{number:020}.json") for number in (3, 1)]
+
+
+def test_a_table_of_which_only_the_name_is_left_is_forgotten(tmp_path: Path) -> None:
+    whole, torn = tmp_path / "pos_transactions", tmp_path / "dead_letters"
+    for table in (whole, torn):
+        commit(table, "query 1", "2026-11-21")
+    for line in (torn / "_delta_log").glob("*.json"):
+        line.write_bytes(b"")
+
+    for table in (whole, torn, tmp_path / "none"):
+        drop_unbegun(str(table))
+
+    assert [DeltaTable.is_deltatable(str(table)) for table in (whole, torn)] == [True, False]
+
+
+def test_what_is_appended_in_one_commit_is_on_the_disk_with_it(tmp_path: Path, synced: list[str]) -> None:
+    table = tmp_path / "replays"
+
+    append_synced(str(table), pa.table({"number": [1]}))
+    sync_beginning(str(table))
+
+    line = str(table / "_delta_log" / f"{0:020}.json")
+    assert [name for name in synced if name.endswith((".parquet", ".json"))][1:] == [line, line]
+
+
+def test_what_has_no_commit_and_what_lies_elsewhere_is_passed_by(tmp_path: Path, synced: list[str]) -> None:
+    table = tmp_path / "pos_transactions"
+    commit(table, "query 1", "2026-11-21")
+
+    sync(str(table), "query 2")
+    sync("s3://bucket/pos_transactions", "query 1")
+
+    assert synced == []
