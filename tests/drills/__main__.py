@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from tests.drills import campaign, quick
 from tests.drills.line import FAIL, SKIPPED, Line, keep, kept
 from tests.drills.load import Mix
+from tests.drills.performance import END
 
 
 def main() -> int:
@@ -47,7 +48,7 @@ def _lines(asked: argparse.Namespace) -> Iterator[Line]:
     if done:
         return campaign.commanded(campaign.Job((again["drill"],), tuple(done.split())), again["seed"])
     mix = Mix(again["load"].get("rate", Mix().rate))
-    return quick.lines(again["seed"], [] if again["drill"] == quick.END else [again["drill"]], mix, set_=again["set"])
+    return quick.lines(again["seed"], [] if again["drill"] == END else [again["drill"]], mix, set_=again["set"])
 
 
 def _shard(text: str) -> tuple[int, int]:

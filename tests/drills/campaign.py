@@ -9,31 +9,39 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from tests.drills.line import FAIL, PASS, SKIPPED, Line, machine
+from tests.drills import quick, rooted
+from tests.drills.line import FAIL, PASS, Line, machine
 from tests.drills.load import Mix
-from tests.drills.matrix import MATRIX, ROOT
-from tests.drills.quick import lines as quick_lines
 
 SHARD_SECONDS = 45 * 60.0
 RATE = 1000.0
 SET = "long"
+TOLD = 500
+"""So many characters of what a command that fails has printed, each way."""
 COMMAND = "command"
 """The method of a fault that a command of its own does."""
 
 
 class Job(NamedTuple):
-    """`words`: of `python -m`; none: drills of one stack at the long load, by their ids."""
+    """`words`: of `python -m`; none: drills of one stack at the long load, by their ids, or those that need root."""
 
     ids: tuple[str, ...]
     words: tuple[str, ...] = ()
+    needs_root: bool = False
 
 
+ALERTS = (
+    "--kills", "500", "--alerts", "101000", "--tap", "126", "--restarts", "5", "--zombies", "3", "--twins",
+    "--minutes", "105",
+)  # fmt: skip
+"""An hour and more of one shard."""
 JOBS = (
     Job(("D05", "D06", "D01", "D02", "D08", "D14", "D04", "D07", "D17")),
     Job(("D32",), ("tests.drills.mixed", "--receipts", "60000", "--seconds", "600", "--rebuilds", "8")),
-    Job(("D19",), ("tests.drills.alerts", "--kills", "500", "--alerts", "100000")),
+    Job(("D19",), ("tests.drills.alerts", *ALERTS)),
     Job(("D07", "D24"), ("tests.drills.killed",)),
     Job(("D05", "D06", "D01", "D02", "D08", "D14")),
+    Job(("D02", "D03", "D09", "D22", "D27"), needs_root=True),
     Job(("D26",), ("tests.drills.hostile", "--long")),
     Job(("D04",), ("tests.drills.posting", "--kills", "50")),
     Job(("D32",), ("tests.drills.week", "--minutes", "20")),
@@ -42,11 +50,9 @@ WITHOUT_SEED = {"tests.drills.killed", "tests.drills.hostile"}
 
 
 def lines(shard: tuple[int, int], seed: int) -> Iterator[Line]:
-    """What becomes of every `shard[1]`th job from the `shard[0]`th on; the first shard names what is skipped."""
+    """What becomes of every `shard[1]`th job from the `shard[0]`th on."""
     number, shards = shard
     began = time.monotonic()
-    if number == 1:
-        yield from _skipped(seed)
     for place, job in list(enumerate(JOBS))[number - 1 :: shards]:
         if time.monotonic() - began > SHARD_SECONDS:
             for id_ in job.ids:
@@ -55,13 +61,13 @@ def lines(shard: tuple[int, int], seed: int) -> Iterator[Line]:
             yield from commanded(job, seed + place)
         else:
             left = SHARD_SECONDS - (time.monotonic() - began)
-            yield from quick_lines(seed + place, job.ids, Mix(rate=RATE), set_=SET, seconds=left)
+            yield from _drilled(job, seed + place, left)
 
 
-def _skipped(seed: int) -> Iterator[Line]:
-    for row in MATRIX:
-        if ROOT in row.where and "L" in row.sets:
-            yield _line(row.id, seed, SKIPPED, row.where[row.where.index("skipped: ") :])
+def _drilled(job: Job, seed: int, seconds: float) -> Iterator[Line]:
+    if job.needs_root:
+        return rooted.lines(seed, set_=SET, seconds=seconds)
+    return quick.lines(seed, job.ids, Mix(rate=RATE), set_=SET, seconds=seconds)
 
 
 def commanded(job: Job, seed: int) -> Iterator[Line]:
@@ -70,7 +76,7 @@ def commanded(job: Job, seed: int) -> Iterator[Line]:
     began = time.monotonic()
     done = subprocess.run([sys.executable, "-m", *job.words, *own], check=False, capture_output=True, text=True)
     for id_ in job.ids:
-        why = "" if done.returncode == 0 else (done.stderr or done.stdout).strip()[-500:]
+        why = "" if done.returncode == 0 else f"{done.stdout.strip()[-TOLD:]} {done.stderr.strip()[-TOLD:]}"
         line = _line(id_, seed, PASS if done.returncode == 0 else FAIL, why)
         line.seconds = round(time.monotonic() - began, 1)
         line.fault(COMMAND, "python -m", " ".join(job.words))

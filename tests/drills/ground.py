@@ -5,21 +5,23 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import httpx
 import pyarrow.compute as pc
 from deltalake import DeltaTable
 
 from deploy.jars import ensure_jars
+from deploy.nodes import nodes_of
 from deploy.settings import Settings
 from deploy.stack.stack import Stack as Running
 from master_dataset.errors import OperatorError
+from tests.drills.disks import Disk, disks
 from tests.drills.faults import Faults, wait_until
 from tests.drills.load import Load, Mix
 from tests.drills.receipts import STORES
@@ -33,9 +35,22 @@ REST_SECONDS = 900.0
 """So long a stack may take to have counted what was sent: after that it hangs."""
 
 
+class Place(NamedTuple):
+    """How many brokers a stack has. `disks`: the folders of its home that get a file system of their own."""
+
+    brokers: int = 1
+    disks: Sequence[str] = ()
+
+
+ONE_NODE = Place()
+
+
 @dataclass
 class Ground:
-    """`stack` is a stack as users meet it. `said`: what goes wrong, in words; nothing does where it is empty."""
+    """`stack` is a stack as users meet it. `said`: what goes wrong, in words; nothing does where it is empty.
+
+    `disks`: of the folders of the home that have one of their own.
+    """
 
     stack: Stack
     faults: Faults
@@ -43,6 +58,7 @@ class Ground:
     roll: TillRoll
     sampler: Sampler
     said: list[str] = field(default_factory=list)
+    disks: Mapping[str, Disk] = field(default_factory=dict)
 
     @property
     def settings(self) -> Settings:
@@ -145,8 +161,9 @@ class Ground:
 @contextmanager
 def _running(settings: Settings) -> Iterator[None]:
     """The stack. A component has three minutes to serve, which may be too little where many stacks start at once."""
+    names = [*COMPONENTS, *(node.name for node in nodes_of("kafka", settings.kafka_brokers)[1:])]
     for tries_left in reversed(range(STARTS)):
-        running = Running(settings, COMPONENTS)
+        running = Running(settings, names)
         try:
             running.__enter__()
         except OperatorError:
@@ -160,22 +177,22 @@ def _running(settings: Settings) -> Iterator[None]:
 
 
 @contextmanager
-def ground(folder: Path, seed: int, mix: Mix, crash_at: str) -> Iterator[Ground]:
+def ground(folder: Path, seed: int, mix: Mix, crash_at: str = "", place: Place = ONE_NODE) -> Iterator[Ground]:
     """A stack of its own with epochs of a second, that is asked ten times a second and fed all the while."""
-    settings, environment = settings_of(folder / "home")
+    settings, environment = settings_of(folder / "home", GALATEA_KAFKA_BROKERS=str(place.brokers))
     settings = settings.model_copy(update={"crash_at": crash_at})
     ensure_jars(settings)
     before = dict(os.environ)
     roll = TillRoll()
     try:
         os.environ.update(environment)
-        with _running(settings):
+        with disks(folder / "disks", [settings.home / name for name in place.disks]) as own, _running(settings):
             load = Load(settings.kafka_bootstrap, seed, mix, roll)
             sampler = Sampler(settings, roll, around_now())
             load.start()
             sampler.start()
             load.go_on()
-            yield Ground(Stack(settings, environment), Faults(settings), load, roll, sampler)
+            yield Ground(Stack(settings, environment), Faults(settings), load, roll, sampler, disks=own)
             load.leave()
             sampler.leave()
     finally:

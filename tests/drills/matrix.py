@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 QUICK = "`make drills`"
 LONG = "`make campaign`"
-ROOT = "skipped: needs root and a kernel that lets"
+ROOTED = f"{LONG} as root"
 
 
 class Row(NamedTuple):
@@ -19,8 +19,9 @@ class Row(NamedTuple):
 MATRIX = (
     Row("D01", "Q L", "broker killed, or ended as it is asked to", f"{QUICK}, {LONG}; three brokers: "
         "`tests/deployments/test_three_nodes.py`, `galatea prove P12`"),
-    Row("D02", "L", "broker paused", f"{LONG}; *partitions, loss: {ROOT} packets be dropped"),
-    Row("D03", "L", "*power cut of brokers", f"{ROOT} a loop device be cut"),
+    Row("D02", "L", "broker paused; *packets of broker and Cassandra lost one way, both ways, by chance, or refused",
+        f"{LONG}; *{ROOTED}"),
+    Row("D03", "L", "*power cut of the broker; of all disks at once", ROOTED),
     Row("D04", "Q L", "API worker killed while it is asked; lost acknowledgements",
         f"{QUICK}, `python -m tests.drills.posting`; `galatea prove P06 P07`"),
     Row("D05", "Q L", "speed ended at the points of a micro-batch", f"{QUICK} (one), {LONG} (all)"),
@@ -29,7 +30,7 @@ MATRIX = (
     Row("D07", "Q L", "rebuild ended at each of its steps, and taken up again",
         f"{QUICK} (one), `tests/integration/test_killed_rebuild.py`, `python -m tests.drills.killed` (all)"),
     Row("D08", "Q L", "Cassandra killed, paused", f"{QUICK}, {LONG}"),
-    Row("D09", "L", "*Cassandra loses power; its files are damaged", f"{ROOT} a loop device be cut"),
+    Row("D09", "L", "*power cut of Cassandra", ROOTED),
     Row("D10", "L", "clocks of Cassandra, driver and API jump", "not done on real clocks: no libfaketime in the "
         "packages that are used; `tests/model` (`SKEW`), no write rests on a clock (`wall_clock`)"),
     Row("D11", "Q L", "the answer to a write or a switch is lost, and it was done",
@@ -51,14 +52,14 @@ MATRIX = (
     Row("D20", "L", "coordinator killed; transactions that hang", "`python -m tests.drills.alerts`; left open: "
         "`tests/integration/test_abandoned_transaction.py`"),
     Row("D21", "Q L", "EndTxn delayed, repeated", "`galatea prove P17`; the relay: `tests/seeded/relay_lives.py`"),
-    Row("D22", "Q L", "full disk, file size limit", "`tests/unit/serving/test_disk_room.py`; *a full disk of each "
-        f"component: {ROOT} a small file system be mounted"),
+    Row("D22", "Q L", "*full disk of broker, Cassandra, master dataset, checkpoints",
+        f"{ROOTED}; `tests/unit/serving/test_disk_room.py`, `tests/unit/stack/test_supervisor.py`"),
     Row("D23", "Q L", "a file of the master dataset is lost", "`tests/integration/test_faults.py`"),
     Row("D24", "L", "Airflow's worker killed", "`python -m tests.drills.killed`, `tests/integration/test_airflow.py`"),
     Row("D25", "Q L", "publications one after the other, with readers", "`tests/drills/moments.py` in D07, "
         f"the sampler in {QUICK}"),
     Row("D26", "Q L", "hostile clients", "`tests/unit/serving/test_connections.py`, `python -m tests.drills.hostile`"),
-    Row("D27", "L", "*memory and processor are taken away", f"{ROOT} control groups be made"),
+    Row("D27", "L", "*too little memory, a tenth of a processor, for each component", ROOTED),
     Row("D28", "L", "an older state, a newer version", "not done: there is one version so far"),
     Row("D29", "L", "secrets and certificates change", "keys: `tests/integration/test_keys.py`; the rest: there is "
         "no encrypted profile of the local stack"),

@@ -10,8 +10,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from random import Random
 
@@ -22,9 +21,10 @@ from master_dataset.sources import registered_sources
 from tests.drills import second
 from tests.drills.faults import wait_until
 from tests.drills.ground import REST_SECONDS, Ground, ground
-from tests.drills.line import Line, machine
+from tests.drills.line import Line
 from tests.drills.load import Mix
 from tests.drills.moments import CRASHES
+from tests.drills.performance import Drill, Told, back, performed
 from tests.drills.posting import Posting, Till
 
 QUICK = "quick"
@@ -34,17 +34,6 @@ SPEED_POINTS = ("speed.claimed", "speed.remembered", "speed.rows", "speed.counte
 ARCHIVE_POINTS = ("archive.begun", "archive.events", "archive.letters", "archive.recorded")
 ONCE = {"speed.remembered", "speed.took_over"}
 """Points that are passed once in the life of a generation, or of a worker."""
-END = "all"
-"""The line of what is counted in the end, of all drills of a stack together."""
-
-
-@dataclass(frozen=True)
-class Drill:
-    """`do` hurts the stack of that ground, and returns when it has recovered."""
-
-    id: str
-    do: Callable[[Ground, Random, Line], None]
-    sets: str = "Q L"
 
 
 def broker(on: Ground, chance: Random, line: Line) -> None:
@@ -56,7 +45,7 @@ def broker(on: Ground, chance: Random, line: Line) -> None:
     line.fault("TERM", "kafka")
     os.kill(old or 0, signal.SIGTERM)
     wait_until(lambda: Records(on.settings.home).pid("kafka") != old, "kafka to be missed")
-    _back(on, "kafka", line)
+    back(on, "kafka", line)
 
 
 def broker_pauses(on: Ground, chance: Random, line: Line) -> None:
@@ -64,7 +53,7 @@ def broker_pauses(on: Ground, chance: Random, line: Line) -> None:
     seconds = chance.uniform(5, 30)
     line.fault("STOP", "kafka", f"{seconds:.0f} s")
     on.faults.pause("kafka", seconds)
-    _back(on, "kafka", line)
+    back(on, "kafka", line)
 
 
 def api(on: Ground, chance: Random, line: Line) -> None:
@@ -121,7 +110,7 @@ def checkpoint(on: Ground, _: Random, line: Line) -> None:
     before = _generation(on)
     on.faults.lose_speed_checkpoint()
     on.faults.kill("speed")
-    _back(on, "speed", line)
+    back(on, "speed", line)
     wait_until(lambda: _generation(on) > before, "another generation to be read")
 
 
@@ -133,7 +122,7 @@ def second_speed(on: Ground, _: Random, line: Line) -> None:
     if not took_part:
         line.fail(f"the second process never took part: {second.last(log)}")
     line.faults[-1]["args"] = took_part
-    _back(on, "speed", line)
+    back(on, "speed", line)
 
 
 DRILLS = (
@@ -163,48 +152,17 @@ def lines(
     chosen = [drill for drill in DRILLS if (drill.id in ids if ids else "Q" in drill.sets)]
     mix = mix or Mix()
     points = crash_points(seed, [drill.id for drill in chosen], every=set_ != QUICK)
-    load = {"rate": mix.rate, "duplicates": mix.twice, "bad": mix.broken, "late_hours": 30.0}
     with (
         tempfile.TemporaryDirectory(prefix="galatea-drills-") as folder,
         ground(Path(folder), seed, mix, points) as on,
     ):
-        began = time.monotonic()
-        for drill in chosen:
-            line = Line(drill.id, seed, set_, load, versions=machine())
-            if time.monotonic() - began > seconds:
-                line.fail(f"not run: {seconds:.0f} s were over")
-                yield line
-                continue
-            with line.timed(on.roll):
-                on.load.go_on()
-                drill.do(on, Random(f"{drill.id} {seed}"), line)
-                on.look()
-            yield _judged(on, line)
-        line = Line(END, seed, set_, load, versions=machine())
-        with line.timed(on.roll):
-            for name, value in on.counted().items():
-                setattr(line, name, value)
-        yield _judged(on, line)
-
-
-def _judged(on: Ground, line: Line) -> Line:
-    for why in [*on.said, *on.sampler.wrong()[:3]]:
-        line.fail(why)
-    on.said.clear()
-    return line
+        yield from performed(chosen, on, Told(seed, set_, mix), seconds)
 
 
 def _killed(on: Ground, name: str, line: Line) -> None:
     line.fault("KILL", name)
     on.faults.kill(name)
-    _back(on, name, line)
-
-
-def _back(on: Ground, name: str, line: Line) -> None:
-    records = Records(on.settings.home)
-    # A state may be a moment old: who has just ended has no pid.
-    wait_until(lambda: records.pid(name) is not None and on.faults.all_run(), "every component to be back")
-    line.recovered(name)
+    back(on, name, line)
 
 
 def _crashed(on: Ground, name: str, line: Line) -> None:
@@ -212,7 +170,7 @@ def _crashed(on: Ground, name: str, line: Line) -> None:
     for point in sorted(planned):
         line.fault("crash", name, point)
     wait_until(lambda: planned <= set(on.faults.crashed()), f"{planned} to be reached")
-    _back(on, name, line)
+    back(on, name, line)
 
 
 def _generation(on: Ground) -> int:

@@ -7,7 +7,8 @@ import pytest
 from tests.drills.ledger import PAGE, written
 from tests.drills.line import PASS
 from tests.drills.matrix import MATRIX
-from tests.drills.quick import ARCHIVE_POINTS, DRILLS, END, SPEED_POINTS, crash_points, lines
+from tests.drills.performance import END
+from tests.drills.quick import ARCHIVE_POINTS, DRILLS, SPEED_POINTS, crash_points, lines
 
 SEED = 20261122
 
