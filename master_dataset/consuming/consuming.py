@@ -101,7 +101,7 @@ class Consuming:
         """Until it is stopped. Raises what the taker raises, and BrokerUnavailable."""
         loop = asyncio.get_running_loop()
         revoked = partial(self._on_revoked, loop)
-        self._consumer.subscribe(self._topics, on_revoke=revoked, on_lost=revoked)
+        self._consumer.subscribe(self._topics, on_assign=self._on_assigned, on_revoke=revoked, on_lost=revoked)
         committing = asyncio.ensure_future(self._keep_committing())
         committing.add_done_callback(self._hear_end)
         try:
@@ -215,6 +215,10 @@ class Consuming:
             log.warning("consuming.not_committed", why=str(error))
             return False
         return True
+
+    def _on_assigned(self, _: Any, parts: list[TopicPartition]) -> None:  # noqa: ANN401 - likewise
+        """On the thread that polls. librdkafka keeps a pause over what is taken away and comes back."""
+        self._consumer.resume(parts)
 
     def _on_revoked(self, loop: asyncio.AbstractEventLoop, _: Any, parts: list[TopicPartition]) -> None:  # noqa: ANN401
         """On the thread that polls: whoever has the partitions next begins where these calls have ended."""

@@ -138,21 +138,55 @@ def test_no_more_calls_than_allowed_are_under_way() -> None:
 
 
 def test_what_is_taken_away_ends_what_is_under_way_and_commits_it_first() -> None:
-    driver, taker = Driver(messages(10, "1")), Taker()
+    driver, taker = Driver(messages(40, "1", "2")), Taker(held="1")
 
-    async def work() -> list[tuple[int, int]]:
+    async def work() -> tuple[list[tuple[int, int]], list[tuple[bytes, int]]]:
         consuming = Consuming({}, [TOPIC], taker, Limits(), driver)
         running = asyncio.ensure_future(consuming.run())
-        while len(taker.taken) < 10:  # noqa: ASYNC110 - likewise
+        while len(taker.taken) < 20:  # noqa: ASYNC110 - likewise
             await asyncio.sleep(0.001)
-        assert driver.revoke is not None
-        await asyncio.to_thread(driver.revoke, None, [TopicPartition(TOPIC, 0)])
-        committed = list(driver.committed)
+        taking_away = asyncio.ensure_future(asyncio.to_thread(driver.rebalance))
+        await asyncio.sleep(0.01)
+        assert not taking_away.done()  # it waits for the call that is under way
+        taker.gate.set()
+        await taking_away
+        committed, before = list(driver.committed), list(taker.taken)
+        async with asyncio.timeout(20):
+            while len(taker.taken) - len(before) < 38:  # noqa: ASYNC110 - likewise
+                await asyncio.sleep(0.001)
         consuming.stop()
         await running
-        return committed
+        return committed, before
 
-    assert asyncio.run(work())[-1] == (0, 10)
+    committed, before = asyncio.run(work())
+
+    own = [(b"1", 0), *((b"2", offset) for offset in range(1, 40, 2))]
+    assert sorted(before) == sorted(own)  # of what is held one call was under way, and no other was begun
+    assert committed == [(0, 2)]
+    again = [offset for key, offset in taker.taken[len(before) :] if key == b"1"]
+    assert again == list(range(2, 40, 2))
+    assert taker.most_at_once <= 2
+
+
+def test_what_was_paused_and_is_taken_away_goes_on_when_it_comes_back() -> None:
+    driver, taker = Driver(messages(300, "1")), Taker(held="1")
+
+    async def work() -> None:
+        consuming = Consuming({}, [TOPIC], taker, Limits(waiting=40, batch=5, leave=0.01), driver)
+        running = asyncio.ensure_future(consuming.run())
+        while not consuming.is_paused:  # noqa: ASYNC110 - likewise
+            await asyncio.sleep(0.001)
+        await asyncio.to_thread(driver.rebalance)
+        taker.gate.set()
+        async with asyncio.timeout(5):
+            while len(taker.taken) < 300:  # noqa: ASYNC110 - likewise
+                await asyncio.sleep(0.001)
+        consuming.stop()
+        await running
+
+    asyncio.run(work())
+
+    assert [offset for _, offset in taker.taken] == list(range(300))
 
 
 def test_a_taker_that_breaks_ends_the_consumer_with_its_error() -> None:
