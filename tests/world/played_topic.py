@@ -1,5 +1,6 @@
 """A topic of one partition in memory, behind the driver that a member of a group asks."""
 
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -37,7 +38,7 @@ class Message:
 
 
 class Driver:
-    """confluent_kafka's Consumer, over records that are there already. A pause outlives a rebalance, as in librdkafka."""
+    """confluent_kafka's Consumer, over records that are there. As in librdkafka a pause outlives a rebalance."""
 
     def __init__(self, messages: Sequence[Message]) -> None:
         self.log = list(messages)
@@ -45,7 +46,8 @@ class Driver:
         self.paused = self.end = self.sought = 0
         self.settings: dict[str, Any] = {}
         self.revoke: Callable[[Any, list[TopicPartition]], None] | None = None
-        self.is_closed = False
+        self.is_closed = self._is_to_rebalance = False
+        self.rebalanced = threading.Event()
         self._assign: Callable[[Any, list[TopicPartition]], None] | None = None
         self._at = dict.fromkeys(sorted({message.partition() for message in messages} or {0}), 0)
         self._assigned: list[int] = []
@@ -68,18 +70,23 @@ class Driver:
         self._assign, self.revoke = on_assign, on_revoke
 
     def rebalance(self) -> None:
-        """Take everything away, and give it back with the next poll, from where it is committed. Not in the loop."""
+        """With the next poll: take everything away, and give it back from where it is committed."""
+        self._is_to_rebalance = True
+
+    def _rebalanced(self) -> None:
         assert self.revoke is not None
-        parts, self._assigned = self.assignment(), []
-        self.revoke(None, parts)
+        self.revoke(None, self.assignment())
         self._at = {partition: dict(self.committed).get(partition, 0) for partition in self._at}
-        self._to_assign = list(self._at)
+        self._assigned, self._to_assign, self._is_to_rebalance = [], list(self._at), False
+        self.rebalanced.set()
 
     def go_back(self, partition: int, offset: int) -> None:
         """The broker has lost its end, and what comes next is numbered from there."""
         self._at[partition] = offset
 
     def consume(self, most: int, _: float) -> list[Message]:
+        if self._is_to_rebalance:
+            self._rebalanced()
         if self._to_assign:
             assert self._assign is not None
             self._assign(None, [TopicPartition(TOPIC, partition) for partition in self._to_assign])

@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka import TopicPartition
 
 from master_dataset.consuming import Again, Behind, Consuming, Done, Limits, Record, Refused, Verdict, consuming
-from master_dataset.consuming.prefix import Prefix
+from master_dataset.consuming.partition import Partition
 from tests.world.played_topic import TOPIC, Driver, Message
 
 
@@ -145,12 +145,12 @@ def test_what_is_taken_away_ends_what_is_under_way_and_commits_it_first() -> Non
         running = asyncio.ensure_future(consuming.run())
         while len(taker.taken) < 20:  # noqa: ASYNC110 - likewise
             await asyncio.sleep(0.001)
-        taking_away = asyncio.ensure_future(asyncio.to_thread(driver.rebalance))
-        await asyncio.sleep(0.01)
-        assert not taking_away.done()  # it waits for the call that is under way
+        driver.rebalance()
+        await asyncio.sleep(0.05)
+        assert not driver.rebalanced.is_set()  # it waits for the call that is under way
         taker.gate.set()
-        await taking_away
-        committed, before = list(driver.committed), list(taker.taken)
+        await asyncio.to_thread(driver.rebalanced.wait)
+        committed, before = list(driver.committed), list(taker.taken[:21])
         async with asyncio.timeout(20):
             while len(taker.taken) - len(before) < 38:  # noqa: ASYNC110 - likewise
                 await asyncio.sleep(0.001)
@@ -176,7 +176,8 @@ def test_what_was_paused_and_is_taken_away_goes_on_when_it_comes_back() -> None:
         running = asyncio.ensure_future(consuming.run())
         while not consuming.is_paused:  # noqa: ASYNC110 - likewise
             await asyncio.sleep(0.001)
-        await asyncio.to_thread(driver.rebalance)
+        driver.rebalance()
+        await asyncio.to_thread(driver.rebalanced.wait)
         taker.gate.set()
         async with asyncio.timeout(5):
             while len(taker.taken) < 300:  # noqa: ASYNC110 - likewise
@@ -205,13 +206,13 @@ def test_a_taker_that_breaks_ends_the_consumer_with_its_error() -> None:
 def test_what_to_commit_is_worked_out_where_records_begin_and_end(monkeypatch: pytest.MonkeyPatch) -> None:
     asked_by: set[int] = set()
 
-    class Watched(Prefix):
+    class Watched(Partition):
         @property
         def position(self) -> int | None:
             asked_by.add(threading.get_ident())
             return super().position
 
-    monkeypatch.setattr(consuming, "Prefix", Watched)
+    monkeypatch.setattr(consuming, "Partition", Watched)
     monkeypatch.setattr(consuming, "COMMIT_SECONDS", 0.001)
     driver, taker = Driver(messages(50, "1", "2")), Taker()
 
