@@ -26,8 +26,12 @@ class Lane:
     A batch that fails comes again as it was: whoever has taken it, though its answer was lost, knows it by what it is.
     """
 
-    def __init__(self, taker: Taker, most: int, longest_wait: float) -> None:
-        """`most`: records of one call. `longest_wait`: seconds between two tries, at most."""
+    def __init__(self, taker: Taker, most: int, longest_wait: float, failed_since: float | None = None) -> None:
+        """`most`: records of one call. `longest_wait`: seconds between two tries, at most.
+
+        `failed_since`: since when it has failed, if it does so still: its partition was taken away meanwhile.
+        """
+        self._failed_since = failed_since
         self._taker, self._most, self._longest_wait = taker, most, longest_wait
         self.waiting: deque[Record] = deque()
         self.failing_since: float | None = None
@@ -77,6 +81,7 @@ class Lane:
                 await self._fail(verdict, len(batch))
                 continue
             self._tries, self._same, self._too_much, self.failing_since, self._since = 0, 0, 0, None, None
+            self._failed_since = None
             if isinstance(verdict, Refused):
                 self._one_by_one = len(batch)  # one of them is to blame
             else:
@@ -95,7 +100,7 @@ class Lane:
         if self._too_much >= SAME_TRIES and records > 1:
             self._one_by_one, self._same, self._too_much = records, 0, 0
             self._handed = 1
-        self.failing_since, self._why = self.failing_since or time.time(), verdict.why
+        self.failing_since, self._why = self.failing_since or self._failed_since or time.time(), verdict.why
         if not self._is_ended:
             seconds = backoff.seconds(self._tries, self._longest_wait, verdict.after)
             self._tries += 1

@@ -23,6 +23,7 @@ class Working:
         self._taker, self._limits, self._hear_end = taker, limits, hear_end
         self._calls = asyncio.Semaphore(limits.under_way)
         self._tasks: dict[tuple[Place, bytes], tuple[Task, Lane]] = {}
+        self._failing: dict[tuple[Place, bytes], float] = {}
         self.waiting = 0
 
     def add(self, place: Place, partition: Partition, record: Record) -> None:
@@ -30,7 +31,8 @@ class Working:
         key = place, record.key
         lane = partition.lanes.get(record.key)
         if lane is None:
-            lane = Lane(self._taker, self._limits.batch, self._limits.longest_wait)
+            since = self._failing.pop(key, None)
+            lane = Lane(self._taker, self._limits.batch, self._limits.longest_wait, since)
             partition.lanes[record.key] = lane
         lane.waiting.append(record)
         self.waiting += 1
@@ -46,8 +48,10 @@ class Working:
         return held
 
     async def end(self, places: Collection[Place]) -> None:
-        """Let them end what is under way, and nothing more."""
-        ending = [each for (place, _), each in self._tasks.items() if place in places]
+        """Let them end what is under way, and nothing more. Since when a key fails is known when it comes again."""
+        own = {key: each for key, each in self._tasks.items() if key[0] in places}
+        self._failing |= {key: lane.failing_since for key, (_, lane) in own.items() if lane.failing_since}
+        ending = own.values()
         for _, lane in ending:
             lane.end()
         if tasks := [task for task, _ in ending]:

@@ -134,12 +134,16 @@ def test_many_that_do_not_get_on_leave_room_for_the_one_that_does() -> None:
     assert played.most <= LIMITS.waiting + AT_A_LOOK
 
 
-def test_one_that_was_let_go_and_is_taken_away_comes_again_from_where_it_stood() -> None:
+def test_one_that_was_let_go_and_is_taken_away_comes_again_from_where_it_stood_and_has_failed_since_then() -> None:
     async def work() -> Played:
         played = Played(300, "ab", Taker(fail="a"))
         await played.until_taken(150)
+        since, failed = played.member.failing_since, len(played.taker.failed)
         played.driver.rebalance()
         await asyncio.to_thread(played.driver.rebalanced.wait)
+        while len(played.taker.failed) < failed + 20:  # noqa: ASYNC110 - what is waited for has no event
+            await asyncio.sleep(0.001)
+        assert played.member.failing_since == since  # a day of failures is not counted anew
         played.taker.heal()
         await played.until_taken(150 + 300)
         await played.end()
