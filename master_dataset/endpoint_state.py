@@ -32,7 +32,8 @@ class EndpointState:
     """All None: nobody has called it yet.
 
     `status`: of the last answer; None with `answered_at`: there was none. `records`: told, or not its tenant's, and not
-    read or delivered yet. `oldest_at`: when the oldest of those was received that were read and wait.
+    read or delivered yet. `oldest_at`: when the oldest of those was received that were read and wait. `refusing_since`:
+    since when nothing was delivered and all that was settled was refused.
     """
 
     failing_since: datetime | None = None
@@ -43,6 +44,7 @@ class EndpointState:
     oldest_at: datetime | None = None
     blocking: Sequence[Blocking] = ()
     seen_at: datetime | None = None
+    refusing_since: datetime | None = None
 
 
 class Registered(NamedTuple):
@@ -55,10 +57,12 @@ class Registered(NamedTuple):
 
     @property
     def word(self) -> str:
-        """`ok`, `retrying` or `suspended`."""
-        return "suspended" if self.suspended_at else "retrying" if self.state.failing_since else "ok"
+        """`ok`, `refusing`, `retrying` or `suspended`."""
+        if self.suspended_at:
+            return "suspended"
+        return "retrying" if self.state.failing_since else "refusing" if self.state.refusing_since else "ok"
 
     @property
     def since(self) -> datetime | None:
         """Since when it is what it is; None for one that is well."""
-        return self.suspended_at or self.state.failing_since
+        return self.suspended_at or self.state.failing_since or self.state.refusing_since

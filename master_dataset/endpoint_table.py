@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 SKIPPED_FOR = timedelta(days=30)
 """So long it is known that a record was skipped: as long as a suspended endpoint's backlog may be kept."""
-_COLUMNS = "failing_since, status, answered_at, delivered_at, waiting, oldest_at, blocking, seen_at"
+_COLUMNS = "failing_since, status, answered_at, delivered_at, waiting, oldest_at, blocking, seen_at, refusing_since"
 Place = tuple[str, int, int]
 
 
@@ -43,7 +43,7 @@ class EndpointTable:
         self._resume = prepare("UPDATE webhook_endpoints SET suspended_at = null, begun_at = null WHERE id = ?")
         self._forgive = prepare("UPDATE webhook_states SET failing_since = null WHERE id = ?")
         self._renew = prepare("UPDATE webhook_endpoints SET secret = ? WHERE id = ?")
-        self._see = prepare(f"INSERT INTO webhook_states (id, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)")  # noqa: S608 - likewise
+        self._see = prepare(f"INSERT INTO webhook_states (id, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")  # noqa: S608 - likewise
         self._skip = prepare(
             "INSERT INTO webhook_skips (id, topic, partition, offset, asked_at, asked_by) VALUES (?, ?, ?, ?, ?, ?) "
             "USING TTL ?"
@@ -121,6 +121,7 @@ class EndpointTable:
         values = (
             state.failing_since, state.status if called else unknown, state.answered_at or unknown,
             state.delivered_at or unknown, state.records, state.oldest_at, blocking, now,
+            state.refusing_since if called else unknown,
         )  # fmt: skip
         self._session.execute(self._see, (id_, *values))
 
@@ -132,7 +133,7 @@ def _state(row: Any) -> EndpointState:  # noqa: ANN401 - the driver's own rows
     ]
     return EndpointState(
         _utc(row.failing_since), row.status, _utc(row.answered_at), _utc(row.delivered_at), row.waiting or 0,
-        _utc(row.oldest_at), tuple(blocking), _utc(row.seen_at),
+        _utc(row.oldest_at), tuple(blocking), _utc(row.seen_at), _utc(row.refusing_since),
     )  # fmt: skip
 
 

@@ -130,6 +130,7 @@ RULES: Mapping[str, Callable[[Known], Standing]] = {
     "speed_expired": speed_expired,
     "speed_not_taken_over": speed_not_taken_over,
     "webhook_retrying": alert_alarms.webhook_retrying,
+    "webhook_refusing": alert_alarms.webhook_refusing,
     "webhook_suspended": alert_alarms.webhook_suspended,
     "dispatcher_stands_still": alert_alarms.dispatcher_stands_still,
     "alerts_behind": alert_alarms.alerts_behind,

@@ -26,6 +26,16 @@ def webhook_retrying(known: Known) -> Standing:
     return min(long), meaning, "galatea webhooks list, then show ID says what blocks it"
 
 
+def webhook_refusing(known: Known) -> Standing:
+    """Whoever is to be told takes nothing, and says so: each alert becomes a dead letter."""
+    refusing = [each.refusing_since for each in known.hooks if each.refusing_since and not each.suspended_at]
+    long = [since for since in refusing if known.now - since > HOOK_FAILS]
+    if not long:
+        return None
+    meaning = f"Endpoints of webhooks that have taken nothing and refused for more than an hour: {len(long)}."
+    return min(long), meaning, "galatea webhooks list; galatea dead-letters, reason alert_delivery_rejected, says why"
+
+
 def webhook_suspended(known: Known) -> Standing:
     """Somebody is told nothing any more, and nobody tries."""
     suspended = [each.suspended_at for each in known.hooks if each.suspended_at]

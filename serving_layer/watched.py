@@ -69,6 +69,7 @@ class Hook(NamedTuple):
     suspended_at: datetime | None
     failing_since: datetime | None
     seen_at: datetime | None
+    refusing_since: datetime | None = None
 
 
 class WatchReader(Protocol):

@@ -5,7 +5,8 @@ tried again, and what follows it waits.
 """
 
 from master_dataset.consuming.blocked import Behind, Blocked
-from master_dataset.consuming.consuming import Consuming, Limits
+from master_dataset.consuming.consuming import Consuming
+from master_dataset.consuming.limits import Limits
 from master_dataset.consuming.record import Record
 from master_dataset.consuming.taker import Taker
 from master_dataset.consuming.verdict import Again, Done, Refused, Verdict

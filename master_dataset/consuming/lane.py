@@ -14,6 +14,8 @@ from master_dataset.consuming.verdict import Again, Refused, Verdict
 
 QUICK_SECONDS = 0.5
 """Whoever takes a batch within this gets a larger one; who takes longer, a smaller one."""
+STUCK_SECONDS = 2.0
+"""Whoever has not got on for so long leaves the room to others."""
 SAME_TRIES = 10
 """So often a batch fails though fewer at once may work; then each of its records is handed over alone."""
 
@@ -24,20 +26,36 @@ class Lane:
     A batch that fails comes again as it was: whoever has taken it, though its answer was lost, knows it by what it is.
     """
 
-    def __init__(self, taker: Taker, most: int, longest_wait: float) -> None:
-        """`most`: records of one call. `longest_wait`: seconds between two tries, at most."""
+    def __init__(self, taker: Taker, most: int, longest_wait: float, failed_since: float | None = None) -> None:
+        """`most`: records of one call. `longest_wait`: seconds between two tries, at most.
+
+        `failed_since`: since when it has failed, if it does so still: its partition was taken away meanwhile.
+        """
+        self._failed_since = failed_since
         self._taker, self._most, self._longest_wait = taker, most, longest_wait
         self.waiting: deque[Record] = deque()
         self.failing_since: float | None = None
         self._why = ""
         self._size, self._one_by_one, self._tries = 1, 0, 0
         self._same, self._too_much = 0, 0  # records of the batch that failed; how often there may have been too many
+        self._handed = 0  # records of the call that is under way or comes again
+        self._since: float | None = None  # by the clock that never steps back
         self._is_ended, self._stirred = False, asyncio.Event()
 
     @property
     def blocked(self) -> Blocked | None:
         """None while it gets on."""
         return Blocked(self.waiting[0], self.failing_since, self._why) if self.failing_since else None
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether the same records have been tried for a while."""
+        return self._since is not None and time.monotonic() - self._since >= STUCK_SECONDS
+
+    def cut(self, keep: int) -> Sequence[Record]:
+        """Take away what waits beyond so many records, but nothing that was handed over. In order."""
+        beyond = len(self.waiting) - max(keep, self._handed)
+        return [self.waiting.pop() for _ in range(beyond)][::-1]
 
     def end(self) -> None:
         """What is under way is ended, and nothing more is begun; no next try is waited for."""
@@ -53,14 +71,17 @@ class Lane:
         while self.waiting and not self._is_ended:
             self._stirred.clear()  # whoever wakes it during a call knows what the call did not
             batch = self._batch()
+            self._handed = len(batch)
             async with places:
                 began = time.monotonic()
+                self._since = self._since or began
                 verdict = await self._judged(batch)
                 took = time.monotonic() - began
             if isinstance(verdict, Again):
                 await self._fail(verdict, len(batch))
                 continue
-            self._tries, self._same, self._too_much, self.failing_since = 0, 0, 0, None
+            self._tries, self._same, self._too_much, self.failing_since, self._since = 0, 0, 0, None, None
+            self._failed_since = None
             if isinstance(verdict, Refused):
                 self._one_by_one = len(batch)  # one of them is to blame
             else:
@@ -78,7 +99,8 @@ class Lane:
         self._too_much += verdict.fewer
         if self._too_much >= SAME_TRIES and records > 1:
             self._one_by_one, self._same, self._too_much = records, 0, 0
-        self.failing_since, self._why = self.failing_since or time.time(), verdict.why
+            self._handed = 1
+        self.failing_since, self._why = self.failing_since or self._failed_since or time.time(), verdict.why
         if not self._is_ended:
             seconds = backoff.seconds(self._tries, self._longest_wait, verdict.after)
             self._tries += 1

@@ -23,6 +23,7 @@ TAKEN = (
     "has the identity of a record that was received first and has another content; the first one counts, so sent again "
     "it would be the same conflict: mend a field of its identity, or leave it"
 )
+NO_EVENT = "is an alert that a webhook refused, and no event: nothing tells it again, so hand its bytes on by yourself"
 NO_SOURCE = "lies in a topic that no source file defines any more"
 
 
@@ -54,6 +55,8 @@ def judged(letter: Letter, mend: Mend, terms_of: TermsOf, now_us: int) -> Verdic
 
 
 def _judged(letter: Letter, mend: Mend, terms_of: TermsOf, now_us: int) -> Verdict:
+    if letter.reason == Reason.ALERT_DELIVERY_REJECTED:
+        raise Refused(Reason.ALERT_DELIVERY_REJECTED, NO_EVENT)
     source = registered_sources().get(letter.place.topic)
     if source is None:
         raise Refused(Reason.UNKNOWN_SCHEMA, NO_SOURCE)

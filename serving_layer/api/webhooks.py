@@ -68,8 +68,9 @@ async def list_webhooks(
 ) -> Response:
     """Every webhook of the tenant, the oldest first, and how it is doing; to operators those of all tenants.
 
-    `state`: ok, retrying or suspended, `since` when. `last_status`: of the last answer, null if there was none. `lag`:
-    records that were not read or delivered yet, other tenants' among those not read, and how long the oldest waits.
+    `state`: ok, refusing, retrying or suspended, `since` when. `last_status`: of the last answer, null if there was
+    none. `lag`: records that were not read or delivered yet, other tenants' among those not read, and how long the
+    oldest waits.
     `blocking`: what is tried again and again, one of each store. `next` is null on the last page.
     """
     tenant = asked.tenant if by.tenant is None else tenant_of(by, asked.tenant, DEFAULT)

@@ -39,7 +39,7 @@ class WatchTables:
         )
         self._audited = bridge.prepare("SELECT publication FROM alert_audits WHERE series = ?")
         self._hooks = bridge.prepare("SELECT id, url, created_at, suspended_at, removed_at FROM webhook_endpoints")
-        self._hook_states = bridge.prepare("SELECT id, failing_since, seen_at FROM webhook_states")
+        self._hook_states = bridge.prepare("SELECT id, failing_since, seen_at, refusing_since FROM webhook_states")
 
     async def lag(self, reader: str) -> Sequence[Measured]:
         """Per topic and partition."""
@@ -55,9 +55,9 @@ class WatchTables:
 
     async def hooks(self) -> Sequence[Hook]:
         """Of all tenants."""
-        states = {id_: (failing, seen) for id_, failing, seen in await self._bridge.rows(self._hook_states)}
+        states = {id_: times for id_, *times in await self._bridge.rows(self._hook_states)}
         return [
-            Hook(instant_of(made), suspended and instant_of(suspended), *_instants(states.get(id_, (None, None))))
+            Hook(instant_of(made), suspended and instant_of(suspended), *_instants(states.get(id_, (None, None, None))))
             for id_, url, made, suspended, removed in await self._bridge.rows(self._hooks)
             if url is not None and removed is None
         ]

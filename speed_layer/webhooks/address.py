@@ -23,14 +23,14 @@ class AddressRefused(ValueError):
     """The sentence says why; it names no address, which is none of the tenant's business."""
 
 
-async def pinned(host: str, port: int, allowed: Sequence[Network], resolving: Resolve) -> Address:
-    """The address to call. AddressRefused if any that the name stands for may not be called; OSError."""
+async def pinned(host: str, port: int, allowed: Sequence[Network], resolving: Resolve, turn: int = 0) -> Address:
+    """The address to call, of several another one with each turn. AddressRefused if any may not be called; OSError."""
     addresses = [_plain(ip_address(each.partition("%")[0])) for each in await resolving(host, port)]
     if not addresses:
         raise OSError("the name has no address")
     if not all(is_allowed(each, allowed) or is_public(each) for each in addresses):
         raise AddressRefused("the name stands for an address that is not public")
-    return addresses[0]
+    return addresses[turn % len(addresses)]
 
 
 def is_allowed(address: Address, allowed: Sequence[Network]) -> bool:

@@ -6,10 +6,12 @@
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import structlog
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from master_dataset.errors import OperatorError
 
+log = structlog.get_logger()
 TIMEOUT_SECONDS = 15.0
 
 
@@ -22,17 +24,20 @@ def begin(
 ) -> None:
     """Commit, for the group of these settings, where the topic was at that time. Does nothing where it has committed.
 
-    Raises KafkaException, and PlaceLost if it `has_begun` and has committed nothing all the same.
+    So a partition that was added later begins as the others did. What the topic has deleted behind a place is logged:
+    it is told nobody any more. Raises KafkaException, and PlaceLost if it `has_begun` and has committed nothing at all.
     """
     own = {"enable.auto.commit": False, "isolation.level": "read_committed"}  # its end lies before what is still open
     consumer = Consumer({**settings, **own})
     try:
         places = [TopicPartition(topic, number) for number in partitions]
-        new = [each for each in _answered(consumer.committed(places, timeout=TIMEOUT_SECONDS)) if each.offset < 0]
+        known = _answered(consumer.committed(places, timeout=TIMEOUT_SECONDS))
+        _say_what_is_gone(consumer, settings, known)
+        new = [each for each in known if each.offset < 0]
         if not new:
             return
-        if has_begun:
-            message = f"the broker no longer knows where it stood in {len(new)} of {len(places)} partitions"
+        if has_begun and len(new) == len(places):
+            message = f"the broker no longer knows where it stood in {len(new)} partitions"
             raise PlaceLost(message, do="docs/operations.md, What to do when")
         # The ends first: an alert that comes between the two questions lies behind them, or is found by its time.
         ends = {each.partition: _end(consumer, each) for each in new}
@@ -45,6 +50,15 @@ def begin(
         consumer.commit(offsets=at, asynchronous=False)
     finally:
         consumer.close()
+
+
+def _say_what_is_gone(consumer: Any, settings: dict[str, Any], known: Sequence[TopicPartition]) -> None:  # noqa: ANN401 - confluent_kafka ships no types
+    """It stood still for longer than the topic keeps records."""
+    for each in known:
+        first, _ = consumer.get_watermark_offsets(TopicPartition(each.topic, each.partition), timeout=TIMEOUT_SECONDS)
+        if 0 <= each.offset < first:
+            place = f"{each.topic}/{each.partition}/{each.offset}"
+            log.error("webhook.alerts_gone", group=settings.get("group.id"), place=place, records=first - each.offset)
 
 
 def _answered(places: Sequence[TopicPartition]) -> Sequence[TopicPartition]:

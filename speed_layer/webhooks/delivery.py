@@ -28,13 +28,17 @@ class Undelivered(Protocol):
 
 
 class Delivery:
-    """A Taker. `skipped`: records that an operator wants to go on without."""
+    """A Taker. `skipped`: records that an operator wants to go on without.
+
+    `refusing_since`: in seconds since 1970, the first refusal after which nothing was delivered; None if all is well.
+    """
 
     def __init__(self, endpoint: Endpoint, sender: Sender, undelivered: Undelivered) -> None:
         """`sender` calls the endpoint."""
         self._endpoint, self._sender, self._undelivered = endpoint, sender, undelivered
         self.skipped: frozenset[Place] = frozenset()
         self.delivered_at: float | None = None
+        self.refusing_since: float | None = None
 
     def wants(self, record: Record) -> bool:
         """Whether it is an alert of the tenant."""
@@ -49,7 +53,7 @@ class Delivery:
         ids = [said.alert_id for record in records if (said := told(record.value)) is not None]
         verdict = await self._sender.send(records, ids)
         if isinstance(verdict, Done):
-            self.delivered_at = self._sender.answered_at
+            self.delivered_at, self.refusing_since = self._sender.answered_at, None
             TOLD.labels("delivered").inc(len(records))
         return verdict
 
@@ -59,5 +63,7 @@ class Delivery:
             await self._undelivered.keep(self._endpoint, record, refused.why)
         except Unavailable as error:
             return Again(error.message)
+        if refused.why != SKIPPED:
+            self.refusing_since = self.refusing_since or self._sender.answered_at
         TOLD.labels("skipped" if refused.why == SKIPPED else "refused").inc()
         return Done()

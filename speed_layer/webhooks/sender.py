@@ -57,6 +57,7 @@ class Sender:
         """
         self._endpoint, self._allowed, self._client = endpoint, allowed, client
         self._resolving, self._now = resolving or Resolver(), now
+        self._turn = 0  # goes on to a name's next address when the one before has not answered
         self.status: int | None = None
         self.answered_at: float | None = None
 
@@ -96,6 +97,7 @@ class Sender:
             return self._broken(error)
         finally:
             self.status, self.answered_at = status, self._now()
+            self._turn += status is None
 
     def _broken(self, error: Exception) -> Again:
         """The log says where. What the error itself says may hold the address, which is often a secret."""
@@ -108,7 +110,7 @@ class Sender:
         """The status, and after how many seconds it wants to be asked again, if it says so."""
         parts, port = self._endpoint.parts, self._endpoint.port
         host = parts.hostname or ""
-        address = await pinned(host, port, self._allowed, self._resolving)
+        address = await pinned(host, port, self._allowed, self._resolving, self._turn)
         if parts.scheme != "https" and not is_allowed(address, self._allowed):
             raise AddressRefused("the address is not encrypted, and lies in no network that is allowed")
         at = f"[{address}]" if address.version == 6 else str(address)  # noqa: PLR2004 - IPv6

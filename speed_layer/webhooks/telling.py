@@ -48,6 +48,7 @@ class Telling:
             records=behind.records,
             oldest_at=None if behind.oldest_ms is None else _at(behind.oldest_ms / 1000),
             blocking=tuple(_blocking(each) for each in self._consuming.blocked[:MOST_BLOCKED]),
+            refusing_since=_at(self._delivery.refusing_since),
         )
 
 

@@ -189,9 +189,10 @@ class Consumer:
     def consumer_group_metadata(self) -> object:
         return None
 
-    def subscribe(self, topics: Sequence[str], **_: object) -> None:
+    def subscribe(self, topics: Sequence[str], on_assign: Callable[..., None], **_: object) -> None:
         """Alone in its group: it has every partition, from where the group has committed."""
         self._at = {place: self._broker.committed.get(place, 0) for place in self._broker.logs if place[0] in topics}
+        on_assign(self, self.assignment())
 
     def assign(self, places: Sequence[TopicPartition]) -> None:
         self._broker.called()

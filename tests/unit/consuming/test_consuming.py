@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka import TopicPartition
 
 from master_dataset.consuming import Again, Behind, Consuming, Done, Limits, Record, Refused, Verdict, consuming
-from master_dataset.consuming.prefix import Prefix
+from master_dataset.consuming.partition import Partition
 from tests.world.played_topic import TOPIC, Driver, Message
 
 
@@ -138,21 +138,56 @@ def test_no_more_calls_than_allowed_are_under_way() -> None:
 
 
 def test_what_is_taken_away_ends_what_is_under_way_and_commits_it_first() -> None:
-    driver, taker = Driver(messages(10, "1")), Taker()
+    driver, taker = Driver(messages(40, "1", "2")), Taker(held="1")
 
-    async def work() -> list[tuple[int, int]]:
+    async def work() -> tuple[list[tuple[int, int]], list[tuple[bytes, int]]]:
         consuming = Consuming({}, [TOPIC], taker, Limits(), driver)
         running = asyncio.ensure_future(consuming.run())
-        while len(taker.taken) < 10:  # noqa: ASYNC110 - likewise
+        while len(taker.taken) < 20:  # noqa: ASYNC110 - likewise
             await asyncio.sleep(0.001)
-        assert driver.revoke is not None
-        await asyncio.to_thread(driver.revoke, None, [TopicPartition(TOPIC, 0)])
-        committed = list(driver.committed)
+        driver.rebalance()
+        await asyncio.sleep(0.05)
+        assert not driver.rebalanced.is_set()  # it waits for the call that is under way
+        taker.gate.set()
+        await asyncio.to_thread(driver.rebalanced.wait)
+        committed, before = list(driver.committed), list(taker.taken[:21])
+        async with asyncio.timeout(20):
+            while len(taker.taken) - len(before) < 38:  # noqa: ASYNC110 - likewise
+                await asyncio.sleep(0.001)
         consuming.stop()
         await running
-        return committed
+        return committed, before
 
-    assert asyncio.run(work())[-1] == (0, 10)
+    committed, before = asyncio.run(work())
+
+    own = [(b"1", 0), *((b"2", offset) for offset in range(1, 40, 2))]
+    assert sorted(before) == sorted(own)  # of what is held one call was under way, and no other was begun
+    assert committed == [(0, 2)]
+    again = [offset for key, offset in taker.taken[len(before) :] if key == b"1"]
+    assert again == list(range(2, 40, 2))
+    assert taker.most_at_once <= 2
+
+
+def test_what_was_paused_and_is_taken_away_goes_on_when_it_comes_back() -> None:
+    driver, taker = Driver(messages(300, "1")), Taker(held="1")
+
+    async def work() -> None:
+        consuming = Consuming({}, [TOPIC], taker, Limits(waiting=40, batch=5, leave=0.01), driver)
+        running = asyncio.ensure_future(consuming.run())
+        while not consuming.is_paused:  # noqa: ASYNC110 - likewise
+            await asyncio.sleep(0.001)
+        driver.rebalance()
+        await asyncio.to_thread(driver.rebalanced.wait)
+        taker.gate.set()
+        async with asyncio.timeout(5):
+            while len(taker.taken) < 300:  # noqa: ASYNC110 - likewise
+                await asyncio.sleep(0.001)
+        consuming.stop()
+        await running
+
+    asyncio.run(work())
+
+    assert [offset for _, offset in taker.taken] == list(range(300))
 
 
 def test_a_taker_that_breaks_ends_the_consumer_with_its_error() -> None:
@@ -171,13 +206,13 @@ def test_a_taker_that_breaks_ends_the_consumer_with_its_error() -> None:
 def test_what_to_commit_is_worked_out_where_records_begin_and_end(monkeypatch: pytest.MonkeyPatch) -> None:
     asked_by: set[int] = set()
 
-    class Watched(Prefix):
+    class Watched(Partition):
         @property
         def position(self) -> int | None:
             asked_by.add(threading.get_ident())
             return super().position
 
-    monkeypatch.setattr(consuming, "Prefix", Watched)
+    monkeypatch.setattr(consuming, "Partition", Watched)
     monkeypatch.setattr(consuming, "COMMIT_SECONDS", 0.001)
     driver, taker = Driver(messages(50, "1", "2")), Taker()
 

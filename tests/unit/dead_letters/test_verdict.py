@@ -41,3 +41,12 @@ def test_a_topic_that_no_source_file_defines_takes_nothing() -> None:
 
     assert refusal is not None
     assert refusal.reason == "unknown_schema"
+
+
+def test_an_alert_that_a_webhook_refused_is_no_event_and_says_so() -> None:
+    refused = Letter(Place("webhook.e1", 0, 7), NOON, "alert_delivery_rejected", "", "", b"1", b"{}", (), 2)
+
+    refusal = judged(refused, Mend(), lambda _: Terms(), NOW_US).refusal
+
+    assert refusal is not None
+    assert (refusal.reason, "an alert that a webhook refused" in refusal.sentence) == ("alert_delivery_rejected", True)

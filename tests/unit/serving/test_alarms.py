@@ -209,6 +209,13 @@ def test_an_endpoint_that_fails_for_more_than_an_hour_is_an_alarm_and_one_that_w
     assert standing(known(hooks=[hook(failing_since=hour)])) == {}
 
 
+def test_an_endpoint_that_has_taken_nothing_and_refused_for_more_than_an_hour_is_an_alarm() -> None:
+    hour = NOW - timedelta(hours=1)
+
+    assert standing(known(hooks=[hook(), hook(refusing_since=hour - SECOND)])) == {"webhook_refusing": hour - SECOND}
+    assert standing(known(hooks=[hook(refusing_since=hour)])) == {}
+
+
 def test_an_endpoint_that_is_suspended_is_an_alarm_until_it_is_resumed_and_no_other_one() -> None:
     suspended = hook(suspended_at=CUT, failing_since=CUT - timedelta(days=1), seen_at=CUT)
 

@@ -1,5 +1,6 @@
 """Webhooks over REST: made, looked at, changed, tried, resumed, skipped and removed, each by whose they are."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import httpx
@@ -279,3 +280,18 @@ def test_a_method_that_is_none_of_a_path_is_told_all_that_there_are(
 
     assert response.status_code == 405
     assert {each.strip() for each in response.headers["allow"].split(",")} - {"HEAD"} == methods
+
+
+def test_one_that_refuses_everything_says_since_when_unless_it_also_fails_or_is_suspended() -> None:
+    refusing = EndpointState(refusing_since=AT)
+    endpoint = Endpoint("e1", "acme", "https://acme.example/", "secret")
+    later = AT + timedelta(hours=1)
+
+    told = [
+        Registered(endpoint, None, refusing), Registered(endpoint, None, replace(refusing, failing_since=later)),
+        Registered(endpoint, later, refusing), Registered(endpoint),
+    ]  # fmt: skip
+
+    assert [(each.word, each.since) for each in told] == [
+        ("refusing", AT), ("retrying", later), ("suspended", later), ("ok", None),
+    ]  # fmt: skip

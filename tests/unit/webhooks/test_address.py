@@ -28,11 +28,11 @@ PUBLIC = [
 ]
 
 
-def call(addresses: Sequence[str], *allowed: str) -> str:
+def call(addresses: Sequence[str], *allowed: str, turn: int = 0) -> str:
     async def resolving(_: str, __: int) -> Sequence[str]:
         return addresses
 
-    return str(asyncio.run(pinned("shop.example", 443, [ip_network(each) for each in allowed], resolving)))
+    return str(asyncio.run(pinned("shop.example", 443, [ip_network(each) for each in allowed], resolving, turn)))
 
 
 @pytest.mark.parametrize("address", PRIVATE)
@@ -49,6 +49,10 @@ def test_a_public_address_is_called(address: str) -> None:
 def test_one_address_of_a_name_that_is_not_public_is_enough_to_refuse_it() -> None:
     with pytest.raises(AddressRefused):
         call(["93.184.216.34", "127.0.0.1"])
+
+
+def test_of_several_addresses_each_has_its_turn() -> None:
+    assert [call(["93.184.216.34", "1.1.1.1"], turn=turn) for turn in range(3)] == PUBLIC[:2] + PUBLIC[:1]
 
 
 def test_a_network_that_the_operator_has_allowed_is_called() -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import OFFSET_END, KafkaError, KafkaException, TopicPartition
+from structlog.testing import capture_logs
 
 from speed_layer.webhooks import beginning
 from speed_layer.webhooks.beginning import PlaceLost
@@ -122,3 +123,30 @@ def test_what_an_open_transaction_holds_back_is_no_end(monkeypatch: pytest.Monke
     begun(topic, monkeypatch)
 
     assert topic.settings["isolation.level"] == "read_committed"
+
+
+def test_a_partition_that_was_added_later_begins_as_the_others_did(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Grown(Topic):
+        def committed(self, places: list[TopicPartition], timeout: float) -> list[TopicPartition]:
+            return [TopicPartition("alerts", 1, 7), *super().committed(places[:1], timeout)]
+
+    topic = Grown([998, 999, 1000, 1001], nothing)
+    monkeypatch.setattr(beginning, "Consumer", topic)
+
+    beginning.begin({"group.id": "hooks"}, "alerts", [0, 1], MADE_MS, has_begun=True)
+
+    assert topic.place == 2
+
+
+def test_what_the_topic_has_deleted_behind_a_place_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    topic = Topic([998, 999, 1000, 1001], nothing)
+    topic.place = 1
+    monkeypatch.setattr(topic, "get_watermark_offsets", lambda _, **__: (3, 4))
+    monkeypatch.setattr(beginning, "Consumer", topic)
+
+    with capture_logs() as said:
+        beginning.begin({"group.id": "hooks"}, "alerts", [0], MADE_MS, has_begun=True)
+
+    assert [(each["event"], each["place"], each["records"]) for each in said] == [
+        ("webhook.alerts_gone", "alerts/0/1", 2)
+    ]

@@ -100,3 +100,17 @@ def test_a_record_that_an_operator_skips_is_refused_and_nobody_is_called() -> No
 
     assert (first, other) == (Refused(SKIPPED), Done())
     assert len(sent.ids) == 1
+
+
+def test_since_when_an_endpoint_refuses_everything_is_known_until_it_takes_one() -> None:
+    async def work() -> list[float | None]:
+        made, sent = delivery(Done())
+        seen = []
+        for why, at in ((SKIPPED, 17.0), ("the endpoint answered 401", 18.0), ("the endpoint answered 401", 19.0)):
+            sent.answered_at = at
+            await made.put_aside(record("acme", "1", 1), Refused(why))
+            seen.append(made.refusing_since)
+        await made.take([record("acme", "1", 2)])
+        return [*seen, made.refusing_since]
+
+    assert asyncio.run(work()) == [None, 18.0, 18.0, None]

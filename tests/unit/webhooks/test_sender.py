@@ -240,3 +240,26 @@ def test_the_status_of_the_last_answer_is_known_and_that_there_was_none() -> Non
         return known
 
     assert asyncio.run(call()) == [(None, None), (503, NOW), (None, NOW)]
+
+
+def test_when_an_address_does_not_answer_the_next_call_goes_to_the_names_next_one_and_stays_there() -> None:
+    async def two(_: str, __: int) -> Sequence[str]:
+        return ["93.184.216.34", "1.1.1.1"]
+
+    called: list[str] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        called.append(request.url.host)
+        if request.url.host == "93.184.216.34":
+            raise httpx.ConnectError("refused")
+        return said(200)
+
+    async def call() -> None:
+        async with httpx.AsyncClient(transport=httpx.MockTransport(answer)) as made:
+            sender = Sender(ENDPOINT, [], made, two, lambda: NOW)
+            for _ in range(3):
+                await sender.call(b"{}", "key")
+
+    asyncio.run(call())
+
+    assert called == ["93.184.216.34", "1.1.1.1", "1.1.1.1"]

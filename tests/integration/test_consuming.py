@@ -1,0 +1,117 @@
+"""A member of a group on a real broker: paused, taken away and given back, and behind a key that does not get on."""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+
+import pytest
+from confluent_kafka import Consumer, Producer
+
+from master_dataset.consuming import Again, Consuming, Done, Limits, Record, Refused, Verdict, lane
+from master_dataset.kafka import Topics
+from tests.drills.drilled_broker import DrilledBroker, settings_for
+
+RECORDS, PATIENCE = 600, 30
+KEYS = ("1", "2", "3")
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DrilledBroker]:
+    """A broker by itself."""
+    with DrilledBroker(settings_for(tmp_path_factory.mktemp("consuming"))) as started:
+        yield started
+
+
+class Taker:
+    """Takes everything; of the key `1` nothing until `goes_on`."""
+
+    def __init__(self) -> None:
+        self.goes_on = False
+        self.taken: list[tuple[str, int]] = []
+
+    def wants(self, _: Record) -> bool:
+        return True
+
+    async def take(self, records: Sequence[Record]) -> Verdict:
+        await asyncio.sleep(0)
+        if records[0].key == b"1" and not self.goes_on:
+            return Again("no answer")
+        self.taken += [(record.key.decode(), int(record.value)) for record in records]
+        return Done()
+
+    async def put_aside(self, record: Record, refused: Refused) -> Done | Again:
+        raise AssertionError(record, refused)
+
+    def of(self, key: str) -> list[int]:
+        return [number for of, number in self.taken if of == key]
+
+    async def until_taken(self, number: int) -> None:
+        async with asyncio.timeout(PATIENCE):
+            while len(set(self.taken)) < number:  # noqa: ASYNC110 - what is waited for has no event
+                await asyncio.sleep(0.01)
+
+
+def filled(bootstrap: str, topic: str, *keys: str) -> dict[str, str]:
+    """A topic of one partition with so many records of each key. Settings of a group that reads it."""
+    Topics(bootstrap).create([topic], 1, 1, 3_600_000)
+    producer = Producer({"bootstrap.servers": bootstrap, "acks": "all"})
+    for number in range(RECORDS):
+        for key in keys:
+            producer.produce(topic, str(number).encode(), key=key)
+    assert producer.flush(30) == 0
+    return {"bootstrap.servers": bootstrap, "group.id": topic}
+
+
+def take_away(settings: dict[str, str], topic: str) -> None:
+    """Another member joins, so that all is shared out anew, and leaves."""
+    other, seen = Consumer({**settings, "enable.auto.commit": False}), list[int]()
+    other.subscribe([topic], on_assign=lambda _, parts: seen.append(len(parts)))
+    while not seen:
+        other.poll(0.1)
+    other.close()
+
+
+@pytest.mark.parametrize("patience", [0.1, 3600])
+def test_what_was_paused_and_taken_away_goes_on_when_it_comes_back(
+    patience: float, broker: DrilledBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lane, "STUCK_SECONDS", patience)
+    topic = f"paused_{patience}"
+    settings, taker = filled(broker.address, topic, "1"), Taker()
+
+    async def work() -> None:
+        limits = Limits(waiting=100, longest_wait=0.1, leave=1)
+        member = Consuming({**settings, "session.timeout.ms": 6000}, [topic], taker, limits)
+        running = asyncio.ensure_future(member.run())
+        async with asyncio.timeout(PATIENCE):
+            while not member.is_paused:  # noqa: ASYNC110 - what is waited for has no event
+                await asyncio.sleep(0.01)
+        await asyncio.to_thread(take_away, settings, topic)
+        taker.goes_on = True
+        await taker.until_taken(RECORDS)
+        member.stop()
+        await running
+
+    asyncio.run(work())
+
+    assert list(dict.fromkeys(taker.of("1"))) == list(range(RECORDS))
+
+
+def test_others_of_its_partition_go_on_beside_a_key_that_does_not_get_on(
+    broker: DrilledBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lane, "STUCK_SECONDS", 0.1)
+    settings, taker = filled(broker.address, "blocked", *KEYS), Taker()
+
+    async def work() -> None:
+        limits = Limits(waiting=100, longest_wait=0.1, leave=1)
+        member = Consuming(settings, ["blocked"], taker, limits)
+        running = asyncio.ensure_future(member.run())
+        await taker.until_taken(2 * RECORDS)
+        taker.goes_on = True
+        await taker.until_taken(3 * RECORDS)
+        member.stop()
+        await running
+
+    asyncio.run(work())
+
+    assert {key: taker.of(key) for key in KEYS} == {key: list(range(RECORDS)) for key in KEYS}
