@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
 
-from master_dataset.checkpoint import drop_torn, sync_plan
+from master_dataset.checkpoint import drop_torn, mark_of, sync_plan, unfinished
 from master_dataset.crash_points import CrashPoint, passing
 from master_dataset.durations import MICRO_BATCH
 from master_dataset.kafka import EARLIEST, Intake, Topics, offsets_json, record_stream
@@ -78,10 +78,16 @@ class Archive:
         self._watch = watch
         self._begun: set[str] = set()
 
+    def take_back_torn(self, source: "Source[Any]", checkpoint: str) -> None:
+        """What a power cut has left half written. Of every source, before the first one starts and tables are read."""
+        drop_torn(checkpoint)
+        if mark := unfinished(checkpoint):
+            for name in (source.topic, DEAD_LETTERS):
+                self._tables.take_back_torn(name, mark)
+
     def start(self, source: "Source[Any]", bootstrap: str, checkpoint: str, pace: Pace) -> StreamingQuery:
         """Start (or go on) archiving a source. `checkpoint` is a folder; without one, go on behind what is kept."""
         self._tables.create(self._spark, source)
-        drop_torn(checkpoint)
         tasks = self._spark.sparkContext.defaultParallelism
         intake = Intake(bootstrap, self._starting_offsets(source, bootstrap), pace.records, tasks)
         parsed, seen = self.parsed(source, record_stream(self._spark, [source.topic], intake))
@@ -121,8 +127,8 @@ class Archive:
         log.info("archive.kept", source=source.topic, batch=number, events=events)
 
     def _keep(self, source: "Source[Any]", batch: DataFrame, number: int, seen: "Accumulator[Seen]") -> int:
-        query = self._spark.sparkContext.getLocalProperty("sql.streaming.queryId")
-        mark = f"{query} {number}"
+        query = self._spark.sparkContext.getLocalProperty("sql.streaming.queryId") or ""
+        mark = mark_of(query, number)
         may_repeat = source.topic not in self._begun
         seen.value = {}
         passing(CrashPoint.ARCHIVE_BEGUN)

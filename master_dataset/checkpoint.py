@@ -10,6 +10,7 @@ that never began.
 import shutil
 from pathlib import Path
 
+import orjson
 import structlog
 
 from master_dataset.synced import sync_files
@@ -40,6 +41,24 @@ def drop_torn(checkpoint: str) -> None:
         (file.parent / f".{file.name}.crc").unlink(missing_ok=True)
     if torn:
         log.warning("checkpoint.torn", folder=str(folder), removed=[str(file.relative_to(folder)) for file in torn])
+
+
+def unfinished(checkpoint: str) -> str:
+    """The mark of the micro-batch that comes again, its query and number; empty if none does."""
+    folder = Path(checkpoint.removeprefix("file://"))
+    planned, done = (_numbers(folder / part) for part in (PLANS, ENDS))
+    if not planned or max(planned) in done or not (folder / BEGINNING).exists():
+        return ""
+    return mark_of(orjson.loads((folder / BEGINNING).read_bytes())["id"], max(planned))
+
+
+def mark_of(query: str, number: int) -> str:
+    """What a commit carries that says of which micro-batch it is."""
+    return f"{query} {number}"
+
+
+def _numbers(folder: Path) -> set[int]:
+    return {int(file.name) for file in folder.glob("[0-9]*")}
 
 
 def _is_empty(file: Path) -> bool:

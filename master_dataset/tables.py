@@ -15,7 +15,8 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from master_dataset.parsing.rows import output_schema
-from master_dataset.synced import drop_unbegun, sync, sync_beginning
+from master_dataset.synced import sync, sync_beginning
+from master_dataset.torn import drop_unbegun, take_back_torn
 
 if TYPE_CHECKING:
     from master_dataset.source import Source
@@ -55,6 +56,10 @@ class MasterTables:
         """Append the dead letters of one micro-batch, likewise."""
         writer = letters.select(*DEAD_LETTER_COLUMNS).coalesce(1).write.format("delta").mode("append")
         writer.option("userMetadata", mark).save(self.path(DEAD_LETTERS))
+
+    def take_back_torn(self, name: str, mark: str) -> None:
+        """What a power cut has left of the commit with this mark, before Spark reads the table."""
+        take_back_torn(self.path(name), mark)
 
     def sync(self, name: str, mark: str) -> None:
         """Have the commit with this mark on the disk, if there is one."""

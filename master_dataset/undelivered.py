@@ -4,7 +4,8 @@ import pyarrow as pa
 from deltalake import DeltaTable, Schema
 
 from master_dataset.parsing.rows import BYTES, PLACE, REFUSAL
-from master_dataset.synced import drop_unbegun, sync_beginning
+from master_dataset.synced import sync_beginning
+from master_dataset.torn import drop_unbegun
 
 UNDELIVERED = "undelivered"
 TOPIC = "webhook."

@@ -34,8 +34,12 @@ def run(process: Process, settings: Settings) -> None:
     ReplayTable(settings.master_uri).create()
     archive = Archive(spark, MasterTables(settings.master_uri), positions, partial(store_terms, connect), watch)
     pace = Pace(settings.archive_seconds, settings.records_per_batch)
-    for source in registered_sources().values():
-        checkpoint = f"{settings.checkpoint_uri}/archive/{source.topic}"
+    checkpoints = {
+        source: f"{settings.checkpoint_uri}/archive/{topic}" for topic, source in registered_sources().items()
+    }
+    for source, checkpoint in checkpoints.items():
+        archive.take_back_torn(source, checkpoint)
+    for source, checkpoint in checkpoints.items():
         archive.start(source, settings.kafka_bootstrap, checkpoint, pace)
     lookout = Lookout("archive", list(registered_sources()), positions.read, settings.kafka_bootstrap)
     lookout.start(connect(), also=watch.refresh)

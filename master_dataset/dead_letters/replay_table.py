@@ -19,7 +19,8 @@ from master_dataset.errors import OperatorError
 from master_dataset.lost_files import naming_lost_files
 from master_dataset.opened import opened
 from master_dataset.small_commit import append_synced
-from master_dataset.synced import drop_unbegun, sync_beginning
+from master_dataset.synced import sync_beginning
+from master_dataset.torn import drop_unbegun
 
 REPLAYS = "replays"
 COLUMNS = pa.schema([

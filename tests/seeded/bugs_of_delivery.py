@@ -71,7 +71,7 @@ BUGS_OF_DELIVERY = (
     Bug(
         "fixed_mark", "the mark of a commit names the archive, not the life of its checkpoint (a fixed `txnAppId`)",
         Kind.SIMULATION, KEPT, keep_what_positions_say,
-        (Line(ARCHIVE, 'mark = f"{query} {number}"', 'mark = f"archive {number}"'),),
+        (Line(ARCHIVE, "mark = mark_of(query, number)", 'mark = mark_of("archive", number)'),),
     ),
     Bug(
         "position_before_sync", "the archive records its position before its commit is on the disk",

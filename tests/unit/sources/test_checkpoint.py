@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from master_dataset.checkpoint import drop_torn, sync_plan
+from master_dataset.checkpoint import drop_torn, sync_plan, unfinished
 
 
 def written(folder: Path, *names: str, text: str = "v1\n") -> None:
@@ -50,6 +50,24 @@ def test_without_its_beginning_nothing_had_begun(tmp_path: Path) -> None:
     drop_torn(str(checkpoint))
 
     assert not checkpoint.exists()
+
+
+@pytest.mark.parametrize(
+    ("files", "mark"),
+    [
+        (("offsets/6", "offsets/7", "commits/6"), "query-a 7"),
+        (("offsets/6", "offsets/7", "commits/6", "commits/7"), ""),
+        (("offsets/0",), "query-a 0"),
+        ((), ""),
+    ],
+)
+def test_the_micro_batch_that_comes_again_is_the_planned_one_that_is_not_done(
+    tmp_path: Path, files: tuple[str, ...], mark: str
+) -> None:
+    written(tmp_path, "metadata", text='{"id":"query-a"}')
+    written(tmp_path, *files)
+
+    assert unfinished(str(tmp_path)) == mark
 
 
 def test_nothing_is_touched_where_nothing_is_empty_or_the_checkpoint_lies_elsewhere(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 
 from master_dataset.small_commit import append_synced
-from master_dataset.synced import drop_unbegun, sync, sync_beginning
+from master_dataset.synced import sync, sync_beginning
 
 
 def commit(table: Path, mark: str, day: str) -> None:
@@ -56,19 +56,6 @@ def test_a_commit_behind_the_last_checkpoint_is_found(tmp_path: Path, synced: li
 
     commits = [name for name in synced if name.endswith(".json")]
     assert commits == [str(table / "_delta_log" / f"{number:020}.json") for number in (3, 1)]
-
-
-def test_a_table_of_which_only_the_name_is_left_is_forgotten(tmp_path: Path) -> None:
-    whole, torn = tmp_path / "pos_transactions", tmp_path / "dead_letters"
-    for table in (whole, torn):
-        commit(table, "query 1", "2026-11-21")
-    for line in (torn / "_delta_log").glob("*.json"):
-        line.write_bytes(b"")
-
-    for table in (whole, torn, tmp_path / "none"):
-        drop_unbegun(str(table))
-
-    assert [DeltaTable.is_deltatable(str(table)) for table in (whole, torn)] == [True, False]
 
 
 def test_what_is_appended_in_one_commit_is_on_the_disk_with_it(tmp_path: Path, synced: list[str]) -> None:

@@ -1,0 +1,75 @@
+"""The commits of a Delta table that lies in a folder of this machine, read as the files they are."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+from urllib.parse import unquote
+
+import orjson
+
+NEWEST_COMMITS = 100
+LAST_CHECKPOINT = "_last_checkpoint"
+MARK = "userMetadata"
+
+
+class Commit(NamedTuple):
+    """`path`: of its line in the log, whose name is its number. `actions`: what it did to the table."""
+
+    path: Path
+    actions: Sequence[Mapping[str, Any]]
+
+    @property
+    def number(self) -> int:
+        """The version of the table that it made."""
+        return int(self.path.stem)
+
+    @property
+    def info(self) -> Mapping[str, Any]:
+        """Who made it and how."""
+        found: Mapping[str, Any] = next((each["commitInfo"] for each in self.actions if "commitInfo" in each), {})
+        return found
+
+    @property
+    def added(self) -> Mapping[str, int]:
+        """The files that it added, below the table's folder, and their sizes in bytes."""
+        return {unquote(each["add"]["path"]): each["add"]["size"] for each in self.actions if "add" in each}
+
+
+class DeltaHistory:
+    """Of one table."""
+
+    def __init__(self, folder: Path) -> None:
+        """`folder` of the table, which need not be there."""
+        self.folder, self.log = folder, folder / "_delta_log"
+
+    @classmethod
+    def of(cls, uri: str) -> Self:
+        """Of a table by its URI. One on an object store has no folder here, and so no commits."""
+        return cls(Path(uri.removeprefix("file://")))
+
+    def path(self, number: int) -> Path:
+        """Where the commit of that number is."""
+        return self.log / f"{number:020}.json"
+
+    def newest_first(self) -> Iterator[Path]:
+        """Commits by number, from that of the last checkpoint on: there may be a hundred thousand before it."""
+        if not self.log.exists():
+            return
+        checkpoint = self.log / LAST_CHECKPOINT
+        newest = orjson.loads(checkpoint.read_bytes())["version"] if _is_there(checkpoint) else 0
+        while self.path(newest + 1).exists():
+            newest += 1
+        paths = (self.path(number) for number in range(newest, max(newest - NEWEST_COMMITS, -1), -1))
+        yield from (path for path in paths if path.exists())
+
+    def marked(self, mark: str) -> Commit | None:
+        """The newest commit that carries the mark."""
+        for path in self.newest_first():
+            commit = Commit(path, [orjson.loads(line) for line in path.read_bytes().splitlines()])
+            if commit.info.get(MARK) == mark:
+                return commit
+        return None
+
+
+def _is_there(file: Path) -> bool:
+    return file.exists() and file.stat().st_size > 0

@@ -1,0 +1,75 @@
+"""What a power cut has left of a table that lies in a folder: commits that nobody was told of are taken back.
+
+Only the commit of a micro-batch that comes again can be torn, as every other one was synced before its position was
+recorded. Its line may be empty, or name files that are. It is taken back before an engine reads the table, and the
+micro-batch commits again.
+"""
+
+import re
+import shutil
+from pathlib import Path
+
+import orjson
+import structlog
+
+from master_dataset.delta_history import LAST_CHECKPOINT, MARK, Commit, DeltaHistory
+from master_dataset.synced import sync_files
+
+log = structlog.get_logger()
+END_OF_PARQUET = b"PAR1"
+_NUMBER = re.compile(r"^\.?(\d{20})\.")
+
+
+def drop_unbegun(table: str) -> None:
+    """Forget a table of which nothing but the name is left, so that it is made anew."""
+    history = DeltaHistory.of(table)
+    commits = list(history.log.glob("*.json"))
+    if commits and not any(commit.stat().st_size for commit in commits):
+        shutil.rmtree(history.log)
+        log.warning("table.torn", table=table, taken_back="all of it")
+
+
+def take_back_torn(table: str, mark: str) -> None:
+    """Of a table, before an engine has read it: empty lines, checkpoints, and the commit of that mark if it is torn."""
+    history = DeltaHistory.of(table)
+    for file in history.log.glob("*"):
+        if file.name == LAST_CHECKPOINT or ".checkpoint." in file.name:
+            _drop_empty(file)
+    for path in history.newest_first():
+        if not path.stat().st_size:
+            _take_back(history, Commit(path, []))
+    commit = history.marked(mark)
+    if commit and not all(_is_whole(history.folder / name, size) for name, size in commit.added.items()):
+        _take_back(history, commit)
+
+
+def _drop_empty(checkpoint: Path) -> None:
+    is_parquet = checkpoint.suffix == ".parquet"
+    if not checkpoint.stat().st_size or (is_parquet and checkpoint.read_bytes()[-4:] != END_OF_PARQUET):
+        checkpoint.unlink()
+        log.warning("table.torn", table=str(checkpoint.parent.parent), taken_back=checkpoint.name)
+
+
+def _is_whole(file: Path, size: int) -> bool:
+    if not file.exists() or file.stat().st_size != size:
+        return False
+    with file.open("rb") as opened:
+        opened.seek(-len(END_OF_PARQUET), 2)
+        return opened.read() == END_OF_PARQUET
+
+
+def _take_back(history: DeltaHistory, commit: Commit) -> None:
+    """A commit that has added nothing stands in its place: numbers have no gap. What was worked out from it goes."""
+    info = {name: value for name, value in commit.info.items() if name != MARK} | {"operation": "TAKEN BACK"}
+    part = commit.path.with_suffix(".part")
+    part.write_bytes(orjson.dumps({"commitInfo": info}) + b"\n")
+    part.replace(commit.path)
+    for file in history.log.iterdir():
+        found = _NUMBER.match(file.name)
+        is_worked_out = ".crc" in file.name or ".checkpoint." in file.name
+        if found and is_worked_out and int(found[1]) >= commit.number:
+            file.unlink()
+    (history.log / LAST_CHECKPOINT).unlink(missing_ok=True)  # engines look for one themselves
+    (history.log / f".{LAST_CHECKPOINT}.crc").unlink(missing_ok=True)
+    sync_files([commit.path], history.folder)
+    log.warning("table.torn", table=str(history.folder), taken_back=commit.path.name)
