@@ -46,8 +46,8 @@ class Producer:
         self._tell(len(self.waiting))
 
     def _tell(self, count: int) -> None:
-        told, self.waiting = self.waiting[:count], self.waiting[count:]
-        for value, report in told:
+        for _ in range(min(count, len(self.waiting))):
+            value, report = self.waiting.pop(0)  # in one step: somebody else may be sending
             report(self.says(value), None)
 
 
