@@ -10,7 +10,9 @@ import shutil
 from pathlib import Path
 
 import orjson
+import pyarrow as pa
 import structlog
+from pyarrow.parquet import ParquetFile
 
 from master_dataset.delta_history import LAST_CHECKPOINT, MARK, Commit, DeltaHistory
 from master_dataset.synced import sync_files
@@ -51,11 +53,15 @@ def _drop_empty(checkpoint: Path) -> None:
 
 
 def _is_whole(file: Path, size: int) -> bool:
+    """Read to its end, as a disk may have the last block of a file and not the first. It is one micro-batch."""
     if not file.exists() or file.stat().st_size != size:
         return False
-    with file.open("rb") as opened:
-        opened.seek(-len(END_OF_PARQUET), 2)
-        return opened.read() == END_OF_PARQUET
+    try:
+        for _ in ParquetFile(file).iter_batches():
+            pass
+    except (OSError, pa.ArrowInvalid):
+        return False
+    return True
 
 
 def _take_back(history: DeltaHistory, commit: Commit) -> None:

@@ -1,5 +1,6 @@
 """A file system of its own for a folder of a home: it can be full, and lose its power. Needs root and loop devices."""
 
+import filecmp
 import os
 import shutil
 import subprocess
@@ -40,9 +41,18 @@ class Disk:
         (self.folder / FILLING).unlink()
 
     def photograph(self) -> None:
-        """Keep what has reached the platter by now; nothing is synced for it. Nobody may be writing."""
+        """Keep what has reached the platter by now; nothing is synced for it. Nobody may be writing.
+
+        The system may, while the platter is copied. Where two copies are equal both are what it was between them.
+        """
         self._cuts += 1
-        _run("cp", "--sparse=always", str(self._image), str(self._photo))
+        again = self._photo.with_suffix(".again")
+        while True:
+            _run("cp", "--sparse=always", str(self._image), str(self._photo))
+            _run("cp", "--sparse=always", str(self._image), str(again))
+            if filecmp.cmp(self._photo, again, shallow=False):
+                break
+        again.unlink()
 
     def lose_power(self) -> None:
         """Go on with the photograph. Who has files open goes on with what there was, so it has to end."""

@@ -38,13 +38,15 @@ def marks(table: Path) -> list[str]:
     return sorted(DeltaTable(table).to_pyarrow_table(columns=["mark"])["mark"].to_pylist())
 
 
-@pytest.mark.parametrize("harm", ["empty", "gone", "short", "zeros"])
+@pytest.mark.parametrize("harm", ["empty", "gone", "short", "zeros", "no beginning"])
 def test_a_commit_with_a_torn_file_is_taken_back_and_comes_again(table: Path, harm: str) -> None:
     torn = file(table, 2)
     whole = torn.read_bytes()
     torn.unlink()
     if harm != "gone":
-        torn.write_bytes({"empty": b"", "short": whole[:-9], "zeros": bytes(len(whole))}[harm])
+        torn.write_bytes({
+            "empty": b"", "short": whole[:-9], "zeros": bytes(len(whole)), "no beginning": bytes(64) + whole[64:],
+        }[harm])  # fmt: skip
 
     take_back_torn(str(table), "query 2")
     commit(table, "query 2", "2026-11-22")
