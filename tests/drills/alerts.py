@@ -35,6 +35,8 @@ Thing = tuple[str, Callable[[faults.Ground], None]]
 LEDGER = Path(__file__).parents[2] / "docs" / "ledger" / "alerts.jsonl"
 TENANT, WINDOW_MS = "default", 900_000
 TWIN_SECONDS = 10.0
+MOST_MINUTES = 60.0
+"""The oldest window of the tills is still fresh then: what crosses later is told by a publication, not by the relay."""
 FORGET_EVERY = 25
 """After so many lives the snapshots are deleted."""
 
@@ -44,7 +46,7 @@ class Plan:
     """`kills`: lives that are ended by one, of which `taps` are attacked before. `twins`: how often two run at once.
 
     `pause`: how long a zombie stands still, in seconds; the product's transactions may take 30. After `minutes` nothing
-    more is done, whatever is left of the plan: alerts are fresh for two hours.
+    more is done, whatever is left of the plan: see MOST_MINUTES.
     """
 
     kills: int
@@ -196,6 +198,12 @@ def _count(played: Played, lives: Lives, suffered: faults.Suffered) -> None:
     played.late, played.missed = dict(suffered.late), dict(suffered.missed)
 
 
+def _minutes(text: str) -> float:
+    if not 0 < (minutes := float(text)) <= MOST_MINUTES:
+        raise argparse.ArgumentTypeError(f"{text} is not within {MOST_MINUTES:.0f}: older windows are left to batch")
+    return minutes
+
+
 def _asked() -> Plan:
     parser = argparse.ArgumentParser(prog="python -m tests.drills.alerts", description=__doc__)
     parser.add_argument("--kills", type=int, default=50, help="lives of a relay that end by one")
@@ -206,7 +214,7 @@ def _asked() -> Plan:
     parser.add_argument("--zombies", type=int, default=0, help="how often a relay is paused, replaced and woken")
     parser.add_argument("--twins", type=int, nargs="?", const=5, default=0, help="how often two run at once, for 10 s")
     parser.add_argument("--pause", type=float, default=50.0, help="how long a zombie stands still, in seconds")
-    parser.add_argument("--minutes", type=float, default=60.0, help="after so long nothing more of the plan is done")
+    parser.add_argument("--minutes", type=_minutes, default=MOST_MINUTES, help="of the plan: nothing more is done then")
     parser.add_argument("--naive", choices=NAIVE, default="", help="of a relay that many would write")
     asked = parser.parse_args()
     quarter = 0 if asked.naive == PLAIN else asked.kills // 4  # without transactions there is no end to attack

@@ -32,7 +32,7 @@ class Job(NamedTuple):
 
 ALERTS = (
     "--kills", "500", "--alerts", "101000", "--tap", "126", "--restarts", "5", "--zombies", "3", "--twins",
-    "--minutes", "105",
+    "--minutes", "60",
 )  # fmt: skip
 """An hour and more of one shard."""
 JOBS = (
