@@ -75,6 +75,7 @@ class Ground:
         """How it ended; unless it was to crash, its exit code has to be 0."""
         done = self.galatea("rebuild", *words, crash_at=crash_at)
         ended = f"galatea rebuild: {done.returncode} {' '.join(done.stderr.strip().splitlines()[-1:])}"
+        ended = ended.replace(str(self.settings.home), "GALATEA_HOME")
         if done.returncode and not crash_at:
             self.said.append(ended)
         return ended
