@@ -30,7 +30,7 @@ MATRIX = (
     Row("D07", "Q L", "rebuild ended at each of its steps, and taken up again",
         f"{QUICK} (one), `tests/integration/test_killed_rebuild.py`, `python -m tests.drills.killed` (all)"),
     Row("D08", "Q L", "Cassandra killed, paused", f"{QUICK}, {LONG}"),
-    Row("D09", "L", "*power cut of Cassandra", ROOTED),
+    Row("D09", "L", "*power cut of Cassandra", f"{ROOTED}; files that are damaged: not done"),
     Row("D10", "L", "clocks of Cassandra, driver and API jump", "not done on real clocks: no libfaketime in the "
         "packages that are used; `tests/model` (`SKEW`), no write rests on a clock (`wall_clock`)"),
     Row("D11", "Q L", "the answer to a write or a switch is lost, and it was done",
@@ -53,7 +53,8 @@ MATRIX = (
         "`tests/integration/test_abandoned_transaction.py`"),
     Row("D21", "Q L", "EndTxn delayed, repeated", "`galatea prove P17`; the relay: `tests/seeded/relay_lives.py`"),
     Row("D22", "Q L", "*full disk of broker, Cassandra, master dataset, checkpoints",
-        f"{ROOTED}; `tests/unit/serving/test_disk_room.py`, `tests/unit/stack/test_supervisor.py`"),
+        f"{ROOTED}; `tests/unit/serving/test_disk_room.py`, `tests/unit/stack/test_supervisor.py`; I/O errors and slow "
+        "disks: not done"),
     Row("D23", "Q L", "a file of the master dataset is lost", "`tests/integration/test_faults.py`"),
     Row("D24", "L", "Airflow's worker killed", "`python -m tests.drills.killed`, `tests/integration/test_airflow.py`"),
     Row("D25", "Q L", "publications one after the other, with readers", "`tests/drills/moments.py` in D07, "
