@@ -34,8 +34,8 @@ def drop_unbegun(table: str) -> None:
 def take_back_torn(table: str, mark: str) -> None:
     """Of a table, before an engine has read it: empty lines, checkpoints, and the commit of that mark if it is torn."""
     history = DeltaHistory.of(table)
-    for file in history.log.glob("*"):
-        if file.name == LAST_CHECKPOINT or ".checkpoint." in file.name:
+    for pattern in ("*.checkpoint.*", LAST_CHECKPOINT):
+        for file in list(history.log.glob(pattern)):
             _drop_empty(file)
     for path in history.newest_first():
         if not path.stat().st_size:
@@ -49,6 +49,7 @@ def _drop_empty(checkpoint: Path) -> None:
     is_parquet = checkpoint.suffix == ".parquet"
     if not checkpoint.stat().st_size or (is_parquet and checkpoint.read_bytes()[-4:] != END_OF_PARQUET):
         checkpoint.unlink()
+        (checkpoint.parent / LAST_CHECKPOINT).unlink(missing_ok=True)  # it may name this one
         log.warning("table.torn", table=str(checkpoint.parent.parent), taken_back=checkpoint.name)
 
 

@@ -71,6 +71,16 @@ def test_a_whole_commit_and_its_checkpoint_are_left_as_they_are(table: Path) -> 
     assert {path: path.read_bytes() for path in table.rglob("*") if path.is_file()} == before
 
 
+def test_what_names_a_torn_checkpoint_goes_with_it(table: Path) -> None:
+    for checkpoint in (table / "_delta_log").glob("*.parquet"):
+        checkpoint.write_bytes(b"")
+
+    take_back_torn(str(table), "query 2")
+
+    assert not (table / "_delta_log" / "_last_checkpoint").exists()
+    assert marks(table) == ["query 0", "query 1", "query 2"]
+
+
 def test_an_empty_line_of_the_log_and_empty_checkpoints_are_no_hindrance(table: Path) -> None:
     line(table, 2).write_bytes(b"")
     for checkpoint in [*(table / "_delta_log").glob("*.parquet"), table / "_delta_log" / "_last_checkpoint"]:
