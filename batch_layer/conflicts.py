@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from batch_layer.deliveries import PLACE, small
-from master_dataset.tables import CONFLICTS, DEAD_LETTER_COLUMNS, MasterTables
+from master_dataset.tables import CONFLICTS, MasterTables
 
 if TYPE_CHECKING:
     from master_dataset.source import Source
@@ -48,5 +48,4 @@ def keep_conflicts(
             "key", "value",
             F.lit(None).cast(kept.schema["headers"].dataType).alias("headers"),
         )  # fmt: skip
-        new = letters.join(kept.select(*_LETTER_PLACE), on=_LETTER_PLACE, how="left_anti").select(*DEAD_LETTER_COLUMNS)
-        new.coalesce(1).write.format("delta").mode("append").save(tables.path(CONFLICTS))
+        tables.append_conflicts(letters.join(kept.select(*_LETTER_PLACE), on=_LETTER_PLACE, how="left_anti"))

@@ -21,7 +21,7 @@ from master_dataset.kafka import EARLIEST, Intake, Topics, offsets_json, record_
 from master_dataset.parsing.rows import output_schema, rows
 from master_dataset.reached import Seen, SeenParam, received
 from master_dataset.reached import seen as seen_in
-from master_dataset.tables import DEAD_LETTERS, MasterTables
+from master_dataset.tables import CONFLICTS, DEAD_LETTERS, MasterTables
 
 if TYPE_CHECKING:
     from collections import Counter
@@ -81,9 +81,9 @@ class Archive:
     def take_back_torn(self, source: "Source[Any]", checkpoint: str) -> None:
         """What a power cut has left half written. Of every source, before the first one starts and tables are read."""
         drop_torn(checkpoint)
-        if mark := unfinished(checkpoint):
-            for name in (source.topic, DEAD_LETTERS):
-                self._tables.take_back_torn(name, mark)
+        for name in (source.topic, DEAD_LETTERS):
+            self._tables.take_back_torn(name, unfinished(checkpoint))
+        self._tables.take_back_torn(CONFLICTS)
 
     def start(self, source: "Source[Any]", bootstrap: str, checkpoint: str, pace: Pace) -> StreamingQuery:
         """Start (or go on) archiving a source. `checkpoint` is a folder; without one, go on behind what is kept."""

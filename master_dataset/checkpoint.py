@@ -13,7 +13,7 @@ from pathlib import Path
 import orjson
 import structlog
 
-from master_dataset.synced import sync_files
+from master_dataset.synced import sums_of, sync_files
 
 PLANS, ENDS, SOURCES, BEGINNING = "offsets", "commits", "sources", "metadata"
 log = structlog.get_logger()
@@ -38,7 +38,7 @@ def drop_torn(checkpoint: str) -> None:
     torn = [file for file in numbered if _is_empty(file)]
     for file in torn:
         file.unlink()
-        (file.parent / f".{file.name}.crc").unlink(missing_ok=True)
+        sums_of(file).unlink(missing_ok=True)
     if torn:
         log.warning("checkpoint.torn", folder=str(folder), removed=[str(file.relative_to(folder)) for file in torn])
 

@@ -13,8 +13,10 @@ import pyarrow as pa
 import structlog
 from deltalake import CommitProperties, DeltaTable, WriterProperties
 
+from master_dataset.delta_history import MARK
 from master_dataset.errors import OperatorError
 from master_dataset.lost_files import naming_lost_files
+from master_dataset.untold import told
 
 log = structlog.get_logger()
 
@@ -26,7 +28,7 @@ PORTION_BYTES = 1024 * 1024 * 1024
 _AT_ONCE = 2
 _LIKE_SPARK = WriterProperties(compression="ZSTD", compression_level=3, max_row_group_size=100_000)
 """The archive's codec. Row groups are kept in memory while they are written, raw bytes and all."""
-_MARK = CommitProperties(custom_metadata={"galatea": "compact"})
+_SAID = {"galatea": "compact"}
 
 Step = Callable[[int, int, str], None]
 
@@ -70,7 +72,9 @@ class Compaction:
             put_together(DeltaTable(path), values)
         self.renew()
         hours = 24 * self.vacuum_days
-        removed = DeltaTable(path).vacuum(retention_hours=hours, dry_run=False, full=True, commit_properties=_MARK)
+        removed = DeltaTable(path).vacuum(
+            retention_hours=hours, dry_run=False, full=True, commit_properties=CommitProperties(custom_metadata=_SAID)
+        )
         step(len(portions), len(portions), name)
         after = _files(DeltaTable(path))
         found = Compacted(
@@ -105,10 +109,11 @@ class Compaction:
 def put_together(table: DeltaTable, partitions: Collection[str]) -> None:
     """Rewrite the files of these partitions by one commit, as they are in the version that was loaded."""
     [column] = table.metadata().partition_columns
-    with naming_lost_files(table):
+    with naming_lost_files(table), told(table.table_uri) as mark:
         table.optimize.compact(
             partition_filters=[(column, "in", list(partitions))], target_size=TARGET_BYTES,
-            max_concurrent_tasks=_AT_ONCE, writer_properties=_LIKE_SPARK, commit_properties=_MARK,
+            max_concurrent_tasks=_AT_ONCE, writer_properties=_LIKE_SPARK,
+            commit_properties=CommitProperties(custom_metadata={**_SAID, MARK: mark}),
         )  # fmt: skip
 
 

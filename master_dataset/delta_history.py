@@ -18,6 +18,11 @@ class Commit(NamedTuple):
     path: Path
     actions: Sequence[Mapping[str, Any]]
 
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """ValueError if the line is torn."""
+        return cls(path, [orjson.loads(line) for line in path.read_bytes().splitlines()])
+
     @property
     def number(self) -> int:
         """The version of the table that it made."""
@@ -64,11 +69,8 @@ class DeltaHistory:
 
     def marked(self, mark: str) -> Commit | None:
         """The newest commit that carries the mark."""
-        for path in self.newest_first():
-            commit = Commit(path, [orjson.loads(line) for line in path.read_bytes().splitlines()])
-            if commit.info.get(MARK) == mark:
-                return commit
-        return None
+        commits = (Commit.read(path) for path in self.newest_first())
+        return next((commit for commit in commits if commit.info.get(MARK) == mark), None)
 
 
 def _is_there(file: Path) -> bool:

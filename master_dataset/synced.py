@@ -2,6 +2,8 @@
 
 Spark closes its files and leaves them to the system, which writes them within half a minute; a power cut before that
 would leave an empty commit behind a position that says that its events are kept.
+
+Beside each file Spark keeps its sums, and reads no file that they do not fit: they are a part of it.
 """
 
 import os
@@ -26,13 +28,19 @@ def sync_beginning(table: str) -> None:
 
 
 def sync_files(files: Sequence[Path], root: Path) -> None:
-    """Files below a folder, then each folder that names one, up to the parent of `root`."""
+    """Files below a folder with their sums, then each folder that names one, up to the parent of `root`."""
+    sums = [each for each in map(sums_of, files) if each.exists()]
     folders = dict.fromkeys(
         place for file in files for place in file.parents if place == root.parent or root in (place, *place.parents)
     )
-    for path in (*files, *folders):
+    for path in (*files, *sums, *folders):
         opened = os.open(path, os.O_RDONLY)
         try:
             os.fsync(opened)
         finally:
             os.close(opened)
+
+
+def sums_of(file: Path) -> Path:
+    """Where Spark keeps those of a file, if it wrote it."""
+    return file.with_name(f".{file.name}.crc")

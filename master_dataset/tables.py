@@ -14,9 +14,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from master_dataset.delta_history import MARK
 from master_dataset.parsing.rows import output_schema
 from master_dataset.synced import sync, sync_beginning
 from master_dataset.torn import drop_unbegun, take_back_torn
+from master_dataset.untold import told
 
 if TYPE_CHECKING:
     from master_dataset.source import Source
@@ -50,16 +52,22 @@ class MasterTables:
         """Append the events of one micro-batch in one commit that carries this mark."""
         columns = event_schema(source).names
         writer = events.select(*columns).repartition("day").write.format("delta").mode("append")
-        writer.option("userMetadata", mark).save(self.path(source.topic))
+        writer.option(MARK, mark).save(self.path(source.topic))
 
     def append_dead_letters(self, letters: DataFrame, mark: str) -> None:
         """Append the dead letters of one micro-batch, likewise."""
         writer = letters.select(*DEAD_LETTER_COLUMNS).coalesce(1).write.format("delta").mode("append")
-        writer.option("userMetadata", mark).save(self.path(DEAD_LETTERS))
+        writer.option(MARK, mark).save(self.path(DEAD_LETTERS))
 
-    def take_back_torn(self, name: str, mark: str) -> None:
-        """What a power cut has left of the commit with this mark, before Spark reads the table."""
-        take_back_torn(self.path(name), mark)
+    def append_conflicts(self, letters: DataFrame) -> None:
+        """Append what a rebuild has found, in one commit that is on the disk then."""
+        with told(self.path(CONFLICTS)) as mark:
+            writer = letters.select(*DEAD_LETTER_COLUMNS).coalesce(1).write.format("delta").mode("append")
+            writer.option(MARK, mark).save(self.path(CONFLICTS))
+
+    def take_back_torn(self, name: str, unfinished: str = "") -> None:
+        """What a power cut has left of commits that nobody was told of, before Spark reads the table."""
+        take_back_torn(self.path(name), unfinished)
 
     def sync(self, name: str, mark: str) -> None:
         """Have the commit with this mark on the disk, if there is one."""
@@ -71,7 +79,7 @@ class MasterTables:
         Delta's own `txnVersion` answers it too, but rebuilds the table's whole state for it at every append.
         """
         newest = DeltaTable.forPath(spark, self.path(name)).history(_NEWEST_COMMITS)
-        return not newest.where(F.col("userMetadata") == mark).isEmpty()
+        return not newest.where(F.col(MARK) == mark).isEmpty()
 
 
 def event_schema(source: "Source[Any]") -> pa.Schema:

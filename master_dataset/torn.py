@@ -1,8 +1,8 @@
 """What a power cut has left of a table that lies in a folder: commits that nobody was told of are taken back.
 
-Only the commit of a micro-batch that comes again can be torn, as every other one was synced before its position was
-recorded. Its line may be empty, or name files that are. It is taken back before an engine reads the table, and the
-micro-batch commits again.
+Only the commit of a micro-batch that comes again can be torn, and one that a note is left of (`untold.py`), as every
+other one was synced before anybody was told. Its line may be cut short, or name files that are. It is taken back before
+an engine reads the table. The micro-batch commits again, as does who asked for something else.
 """
 
 import re
@@ -15,7 +15,8 @@ import structlog
 from pyarrow.parquet import ParquetFile
 
 from master_dataset.delta_history import LAST_CHECKPOINT, MARK, Commit, DeltaHistory
-from master_dataset.synced import sync_files
+from master_dataset.synced import sums_of, sync_files
+from master_dataset.untold import forget, untold
 
 log = structlog.get_logger()
 END_OF_PARQUET = b"PAR1"
@@ -31,21 +32,48 @@ def drop_unbegun(table: str) -> None:
         log.warning("table.torn", table=table, taken_back="all of it")
 
 
-def take_back_torn(table: str, mark: str) -> None:
-    """Of a table, before an engine has read it: empty lines, checkpoints, and the commit of that mark if it is torn."""
+def take_back_torn(table: str, unfinished: str = "") -> None:
+    """Of a table, before an engine has read it: torn lines, checkpoints, and the commits that nobody was told of.
+
+    `unfinished`: the mark of the micro-batch that comes again, if one does.
+    """
     history = DeltaHistory.of(table)
-    for pattern in ("*.checkpoint.*", LAST_CHECKPOINT):
+    for pattern in ("[0-9]*.checkpoint.*", LAST_CHECKPOINT):
         for file in list(history.log.glob(pattern)):
             _drop_empty(file)
     for path in history.newest_first():
-        if not path.stat().st_size:
+        if _is_torn(path):
             _take_back(history, Commit(path, []))
+    for mark in filter(None, (unfinished, *untold(table))):
+        _take_back_unless_whole(history, mark)
+        forget(table, mark)
+
+
+def _take_back_unless_whole(history: DeltaHistory, mark: str) -> None:
     commit = history.marked(mark)
-    if commit and not all(_is_whole(history.folder / name, size) for name, size in commit.added.items()):
+    if commit is None:
+        return
+    if not all(_is_whole(history.folder / name, size) for name, size in commit.added.items()):
         _take_back(history, commit)
+        return
+    files = [history.folder / name for name in commit.added]
+    for file in (*files, commit.path):
+        sums_of(file).unlink(missing_ok=True)  # these may be torn where the file is not, and it has just been read
+    sync_files([*files, commit.path], history.folder)
+
+
+def _is_torn(line: Path) -> bool:
+    if not line.stat().st_size:
+        return True
+    try:
+        Commit.read(line)
+    except ValueError:
+        return True
+    return False
 
 
 def _drop_empty(checkpoint: Path) -> None:
+    sums_of(checkpoint).unlink(missing_ok=True)  # they are not synced, and an engine reads it without them
     is_parquet = checkpoint.suffix == ".parquet"
     if not checkpoint.stat().st_size or (is_parquet and checkpoint.read_bytes()[-4:] != END_OF_PARQUET):
         checkpoint.unlink()
@@ -77,6 +105,6 @@ def _take_back(history: DeltaHistory, commit: Commit) -> None:
         if found and is_worked_out and int(found[1]) >= commit.number:
             file.unlink()
     (history.log / LAST_CHECKPOINT).unlink(missing_ok=True)  # engines look for one themselves
-    (history.log / f".{LAST_CHECKPOINT}.crc").unlink(missing_ok=True)
+    sums_of(history.log / LAST_CHECKPOINT).unlink(missing_ok=True)
     sync_files([commit.path], history.folder)
     log.warning("table.torn", table=str(history.folder), taken_back=commit.path.name)

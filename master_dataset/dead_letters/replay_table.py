@@ -20,7 +20,7 @@ from master_dataset.lost_files import naming_lost_files
 from master_dataset.opened import opened
 from master_dataset.small_commit import append_synced
 from master_dataset.synced import sync_beginning
-from master_dataset.torn import drop_unbegun
+from master_dataset.torn import drop_unbegun, take_back_torn
 
 REPLAYS = "replays"
 COLUMNS = pa.schema([
@@ -40,6 +40,7 @@ class ReplayTable:
     def create(self) -> None:
         """Once, by the archive when it starts: of two who create it at once the second would change the table."""
         drop_unbegun(self._path)
+        take_back_torn(self._path)
         if not DeltaTable.is_deltatable(self._path):
             DeltaTable.create(
                 self._path, Schema.from_arrow(COLUMNS), partition_by=["topic"],

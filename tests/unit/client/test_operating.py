@@ -4,6 +4,7 @@ import asyncio
 import json
 from dataclasses import replace
 from datetime import UTC, date, datetime
+from types import SimpleNamespace
 
 import pytest
 
@@ -53,7 +54,7 @@ def test_who_waits_is_told_how_the_recompute_ended(asking: Asking, monkeypatch: 
             record = asking.world.recomputes[id_]
             asking.world.recomputes[id_] = replace(record, state="published", publication=3, ended_at=at("2026-11-22"))
 
-    monkeypatch.setattr("galatea.client.time.sleep", pass_time)
+    monkeypatch.setattr("galatea.client.time", SimpleNamespace(sleep=pass_time))  # others sleep, too
 
     found = asked.wait(id_, every=2)
 

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from pathlib import Path
+from types import SimpleNamespace
 
 import httpx
 import pytest
@@ -93,7 +94,7 @@ def test_the_client_that_awaits_asks_again_too() -> None:
 
 def test_the_pause_is_the_one_that_the_api_asks_for(monkeypatch: pytest.MonkeyPatch) -> None:
     waited: list[float] = []
-    monkeypatch.setattr("tenacity.nap.time.sleep", waited.append)
+    monkeypatch.setattr("tenacity.nap.time", SimpleNamespace(sleep=waited.append))  # others sleep, too
 
     answering(Door(problem(503, "too_busy", retry_after="7"), STORES)).stores()
 

@@ -7,8 +7,10 @@ import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 
+from master_dataset.delta_history import MARK
 from master_dataset.small_commit import append_synced
 from master_dataset.synced import sync, sync_beginning
+from master_dataset.untold import told, untold
 
 
 def commit(table: Path, mark: str, day: str) -> None:
@@ -44,6 +46,19 @@ def test_files_commit_and_folders_of_that_mark_are_synced(tmp_path: Path, synced
     assert set(synced[2:]) == {str(each) for each in (table / "day=2026-11-22", table, log, tmp_path)}
 
 
+def test_the_sums_that_spark_keeps_beside_a_file_are_synced_with_it(tmp_path: Path, synced: list[str]) -> None:
+    table = tmp_path / "pos_transactions"
+    commit(table, "query 1", "2026-11-21")
+    [file] = (table / "day=2026-11-21").glob("*.parquet")
+    sums = [each.with_name(f".{each.name}.crc") for each in (file, table / "_delta_log" / f"{0:020}.json")]
+    for each in sums:
+        each.touch()
+
+    sync(str(table), "query 1")
+
+    assert {str(each) for each in sums} <= set(synced)
+
+
 def test_a_commit_behind_the_last_checkpoint_is_found(tmp_path: Path, synced: list[str]) -> None:
     table = tmp_path / "pos_transactions"
     for number in range(3):
@@ -66,6 +81,33 @@ def test_what_is_appended_in_one_commit_is_on_the_disk_with_it(tmp_path: Path, s
 
     line = str(table / "_delta_log" / f"{0:020}.json")
     assert [name for name in synced if name.endswith((".parquet", ".json"))][1:] == [line, line]
+
+
+def test_of_a_commit_that_is_under_way_a_note_is_on_the_disk_until_it_is_there_itself(
+    tmp_path: Path, synced: list[str]
+) -> None:
+    table = str(tmp_path / "replays")
+    append_synced(table, pa.table({"number": [1]}))
+    synced.clear()
+
+    with told(table) as mark:
+        under_way, on_the_disk = untold(table), list(synced)
+        said = CommitProperties({MARK: mark})
+        write_deltalake(table, pa.table({"number": [2]}), mode="append", commit_properties=said)
+
+    assert (under_way, untold(table)) == ([mark], [])
+    assert any(name.endswith(mark) for name in on_the_disk)
+    assert str(tmp_path / "replays" / "_delta_log" / f"{1:020}.json") in synced
+
+
+def test_a_note_stays_if_nobody_knows_whether_the_commit_is_there(tmp_path: Path) -> None:
+    table = str(tmp_path / "replays")
+    append_synced(table, pa.table({"number": [1]}))
+
+    with pytest.raises(OSError, match="no room"), told(table) as mark:
+        raise OSError("no room")
+
+    assert untold(table) == [mark]
 
 
 def test_what_has_no_commit_and_what_lies_elsewhere_is_passed_by(tmp_path: Path, synced: list[str]) -> None:

@@ -1,18 +1,31 @@
 """What a power cut has left of a table: read as if the commit that nobody was told of had never been."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from unittest.mock import Mock
 
 import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 
+from master_dataset.compaction import put_together
 from master_dataset.torn import drop_unbegun, take_back_torn
+from master_dataset.untold import untold
 
 
 def commit(table: Path, mark: str, day: str) -> None:
     rows = pa.table({"day": [day], "mark": [mark]})
     said = CommitProperties({"userMetadata": mark})
     write_deltalake(table, rows, mode="append", partition_by=["day"], commit_properties=said)
+
+
+@contextmanager
+def unsynced() -> Iterator[None]:
+    """The machine loses its power between a commit and its sync."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("master_dataset.untold.sync", Mock(side_effect=OSError))
+        yield
 
 
 @pytest.fixture
@@ -69,6 +82,46 @@ def test_a_whole_commit_and_its_checkpoint_are_left_as_they_are(table: Path) -> 
     take_back_torn(str(table), "query 2")
 
     assert {path: path.read_bytes() for path in table.rglob("*") if path.is_file()} == before
+
+
+def test_a_torn_compaction_is_taken_back_and_what_it_replaced_counts_again(table: Path) -> None:
+    for _ in range(3):
+        commit(table, "query 3", "2026-11-22")
+    before = marks(table)
+    written = {path.name for path in table.rglob("*.parquet")}
+    with suppress(OSError), unsynced():
+        put_together(DeltaTable(table), ["2026-11-22"])
+    [torn] = (path for path in table.glob("day=*/*.parquet") if path.name not in written)
+    torn.write_bytes(b"")
+
+    take_back_torn(str(table))
+
+    assert (marks(table), untold(str(table))) == (before, [])
+    assert len(before) == 6
+
+
+def test_a_whole_compaction_stays_though_nobody_was_told_of_it(table: Path) -> None:
+    for _ in range(3):
+        commit(table, "query 3", "2026-11-22")
+    before = marks(table)
+    with suppress(OSError), unsynced():
+        put_together(DeltaTable(table), ["2026-11-22"])
+    files = DeltaTable(table).file_uris()
+
+    take_back_torn(str(table))
+
+    assert (DeltaTable(table).file_uris(), marks(table), untold(str(table))) == (files, before, [])
+
+
+def test_a_line_that_is_cut_short_is_taken_back(table: Path) -> None:
+    whole = line(table, 2).read_bytes()
+    line(table, 2).write_bytes(whole[: len(whole) // 2])
+    for checkpoint in (table / "_delta_log").glob("*checkpoint*"):
+        checkpoint.unlink()
+
+    take_back_torn(str(table))
+
+    assert marks(table) == ["query 0", "query 1"]
 
 
 def test_what_names_a_torn_checkpoint_goes_with_it(table: Path) -> None:
