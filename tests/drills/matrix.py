@@ -31,8 +31,8 @@ MATRIX = (
         f"{QUICK} (one), `tests/integration/test_killed_rebuild.py`, `python -m tests.drills.killed` (all)"),
     Row("D08", "Q L", "Cassandra killed, paused", f"{QUICK}, {LONG}"),
     Row("D09", "L", "*power cut of Cassandra", f"{ROOTED}; files that are damaged: not done"),
-    Row("D10", "L", "clocks of Cassandra, driver and API jump", "not done on real clocks: no libfaketime in the "
-        "packages that are used; `tests/model` (`SKEW`), no write rests on a clock (`wall_clock`)"),
+    Row("D10", "L", "*clocks of Cassandra, speed (a driver), archive and API jump by five minutes",
+        f"{ROOTED}; `tests/model` (`SKEW`), no write rests on a clock (`wall_clock`)"),
     Row("D11", "Q L", "the answer to a write or a switch is lost, and it was done",
         "`tests/model` (`OUTCOME_SETTLED`, `OUTCOME_NOT_YES`), `tests/seeded/speed_law.py`; not on a wire: the tap "
         "speaks Kafka's"),

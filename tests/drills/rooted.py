@@ -1,4 +1,4 @@
-"""Drills that need root: what is done to packets, disks, processors and memory of one running stack."""
+"""Drills that need root: what is done to packets, disks, clocks, processors and memory of one running stack."""
 
 import os
 import signal
@@ -15,6 +15,7 @@ import psutil
 
 from deploy.stack.records import Records
 from serving_layer.refusals import DiskLow
+from tests.drills.clocks import LIBRARY, clock_of
 from tests.drills.control_groups import ROOT, killed_for_memory, little_memory, little_processor
 from tests.drills.faults import COMPONENTS, wait_until
 from tests.drills.ground import Ground, Place, ground
@@ -27,6 +28,7 @@ DISKS = {"kafka": "kafka", "cassandra": "cassandra", "master": "archive", "check
 """Folders of the home that get a file system of their own beside the home itself, and who writes to them."""
 OTHERS = ("kafka-2", "kafka-3")
 PERCENT = 10
+JUMP_SECONDS = 300
 MEMORY_MB = 100
 """Less than each component needs to start."""
 FULL = ("No space left", "disk failure policy", "it is not started, as")
@@ -121,6 +123,20 @@ def power_of_one(on: Ground, chance: Random, line: Line) -> None:
         on.load.go_on()
 
 
+def clocks(on: Ground, chance: Random, line: Line) -> None:
+    """D10: the time of day of one component jumps, back and forward, by as much as five minutes."""
+    for name in ("cassandra", "speed", "archive", "api"):
+        with clock_of(on, name) as clock:
+            back(on, name, line)
+            for seconds in (JUMP_SECONDS, -JUMP_SECONDS, chance.randint(-JUMP_SECONDS, JUMP_SECONDS)):
+                line.fault("clock", name, f"{seconds:+d} s")
+                clock.put(seconds)
+                time.sleep(chance.uniform(5, 10))
+            on.look()
+            on.load.go_on()
+        back(on, name, line)
+
+
 def cut(on: Ground, names: Sequence[str]) -> None:
     """Who writes to these disks ends at once, and what they had not written down is gone."""
     records = Records(on.settings.home)
@@ -142,8 +158,8 @@ def _signal(processes: Iterable[psutil.Process], number: signal.Signals) -> None
 
 
 DRILLS = (
-    Drill("D02", packets, "L"), Drill("D27", processor, "L"), Drill("D27", memory, "L"), Drill("D22", full, "L"),
-    Drill("D03", power, "L"),
+    Drill("D10", clocks, "L"), Drill("D02", packets, "L"), Drill("D27", processor, "L"), Drill("D27", memory, "L"),
+    Drill("D22", full, "L"), Drill("D03", power, "L"),
 )  # fmt: skip
 OF_THREE = (Drill("D03", power_of_one, "L"),)
 """With three brokers."""
@@ -160,6 +176,7 @@ def missing() -> str:
     needs: dict[str, Callable[[], bool]] = {
         "root": lambda: os.geteuid() == 0,
         "iptables": lambda: bool(COMMAND),
+        "libfaketime": lambda: bool(LIBRARY),
         "loop devices": lambda: Path("/dev/loop-control").exists(),
         "control groups of version 1": lambda: all((ROOT / each).exists() for each in ("cpu", "memory")),
     }
