@@ -31,7 +31,7 @@ class Job(NamedTuple):
 
 
 ALERTS = (
-    "--kills", "500", "--alerts", "101000", "--tap", "126", "--restarts", "5", "--zombies", "3", "--twins",
+    "--kills", "500", "--alerts", "101000", "--tap", "90", "--restarts", "4", "--zombies", "2", "--twins", "2",
     "--minutes", "60",
 )  # fmt: skip
 """An hour and more of one shard."""
@@ -41,8 +41,9 @@ JOBS = (
     Job(("D19",), ("tests.drills.alerts", *ALERTS)),
     Job(("D07", "D24"), ("tests.drills.killed",)),
     Job(("D05", "D06", "D01", "D02", "D08", "D14")),
-    Job(("D02", "D03", "D09", "D22", "D27"), needs_root=True),
+    Job(("D02", "D03", "D09", "D10", "D22", "D27"), needs_root=True),
     Job(("D26",), ("tests.drills.hostile", "--long")),
+    Job(("D09",), ("tests.drills.damaged",)),
     Job(("D04",), ("tests.drills.posting", "--kills", "50")),
     Job(("D32",), ("tests.drills.week", "--minutes", "20")),
 )

@@ -30,7 +30,7 @@ MATRIX = (
     Row("D07", "Q L", "rebuild ended at each of its steps, and taken up again",
         f"{QUICK} (one), `tests/integration/test_killed_rebuild.py`, `python -m tests.drills.killed` (all)"),
     Row("D08", "Q L", "Cassandra killed, paused", f"{QUICK}, {LONG}"),
-    Row("D09", "L", "*power cut of Cassandra", f"{ROOTED}; files that are damaged: not done"),
+    Row("D09", "L", "*power cut of Cassandra; its files damaged", f"{ROOTED}; `python -m tests.drills.damaged`"),
     Row("D10", "L", "*clocks of Cassandra, speed (a driver), archive and API jump by five minutes",
         f"{ROOTED}; `tests/model` (`SKEW`), no write rests on a clock (`wall_clock`)"),
     Row("D11", "Q L", "the answer to a write or a switch is lost, and it was done",

@@ -1,0 +1,161 @@
+"""`python -m tests.drills.damaged`: Cassandra's own files are damaged on the disk, and then it is lost altogether.
+
+A bit is flipped in each of its data files. From then on an answer may be refused, and may never be another one. What
+operations says of a lost Cassandra is done then, and the answers are what they were, to the digit. Prints a line,
+and adds it to docs/ledger/damaged.jsonl.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import cycle
+from pathlib import Path
+from random import Random
+
+import httpx
+
+from deploy.stack.records import Records
+from tests.integration.conftest import Stack, around_now, settings_of
+
+Answers = dict[str, str]
+LEDGER = Path(__file__).parents[2] / "docs" / "ledger" / "damaged.jsonl"
+METRICS = ("net_sales", "total_transactions_count", "traffic_in", "p90_queue_wait", "unique_devices")
+STORES = 3
+ASKED_SECONDS = 60.0
+WELL_SECONDS = 600.0
+
+
+@dataclass
+class Damaged:
+    """`files` of Cassandra that were damaged; `answered` and `refused` meanwhile, `wrong` of the answers.
+
+    `restored`: whether all answers were the same in the end.
+    """
+
+    seed: int
+    files: int = 0
+    answered: int = 0
+    refused: int = 0
+    wrong: int = 0
+    restored: bool = False
+    seconds: float = 0.0
+
+    @property
+    def is_well(self) -> bool:
+        return self.files > 0 and self.refused > 0 and self.wrong == 0 and self.restored
+
+
+def played(stack: Stack, damaged: Damaged, folder: Path) -> Damaged:
+    """Of a home without anything; `folder` for what is simulated, not there yet."""
+    began, home = time.monotonic(), stack.settings.home
+    day = datetime.now(UTC).date() - timedelta(days=1)
+    simulated = ["--stores", str(STORES), "--from", f"{day}", "--to", f"{day}", "--seed", str(damaged.seed)]
+    stack.run("simulate", *simulated, "--out", str(folder))
+    _up(stack)
+    stack.galatea("simulate", *simulated, "--send")
+    stack.galatea("rebuild", "--wait")
+    must = _answers(stack)
+    stack.run("down")  # so that all of it lies in files
+    _up(stack)
+    damaged.files = _flip(home / "cassandra", Random(damaged.seed))
+    _end(home, "api")  # it remembers what it has read
+    _ask(stack, must, damaged)
+    stack.run("down")
+    for lost in ("cassandra", "checkpoints/speed"):
+        shutil.rmtree(home / lost)
+    _up(stack)
+    stack.run("stores", "load", str(folder / "stores.yaml"))
+    stack.galatea("rebuild", "--full", "--wait")
+    damaged.restored = _is_restored(stack, must)
+    damaged.seconds = round(time.monotonic() - began, 1)
+    return damaged
+
+
+def _up(stack: Stack) -> None:
+    stack.run("up", "--detach", "--without-airflow")
+
+
+def _flip(cassandra: Path, chance: Random) -> int:
+    """A bit of one byte of each file that holds cells, rows and all that galatea has written."""
+    files = sorted(cassandra.glob("**/galatea*/**/*-Data.db"))
+    for file in files:
+        with file.open("r+b") as opened:
+            place = chance.randrange(file.stat().st_size)
+            opened.seek(place)
+            byte = opened.read(1)[0]
+            opened.seek(place)
+            opened.write(bytes([byte ^ 1]))
+    return len(files)
+
+
+def _end(home: Path, name: str) -> None:
+    pid = Records(home).pid(name)
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
+
+
+def _ask(stack: Stack, must: Answers, damaged: Damaged) -> None:
+    """For a while, one after the other."""
+    deadline = time.monotonic() + ASKED_SECONDS
+    for metric in cycle(METRICS):
+        if time.monotonic() > deadline:
+            return
+        try:
+            found = _answer(stack, metric)
+        except (httpx.TransportError, AssertionError):
+            damaged.refused += 1
+            time.sleep(0.1)
+        else:
+            damaged.answered += 1
+            damaged.wrong += found != must[metric]
+
+
+def _is_restored(stack: Stack, must: Answers) -> bool:
+    """As soon as a generation of speed has begun again, too."""
+    deadline = time.monotonic() + WELL_SECONDS
+    while time.monotonic() < deadline:
+        with suppress(httpx.TransportError, AssertionError):
+            if _answers(stack) == must:
+                return True
+        time.sleep(1)
+    return False
+
+
+def _answers(stack: Stack) -> Answers:
+    return {metric: _answer(stack, metric) for metric in METRICS}
+
+
+def _answer(stack: Stack, metric: str) -> str:
+    """The points of every store, as they are written."""
+    body = stack.get(f"/v1/metrics/{metric}", grain="day", timezone="UTC", **around_now())
+    return json.dumps([[each["store"], each["points"]] for each in body["series"]])
+
+
+def main() -> int:
+    """Exit 1 if an answer was wrong, or they are not what they were in the end."""
+    parser = argparse.ArgumentParser(prog="python -m tests.drills.damaged", description=__doc__)
+    parser.add_argument("--seed", type=int, default=1)
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="galatea-damaged-") as folder:
+        stack = Stack(*settings_of(Path(folder) / "home"))
+        try:
+            damaged = played(stack, Damaged(asked.seed), Path(folder) / "simulated")
+        finally:
+            stack.run("down")
+    told = json.dumps({"at": f"{datetime.now(UTC):%F}", **asdict(damaged)})
+    sys.stdout.write(told + "\n")
+    with LEDGER.open("a") as file:
+        file.write(told + "\n")
+    return int(not damaged.is_well)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
