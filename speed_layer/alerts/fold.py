@@ -71,6 +71,8 @@ class Fold:
             state.forget(state.log_ms // HOUR_MS * HOUR_MS, self._horizons)
         pulse = ms(self._horizons.pulse)
         if state.log_ms // pulse > before // pulse:
+            if book.at(before // pulse * pulse) is not page:  # looked at since with no other page
+                _resolve_changed(look)
             _let_time_pass(look)
         event = self._event(entry, page)
         if event is not None:
@@ -111,7 +113,6 @@ class Fold:
 
 
 def _let_time_pass(look: Look) -> None:
-    _resolve_changed(look)
     thresholds.passed(look)
     silences.passed(look)
     levels.passed(look)

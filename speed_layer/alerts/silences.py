@@ -67,10 +67,10 @@ def _look_at(look: Look, each: Numbered, shop: ShopClock, name: str) -> None:
 
 def _give_up(look: Look) -> None:
     """A sensor that nobody has heard for longer than the log is remembered is no longer waited for."""
-    rules = {each.key: each.rule for each in look.page.by_topic.get(look.topic, ())}
-    for key, open_ in sorted(look.state.opened.items()):
-        is_lost = open_.name not in look.state.signs.get(open_.store, {})
-        if is_lost and isinstance(rules.get(open_.key), Silence):
+    rules = {each.key for each in look.page.by_topic.get(look.topic, ()) if isinstance(each.rule, Silence)}
+    silent = {key: open_ for key, open_ in look.state.opened.items() if open_.key in rules}
+    for key, open_ in sorted(silent.items()):
+        if open_.name not in look.state.signs.get(open_.store, {}):
             look.telling.resolve(key, "forgotten", "It was silent for so long that it is no longer waited for.")
 
 

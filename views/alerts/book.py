@@ -9,7 +9,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property, lru_cache
-from typing import Generic, Literal, NamedTuple, Protocol, TypeVar
+from operator import itemgetter
+from typing import Generic, Literal, Protocol, TypeVar
 
 import msgspec
 import structlog
@@ -38,13 +39,14 @@ class Version(msgspec.Struct, frozen=True, order=True):
     body: str
 
 
-class Numbered(NamedTuple):
+@dataclass(frozen=True)
+class Numbered:
     """A rule and the number of its version."""
 
     rule: Rule
     version: int
 
-    @property
+    @cached_property
     def key(self) -> str:
         """Names both."""
         return f"{self.rule.tenant}/{self.rule.id}#{self.version}"
@@ -96,7 +98,7 @@ class _Rules(_Held[_Named, Numbered]):
     @cached_property
     def by_topic(self) -> Mapping[str, Sequence[Numbered]]:
         found: dict[str, list[Numbered]] = {}
-        for _, each in sorted(self.items()):
+        for _, each in sorted(self.items(), key=itemgetter(0)):
             source = source_of(each.rule)
             if source is None and each.rule.on:
                 say_left_out(each.key, "its metric or source is not there")
