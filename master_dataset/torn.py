@@ -45,14 +45,12 @@ def take_back_torn(table: str, unfinished: str = "") -> None:
         if _is_torn(path):
             _take_back(history, Commit(path, []))
     for mark in filter(None, (unfinished, *untold(table))):
-        _take_back_unless_whole(history, mark)
-        forget(table, mark)
+        if commit := history.marked(mark):  # without one it may be under way
+            _take_back_unless_whole(history, commit)
+            forget(table, mark)
 
 
-def _take_back_unless_whole(history: DeltaHistory, mark: str) -> None:
-    commit = history.marked(mark)
-    if commit is None:
-        return
+def _take_back_unless_whole(history: DeltaHistory, commit: Commit) -> None:
     if not all(_is_whole(history.folder / name, size) for name, size in commit.added.items()):
         _take_back(history, commit)
         return

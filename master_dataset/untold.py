@@ -34,7 +34,7 @@ def told(table: str) -> Iterator[str]:
 
 
 def untold(table: str) -> list[str]:
-    """Marks of commits that may be torn, or were never made."""
+    """Marks of commits that may be torn, are under way, or were never made."""
     return sorted(note.name for note in _notes(table).glob("*"))
 
 

@@ -11,7 +11,7 @@ from deltalake import CommitProperties, DeltaTable, write_deltalake
 
 from master_dataset.compaction import put_together
 from master_dataset.torn import drop_unbegun, take_back_torn
-from master_dataset.untold import untold
+from master_dataset.untold import told, untold
 
 
 def commit(table: Path, mark: str, day: str) -> None:
@@ -111,6 +111,14 @@ def test_a_whole_compaction_stays_though_nobody_was_told_of_it(table: Path) -> N
     take_back_torn(str(table))
 
     assert (DeltaTable(table).file_uris(), marks(table), untold(str(table))) == (files, before, [])
+
+
+def test_a_commit_that_is_under_way_meanwhile_is_left_alone(table: Path) -> None:
+    with told(str(table)) as mark:
+        take_back_torn(str(table))
+        under_way = untold(str(table))
+
+    assert (under_way, untold(str(table))) == ([mark], [])
 
 
 def test_a_line_that_is_cut_short_is_taken_back(table: Path) -> None:
