@@ -68,17 +68,11 @@ class Ground:
     def galatea(self, *words: str, crash_at: str = "") -> subprocess.CompletedProcess[str]:
         """A command, to its end or its crash point."""
         environment = {**self.stack.environment, "GALATEA_CRASH_AT": crash_at}
-        command = [sys.executable, "-m", "deploy.cli.main", *words]
-        return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=900)
+        return _done([sys.executable, "-m", "deploy.cli.main", *words], environment)
 
-    def rebuild(self, *words: str, crash_at: str = "") -> str:
-        """How it ended; unless it was to crash, its exit code has to be 0."""
-        done = self.galatea("rebuild", *words, crash_at=crash_at)
-        ended = f"galatea rebuild: {done.returncode} {' '.join(done.stderr.strip().splitlines()[-1:])}"
-        ended = ended.replace(str(self.settings.home), "GALATEA_HOME")
-        if done.returncode and not crash_at:
-            self.said.append(ended)
-        return ended
+    def rebuild(self, crash_at: str) -> str:
+        """How one ended that was to end there."""
+        return self._ended("galatea rebuild", self.galatea("rebuild", crash_at=crash_at))
 
     def look(self) -> None:
         """At rest an answer says what was acknowledged, to the cent, but for what waits; and counts that."""
@@ -123,11 +117,13 @@ class Ground:
         self.load.rest()
         wait_until(self.faults.all_run, "every component to be back")
         before = self._publication()
-        self.rebuild("--wait")
+        compared = _done([sys.executable, "-m", "tests.drills.counting"], self.stack.environment)
+        if compared.returncode:
+            self.said.append(self._ended("publishing and comparing", compared))
         if self._publication() <= before:
             self.said.append(f"nothing was published after publication {before}")
         self.look()
-        verdict = json.loads(self.galatea("verify", "--json").stdout or "{}")
+        verdict = json.loads(compared.stdout or "{}")
         letters = json.loads(self.galatea("dead-letters", "list", "--json").stdout or "{}").get("counts", {})
         table = DeltaTable(f"{self.settings.master_uri}/pos_transactions").to_pyarrow_dataset()
         places = table.filter(pc.field("store").isin(STORES)).to_table(columns=["partition", "offset"])
@@ -145,6 +141,10 @@ class Ground:
         self.said += [f"{name}: {is_} instead of {must}" for name, (is_, must) in due.items() if is_ != must]
         return found
 
+    def _ended(self, what: str, done: subprocess.CompletedProcess[str]) -> str:
+        said = f"{what}: {done.returncode} {' '.join(done.stderr.strip().splitlines()[-1:])}"
+        return said.replace(str(self.settings.home), "GALATEA_HOME")
+
     def _publication(self) -> int:
         newest = self.stack.get("/v1/publications", limit=1)["publications"]
         return max((each["publication"] for each in newest), default=0)
@@ -157,6 +157,10 @@ class Ground:
             for each in newest if each["publication"]
         )  # fmt: skip
         return sum(map(len, told))
+
+
+def _done(command: Sequence[str], environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=900)
 
 
 @contextmanager
