@@ -7,6 +7,8 @@ import json
 import os
 import sys
 
+import structlog
+
 from deploy.settings import Settings
 from master_dataset.errors import GalateaError
 from tests.integration.conftest import Stack
@@ -14,6 +16,7 @@ from tests.integration.conftest import Stack
 
 def main() -> int:
     """Exit 1 if it cannot be done."""
+    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))  # stdout is the answer
     stack = Stack(Settings(), dict(os.environ))
     try:
         stack.rebuild()
