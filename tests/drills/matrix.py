@@ -52,9 +52,8 @@ MATRIX = (
     Row("D20", "L", "coordinator killed; transactions that hang", "`python -m tests.drills.alerts`; left open: "
         "`tests/integration/test_abandoned_transaction.py`"),
     Row("D21", "Q L", "EndTxn delayed, repeated", "`galatea prove P17`; the relay: `tests/seeded/relay_lives.py`"),
-    Row("D22", "Q L", "*full disk of broker, Cassandra, master dataset, checkpoints",
-        f"{ROOTED}; `tests/unit/serving/test_disk_room.py`, `tests/unit/stack/test_supervisor.py`; I/O errors and slow "
-        "disks: not done"),
+    Row("D22", "Q L", "*full disk of broker, Cassandra, master dataset, checkpoints; errors and late answers of fsync",
+        f"{ROOTED}; `tests/unit/serving/test_disk_room.py`, `tests/unit/stack/test_supervisor.py`"),
     Row("D23", "Q L", "a file of the master dataset is lost", "`tests/integration/test_faults.py`"),
     Row("D24", "L", "Airflow's worker killed", "`python -m tests.drills.killed`, `tests/integration/test_airflow.py`"),
     Row("D25", "Q L", "publications one after the other, with readers", "`tests/drills/moments.py` in D07, "

@@ -23,6 +23,8 @@ from tests.drills.line import SKIPPED, Line
 from tests.drills.load import Mix
 from tests.drills.packets import COMMAND, WAYS, harmed
 from tests.drills.performance import Drill, Told, back, performed
+from tests.drills.syscalls import COMMAND as STRACE
+from tests.drills.syscalls import ERROR, LATE, syncing
 
 DISKS = {"kafka": "kafka", "cassandra": "cassandra", "master": "archive", "checkpoints": "speed"}
 """Folders of the home that get a file system of their own beside the home itself, and who writes to them."""
@@ -71,6 +73,27 @@ def _is_refused(on: Ground) -> bool:
         answer = httpx.post(url, content=b"[]", headers={"Authorization": f"Bearer {key}"}, timeout=10, trust_env=False)
         return bool(answer.json().get("code") == DiskLow.code)
     return False
+
+
+def syncs(on: Ground, chance: Random, line: Line) -> None:
+    """D22: the disk cannot write down what it is asked to, and who asked says so and ends; or it takes its time."""
+    records = Records(on.settings.home)
+    for name in ("kafka", "cassandra", "archive"):
+        for way in (LATE, ERROR):
+            line.fault("sync", name, way)
+            pid = records.pid(name)
+            with syncing([each.pid for each in records.session(name)], way):
+                if way == ERROR:
+                    wait_until(partial(_has_ended, records, name, pid), f"{name} to end")
+                else:
+                    time.sleep(chance.uniform(5, 15))
+            back(on, name, line)
+        on.look()
+        on.load.go_on()
+
+
+def _has_ended(records: Records, name: str, pid: int | None) -> bool:
+    return records.pid(name) != pid
 
 
 def processor(on: Ground, chance: Random, line: Line) -> None:
@@ -159,7 +182,7 @@ def _signal(processes: Iterable[psutil.Process], number: signal.Signals) -> None
 
 DRILLS = (
     Drill("D10", clocks, "L"), Drill("D02", packets, "L"), Drill("D27", processor, "L"), Drill("D27", memory, "L"),
-    Drill("D22", full, "L"), Drill("D03", power, "L"),
+    Drill("D22", full, "L"), Drill("D22", syncs, "L"), Drill("D03", power, "L"),
 )  # fmt: skip
 OF_THREE = (Drill("D03", power_of_one, "L"),)
 """With three brokers."""
@@ -176,6 +199,7 @@ def missing() -> str:
     needs: dict[str, Callable[[], bool]] = {
         "root": lambda: os.geteuid() == 0,
         "iptables": lambda: bool(COMMAND),
+        "strace": lambda: bool(STRACE),
         "libfaketime": lambda: bool(LIBRARY),
         "loop devices": lambda: Path("/dev/loop-control").exists(),
         "control groups of version 1": lambda: all((ROOT / each).exists() for each in ("cpu", "memory")),
