@@ -78,11 +78,15 @@ class Archive:
         self._watch = watch
         self._begun: set[str] = set()
 
-    def take_back_torn(self, source: "Source[Any]", checkpoint: str) -> None:
-        """What a power cut has left half written. Of every source, before the first one starts and tables are read."""
-        drop_torn(checkpoint)
-        for name in (source.topic, DEAD_LETTERS):
-            self._tables.take_back_torn(name, unfinished(checkpoint))
+    def take_back_torn(self, checkpoints: "Mapping[Source[Any], str]") -> None:
+        """What a power cut has left half written, before a source starts and tables are read."""
+        marks = {}
+        for source, checkpoint in checkpoints.items():
+            drop_torn(checkpoint)
+            marks[source.topic] = [mark for mark in [unfinished(checkpoint)] if mark]
+        for topic, own in marks.items():
+            self._tables.take_back_torn(topic, own)
+        self._tables.take_back_torn(DEAD_LETTERS, [mark for own in marks.values() for mark in own])
         self._tables.take_back_torn(CONFLICTS)
 
     def start(self, source: "Source[Any]", bootstrap: str, checkpoint: str, pace: Pace) -> StreamingQuery:

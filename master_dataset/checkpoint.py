@@ -13,7 +13,8 @@ from pathlib import Path
 import orjson
 import structlog
 
-from master_dataset.synced import sums_of, sync_files
+from master_dataset.sums import sums_of
+from master_dataset.synced import sync_files
 
 PLANS, ENDS, SOURCES, BEGINNING = "offsets", "commits", "sources", "metadata"
 log = structlog.get_logger()

@@ -15,7 +15,8 @@ from deltalake import CommitProperties, DeltaTable, WriterProperties
 
 from master_dataset.delta_history import MARK
 from master_dataset.errors import OperatorError
-from master_dataset.lost_files import naming_lost_files
+from master_dataset.lost_files import naming_lost_files, path_of
+from master_dataset.synced import sync_checkpoint
 from master_dataset.untold import told
 
 log = structlog.get_logger()
@@ -75,6 +76,7 @@ class Compaction:
         removed = DeltaTable(path).vacuum(
             retention_hours=hours, dry_run=False, full=True, commit_properties=CommitProperties(custom_metadata=_SAID)
         )
+        _shorten(path)
         step(len(portions), len(portions), name)
         after = _files(DeltaTable(path))
         found = Compacted(
@@ -109,12 +111,20 @@ class Compaction:
 def put_together(table: DeltaTable, partitions: Collection[str]) -> None:
     """Rewrite the files of these partitions by one commit, as they are in the version that was loaded."""
     [column] = table.metadata().partition_columns
-    with naming_lost_files(table), told(table.table_uri) as mark:
+    with naming_lost_files(table), told(path_of(table)) as mark:
         table.optimize.compact(
             partition_filters=[(column, "in", list(partitions))], target_size=TARGET_BYTES,
             max_concurrent_tasks=_AT_ONCE, writer_properties=_LIKE_SPARK,
             commit_properties=CommitProperties(custom_metadata={**_SAID, MARK: mark}),
         )  # fmt: skip
+
+
+def _shorten(path: str) -> None:
+    """Take away lines of the log that are older than it keeps, once the checkpoint that stands for them is there."""
+    table = DeltaTable(path)
+    table.create_checkpoint()
+    sync_checkpoint(path, table.version())
+    table.cleanup_metadata()
 
 
 def _files(table: DeltaTable) -> list[dict[str, Any]]:

@@ -10,6 +10,8 @@ import orjson
 NEWEST_COMMITS = 100
 LAST_CHECKPOINT = "_last_checkpoint"
 MARK = "userMetadata"
+KEPT = {"delta.logRetentionDuration": "interval 30 days", "delta.enableExpiredLogCleanup": "false"}
+"""Properties of a table: a compaction takes older lines away, behind a checkpoint that is on the disk."""
 
 
 class Commit(NamedTuple):
@@ -35,6 +37,11 @@ class Commit(NamedTuple):
         return found
 
     @property
+    def removed(self) -> set[str]:
+        """The files that it took away from the table."""
+        return {unquote(each["remove"]["path"]) for each in self.actions if "remove" in each}
+
+    @property
     def added(self) -> Mapping[str, int]:
         """The files that it added, below the table's folder, and their sizes in bytes."""
         return {unquote(each["add"]["path"]): each["add"]["size"] for each in self.actions if "add" in each}
@@ -57,21 +64,33 @@ class DeltaHistory:
         return self.log / f"{number:020}.json"
 
     def newest_first(self) -> Iterator[Path]:
-        """Commits by number, from that of the last checkpoint on: there may be a hundred thousand before it."""
-        if not self.log.exists():
-            return
-        checkpoint = self.log / LAST_CHECKPOINT
-        newest = orjson.loads(checkpoint.read_bytes())["version"] if _is_there(checkpoint) else 0
-        while self.path(newest + 1).exists():
-            newest += 1
+        """Commits by number: the newest hundred. What is before the last checkpoint need not be there."""
+        newest = self._newest()
         paths = (self.path(number) for number in range(newest, max(newest - NEWEST_COMMITS, -1), -1))
         yield from (path for path in paths if path.exists())
+
+    def hinted(self) -> int | None:
+        """The number of the last checkpoint, as is noted beside it; None without a note that can be read."""
+        try:
+            version: int = orjson.loads((self.log / LAST_CHECKPOINT).read_bytes())["version"]
+        except (FileNotFoundError, ValueError, KeyError):
+            return None
+        return version
+
+    def checkpoints(self, number: int) -> list[Path]:
+        """The files of the checkpoint of that number, if there is one."""
+        return sorted(self.log.glob(f"{number:020}.checkpoint*.parquet"))
+
+    def _newest(self) -> int:
+        """From the last checkpoint on, as there may be a hundred thousand before it."""
+        newest = self.hinted()
+        if newest is None or not self.path(newest).exists():
+            return max((int(path.stem) for path in self.log.glob("[0-9]*.json")), default=-1)
+        while self.path(newest + 1).exists():
+            newest += 1
+        return newest
 
     def marked(self, mark: str) -> Commit | None:
         """The newest commit that carries the mark."""
         commits = (Commit.read(path) for path in self.newest_first())
         return next((commit for commit in commits if commit.info.get(MARK) == mark), None)
-
-
-def _is_there(file: Path) -> bool:
-    return file.exists() and file.stat().st_size > 0

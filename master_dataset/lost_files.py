@@ -38,9 +38,13 @@ def naming_lost_files(table: DeltaTable) -> Iterator[None]:
                 for _ in fragment.to_batches():
                     pass
             except UNREADABLE as error:
-                path = unquote(table.table_uri.removeprefix("file://")).rstrip("/")
-                raise file_lost(path, fragment.path, "cannot be read") from error
+                raise file_lost(path_of(table), fragment.path, "cannot be read") from error
         raise
+
+
+def path_of(table: DeltaTable) -> str:
+    """Where it lies, as people write it: its own URI is quoted."""
+    return unquote(table.table_uri.removeprefix("file://")).rstrip("/")
 
 
 def file_lost(path: str, file: str, how: str) -> MasterFileLost:

@@ -8,9 +8,11 @@ Beside each file Spark keeps its sums, and reads no file that they do not fit: t
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
-from master_dataset.delta_history import DeltaHistory
+from master_dataset.delta_history import LAST_CHECKPOINT, DeltaHistory
+from master_dataset.sums import sums_of
 
 
 def sync(table: str, mark: str) -> None:
@@ -18,6 +20,13 @@ def sync(table: str, mark: str) -> None:
     history = DeltaHistory.of(table)
     if commit := history.marked(mark):
         sync_files([*(history.folder / name for name in commit.added), commit.path], history.folder)
+
+
+def sync_checkpoint(table: str, number: int) -> None:
+    """The checkpoint of that commit, before older lines are taken away."""
+    history = DeltaHistory.of(table)
+    if checkpoint := history.checkpoints(number):
+        sync_files([*checkpoint, history.log / LAST_CHECKPOINT], history.folder)
 
 
 def sync_beginning(table: str) -> None:
@@ -29,18 +38,21 @@ def sync_beginning(table: str) -> None:
 
 def sync_files(files: Sequence[Path], root: Path) -> None:
     """Files below a folder with their sums, then each folder that names one, up to the parent of `root`."""
-    sums = [each for each in map(sums_of, files) if each.exists()]
     folders = dict.fromkeys(
         place for file in files for place in file.parents if place == root.parent or root in (place, *place.parents)
     )
-    for path in (*files, *sums, *folders):
-        opened = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(opened)
-        finally:
-            os.close(opened)
+    for file in files:
+        sync_one(file)
+        with suppress(FileNotFoundError):  # few have any, and torn ones are taken away at a start
+            sync_one(sums_of(file))
+    for folder in folders:
+        sync_one(folder)
 
 
-def sums_of(file: Path) -> Path:
-    """Where Spark keeps those of a file, if it wrote it."""
-    return file.with_name(f".{file.name}.crc")
+def sync_one(path: Path) -> None:
+    """A file, or which names a folder has."""
+    opened = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)

@@ -5,6 +5,7 @@ delivery. Columns of a source's table: the place (topic, partition, offset), `re
 with what a receipt adds up to, the raw bytes.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from master_dataset.delta_history import MARK
+from master_dataset.delta_history import KEPT, MARK
 from master_dataset.parsing.rows import output_schema
 from master_dataset.synced import sync, sync_beginning
 from master_dataset.torn import drop_unbegun, take_back_torn
@@ -65,7 +66,7 @@ class MasterTables:
             writer = letters.select(*DEAD_LETTER_COLUMNS).coalesce(1).write.format("delta").mode("append")
             writer.option(MARK, mark).save(self.path(CONFLICTS))
 
-    def take_back_torn(self, name: str, unfinished: str = "") -> None:
+    def take_back_torn(self, name: str, unfinished: Collection[str] = ()) -> None:
         """What a power cut has left of commits that nobody was told of, before Spark reads the table."""
         take_back_torn(self.path(name), unfinished)
 
@@ -94,14 +95,15 @@ def dead_letter_schema(source: "Source[Any]") -> pa.Schema:
 
 def _create(spark: SparkSession, path: str, schema: pa.Schema, partitioned_by: str) -> None:
     drop_unbegun(path)
-    (
+    table = (
         DeltaTable.createIfNotExists(spark)
         .location(path)
         .addColumns(from_arrow_schema(schema))
         .partitionedBy(partitioned_by)
         .property("delta.appendOnly", "true")
         .property("delta.dataSkippingStatsColumns", "received_at")  # what a rebuild asks for; each column costs
-        .property("delta.logRetentionDuration", "interval 30 days")
-        .execute()
     )
+    for name, value in KEPT.items():
+        table = table.property(name, value)
+    table.execute()
     sync_beginning(path)

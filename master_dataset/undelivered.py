@@ -3,9 +3,10 @@
 import pyarrow as pa
 from deltalake import DeltaTable, Schema
 
+from master_dataset.delta_history import KEPT
 from master_dataset.parsing.rows import BYTES, PLACE, REFUSAL
 from master_dataset.synced import sync_beginning
-from master_dataset.torn import drop_unbegun, take_back_torn
+from master_dataset.torn import take_back_torn
 
 UNDELIVERED = "undelivered"
 TOPIC = "webhook."
@@ -19,11 +20,10 @@ def schema() -> pa.Schema:
 
 def create(path: str) -> None:
     """Make the table, unless it is there. Each endpoint has a partition. DeltaError, OSError."""
-    drop_unbegun(path)
     take_back_torn(path)
     if not DeltaTable.is_deltatable(path):
         DeltaTable.create(
             path, Schema.from_arrow(schema()), partition_by=["topic"],
-            configuration={"delta.appendOnly": "true", "delta.logRetentionDuration": "interval 30 days"},
+            configuration=KEPT | {"delta.appendOnly": "true"},
         )  # fmt: skip
         sync_beginning(path)

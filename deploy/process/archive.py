@@ -37,8 +37,7 @@ def run(process: Process, settings: Settings) -> None:
     checkpoints = {
         source: f"{settings.checkpoint_uri}/archive/{topic}" for topic, source in registered_sources().items()
     }
-    for source, checkpoint in checkpoints.items():
-        archive.take_back_torn(source, checkpoint)
+    archive.take_back_torn(checkpoints)
     for source, checkpoint in checkpoints.items():
         archive.start(source, settings.kafka_bootstrap, checkpoint, pace)
     lookout = Lookout("archive", list(registered_sources()), positions.read, settings.kafka_bootstrap)

@@ -73,6 +73,8 @@ class Lane:
             batch = self._batch()
             self._handed = len(batch)
             async with places:
+                if self._is_ended:  # while it waited for a place
+                    return
                 began = time.monotonic()
                 self._since = self._since or began
                 verdict = await self._judged(batch)

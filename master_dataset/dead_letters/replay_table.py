@@ -15,12 +15,13 @@ from deltalake.exceptions import DeltaError
 from master_dataset.dead_letters.place import Place
 from master_dataset.dead_letters.replay import Replay, Sending
 from master_dataset.dead_letters.rows import PLACE
+from master_dataset.delta_history import KEPT
 from master_dataset.errors import OperatorError
 from master_dataset.lost_files import naming_lost_files
 from master_dataset.opened import opened
 from master_dataset.small_commit import append_synced
 from master_dataset.synced import sync_beginning
-from master_dataset.torn import drop_unbegun, take_back_torn
+from master_dataset.torn import take_back_torn
 
 REPLAYS = "replays"
 COLUMNS = pa.schema([
@@ -39,12 +40,11 @@ class ReplayTable:
 
     def create(self) -> None:
         """Once, by the archive when it starts: of two who create it at once the second would change the table."""
-        drop_unbegun(self._path)
         take_back_torn(self._path)
         if not DeltaTable.is_deltatable(self._path):
             DeltaTable.create(
                 self._path, Schema.from_arrow(COLUMNS), partition_by=["topic"],
-                configuration={"delta.appendOnly": "true", "delta.logRetentionDuration": "interval 30 days"},
+                configuration=KEPT | {"delta.appendOnly": "true"},
             )  # fmt: skip
             sync_beginning(self._path)
 

@@ -67,11 +67,12 @@ class Fold:
         page = book.at(state.log_ms)
         telling = Telling(state, Place(self._source.topic, self._partition, entry.offset))
         look = Look(self._source.topic, state, page, self._horizons, telling)
-        if state.log_ms // HOUR_MS > before // HOUR_MS:
+        is_new_hour = state.log_ms // HOUR_MS > before // HOUR_MS
+        if is_new_hour:
             state.forget(state.log_ms // HOUR_MS * HOUR_MS, self._horizons)
         pulse = ms(self._horizons.pulse)
         if state.log_ms // pulse > before // pulse:
-            if book.at(before // pulse * pulse) is not page:  # looked at since with no other page
+            if is_new_hour or book.at(before // pulse * pulse) is not page:  # else looked at since with no other page
                 _resolve_changed(look)
             _let_time_pass(look)
         event = self._event(entry, page)

@@ -50,6 +50,7 @@ class UndeliveredTable:
         self._one_commit = asyncio.Lock()
         self._waiting: list[Letter] = []
         self._next: asyncio.Task[None] | None = None
+        self._is_made = False
 
     async def keep(self, endpoint: Endpoint, record: Record, why: str) -> None:
         """Append one. Kept twice after a crash, it is one: readers take a row of each place. LetterNotKept."""
@@ -77,9 +78,11 @@ class UndeliveredTable:
         try:
             if "://" not in path:
                 Path(path).parent.mkdir(parents=True, exist_ok=True)
-            create(path)
+            if not self._is_made:
+                create(path)
+            self._is_made = True
             rows = pa.Table.from_pylist([each.row(TOPIC) for each in letters], schema())
             append_synced(path, rows)
-        except (OSError, DeltaError) as error:
+        except (OSError, ValueError, DeltaError) as error:  # of a line that cannot be read
             message = f"the dead letter could not be kept: {type(error).__name__}"
             raise LetterNotKept(message, do="galatea doctor") from error

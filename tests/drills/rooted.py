@@ -14,6 +14,7 @@ import httpx
 import psutil
 
 from deploy.stack.records import Records
+from master_dataset.untold import NOTES
 from serving_layer.refusals import DiskLow
 from tests.drills.clocks import LIBRARY, clock_of
 from tests.drills.control_groups import ROOT, killed_for_memory, little_memory, little_processor
@@ -170,6 +171,8 @@ def cut(on: Ground, names: Sequence[str]) -> None:
         on.disks[name].photograph()
     for name in names:
         on.disks[name].lose_power()
+    for note in on.settings.home.glob(f"master/*/{NOTES}/*"):
+        note.write_text("before")  # a machine without power begins another life
     _signal(processes, signal.SIGKILL)
     wait_until(lambda: all(records.pid(name) != pid for name, pid in before.items()), "all of them to be missed")
 

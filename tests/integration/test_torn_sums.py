@@ -6,6 +6,7 @@ import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
+from master_dataset.sums import fits
 from tests.integration.test_compaction import TODAY, Writer
 
 
@@ -14,25 +15,60 @@ def sums(table: str) -> list[Path]:
     return sorted(Path(table).glob("day=*/.*.parquet.crc"), key=lambda path: path.stat().st_mtime_ns)
 
 
-def tear(file: Path) -> None:
+def data_of(sums: Path) -> Path:
+    return sums.with_name(sums.name.removeprefix(".").removesuffix(".crc"))
+
+
+def tear(file: Path, *, is_cut: bool) -> None:
     """As a disk leaves a file of several blocks, of which only the first had been written."""
-    beginning = file.read_bytes()[:8]
-    file.write_bytes(beginning + bytes(file.stat().st_size - len(beginning)))
+    beginning, size = file.read_bytes()[:12], file.stat().st_size
+    file.write_bytes(beginning if is_cut else beginning + bytes(size - len(beginning)))
 
 
 def count(spark: SparkSession, table: str) -> int:
     return spark.read.format("delta").load(table).select("offset").distinct().count()
 
 
-def test_whole_files_of_the_commit_that_comes_again_are_read_without_their_torn_sums(
+@pytest.mark.parametrize(("is_cut", "stays"), [(True, 2), (False, 1)])
+def test_torn_sums_of_the_commit_that_comes_again_hinder_nobody(
+    spark: SparkSession, tmp_path: Path, *, is_cut: bool, stays: int
+) -> None:
+    writer = Writer(spark, tmp_path)
+    writer.append(TODAY, 2)
+    tear(sums(writer.path)[-1], is_cut=is_cut)
+    with pytest.raises(Py4JJavaError, match="FAILED_READ_FILE"):
+        count(spark, writer.path)
+
+    writer.tables.take_back_torn("pos_transactions", ["query 1"])
+
+    assert count(spark, writer.path) == stays
+
+
+def test_a_file_with_a_hole_is_found_by_its_sums_and_its_commit_is_taken_back(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     writer = Writer(spark, tmp_path)
     writer.append(TODAY, 2)
-    tear(sums(writer.path)[-1])
-    with pytest.raises(Py4JJavaError, match="FAILED_READ_FILE"):
-        count(spark, writer.path)
+    file = data_of(sums(writer.path)[-1])
+    whole = file.read_bytes()
+    middle = len(whole) // 2
+    file.write_bytes(whole[:middle] + bytes(64) + whole[middle + 64 :])
 
-    writer.tables.take_back_torn("pos_transactions", "query 1")
+    writer.tables.take_back_torn("pos_transactions", ["query 1"])
 
-    assert count(spark, writer.path) == 2
+    assert count(spark, writer.path) == 1
+
+
+def test_sums_say_whether_a_file_is_whole_unless_they_are_not(spark: SparkSession, tmp_path: Path) -> None:
+    writer = Writer(spark, tmp_path)
+    writer.append(TODAY, 1)
+    [own] = sums(writer.path)
+    file = data_of(own)
+
+    whole = fits(file)
+    file.write_bytes(file.read_bytes()[:-1] + b"?")
+    changed = fits(file)
+    own.write_bytes(own.read_bytes()[:-1])
+    cut_short = fits(file)
+
+    assert (whole, changed, cut_short) == (True, False, None)

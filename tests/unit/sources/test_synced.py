@@ -1,6 +1,7 @@
 """A commit that is told as kept is on the disk: its files, its line in the log, and the folders that name them."""
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
@@ -95,19 +96,31 @@ def test_of_a_commit_that_is_under_way_a_note_is_on_the_disk_until_it_is_there_i
         said = CommitProperties({MARK: mark})
         write_deltalake(table, pa.table({"number": [2]}), mode="append", commit_properties=said)
 
-    assert (under_way, untold(table)) == ([mark], [])
+    assert (under_way, untold(table)) == ({mark: False}, {})
     assert any(name.endswith(mark) for name in on_the_disk)
     assert str(tmp_path / "replays" / "_delta_log" / f"{1:020}.json") in synced
 
 
-def test_a_note_stays_if_nobody_knows_whether_the_commit_is_there(tmp_path: Path) -> None:
+def test_a_note_stays_if_a_commit_was_made_and_nobody_knows(tmp_path: Path) -> None:
     table = str(tmp_path / "replays")
     append_synced(table, pa.table({"number": [1]}))
 
-    with pytest.raises(OSError, match="no room"), told(table) as mark:
+    with suppress(OSError), told(table) as mark:
+        said = CommitProperties({MARK: mark})
+        write_deltalake(table, pa.table({"number": [2]}), mode="append", commit_properties=said)
+        raise OSError("no answer")
+
+    assert untold(table) == {mark: False}
+
+
+def test_a_note_goes_if_no_commit_was_made(tmp_path: Path) -> None:
+    table = str(tmp_path / "replays")
+    append_synced(table, pa.table({"number": [1]}))
+
+    with pytest.raises(OSError, match="no room"), told(table):
         raise OSError("no room")
 
-    assert untold(table) == [mark]
+    assert untold(table) == {}
 
 
 def test_what_has_no_commit_and_what_lies_elsewhere_is_passed_by(tmp_path: Path, synced: list[str]) -> None:

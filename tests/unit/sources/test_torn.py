@@ -28,6 +28,12 @@ def unsynced() -> Iterator[None]:
         yield
 
 
+def lose_power(table: Path) -> None:
+    """What is noted was noted in an earlier life of the machine."""
+    for note in (table / "_untold").iterdir():
+        note.write_text("before")
+
+
 @pytest.fixture
 def table(tmp_path: Path) -> Path:
     """Three commits; a checkpoint behind the last."""
@@ -61,7 +67,7 @@ def test_a_commit_with_a_torn_file_is_taken_back_and_comes_again(table: Path, ha
             "empty": b"", "short": whole[:-9], "zeros": bytes(len(whole)), "no beginning": bytes(64) + whole[64:],
         }[harm])  # fmt: skip
 
-    take_back_torn(str(table), "query 2")
+    take_back_torn(str(table), ["query 2"])
     commit(table, "query 2", "2026-11-22")
 
     assert marks(table) == ["query 0", "query 1", "query 2"]
@@ -71,7 +77,7 @@ def test_a_commit_of_another_mark_is_left_to_whoever_has_a_backup(table: Path) -
     file(table, 1).write_bytes(b"")
     before = line(table, 1).read_bytes()
 
-    take_back_torn(str(table), "query 2")
+    take_back_torn(str(table), ["query 2"])
 
     assert line(table, 1).read_bytes() == before
 
@@ -79,7 +85,7 @@ def test_a_commit_of_another_mark_is_left_to_whoever_has_a_backup(table: Path) -
 def test_a_whole_commit_and_its_checkpoint_are_left_as_they_are(table: Path) -> None:
     before = {path: path.read_bytes() for path in table.rglob("*") if path.is_file()}
 
-    take_back_torn(str(table), "query 2")
+    take_back_torn(str(table), ["query 2"])
 
     assert {path: path.read_bytes() for path in table.rglob("*") if path.is_file()} == before
 
@@ -93,14 +99,15 @@ def test_a_torn_compaction_is_taken_back_and_what_it_replaced_counts_again(table
         put_together(DeltaTable(table), ["2026-11-22"])
     [torn] = (path for path in table.glob("day=*/*.parquet") if path.name not in written)
     torn.write_bytes(b"")
+    lose_power(table)
 
     take_back_torn(str(table))
 
-    assert (marks(table), untold(str(table))) == (before, [])
+    assert (marks(table), untold(str(table))) == (before, {})
     assert len(before) == 6
 
 
-def test_a_whole_compaction_stays_though_nobody_was_told_of_it(table: Path) -> None:
+def test_a_compaction_of_a_process_that_was_killed_stays(table: Path) -> None:
     for _ in range(3):
         commit(table, "query 3", "2026-11-22")
     before = marks(table)
@@ -110,7 +117,72 @@ def test_a_whole_compaction_stays_though_nobody_was_told_of_it(table: Path) -> N
 
     take_back_torn(str(table))
 
-    assert (DeltaTable(table).file_uris(), marks(table), untold(str(table))) == (files, before, [])
+    assert (DeltaTable(table).file_uris(), marks(table), untold(str(table))) == (files, before, {})
+
+
+def test_what_others_have_built_on_stays_though_nobody_was_told_of_it(table: Path) -> None:
+    with suppress(OSError), unsynced():
+        put_together(DeltaTable(table), ["2026-11-22"])
+    for _ in range(3):
+        commit(table, "query 3", "2026-11-22")
+    with suppress(OSError), unsynced():
+        put_together(DeltaTable(table), ["2026-11-22"])
+    lose_power(table)
+    put_together(DeltaTable(table), ["2026-11-22"])
+    before = marks(table)
+    DeltaTable(table).vacuum(0, dry_run=False, enforce_retention_duration=False)
+
+    take_back_torn(str(table))
+
+    assert (marks(table), untold(str(table))) == (before, {})
+
+
+def test_who_is_ended_while_taking_back_takes_it_back_at_the_next_start(
+    table: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file(table, 2).write_bytes(b"")
+    with monkeypatch.context() as patch:
+        patch.setattr("master_dataset.torn.sync_one", Mock(side_effect=OSError("ended")))
+        with pytest.raises(OSError, match="ended"):
+            take_back_torn(str(table), ["query 2"])
+
+    take_back_torn(str(table), ["query 2"])
+
+    assert marks(table) == ["query 0", "query 1"]
+
+
+def test_a_torn_commit_is_found_where_older_lines_are_gone_and_the_hint_is_torn(table: Path) -> None:
+    commit(table, "query 3", "2026-11-23")
+    for number in range(2):
+        line(table, number).unlink()
+    hint = table / "_delta_log" / "_last_checkpoint"
+    hint.write_bytes(hint.read_bytes()[:9])
+    file(table, 3).write_bytes(b"")
+
+    take_back_torn(str(table), ["query 3"])
+
+    assert marks(table) == ["query 0", "query 1", "query 2"]
+
+
+def test_a_table_of_which_the_first_line_is_torn_is_made_anew(tmp_path: Path) -> None:
+    table = tmp_path / "pos_transactions"
+    commit(table, "query 1", "2026-11-21")
+    line(table, 0).write_bytes(b"")
+
+    take_back_torn(str(table), ["query 1"])
+
+    assert not DeltaTable.is_deltatable(str(table))
+
+
+def test_a_folder_with_a_space_in_its_name_is_no_object_store(tmp_path: Path) -> None:
+    table = tmp_path / "a shop" / "pos_transactions"
+    for _ in range(3):
+        commit(table, "query 1", "2026-11-21")
+
+    with suppress(OSError), unsynced():
+        put_together(DeltaTable(table), ["2026-11-21"])
+
+    assert len(untold(str(table))) == 1
 
 
 def test_a_commit_that_is_under_way_meanwhile_is_left_alone(table: Path) -> None:
@@ -118,7 +190,7 @@ def test_a_commit_that_is_under_way_meanwhile_is_left_alone(table: Path) -> None
         take_back_torn(str(table))
         under_way = untold(str(table))
 
-    assert (under_way, untold(str(table))) == ([mark], [])
+    assert (under_way, untold(str(table))) == ({mark: False}, {})
 
 
 def test_a_line_that_is_cut_short_is_taken_back(table: Path) -> None:
@@ -136,7 +208,7 @@ def test_what_names_a_torn_checkpoint_goes_with_it(table: Path) -> None:
     for checkpoint in (table / "_delta_log").glob("*.parquet"):
         checkpoint.write_bytes(b"")
 
-    take_back_torn(str(table), "query 2")
+    take_back_torn(str(table), ["query 2"])
 
     assert not (table / "_delta_log" / "_last_checkpoint").exists()
     assert marks(table) == ["query 0", "query 1", "query 2"]
@@ -147,7 +219,7 @@ def test_an_empty_line_of_the_log_and_empty_checkpoints_are_no_hindrance(table: 
     for checkpoint in [*(table / "_delta_log").glob("*.parquet"), table / "_delta_log" / "_last_checkpoint"]:
         checkpoint.write_bytes(b"")
 
-    take_back_torn(str(table), "query 2")
+    take_back_torn(str(table), ["query 2"])
 
     assert marks(table) == ["query 0", "query 1"]
 
