@@ -23,11 +23,11 @@ from views.core.pointer_row import PointerRow
 STORE = "upkeep"
 
 
-def write(file: Path, first: int) -> Path:
-    """A receipt of each of the last three days."""
+def write(file: Path, first: int, now: datetime) -> Path:
+    """A receipt of each of the last three days, at that time of day."""
     receipts = [
         {
-            "happened_at": (datetime.now(UTC) - timedelta(days=days)).isoformat(timespec="milliseconds"),
+            "happened_at": (now - timedelta(days=days)).isoformat(timespec="milliseconds"),
             "operation_id": STORE, "transaction_id": f"{first + days}", "vendor_fiscal_module": "1",
             "transactions": [{"title": "Milk 1 l", "price": 1.09, "amount": 2, "sku": "8580001"}],
         }
@@ -76,10 +76,10 @@ def hidden(path: str, but: date) -> Iterator[None]:
 def test_compaction_and_collection_change_no_answer_and_raise_no_alarm_and_a_sample_reads_its_days_alone(
     stack: Stack, tmp_path: Path
 ) -> None:
-    path = MasterTables(stack.settings.master_uri).path(POS_TRANSACTIONS.topic)
+    path, now = MasterTables(stack.settings.master_uri).path(POS_TRANSACTIONS.topic), datetime.now(UTC)
     for number in range(4):
         version = Master.newest(path).version
-        stack.galatea("ingest", POS_TRANSACTIONS.topic, str(write(tmp_path / "receipts.jsonl", 10 * number)))
+        stack.galatea("ingest", POS_TRANSACTIONS.topic, str(write(tmp_path / "receipts.jsonl", 10 * number, now)))
         while Master.newest(path).version == version:  # a file of each day for each of them
             time.sleep(0.1)
     stack.rebuild()
