@@ -13,10 +13,11 @@ import signal
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
-from itertools import cycle
+from itertools import cycle, product
 from pathlib import Path
 from random import Random
 
@@ -25,7 +26,8 @@ import httpx
 from deploy.stack.records import Records
 from tests.integration.conftest import Stack, around_now, settings_of
 
-Answers = dict[str, str]
+Answers = dict[tuple[str, str], str]
+"""By metric and store."""
 LEDGER = Path(__file__).parents[2] / "docs" / "ledger" / "damaged.jsonl"
 METRICS = ("net_sales", "total_transactions_count", "traffic_in", "p90_queue_wait", "unique_devices")
 STORES = 3
@@ -62,7 +64,7 @@ def played(stack: Stack, damaged: Damaged, folder: Path) -> Damaged:
     _up(stack)
     stack.galatea("simulate", *simulated, "--send")
     stack.galatea("rebuild", "--wait")
-    must = _answers(stack)
+    must = _answers(stack, [each["id"] for each in stack.galatea("stores", "list")["stores"]])
     stack.run("down")  # so that all of it lies in files
     _up(stack)
     damaged.files = _flip(home / "cassandra", Random(damaged.seed))
@@ -105,17 +107,17 @@ def _end(home: Path, name: str) -> None:
 def _ask(stack: Stack, must: Answers, damaged: Damaged) -> None:
     """For a while, one after the other."""
     deadline = time.monotonic() + ASKED_SECONDS
-    for metric in cycle(METRICS):
+    for question in cycle(must):
         if time.monotonic() > deadline:
             return
         try:
-            found = _answer(stack, metric)
+            found = _answer(stack, *question)
         except (httpx.TransportError, AssertionError):
             damaged.refused += 1
             time.sleep(0.1)
         else:
             damaged.answered += 1
-            damaged.wrong += found != must[metric]
+            damaged.wrong += found != must[question]
 
 
 def _is_restored(stack: Stack, must: Answers) -> bool:
@@ -123,20 +125,20 @@ def _is_restored(stack: Stack, must: Answers) -> bool:
     deadline = time.monotonic() + WELL_SECONDS
     while time.monotonic() < deadline:
         with suppress(httpx.TransportError, AssertionError):
-            if _answers(stack) == must:
+            if all(_answer(stack, *question) == answer for question, answer in must.items()):
                 return True
         time.sleep(1)
     return False
 
 
-def _answers(stack: Stack) -> Answers:
-    return {metric: _answer(stack, metric) for metric in METRICS}
+def _answers(stack: Stack, stores: Sequence[str]) -> Answers:
+    return {question: _answer(stack, *question) for question in product(METRICS, stores)}
 
 
-def _answer(stack: Stack, metric: str) -> str:
-    """The points of every store, as they are written."""
-    body = stack.get(f"/v1/metrics/{metric}", grain="day", timezone="UTC", **around_now())
-    return json.dumps([[each["store"], each["points"]] for each in body["series"]])
+def _answer(stack: Stack, metric: str, store: str) -> str:
+    """The points, as they are written."""
+    body = stack.get(f"/v1/metrics/{metric}", store=store, grain="day", timezone="UTC", **around_now())
+    return json.dumps([each["points"] for each in body["series"]])
 
 
 def main() -> int:
