@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from itertools import product
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
@@ -82,15 +83,17 @@ class Ticker:
         """
         settings = producer_settings(self._bootstrap, "galatea-alerts-ticks", _GIVE_UP_SECONDS)
         producer, self._producer, self._refused = self._producer or Producer(settings), None, []
+        for topic, partition in product(ticked_topics(book, (datetime.now(UTC) - _EPOCH) // _MS), self._partitions):
+            try:
+                producer.produce(
+                    topic, value=b"", partition=partition, headers={MARKER_HEADER: b"1"}, on_delivery=self._written
+                )
+            except (KafkaException, BufferError) as error:
+                self._refused.append(f"{topic}/{partition}: {error}")
         try:
-            for topic in ticked_topics(book, (datetime.now(UTC) - _EPOCH) // _MS):
-                for partition in self._partitions:
-                    producer.produce(
-                        topic, value=b"", partition=partition, headers={MARKER_HEADER: b"1"}, on_delivery=self._written
-                    )
             if left := producer.flush(_WAIT_SECONDS):
                 self._refused.append(f"{left} were not acknowledged")
-        except (KafkaException, BufferError) as error:
+        except KafkaException as error:
             self._refused.append(str(error))
         if self._refused:
             with suppress(KafkaException):
