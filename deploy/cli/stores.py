@@ -15,16 +15,20 @@ AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.
 @app.command()
 def load(
     file: Annotated[Path, typer.Argument(help="stores.yaml: a list `stores` of {id, timezone, ...}.")],
+    is_lost: Annotated[
+        bool, typer.Option("--restore", help="All of the registry is lost: these are the stores as they were.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Add the stores of FILE, or change those that are registered already."""
     from deploy.cassandra import session_of
-    from deploy.registering import register
+    from deploy.registering import register, restore
     from master_dataset.stores_file import load as read
 
     settings = Settings()
     stores = read(file)
-    register(settings, session_of(settings.cassandra_address), stores)
+    save = restore if is_lost else register
+    save(settings, session_of(settings.cassandra_address), stores)
     if as_json:
         answer({"loaded": len(stores)})
     else:

@@ -73,8 +73,10 @@ def played(stack: Stack, damaged: Damaged, folder: Path) -> Damaged:
     stack.run("down")
     for lost in ("cassandra", "checkpoints/speed"):
         shutil.rmtree(home / lost)
+    stack.run("up", "--only", "cassandra", "--detach")
+    stack.run("stores", "load", "--restore", str(folder / "stores.yaml"))
+    stack.run("down")
     _up(stack)
-    stack.run("stores", "load", str(folder / "stores.yaml"))
     stack.galatea("rebuild", "--full", "--wait")
     damaged.restored = _is_restored(stack, must)
     damaged.seconds = round(time.monotonic() - began, 1)

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from deploy.registering import register
+from deploy.registering import register, restore
 from master_dataset import registry
 from master_dataset.currency import Currency
-from master_dataset.errors import CurrencyFixed, DayFixed
+from master_dataset.errors import CurrencyFixed, DayFixed, OperatorError
 from master_dataset.stores import Sensor, Store
 
 BEFORE = Store("1", "Europe/Bratislava")
@@ -92,3 +92,40 @@ def test_a_store_without_events_may_change_altogether(tmp_path: Path, monkeypatc
     store = Store("1", "Asia/Tokyo", currency=CZK, day_starts_at="05:00")
 
     assert loaded(tmp_path, store, monkeypatch) == store
+
+
+def restored(master: Path, kept: Any, *stores: Store) -> Any:
+    restore(SimpleNamespace(master_uri=str(master)), kept, stores)  # type: ignore[arg-type]
+    return kept.bodies
+
+
+@pytest.fixture
+def receipts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Of store 1 in Czech crowns; store 2 has sightings."""
+    monkeypatch.setattr(registry, "REFRESH_SECONDS", 0)
+    sold = pa.table({"store": ["1", "1"], "currency": ["CZK", "CZK"]})
+    write_deltalake(str(tmp_path / "pos_transactions"), sold)
+    events(tmp_path, "wifi_sightings", "2")
+    return tmp_path
+
+
+def test_a_lost_registry_is_restored_as_events_were_read(receipts: Path) -> None:
+    stores = (Store("1", "Europe/Prague", currency=CZK), Store("2", "Asia/Tokyo", day_starts_at="04:00"))
+
+    bodies = restored(receipts, Kept(), *stores)
+
+    assert bodies == {store.id: store.to_json() for store in stores}
+
+
+def test_a_lost_registry_is_not_restored_with_another_currency_than_receipts_have(receipts: Path) -> None:
+    kept = Kept()
+
+    with pytest.raises(CurrencyFixed, match="store `1` has events in CZK, so its currency is not EUR"):
+        restored(receipts, kept, Store("1", "Europe/Prague"))
+
+    assert kept.bodies == {}
+
+
+def test_a_registry_that_is_there_is_not_restored(receipts: Path) -> None:
+    with pytest.raises(OperatorError, match="stores are registered"):
+        restored(receipts, Kept(BEFORE), Store("1", "Europe/Prague", currency=CZK))
