@@ -20,5 +20,5 @@ def syncing(pids: Iterable[int], way: str) -> Iterator[None]:
     try:
         yield
     finally:
-        tracing.terminate()
+        tracing.kill()  # asked to end, it waits for whom it follows
         tracing.wait()
