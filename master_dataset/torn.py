@@ -31,7 +31,7 @@ def drop_unbegun(table: str) -> None:
     """Forget a table of which nothing but the name is left, so that it is made anew."""
     history = DeltaHistory.of(table)
     commits = list(history.log.glob("*.json"))
-    if commits and not any(commit.stat().st_size for commit in commits):
+    if commits and all(map(_is_torn, commits)):  # one that is whole ends it
         shutil.rmtree(history.log)
         log.warning("table.torn", table=table, taken_back="all of it")
 

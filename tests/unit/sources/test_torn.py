@@ -164,10 +164,11 @@ def test_a_torn_commit_is_found_where_older_lines_are_gone_and_the_hint_is_torn(
     assert marks(table) == ["query 0", "query 1", "query 2"]
 
 
-def test_a_table_of_which_the_first_line_is_torn_is_made_anew(tmp_path: Path) -> None:
+@pytest.mark.parametrize("left", [0, 40])
+def test_a_table_of_which_the_first_line_is_torn_is_made_anew(tmp_path: Path, left: int) -> None:
     table = tmp_path / "pos_transactions"
     commit(table, "query 1", "2026-11-21")
-    line(table, 0).write_bytes(b"")
+    line(table, 0).write_bytes(line(table, 0).read_bytes()[:left])
 
     take_back_torn(str(table), ["query 1"])
 
