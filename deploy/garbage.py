@@ -9,3 +9,9 @@ YOUNG_OBJECTS = 50_000
 def look_seldom() -> None:
     """Call once, when a process starts. Cycles are still found."""
     gc.set_threshold(YOUNG_OBJECTS, 20, 50)
+
+
+def look_no_more_at_these() -> None:
+    """Call once, when a process has what it lives with: to walk its modules again holds every request up for long."""
+    gc.collect()
+    gc.freeze()

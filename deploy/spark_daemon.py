@@ -4,14 +4,13 @@ It imports once what the workers need. A fork then begins at once and shares the
 objects are no garbage, no worker ever walks them again.
 """
 
-import gc
 from importlib import import_module
 
 import pyarrow as pa
 from pyspark.daemon import manager
 
 from deploy.crashing import arm_if_asked
-from deploy.garbage import look_seldom
+from deploy.garbage import look_no_more_at_these, look_seldom
 
 NEEDED = (
     "pyarrow.compute", "pyspark.worker", "batch_layer.blocks", "batch_layer.run", "deploy.cassandra",
@@ -23,8 +22,7 @@ if __name__ == "__main__":
     for name in NEEDED:
         import_module(name)
     pa.array([0])  # pyarrow looks for pandas at its first array, and that takes a second
-    gc.collect()
-    gc.freeze()
+    look_no_more_at_these()
     look_seldom()
     arm_if_asked()
     manager()

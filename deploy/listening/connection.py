@@ -133,9 +133,9 @@ class Connection(HttpToolsProtocol):
         if self.cycle.response_complete and not self.transport.is_closing():
             self._rest()
 
-    def look(self, now: float) -> None:
+    def look(self, now: float) -> int:
         """As Watched."""
-        limits, unsent = self._limits, self.unsent()
+        limits, unsent = self._limits, self.transport.get_write_buffer_size()
         if not unsent or unsent < self._unsent:
             self._moved_at = now
         self._unsent = unsent
@@ -148,13 +148,10 @@ class Connection(HttpToolsProtocol):
             self._look_at_arrival(now, self._began)
         elif (self.cycle is None or self.cycle.response_complete) and now - self._rests_since > self._patience():
             self.end("idle")
+        return unsent
 
     def _patience(self) -> float:
         return self._limits.idle_seconds if self._has_answered else self._limits.receive_seconds
-
-    def unsent(self) -> int:
-        """As Watched."""
-        return self.transport.get_write_buffer_size()
 
     def end(self, why: str) -> None:
         """As Watched."""

@@ -9,17 +9,16 @@ from prometheus_client import Counter
 from deploy.listening.connection_limits import ConnectionLimits
 
 LOOK_SECONDS = 1.0
+LOOK_AT_ONCE = 50
+"""Then requests have a turn: thousands may be due at the same moment, and each gets its refusal."""
 ENDED = Counter("galatea_connections_ended", "Connections that the process ended, by why.", ("why",))
 
 
 class Watched(Protocol):
     """A connection."""
 
-    def look(self, now: float) -> None:
-        """End it if it waits too long. `now`: seconds of the event loop's clock."""
-
-    def unsent(self) -> int:
-        """Bytes that its client has not taken yet."""
+    def look(self, now: float) -> int:
+        """End it if it waits too long. `now`: seconds of the event loop's clock. Bytes its client has yet to take."""
 
     def end(self, why: str) -> None:
         """Let it go at once, with whatever has not been sent."""
@@ -60,11 +59,14 @@ class Connections:
         """A request of it is there."""
         self._waiting.pop(connection, None)
 
-    def look(self, now: float) -> None:
+    async def look(self, now: float) -> None:
         """Look at all of them."""
-        for connection in list(self._open):
-            connection.look(now)
-        unsent = {connection: size for connection in self._open if (size := connection.unsent())}
+        unsent = {}
+        for number, connection in enumerate(list(self._open)):
+            if number % LOOK_AT_ONCE == 0:
+                await asyncio.sleep(0)
+            if connection in self._open and (size := connection.look(now)):
+                unsent[connection] = size
         total = sum(unsent.values())
         for connection in sorted(unsent, key=unsent.__getitem__, reverse=True):
             if total <= self.limits.unsent_bytes:
@@ -77,4 +79,4 @@ class Connections:
         loop = asyncio.get_running_loop()
         while True:
             await asyncio.sleep(LOOK_SECONDS)
-            self.look(loop.time())
+            await self.look(loop.time())

@@ -24,7 +24,7 @@ class Listening(uvicorn.Config):
         self.open = Connections(limits)
         super().__init__(
             app, http=Connection, ws="none", access_log=False, server_header=False, proxy_headers=False,
-            log_level="warning",
+            log_level="warning", backlog=limits.connections,
             timeout_keep_alive=int(limits.idle_seconds), **more,
         )  # fmt: skip
 

@@ -13,7 +13,7 @@ import structlog
 from prometheus_client import start_http_server
 
 from deploy.crashing import arm_if_asked
-from deploy.garbage import look_seldom
+from deploy.garbage import look_no_more_at_these, look_seldom
 from deploy.nodes import LOOPBACK
 from deploy.settings import Settings
 from deploy.stack import targets
@@ -37,6 +37,7 @@ class Process:
 
     def ready(self) -> None:
         """Tell the supervisor that this process serves: its pid in `run/<name>.ready`."""
+        look_no_more_at_these()
         (self._settings.home / "run" / f"{self._name}.ready").write_text(str(os.getpid()))
 
     def show_metrics(self, port: int) -> None:

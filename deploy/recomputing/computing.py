@@ -1,9 +1,10 @@
 """The Spark of a recompute. It takes as long to start as a cut to be reached, so it is asked for before."""
 
-import os
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cached_property
 from typing import TYPE_CHECKING
+
+from deploy.priority import CORRECTED, give_way
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -12,8 +13,6 @@ if TYPE_CHECKING:
 
 HEAP_MB = 768
 PARTITIONS = 16
-NICENESS = 10
-"""Of Spark on this machine, beside serving and speed. Linux heeds it within a session or a control group."""
 
 
 class Computing:
@@ -39,7 +38,7 @@ class Computing:
         return starting
 
     def _started(self) -> "SparkSession":
-        os.nice(NICENESS)  # of this thread, and so of the Java and the workers that it starts
+        give_way(CORRECTED)  # of this thread, and so of the Java and the workers that it starts
 
         from deploy.spark import Work, spark_session  # noqa: PLC0415 - only where something is computed
 

@@ -1,7 +1,7 @@
 """Clients that mean no good, each alone on a connection. A second after it is over for them they come again.
 
-A process of its own (`python -m tests.drills.attackers PORT KEY KEY NUMBER`), until its input ends; then it prints what
-came of it.
+A process of its own (`python -m tests.drills.attackers PORT KEY KEY NUMBER OTHERS`), until its input ends; then it
+prints what came of it.
 """
 
 import asyncio
@@ -45,20 +45,20 @@ class Harm:
 
 
 class Attackers:
-    """`number` of slowloris, and of each other kind a part of that."""
+    """`number` of slowloris, and `others` of each other kind; of those that send much at once fewer."""
 
-    def __init__(self, port: int, keys: Sequence[str], number: int) -> None:
+    def __init__(self, port: int, keys: Sequence[str], number: int, others: int) -> None:
         """`keys`: of who sends slowly, and of who sends bombs."""
         self._port = port
         self._key, self._bombs_key = (f"Authorization: Bearer {key}\r\n".encode() for key in keys)
         self._harm = Harm()
         self._kinds: Mapping[str, tuple[int, Callable[[asyncio.StreamWriter], Awaitable[None]]]] = {
             "slowloris": (number, self._slowloris),
-            "silent": (max(number // 4, 1), self._silent),
-            "slow body": (max(number // 4, 1), self._slow_body),
-            "slow body without a key": (max(number // 4, 1), self._keyless),
-            "header flood": (max(number // 10, 1), self._flood),
-            "bomb": (max(number // 10, 1), self._bomb),
+            "silent": (others, self._silent),
+            "slow body": (others, self._slow_body),
+            "slow body without a key": (others, self._keyless),
+            "header flood": (others * 2 // 5, self._flood),
+            "bomb": (others * 2 // 5, self._bomb),
         }
 
     async def attack(self, stop: threading.Event) -> Harm:
@@ -140,8 +140,8 @@ async def _answer(reader: asyncio.StreamReader) -> bytes:
 
 def main() -> None:
     """Until the input ends."""
-    port, *keys, number = sys.argv[1:]
-    allow_files(4 * int(number) + 1000)
+    port, *keys, number, others = sys.argv[1:]
+    allow_files(int(number) + 5 * int(others) + 1000)
     stop = threading.Event()
 
     def wait() -> None:
@@ -149,7 +149,7 @@ def main() -> None:
         stop.set()
 
     threading.Thread(target=wait, daemon=True).start()
-    sys.stdout.write(json.dumps(asyncio.run(Attackers(int(port), keys, int(number)).attack(stop)).told()))
+    sys.stdout.write(json.dumps(asyncio.run(Attackers(int(port), keys, int(number), int(others)).attack(stop)).told()))
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from prometheus_client import REGISTRY
 from starlette.types import Receive, Scope, Send
 
 from deploy.listening.connection_limits import ConnectionLimits
+from deploy.listening.connections import LOOK_AT_ONCE, Connections
 from serving_layer import ingest
 from serving_layer.limits import Limits
 from tests.corpus.case import receipt
@@ -143,6 +144,39 @@ def test_answers_that_wait_for_their_clients_are_bounded_together() -> None:
     assert ended("not_read") == before + 1
 
 
+class Looked:
+    """A connection that notes when it is looked at, and owes its client nothing."""
+
+    def __init__(self, noted: list[str]) -> None:
+        self._noted = noted
+
+    def look(self, _: float) -> int:
+        self._noted.append("looked")
+        return 0
+
+    def end(self, why: str) -> None:
+        raise AssertionError(why)
+
+
+def test_requests_have_a_turn_while_many_connections_are_looked_at() -> None:
+    noted: list[str] = []
+    connections = Connections(ConnectionLimits())
+    for _ in range(4 * LOOK_AT_ONCE):
+        connections.enter(Looked(noted))
+
+    async def look_beside_requests() -> None:
+        looking = asyncio.ensure_future(connections.look(0))
+        while not looking.done():
+            noted.append("turn")
+            await asyncio.sleep(0)
+
+    asyncio.run(look_beside_requests())
+
+    between = [len(each.split()) for each in " ".join(noted).split("turn")]
+    assert sum(between) == 4 * LOOK_AT_ONCE
+    assert max(between) == LOOK_AT_ONCE
+
+
 def test_bodies_that_come_slowly_take_no_place_from_others() -> None:
     asking = Asking(World(), limits=Limits(requests_in_flight=1, ingests_in_flight=1))
     with served(asking) as url, ExitStack() as open_:
@@ -187,7 +221,7 @@ def test_hostile_clients_of_every_kind_are_ended_and_honest_ones_are_answered_me
     stop = threading.Event()
     with served(asking, ConnectionLimits(receive_seconds=1)) as url, ThreadPoolExecutor() as beside:
         port = urlsplit(url).port or 0
-        attacking = beside.submit(lambda: asyncio.run(Attackers(port, keys, 12).attack(stop)))
+        attacking = beside.submit(lambda: asyncio.run(Attackers(port, keys, 12, 3).attack(stop)))
         statuses, until = Counter[int](), time.monotonic() + 5
         while time.monotonic() < until:
             with wire(url) as honest:

@@ -1,0 +1,49 @@
+"""Where processors are short, whoever gives way does so with all it starts, and never with what it does not own."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SESSION = Path("/proc/self/autogroup")
+CODE = """
+import os, subprocess, sys
+from deploy.priority import give_way
+give_way(7)
+sys.stdout.write(subprocess.check_output([sys.executable, "-c", "import os; print(os.nice(0))"], text=True))
+"""
+
+
+def session_of_own(*, leads: bool) -> tuple[str, str]:
+    """What a process that gives way printed, and how its session was weighed then; "" where none is."""
+    told = f"{CODE}\nprint(open('{SESSION}').read())" if SESSION.exists() else CODE
+    done = subprocess.run(
+        [sys.executable, "-c", told], start_new_session=leads, capture_output=True, text=True, check=True
+    )
+    niceness, *session = done.stdout.split(maxsplit=1)
+    return niceness, "".join(session).strip()
+
+
+@pytest.mark.parametrize("leads", [True, False])
+def test_what_a_process_starts_gives_way_with_it(*, leads: bool) -> None:
+    own = os.nice(0)
+
+    niceness, _ = session_of_own(leads=leads)
+
+    assert int(niceness) == min(own + 7, 19)
+
+
+def test_a_component_gives_way_with_its_whole_session() -> None:
+    _, session = session_of_own(leads=True)
+
+    assert session.partition(" ")[2] == ("nice 7" if SESSION.exists() else "")
+
+
+def test_a_command_leaves_the_session_alone_that_it_was_started_in() -> None:
+    before = SESSION.read_text().strip() if SESSION.exists() else ""
+
+    _, session = session_of_own(leads=False)
+
+    assert session == before
