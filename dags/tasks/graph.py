@@ -20,7 +20,7 @@ def recompute_graph() -> None:
     views = registered_views()
     job = RecomputeStep(task_id="rebuild", step="compute", doc_md=RecomputeStep.__doc__)
     ChooseCut(task_id="choose_cut", step="plan", doc_md=ChooseCut.__doc__) >> job
-    done = [ViewDone(task_id=view.name, job=job, retries=0, doc_md=view.question) for view in views]
+    done = [ViewDone(task_id=view.name, job=job, doc_md=view.question) for view in views]
     done >> Publish(
         task_id="publish", step="publish", doc_md=Publish.__doc__,
         outlets=[view_asset(view.name) for view in views], trigger_rule=TriggerRule.NONE_FAILED,

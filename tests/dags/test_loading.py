@@ -30,6 +30,14 @@ def test_the_graph_shows_the_cut_every_view_and_the_publication(airflow: Airflow
     assert dags["recompute"]["tasks"] == graph
 
 
+def test_each_task_of_a_recompute_is_tried_again_when_its_worker_is_gone(airflow: Airflow) -> None:
+    dags = airflow.ask(load=True)["dags"]
+
+    tries = {**dags["rebuild_views"]["tries"], **dags["recompute"]["tries"]}
+    assert set(tries) == {"choose_cut", "rebuild", *VIEWS, "publish"}
+    assert min(tries.values()) > 1
+
+
 def test_each_view_is_an_asset_of_the_publication(airflow: Airflow) -> None:
     dags = airflow.ask(load=True)["dags"]
 
