@@ -4,8 +4,8 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-PROVISIONAL, BACKGROUND, CORRECTED = 5, 10, 15
-"""Niceness of the speed layer, of archive and Airflow, and of recomputes. All else has none: who asks waits for it."""
+PROVISIONAL, BACKGROUND = 5, 10
+"""Niceness of the speed layer, and of archive, Airflow and recomputes. All else has none: who asks waits for it."""
 _OWN_SESSION = Path("/proc/self/autogroup")
 """Where Linux weighs sessions before it weighs the threads in them, so that `nice` alone says nothing outside."""
 
