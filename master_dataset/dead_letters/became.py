@@ -8,7 +8,8 @@ from typing import Protocol
 from master_dataset.dead_letters.kept_events import Delivery, Sought, first_of
 from master_dataset.dead_letters.letter import Heading
 from master_dataset.dead_letters.place import Place
-from master_dataset.dead_letters.replay import Replay
+from master_dataset.dead_letters.replay import Replay, Sending
+from master_dataset.parsing.dead_letter import Reason
 
 
 class Became(StrEnum):
@@ -51,7 +52,8 @@ def became(replays: Collection[Replay], letters: Letters, events: Events) -> dic
     refused = letters.headings(set(sent.values()))
     sought = {each: Sought(each.place.topic, each.day, each.identity_hash) for each in sent}
     kept = events.deliveries(set(sought.values()))
-    found = dict.fromkeys(replays, End(Became.UNKNOWN))
+    too_large = End(Became.DEAD_LETTER, None, Reason.TOO_LARGE)
+    found = {each: too_large if each.sending is Sending.REFUSED else End(Became.UNKNOWN) for each in replays}
     for replay, place in sent.items():
         own = next((each for each in kept[sought[replay]] if each.place == place), None)
         if own is None:

@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from master_dataset.dead_letters.became import End, Events, became
-from master_dataset.dead_letters.became import Letters as Headings
 from master_dataset.dead_letters.letter import Cursor, Letter
 from master_dataset.dead_letters.place import Place
 from master_dataset.dead_letters.question import LetterQuestion
@@ -17,7 +16,7 @@ from master_dataset.errors import RangeTooLong
 Told = dict[str, Any]
 
 
-class Letters(Headings, Several, Protocol):
+class Letters(Several, Protocol):
     """Every dead letter."""
 
     def counts(self, question: LetterQuestion) -> Counts:

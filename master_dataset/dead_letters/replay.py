@@ -8,11 +8,15 @@ from master_dataset.dead_letters.place import Place
 
 
 class Sending(StrEnum):
-    """BEGUN is written before anything is sent, so that nothing sent is ever forgotten. UNKNOWN: there or not."""
+    """BEGUN is written before anything is sent, so that nothing sent is ever forgotten. UNKNOWN: there or not.
+
+    REFUSED: the broker takes none so large.
+    """
 
     BEGUN = "begun"
     SENT = "sent"
     UNKNOWN = "unknown"
+    REFUSED = "refused"
 
 
 @dataclass(frozen=True)

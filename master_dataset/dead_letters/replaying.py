@@ -1,10 +1,11 @@
 """Sends dead letters to their topics again: each judged first, each remembered, and never one that would come back.
 
-Safe to repeat at any time: an event has its identity, so what arrives twice counts once.
+Safe to repeat at any time: an event has its identity, so what arrives twice counts once. And a letter becomes one event
+at most: mended into another one while the first counts, or may count, it is refused.
 """
 
 import secrets
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Protocol
@@ -12,7 +13,8 @@ from typing import Protocol
 import structlog
 
 from master_dataset.courier import Fate
-from master_dataset.dead_letters.became import Events
+from master_dataset.dead_letters.became import Became, Events, became
+from master_dataset.dead_letters.became import Letters as Headings
 from master_dataset.dead_letters.carrier import Carried
 from master_dataset.dead_letters.item import Item, Outcome
 from master_dataset.dead_letters.kept_events import Sought, first_of
@@ -29,11 +31,17 @@ from master_dataset.sources import registered_sources
 PORTION = 100
 """So many letters are read, judged and sent at once: with their bytes they take 100 MB at most."""
 _MICROSECOND = datetime.resolution
+SENT_BEFORE = (
+    "was sent again before, mended into another event that counts or may count; a second one would count the same "
+    "twice. Where what became of the first is `unknown`, send that again"
+)
+_FREE = frozenset({Became.DEAD_LETTER, Became.CONFLICT})
+"""Ends of a replay that made no event: its letter may become another one."""
 
 log = structlog.get_logger()
 
 
-class Letters(Protocol):
+class Letters(Headings, Protocol):
     """Dead letters with their bytes."""
 
     def several(self, places: Collection[Place], near: Sequence[Heading] = ()) -> Sequence[Letter]:
@@ -45,6 +53,9 @@ class Replays(Protocol):
 
     def append(self, replays: Iterable[Replay]) -> None:
         """Keep them, all or none."""
+
+    def of(self, places: Collection[Place]) -> Mapping[Place, Sequence[Replay]]:
+        """What was replayed of these letters."""
 
 
 class Sender(Protocol):
@@ -109,6 +120,7 @@ class Replaying:
         """What each would become, its identity looked for among what is archived."""
         sought = [_sought(each) for each in verdicts]
         kept = self.events.deliveries({each for each in sought if each is not None})
+        others = self._others(verdicts)
         found = []
         for verdict, place in zip(verdicts, sought, strict=True):
             if verdict.event is None or place is None:
@@ -121,8 +133,21 @@ class Replaying:
             elif same:
                 refusal = Refused(Reason.CONFLICTING_DUPLICATE, TAKEN).letter()
                 item = replace(item, outcome=Outcome.REFUSED, of=first_of(same).place, refusal=refusal)
+            elif other := others.get(verdict.place):
+                refusal = Refused(Reason.CONFLICTING_DUPLICATE, SENT_BEFORE).letter()
+                item = replace(item, outcome=Outcome.REFUSED, of=other.to, refusal=refusal)
             found.append(item)
         return found
+
+    def _others(self, verdicts: Sequence[Verdict]) -> Mapping[Place, Replay]:
+        """By letter, a replay of it as another event than it would be now, which counts or may count."""
+        hashes = {each.place: each.event.identity_hash for each in verdicts if each.event is not None}
+        earlier = [
+            replay for place, own in self.replays.of(hashes.keys()).items() for replay in own
+            if replay.identity_hash != hashes[place]
+        ]  # fmt: skip
+        ends = became(earlier, self.letters, self.events) if earlier else {}
+        return {replay.place: replay for replay, end in ends.items() if end.became not in _FREE}
 
     def _sent(self, verdicts: Sequence[Verdict], items: Sequence[Item], run: str, asked: Asked) -> list[Item]:
         begun: list[Replay] = []
@@ -150,6 +175,8 @@ def _sought(verdict: Verdict) -> Sought | None:
 
 
 def _ended(replay: Replay, carried: Carried) -> Replay:
+    if carried.fate is Fate.TOO_LARGE:
+        return replace(replay, sending=Sending.REFUSED)
     return replace(replay, sending=Sending.UNKNOWN if carried.to is None else Sending.SENT, to=carried.to)
 
 

@@ -21,6 +21,7 @@ from tests.world.archiving import NOON, SECOND, TILLS, WorldLetters
 
 NO_TIME = receipt({"happened_at": '"yesterday"', "price": "1.10"})
 A_TIME = Mend(fields={"/happened_at": b'"2026-11-21T11:00:00Z"'})
+ANOTHER_TIME = Mend(fields={"/happened_at": b'"2026-11-21T11:00:01Z"'})
 AS_IT_IS = Mend()
 
 
@@ -87,6 +88,59 @@ def test_a_letter_that_is_replayed_twice_before_it_is_archived_becomes_one_event
     world.archive.catch_up()
 
     assert told(world, place) == [("event", None, None), ("duplicate", "pos_transactions/0/1", None)]
+
+
+@pytest.mark.parametrize("is_archived", [True, False])
+def test_a_letter_that_became_one_event_never_becomes_a_second_one(world: WorldLetters, *, is_archived: bool) -> None:
+    [place] = world.archive.receive(NO_TIME)
+    replayed(world, place, mend=A_TIME)
+    if is_archived:
+        world.archive.catch_up()
+
+    [tried] = replayed(world, place, mend=ANOTHER_TIME, dry_run=True)
+    [item] = replayed(world, place, mend=ANOTHER_TIME)
+
+    assert (item.outcome, item.of, item.refusal) == ("refused", Place(TILLS, 0, 1), tried.refusal)
+    assert item.refusal
+    assert item.refusal.reason == "conflicting_duplicate"
+    assert tried.outcome == item.outcome
+    assert len(world.sender.carried) == 1
+
+
+def test_a_letter_whose_replay_may_be_there_is_sent_as_the_same_event_or_not_at_all(world: WorldLetters) -> None:
+    [place] = world.archive.receive(NO_TIME)
+    world.sender.says = lambda _: Fate.UNCONFIRMED
+    replayed(world, place, mend=A_TIME)
+    world.sender.says = lambda _: Fate.ACKNOWLEDGED
+
+    [another] = replayed(world, place, mend=ANOTHER_TIME)
+    [same] = replayed(world, place, mend=A_TIME)
+
+    assert (another.outcome, another.of, same.outcome) == ("refused", None, "sent")
+
+
+def test_a_letter_whose_replay_was_refused_after_all_may_become_another_event(world: WorldLetters) -> None:
+    [place] = world.archive.receive(NO_TIME)
+    replayed(world, place, mend=A_TIME)
+    key, _, headers = world.archive.topics[TILLS][1]
+    world.archive.topics[TILLS][1] = (key, b"{", headers)  # as if the source had changed in between
+    world.archive.catch_up()
+
+    [item] = replayed(world, place, mend=ANOTHER_TIME)
+
+    assert item.outcome == "sent"
+
+
+def test_a_letter_that_was_mended_into_too_much_may_become_a_smaller_event(world: WorldLetters) -> None:
+    [place] = world.archive.receive(NO_TIME)
+    world.sender.says = lambda _: Fate.TOO_LARGE
+    replayed(world, place, mend=A_TIME)
+    world.sender.says = lambda _: Fate.ACKNOWLEDGED
+    world.now += SECOND
+
+    [item] = replayed(world, place, mend=ANOTHER_TIME)
+
+    assert (item.outcome, told(world, place)[0]) == ("sent", ("dead_letter", None, "too_large"))
 
 
 @pytest.mark.parametrize(
