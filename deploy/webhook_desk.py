@@ -20,5 +20,5 @@ def webhooks_of(settings: "Settings") -> Webhooks:
     """Of this deployment."""
     keeper = KeptEndpoints(EndpointTable(session_of(settings.cassandra_address)))
     trying = TryingWebhooks(settings.allowed_networks, httpx.create_ssl_context())
-    is_plain_allowed = bool(settings.webhook_networks)
-    return Webhooks(keeper, trying, settings.webhooks_per_tenant, partial(datetime.now, UTC), is_plain_allowed)
+    allowed = settings.allowed_networks
+    return Webhooks(keeper, trying, settings.webhooks_per_tenant, partial(datetime.now, UTC), allowed)

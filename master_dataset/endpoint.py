@@ -1,14 +1,19 @@
 """Where a tenant wants to be told: an address of the web, and the secret by which it knows who tells."""
 
 import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from ipaddress import ip_address
 from urllib.parse import SplitResult, urlsplit
 
 from master_dataset.errors import BadEndpoint
+from master_dataset.networks import Network, is_allowed, is_public, plain
 
 MOST_URL = 2000
 """Characters."""
+LOOPBACK = "127.0.0.1"
+"""What `localhost` stands for wherever it is asked."""
 
 
 @dataclass(frozen=True)
@@ -51,20 +56,22 @@ def new_secret() -> str:
     return f"whsec_{secrets.token_urlsafe(32)}"
 
 
-def refuse_uncallable(url: str, *, is_plain_allowed: bool) -> None:
-    """BadEndpoint unless it can be called: https, a host, no name or password, no fragment.
+def refuse_uncallable(url: str, allowed: Sequence[Network]) -> None:
+    """BadEndpoint unless it can be called: https, a host, no name or password, no fragment, no private address.
 
-    `is_plain_allowed`: the operator has allowed networks of their own, within which a call need not be encrypted.
+    `allowed`: networks that the operator has named, within which a call need not be encrypted. What a name stands for
+    is looked at when it is called.
     """
     try:
         parts = urlsplit(url)
         port = parts.port
     except ValueError as error:
         raise BadEndpoint("url", "`url` is no address of the web.", do="https://host/path") from error
-    schemes = ("https", "http") if is_plain_allowed else ("https",)
+    schemes = ("https", "http") if allowed else ("https",)
     wrong = {
         f"`url` must begin with {' or '.join(f'{each}://' for each in schemes)}": parts.scheme not in schemes,
         "`url` has no host, or one that can be no name": not _is_name(parts.hostname or ""),
+        "`url` is an address that is not public": _is_private(parts.hostname or "", allowed),
         "`url` has a name or password in it": "@" in parts.netloc,
         "`url` has a fragment": bool(parts.fragment),
         f"`url` is longer than {MOST_URL} characters": len(url) > MOST_URL,
@@ -74,6 +81,14 @@ def refuse_uncallable(url: str, *, is_plain_allowed: bool) -> None:
     for sentence, is_so in wrong.items():
         if is_so:
             raise BadEndpoint("url", f"{sentence}.", do="https://host/path")
+
+
+def _is_private(host: str, allowed: Sequence[Network]) -> bool:
+    try:
+        address = plain(ip_address(LOOPBACK if host == "localhost" or host.endswith(".localhost") else host))
+    except ValueError:
+        return False  # a name
+    return not (is_allowed(address, allowed) or is_public(address))
 
 
 def _is_name(host: str) -> bool:

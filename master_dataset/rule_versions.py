@@ -52,8 +52,13 @@ class RuleVersions:
         self.delay = delay
 
     def read(self) -> Iterator[VersionRow]:
-        """Every version there is, of each rule and store the newest first."""
-        for row in self._session.execute(self._session.prepare(_READ), (_BUCKET,)):
+        """Every version there is, of each rule and store the newest first.
+
+        Asked serially: a write whose answer was lost is done or undone by then, and never appears later.
+        """
+        read = self._session.prepare(_READ)
+        read.consistency_level = ConsistencyLevel.SERIAL
+        for row in self._session.execute(read, (_BUCKET,)):
             yield _row(row)
 
     def rules(self, tenant: str) -> Sequence[VersionRow]:

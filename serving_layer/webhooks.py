@@ -8,6 +8,7 @@ from typing import Literal, NamedTuple, Protocol
 from master_dataset.endpoint import Endpoint, new_id, new_secret, refuse_uncallable
 from master_dataset.endpoint_state import Registered
 from master_dataset.errors import UnknownName
+from master_dataset.networks import Network
 from serving_layer.refusals import NotBlocking, TooManyWebhooks
 from serving_layer.stamp import stamp
 
@@ -61,7 +62,7 @@ class Trying(Protocol):
 
 @dataclass(frozen=True)
 class Webhooks:
-    """`most`: endpoints of a tenant. `is_plain_allowed`: whether any may be called without encryption.
+    """`most`: endpoints of a tenant. `allowed`: private networks that may be called.
 
     A tenant of None is whoever sees those of all tenants.
     """
@@ -70,7 +71,7 @@ class Webhooks:
     trying: Trying
     most: int
     now: Callable[[], datetime]
-    is_plain_allowed: bool = False
+    allowed: Sequence[Network] = ()
 
     async def listed(self, tenant: str | None) -> Sequence[Registered]:
         """The tenant's, the oldest first."""
@@ -85,7 +86,7 @@ class Webhooks:
 
     async def make(self, tenant: str, url: str, batch: int) -> Registered:
         """Call this address from now on. BadEndpoint, TooManyWebhooks."""
-        refuse_uncallable(url, is_plain_allowed=self.is_plain_allowed)
+        refuse_uncallable(url, self.allowed)
         if len(await self.listed(tenant)) >= self.most:
             message = f"The tenant `{tenant}` has {self.most} webhooks, and may have no more."
             raise TooManyWebhooks(message, do="Remove one that is needed no more.")
@@ -97,7 +98,7 @@ class Webhooks:
     async def change(self, found: Registered, url: str | None, batch: int | None) -> Registered:
         """Call it there, with so many alerts; None: as before. It goes on where it stood. BadEndpoint."""
         if url is not None:
-            refuse_uncallable(url, is_plain_allowed=self.is_plain_allowed)
+            refuse_uncallable(url, self.allowed)
         old = found.endpoint
         changed = replace(old, url=old.url if url is None else url, batch=old.batch if batch is None else batch)
         await self.keeper.change(changed)

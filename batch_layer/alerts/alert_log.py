@@ -13,6 +13,9 @@ from master_dataset.producer_settings import producer_settings
 from views.alerts.alert import CORRECTIONS, RELAY_GROUP, TOPIC, Alert, instant_ms
 
 _GIVE_UP_SECONDS = 30.0
+_MOST_WAITING = 10_000
+"""Records on their way at once."""
+_WAIT_SECONDS = 1.0
 _STALLED_SECONDS = 120.0
 """For so long nothing may come. A transaction that nobody ends is ended by the broker before that."""
 _AHEAD_MS = 24 * 3_600_000
@@ -62,6 +65,8 @@ class AlertLog:
         producer = Producer(producer_settings(self._bootstrap, "galatea-alert-audit", _GIVE_UP_SECONDS))
         try:
             for each in records:
+                while len(producer) >= _MOST_WAITING:  # the client holds so much and no more
+                    producer.poll(_WAIT_SECONDS)
                 producer.produce(CORRECTIONS, value=each.to_json(), key=each.store, on_delivery=delivered)
                 producer.poll(0)
             left = producer.flush(2 * _GIVE_UP_SECONDS)

@@ -5,6 +5,7 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 
 import msgspec
+import structlog
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient
 
@@ -23,6 +24,7 @@ _LOST = (KafkaError.OFFSET_OUT_OF_RANGE, KafkaError._AUTO_OFFSET_RESET)  # noqa:
 
 
 Answer = TypeVar("Answer")
+log = structlog.get_logger()
 
 
 class Read(NamedTuple):
@@ -109,12 +111,20 @@ class Inlet:
                 continue
             for read in taken:
                 at = max(at, read.next_offset)
-                if read.entry is not None and read.entry.value:
-                    yield msgspec.json.decode(read.entry.value, type=_Named).alert_id, read.entry.received_ms
+                if read.entry is not None and (id_ := self._id_of(read.entry)):
+                    yield id_, read.entry.received_ms
 
     def close(self) -> None:
         """Read nothing more."""
         self._consumer.close()
+
+    def _id_of(self, entry: Entry) -> str | None:
+        """None: no alert. Somebody else wrote it, and it keeps nobody from telling what is one."""
+        try:
+            return msgspec.json.decode(entry.value, type=_Named).alert_id if entry.value else None
+        except msgspec.DecodeError as error:
+            log.warning("alerts.no_alert", partition=self.partition, offset=entry.offset, why=str(error))
+            return None
 
     def _read(self, message: Message) -> Read | None:
         topic, offset = message.topic() or "", message.offset() or 0

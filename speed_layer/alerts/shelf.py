@@ -25,7 +25,10 @@ _GRID_MS = GRID // _MS
 
 
 class TableShelf:
-    """Shelf. Whatever is written after a reading begins holds no earlier than a delay behind it, less the skew."""
+    """Shelf. Whatever is seen only after a reading begins holds no earlier than half a delay behind it.
+
+    The other half is for the skew of clocks, and for a write that took long: it is stamped before it can be read.
+    """
 
     def __init__(
         self, versions: RuleVersions, skew: timedelta, now: Callable[[], datetime] = lambda: datetime.now(UTC)
@@ -41,7 +44,7 @@ class TableShelf:
         except AWAY as error:
             raise StoreUnavailable("the rules of alerts cannot be read", do="galatea status") from error
         found = [Version((row.effective_at - _EPOCH) // _MS, row.kind, row.id, row.number, row.body) for row in rows]
-        return Book(found, (began + self._versions.delay - self._skew - _EPOCH) // _MS)
+        return Book(found, (began + (self._versions.delay - self._skew) / 2 - _EPOCH) // _MS)
 
     def note(self, stores: Mapping[str, Store], beat: Callable[[], None] = lambda: None) -> None:
         """Write down what is registered and not said yet. StoreUnavailable. `beat`: one more is written."""

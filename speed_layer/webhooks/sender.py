@@ -22,7 +22,8 @@ from prometheus_client import Histogram
 
 from master_dataset.consuming import Again, Done, Record, Refused, Verdict
 from master_dataset.endpoint import Endpoint
-from speed_layer.webhooks.address import AddressRefused, Network, Resolve, is_allowed, pinned
+from master_dataset.networks import Network, is_allowed
+from speed_layer.webhooks.address import AddressRefused, Resolve, pinned
 from speed_layer.webhooks.resolver import Resolver
 from speed_layer.webhooks.retry_after import seconds_asked
 from speed_layer.webhooks.signature import HEADER, signed

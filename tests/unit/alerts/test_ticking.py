@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -113,6 +113,21 @@ def test_who_ticks_is_watched_beside_the_partitions_and_the_keeper() -> None:
     watched = lanes(partitions=3)
 
     assert watched == 3 + 2
+
+
+def test_a_reading_leaves_time_to_versions_that_were_stamped_before_it_and_written_late() -> None:
+    class Empty:
+        delay = timedelta(seconds=60)
+
+        def read(self) -> Iterator[Any]:
+            return iter(())
+
+    shelf = TableShelf(Empty(), timedelta(seconds=4), lambda: datetime(2026, 11, 21, tzinfo=UTC))  # type: ignore[arg-type]
+
+    book = shelf.read()
+
+    stamped_before_ms = datetime(2026, 11, 21, tzinfo=UTC).timestamp() * 1000
+    assert book.complete_before_ms - stamped_before_ms == 28_000
 
 
 @pytest.mark.parametrize("away", AWAY[:3], ids=lambda each: type(each).__name__)

@@ -14,8 +14,9 @@ import pytest
 
 from master_dataset.consuming import Again, Consuming, Limits, Record, Verdict, backoff
 from master_dataset.endpoint import Endpoint
+from master_dataset.networks import Network
 from speed_layer.webhooks import sender as sending
-from speed_layer.webhooks.address import Network, Resolve
+from speed_layer.webhooks.address import Resolve
 from speed_layer.webhooks.delivery import Delivery
 from speed_layer.webhooks.sender import Sender, client
 from speed_layer.webhooks.telling import Telling
