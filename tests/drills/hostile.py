@@ -66,13 +66,10 @@ class Report:
 
     def told(self) -> dict[str, Any]:
         """As a line of the ledger."""
-        ratios = {
-            what: round(p99(taken(self.hostile, what)) / p99(taken(self.calm, what)), 2) for what in ("reads", "posts")
-        }
         return {
             "at": f"{datetime.now(UTC):%F}", "connections": self.connections, "others": self.others,
             "rounds": self.rounds, "seconds": self.seconds,
-            "calm": _honest(self.calm), "hostile": _honest(self.hostile), "p99_ratio": ratios,
+            "calm": _honest(self.calm), "hostile": _honest(self.hostile), "p99_ratio": self.ratios(),
             "ended": {kind: {"n": len(each), "p50_s": _at(each, 0.5), "max_s": _at(each, 1)}
                       for kind, each in self.lasted.items()},
             "hostile_statuses": dict(self.statuses), "attackers_cpu_s": round(self.attackers_cpu_s, 1),
@@ -80,11 +77,19 @@ class Report:
             "wrong": self.wrong(),
         }  # fmt: skip
 
+    def ratios(self) -> dict[str, float]:
+        """How many times longer honest clients waited, beside those that mean no good."""
+        kinds = ("reads", "posts")
+        return {what: round(p99(taken(self.hostile, what)) / p99(taken(self.calm, what)), 2) for what in kinds}
+
     def wrong(self) -> list[str]:
-        """Whatever may not be, whoever measures: no honest client is refused, nothing is lost, nobody lasts."""
+        """Whatever may not be: nobody honest is refused or waits much longer, nothing is lost, nobody hostile lasts."""
         refused = [status for each in (*self.calm, *self.hostile) for status in each.noted.statuses if status[0] != "2"]
         found = [f"honest clients got {status}" for status in sorted(set(refused))]
         longest = {kind: max(each, default=0) for kind, each in self.lasted.items()}
+        found += [
+            f"p99 of {what} was {each} times that of calm" for what, each in self.ratios().items() if each > RATIO
+        ]
         found += [f"{kind} lasted {each:.1f} s" for kind, each in longest.items() if each > CLOSED_SECONDS]
         found += [f"{each:.0f} MB" for each in [max(each.peak_mb for each in self.hostile)] if each > MOST_MB]
         return found + ([f"{self.accepted} accepted, {self.counted} counted"] if self.accepted != self.counted else [])

@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from deploy.reference.page import table
+from tests.drills import own_ledgers
 from tests.drills.line import FAIL, PASS, SKIPPED, kept
 from tests.drills.matrix import MATRIX
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE, SEEDED = DOCS / "drills.md", DOCS / "ledger" / "seeded.json"
-_MARKED = re.compile(r"(<!-- (matrix|ledger|seeded) -->\n).*?(<!-- end -->)", re.DOTALL)
+_MARKED = re.compile(r"(<!-- (matrix|ledger|own|seeded) -->\n).*?(<!-- end -->)", re.DOTALL)
 SUMS = ("runs", PASS, FAIL, SKIPPED, "faults", "events sent", "cells compared", "different", "slowest recovery")
 
 
@@ -26,7 +27,12 @@ def main() -> None:
 
 def written() -> str:
     """The page with the tables of what is kept now."""
-    made = {"matrix": matrix(), "ledger": ledger(), "seeded": seeded()}
+    made = {
+        "matrix": matrix(),
+        "ledger": ledger(),
+        "own": table(own_ledgers.HEAD, own_ledgers.rows()),
+        "seeded": seeded(),
+    }
     return _MARKED.sub(lambda found: f"{found[1]}\n{made[found[2]]}\n\n{found[3]}", PAGE.read_text(encoding="utf-8"))
 
 

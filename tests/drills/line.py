@@ -47,8 +47,6 @@ class Line:
     rejected: int = 0
     cells_compared: int = 0
     cells_different: int = 0
-    torn: int = 0
-    alerts: dict[str, int] = field(default_factory=dict)
     recovery_ms: dict[str, int] = field(default_factory=dict)
     verdict: str = PASS
     why: str = ""

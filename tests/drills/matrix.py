@@ -28,7 +28,7 @@ MATRIX = (
     Row("D06", "Q L", "archive ended at the points of a micro-batch",
         f"{QUICK} (one), {LONG} (all); any point: `tests/seeded/archive_lives.py`"),
     Row("D07", "Q L", "rebuild ended at each of its steps, and taken up again",
-        f"{QUICK} (one), `tests/integration/test_killed_rebuild.py`, `python -m tests.drills.killed` (all)"),
+        f"`tests/integration/test_killed_rebuild.py`, {LONG} (one), `python -m tests.drills.killed` (all)"),
     Row("D08", "Q L", "Cassandra killed, paused", f"{QUICK}, {LONG}"),
     Row("D09", "L", "*power cut of Cassandra; its files damaged", f"{ROOTED}; `python -m tests.drills.damaged`"),
     Row("D10", "L", "*clocks of Cassandra, speed (a driver), archive and API jump by five minutes",

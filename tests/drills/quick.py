@@ -127,7 +127,7 @@ def second_speed(on: Ground, _: Random, line: Line) -> None:
 
 DRILLS = (
     Drill("D05", speed_crashes), Drill("D06", archive_crashes), Drill("D01", broker), Drill("D08", cassandra),
-    Drill("D14", checkpoint), Drill("D04", api), Drill("D17", second_speed), Drill("D07", rebuild_crashes),
+    Drill("D14", checkpoint), Drill("D04", api), Drill("D17", second_speed), Drill("D07", rebuild_crashes, "L"),
     Drill("D02", broker_pauses, "L"),
 )  # fmt: skip
 

@@ -1,0 +1,58 @@
+"""Ledgers of drills that have a stack and a line of their own, summed up in the same words."""
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+FOLDER = Path(__file__).parents[2] / "docs" / "ledger"
+Told = Mapping[str, Any]
+
+
+class Own(NamedTuple):
+    """`counted`: fields of a line that say how much was done. `none`: those that are to be 0, empty or left out.
+
+    `equal`: pairs of fields that are to be the same; a text in place of a field's name is a value.
+    """
+
+    name: str
+    ids: tuple[str, ...]
+    counted: tuple[str, ...]
+    none: tuple[str, ...]
+    equal: tuple[tuple[str, object], ...] = ()
+
+
+OWN = (
+    Own("alerts", ("D19", "D20"), ("kills", "sent", "seen"), ("lost", "twice", "phantom", "torn", "orphans", "missed")),
+    Own("killed", ("D07", "D24"), ("kills", "asked"), ("torn", "differing"), (("publications", 1),)),
+    Own("posting", ("D04",), ("kills", "sent"), ("differing",), (("events", "shown"), ("minor", "shown_minor"))),
+    Own("damaged", ("D09",), ("files", "answered", "refused"), ("wrong",), (("restored", True),)),
+    Own("hostile", ("D26",), ("connections", "accepted"), ("wrong",), (("accepted", "counted"),)),
+    Own("mixed", ("D32",), ("sent", "cells"), ("differing", "wrong")),
+    Own("week", ("D32",), ("kills", "sent", "cells"), ("differing", "differing_in_the_end")),
+)
+HEAD = ("ledger", "drills", "runs", "in all", "well", "not well", "the last one")
+
+
+def rows() -> list[tuple[str, ...]]:
+    """One for each ledger."""
+    return [_row(own, _lines(own.name)) for own in OWN]
+
+
+def wrong(own: Own, line: Told) -> list[str]:
+    """What of a line is not as it has to be."""
+    found = [f"{name} {line[name]}" for name in own.none if line.get(name)]
+    pairs = [(name, line[name], line.get(str(other), other)) for name, other in own.equal]
+    return found + [f"{name} {here}, not {there}" for name, here, there in pairs if here != there]
+
+
+def _row(own: Own, lines: Sequence[Told]) -> tuple[str, ...]:
+    faults = [wrong(own, line) for line in lines]
+    bad = sum(map(bool, faults))
+    sums = ", ".join(f"{sum(line[name] for line in lines):,} {name}" for name in own.counted)
+    last = "; ".join(faults[-1]).replace("|", "/") or "well"
+    return own.name, " ".join(own.ids), str(len(lines)), sums, str(len(lines) - bad), str(bad), last
+
+
+def _lines(name: str) -> list[Told]:
+    return [json.loads(line) for line in (FOLDER / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()]
