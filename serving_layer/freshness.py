@@ -88,6 +88,10 @@ class Freshness:
         )  # fmt: skip
         return Fresh(now, basis, found.published_at, archived, lag, alarms(known), known.ledger, alerts_as_of)
 
+    async def alerts_looked_at(self) -> int:
+        """The publication whose numbers alerts were compared with last; 0: none. StoreUnavailable."""
+        return await self._watched.alerts_looked_at()
+
 
 def _position(position: Position) -> dict[str, object]:
     return position._asdict() | {"received_at": stamp(position.received_at)}

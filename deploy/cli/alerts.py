@@ -10,8 +10,13 @@ from deploy.cli.output import answer, say, table
 from deploy.settings import Settings
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from serving_layer.alerting.alerting import Alerting
+    from serving_layer.alerting.alerts import Alerts, AlertsAsk, Page
     from serving_layer.alerting.applying import Step
+    from serving_layer.alerting.audited_cut import AuditReader
+    from serving_layer.readers import PublishedReader
 
 DEFAULT = "default"
 app = typer.Typer(no_args_is_help=True, help="Apply rules of alerts, list them, and list what was told.")
@@ -82,8 +87,8 @@ def list_alerts(
         raise UnknownName("state", state, STATES)
     chosen = next((each for each in STATES if each == state), None)
     ask = AlertsAsk(tenant or EVERY_TENANT, frozenset(store or ()), None, chosen, limit=limit)
-    page = asyncio.run(_alerting().alerts.page(ask))
-    told = loads(dumps([each.shown() for each in page.told]))
+    page, cut = asyncio.run(_page(_alerting().alerts, *_publications(), ask))
+    told = loads(dumps([each.shown(cut) for each in page.told]))
     if as_json:
         answer({**page.kept.shown(), "alerts": told})
         return
@@ -93,10 +98,28 @@ def list_alerts(
     say(f"  as of {as_of}" if as_of else "  nobody keeps alerts here yet: is the component `alerts` running?")
 
 
+async def _page(
+    alerts: "Alerts", audits: "AuditReader", published: "PublishedReader", ask: "AlertsAsk"
+) -> "tuple[Page, datetime]":
+    """And up to where alerts were compared with what is published."""
+    from serving_layer.alerting.audited_cut import audited_cut
+
+    cut = await audited_cut(audits, published)
+    return await alerts.page(ask), cut
+
+
 def _alerting() -> "Alerting":
     from deploy.process.operating import alerting_of
 
     return alerting_of(Settings())
+
+
+def _publications() -> "tuple[AuditReader, PublishedReader]":
+    from deploy.cassandra import session_of
+    from serving_layer.tables import Bridge, PublishedTables, WatchTables
+
+    bridge = Bridge(session_of(Settings().cassandra_address))
+    return WatchTables(bridge), PublishedTables(bridge)
 
 
 def _stores() -> Any:  # noqa: ANN401 - a mapping whose type is imported late

@@ -1,7 +1,7 @@
 """Alerts that were told, as they are kept: found by sight and day, and as of when that is all of them."""
 
 from collections.abc import Sequence
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from typing import NamedTuple, Protocol, Self
 
 import msgspec
@@ -9,9 +9,12 @@ import orjson
 
 from serving_layer.stamp import stamp
 from views.alerts.alert import Alert
+from views.alerts.standing import is_provisional, standings
+from views.core.cut import BEGINNING
 
 _encode = msgspec.json.Encoder(decimal_format="number").encode
 _decode = msgspec.json.Decoder(Alert).decode
+_MS = timedelta(milliseconds=1)
 
 
 class Spot(NamedTuple):
@@ -51,14 +54,20 @@ class Told(NamedTuple):
         text = self.retracted or self.resolved
         return _decode(text) if text else None
 
-    def shown(self) -> dict[str, object]:
-        """As the API shows it; numbers as they were told."""
+    def is_provisional(self, cut: datetime) -> bool:
+        """Whether no publication has covered it yet. `cut`: see `audited_cut`."""
+        records = [_decode(text) for text in (self.body, self.retracted, self.resolved) if text]
+        [standing] = standings(records).values()
+        return is_provisional(standing, (cut - BEGINNING) // _MS)
+
+    def shown(self, cut: datetime) -> dict[str, object]:
+        """As the API shows it; numbers as they were told. `cut`: see `audited_cut`."""
         said = {name: orjson.Fragment(_encode(value)) for name, value in msgspec.structs.asdict(self.alert).items()}
         for name in ("kind", "about", "reason"):
             del said[name]
         resolved, retracted = (_decode(text) if text else None for text in (self.resolved, self.retracted))
         return {
-            "alert_id": said.pop("alert_id"), "state": self.state, **said,
+            "alert_id": said.pop("alert_id"), "state": self.state, **said, "provisional": self.is_provisional(cut),
             "resolved_at": resolved and resolved.raised_at, "resolved_because": resolved and resolved.reason,
             "retracted_at": retracted and retracted.raised_at, "retracted_because": retracted and retracted.reason,
         }  # fmt: skip

@@ -13,12 +13,15 @@ from pydantic import BaseModel, ConfigDict, Field
 from master_dataset.dead_letters.question import received_bound
 from master_dataset.errors import RequestError
 from serving_layer.alerting.alerts import END, AlertsAsk, State
+from serving_layer.alerting.audited_cut import audited_cut
 from serving_layer.alerting.history import Spot
-from serving_layer.api.caller import AlertingOf, AnswersOf, Reader
+from serving_layer.answers import Answers
+from serving_layer.api.caller import AlertingOf, AnswersOf, FreshnessOf, Reader
 from serving_layer.api.downloads import SAID, in_form
 from serving_layer.api.tenant import TenantName, tenant_of
 from serving_layer.files.alerts_table import alerts_table
 from serving_layer.files.formats import Format
+from serving_layer.freshness import Freshness
 from serving_layer.keys.caller import Caller
 from serving_layer.keys.key import EVERY_TENANT
 from serving_layer.refusals import BadQuestion
@@ -61,33 +64,54 @@ class AlertsQuestion(BaseModel):
 
 @router.get("/alerts", operation_id="list_alerts", responses=SAID)
 async def list_alerts(
-    asked: Annotated[AlertsQuestion, Query()], alerting: AlertingOf, answers: AnswersOf, caller: Reader
+    asked: Annotated[AlertsQuestion, Query()],
+    alerting: AlertingOf,
+    answers: AnswersOf,
+    freshness: FreshnessOf,
+    caller: Reader,
 ) -> Response:
     """Alerts, newest first. A page may be short though others follow: only `next` null says that it is the last.
 
     `alerts_as_of`: every event received before it was judged, and what that led to is listed; null if nobody keeps
     alerts here. `complete_from`: what was told before is missing; null if nothing is. `state`: open (nothing followed),
-    resolved (`resolved_at`, `resolved_because`) or retracted by a publication. `provisional`: it rests on events of no
-    publication yet.
+    resolved (`resolved_at`, `resolved_because`) or retracted by a publication. `provisional`: no publication with which
+    alerts were compared covers its window yet, and none has raised it late or retracted it; what has no window that
+    ends, as a level or a silence, stays so unless it is retracted.
     """
     ask = asked.understood(caller)
     if asked.store:
         await answers.stores.asked(asked.store, caller)
+    cut = await cut_of(freshness, answers)
     page = await alerting.alerts.page(ask)
     body = {
         **page.kept.shown(),
-        "alerts": [told.shown() for told in page.told],
+        "alerts": [told.shown(cut) for told in page.told],
         "next": None if page.following is None else write_token(page.following),
     }
     return await in_form(asked.format, orjson.dumps(body), alerts_table, ["alerts"])
 
 
 @router.get("/alerts/{alert_id}", operation_id="get_alert")
-async def get_alert(alert_id: Annotated[str, Path(max_length=64)], alerting: AlertingOf, caller: Reader) -> Response:
-    """One alert, and every record of it in `records`: as it was raised, then resolved or retracted."""
+async def get_alert(
+    alert_id: Annotated[str, Path(max_length=64)],
+    alerting: AlertingOf,
+    answers: AnswersOf,
+    freshness: FreshnessOf,
+    caller: Reader,
+) -> Response:
+    """One alert, and every record of it in `records`: as it was raised, then resolved or retracted.
+
+    `provisional` of a record is as of when it was told; above `records` it is as of now.
+    """
+    cut = await cut_of(freshness, answers)
     kept = await alerting.alerts.kept()
     told, records = await alerting.alerts.one(caller.tenant, alert_id)
-    return Response(orjson.dumps({**kept.shown(), **told.shown(), "records": records}), media_type=JSON)
+    return Response(orjson.dumps({**kept.shown(), **told.shown(cut), "records": records}), media_type=JSON)
+
+
+async def cut_of(freshness: Freshness, answers: Answers) -> datetime:
+    """As `audited_cut`."""
+    return await audited_cut(freshness, answers.readers.published)
 
 
 def write_token(spot: Spot) -> str:

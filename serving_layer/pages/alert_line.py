@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from decimal import Decimal
 from typing import Literal, Self
 
@@ -21,8 +21,6 @@ BECAUSE = {
     "unexplained": "nobody knows why the numbers differ",
 }  # fmt: skip
 """Why an alert was resolved or retracted, in words; any other reason stands as it is."""
-GRACE = timedelta(minutes=2)
-"""How long behind the end of a window a cut has to lie for a publication to have looked at its alerts."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +28,7 @@ class AlertLine:
     """`zone`: of the store. `since`: from when on it holds; `until`: when its window ends, None if nobody knows.
 
     `ended_at`, `ended`: when and how; None and empty as long as it is open. `certainty`: final, once a publication has
-    looked at its window, or has taken it back; what has no window that ends is never looked at.
+    looked at its window, or has said itself what it says; what has no window that ends stays provisional.
     """
 
     alert: Alert
@@ -46,14 +44,12 @@ class AlertLine:
 
     @classmethod
     def of(cls, told: Told, stores: Mapping[str, Store], cut: datetime) -> Self:
-        """`cut`: of what is published: batch has every event that was received before."""
+        """`cut`: see `audited_cut`."""
         alert, following = told.alert, told.following
         until = datetime.fromisoformat(alert.window.end) if alert.window.end else None
-        is_published = until is not None and cut >= until + GRACE and cut > told.raised_at
-        is_final = is_published or not alert.provisional or told.state == "retracted"
         return cls(
             alert, stores.get(alert.store), told.state, datetime.fromisoformat(alert.window.start),
-            until, told.raised_at, _against(alert), "final" if is_final else "provisional",
+            until, told.raised_at, _against(alert), "provisional" if told.is_provisional(cut) else "final",
             datetime.fromisoformat(following.raised_at) if following else None, _ended(following),
         )  # fmt: skip
 

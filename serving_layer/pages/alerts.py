@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 
 from master_dataset.stores import Store
 from serving_layer.alerting.alerts import AlertsAsk, State
-from serving_layer.api.alerts import read_token, write_token
+from serving_layer.api.alerts import cut_of, read_token, write_token
 from serving_layer.api.tenant import DEFAULT, tenant_of
 from serving_layer.keys.key import EVERY_TENANT
 from serving_layer.pages.alert_line import AlertLine
@@ -55,9 +55,10 @@ async def get_alerts(visit: ReaderVisit, asked: Annotated[AlertsForm, Query()]) 
     _, stores = await visit.answers.all.stores.all()
     whose = tenant_of(caller, asked.tenant or None, DEFAULT)
     rules = await visit.alerting.beside(lambda rules: rules.listed(whose))
+    cut = await cut_of(visit.request.app.state.freshness, visit.answers.all)
     said = {
         "asked": asked, "whose": whose, "rules": rules, "most": visit.alerting.rules.most,
-        **await _listed(visit, asked, sight, (stores, fresh.basis.pointer.cut)),
+        **await _listed(visit, asked, sight, (stores, cut)),
     }  # fmt: skip
     return visit.page("alerts.html", fresh, said)
 
@@ -65,7 +66,7 @@ async def get_alerts(visit: ReaderVisit, asked: Annotated[AlertsForm, Query()]) 
 async def _listed(
     visit: Visit, asked: AlertsForm, sight: str, known: tuple[Mapping[str, Store], datetime]
 ) -> dict[str, object]:
-    """`known`: every store, and the published cut."""
+    """`known`: every store, and up to where alerts were compared with what is published."""
     of = frozenset([asked.store] if asked.store else [])
     rule = asked.rule or None
     alerts = visit.alerting.alerts

@@ -76,8 +76,9 @@ class WorldTold:
         """That it is over, or was wrong."""
         alert = self.rows[id_].alert
         said = msgspec.structs.replace(
-            alert, alert_id=following_id(id_, kind), kind=kind, about=id_, raised_at=at, reason=reason
-        )
+            alert, alert_id=following_id(id_, kind), kind=kind, about=id_, raised_at=at, reason=reason,
+            provisional=alert.provisional and kind != "retracted",
+        )  # fmt: skip
         text = said.to_json().decode()
         told = self.rows[id_]
         self.rows[id_] = told._replace(resolved=text) if kind == "resolved" else told._replace(retracted=text)

@@ -9,22 +9,21 @@ from master_dataset.sources.queue_events import MOST_WAITING
 from master_dataset.stores import Store
 from views.alerts.followed import followed_metrics
 from views.alerts.open_stretch import longest_open
+from views.alerts.reach import reach_of
 from views.alerts.rule import Level, Rule, Silence, Threshold
 from views.core.metric import ALL, Metric
 from views.metrics import registered_metrics
 
-MOST = Decimal(10) ** 12
 MOST_DIGITS = 6
 """Behind the decimal point."""
+MOST_SHOWN = 18
+"""Digits before it that a refusal repeats."""
 MOST_PEOPLE = 100_000
 MOST_PERCENT_ABOVE = 10_000
 MOST_SILENT = MOST_LASTING = 24 * 60
 LEAST_SILENT = 2
 _LASTS = {"15m": 15, "hour": 60, "day": 1}
 """Minutes that a shop has to be open for such a window to count."""
-_SIGNED = ("net_sales", "net_items_count", "count_drift", "gross_sales", "avg_transaction_value",
-           "avg_items_per_transaction", "returns_value", "return_rate")  # fmt: skip
-"""Metrics that may be below zero: returns, discounts, and cameras that miss somebody."""
 
 
 def refuse_senseless(rule: Rule, stores: Sequence[Store] = ()) -> None:
@@ -72,29 +71,46 @@ def _threshold(rule: Threshold) -> None:
         message = "A bound needs just one of `above` and `below`."
         raise BadRule("above", message, do="Write one of them; two rules for both.")
     [(field, bound)] = bounds.items()
-    if not bound.is_finite() or abs(bound) > MOST:
-        raise BadRule(field, f"`{field}` is out of range.", do=f"Write a number of at most {MOST:,}.")
+    if not bound.is_finite():
+        raise BadRule(field, f"`{field}` is out of range.", do="Write a number in digits.")
     if bound.as_tuple().exponent < -MOST_DIGITS:
         raise BadRule(field, f"`{field}` has too many decimals.", do=f"Write at most {MOST_DIGITS}.")
     if rule.versus:
-        most = MOST_PERCENT_ABOVE if field == "above" else ALL - 1
-        if not 1 <= bound <= most:
-            message = f"`{field}` is {bound} percent, and must be 1 to {most}."
-            raise BadRule(field, message, do="Write how far the window may lie from the one a week before.")
+        _refuse_far(field, bound)
+    else:
+        _refuse_beyond(metric, field, bound)
+
+
+def _refuse_far(field: str, bound: Decimal) -> None:
+    """BadRule for percent that no window lies above or below another."""
+    most = MOST_PERCENT_ABOVE if field == "above" else ALL - 1
+    if not 1 <= bound <= most:
+        message = f"`{field}` is {_shown(bound)} percent, and must be 1 to {most:,}."
+        raise BadRule(field, message, do="Write how far the window may lie from the one a week before.")
+
+
+def _refuse_beyond(metric: Metric, field: str, bound: Decimal) -> None:
+    """BadRule where every window is on one side of the bound."""
+    least, most = reach_of(metric)
+    low = f"{least:,}" if least else "zero"
+    fires: Fires
+    if field == "below" and bound <= least:
+        fires, do = "never", f"Write a bound above {low}."
+    elif field == "above" and bound < least:
+        fires, do = "always", f"Write {low} or more."
+    elif field == "above" and bound >= most:
+        fires, do = "never", f"Write less than {most:,}."
+    elif field == "below" and bound > most:
+        fires, do = "always", f"Write {most:,} or less."
+    else:
         return
-    signed, share = rule.metric in _SIGNED, metric.unit == "percent" and "above_100" not in metric.flags
-    if field == "below" and bound <= 0 and not signed:
-        raise BadRule(field, f"`{rule.metric}` is never below {bound}.", do="Write a bound above zero.", fires="never")
-    if field == "above" and bound < 0 and not signed:
-        raise BadRule(field, f"`{rule.metric}` is always above {bound}.", do="Write zero or more.", fires="always")
-    if share and field == "above" and bound >= ALL:
-        raise BadRule(
-            field, f"`{rule.metric}` is a share and never above {bound}.", do="Write less than 100.", fires="never"
-        )
-    if share and field == "below" and bound > ALL:
-        raise BadRule(
-            field, f"`{rule.metric}` is a share and always below {bound}.", do="Write 100 or less.", fires="always"
-        )
+    holds = f"a window of one store holds {least:,} to {most:,}"
+    message = f"`{metric.id}` is {fires} {field} {_shown(bound)}: {holds}."
+    raise BadRule(field, message, do=do, fires=fires)
+
+
+def _shown(bound: Decimal) -> str:
+    return f"{bound:,f}" if bound.adjusted() < MOST_SHOWN else f"{bound:.2e}"
 
 
 def _silence(rule: Silence) -> None:

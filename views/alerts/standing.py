@@ -14,6 +14,8 @@ from views.alerts.alert import Alert, following_id, instant_ms
 
 CORRECTED = "corrected"
 """The reason of a resolved alert that was over because later events said otherwise."""
+GRACE_MS = 120_000
+"""How long after its end a window is judged, by the relay and by publications: `grace` of `Bounds`."""
 
 
 class Standing(NamedTuple):
@@ -70,16 +72,21 @@ def _followed(about: Standing, record: Alert) -> Standing:
     return about._replace(last=last, is_over=about.is_over or record.kind == "resolved")
 
 
-def is_confirmed(standing: Standing, cut_ms: int, grace_ms: int) -> bool:
-    """Whether the publication with that cut has looked at it and left it standing: it is provisional no more.
+def is_confirmed(standing: Standing, cut_ms: int) -> bool:
+    """Whether the publication with that cut has looked at it and left it as it is, standing or taken back before.
 
-    Nothing is sent then. Silences and levels have no end, and stay provisional. `grace_ms`: see `Bounds`.
+    Nothing is sent then. Silences and levels have no end, and are never confirmed.
     """
     end = standing.raised.window.end
-    if end is None or standing.is_taken_back:
+    if end is None:
         return False
     rests_on_speed = standing.last.publication is None and standing.last.raised_ms >= cut_ms
-    return instant_ms(end) + grace_ms <= cut_ms and not rests_on_speed
+    return instant_ms(end) + GRACE_MS <= cut_ms and not rests_on_speed
+
+
+def is_provisional(standing: Standing, cut_ms: int) -> bool:
+    """Whether no publication has said it, or confirmed it yet. `cut_ms`: of the last one that looked at alerts."""
+    return standing.last.provisional and not is_confirmed(standing, cut_ms)
 
 
 def _takes_back(record: Alert) -> bool:

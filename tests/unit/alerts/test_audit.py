@@ -8,7 +8,7 @@ from tests.world.auditing import Publications
 from views.alerts.alert import Alert, following_id
 from views.alerts.book import Book, rule_version, store_version
 from views.alerts.rule_text import read_rule
-from views.alerts.standing import is_confirmed, standings
+from views.alerts.standing import standings
 
 MINUTE, HOUR = 60_000, 3_600_000
 GRACE = 2 * MINUTE
@@ -213,14 +213,3 @@ def test_what_follows_an_alert_is_not_lost_where_it_is_read_first() -> None:
     assert standings([over, raised, retracted]) == standings([retracted, over, raised]) == expected
     assert standings([over], [retracted, raised]) == expected
     assert standings([over, retracted]) == {}
-
-
-def test_a_number_is_provisional_no_more_when_a_publication_covers_its_window() -> None:
-    log, world = world_of(MUCH)
-    [told] = log.sold(TEN + 20 * MINUTE, 10)
-    [standing] = standings(log.told).values()
-    publish(log, world, TEN + HOUR + GRACE)
-
-    assert told.provisional
-    assert not is_confirmed(standing, TEN + HOUR + GRACE - 1, GRACE)
-    assert is_confirmed(standing, TEN + HOUR + GRACE, GRACE)

@@ -18,7 +18,11 @@ from serving_layer.alerting.history import Kept
 from serving_layer.alerting.rules import AlertRules
 from serving_layer.alerting.rules_file import MOST_BYTES, MOST_RULES, load, read
 from tests.unit.alerts.test_refused_rules import REFUSED, STORES
+from tests.world import World
 from tests.world.alert_tables import WorldTold, WorldVersions
+from tests.world.readers import WorldTables
+from tests.world.watch import WorldWatch
+from views.alerts.alert import Window
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 FILE = """
@@ -47,9 +51,14 @@ def run(
     """The command, with the text of a file as FILE; its exit code and what it said."""
     told = WorldTold(known=Kept(NOW, None))
     told.raised("2026-11-20T10:00:00Z")
+    window = Window("2026-11-20T08:00:00Z", "2026-11-20T09:00:00Z")
+    told.followed(told.raised("2026-11-20T09:02:00Z", rule="weak", window=window), "resolved", "2026-11-20T09:02:00Z")
+    published = World()
+    published.rebuild("2026-11-20T12:00:00Z")
     stores = STORES | {"4": Store(id="4", timezone="UTC", tenant="acme")}
     monkeypatch.setattr(alerts, "_alerting", lambda: Alerting(AlertRules(versions, most=3), Alerts(told)))
     monkeypatch.setattr(alerts, "_stores", lambda: stores)
+    monkeypatch.setattr(alerts, "_publications", lambda: (WorldWatch(published), WorldTables(published)))
     monkeypatch.setenv("GALATEA_HOME", str(tmp_path / "home"))
     monkeypatch.setattr("os._exit", sys.exit)  # where another test has loaded Spark
     monkeypatch.setattr("structlog.configure", lambda **_: None)
@@ -191,3 +200,11 @@ def test_rules_and_alerts_are_listed(run: Run) -> None:
     assert "above 4 for 3 minutes" in shown
     assert "as of 2026-11-21T12:00:00Z" in shown
     assert run("list", "--state", "opened")[0] == 2
+
+
+def test_alerts_are_listed_as_provisional_until_a_publication_covers_them(run: Run) -> None:
+    listed = json.loads(run("list", "--json")[1])["alerts"]
+
+    provisional = {each["rule"]: each["provisional"] for each in listed}
+
+    assert provisional == {"queue": True, "weak": False}

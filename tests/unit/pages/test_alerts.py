@@ -6,8 +6,6 @@ import pytest
 
 from serving_layer.alerting.history import Kept
 from serving_layer.pages import alerts
-from serving_layer.pages.alert_line import AlertLine
-from tests.world.alert_tables import WorldTold
 from tests.world.asking import OPERATOR_KEY, Asking
 from tests.world.browsing import Browsing, words
 from views.alerts.alert import Window
@@ -225,23 +223,3 @@ def test_a_form_of_another_page_changes_nothing(operator: Browsing) -> None:
 def test_a_kind_that_there_is_not_has_no_form(operator: Browsing) -> None:
     operator.get("/alerts/rules/new?kind=magic", status=404)
     operator.get("/alerts/rules/nobodys", status=404)
-
-
-@pytest.mark.parametrize(
-    ("cut", "end", "certainty"),
-    [
-        ("2026-11-21T09:01:59Z", "2026-11-21T09:00:00Z", "provisional"),
-        ("2026-11-21T09:02:00Z", "2026-11-21T09:00:00Z", "final"),
-        ("2026-11-21T08:30:00Z", "2026-11-21T08:00:00Z", "provisional"),
-        ("2026-11-22T09:00:00Z", None, "provisional"),
-    ],
-)
-def test_an_alert_is_final_once_a_publication_has_looked_at_its_window(
-    cut: str, end: str | None, certainty: str
-) -> None:
-    told = WorldTold()
-    id_ = told.raised("2026-11-21T08:40:00Z", window=Window("2026-11-21T07:00:00Z", end))
-
-    line = AlertLine.of(told.rows[id_], {}, datetime.fromisoformat(cut))
-
-    assert (line.certainty, line.place, line.zone) == (certainty, "1", "UTC")
