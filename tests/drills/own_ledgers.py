@@ -12,7 +12,8 @@ Told = Mapping[str, Any]
 class Own(NamedTuple):
     """`counted`: fields of a line that say how much was done. `none`: those that are to be 0, empty or left out.
 
-    `equal`: pairs of fields that are to be the same; a text in place of a field's name is a value.
+    `equal`: pairs of fields that are to be the same; what is no field's name is a value. `naive`: runs of a relay that
+    many would write, which have to fail.
     """
 
     name: str
@@ -20,10 +21,13 @@ class Own(NamedTuple):
     counted: tuple[str, ...]
     none: tuple[str, ...]
     equal: tuple[tuple[str, object], ...] = ()
+    naive: bool = False
 
 
+ALERTS = (("kills", "sent", "seen"), ("lost", "twice", "phantom", "torn", "orphans", "missed"))
 OWN = (
-    Own("alerts", ("D19", "D20"), ("kills", "sent", "seen"), ("lost", "twice", "phantom", "torn", "orphans", "missed")),
+    Own("alerts", ("D19", "D20"), *ALERTS),
+    Own("alerts", ("D19", "D20"), *ALERTS, naive=True),
     Own("killed", ("D07", "D24"), ("kills", "asked"), ("torn", "differing"), (("publications", 1),)),
     Own("posting", ("D04",), ("kills", "sent"), ("differing",), (("events", "shown"), ("minor", "shown_minor"))),
     Own("damaged", ("D09",), ("files", "answered", "refused"), ("wrong",), (("restored", True),)),
@@ -36,7 +40,7 @@ HEAD = ("ledger", "drills", "runs", "in all", "well", "not well", "the last one"
 
 def rows() -> list[tuple[str, ...]]:
     """One for each ledger."""
-    return [_row(own, _lines(own.name)) for own in OWN]
+    return [_row(own, lines) for own in OWN if (lines := _lines(own))]
 
 
 def wrong(own: Own, line: Told) -> list[str]:
@@ -48,11 +52,20 @@ def wrong(own: Own, line: Told) -> list[str]:
 
 def _row(own: Own, lines: Sequence[Told]) -> tuple[str, ...]:
     faults = [wrong(own, line) for line in lines]
-    bad = sum(map(bool, faults))
+    bad = sum(bool(found) != own.naive for found in faults)
     sums = ", ".join(f"{sum(line[name] for line in lines):,} {name}" for name in own.counted)
     last = "; ".join(faults[-1]).replace("|", "/") or "well"
-    return own.name, " ".join(own.ids), str(len(lines)), sums, str(len(lines) - bad), str(bad), last
+    return (
+        f"{own.name}, naive" if own.naive else own.name,
+        " ".join(own.ids),
+        str(len(lines)),
+        sums,
+        str(len(lines) - bad),
+        str(bad),
+        last,
+    )
 
 
-def _lines(name: str) -> list[Told]:
-    return [json.loads(line) for line in (FOLDER / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()]
+def _lines(own: Own) -> list[Told]:
+    told = map(json.loads, (FOLDER / f"{own.name}.jsonl").read_text(encoding="utf-8").splitlines())
+    return [line for line in told if bool(line.get("plan", {}).get("naive")) == own.naive]
