@@ -14,7 +14,7 @@ from importlib.metadata import version
 from pathlib import Path
 from types import FrameType
 
-from deploy.priority import BACKGROUND, give_way
+from deploy.priority import SOON, give_way
 
 PARTS = (("scheduler", "--skip-serve-logs"), ("dag-processor",), ("api-server",))
 GRACE_SECONDS = 15.0
@@ -24,7 +24,7 @@ def main() -> None:
     """Run all parts until one ends or this process is told to. Exit 0 told to stop, 1 a part has ended."""
     parts: list[subprocess.Popen[bytes]] = []
     signal.signal(signal.SIGTERM, _leave)
-    give_way(BACKGROUND)
+    give_way(SOON)
     try:
         _migrate()
         parts += [_started(words) for words in PARTS]

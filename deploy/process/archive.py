@@ -3,7 +3,7 @@
 from functools import partial
 
 from deploy.cassandra import session_of
-from deploy.priority import BACKGROUND, give_way
+from deploy.priority import LATER, give_way
 from deploy.process.archive_watch import ArchiveWatch
 from deploy.process.edge import Process
 from deploy.process.lookout import Lookout
@@ -24,7 +24,7 @@ HEAP_MB = 512
 
 def run(process: Process, settings: Settings) -> None:
     """Archive every registered source until the process is told to stop."""
-    give_way(BACKGROUND)
+    give_way(LATER)
     connect = partial(session_of, settings.cassandra_address)
     topics = Topics(settings.kafka_bootstrap)
     for topic in registered_sources():

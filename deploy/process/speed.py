@@ -11,7 +11,7 @@ from prometheus_client import Gauge
 
 from deploy.cassandra import session_of
 from deploy.definitions import definitions
-from deploy.priority import PROVISIONAL, give_way
+from deploy.priority import SOON, give_way
 from deploy.process.edge import Process
 from deploy.process.lookout import Lookout
 from deploy.settings import Settings
@@ -43,7 +43,7 @@ def run(process: Process, settings: Settings) -> None:
 
     GenerationReplaced, also while nothing arrives, when another generation is to take over: start again.
     """
-    give_way(PROVISIONAL)
+    give_way(SOON)
     connect = partial(session_of, settings.cassandra_address)
     topics = Topics(settings.kafka_bootstrap)
     for source in sources_of(registered_views()):
@@ -80,7 +80,7 @@ def run(process: Process, settings: Settings) -> None:
 
 
 def _feed(settings: Settings, generation: Generation, topics: Topics) -> Feed:
-    give_way(PROVISIONAL)
+    give_way(SOON)
     connect = partial(session_of, settings.cassandra_address)
     offsets = starting_offsets(generation.emit_from, topics, settings.remembered)
     receipts = {POS_TRANSACTIONS.topic: ReceiptWriter(connect, int(settings.receipts_ttl.total_seconds()))}

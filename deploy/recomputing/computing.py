@@ -4,7 +4,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from deploy.priority import BACKGROUND, give_way
+from deploy.priority import LATER, give_way
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -38,7 +38,7 @@ class Computing:
         return starting
 
     def _started(self) -> "SparkSession":
-        give_way(BACKGROUND)  # of this thread, and so of the Java and the workers that it starts
+        give_way(LATER)  # of this thread, and so of the Java and the workers that it starts
 
         from deploy.spark import Work, spark_session  # noqa: PLC0415 - only where something is computed
 

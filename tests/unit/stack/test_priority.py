@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-SESSION = Path("/proc/self/autogroup")
+from deploy.priority import SESSION
+
+WEIGHED = Path("/proc/self/autogroup")
 CODE = """
 import os, subprocess, sys
 from deploy.priority import give_way
@@ -18,7 +20,7 @@ sys.stdout.write(subprocess.check_output([sys.executable, "-c", "import os; prin
 
 def session_of_own(*, leads: bool) -> tuple[str, str]:
     """What a process that gives way printed, and how its session was weighed then; "" where none is."""
-    told = f"{CODE}\nprint(open('{SESSION}').read())" if SESSION.exists() else CODE
+    told = f"{CODE}\nprint(open('{WEIGHED}').read())" if WEIGHED.exists() else CODE
     done = subprocess.run(
         [sys.executable, "-c", told], start_new_session=leads, capture_output=True, text=True, check=True
     )
@@ -38,11 +40,11 @@ def test_what_a_process_starts_gives_way_with_it(*, leads: bool) -> None:
 def test_a_component_gives_way_with_its_whole_session() -> None:
     _, session = session_of_own(leads=True)
 
-    assert session.partition(" ")[2] == ("nice 7" if SESSION.exists() else "")
+    assert session.partition(" ")[2] == (f"nice {SESSION}" if WEIGHED.exists() else "")
 
 
 def test_a_command_leaves_the_session_alone_that_it_was_started_in() -> None:
-    before = SESSION.read_text().strip() if SESSION.exists() else ""
+    before = WEIGHED.read_text().strip() if WEIGHED.exists() else ""
 
     _, session = session_of_own(leads=False)
 
