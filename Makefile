@@ -46,7 +46,7 @@ lint: $(STAMP) ## Style, formatting, types, import rules, dependencies
 docs: $(STAMP) ## Write docs/reference again from the code
 	$(RUN) python -m deploy.reference $(ARGS)
 
-drills: $(STAMP) ## Faults under load on one running stack, each number checked: 7 minutes; or those that ARGS names
+drills: $(STAMP) ## Faults under load on one running stack, each number checked: 4 minutes; or those that ARGS names
 	@$(RUN) python -m tests.drills $(ARGS)
 
 drill: drills ## One of them: ARGS="D08 --seed 4711", or a line of the ledger again: ARGS="--line 17"
