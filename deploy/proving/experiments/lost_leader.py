@@ -12,6 +12,7 @@ import signal
 import time
 from collections.abc import Sequence
 
+import psutil
 from confluent_kafka import KafkaError, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
@@ -27,6 +28,8 @@ from master_dataset.errors import OperatorError
 BEFORE = AFTER = 100
 SENT = BEFORE + AFTER
 ONE, ALL = "acks-1", "acks-all"
+THREADS_SECONDS = 0.2
+"""Within it each thread of a process stops of which one has."""
 
 
 class Sender:
@@ -101,8 +104,8 @@ def _lose_leader(cluster: Cluster, one: Sender, all_: Sender) -> int:
     """
     follower, leader = cluster.pid(FOLLOWER), cluster.pid(LEADER)
     began = time.monotonic()
-    os.kill(follower, signal.SIGSTOP)
     try:
+        _stop(follower)
         all_.send(range(BEFORE, SENT))
         one.send(range(BEFORE, SENT))
         flush(one.producer)
@@ -113,6 +116,14 @@ def _lose_leader(cluster: Cluster, one: Sender, all_: Sender) -> int:
     if time.monotonic() - began > SILENCE_MS / 1000 - 2:
         raise OperatorError("the machine was so slow that the follower was given up too", do="galatea prove P12")
     return all_.ok
+
+
+def _stop(pid: int) -> None:
+    """The signal is on its way when `kill` returns: on a busy machine a thread may still answer the leader twice."""
+    os.kill(pid, signal.SIGSTOP)
+    process = psutil.Process(pid)
+    await_that(lambda: process.status() == psutil.STATUS_STOPPED, "the follower does not stop")
+    time.sleep(THREADS_SECONDS)
 
 
 def _high(cluster: Cluster, topic: str) -> int:
