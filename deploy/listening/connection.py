@@ -148,7 +148,7 @@ class Connection(HttpToolsProtocol):
             self._look_at_arrival(now, self._began)
         elif (self.cycle is None or self.cycle.response_complete) and now - self._rests_since > self._patience():
             self.end("idle")
-        return unsent
+        return 0 if self.transport.is_closing() else unsent
 
     def _patience(self) -> float:
         return self._limits.idle_seconds if self._has_answered else self._limits.receive_seconds
