@@ -34,7 +34,7 @@ else
 endif
 
 fast: $(STAMP) ## Tests that need no neighbour: seconds
-	@$(RUN) pytest $(wildcard tests/unit tests/laws tests/stories tests/golden tests/house) -x -q $(ARGS)
+	@$(RUN) pytest $(wildcard tests/fast/unit tests/fast/laws tests/fast/stories tests/fast/golden tests/fast/house) -x -q $(ARGS)
 
 lint: $(STAMP) ## Style, formatting, types, import rules, dependencies
 	$(RUN) ruff check
@@ -47,15 +47,15 @@ docs: $(STAMP) ## Write docs/reference again from the code
 	$(RUN) python -m deploy.reference $(ARGS)
 
 drills: $(STAMP) ## Faults under load on one running stack, each number checked: 4 minutes; or those that ARGS names
-	@$(RUN) python -m tests.drills $(ARGS)
+	@$(RUN) python -m tests.system.drills $(ARGS)
 
 drill: drills ## One of them: ARGS="D08 --seed 4711", or a line of the ledger again: ARGS="--line 17"
 
 campaign: $(STAMP) ## The long set, in parts of 45 minutes: ARGS="--shard 1/4 --seed 7"
-	@$(RUN) python -m tests.drills --long $(ARGS)
+	@$(RUN) python -m tests.system.drills --long $(ARGS)
 
 ledger: $(STAMP) ## Sum up what drills have found, and write the tables of docs/drills.md
-	@$(RUN) python -m tests.drills.ledger
+	@$(RUN) python -m tests.system.drills.ledger
 
 bench: $(STAMP) ## Measure, print the table and keep it
 	$(RUN) python -m benchmarks $(ARGS)

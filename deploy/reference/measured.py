@@ -10,7 +10,7 @@ from deploy.proving.table import COLUMNS, rows
 from deploy.reference.page import table
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
-PAGE, KEPT = DOCS / "delivery.md", DOCS / "ledger" / "prove.json"
+PAGE, KEPT = DOCS / "delivery.md", DOCS / "measured" / "delivery.json"
 _MARKED = re.compile(r"(<!-- measured: ([P0-9 ]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 

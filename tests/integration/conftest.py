@@ -1,6 +1,6 @@
 """One real local stack for all integration tests: its own home, free ports, epochs of one second.
 
-Tests with stacks of their own are in `tests/deployments`: they run before this one is started.
+Tests with stacks of their own are in `tests/system/deployments`: they run before this one is started.
 """
 
 import json

@@ -13,9 +13,9 @@ from master_dataset.kafka import Topics
 from speed_layer.alerts.held_back import HeldBack
 from speed_layer.alerts.inlet import Inlet
 from speed_layer.alerts.sender import Discarded, Sender
-from tests.drills.drilled_broker import DrilledBroker, settings_for
-from tests.drills.told import read_alerts
-from tests.world.alerting import WorldLog, at_ms, book_of
+from tests.support.alerting import WorldLog, at_ms, book_of
+from tests.system.drills.drilled_broker import DrilledBroker, settings_for
+from tests.system.drills.told import read_alerts
 from views.alerts.alert import TOPIC, Alert
 
 RULE = {"kind": "threshold", "id": "any", "metric": "total_transactions_count", "window": "hour", "above": 0}

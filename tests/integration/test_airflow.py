@@ -24,7 +24,7 @@ from deploy.settings import Settings
 from deploy.stack.ports import free_ports
 from deploy.stack.supervisor import Supervisor
 from tests.integration.conftest import PATIENCE_SECONDS, Stack, around_now
-from tests.world.receipts import receipt
+from tests.support.receipts import receipt
 from views import registered_views
 
 STORE = "airflow-1"

@@ -21,8 +21,8 @@ from master_dataset.stores import Store
 from serving_layer.alerting.alerts import Alerts, AlertsAsk, Page
 from serving_layer.alerting.rules import AlertRules, Author
 from serving_layer.tables import AlertTables, Bridge, RuleTables
-from tests.drills.told import read_alerts
 from tests.integration.conftest import PATIENCE_SECONDS
+from tests.system.drills.told import read_alerts
 
 RULE = {"kind": "threshold", "id": "any", "metric": "total_transactions_count", "window": "hour", "above": 0}
 

@@ -11,11 +11,11 @@ from master_dataset.errors import BrokerUnavailable
 from speed_layer.alerts.committed import note_of
 from speed_layer.alerts.inlet import Inlet
 from speed_layer.alerts.sender import Discarded, Fenced, Sender
-from tests.drills.alerts import Plan, play
-from tests.drills.drilled_broker import DrilledBroker, settings_for
-from tests.drills.naive_relay import KEPT, PLAIN
-from tests.drills.told import read_alerts
-from tests.world.alerting import WorldLog, at_ms, book_of
+from tests.support.alerting import WorldLog, at_ms, book_of
+from tests.system.drills.alerts import Plan, play
+from tests.system.drills.drilled_broker import DrilledBroker, settings_for
+from tests.system.drills.naive_relay import KEPT, PLAIN
+from tests.system.drills.told import read_alerts
 
 RULE = {"kind": "threshold", "id": "any", "metric": "total_transactions_count", "window": "hour", "above": 0}
 

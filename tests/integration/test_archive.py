@@ -12,7 +12,7 @@ from master_dataset.reached import Seen
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from master_dataset.tables import DEAD_LETTERS, MasterTables
 from master_dataset.terms import DEFAULT_TERMS
-from tests.corpus.case import receipt
+from tests.support.corpus.case import receipt
 
 RECEIVED = datetime(2026, 3, 7, 9, 6, tzinfo=UTC)
 SCHEMA = (

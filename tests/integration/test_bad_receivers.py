@@ -8,9 +8,9 @@ from master_dataset.consuming import Limits
 from master_dataset.kafka import Topics
 from speed_layer.webhooks import sender
 from tests.integration.conftest import Stack
-from tests.world.bad_receiver import EACH, REDIRECTS, BadReceiver
-from tests.world.told_topic import ACME, tell, until
-from tests.world.webhooks import Told
+from tests.support.bad_receiver import EACH, REDIRECTS, BadReceiver
+from tests.support.told_topic import ACME, tell, until
+from tests.support.webhooks import Told
 
 NUMBERS, REDIRECTED = range(24), (5, 6, 15)
 KEPT = [number for number in NUMBERS if number not in REDIRECTED]

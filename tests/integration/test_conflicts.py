@@ -13,8 +13,8 @@ from master_dataset.archive import Archive
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from master_dataset.tables import CONFLICTS, MasterTables
 from master_dataset.terms import DEFAULT_TERMS
-from tests.corpus.case import receipt
 from tests.integration.test_archive import SCHEMA, Positions
+from tests.support.corpus.case import receipt
 
 NOON = datetime(2026, 3, 7, 12, 0, tzinfo=UTC)
 FIRST, OTHER = receipt(), receipt({"title": '"Beer"'})

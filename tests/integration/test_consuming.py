@@ -8,7 +8,7 @@ from confluent_kafka import Consumer, Producer
 
 from master_dataset.consuming import Again, Consuming, Done, Limits, Record, Refused, Verdict, lane
 from master_dataset.kafka import Topics
-from tests.drills.drilled_broker import DrilledBroker, settings_for
+from tests.system.drills.drilled_broker import DrilledBroker, settings_for
 
 RECORDS, PATIENCE = 600, 30
 KEYS = ("1", "2", "3")

@@ -11,9 +11,9 @@ from uuid import uuid4
 import httpx
 import pytest
 
-from tests.corpus.case import receipt
-from tests.corpus.injection.injection_case import injection_cases
 from tests.integration.conftest import PATIENCE_SECONDS, Stack, around_now
+from tests.support.corpus.case import receipt
+from tests.support.corpus.injection.injection_case import injection_cases
 
 TEXTS = [case.text for case in injection_cases()]
 NOW = datetime.now(UTC).isoformat(timespec="milliseconds")

@@ -1,13 +1,13 @@
 """A rebuild killed at several moments, each time taken up again: readers see whole publications, and one is made.
 
-`python -m tests.drills.killed` has all moments, and kills Airflow's worker and the supervisor besides.
+`python -m tests.system.drills.killed` has all moments, and kills Airflow's worker and the supervisor besides.
 """
 
 from datetime import UTC, datetime, timedelta
 
-from tests.drills.moments import ASKED, CRASHES, Hammer, rebuilt
 from tests.integration.conftest import Stack
 from tests.integration.test_ledger import Sent, send
+from tests.system.drills.moments import ASKED, CRASHES, Hammer, rebuilt
 
 STORES = ("killed-1", "killed-2")
 NOW = datetime.now(UTC).replace(microsecond=0)

@@ -21,10 +21,10 @@ from master_dataset.lag_table import LagTable
 from serving_layer.alarms import RULES
 from serving_layer.tables import Bridge, WatchTables
 from tests.integration.conftest import Stack
-from tests.world import World, receipt
-from tests.world.asking import Asking
-from tests.world.world import at
-from tests.world.written import write
+from tests.support import World, receipt
+from tests.support.asking import Asking
+from tests.support.world import at
+from tests.support.written import write
 
 if TYPE_CHECKING:
     from cassandra.cluster import Session

@@ -16,7 +16,7 @@ from speed_layer.generation import Generation, Generations
 from speed_layer.micro_batch import Horizons, MicroBatch
 from speed_layer.rows import CELLS_AT_MOST
 from speed_layer.slices import ROWS_AT_ONCE
-from tests.world.arrivals import Arrival, Given, arrival, arrived, position
+from tests.support.arrivals import Arrival, Given, arrival, arrived, position
 from views import registered_views
 from views.core.cells import read_block
 from views.core.shape import WAITING, number_of

@@ -14,7 +14,7 @@ import psutil
 
 from deploy.stack.records import Records
 from tests.integration.conftest import PATIENCE_SECONDS, Stack, around_now
-from tests.world import receipt
+from tests.support import receipt
 
 STORE = "asked over REST"
 UNTIL_A_CUT_COVERS_IT = 3.0

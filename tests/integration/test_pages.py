@@ -11,8 +11,8 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.integration.conftest import PATIENCE_SECONDS, Stack
-from tests.pages.window import barriers, chromium, opened, sign_in
-from tests.world import receipt
+from tests.support import receipt
+from tests.system.pages.window import barriers, chromium, opened, sign_in
 
 PATIENCE_MS = PATIENCE_SECONDS * 1000
 STORE = "pages-1"

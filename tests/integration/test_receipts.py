@@ -12,7 +12,7 @@ from master_dataset.parsing.rows import rows
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from master_dataset.terms import DEFAULT_TERMS
 from speed_layer.receipts import ReceiptWriter
-from tests.corpus.case import receipt
+from tests.support.corpus.case import receipt
 
 HOUR = timedelta(hours=1)
 NOW = datetime.now(UTC).replace(microsecond=123456)

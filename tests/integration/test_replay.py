@@ -19,7 +19,7 @@ from master_dataset.dead_letters.place import Place
 from master_dataset.dead_letters.replaying import Asked, Replaying
 from master_dataset.terms import DEFAULT_TERMS
 from tests.integration.conftest import PATIENCE_SECONDS, Stack, around_now
-from tests.world import receipt
+from tests.support import receipt
 
 TOPIC = "pos_transactions"
 STORE = "mended"

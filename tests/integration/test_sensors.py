@@ -10,7 +10,7 @@ import pytest
 
 from deploy.recomputing.planning import fence_of
 from tests.integration.conftest import Stack, around_now
-from tests.world.sensors import BEGIN, record, topics
+from tests.support.sensors import BEGIN, record, topics
 
 STORES = ("81", "82", "83")
 

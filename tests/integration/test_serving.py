@@ -20,10 +20,10 @@ from serving_layer.tables import (
     StoreTables,
     WatchTables,
 )
-from tests.world import World, receipt
-from tests.world.asking import OPERATOR_KEY, Asking
-from tests.world.world import at
-from tests.world.written import write
+from tests.support import World, receipt
+from tests.support.asking import OPERATOR_KEY, Asking
+from tests.support.world import at
+from tests.support.written import write
 
 if TYPE_CHECKING:
     from cassandra.cluster import Session

@@ -21,9 +21,9 @@ from speed_layer.additions import additions, shapes_of
 from speed_layer.contributions import contributions_sql, visit_contributions_sql
 from speed_layer.open_visits import OpenVisits
 from speed_layer.sightings import sightings
-from tests.world import World
-from tests.world.layers import Delivery, batch_cells, speed_rows
-from tests.world.sensors import BEGIN, record, source_of, topics
+from tests.support import World
+from tests.support.layers import Delivery, batch_cells, speed_rows
+from tests.support.sensors import BEGIN, record, source_of, topics
 from views import registered_views
 from views.core import States, View
 from views.core.cells import CellKey, read_block

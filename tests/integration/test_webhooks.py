@@ -19,9 +19,9 @@ from confluent_kafka import Producer
 from master_dataset.kafka import Topics
 from speed_layer.webhooks.beginning import begin
 from tests.integration.conftest import Stack
-from tests.world.raised import alert
-from tests.world.told_topic import ACME, tell, until
-from tests.world.webhooks import Told, group_of
+from tests.support.raised import alert
+from tests.support.told_topic import ACME, tell, until
+from tests.support.webhooks import Told, group_of
 
 
 class Receiver:
@@ -117,7 +117,7 @@ def test_a_dispatcher_that_is_killed_again_and_again_loses_nothing_and_keeps_the
 ) -> None:
     told = receiver(lambda _, __: 200)
     bootstrap, endpoint = stack.settings.kafka_bootstrap, uuid4().hex
-    command = [sys.executable, "-m", "tests.world.webhooks", bootstrap, topic, told.url, endpoint]
+    command = [sys.executable, "-m", "tests.support.webhooks", bootstrap, topic, told.url, endpoint]
     for round_ in range(6):
         tell(stack.settings.kafka_bootstrap, topic, range(round_ * 50, round_ * 50 + 50))
         before = len(told.got)

@@ -1,0 +1,161 @@
+"""Pages say what the code says, and lead somewhere."""
+
+import json
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from deploy.proving.experiment import registered as experiments
+from deploy.reference import files, measured
+from deploy.reference import pages as reference
+from deploy.reference.command import verbs
+from deploy.reference.errors import family
+from deploy.settings import Settings
+from master_dataset.errors import GalateaError
+from master_dataset.parsing.dead_letter import Reason
+from serving_layer.alarms import RULES
+from tests.fast.house.tree import ROOT, named, pages, product, text
+from views import registered_views
+from views.metrics import registered_metrics
+
+REFERENCE = ROOT / "docs" / "reference"
+DECISIONS = sorted(path for path in (ROOT / "docs" / "adr").glob("[0-9]*.md"))
+SECTIONS = ["Status", "Context", "Decision", "Consequences", "Rejected"]
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+COMMAND = re.compile(r"(?:^|`|\s)galatea ([a-z][a-z-]*)(?: ([a-z][a-z-]*))?")
+MAKE = re.compile(r"(?:^|`|\s)make ([a-z]+)\b")
+
+
+def anchors(page: Path) -> set[str]:
+    """As a Markdown viewer makes them from headings."""
+    headings = re.findall(r"^#+ (.+)$", text(page), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def code_of(page: Path) -> str:
+    """What stands in code: blocks and backquotes, a line each."""
+    blocks = re.findall(r"^    .+$|^```.+?^```", text(page), re.MULTILINE | re.DOTALL)
+    return "\n".join([*blocks, *re.findall(r"`[^`\n]+`", text(page))])
+
+
+@pytest.mark.parametrize("page", pages(), ids=named)
+def test_every_link_of_a_page_leads_somewhere(page: Path) -> None:
+    lost = []
+    for link in LINK.findall(text(page)):
+        target, _, anchor = link.partition("#")
+        if "://" in link:
+            continue
+        found = (page.parent / target).resolve() if target else page
+        if not found.exists() or (anchor and anchor not in anchors(found)):
+            lost.append(link)
+
+    assert lost == []
+
+
+@pytest.mark.parametrize("page", pages(), ids=named)
+def test_every_command_on_a_page_exists(page: Path) -> None:
+    known = {words for words, _ in verbs()}
+    first = {words[0] for words in known}
+    groups = {words[0] for words in known if len(words) > 1}
+    targets = set(re.findall(r"^([a-z]+):", text(ROOT / "Makefile"), re.MULTILINE))
+    shown = code_of(page)
+    wrong = [verb for verb, _ in COMMAND.findall(shown) if verb not in first]
+    wrong += [f"{verb} {word}" for verb, word in COMMAND.findall(shown) if verb in groups and (verb, word) not in known]
+    wrong += [f"make {target}" for target in MAKE.findall(shown) if target not in targets]
+
+    assert wrong == []
+
+
+def test_the_reference_is_what_the_code_says_now() -> None:
+    stale = [name for name, said in files().items() if not (file := REFERENCE / name).exists() or text(file) != said]
+
+    assert stale == [], "run `make docs`"
+
+
+def test_the_reference_has_no_file_that_nothing_writes() -> None:
+    there = {path.relative_to(REFERENCE).as_posix() for path in REFERENCE.rglob("*") if path.is_file()}
+
+    assert there == set(files())
+
+
+def test_every_verb_has_help_and_every_option_a_meaning() -> None:
+    silent = [" ".join(words) for words, verb in verbs() if not verb.help]
+    silent += [f"{' '.join(words)} {each.name}" for words, verb in verbs() for each in verb.params if not each.help]
+
+    assert silent == []
+
+
+def test_every_setting_says_what_it_is() -> None:
+    assert [name for name, field in Settings.model_fields.items() if not field.description] == []
+
+
+def test_every_alarm_has_its_line_in_operations() -> None:
+    page = text(ROOT / "docs" / "operations.md")
+
+    assert [name for name in RULES if f"| `{name}` |" not in page] == []
+
+
+def test_every_metric_of_a_process_has_its_line_in_operations() -> None:
+    page = text(ROOT / "docs" / "operations.md")
+    made = {
+        name
+        for path in product()
+        for name in re.findall(r'(?:Gauge|Counter|Histogram|Family|Pressure)\(\s*"(galatea_\w+)"', text(path))
+    }
+
+    assert len(made) > 10
+    assert sorted(name for name in made if f"| `{name}" not in page) == []
+
+
+def test_every_view_and_metric_stands_on_its_page() -> None:
+    written = {name: page.text() for name, page in reference().items()}
+
+    assert [view.name for view in registered_views() if f"## `{view.name}`" not in written["views"]] == []
+    assert [metric for metric in registered_metrics() if f"| `{metric}` |" not in written["metrics"]] == []
+
+
+def test_every_code_that_an_answer_can_carry_has_an_anchor() -> None:
+    page = ROOT / "docs" / "reference" / "errors.md"
+    classes = {error.code for error in family(GalateaError)} - {GalateaError.code}
+    literals = set()
+    for path in product():
+        literals |= set(re.findall(r'\bcode="([a-z0-9_]+)"', text(path)))
+        if "_bad(" in text(path):
+            literals |= set(re.findall(r'_bad\([^#]*?"([a-z][a-z0-9_]+)"\s*\)', text(path)))
+    reasons = {reason.value for reason in Reason}
+
+    assert sorted((classes | literals) - anchors(page) - reasons) == []
+    assert [reason for reason in reasons if f"| `{reason}` |" not in text(page)] == []
+
+
+@pytest.mark.parametrize("decision", DECISIONS, ids=named)
+def test_every_decision_has_its_sections_in_order(decision: Path) -> None:
+    number = decision.name[:4]
+
+    assert re.findall(r"^## (.+)$", text(decision), re.MULTILINE) == SECTIONS
+    assert text(decision).startswith(f"# {number}: ")
+    assert decision.name in text(decision.parent / "README.md")
+
+
+def test_decisions_are_numbered_without_a_gap() -> None:
+    assert [int(path.name[:4]) for path in DECISIONS] == list(range(1, len(DECISIONS) + 1))
+
+
+def test_the_readme_shows_every_folder_of_the_product() -> None:
+    packages = tomllib.loads(text(ROOT / "pyproject.toml"))["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]
+    shown = text(ROOT / "README.md")
+
+    assert [name for name in packages if f"    {name}/" not in shown] == []
+
+
+def test_measured_tables_are_those_of_the_kept_run() -> None:
+    assert measured.written() == text(measured.PAGE), "run `make docs`"
+
+
+def test_every_experiment_is_on_the_page_and_came_to_what_was_expected() -> None:
+    kept = json.loads(text(measured.KEPT))["experiments"]
+
+    assert measured.shown(text(measured.PAGE)) == [each["id"] for each in kept] == list(experiments())
+    assert {each["verdict"] for each in kept} == {"as expected"}

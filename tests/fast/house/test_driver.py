@@ -1,0 +1,47 @@
+"""A Spark driver is given places, counts and positions, never the cells of a view: what brings it rows stands here."""
+
+import ast
+from collections import Counter
+from collections.abc import Iterator
+
+from tests.fast.house.tree import named, product, tree
+
+BRINGS_ROWS = {"collect", "collectAsList", "head", "tail", "toArrow", "toLocalIterator", "toPandas"}
+NOT_OF_SPARK = {"gc"}
+BOUNDED = {
+    "batch_layer/conflicts.py": 1,  # one row of three counts
+    "batch_layer/deliveries.py": 2,  # days on which a hash is there twice; two numbers
+    "batch_layer/ledger/facts.py": 1,  # (store, day) of events that did not wait
+    "batch_layer/ledger/ledger.py": 1,  # (store, month) and what its corrections add up to
+    "batch_layer/run.py": 1,  # (store, day) of the blocks that workers have written, and what they add up to
+    "deploy/recomputing/computing.py": 1,  # one number, so that the first Python worker is there
+    "deploy/verification/verification.py": 2,  # (view, store, day) that speed shows; (store, day) and counts
+    "speed_layer/driver.py": 1,  # a row per task and partition: how far it was read; sightings of a micro-batch
+    "speed_layer/visiting.py": 2,  # sightings of the hours that may be part of an open visit; visits that ended
+}
+"""File to how often it brings rows to the driver."""
+
+
+def calls() -> Iterator[str]:
+    for path in product():
+        for node in ast.walk(tree(path)):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in BRINGS_ROWS:
+                of = node.func.value
+                if not (isinstance(of, ast.Name) and of.id in NOT_OF_SPARK):
+                    yield named(path)
+
+
+def test_nothing_but_places_counts_and_positions_comes_to_the_driver() -> None:
+    assert Counter(calls()) == BOUNDED
+
+
+def test_no_process_reads_all_speed_rows_by_itself() -> None:
+    everything = [
+        named(path)
+        for path in product()
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        if "FROM speed_cells" in node.value and "WHERE" not in node.value and "DISTINCT" not in node.value
+    ]
+
+    assert everything == []

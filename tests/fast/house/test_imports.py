@@ -1,0 +1,92 @@
+"""What is loaded when a part is imported, seen from a fresh interpreter."""
+
+import ast
+import subprocess
+import sys
+
+import pytest
+
+from tests.fast.house.tree import ROOT, named, product, tree
+
+BLOCKED = """
+import importlib.abc, sys
+class Absent(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {names}:
+            raise ModuleNotFoundError(name)
+sys.meta_path.insert(0, Absent())
+"""
+SERVING = """
+import importlib, pkgutil, serving_layer
+for each in pkgutil.walk_packages(serving_layer.__path__, "serving_layer."):
+    importlib.import_module(each.name)
+"""
+APPLICATION = """
+from serving_layer.api.app import create_app
+assert create_app(None, None, None, None, alerting=None).openapi()["paths"]
+"""
+VIEWS = """
+from views import registered_views
+from views.metrics import registered_metrics
+assert registered_views() and registered_metrics()
+"""
+
+
+OF_DAGS = ("airflow.sdk", "airflow.providers", "dags", "views")
+
+
+def run(code: str) -> str:
+    """What a fresh interpreter prints; the test fails with its words if it ends badly."""
+    ended = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout
+
+
+def loaded(code: str, names: set[str]) -> set[str]:
+    """Which of these packages are there after the code ran."""
+    return set(run(f"{code}\nimport sys\nprint(*({names!r} & sys.modules.keys()))").split())
+
+
+def test_views_load_no_engine_and_no_driver() -> None:
+    assert loaded(VIEWS, {"pyspark", "pyarrow", "cassandra", "confluent_kafka", "fastapi", "airflow"}) == set()
+
+
+def test_serving_loads_neither_spark_nor_airflow() -> None:
+    assert loaded(SERVING + APPLICATION, {"pyspark", "delta", "airflow"}) == set()
+
+
+def test_serving_works_where_spark_and_airflow_are_not_installed() -> None:
+    run(BLOCKED.replace("{names}", "{'pyspark', 'delta', 'airflow', 'pandas'}") + SERVING + APPLICATION)
+
+
+@pytest.mark.parametrize("verb", ["status", "views", "metrics", "dead-letters"])
+def test_a_short_verb_does_not_wait_for_spark(verb: str) -> None:
+    code = f"import typer\nfrom deploy.cli.main import app\ntyper.main.get_command(app).get_command(None, {verb!r})"
+
+    assert loaded(code, {"pyspark", "airflow"}) == set()
+
+
+def test_dags_import_the_sdk_providers_and_views_alone() -> None:
+    found = {
+        (named(path), name)
+        for path in product()
+        if named(path).startswith("dags/")
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for name in ([node.module or ""] if isinstance(node, ast.ImportFrom) else [each.name for each in node.names])
+    }
+
+    assert any(name.startswith("airflow.sdk") for _, name in found)
+    assert [
+        (place, name)
+        for place, name in sorted(found)
+        if name.partition(".")[0] not in sys.stdlib_module_names and not name.startswith(OF_DAGS)
+    ] == []
+
+
+def test_the_client_needs_its_few_packages_and_no_other() -> None:
+    alone = BLOCKED.replace("in {names}", "not in sys.stdlib_module_names | {names}")
+    of_httpx = {"httpx", "httpcore", "h11", "anyio", "idna", "certifi", "sniffio"}
+    few = {"galatea", "msgspec", "stamina", "tenacity", "typing_extensions"} | of_httpx
+
+    run(alone.replace("{names}", repr(few)) + "from galatea.client import AsyncClient, Client\nClient()")

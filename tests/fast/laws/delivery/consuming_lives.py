@@ -1,0 +1,68 @@
+"""A member of a group that is killed while records wait in it: each is handed over at least once."""
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+from random import Random
+from typing import Any
+
+from master_dataset.consuming import Consuming, Done, Record, Refused, Verdict
+from tests.fast.laws.delivery.broker import Broker, Consumer
+
+TOPIC = "alerts"
+RECORDS, LIVES = 200, 6
+
+
+class Taker:
+    """Takes some at a time, slowly; after so many calls the process is gone, and commits nothing more."""
+
+    def __init__(self, broker: Broker, taken: list[int], calls: int) -> None:
+        self._broker, self._taken, self._left = broker, taken, calls
+        self.died = asyncio.Event()
+        self.consumer: Consumer | None = None
+
+    def connect(self, settings: dict[str, Any]) -> Consumer:
+        self.consumer = Consumer(self._broker, settings, lambda: None)
+        return self.consumer
+
+    def wants(self, record: Record) -> bool:
+        return record.topic == TOPIC
+
+    async def take(self, records: Sequence[Record]) -> Verdict:
+        await asyncio.sleep(0.002)
+        self._left -= 1
+        if self._left <= 0:
+            assert self.consumer is not None
+            self.consumer.is_dead = True
+            self.died.set()
+            await asyncio.Event().wait()
+        self._taken.extend(record.offset for record in records)
+        return Done()
+
+    async def put_aside(self, record: Record, refused: Refused) -> Done:
+        raise AssertionError(record, refused)
+
+
+async def _live(broker: Broker, taken: list[int], calls: int) -> None:
+    taker = Taker(broker, taken, calls)
+    consuming = Consuming({"group.id": "hooks"}, [TOPIC], taker, connect=taker.connect)
+    running = asyncio.ensure_future(consuming.run())
+    died = asyncio.ensure_future(taker.died.wait())
+    await asyncio.wait({running, died}, timeout=0.3, return_when=asyncio.FIRST_COMPLETED)
+    running.cancel()
+    with suppress(asyncio.CancelledError):
+        await running
+    died.cancel()
+
+
+def hand_over_everything(seeds: int = 3) -> None:
+    """Whatever was not handed over when the process died comes again."""
+    for seed in range(seeds):
+        broker = Broker(Random(seed))
+        for number in range(RECORDS):
+            broker.append((TOPIC, 0), str(number).encode())
+        taken: list[int] = []
+        for _ in range(LIVES):
+            asyncio.run(_live(broker, taken, broker.chance.randint(1, 4)))
+        asyncio.run(_live(broker, taken, 10**9))
+        assert set(taken) == set(range(RECORDS)), f"seed {seed}: {RECORDS - len(set(taken))} are lost"

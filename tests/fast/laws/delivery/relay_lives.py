@@ -1,0 +1,150 @@
+"""The relay of alerts, killed at any call, over a broker in memory that repeats commits behind its back."""
+
+from collections.abc import Mapping
+from functools import partial
+from random import Random
+from types import SimpleNamespace
+from unittest.mock import patch
+
+import msgspec
+
+from master_dataset.sources import registered_sources
+from speed_layer.alerts.committed import Log
+from speed_layer.alerts.fold import Entry, Fold
+from speed_layer.alerts.relay import Relay, Work
+from speed_layer.alerts.snapshots import Snapshot
+from speed_layer.alerts.state import Horizons, State
+from tests.fast.laws.delivery.broker import Admin, Broker, Consumer, Killed, Place, Transaction
+from tests.fast.laws.delivery.producer import Producer
+from tests.support.alerting import MARKER, at_ms, book_of, value
+from views.alerts.alert import CORRECTIONS
+
+TILLS: Place = ("pos_transactions", 0)
+TOLD: Place = ("alerts", 0)
+BOOK = book_of(
+    {"kind": "threshold", "id": "many", "metric": "total_transactions_count", "window": "15m", "above": 1},
+    {"kind": "threshold", "id": "much", "metric": "net_sales", "window": "15m", "above": 3},
+)
+BEGIN, MINUTE = at_ms("2026-03-07 09:00"), 60_000
+RECORDS, LIVES = 40, 12
+
+
+class Over(BaseException):
+    """Everything is read."""
+
+
+class Shelf:
+    def read(self) -> object:
+        return BOOK
+
+
+class Kept:
+    """Snapshots in memory; now and then they are gone."""
+
+    def __init__(self, chance: Random) -> None:
+        self._chance = chance
+        self._newest: tuple[dict[str, int], dict[str, bytes]] | None = None
+
+    def keep(self, positions: Mapping[str, int], states: Mapping[str, State], _: Mapping[str, Log]) -> None:
+        self._newest = dict(positions), {topic: each.to_bytes() for topic, each in states.items()}
+
+    def newest(self, committed: Mapping[str, int], _: Mapping[str, Log]) -> Snapshot | None:
+        if self._newest is None or self._chance.random() < 0.2:
+            return None
+        positions, states = self._newest
+        if any(at > committed[topic] for topic, at in positions.items()):
+            return None
+        return Snapshot(positions, {topic: State.from_bytes(kept) for topic, kept in states.items()})
+
+
+def sold(broker: Broker) -> None:
+    """Receipts of an hour and a half, of which a fifth come again; some were aborted by their sender."""
+    chance = broker.chance
+    lines = [value(TILLS[0], BEGIN + n * 2 * MINUTE, transaction_id=n, transactions=_items(n)) for n in range(RECORDS)]
+    for number, line in enumerate(lines):
+        broker.now_ms = BEGIN + number * 2 * MINUTE + 1000
+        aborted = Transaction("a till", outcome="aborted") if chance.random() < 0.2 else None
+        broker.append(TILLS, line, (), aborted)
+        if chance.random() < 0.2:
+            broker.append(TILLS, chance.choice(lines[: number + 1]), ())
+    broker.now_ms += 30 * MINUTE
+    broker.append(TILLS, b"", MARKER)
+
+
+def _items(number: int) -> list[dict[str, object]]:
+    return [{"title": "thing", "price": number % 5, "amount": 1}]
+
+
+def expected(broker: Broker) -> list[str]:
+    """The alerts of what is committed, folded once from the beginning."""
+    fold, found = Fold(registered_sources()[TILLS[0]], 0, Horizons()), list[str]()
+    for each in broker.visible(TILLS):
+        entry = Entry(each.offset, each.stamp_ms, each.value, each.headers)
+        found += [alert.alert_id for alert in fold.step(entry, BOOK)]
+    return found
+
+
+def told(broker: Broker) -> list[str]:
+    """What a `read_committed` reader finds."""
+    return [msgspec.json.decode(each.value or b"")["alert_id"] for each in broker.visible(TOLD)]
+
+
+def lived(seed: int, *, is_told: bool) -> Broker:
+    """Killed some times at any call, then left alone until everything is read."""
+    broker = Broker(Random(seed))
+    sold(broker)
+    broker.committed[TILLS] = broker.committed[CORRECTIONS, 0] = 0
+    kept = Kept(broker.chance)
+    for life in range(LIVES):
+        _live(broker, kept, broker.chance.randint(1, 150) if life < LIVES - 1 else None, is_told=is_told)
+    return broker
+
+
+def _live(broker: Broker, kept: Kept, calls: int | None, *, is_told: bool) -> None:
+    left = [calls]
+
+    def before_call() -> None:
+        if left[0] is not None:
+            left[0] -= 1
+            if not left[0]:
+                raise Killed
+
+    def idle() -> None:
+        if broker.committed[TILLS] >= broker.stable(TILLS):
+            raise Over
+
+    def before_answer() -> None:
+        if left[0] is not None and broker.chance.random() < 0.2:
+            raise Killed
+
+    broker.before_call, broker.before_answer = before_call, before_answer
+    work = Work("memory", [TILLS[0]], Shelf(), kept)  # type: ignore[arg-type]
+    clock = SimpleNamespace(sleep=lambda _: None, monotonic=partial(next, iter(range(0, 10**9, 20))))
+    with (
+        patch("speed_layer.alerts.sender.Producer", lambda said: Producer(broker, said, 0.3, is_told=is_told)),
+        patch("speed_layer.alerts.inlet.Consumer", lambda said: Consumer(broker, said, idle)),
+        patch("speed_layer.alerts.inlet.AdminClient", lambda _: Admin(broker)),
+        patch("speed_layer.alerts.relay.time", clock),
+    ):
+        try:
+            Relay(work, 0).run()
+        except (Killed, Over):
+            broker.before_call = lambda: None
+
+
+def tell_each_alert_once(seeds: int = 25) -> None:
+    """I06 to I08: each alert once, nothing of a transaction for which nobody had asked."""
+    for seed in range(seeds):
+        broker = lived(seed, is_told=True)
+        assert sorted(told(broker)) == sorted(expected(broker)), f"seed {seed}"
+        assert broker.torn == 0, f"seed {seed}: a transaction was committed in half"
+
+
+def tell_each_alert_once_whatever_was_torn(seeds: int = 25) -> None:
+    """I06 also where statistics say nothing of a commit that was repeated, and half a transaction is committed."""
+    torn = 0
+    for seed in range(seeds):
+        broker = lived(seed, is_told=False)
+        assert sorted(told(broker)) == sorted(expected(broker)), f"seed {seed}"
+        torn += broker.torn
+    assert torn, "nothing was torn"

@@ -1,0 +1,160 @@
+"""After publications, what stands of the alerts is what plain sums over everything received ask for."""
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from datetime import datetime
+
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from master_dataset.sources import registered_sources
+from speed_layer.alerts.fold import Entry, Fold
+from tests.support.alerting import MARKER, at_ms, book_of, value
+from tests.support.auditing import HORIZONS, Publications
+from views.alerts.alert import Alert, instant_ms, written
+from views.alerts.rule_text import read_rule
+from views.alerts.standing import standings
+
+MINUTE, QUARTER, HOUR = 60_000, 900_000, 3_600_000
+BEGIN = at_ms("2026-03-07 07:30")
+RULES = [
+    {"kind": "threshold", "id": "many", "metric": "total_transactions_count", "window": "15m", "above": 2},
+    {"kind": "threshold", "id": "lots", "metric": "net_sales", "window": "hour", "above": 9},
+    {"kind": "threshold", "id": "few", "metric": "net_sales", "window": "hour", "below": 5},
+    {"kind": "silence", "id": "silent", "source": "pos_transactions", "minutes": 10},
+]  # fmt: skip
+BOOK = book_of(*RULES)
+BY_KEY = {("default", str(rule["id"]), 1): read_rule(rule) for rule in RULES}
+STEPS = st.sampled_from([0, 100, 5_000, 20_000, MINUTE, 5 * MINUTE, 20 * MINUTE, 3 * 60 * MINUTE, 26 * 60 * MINUTE])
+SOON = st.sampled_from([0, 1000])
+AGES = st.sampled_from([0, 1000, MINUTE, 16 * MINUTE, 70 * MINUTE, 5 * HOUR, 22 * HOUR, 24 * HOUR, -50 * MINUTE])
+KINDS = st.integers(0, 9)
+LAG = 5
+CUTS = st.sets(st.integers(0, 99), max_size=4)
+"""Where in the log, in percent."""
+Drawn = list[tuple[int, int, int]]
+
+
+def log_of(drawn: Sequence[tuple[int, int, int]]) -> list[Entry]:
+    """Receipts; 0 is a marker, 1 a delivery again, 2 another receipt under the identity of the last, 3 a return."""
+    now, found, last = BEGIN, list[Entry](), None
+    for number, (step, age, kind) in enumerate(drawn):
+        until = now + step if step <= 20 * MINUTE else now
+        found += [Entry(0, at, b"", MARKER) for at in range(now, until, MINUTE)]
+        now += step
+        if kind == 0:
+            found.append(Entry(0, now, b"", MARKER))
+        elif kind in {1, 2} and last is not None:
+            body = json.loads(last)
+            if kind == 2:
+                body["transactions"][0]["price"] = 77
+            found.append(Entry(0, now, json.dumps(body).encode()))
+        else:
+            line = {"title": "x", "price": kind, "amount": -1 if kind == 3 else 1}
+            last = value("pos_transactions", now - age, transaction_id=number, transactions=[line])
+            found.append(Entry(0, now, last))
+    return [entry._replace(offset=number) for number, entry in enumerate(found)]
+
+
+def played(entries: list[Entry], cuts: set[int]) -> tuple[Publications, list[Alert]]:
+    """The relay reads on, publications come in between, and one at last when everything is over.
+
+    A publication takes its time: when the log is looked at, the relay has read on behind the cut.
+    """
+    fold = Fold(registered_sources()["pos_transactions"], 0, HORIZONS)
+    world, corrections = Publications("pos_transactions", BOOK, BY_KEY), list[Alert]()
+    looks = {len(entries) * each // 100 + LAG for each in cuts}
+    for number, entry in enumerate(entries):
+        world.log += fold.step(entry, BOOK)
+        if number in looks:
+            corrections += world.publish(entries, entries[number - LAG].received_ms)
+    last = fold.state.log_ms
+    ticks = [Entry(0, at, b"", MARKER) for at in range(last, last + 26 * HOUR, MINUTE)]
+    world.log += [alert for entry in ticks for alert in fold.step(entry, BOOK)]
+    corrections += world.publish(entries, last + 26 * HOUR)
+    return world, corrections
+
+
+def plain_sums(entries: list[Entry]) -> tuple[Counter[int], Counter[int]]:
+    """Receipts by quarter and cents by hour, in UTC; the first of those with one identity counts."""
+    receipts, cents, met = Counter[int](), Counter[int](), set[tuple[int, str]]()
+    for entry in entries:
+        if not entry.headers and entry.value:
+            body = json.loads(entry.value)
+            identity = (body["transaction_id"], body["happened_at"])
+            if identity not in met:
+                met.add(identity)
+                at = int(datetime.fromisoformat(body["happened_at"]).timestamp() * 1000)
+                [line] = body["transactions"]
+                receipts[at // QUARTER * QUARTER] += 1
+                cents[at // HOUR * HOUR] += line["price"] * line["amount"] * 100
+    return receipts, cents
+
+
+def standing(world: Publications, rule: str) -> set[int]:
+    told = standings(world.log, world.asked).values()
+    return {instant_ms(e.raised.window.start) for e in told if e.raised.rule == rule and not e.is_taken_back}
+
+
+@given(st.lists(st.tuples(STEPS, AGES, KINDS), min_size=1, max_size=40), CUTS)
+@settings(max_examples=80, deadline=None)
+@example([(0, 0, 9), (100, 22 * HOUR, 9), (100, 22 * HOUR, 9)], {1})
+def test_after_publications_what_stands_is_what_plain_sums_ask_for(drawn: Drawn, cuts: set[int]) -> None:
+    entries = log_of(drawn)
+
+    world, _ = played(entries, cuts)
+
+    receipts, cents = plain_sums(entries)
+    assert standing(world, "many") == {at for at, number in receipts.items() if number > 2}
+    assert standing(world, "lots") == {at for at, sum_ in cents.items() if sum_ > 900}
+    assert all(cents[at] < 500 for at in standing(world, "few"))
+
+
+@given(st.lists(st.tuples(STEPS, SOON, KINDS), min_size=1, max_size=40), CUTS)
+@settings(max_examples=80, deadline=None)
+@example([(0, 0, 4), (0, 0, 6), (0, 0, 3), (0, 0, 4)], set())  # beyond the bound, back, and beyond it again
+def test_where_nothing_was_late_nothing_is_retracted_and_nothing_is_unexplained(drawn: Drawn, cuts: set[int]) -> None:
+    entries = log_of(drawn)
+
+    _, corrections = played(entries, cuts)
+
+    retracted = [each for each in corrections if each.kind == "retracted"]
+    assert {each.rule for each in retracted} <= {"silent"}  # what comes a second late may come just after the minutes
+    assert {each.rule for each in corrections if each.cause == "unexplained"} <= {"few"}  # of hours nobody looked at
+
+
+@given(st.lists(st.tuples(STEPS, AGES, KINDS), min_size=1, max_size=40), CUTS)
+@settings(max_examples=60, deadline=None)
+def test_nothing_that_is_retracted_is_unexplained_and_no_id_comes_twice(drawn: Drawn, cuts: set[int]) -> None:
+    entries = log_of(drawn)
+
+    world, corrections = played(entries, cuts)
+
+    ids = [each.alert_id for each in corrections]
+    assert len(ids) == len(set(ids))
+    assert [each for each in corrections if each.kind == "retracted" and each.cause == "unexplained"] == []
+    again = world.publish(entries, world.cut_ms)
+    assert [each.to_json() for each in again] == []
+
+
+@given(st.lists(st.tuples(STEPS, AGES, KINDS), min_size=10, max_size=40), st.lists(st.integers(0, 9), max_size=3))
+@settings(max_examples=60, deadline=None)
+def test_an_audit_that_ends_anywhere_and_is_done_again_asks_for_the_same(drawn: Drawn, ends: list[int]) -> None:
+    entries = log_of(drawn)
+    fold = Fold(registered_sources()["pos_transactions"], 0, HORIZONS)
+    log = [alert for entry in entries for alert in fold.step(entry, BOOK)]
+    cut = fold.state.log_ms + 26 * HOUR
+    whole, world = (Publications("pos_transactions", BOOK, BY_KEY, log) for _ in range(2))
+    expected = whole.looked(entries, cut)
+
+    for number in ends:
+        world.asked += world.looked(entries, cut)[:number]
+    world.asked += world.looked(entries, cut)
+
+    assert sorted(each.to_json() for each in world.asked) == sorted(each.to_json() for each in expected)
+
+
+def test_an_instant_is_read_as_it_was_written() -> None:
+    for at in (0, 1_772_000_000_123, BEGIN):
+        assert instant_ms(written(at)) == at

@@ -1,0 +1,206 @@
+"""One seed, one exact run: the product's relay on a broker in memory, killed, replaced and lied to till all is told."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import asdict, dataclass
+from decimal import Decimal
+from functools import partial
+from pathlib import Path
+from random import Random
+from unittest.mock import Mock, patch
+
+import msgspec
+
+from master_dataset.stores import Store
+from speed_layer.alerts import inlet, relay, sender
+from speed_layer.alerts.committed import Log
+from speed_layer.alerts.relay import Relay, Work
+from speed_layer.alerts.sender import Fenced
+from speed_layer.alerts.snapshots import Snapshot, Snapshots
+from speed_layer.alerts.state import State
+from tests.fast.model.relay.memory_clients import NOBODY, Killed, MemoryAdmin, MemoryConsumer, MemoryProducer, Process
+from tests.fast.model.relay.memory_kafka import MemoryKafka, Slot
+from tests.support.alerting import at_ms, book_of, value
+from views.alerts.alert import CORRECTIONS, Alert, Window, raised_id, written
+from views.alerts.book import Book
+from views.alerts.correction import over_of
+
+TOPIC, ALERTS, ASKED = ("pos_transactions", 0), ("alerts", 0), (CORRECTIONS, 0)
+RECORDS, STORES = 60, 25
+WANTED = 5
+"""Records that publications ask for; each twice, as by an audit that was killed and done again."""
+BEGIN = at_ms("2026-03-07 10:00")
+BOUNDS = (0, 2)
+BOOK = book_of(
+    *({"kind": "threshold", "id": f"above-{each}", "metric": "total_transactions_count", "window": "hour",
+       "above": each} for each in BOUNDS),
+    stores=[Store(id=str(number), timezone="Europe/Bratislava") for number in range(STORES)],
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Counted:
+    """What went wrong. `behind`: records that the committed position never passed; `back`: times that it went back."""
+
+    lost: int = 0
+    twice: int = 0
+    phantom: int = 0
+    torn: int = 0
+    behind: int = 0
+    back: int = 0
+
+    @property
+    def wrong(self) -> set[str]:
+        """Which of them."""
+        return {name for name, number in asdict(self).items() if number}
+
+
+@dataclass(frozen=True)
+class Variant:
+    """What runs: the product's relay, or one with something changed. `blind`: statistics show no repeats.
+
+    `isolation`: with which its consumer reads, if not as the product's does.
+    """
+
+    kind: type[Relay] = Relay
+    blind: bool = False
+    isolation: str = ""
+
+
+class MemorySnapshots(Snapshots):
+    """On no disk."""
+
+    def __init__(self) -> None:
+        super().__init__(Path())
+        self._kept: list[tuple[dict[str, int], dict[str, bytes]]] = []
+
+    def keep(self, positions: Mapping[str, int], states: Mapping[str, State], logs: Mapping[str, Log]) -> None:
+        assert logs
+        self._kept.append((dict(positions), {topic: state.to_bytes() for topic, state in states.items()}))
+
+    def newest(self, committed: Mapping[str, int], logs: Mapping[str, Log]) -> Snapshot | None:
+        assert logs
+        for positions, states in reversed(self._kept):
+            if all(at <= committed[topic] for topic, at in positions.items()):
+                return Snapshot(positions, {topic: State.from_bytes(kept) for topic, kept in states.items()})
+        return None
+
+
+class Shelf:
+    def read(self) -> Book:
+        return BOOK
+
+
+class Clock:
+    """No time passes where somebody would wait."""
+
+    monotonic = staticmethod(lambda: 0.0)
+    sleep = staticmethod(lambda _: None)
+
+
+class Simulated:
+    """A log of receipts, and relays that live one after the other, or one inside the life of another."""
+
+    def __init__(self, seed: int, variant: Variant) -> None:
+        self._chance, self._variant = Random(seed), variant
+        self._broker, self._snapshots = MemoryKafka(now_ms=BEGIN), MemorySnapshots()
+        self._torn = 0
+        self._expected = self._sent()
+        self._wanted = self._asked()
+
+    def run(self) -> Counted:
+        """Until a last relay, that nobody harms, has had its time."""
+        for _ in range(self._chance.randint(3, 12)):
+            self._live(self._chance.randint(5, 120))
+        self._live(3000, is_harmed=False)
+        end = len(self._broker.logs[TOPIC])
+        found = [each for each in self._visible() if each.kind == "raised"]
+        ids = Counter(each.alert_id for each in self._visible())
+        keys = {(each.rule, each.store) for each in found if each.cause is None}
+        told = {each.alert_id for each in self._visible() if each.cause is not None}
+        left = len(self._broker.logs[ASKED]) - self._broker.committed[ASKED]
+        return Counted(
+            lost=len(self._expected - keys) + len(self._wanted - ids.keys()),
+            phantom=len(keys - self._expected) + len(told - self._wanted),
+            twice=sum(count - 1 for count in ids.values()), torn=self._torn,
+            behind=end - self._broker.committed[TOPIC] + left, back=self._broker.back,
+        )  # fmt: skip
+
+    def _sent(self) -> set[tuple[str, str]]:
+        """Write the receipts. What has to be told: rule and store."""
+        sold = Counter[str]()
+        for number in range(RECORDS):
+            store = str(self._chance.randrange(STORES))
+            sold[store] += 1
+            line = {"title": "thing", "price": 1, "amount": 1}
+            body = value(
+                "pos_transactions", BEGIN + number, operation_id=store, transaction_id=number, transactions=[line]
+            )
+            self._broker.logs.setdefault(TOPIC, []).append(Slot(body, BEGIN + number))
+        self._broker.committed[TOPIC] = self._broker.committed[CORRECTIONS, 0] = 0
+        return {(f"above-{bound}", store) for store, count in sold.items() for bound in BOUNDS if count > bound}
+
+    def _asked(self) -> set[str]:
+        """Write what publications ask for, of windows that the receipts say nothing of. The ids."""
+        window = Window(written(BEGIN - 7_200_000), written(BEGIN - 3_600_000))
+        found = list[Alert]()
+        for number in range(WANTED):
+            store = str(number % STORES)
+            alert_id = raised_id("above-0", 1, ("default", store), window, {"n": str(number)})
+            raised = Alert(
+                alert_id=alert_id, kind="raised", rule="above-0", version=1, tenant="default", store=store,
+                window=window, dimensions={}, value=Decimal(1), threshold=Decimal(0), sentence="Late.", late=True,
+                raised_at=written(BEGIN), publication=1, cause="late",
+            )  # fmt: skip
+            found += [raised, over_of(raised)]
+        for each in (*found, *found):
+            self._broker.logs.setdefault(ASKED, []).append(Slot(each.to_json(), BEGIN))
+        return {each.alert_id for each in found}
+
+    def _live(self, calls: int, *, is_harmed: bool = True, is_inner: bool = False) -> None:
+        """One process, until it dies, is fenced or has had its time. A twin may live in the middle of it."""
+        inner = NOBODY if is_inner else lambda: self._live(self._chance.randint(5, 60), is_inner=True)
+        process = Process(self._broker, self._chance, calls, inner)
+        process.is_harmed, process.blind = is_harmed, self._variant.blind
+        own = [TOPIC[0]]
+        work = Work("memory", own, Shelf(), self._snapshots)
+        with suppress(Killed, Fenced), in_process(process, self._variant):
+            self._variant.kind(work, 0).run()
+        if not is_inner:
+            self._torn += self._ahead()
+
+    def _visible(self) -> Iterator[Alert]:
+        for slot in self._broker.logs.get(ALERTS, []):
+            if slot.is_visible("read_committed"):
+                yield msgspec.json.decode(slot.value or b"", type=Alert)
+
+    def _ahead(self) -> int:
+        """Visible alerts of records that no committed position has passed."""
+        places = [each.place.offset for each in self._visible() if each.place is not None]
+        return sum(offset >= self._broker.committed[TOPIC] for offset in places)
+
+
+@contextmanager
+def in_process(process: Process, variant: Variant, kind: type[MemoryConsumer] = MemoryConsumer) -> Iterator[None]:
+    """The clients of the relay are those of this process."""
+
+    def consumer(settings: Mapping[str, object]) -> MemoryConsumer:
+        own = {"isolation.level": variant.isolation} if variant.isolation else {}
+        return kind(process, {**settings, **own})
+
+    with ExitStack() as patched:
+        patched.enter_context(patch.object(inlet, "Consumer", consumer))
+        patched.enter_context(patch.object(inlet, "AdminClient", lambda _: MemoryAdmin(process)))
+        patched.enter_context(patch.object(sender, "Producer", partial(MemoryProducer, process)))
+        patched.enter_context(patch.object(relay, "time", Clock))
+        patched.enter_context(patch.object(relay, "log", Mock()))
+        yield
+
+
+def counted(seeds: range, variant: Variant) -> Counter[str]:
+    """In how many runs each thing went wrong."""
+    found = Counter[str]()
+    for seed in seeds:
+        found.update(Simulated(seed, variant).run().wrong)
+    return found

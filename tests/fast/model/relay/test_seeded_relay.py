@@ -1,0 +1,45 @@
+"""A relay with one thing wrong is found out by the same runs in which the product's goes wrong nowhere."""
+
+import pytest
+
+from tests.fast.model.relay.bugs import (
+    CommitBeforeWrite,
+    FlushAfterOffsets,
+    ForgetsWhatIsTold,
+    OffsetWithoutOne,
+    PositionsBeforeSettling,
+)
+from tests.fast.model.relay.simulated import Variant, counted
+
+SEEDS = range(25)
+
+
+def test_the_relay_goes_wrong_in_no_run() -> None:
+    found = counted(range(60), Variant())
+
+    assert not found
+
+
+def test_a_repeat_that_nobody_sees_tears_a_transaction_and_yet_loses_and_repeats_nothing() -> None:
+    found = counted(SEEDS, Variant(blind=True))
+
+    assert found["torn"]
+    assert not found.keys() & {"lost", "twice", "phantom", "behind"}
+
+
+@pytest.mark.parametrize(
+    ("variant", "shown"),
+    [
+        pytest.param(Variant(CommitBeforeWrite), "lost", id="commit before write"),
+        pytest.param(Variant(isolation="read_uncommitted"), "lost", id="read_uncommitted reader"),
+        pytest.param(Variant(blind=True), "torn", id="producer kept after a hidden retry"),
+        pytest.param(Variant(OffsetWithoutOne), "behind", id="offset without +1"),
+        pytest.param(Variant(PositionsBeforeSettling), "twice", id="committed offset read before init_transactions"),
+        pytest.param(Variant(ForgetsWhatIsTold, blind=True), "twice", id="told alerts not asked for, nor repeats seen"),
+        pytest.param(Variant(FlushAfterOffsets, blind=True), "lost", id="flush after send_offsets"),
+    ],
+)
+def test_a_relay_with_one_thing_wrong_is_found_out(variant: Variant, shown: str) -> None:
+    found = counted(SEEDS, variant)
+
+    assert found[shown], found

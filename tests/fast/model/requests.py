@@ -1,0 +1,122 @@
+"""Requests through the product's own serving code, with other things happening between their reads."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import date, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from master_dataset.errors import GalateaError
+from serving_layer.basis import Basis, BasisReader
+from serving_layer.merged_cells import MergedCells
+from serving_layer.publication_entry import PublicationEntry
+from serving_layer.readers import Position, Readers, SpeedBlock
+from tests.fast.model.facts import BEGUN, HORIZONS, STORES, Code
+from tests.fast.model.rules import Rule
+from tests.fast.model.serving import place_of
+from views.core.cut import seconds, utc
+from views.core.publication import Pointer
+
+if TYPE_CHECKING:
+    from tests.fast.model.oracle import Shown
+    from tests.fast.model.world import World
+
+_LOOP = asyncio.new_event_loop()
+_DAY = timedelta(days=1)
+_SPAN = (seconds(BEGUN - 6 * _DAY), seconds(BEGUN + 60 * _DAY))
+
+
+class ModelTables:
+    """The tables as serving reads them; `replica`: a pointer that one still shows."""
+
+    def __init__(self, world: "World") -> None:
+        self.world = world
+        self.replica: Any = None
+
+    async def pointer(self) -> Pointer:
+        row = self.replica or self.world.tables.pointer
+        cut, definitions = utc(row.current_cut), row.current_definitions
+        return Pointer(row.current, cut, row.current_manifest, row.current_generation, definitions)
+
+    async def manifest(self, name: str) -> Mapping[tuple[str, date], str]:
+        return self.world.batch.manifests[name]
+
+    async def entry(self, number: int) -> PublicationEntry | None:
+        return next((each for each in await self.history(number + 1, 1) if each.publication == number), None)
+
+    async def history(self, before: int, limit: int) -> Sequence[PublicationEntry]:
+        found = sorted((each for each in self.world.tables.history.items() if each[0] < before), reverse=True)
+        return [PublicationEntry(number, row.cut, row.published_at, "", "") for number, row in found[:limit]]
+
+    async def stores_of(self, run: str, view: str) -> Mapping[date, frozenset[str]]:
+        return dict(self.world.batch.run_days[run, view])
+
+    async def blocks(self, view: str, store: str, run: str, days: Sequence[date]) -> Mapping[date, str]:
+        blocks = self.world.batch.blocks
+        return {day: blocks[view, store, run, day] for day in days if (view, store, run, day) in blocks}
+
+    async def positions(self, generation: int) -> Sequence[Position]:
+        return self.world.serving.positions(generation)
+
+    async def rows(
+        self, view: str, store: str, received_day: date, generation: int, cut: datetime
+    ) -> Sequence[SpeedBlock]:
+        rows = self.world.speed.of(generation).rows.items()
+        own = [
+            (key, row) for key, row in rows if (key.shape, key.store) == (view, store) and row.until > self.world.now
+        ]
+        return [SpeedBlock(key.epoch, row.block) for key, row in own
+                if key.epoch >= cut and key.epoch.date() == received_day]  # fmt: skip
+
+
+class Requests:
+    """One process that serves."""
+
+    def __init__(self, world: "World") -> None:
+        self.world = world
+        self._tables = ModelTables(world)
+        self._readers = Readers(self._tables, self._tables, self._tables, None, None)  # type: ignore[arg-type]
+        self._basis = self._basis_reader()
+        self._cells = MergedCells(self._readers, HORIZONS.ttl)
+        self._served = -1
+
+    def _basis_reader(self) -> BasisReader:
+        return BasisReader(self._readers, HORIZONS.ttl, lambda: self.world.now)
+
+    def ask(self, meanwhile: Callable[[], None], replica: float | None) -> str:
+        """One request, compared with what it may say at least and at most. `replica`: how old a pointer it shows."""
+        world = self.world
+        pointers = world.tables.pointers
+        self._tables.replica = pointers[int(replica * len(pointers))] if replica is not None else None
+        if not world.keeps(Rule.NEVER_BACK):
+            self._basis = self._basis_reader()
+        code = world.code
+        try:
+            basis = _LOOP.run_until_complete(self._basis.read(partial=False))
+            self._tables.replica = None
+            return self._read(code, basis, meanwhile)
+        except GalateaError as refusal:
+            return type(refusal).__name__
+
+    def _read(self, code: Code, basis: Basis, meanwhile: Callable[[], None]) -> str:
+        world = self.world
+        pointer = basis.pointer
+        if pointer.publication < self._served:
+            world.differs(f"a reader was shown publication {self._served}, and now {pointer.publication}")
+        self._served = pointer.publication
+        read = {at.partition: at.position for at in basis.positions}
+        least, unsure = world.oracle.expected(pointer.cut, read, code.number), world.unsure(pointer)
+        shown: Shown = {}
+        for view in code.views:
+            meanwhile()
+            if not world.keeps(Rule.POINTER_ONCE):
+                again = _LOOP.run_until_complete(self._basis_reader().read(partial=False))
+                basis = replace(again, pointer=replace(again.pointer, manifest=pointer.manifest))
+            for store in STORES:
+                for cell in _LOOP.run_until_complete(self._cells.read(basis, view, store, *_SPAN)):
+                    shown[place_of(view, store, cell.key)] = cell.merged  # type: ignore[assignment]
+        ends = {part.number: len(part.records) for part in world.topic.parts}
+        most = world.oracle.expected(pointer.cut, ends, code.number)
+        world.comparisons += 1
+        world.between(shown, least.cells, most.cells, unsure | world.unsure(pointer))
+        return f"answered from publication {pointer.publication}"

@@ -1,0 +1,230 @@
+"""Where the relay begins: at what is committed. That nothing is committed is believed where nothing ever was."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from random import Random
+
+import pytest
+from confluent_kafka import TopicPartition
+
+from master_dataset.errors import OperatorError
+from master_dataset.sources import registered_sources
+from speed_layer.alerts.committed import Log
+from speed_layer.alerts.fold import Entry, Fold
+from speed_layer.alerts.relay import Relay, Work
+from speed_layer.alerts.snapshots import Snapshots
+from speed_layer.alerts.state import Horizons
+from tests.fast.model.relay.memory_clients import MemoryConsumer, Process
+from tests.fast.model.relay.memory_kafka import MemoryKafka, Slot
+from tests.fast.model.relay.simulated import BEGIN, BOOK, Shelf, Variant, in_process
+from tests.support.alerting import value
+from views.alerts.alert import CORRECTIONS
+
+TILLS, COUNTS = "pos_transactions", "people_counts"
+ALERTS = ("alerts", 0)
+LOGS = {topic: Log(f"id of {topic}", 1) for topic in (TILLS, CORRECTIONS)}
+FOREVER = 10**6
+
+
+class Begun(BaseException):
+    """The relay reads what comes in."""
+
+
+def sold(broker: MemoryKafka, topic: str = TILLS, records: int = 5) -> None:
+    log = broker.logs.setdefault((topic, 0), [])
+    begin_at = BEGIN + len(log)
+    log += [Slot(value(topic, at), at) for at in range(begin_at, begin_at + records)]
+
+
+def broker_positions(broker: MemoryKafka) -> dict[str, int]:
+    return {topic: at for (topic, _), at in broker.committed.items()}
+
+
+def begin(
+    broker: MemoryKafka, folder: Path, *topics: str, consumer: type[MemoryConsumer] = MemoryConsumer
+) -> dict[str, int]:
+    """A process of its own. What is committed when it reads."""
+
+    def ready() -> None:
+        raise Begun
+
+    process = Process(broker, Random(1), FOREVER)
+    process.is_harmed = False
+    work = Work("memory", topics or (TILLS,), Shelf(), Snapshots(folder), ready=ready)
+    with in_process(process, Variant(), consumer), pytest.raises(Begun):
+        Relay(work, 0).run()
+    return broker_positions(broker)
+
+
+@pytest.fixture
+def broker() -> MemoryKafka:
+    broker = MemoryKafka()
+    sold(broker)
+    return broker
+
+
+def test_a_first_start_begins_at_the_end_and_reads_what_publications_ask_for(
+    broker: MemoryKafka, tmp_path: Path
+) -> None:
+    broker.logs[CORRECTIONS, 0] = [Slot(b"{}")]
+
+    positions = begin(broker, tmp_path)
+
+    assert positions == {TILLS: 5, CORRECTIONS: 0}
+
+
+def test_positions_that_are_gone_while_there_are_snapshots_are_a_named_stop(
+    broker: MemoryKafka, tmp_path: Path
+) -> None:
+    begin(broker, tmp_path)
+    broker.committed.clear()
+    sold(broker)
+
+    with pytest.raises(OperatorError, match="committed") as said:
+        begin(broker, tmp_path)
+
+    assert "docs/alerts.md, When positions are gone" in said.value.do
+    assert broker.committed == {}
+
+
+def test_positions_that_are_gone_while_something_was_told_are_a_named_stop(broker: MemoryKafka, tmp_path: Path) -> None:
+    broker.logs[ALERTS] = [Slot(b'{"alert_id": "a"}')]
+
+    with pytest.raises(OperatorError, match="committed"):
+        begin(broker, tmp_path)
+
+    assert broker.committed == {}
+
+
+def test_positions_that_an_operator_has_set_are_where_it_goes_on(broker: MemoryKafka, tmp_path: Path) -> None:
+    begin(broker, tmp_path)
+    broker.committed = {(TILLS, 0): 3, (CORRECTIONS, 0): 0}
+
+    positions = begin(broker, tmp_path)
+
+    assert positions == {TILLS: 3, CORRECTIONS: 0}
+
+
+def test_a_source_that_came_with_an_upgrade_begins_at_its_end(broker: MemoryKafka, tmp_path: Path) -> None:
+    begin(broker, tmp_path)
+    sold(broker)
+    sold(broker, COUNTS, 2)
+
+    positions = begin(broker, tmp_path, TILLS, COUNTS)
+
+    assert positions == {TILLS: 5, COUNTS: 2, CORRECTIONS: 0}
+
+
+def test_the_position_of_one_topic_that_is_gone_is_a_named_stop(broker: MemoryKafka, tmp_path: Path) -> None:
+    sold(broker, COUNTS, 2)
+    begin(broker, tmp_path, TILLS, COUNTS)
+    del broker.committed[COUNTS, 0]
+
+    with pytest.raises(OperatorError, match=COUNTS):
+        begin(broker, tmp_path, TILLS, COUNTS)
+
+
+def made_anew(broker: MemoryKafka, topic: str) -> None:
+    """It has another id, and more records than before."""
+    broker.ids[topic] = "another"
+    broker.logs[topic, 0] = []
+    sold(broker, topic, 9)
+
+
+def test_a_topic_made_anew_is_known_though_it_is_longer_than_what_was_read(broker: MemoryKafka, tmp_path: Path) -> None:
+    begin(broker, tmp_path)
+    made_anew(broker, TILLS)
+
+    with pytest.raises(OperatorError, match="made anew") as said:
+        begin(broker, tmp_path)
+
+    assert "docs/alerts.md, When records are gone" in said.value.do
+    assert broker.committed[TILLS, 0] == 5
+
+
+def test_a_topic_made_anew_with_which_its_position_went_is_known_without_snapshots(
+    broker: MemoryKafka, tmp_path: Path
+) -> None:
+    begin(broker, tmp_path / "before")
+    made_anew(broker, TILLS)
+    del broker.committed[TILLS, 0]
+
+    with pytest.raises(OperatorError, match="nothing is committed any more"):
+        begin(broker, tmp_path / "now")
+
+
+def test_a_topic_made_anew_is_read_from_where_an_operator_says(broker: MemoryKafka, tmp_path: Path) -> None:
+    begin(broker, tmp_path)
+    made_anew(broker, TILLS)
+    broker.committed[TILLS, 0] = 9
+    del broker.notes[TILLS, 0]
+
+    positions = begin(broker, tmp_path)
+
+    assert positions == {TILLS: 9, CORRECTIONS: 0}
+
+
+def test_positions_from_before_topics_were_told_apart_are_believed(broker: MemoryKafka, tmp_path: Path) -> None:
+    broker.committed = {(TILLS, 0): 4, (CORRECTIONS, 0): 0}
+
+    positions = begin(broker, tmp_path)
+
+    assert positions == {TILLS: 4, CORRECTIONS: 0}
+
+
+def deleting(broker: MemoryKafka, place: tuple[str, int], first: int) -> type[MemoryConsumer]:
+    """A consumer behind which records are deleted, once it has begun to read that topic from its first record."""
+
+    class Consumer(MemoryConsumer):
+        def assign(self, places: Sequence[TopicPartition]) -> None:
+            super().assign(places)
+            if any((each.topic, each.partition) == place and each.offset == 0 for each in places):
+                broker.firsts[place] = first
+
+    return Consumer
+
+
+def test_what_is_deleted_behind_a_reader_that_catches_up_is_gone_on_from(broker: MemoryKafka, tmp_path: Path) -> None:
+    begin(broker, tmp_path / "before")
+
+    begin(broker, tmp_path / "now", consumer=deleting(broker, (TILLS, 0), 3))
+
+    [kept] = [Snapshots(tmp_path / "now").newest(broker_positions(broker), LOGS)]
+    fresh = Fold(registered_sources()[TILLS], 0, Horizons())
+    for offset, slot in [*enumerate(broker.logs[TILLS, 0])][3:]:
+        fresh.step(Entry(offset, slot.stamp_ms, slot.value), BOOK)
+    assert kept is not None
+    assert kept.states[TILLS].digest() == fresh.state.digest()
+
+
+def test_a_snapshot_from_before_what_is_deleted_counts_for_nothing(broker: MemoryKafka, tmp_path: Path) -> None:
+    begin(broker, tmp_path)
+    sold(broker, records=4)
+    broker.committed[TILLS, 0] = 9
+    broker.firsts[TILLS, 0] = 7
+
+    begin(broker, tmp_path)
+
+    kept = Snapshots(tmp_path).newest(broker_positions(broker), LOGS)
+    assert kept is not None
+    assert kept.states[TILLS].met == 2
+
+
+def test_what_is_deleted_before_it_was_read_is_a_named_stop(broker: MemoryKafka, tmp_path: Path) -> None:
+    begin(broker, tmp_path)
+    sold(broker)
+    broker.firsts[TILLS, 0] = 7
+
+    with pytest.raises(OperatorError, match="gone before alerts have read them"):
+        begin(broker, tmp_path)
+
+
+def test_alerts_that_are_deleted_while_they_are_asked_for_are_no_reason_to_stop(
+    broker: MemoryKafka, tmp_path: Path
+) -> None:
+    begin(broker, tmp_path)
+    broker.logs[ALERTS] = [Slot(b'{"alert_id": "a"}') for _ in range(9)]
+
+    positions = begin(broker, tmp_path, consumer=deleting(broker, ALERTS, 5))
+
+    assert positions == {TILLS: 5, CORRECTIONS: 0}

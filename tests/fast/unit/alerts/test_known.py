@@ -1,0 +1,79 @@
+"""What was told is known for as long as anybody may ask for it again, and no longer."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from speed_layer.alerts.known import Known
+from speed_layer.alerts.relay import Relay, Work
+from speed_layer.alerts.snapshots import Snapshots
+from tests.fast.model.relay.memory_clients import Process
+from tests.fast.model.relay.memory_kafka import MemoryKafka, Slot
+from tests.fast.model.relay.simulated import BEGIN, TOPIC, Shelf, Variant, in_process
+from tests.support.alerting import value
+from views.alerts.alert import CORRECTIONS, Alert
+
+DAY = 86_400_000
+KEPT = timedelta(days=30)
+
+
+def known_after(days: int) -> Known:
+    known = Known(KEPT)
+    for day in range(days):
+        known.add(f"told on day {day}", day * DAY)
+    return known
+
+
+def test_what_was_told_within_the_time_is_known_to_the_day() -> None:
+    known = known_after(100)
+
+    assert all(f"told on day {day}" in known for day in range(100 - 30, 100))
+
+
+def test_what_was_told_before_is_let_go() -> None:
+    known = known_after(100)
+
+    assert "told on day 60" not in known
+    assert len(known) <= 30 + 2
+
+
+@pytest.mark.parametrize("back_days", [1, 29])
+def test_what_comes_behind_is_known_as_well(back_days: int) -> None:
+    known = known_after(100)
+
+    known.add("late", (99 - back_days) * DAY)
+
+    assert "late" in known
+
+
+class Over(BaseException):
+    """Everything is read."""
+
+
+def test_a_relay_that_lives_long_lets_go_of_what_it_told_long_ago(tmp_path: Path) -> None:
+    broker = MemoryKafka(committed={TOPIC: 0, (CORRECTIONS, 0): 0})
+    broker.logs[TOPIC] = [_sale(day) for day in range(50)]
+    told, process = list[Alert](), Process(broker, Random(1), 10**6)
+    process.is_harmed = False
+
+    def heard(alerts: Sequence[Alert]) -> None:
+        told.extend(alerts)
+        if broker.committed[TOPIC] == len(broker.logs[TOPIC]):
+            raise Over
+
+    work = Work("memory", [TOPIC[0]], Shelf(), Snapshots(tmp_path), told=heard, known_for=timedelta(days=5))
+    relay = Relay(work, 0)
+    with in_process(process, Variant()), pytest.raises(Over):
+        relay.run()
+
+    assert len(told) == 50
+    assert len(relay._known) <= 6  # noqa: SLF001 - what it holds
+
+
+def _sale(day: int) -> Slot:
+    at = BEGIN + day * DAY
+    line = {"title": "thing", "price": 1, "amount": 1}
+    return Slot(value(TOPIC[0], at, operation_id="1", transaction_id=day, transactions=[line]), at)

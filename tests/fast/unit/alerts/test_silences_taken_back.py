@@ -1,0 +1,47 @@
+"""A silence that was none is taken back, with the cause for which the relay had heard nothing."""
+
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from tests.support.alerting import WorldLog, at_ms, book_of
+from views.alerts.alert import Cause
+from views.alerts.facts import Bounds, Sign
+from views.alerts.rule_text import read_rule
+from views.alerts.silence_audit import retracted_silences
+from views.alerts.standing import standings
+
+MINUTE, HOUR = 60_000, 3_600_000
+TEN = at_ms("2026-03-07 10:00")
+RULE: dict[str, Any] = {"kind": "silence", "id": "tills", "source": "pos_transactions", "minutes": 20}
+HEARD_MS = TEN + 10 * MINUTE
+TOLD_MS = TEN + 20 * MINUTE
+
+
+def sign(received_ms: int, *, waited: bool = False, miskeyed: bool = False) -> Sign:
+    return Sign(HEARD_MS, received_ms, waited, miskeyed)
+
+
+@pytest.mark.parametrize(
+    ("heard", "cause"),
+    [
+        ([sign(TOLD_MS + HOUR)], "late"),
+        ([sign(TOLD_MS + HOUR, waited=True)], "waited"),
+        ([sign(HEARD_MS)], "unexplained"),
+        ([sign(HEARD_MS, miskeyed=True)], "miskeyed"),
+        ([sign(HEARD_MS, miskeyed=True), sign(TOLD_MS + HOUR)], "miskeyed"),
+    ],
+)
+def test_a_silence_is_taken_back_with_its_cause(heard: Sequence[Sign], cause: Cause) -> None:
+    log = WorldLog("pos_transactions", book_of(RULE))
+    log.sold(TEN, 10)
+    log.pass_until(TEN + HOUR)
+    [raised] = log.told
+    facts: Any = SimpleNamespace(signs=lambda _, wanted: dict.fromkeys(wanted, heard))
+    bounds = Bounds(1, TEN, TEN + 5 * HOUR, 0, 2 * MINUTE, 2 * HOUR, 9 * HOUR)
+
+    found = list(retracted_silences({("default", "tills", 1): read_rule(RULE)}, facts, bounds, standings([raised])))
+
+    assert [(each.about, each.cause) for each in found] == [(raised.alert_id, cause)]

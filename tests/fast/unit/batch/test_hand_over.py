@@ -1,0 +1,69 @@
+"""Before a publication points at another generation, the one of now writes nothing more: but not for a preview."""
+
+from datetime import timedelta
+
+import pytest
+
+from deploy.process.speed import begin
+from deploy.recomputing.covering import generation_to_publish, hand_over, refuse_gap
+from master_dataset.errors import CutNotReached, GenerationReplaced
+from speed_layer.generation import Generation, Generations, Reached
+from tests.fast.model.facts import BEGUN, CODES, TOPIC
+from tests.fast.model.tables import Tables
+from views.core.pointer_row import PointerRow
+
+OLD, NEW = (code.definitions for code in CODES)
+
+
+def a_served_and_a_new_generation() -> tuple[Generations, Generation, Generation]:
+    """The old one has claimed up to 8 and recorded up to 5, as far as the new one has read."""
+    tables = Tables()
+    PointerRow(tables).begin(BEGUN)
+    generations = Generations(tables)
+    old = begin(generations, {}, OLD, BEGUN)
+    assert generations.take_over(old)
+    generations.claims.claim(old.number, 0, {TOPIC: {0: 8}})
+    generations.record(old.number, [Reached(TOPIC, 0, 5, BEGUN)])
+    new = begin(generations, {}, NEW, BEGUN)
+    generations.record(new.number, [Reached(TOPIC, 0, 5, BEGUN)])
+    return generations, old, new
+
+
+def test_a_preview_with_changed_definitions_lets_the_old_generation_write_on() -> None:
+    generations, old, new = a_served_and_a_new_generation()
+
+    chosen = generation_to_publish(generations, generations.pointer(), NEW)
+
+    assert chosen == new.number
+    generations.claims.claim(old.number, 1, {TOPIC: {0: 9}})
+
+
+def test_a_publication_waits_until_the_new_generation_has_read_what_the_old_one_may_have_written() -> None:
+    generations, old, new = a_served_and_a_new_generation()
+    base = generations.pointer()
+
+    with pytest.raises(CutNotReached):
+        hand_over(generations, base, new.number)
+    generations.record(new.number, [Reached(TOPIC, 0, 8, BEGUN)])
+    hand_over(generations, base, new.number)
+
+    with pytest.raises(GenerationReplaced):
+        generations.claims.claim(old.number, 1, {TOPIC: {0: 9}})
+
+
+def test_a_cut_before_the_first_rows_of_the_generation_is_refused() -> None:
+    generations, old, _ = a_served_and_a_new_generation()
+
+    refuse_gap(generations, old.number, old.emit_from)
+    refuse_gap(generations, 0, old.emit_from - timedelta(days=1))  # without speed there is no row to miss
+    with pytest.raises(CutNotReached, match="begin after the cut"):
+        refuse_gap(generations, old.number, old.emit_from - timedelta(seconds=1))
+
+
+def test_a_number_that_another_process_has_begun_is_refused_and_the_same_beginning_again_is_not() -> None:
+    generations, old, _ = a_served_and_a_new_generation()
+
+    generations.begin(old, BEGUN)
+
+    with pytest.raises(GenerationReplaced, match="begun by another process"):
+        generations.begin(Generation(old.number, BEGUN, NEW, {}), BEGUN)

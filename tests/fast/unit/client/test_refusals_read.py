@@ -1,0 +1,223 @@
+"""Why there is no answer, as errors; what is asked again, and what never is; and where the key is not."""
+
+import asyncio
+import logging
+from pathlib import Path
+from types import SimpleNamespace
+
+import httpx
+import pytest
+import stamina
+
+from galatea.client import AsyncClient, Client
+from galatea.errors import KeyRefused, NotAnswered, NotThere, Refused, TooOften, Unavailable, Unreachable, Unreadable
+from tests.support import World
+from tests.support.asking import OPERATOR_KEY, Asking
+from tests.support.calling import answering, client
+
+KEY = "galatea_0123_secret"
+
+
+class Door:
+    """Answers with one response after another, the last one from then on, and keeps what was asked."""
+
+    def __init__(self, *responses: httpx.Response | Exception) -> None:
+        self.responses = [*responses]
+        self.asked: list[httpx.Request] = []
+
+    def __call__(self, request: httpx.Request) -> httpx.Response:
+        self.asked.append(request)
+        found = self.responses.pop(0) if len(self.responses) > 1 else self.responses[0]
+        if isinstance(found, Exception):
+            raise found
+        return httpx.Response(found.status_code, headers=found.headers, content=found.content)
+
+
+def problem(status: int, code: str, **headers: str) -> httpx.Response:
+    said = {"code": code, "title": "It is so.", "detail": "Do this.", "type": f"https://x/{code}", "status": status}
+    told = {name.replace("_", "-"): text for name, text in headers.items()}
+    return httpx.Response(status, json=said, headers={"content-type": "application/problem+json"} | told)
+
+
+STORES = httpx.Response(200, json={"stores": []})
+
+
+def test_an_unknown_metric_is_not_there_and_says_what_to_do() -> None:
+    with pytest.raises(NotThere) as refused:
+        client(Asking(World())).metric("net_sale", start="2026-11-17", end="2026-11-18")
+
+    said = refused.value
+    assert (said.status, said.code, said.title) == (404, "unknown_name", "There is no metric `net_sale`.")
+    assert said.detail == "Did you mean `net_sales`?"
+    assert said.type.endswith("/errors/unknown_name")
+    assert str(said) == f"{said.title} {said.detail}"
+
+
+@pytest.mark.parametrize("key", [None, "wrong"])
+def test_a_key_that_is_missing_or_wrong_is_refused(key: str | None) -> None:
+    with pytest.raises(KeyRefused) as refused:
+        client(Asking(World()), key).recompute(reason="a test")
+
+    assert refused.value.code == ("key_wrong" if key else "key_missing")
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"), [(403, KeyRefused), (410, NotThere), (422, Refused), (429, TooOften), (503, Unavailable)]
+)
+def test_each_refusal_has_its_class(status: int, kind: type[Refused]) -> None:
+    with stamina.set_testing(True), pytest.raises(kind) as refused:
+        answering(Door(problem(status, "so_it_is"))).stores()
+
+    assert type(refused.value) is kind
+
+
+def test_what_passes_is_asked_again_and_answered() -> None:
+    door = Door(problem(503, "too_busy", retry_after="2"), problem(429, "too_often"), httpx.ReadError("gone"), STORES)
+
+    with stamina.set_testing(True, attempts=4):
+        found = answering(door).stores()
+
+    assert (found, len(door.asked)) == ((), 4)
+
+
+def test_the_client_that_awaits_asks_again_too() -> None:
+    door = Door(problem(503, "too_busy", retry_after="2"), STORES)
+
+    async def ask() -> object:
+        async with AsyncClient("http://galatea", transport=httpx.MockTransport(door)) as asked:
+            return await asked.stores()
+
+    with stamina.set_testing(True, attempts=4):
+        assert asyncio.run(ask()) == ()
+    assert len(door.asked) == 2
+
+
+def test_the_pause_is_the_one_that_the_api_asks_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    waited: list[float] = []
+    monkeypatch.setattr("tenacity.nap.time", SimpleNamespace(sleep=waited.append))  # others sleep, too
+
+    answering(Door(problem(503, "too_busy", retry_after="7"), STORES)).stores()
+
+    assert waited == [7.0]
+
+
+def test_nobody_stands_still_for_as_long_as_an_hour() -> None:
+    door = Door(problem(503, "too_busy", retry_after="3600"))
+
+    with pytest.raises(Unavailable) as refused:
+        answering(door).stores()
+
+    assert (refused.value.retry_after, len(door.asked)) == (3600.0, 1)
+
+
+def test_what_is_wrong_is_not_asked_again() -> None:
+    door = Door(problem(422, "bad_question"))
+
+    with stamina.set_testing(True, attempts=4), pytest.raises(Refused):
+        answering(door).stores()
+
+    assert len(door.asked) == 1
+
+
+def test_a_recompute_is_never_sent_twice() -> None:
+    door = Door(problem(503, "airflow_unavailable", retry_after="1"))
+
+    with stamina.set_testing(True, attempts=4), pytest.raises(Unavailable):
+        answering(door).recompute(reason="a test")
+
+    assert len(door.asked) == 1
+
+
+def test_nobody_there_is_unreachable() -> None:
+    with stamina.set_testing(True), pytest.raises(Unreachable, match="ConnectError"):
+        Client("http://127.0.0.1:1").stores()
+
+
+def test_a_redirect_is_not_followed() -> None:
+    door = Door(httpx.Response(302, headers={"location": "http://elsewhere/v1/stores"}))
+
+    with pytest.raises(Refused) as refused:
+        answering(door, KEY).stores()
+
+    assert (refused.value.code, len(door.asked)) == ("http_302", 1)
+
+
+@pytest.mark.parametrize("body", [b"<html>", b"[]", b'{"stores": 3}'])
+def test_what_is_no_answer_of_the_api_is_unreadable(body: bytes) -> None:
+    door = Door(httpx.Response(200, content=body, headers={"content-type": "text/html"}))
+
+    with pytest.raises(Unreadable, match="/v1/stores"):
+        answering(door).stores()
+
+
+def test_what_a_newer_api_says_beside_is_no_reason_to_fail() -> None:
+    said = {"stores": [{"id": "1", "timezone": "UTC", "new": 1}], "new": 2}
+
+    assert answering(Door(httpx.Response(200, json=said))).stores()[0].id == "1"
+
+
+def test_the_key_is_in_the_header_and_in_no_text(
+    caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    door = Door(problem(503, "too_busy"))
+    asked = answering(door, KEY)
+
+    with stamina.set_testing(True, attempts=2), pytest.raises(NotAnswered) as refused:
+        asked.stores()
+
+    assert {request.headers["authorization"] for request in door.asked} == {f"Bearer {KEY}"}
+    assert (
+        KEY
+        not in f"{asked!r} {refused.value!r} {refused.value} {caplog.text} {capsys.readouterr()} {door.asked[0].url}"
+    )
+
+
+@pytest.mark.parametrize("url", ["localhost:8000", "ftp://galatea", "http://", "galatea"])
+def test_what_is_no_address_is_refused_before_anything_is_asked(url: str) -> None:
+    with pytest.raises(ValueError, match="is no address"):
+        Client(url)
+
+
+@pytest.mark.parametrize(
+    ("said", "seconds"),
+    [
+        ({"retry_after": "7"}, 7.0),
+        ({"retry_after": "Sun, 22 Nov 2026 12:00:40 GMT", "date": "Sun, 22 Nov 2026 12:00:00 GMT"}, 40.0),
+        ({"retry_after": "Sun, 22 Nov 2026 11:00:00 GMT", "date": "Sun, 22 Nov 2026 12:00:00 GMT"}, 0.0),
+        ({"retry_after": "soon"}, None),
+        ({}, None),
+    ],
+)
+def test_when_to_ask_again_is_read_in_both_of_its_forms(said: dict[str, str], seconds: float | None) -> None:
+    with stamina.set_testing(True), pytest.raises(Unavailable) as refused:
+        answering(Door(problem(503, "too_busy", **said))).stores()
+
+    assert refused.value.retry_after == seconds
+
+
+def test_a_password_in_the_address_is_not_shown() -> None:
+    assert "secret" not in repr(Client("http://anna:secret@galatea"))
+
+
+def test_a_key_is_read_from_its_file(tmp_path: Path) -> None:
+    file = tmp_path / "operator.key"
+    file.write_text(f"{OPERATOR_KEY}\n")
+    seen = Door(STORES)
+
+    Client("http://galatea", key_file=file, transport=httpx.MockTransport(seen)).stores()
+
+    assert seen.asked[0].headers["authorization"] == f"Bearer {OPERATOR_KEY}"
+
+
+@pytest.mark.parametrize("key", ["", "two\nlines", "kľúč"])
+def test_what_can_be_no_key_is_refused_and_not_quoted(key: str) -> None:
+    with pytest.raises(ValueError, match="the key is empty, or has characters") as refused:
+        Client(key=key)
+
+    assert not key or key not in str(refused.value)
+
+
+def test_a_key_and_a_file_of_one_are_too_much(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="leave one out"):
+        Client(key=KEY, key_file=tmp_path / "key")

@@ -1,0 +1,288 @@
+"""A member of a group over a driver that is played: what is committed, when it pauses, how it ends."""
+
+import asyncio
+import threading
+from collections.abc import Callable, Sequence
+
+import pytest
+from confluent_kafka import TopicPartition
+
+from master_dataset.consuming import Again, Behind, Consuming, Done, Limits, Record, Refused, Verdict, consuming
+from master_dataset.consuming.partition import Partition
+from tests.support.played_topic import TOPIC, Driver, Message
+
+
+class Taker:
+    """Takes everything; `gate` holds the records of one key back."""
+
+    def __init__(self, held: str = "") -> None:
+        self.held, self.gate = held.encode(), asyncio.Event()
+        self.taken: list[tuple[bytes, int]] = []
+        self.unwanted: set[bytes] = set()
+        self.at_once = self.most_at_once = 0
+
+    def wants(self, record: Record) -> bool:
+        return record.key not in self.unwanted
+
+    async def take(self, records: Sequence[Record]) -> Verdict:
+        self.at_once += 1
+        self.most_at_once = max(self.most_at_once, self.at_once)
+        if records[0].key == self.held:
+            await self.gate.wait()
+        await asyncio.sleep(0)
+        self.taken += [(record.key, record.offset) for record in records]
+        self.at_once -= 1
+        return Done()
+
+    async def put_aside(self, record: Record, refused: Refused) -> Done | Again:
+        raise AssertionError(record, refused)
+
+
+async def run(driver: Driver, taker: Taker, limits: Limits, until: Callable[[Consuming], bool]) -> Consuming:
+    consuming = Consuming({"group.id": "hooks"}, [TOPIC], taker, limits, driver)
+    running = asyncio.ensure_future(consuming.run())
+    async with asyncio.timeout(20):
+        while not until(consuming):  # noqa: ASYNC110 - what is waited for has no event
+            await asyncio.sleep(0.001)
+    consuming.stop()
+    taker.gate.set()
+    await running
+    return consuming
+
+
+def messages(number: int, *keys: str) -> list[Message]:
+    return [Message(0, offset, keys[offset % len(keys)]) for offset in range(number)]
+
+
+def test_all_is_taken_in_order_for_each_key_and_committed_in_the_end() -> None:
+    driver, taker = Driver(messages(100, "1", "2", "3")), Taker()
+
+    asyncio.run(run(driver, taker, Limits(), lambda _: len(taker.taken) == 100))
+
+    for key in (b"1", b"2", b"3"):
+        own = [offset for of, offset in taker.taken if of == key]
+        assert own == sorted(own)
+    assert driver.committed[-1] == (0, 100)
+    assert driver.is_closed
+
+
+def test_nothing_is_committed_beyond_a_record_that_is_still_under_way() -> None:
+    driver, taker = Driver(messages(100, "1", "2")), Taker(held="1")
+
+    def others_are_done(consuming: Consuming) -> bool:
+        return len(taker.taken) == 50 and consuming.waiting == 50
+
+    async def work() -> list[tuple[int, int]]:
+        consuming = Consuming({}, [TOPIC], taker, Limits(leave=0.01), driver)
+        running = asyncio.ensure_future(consuming.run())
+        while not others_are_done(consuming):  # noqa: ASYNC110 - likewise
+            await asyncio.sleep(0.001)
+        consuming.stop()
+        await running
+        return driver.committed
+
+    assert asyncio.run(work()) == [(0, 0)]
+
+
+def test_when_too_many_wait_it_pauses_and_when_half_are_done_it_goes_on() -> None:
+    driver, taker = Driver(messages(300, "1", "2")), Taker(held="1")
+    most: list[int] = []
+
+    async def work() -> None:
+        consuming = Consuming({}, [TOPIC], taker, Limits(waiting=40, batch=5), driver)
+        running = asyncio.ensure_future(consuming.run())
+        while len(taker.taken) < 300:
+            most.append(consuming.waiting)
+            if consuming.is_paused:
+                taker.gate.set()
+            await asyncio.sleep(0.001)
+        consuming.stop()
+        await running
+
+    asyncio.run(work())
+
+    assert driver.paused >= 1
+    assert max(most) <= 40 + 10  # what one poll may bring
+    assert len(taker.taken) == 300
+
+
+def test_what_nobody_wants_is_behind_at_once_and_waits_for_none_of_the_others() -> None:
+    driver, taker = Driver(messages(100, "1", "2")), Taker(held="1")
+    taker.unwanted = {b"2"}
+
+    async def work() -> tuple[int, Behind]:
+        consuming = Consuming({}, [TOPIC], taker, Limits(), driver)
+        running = asyncio.ensure_future(consuming.run())
+        while driver.left or consuming.waiting < 50:  # noqa: ASYNC110 - likewise
+            await asyncio.sleep(0.001)
+        driver.end = 107
+        waiting, behind = consuming.waiting, consuming.behind
+        taker.gate.set()
+        consuming.stop()
+        await running
+        return waiting, behind
+
+    waiting, behind = asyncio.run(work())
+
+    assert waiting == 50
+    assert behind == Behind(50 + 7, 1_800_000_000_000)
+    assert {key for key, _ in taker.taken} <= {b"1"}
+
+
+def test_no_more_calls_than_allowed_are_under_way() -> None:
+    driver, taker = Driver(messages(200, *"abcdefghijklmnop")), Taker()
+
+    asyncio.run(run(driver, taker, Limits(under_way=3), lambda _: len(taker.taken) == 200))
+
+    assert taker.most_at_once == 3
+
+
+def test_what_is_taken_away_ends_what_is_under_way_and_commits_it_first() -> None:
+    driver, taker = Driver(messages(40, "1", "2")), Taker(held="1")
+
+    async def work() -> tuple[list[tuple[int, int]], list[tuple[bytes, int]]]:
+        consuming = Consuming({}, [TOPIC], taker, Limits(), driver)
+        running = asyncio.ensure_future(consuming.run())
+        while len(taker.taken) < 20:  # noqa: ASYNC110 - likewise
+            await asyncio.sleep(0.001)
+        driver.rebalance()
+        await asyncio.sleep(0.05)
+        assert not driver.rebalanced.is_set()  # it waits for the call that is under way
+        taker.gate.set()
+        await asyncio.to_thread(driver.rebalanced.wait)
+        committed, before = list(driver.committed), list(taker.taken[:21])
+        async with asyncio.timeout(20):
+            while len(taker.taken) - len(before) < 38:  # noqa: ASYNC110 - likewise
+                await asyncio.sleep(0.001)
+        consuming.stop()
+        await running
+        return committed, before
+
+    committed, before = asyncio.run(work())
+
+    own = [(b"1", 0), *((b"2", offset) for offset in range(1, 40, 2))]
+    assert sorted(before) == sorted(own)  # of what is held one call was under way, and no other was begun
+    assert committed == [(0, 2)]
+    again = [offset for key, offset in taker.taken[len(before) :] if key == b"1"]
+    assert again == list(range(2, 40, 2))
+    assert taker.most_at_once <= 2
+
+
+def test_what_was_paused_and_is_taken_away_goes_on_when_it_comes_back() -> None:
+    driver, taker = Driver(messages(300, "1")), Taker(held="1")
+
+    async def work() -> None:
+        consuming = Consuming({}, [TOPIC], taker, Limits(waiting=40, batch=5, leave=0.01), driver)
+        running = asyncio.ensure_future(consuming.run())
+        while not consuming.is_paused:  # noqa: ASYNC110 - likewise
+            await asyncio.sleep(0.001)
+        driver.rebalance()
+        await asyncio.to_thread(driver.rebalanced.wait)
+        taker.gate.set()
+        async with asyncio.timeout(5):
+            while len(taker.taken) < 300:  # noqa: ASYNC110 - likewise
+                await asyncio.sleep(0.001)
+        consuming.stop()
+        await running
+
+    asyncio.run(work())
+
+    assert [offset for _, offset in taker.taken] == list(range(300))
+
+
+def test_a_taker_that_breaks_ends_the_consumer_with_its_error() -> None:
+    class Broken(Taker):
+        async def take(self, records: Sequence[Record]) -> Verdict:
+            raise OSError(f"disk, at {records[0].offset}")
+
+    driver = Driver(messages(3, "1"))
+
+    with pytest.raises(OSError, match="disk"):
+        asyncio.run(Consuming({}, [TOPIC], Broken(), Limits(), driver).run())
+    assert driver.is_closed
+    assert driver.committed == [(0, 0)]
+
+
+def test_what_to_commit_is_worked_out_where_records_begin_and_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked_by: set[int] = set()
+
+    class Watched(Partition):
+        @property
+        def position(self) -> int | None:
+            asked_by.add(threading.get_ident())
+            return super().position
+
+    monkeypatch.setattr(consuming, "Partition", Watched)
+    monkeypatch.setattr(consuming, "COMMIT_SECONDS", 0.001)
+    driver, taker = Driver(messages(50, "1", "2")), Taker()
+
+    async def work() -> None:
+        member = Consuming({}, [TOPIC], taker, Limits(), driver)
+        running = asyncio.ensure_future(member.run())
+        while (0, 50) not in driver.committed:  # noqa: ASYNC110 - likewise
+            await asyncio.sleep(0.001)
+        assert driver.revoke is not None
+        await asyncio.to_thread(driver.revoke, None, [TopicPartition(TOPIC, 0)])
+        member.stop()
+        await running
+
+    asyncio.run(work())
+
+    assert asked_by == {threading.get_ident()}
+
+
+def test_a_commit_that_was_begun_ends_before_the_next_one_so_that_a_place_never_goes_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(consuming, "COMMIT_SECONDS", 0.001)
+    begun, goes_on = threading.Event(), threading.Event()
+
+    class Slow(Driver):
+        def commit(self, offsets: list[TopicPartition], *, asynchronous: bool) -> None:
+            if not begun.is_set():
+                begun.set()
+                goes_on.wait()
+            super().commit(offsets, asynchronous=asynchronous)
+
+    driver, taker = Slow(messages(50, "1")), Taker()
+
+    async def work() -> None:
+        member = Consuming({}, [TOPIC], taker, Limits(), driver)
+        running = asyncio.ensure_future(member.run())
+        await asyncio.to_thread(begun.wait)
+        while len(taker.taken) < 50:  # noqa: ASYNC110 - likewise
+            await asyncio.sleep(0.001)
+        member.stop()
+        await asyncio.sleep(0.05)
+        goes_on.set()
+        await running
+
+    asyncio.run(work())
+
+    assert driver.committed == sorted(driver.committed)
+    assert driver.committed[-1] == (0, 50)
+
+
+def test_a_member_that_can_commit_no_more_ends_with_the_error() -> None:
+    class Broken(Driver):
+        def commit(self, offsets: list[TopicPartition], *, asynchronous: bool) -> None:
+            raise RuntimeError(f"nobody foresaw it: {len(offsets)}, {asynchronous}")
+
+    driver = Broken(messages(3, "1"))
+
+    async def work() -> None:
+        async with asyncio.timeout(20):
+            await Consuming({}, [TOPIC], Taker(), Limits(), driver).run()
+
+    with pytest.raises(RuntimeError, match="nobody foresaw it"):
+        asyncio.run(work())
+    assert driver.is_closed
+
+
+def test_it_never_commits_by_itself_and_reads_what_is_committed() -> None:
+    driver = Driver([])
+
+    Consuming({"group.id": "hooks", "isolation.level": "read_uncommitted"}, [TOPIC], Taker(), Limits(), driver)
+
+    assert driver.settings["enable.auto.commit"] is False
+    assert driver.settings["isolation.level"] == "read_committed"

@@ -1,0 +1,98 @@
+"""What was received is an event, a duplicate or a dead letter: nothing is nowhere, and what is would be told."""
+
+import shutil
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from master_dataset.balance import balance
+from master_dataset.dead_letters.place import Place
+from master_dataset.places_compared import compared
+from master_dataset.topic_census import Census
+from tests.support.archiving import TILLS, WorldArchive
+from tests.support.corpus.case import receipt
+
+OFFSETS = st.sets(st.integers(0, 29))
+Runs = list[tuple[int, int]]
+OTHER_DAY = receipt({"happened_at": '"2026-03-01T09:05:00Z"'})
+BEER = receipt({"title": '"Beer"'})
+
+
+@pytest.fixture
+def archive() -> WorldArchive:
+    """Offsets: 0 an event, 1 its duplicate, 2 its conflict, 3 another event, 4 and 5 none; kept twice from 3 on."""
+    made = WorldArchive()
+    made.receive(receipt(), receipt(), BEER)
+    made.receive(OTHER_DAY, b"{", receipt({"happened_at": "7"}))
+    made.again()
+    return made
+
+
+def told(archive: WorldArchive, first: int = 0, until: int = 6, runs: Runs | None = None) -> dict[str, object]:
+    """`runs`: where records of the topic lie; everywhere, unless told."""
+    lie = [(first, until)] if runs is None else runs
+    found = balance(archive.root, TILLS, {0: Census(first, until, lie)})
+    return {name: value for name, value in found.shown().items() if name != "topic"}
+
+
+def test_every_record_has_one_place(archive: WorldArchive) -> None:
+    assert told(archive) == {
+        "received": 6, "events": 2, "duplicates": 1, "missing": 0, "twice": 0, "phantom": 0,
+        "dead_letters": {"conflicting_duplicate": 1, "not_json": 1, "bad_time": 1},
+    }  # fmt: skip
+
+
+def test_only_what_lies_before_the_positions_counts(archive: WorldArchive) -> None:
+    assert told(archive, until=5)["dead_letters"] == {"conflicting_duplicate": 1, "not_json": 1}
+    assert told(archive, until=0) == {
+        "received": 0, "events": 0, "duplicates": 0, "missing": 0, "twice": 0, "phantom": 0, "dead_letters": {},
+    }  # fmt: skip
+
+
+def test_a_repeat_of_what_the_topic_holds_no_more_is_a_repeat(archive: WorldArchive) -> None:
+    found = told(archive, first=1)
+
+    assert (found["events"], found["duplicates"], found["missing"]) == (1, 1, 0)
+
+
+def test_a_record_that_is_nowhere_is_missing(archive: WorldArchive) -> None:
+    assert told(archive, until=7)["missing"] == 1
+
+
+def test_a_row_of_a_place_without_a_record_is_a_phantom(archive: WorldArchive) -> None:
+    found = told(archive, runs=[(0, 1), (2, 6)])
+
+    assert (found["received"], found["missing"], found["phantom"]) == (5, 0, 1)
+
+
+def test_one_record_lost_and_one_kept_twice_do_not_make_up_for_each_other(archive: WorldArchive) -> None:
+    archive.letter_of(Place(TILLS, 0, 3))
+
+    found = told(archive, until=7)
+
+    assert (found["missing"], found["twice"], found["phantom"]) == (1, 1, 0)
+
+
+def test_without_tables_everything_is_missing(archive: WorldArchive) -> None:
+    for each in Path(archive.root).iterdir():
+        shutil.rmtree(each)
+
+    assert told(archive)["missing"] == 6
+
+
+def test_a_topic_that_nobody_has_read_yet_misses_nothing(archive: WorldArchive) -> None:
+    assert balance(archive.root, TILLS, {}).shown()["missing"] == 0
+
+
+@given(topic=OFFSETS, events=OFFSETS, letters=OFFSETS)
+def test_places_are_compared_as_sets_would_be(topic: set[int], events: set[int], letters: set[int]) -> None:
+    census = Census(0, 30, [(offset, offset + 1) for offset in sorted(topic)])
+
+    found = compared(
+        census, *(pa.chunked_array([sorted(each), sorted(each)], pa.int64()) for each in (events, letters))
+    )
+
+    assert found == (len(topic - events - letters), len(events & letters), len((events | letters) - topic))

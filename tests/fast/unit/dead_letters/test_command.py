@@ -1,0 +1,94 @@
+"""`galatea dead-letters` as a person types it: what it prints, and what it refuses before anything is asked."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from deploy.cli.dead_letters import app
+from master_dataset.dead_letters.mend import Mend
+from master_dataset.dead_letters.replaying import Asked
+from master_dataset.errors import GalateaError
+from master_dataset.terms import DEFAULT_TERMS
+from tests.support.archiving import WorldLetters
+from tests.support.corpus.case import receipt
+
+NO_TIME = receipt({"happened_at": '"[bold]yesterday"'})
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> WorldLetters:
+    """A record without a time that was mended and is an event now, and one that is no JSON."""
+    made = WorldLetters()
+    [place, _] = made.archive.receive(NO_TIME, b'{"\xff')
+    mend = Mend(fields={"/happened_at": b'"2026-11-21T11:00:00Z"'})
+    made.replaying.run(Asked([place], mend, "anna", dry_run=False), lambda _: DEFAULT_TERMS, lambda *_: None)
+    made.archive.catch_up()
+    monkeypatch.setenv("GALATEA_MASTER_URI", made.archive.root)
+    return made
+
+
+def run(*words: str) -> str:
+    done = CliRunner().invoke(app, words)
+    assert done.exit_code == 0, (done.output, done.exception)
+    return done.stdout
+
+
+@pytest.mark.usefixtures("world")
+def test_a_list_says_how_many_of_each_reason_and_what_became_of_replays() -> None:
+    printed, told = run("list"), json.loads(run("list", "--json"))
+    some = json.loads(run("list", "--open", "--reason", "not_utf8", "--from", "2026-11-21", "--json"))
+
+    assert "event" in printed
+    assert (told["counts"], told["replayed"]) == ({"bad_time": 1, "not_utf8": 1}, {"bad_time": 1})
+    assert [(each["id"], len(each["replays"])) for each in told["dead_letters"]] == [
+        ("pos_transactions/0/1", 0), ("pos_transactions/0/0", 1)
+    ]  # fmt: skip
+    assert [each["id"] for each in some["dead_letters"]] == ["pos_transactions/0/1"]
+    assert json.loads(run("list", "--to", "2026-11-21", "--json"))["dead_letters"] == []
+
+
+@pytest.mark.usefixtures("world")
+def test_one_is_shown_with_the_field_that_fails_as_it_stands_there() -> None:
+    printed, told = run("show", "pos_transactions/0/0"), json.loads(run("show", "pos_transactions/0/0", "--json"))
+
+    assert '"[bold]yesterday"' in printed
+    assert "event pos_transactions/0/2" in " ".join(printed.split())
+    assert (told["text"].encode(), told["field"], told["replays"][0]["outcome"]) == (NO_TIME, "/happened_at", "event")
+    assert told["replays"][0]["mended"] == "/happened_at"
+
+
+@pytest.mark.usefixtures("world")
+def test_its_bytes_alone_are_what_was_sent() -> None:
+    assert CliRunner().invoke(app, ["show", "pos_transactions/0/1", "--raw"]).stdout_bytes == b'{"\xff'
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ([], "named, or chosen"),
+        (["pos_transactions/0/0", "--reason", "bad_time"], "named, or chosen"),
+        (["pos_transactions/0"], "no id"),
+        (["pos_transactions/0/0", "pos_transactions/0/1", "--with", "FILE"], "instead of one"),
+        (["--reason", "bad_time", "--with", "FILE"], "instead of one"),
+        (["pos_transactions/0/0", "--with", "FILE", "--set", "/a=1"], "as a whole or in fields"),
+        (["pos_transactions/0/0", "--with", "NO FILE"], "cannot be read"),
+        (["pos_transactions/0/0", "--set", "/a"], "sets nothing"),
+        (["pos_transactions/0/0", "--set", "a=1"], "no pointer"),
+        (["pos_transactions/0/0", "--set", "/a=yesterday"], "no JSON"),
+        (["--reason", "bad_tim"], "no reason"),
+        (["--source", "tills"], "no source"),
+        (["--from", "yesterday"], "no time of receipt"),
+    ],
+)
+def test_what_is_asked_wrongly_is_refused_before_anything_is_sent(words: list[str], said: str, tmp_path: Path) -> None:
+    file = tmp_path / "body"
+    file.write_bytes(receipt())
+    words = [str(file) if word == "FILE" else word for word in words]
+
+    done = CliRunner().invoke(app, ["replay", *words])
+
+    assert isinstance(done.exception, GalateaError), done.output
+    assert said in done.exception.message
+    assert done.exception.exit_code == 2

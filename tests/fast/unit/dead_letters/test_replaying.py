@@ -1,0 +1,333 @@
+"""Dead letters sent again: judged by the parser, remembered, told what became of them, and counted once for ever."""
+
+from collections import Counter
+from datetime import timedelta
+
+import pytest
+
+from master_dataset.courier import Fate
+from master_dataset.dead_letters import replaying
+from master_dataset.dead_letters.item import Item
+from master_dataset.dead_letters.mend import Mend
+from master_dataset.dead_letters.place import Place
+from master_dataset.dead_letters.question import LetterQuestion
+from master_dataset.dead_letters.replaying import Asked
+from master_dataset.errors import BrokerUnavailable, UnknownName
+from master_dataset.sources.wifi_sightings import WIFI_SIGHTINGS
+from master_dataset.terms import DEFAULT_TERMS
+from tests.support.archiving import NOON, SECOND, TILLS, WorldLetters
+from tests.support.corpus.case import receipt
+from tests.support.corpus.record import record
+
+NO_TIME = receipt({"happened_at": '"yesterday"', "price": "1.10"})
+A_TIME = Mend(fields={"/happened_at": b'"2026-11-21T11:00:00Z"'})
+ANOTHER_TIME = Mend(fields={"/happened_at": b'"2026-11-21T11:00:01Z"'})
+AS_IT_IS = Mend()
+
+
+@pytest.fixture
+def world() -> WorldLetters:
+    return WorldLetters()
+
+
+def replayed(world: WorldLetters, *places: Place, mend: Mend = AS_IT_IS, dry_run: bool = False) -> list[Item]:
+    asked = Asked(places, mend, "a test", dry_run)
+    return world.replaying.run(asked, lambda _: DEFAULT_TERMS, lambda *_: None)
+
+
+def told(world: WorldLetters, place: Place) -> list[tuple[str, str | None, str | None]]:
+    """Of each replay: what became of it, whose repeat it is, and why it is none."""
+    _, shown = world.desk.shown(place)
+    return [(each["outcome"], each["duplicate_of"], each["reason"]) for each in shown["replays"]]
+
+
+def test_a_mended_letter_is_sent_keyed_by_its_store_and_says_where_it_is_from(world: WorldLetters) -> None:
+    [place] = world.archive.receive(NO_TIME, key=b"wrong", headers=[("trace", b"7"), ("replay_of", b"old")])
+
+    [item] = replayed(world, place, mend=A_TIME)
+
+    [sent] = world.sender.carried
+    assert (item.outcome, item.to, item.store) == ("sent", Place(TILLS, 0, 1), "1")
+    assert (sent.topic, sent.key) == (TILLS, b"1")
+    assert list(sent.headers) == [("trace", b"7"), ("replay_of", b"pos_transactions/0/0")]
+    assert b'"price": 1.10' in sent.value
+
+
+def test_the_letter_stays_as_it_was_and_says_what_became_of_its_replay(world: WorldLetters) -> None:
+    [place] = world.archive.receive(NO_TIME)
+    before, _ = world.desk.shown(place)
+
+    replayed(world, place, mend=A_TIME)
+    waiting = told(world, place)
+    world.archive.catch_up()
+
+    after, shown = world.desk.shown(place)
+    assert waiting == [("waiting", None, None)]
+    assert after == before
+    assert [
+        (each["outcome"], each["sent_to"], each["by"], each["mended"], each["at"]) for each in shown["replays"]
+    ] == [("event", "pos_transactions/0/1", "a test", "/happened_at", world.now)]
+
+
+def test_a_letter_that_was_replayed_and_archived_is_not_sent_again(world: WorldLetters) -> None:
+    [place] = world.archive.receive(NO_TIME)
+    replayed(world, place, mend=A_TIME)
+    world.archive.catch_up()
+
+    [item] = replayed(world, place, mend=A_TIME)
+
+    assert (item.outcome, item.of, len(world.sender.carried)) == ("duplicate", Place(TILLS, 0, 1), 1)
+
+
+def test_a_letter_that_is_replayed_twice_before_it_is_archived_becomes_one_event(world: WorldLetters) -> None:
+    [place] = world.archive.receive(NO_TIME)
+
+    replayed(world, place, mend=A_TIME)
+    world.now += SECOND
+    replayed(world, place, mend=A_TIME)
+    world.archive.catch_up()
+
+    assert told(world, place) == [("event", None, None), ("duplicate", "pos_transactions/0/1", None)]
+
+
+@pytest.mark.parametrize("is_archived", [True, False])
+def test_a_letter_that_became_one_event_never_becomes_a_second_one(world: WorldLetters, *, is_archived: bool) -> None:
+    [place] = world.archive.receive(NO_TIME)
+    replayed(world, place, mend=A_TIME)
+    if is_archived:
+        world.archive.catch_up()
+
+    [tried] = replayed(world, place, mend=ANOTHER_TIME, dry_run=True)
+    [item] = replayed(world, place, mend=ANOTHER_TIME)
+
+    assert (item.outcome, item.of, item.refusal) == ("refused", Place(TILLS, 0, 1), tried.refusal)
+    assert item.refusal
+    assert item.refusal.reason == "conflicting_duplicate"
+    assert tried.outcome == item.outcome
+    assert len(world.sender.carried) == 1
+
+
+def test_a_letter_whose_replay_may_be_there_is_sent_as_the_same_event_or_not_at_all(world: WorldLetters) -> None:
+    [place] = world.archive.receive(NO_TIME)
+    world.sender.says = lambda _: Fate.UNCONFIRMED
+    replayed(world, place, mend=A_TIME)
+    world.sender.says = lambda _: Fate.ACKNOWLEDGED
+
+    [another] = replayed(world, place, mend=ANOTHER_TIME)
+    [same] = replayed(world, place, mend=A_TIME)
+
+    assert (another.outcome, another.of, same.outcome) == ("refused", None, "sent")
+
+
+def test_a_letter_whose_replay_was_refused_after_all_may_become_another_event(world: WorldLetters) -> None:
+    [place] = world.archive.receive(NO_TIME)
+    replayed(world, place, mend=A_TIME)
+    key, _, headers = world.archive.topics[TILLS][1]
+    world.archive.topics[TILLS][1] = (key, b"{", headers)  # as if the source had changed in between
+    world.archive.catch_up()
+
+    [item] = replayed(world, place, mend=ANOTHER_TIME)
+
+    assert item.outcome == "sent"
+
+
+def test_a_letter_that_was_mended_into_too_much_may_become_a_smaller_event(world: WorldLetters) -> None:
+    [place] = world.archive.receive(NO_TIME)
+    world.sender.says = lambda _: Fate.TOO_LARGE
+    replayed(world, place, mend=A_TIME)
+    world.sender.says = lambda _: Fate.ACKNOWLEDGED
+    world.now += SECOND
+
+    [item] = replayed(world, place, mend=ANOTHER_TIME)
+
+    assert (item.outcome, told(world, place)[0]) == ("sent", ("dead_letter", None, "too_large"))
+
+
+@pytest.mark.parametrize(
+    ("value", "mend", "reason", "field"),
+    [
+        (NO_TIME, AS_IT_IS, "bad_time", "/happened_at"),
+        (NO_TIME, Mend(fields={"/happened_at": b"7"}), "bad_time", "/happened_at"),
+        (NO_TIME, Mend(b"{"), "not_json", ""),
+        (NO_TIME, Mend(fields={"/none/x": b"7"}), "missing_field", "/none/x"),
+        (NO_TIME, Mend(fields={"/happened_at": b'"2026-11-21T14:00:01Z"'}), "from_the_future", "/happened_at"),
+        (None, AS_IT_IS, "empty_value", ""),
+        (b"", A_TIME, "empty_value", ""),
+        (b"{", A_TIME, "not_json", ""),
+        (b" " * 1_000_001, AS_IT_IS, "too_large", ""),
+    ],
+)
+def test_what_would_come_back_is_not_sent_and_says_why(
+    world: WorldLetters, value: bytes | None, mend: Mend, reason: str, field: str
+) -> None:
+    [place] = world.archive.receive(value)
+
+    found = [replayed(world, place, mend=mend, dry_run=dry_run)[0] for dry_run in (True, False)]
+
+    told_why = [each.refusal and (each.refusal.reason, each.refusal.field) for each in found]
+    assert ([each.outcome for each in found], told_why) == (["refused"] * 2, [(reason, field)] * 2)
+    assert (world.sender.carried, told(world, place)) == ([], [])
+
+
+def test_a_dry_run_sends_nothing_and_needs_no_broker(world: WorldLetters) -> None:
+    [place, other] = world.archive.receive(NO_TIME, receipt({"happened_at": '"2026-11-21T11:00:00Z"', "price": "1.10"}))
+    world.sender.is_away = True
+
+    [same] = replayed(world, place, mend=A_TIME, dry_run=True)
+    [another] = replayed(world, place, mend=Mend(fields={"/happened_at": b'"2026-11-21T11:00:01Z"'}), dry_run=True)
+
+    assert (same.outcome, same.of, another.outcome) == ("duplicate", other, "event")
+    assert world.sender.carried == []
+
+
+def test_a_clock_that_was_mended_lets_a_letter_from_the_future_go_as_it_is(world: WorldLetters) -> None:
+    [place] = world.archive.receive(receipt({"happened_at": '"2026-11-21T13:30:00Z"'}))
+    world.now = NOON
+    [early] = replayed(world, place)
+
+    world.now = NOON + timedelta(hours=1)
+    [late] = replayed(world, place)
+
+    assert (early.refusal and early.refusal.reason, late.outcome) == ("from_the_future", "sent")
+
+
+def test_a_conflict_is_refused_until_its_identity_is_another_one(world: WorldLetters) -> None:
+    first, other = world.archive.receive(receipt(), receipt({"title": '"Beer"'}))
+    world.archive.conflict(other)
+
+    [as_it_is] = replayed(world, other)
+    [same_identity] = replayed(world, other, mend=Mend(fields={"/transactions/0/title": b'"Milk 1 l"'}))
+    [mended] = replayed(world, other, mend=Mend(fields={"/transaction_id": b"43"}))
+
+    for refused in (as_it_is, same_identity):
+        assert (refused.outcome, refused.refusal and refused.refusal.reason) == ("refused", "conflicting_duplicate")
+    assert mended.outcome == "sent"
+    assert first != other
+
+
+def test_what_would_contradict_an_event_that_is_kept_is_not_sent(world: WorldLetters) -> None:
+    place, kept = world.archive.receive(NO_TIME, receipt({"happened_at": '"2026-11-21T11:00:00Z"', "title": '"Beer"'}))
+
+    [item] = replayed(world, place, mend=A_TIME)
+
+    assert (item.outcome, item.of, item.refusal and item.refusal.reason) == ("refused", kept, "conflicting_duplicate")
+
+
+def test_a_masked_address_goes_only_with_a_device_of_its_own(world: WorldLetters) -> None:
+    value = record(WIFI_SIGHTINGS, device="3c:22:fb:9a:1d:e7")
+    [place] = world.archive.receive(value, topic="wifi_sightings")
+    a_hash = b'"9f86d081884c7d659a2feaa0c55ad015"'
+
+    [as_it_is] = replayed(world, place)
+    [mended] = replayed(world, place, mend=Mend(fields={"/device": a_hash}))
+
+    assert as_it_is.refusal
+    assert (as_it_is.refusal.reason, "masked" in as_it_is.refusal.sentence) == ("raw_mac_address", True)
+    assert mended.outcome == "sent"
+
+
+def test_an_unknown_schema_is_refused_unless_somebody_writes_the_record_anew(world: WorldLetters) -> None:
+    [place] = world.archive.receive(receipt(), headers=[("schema", b"receipts_v9")])
+
+    [as_it_is] = replayed(world, place)
+    [anew] = replayed(world, place, mend=Mend(receipt()))
+
+    assert (as_it_is.refusal and as_it_is.refusal.reason, anew.outcome) == ("unknown_schema", "sent")
+    assert [name for name, _ in world.sender.carried[0].headers] == ["replay_of"]
+
+
+def test_what_the_broker_did_not_confirm_may_be_sent_again_and_stays_open(world: WorldLetters) -> None:
+    [place] = world.archive.receive(NO_TIME)
+    world.sender.says = lambda _: Fate.UNCONFIRMED
+
+    [item] = replayed(world, place, mend=A_TIME)
+
+    assert (item.outcome, told(world, place)) == ("unknown", [("unknown", None, None)])
+    assert [each.place for each in world.desk.open(LetterQuestion(), 10).letters] == [place]
+
+
+def test_a_replay_that_ended_before_the_broker_answered_is_not_forgotten(world: WorldLetters) -> None:
+    [place] = world.archive.receive(NO_TIME)
+
+    def dies(_: object) -> Fate:
+        raise KeyboardInterrupt
+
+    world.sender.says = dies
+    with pytest.raises(KeyboardInterrupt):
+        replayed(world, place, mend=A_TIME)
+
+    assert told(world, place) == [("unknown", None, None)]
+
+
+def test_without_a_broker_nothing_is_remembered(world: WorldLetters) -> None:
+    [place] = world.archive.receive(NO_TIME)
+    world.sender.is_away = True
+
+    with pytest.raises(BrokerUnavailable):
+        replayed(world, place, mend=A_TIME)
+
+    assert told(world, place) == []
+
+
+def test_what_lies_in_no_source_is_refused_by_itself_and_what_was_chosen_with_it_is_sent(world: WorldLetters) -> None:
+    [place] = world.archive.receive(NO_TIME)
+    alert = Place("webhook.5f0c81d2a9b3", 0, 42)
+    world.archive.letter_of(alert, "undelivered")
+
+    items = replayed(world, place, alert, mend=A_TIME)
+
+    assert {each.place: each.outcome.value for each in items} == {place: "sent", alert: "refused"}
+
+
+def test_those_behind_one_that_stays_refused_can_be_asked_for(world: WorldLetters) -> None:
+    refused, behind = world.archive.receive(b"{", NO_TIME)
+
+    first = world.desk.open(LetterQuestion(None, TILLS, None, None, None), 1)
+    then = world.desk.open(LetterQuestion(None, TILLS, None, None, None), 1, world.desk.where(refused))
+
+    assert [each.place for page in (first, then) for each in page.letters] == [refused, behind]
+
+
+def test_one_that_is_no_dead_letter_refuses_all_of_its_portion(world: WorldLetters) -> None:
+    [place] = world.archive.receive(NO_TIME)
+
+    with pytest.raises(UnknownName):
+        replayed(world, place, Place(TILLS, 0, 77), mend=A_TIME)
+
+    assert world.sender.carried == []
+
+
+def test_many_go_in_portions_in_the_order_of_receipt_and_what_was_sent_is_open_no_more(
+    world: WorldLetters, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replaying, "PORTION", 3)
+    world.archive.receive(*(receipt({"happened_at": "7", "transaction_id": str(number)}) for number in range(7)), b"{")
+    steps: list[tuple[int, int, str]] = []
+    page = world.desk.open(LetterQuestion(source=TILLS), 100)
+    asked = Asked([each.place for each in page.letters], A_TIME, "a test", dry_run=False, headings=page.letters)
+
+    items = world.replaying.run(asked, lambda _: DEFAULT_TERMS, lambda *step: steps.append(step))
+    world.archive.catch_up()
+
+    assert Counter(each.outcome.value for each in items) == {"sent": 7, "refused": 1}
+    assert [b'"transaction_id":%d' % number in each.value for number, each in enumerate(world.sender.carried)] == [
+        True
+    ] * 7
+    assert steps == [(0, 8, "replayed"), (3, 8, "replayed"), (6, 8, "replayed"), (8, 8, "replayed")]
+    assert [each.place.offset for each in world.desk.open(LetterQuestion(), 100).letters] == [7]
+    counts = world.desk.letters.counts(LetterQuestion())
+    assert (counts.letters, counts.replayed) == ({"bad_time": 7, "not_json": 1}, {"bad_time": 7})
+
+
+def test_a_replay_that_becomes_a_dead_letter_after_all_leads_to_that_one(world: WorldLetters) -> None:
+    [place] = world.archive.receive(NO_TIME)
+    replayed(world, place, mend=A_TIME)
+    key, _, headers = world.archive.topics[TILLS][1]
+    world.archive.topics[TILLS][1] = (key, b"{", headers)  # as if the source had changed in between
+    world.archive.catch_up()
+
+    [(outcome, _, reason)] = told(world, place)
+    again, _ = world.desk.shown(Place(TILLS, 0, 1))
+
+    assert (outcome, reason) == ("dead_letter", "not_json")
+    assert again.headers == (("replay_of", b"pos_transactions/0/0"),)

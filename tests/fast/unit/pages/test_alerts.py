@@ -1,0 +1,225 @@
+"""The page of alerts: open ones first, in words; rules that are tried before they are saved."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from serving_layer.alerting.history import Kept
+from serving_layer.pages import alerts
+from tests.support.asking import OPERATOR_KEY, Asking
+from tests.support.browsing import Browsing, words
+from views.alerts.alert import Window
+
+NEW = "/alerts/rules/new?kind=level"
+LEVEL = {"kind": "level", "id": "queue", "of": "queue", "above": "4", "minutes": "3", "on": "yes"}
+AT = datetime(2026, 11, 21, 9, 30, tzinfo=UTC)
+
+
+@pytest.fixture
+def operator(browsing: Browsing) -> Browsing:
+    browsing.sign_in(OPERATOR_KEY)
+    return browsing
+
+
+@pytest.fixture
+def told(asking: Asking) -> Asking:
+    """One is open and rests on what no publication has; one before the cut is over; one was wrong; one of another."""
+    asking.told.known = Kept(AT, None)
+    asking.told.raised("2026-11-21T09:20:00Z", store="12", sentence="The queue Q1 is too long.")
+    hour = Window("2026-11-21T07:00:00Z", "2026-11-21T08:00:00Z")
+    over = asking.told.raised(
+        "2026-11-21T08:02:00Z", store="12", sentence="Too little was sold.", rule="limit", window=hour
+    )
+    asking.told.followed(over, "resolved", "2026-11-21T08:50:00Z")
+    wrong = asking.told.raised("2026-11-21T08:01:00Z", store="40", sentence="Nothing was sold.", rule="tills")
+    asking.told.followed(wrong, "retracted", "2026-11-21T09:01:00Z", reason="waited")
+    asking.told.raised("2026-11-21T09:21:00Z", store="acme-1", tenant="acme", sentence="Canary of another.")
+    return asking
+
+
+def test_what_is_open_comes_first_with_what_where_since_when_and_how_sure(told: Asking, browsing: Browsing) -> None:
+    page = browsing.words("/alerts")
+
+    first, second, third = (page.index(each) for each in ("Open now", "Resolved and retracted", "Rules"))
+    is_open, ended = page[first:second], page[second:third]
+    assert "The queue Q1 is too long. Kosice · since Sat 21 Nov, 10:20 6, bound 4 provisional" in is_open
+    assert "All that was received before 21 Nov, 09:30:00 UTC is judged." in is_open
+    assert "Too little was sold. 6, bound 4 Kosice Resolved: it is over, Sat 21 Nov, 09:50 final" in ended
+    assert (
+        "Nothing was sold. 6, bound 4 Ginza Retracted: late events, which a publication counts, Sat 21 Nov, 18:01 final"
+        in ended
+    )
+    assert "Canary" not in page
+    assert told.told.known.as_of == AT
+
+
+def test_a_list_that_is_not_whole_says_so(told: Asking, browsing: Browsing) -> None:
+    told.told.known = Kept(None, None)
+    unkept = browsing.words("/alerts")
+    told.told.known = Kept(AT, AT - timedelta(hours=1))
+    gap = browsing.words("/alerts")
+
+    assert "What is listed here is not all there is. Next: galatea status" in unkept
+    assert "What was told before 21 Nov 2026, 08:30 UTC was gone before it could be listed." in gap
+
+
+def test_a_store_leads_to_its_alerts_and_the_page_to_the_stores(told: Asking, browsing: Browsing) -> None:
+    assert '<a href="/alerts?store=12">1 open alert</a>' in browsing.get("/stores/12")
+    assert '<a href="/alerts?store=40">alerts</a>' in browsing.get("/stores/40")
+    assert "Nothing is open here" in browsing.words("/alerts?store=40")
+    assert "The queue Q1" in browsing.words("/alerts?store=12")
+    assert "The queue Q1" not in browsing.words("/alerts?rule=limit")
+    browsing.get("/alerts?store=acme-1", status=404)
+    assert told.told.rows
+
+
+def test_older_ones_are_a_page_further(told: Asking, browsing: Browsing, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(alerts, "PAGE", 1)
+
+    first = browsing.get("/alerts")
+    older = first.partition('rel="next" href="')[2].partition('"')[0].replace("&amp;", "&")
+
+    assert "Nothing was sold" not in first
+    assert "Nothing was sold" in browsing.get(older)
+    assert len(told.told.rows) == 4
+
+
+def test_the_operator_sees_everybodys_and_may_choose_a_tenant(told: Asking, operator: Browsing) -> None:
+    assert "Canary" in operator.words("/alerts")
+    only = operator.words("/alerts?tenant=acme")
+
+    assert "Canary" in only
+    assert "The queue Q1" not in only
+    assert told.told.rows
+
+
+def test_a_rule_is_tried_before_it_is_saved(operator: Browsing) -> None:
+    empty = operator.get(NEW)
+    tried = operator.send("/alerts/rules", form_of=NEW, **LEVEL, do="try")
+
+    assert 'value="save"' not in empty
+    assert 'value="save"' in tried.text
+    assert (
+        "Tells when a queue is longer than 4 for 3 minutes, in every store. It would watch 2 stores now: 12, 40."
+        in (words(tried.text))
+    )
+    assert operator.asking.versions.rows == []
+
+
+def test_a_rule_that_is_saved_stands_among_the_rules_and_can_be_changed_and_removed(operator: Browsing) -> None:
+    saved = operator.send("/alerts/rules", form_of=NEW, **LEVEL, name="Too long", do="save")
+    listed = operator.words("/alerts?done=saved")
+    changed = operator.send("/alerts/rules", form_of=NEW, **(LEVEL | {"above": "7", "version": "1"}), do="save")
+    form = operator.get("/alerts/rules/queue")
+    removed = operator.send("/alerts/rules", form_of=NEW, **LEVEL, version="2", do="remove")
+
+    assert (saved.status_code, saved.headers["location"]) == (303, "/alerts?done=saved#rules")
+    assert "Saved." in listed
+    assert "Too long Tells when a queue is longer than 4 for 3 minutes, in every store. holds from 09:32:00" in listed
+    assert changed.status_code == 303
+    assert 'value="7"' in form
+    assert 'name="version" value="2"' in form
+    assert removed.headers["location"] == "/alerts?done=removed#rules"
+    assert "No rule watches yet" in operator.words("/alerts")
+    assert operator.asking.acts[-1] == ("operator", "POST /alerts/rules", 303)
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"above": "1000"}, "above is 1000: what is counted is never longer. Write 0 to 999."),
+        ({"above": "many"}, "above cannot be read"),
+        ({"id": "No spaces"}, "Write small letters"),
+        ({"stores": "12 77"}, "stores names 77"),
+        ({"minutes": "1440"}, "Write 0 to 1439."),
+        ({"name": "x" * 300}, "Write a shorter one."),
+    ],
+)
+@pytest.mark.parametrize("do", ["try", "save"])
+def test_what_is_wrong_is_said_above_the_form_as_it_was_filled_in(
+    operator: Browsing, fields: dict[str, str], said: str, do: str
+) -> None:
+    response = operator.send("/alerts/rules", form_of=NEW, **({"minutes": "17"} | LEVEL | fields), do=do)
+
+    assert response.status_code == 422
+    assert said in words(response.text)
+    assert 'aria-invalid="true"' in response.text
+    assert all(f'value="{value}"' in response.text for value in fields.values())
+    assert operator.asking.versions.rows == []
+
+
+@pytest.mark.parametrize(
+    ("fields", "rule"),
+    [
+        (
+            {"kind": "threshold", "metric": "net_sales", "window": "hour", "side": "below", "bound": "50",
+             "versus": "previous_week", "hours": ""},
+            {"metric": "net_sales", "window": "hour", "below": 50, "versus": "previous_week", "above": None},
+        ),
+        (
+            {"kind": "threshold", "metric": "returns_value", "window": "day", "side": "above", "bound": "1,250.50"},
+            {"above": 1250.5, "window": "day", "versus": None},
+        ),
+        (
+            {"kind": "silence", "source": "pos_transactions", "minutes": "20", "per": "store", "hours": "open",
+             "stores": "12"},
+            {"source": "pos_transactions", "minutes": 20, "hours": "open", "stores": ["12"]},
+        ),
+        ({"kind": "level", "of": "occupancy", "above": "50", "minutes": "0"}, {"of": "occupancy", "above": 50}),
+    ],
+)  # fmt: skip
+def test_every_kind_of_rule_goes_through_its_form_and_back(
+    operator: Browsing, fields: dict[str, str], rule: dict[str, object]
+) -> None:
+    said = {"id": "r", "on": "yes", **fields}
+    operator.send("/alerts/rules", form_of=NEW, **said, do="save")
+
+    found = operator.asking.body("/v1/alert-rules/r")["rule"]
+    form = operator.get("/alerts/rules/r")
+    same = operator.send("/alerts/rules", form_of=NEW, **said, version="1", do="save")
+
+    assert {name: found[name] for name in rule} == rule
+    assert found["on"] is True
+    assert "<h1>Rule r</h1>" in form
+    assert same.status_code == 303
+    assert len(operator.asking.versions.rows) == 1
+
+
+def test_a_rule_that_somebody_else_changed_meanwhile_is_not_overwritten(operator: Browsing) -> None:
+    operator.send("/alerts/rules", form_of=NEW, **LEVEL, do="save")
+    operator.send("/alerts/rules", form_of=NEW, **(LEVEL | {"above": "5"}), version="1", do="save")
+
+    late = operator.send("/alerts/rules", form_of=NEW, **(LEVEL | {"above": "6"}), version="1", do="save")
+    odd = operator.send("/alerts/rules", form_of=NEW, **LEVEL, version="newest", do="save")
+
+    assert (late.status_code, "was changed since you read it" in words(late.text)) == (412, True)
+    assert odd.status_code == 422
+    assert operator.asking.body("/v1/alert-rules/queue")["rule"]["above"] == 5
+
+
+def test_forms_are_for_keys_that_may_configure_and_for_their_own_tenant(asking: Asking, browsing: Browsing) -> None:
+    browsing.get(NEW, status=401)
+    browsing.sign_in(asking.keys.make("acme", "read"))
+    browsing.get(NEW, status=403)
+    assert "Add a rule" not in browsing.words("/alerts")
+
+    browsing.sign_in(asking.keys.make("acme", "read", "configure"))
+    browsing.send("/alerts/rules", form_of=NEW, **LEVEL, do="save")
+
+    assert "Add a rule" in browsing.words("/alerts")
+    assert [row.id for row in asking.versions.rows] == ["acme/queue"]
+    assert browsing.send("/alerts/rules", form_of=NEW, **LEVEL, tenant="default", do="save").status_code == 404
+    browsing.get("/alerts/rules/new?kind=level&tenant=default", status=404)
+
+
+def test_a_form_of_another_page_changes_nothing(operator: Browsing) -> None:
+    refused = operator.send("/alerts/rules", form_of="/nowhere", **LEVEL, do="save")
+    foreign = operator.send("/alerts/rules", form_of=NEW, origin="http://evil", **LEVEL, do="save")
+
+    assert (refused.status_code, foreign.status_code) == (403, 403)
+    assert operator.asking.versions.rows == []
+
+
+def test_a_kind_that_there_is_not_has_no_form(operator: Browsing) -> None:
+    operator.get("/alerts/rules/new?kind=magic", status=404)
+    operator.get("/alerts/rules/nobodys", status=404)

@@ -1,0 +1,108 @@
+"""A recompute by a form: started, refused with what was filled in, watched until its report."""
+
+from dataclasses import replace
+from datetime import date
+from urllib.parse import urlencode
+
+import pytest
+
+from serving_layer.recomputing import RecomputeAsk
+from serving_layer.refusals import TooBusy
+from tests.support.asking import OPERATOR_KEY
+from tests.support.browsing import TOKEN, Browsing, words
+
+
+@pytest.fixture
+def operator(browsing: Browsing) -> Browsing:
+    browsing.sign_in(OPERATOR_KEY)
+    return browsing
+
+
+def test_a_form_starts_a_recompute_and_leads_to_where_it_is_watched(operator: Browsing) -> None:
+    token = TOKEN.search(operator.get("/recomputes"))
+    assert token
+    fields = [
+        ("token", token[1]), ("views", "sales"), ("views", "traffic"), ("from", "2026-11-01"), ("to", "2026-11-02"),
+        ("stores", "12, 40"), ("full", "yes"), ("mode", "publish"), ("reason", " a wrong price list "),
+    ]  # fmt: skip
+
+    response = operator.post("/recomputes", urlencode(fields))
+
+    days = date(2026, 11, 1), date(2026, 11, 2)
+    asked = RecomputeAsk(("sales", "traffic"), *days, ("12", "40"), full=True, mode="publish")
+    assert operator.asking.recomputing.asked == [asked]
+    assert (response.status_code, response.headers["location"]) == (303, "/recomputes/recompute-1")
+    assert "a wrong price list" in operator.get("/recomputes/recompute-1")
+
+
+def test_a_form_that_says_nothing_else_is_a_preview_of_everything(operator: Browsing) -> None:
+    operator.send("/recomputes", form_of="/recomputes", reason="to see")
+
+    assert operator.asking.recomputing.asked == [RecomputeAsk(mode="preview")]
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({}, "reason"),
+        ({"reason": "x", "from": "tomorrow"}, "from"),
+        ({"reason": "x", "from": "2026-11-03", "to": "2026-11-01"}, "Swap them."),
+        ({"reason": "x", "views": "sale"}, "Did you mean sales?"),
+        ({"reason": "x", "mode": "destroy"}, "mode"),
+    ],
+)
+def test_what_is_wrong_is_said_above_the_form_as_it_was_filled_in(
+    operator: Browsing, fields: dict[str, str], said: str
+) -> None:
+    response = operator.send("/recomputes", form_of="/recomputes", **fields, stores="12")
+
+    assert response.status_code in {404, 422}
+    assert said in words(response.text)
+    assert 'value="12"' in response.text
+    assert operator.asking.recomputing.asked == []
+
+
+def test_a_refusal_of_who_would_do_it_is_said_too(operator: Browsing) -> None:
+    operator.asking.recomputing.refuses = TooBusy("Enough is under way.", do="Wait.")
+
+    response = operator.send("/recomputes", form_of="/recomputes", reason="x")
+
+    assert (response.status_code, "Enough is under way." in response.text) == (503, True)
+
+
+def test_progress_is_shown_until_the_report(operator: Browsing) -> None:
+    operator.send("/recomputes", form_of="/recomputes", reason="x")
+    world = operator.asking.world
+    progress = {
+        "partitions": {"done": 3, "total": 12}, "events": {"done": 1500, "total": 6000}, "rows_per_second": 900.4,
+        "seconds_left": 5.0, "working_on": "sales",
+    }  # fmt: skip
+    record = replace(world.recomputes["recompute-1"], state="computing", progress=progress)
+    world.recomputes["recompute-1"] = record
+
+    page = operator.get("/recomputes/recompute-1")
+    assert "1,500 of 6,000 events, 900 a second; about 5 s left" in page
+    assert "data-region" in page
+
+    report = {"days": 14, "rows": 6000, "corrections": {"cells": 1, "causes": {"waited": {"cells": 1}}}}
+    world.recomputes["recompute-1"] = replace(record, state="published", publication=2, report=report)
+    page = operator.get("/recomputes/recompute-1")
+    assert "publication 2" in page
+    assert "6,000" in page
+    assert "data-region" not in page
+
+
+def test_why_one_failed_is_said_with_the_next_step(operator: Browsing) -> None:
+    operator.send("/recomputes", form_of="/recomputes", reason="x")
+    world = operator.asking.world
+    problem = {"code": "disk_full", "message": "No room is left.", "do": "Make some."}
+    world.recomputes["recompute-1"] = replace(world.recomputes["recompute-1"], state="failed", problem=problem)
+
+    page = operator.get("/recomputes/recompute-1")
+
+    assert "No room is left." in page
+    assert "Make some." in page
+
+
+def test_one_that_nobody_asked_for_is_not_found(operator: Browsing) -> None:
+    assert "There is no recompute other" in operator.words("/recomputes/other", status=404)

@@ -1,0 +1,101 @@
+"""A step goes on with what its own plan has written, and with nothing else."""
+
+from collections.abc import Callable
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from batch_layer.kept_plan import kept
+from batch_layer.plan import Plan
+from batch_layer.recompute import checked_id, owner, run_named
+from deploy.definitions import definitions
+from deploy.recomputing import attempt as attempt_file
+from deploy.recomputing.attempt import Attempt
+from deploy.settings import Settings
+from master_dataset.errors import RecomputeRunning, RequestError
+from tests.fast.unit.recomputing.written_down import WrittenDown
+from views.core.publication import Pointer
+from views.sales import SALES
+
+NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+SETTINGS = Settings()
+
+
+class Held:
+    """Running of a process that still works on it, or does not any more."""
+
+    is_held = True
+
+    def __init__(self, *_: object) -> None:
+        """Of any recompute."""
+
+    def renews(self) -> bool:
+        return self.is_held
+
+    def lost(self) -> RecomputeRunning:
+        return RecomputeRunning("it was taken over", do="wait")
+
+
+class Unseen:
+    """Steps: nobody looks."""
+
+    def step(self, done: int, total: int, what: str) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def written(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Attempt]:
+    """An attempt at a recompute that is written down like this."""
+    written_down = WrittenDown()
+    written_down.ask("mine")
+    monkeypatch.setattr(attempt_file, "session_of", lambda _: None)
+    monkeypatch.setattr(attempt_file, "Recomputes", lambda _: written_down)
+    monkeypatch.setattr(attempt_file, "Running", Held)
+
+    def of(**values: Any) -> Attempt:
+        agreed = definitions(SETTINGS)
+        plan = Plan(Pointer(3, NOON, "run-3", 1, {}), NOON, [(SALES, {date(2026, 11, 20)})], {}, {}, 1, agreed)
+        told = orjson.loads(orjson.dumps({"number": 2, **kept(plan, "mine#2")}))
+        written_down.update("mine", "computed", **{"plan": told, "updated_at": datetime.now(UTC)} | values)
+        return Attempt(SETTINGS, "mine", Unseen())
+
+    return of
+
+
+def test_what_another_plan_has_computed_is_not_published(written: Callable[..., Attempt]) -> None:
+    attempt = written(report={"run": "mine"})
+
+    with pytest.raises(RequestError, match="not computed yet"):
+        attempt.publish()
+
+
+def test_a_process_that_lost_its_hold_publishes_nothing(
+    written: Callable[..., Attempt], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attempt = written(report={"run": "mine#2"})
+    monkeypatch.setattr(Held, "is_held", False)
+
+    with pytest.raises(RecomputeRunning):
+        attempt.publish()
+
+
+def test_a_plan_that_is_too_old_is_forgotten_before_it_is_refused(written: Callable[..., Attempt]) -> None:
+    attempt = written(report={"run": "mine#2"}, updated_at=datetime.now(UTC) - timedelta(days=2))
+
+    with pytest.raises(RequestError, match="too long ago"):
+        attempt.compute()
+
+    assert attempt.found.plan == {"number": 2}
+
+
+@given(st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._:+-]{0,9}", fullmatch=True), st.integers(2, 99))
+def test_a_run_of_a_later_plan_is_called_like_no_other_recompute(id_: str, number: int) -> None:
+    run = run_named(id_, number)
+
+    with pytest.raises(RequestError):
+        checked_id(run)
+    assert (owner(run), owner(run_named(id_, 1)), run_named(id_, 1)) == (id_, id_, id_)

@@ -1,0 +1,103 @@
+"""A recompute is written down before anybody is asked to do it, and says so when nobody does."""
+
+from dataclasses import dataclass, field
+from datetime import date
+
+import pytest
+from cassandra import OperationTimedOut
+from cassandra.cluster import NoHostAvailable
+
+from batch_layer.asked import Asked
+from batch_layer.recompute import Recompute
+from deploy.process.operating import AirflowElseRunner
+from deploy.recomputing.launch import Launch
+from master_dataset.errors import GalateaError, OperatorError, StoreUnavailable, Unavailable
+from serving_layer.recomputing import RecomputeAsk
+from tests.fast.unit.recomputing.written_down import WrittenDown
+
+
+@dataclass
+class Taking:
+    """Trigger. `refuses`: what is raised instead of taking it. `states`: as it was written down then."""
+
+    kept: WrittenDown
+    refuses: GalateaError | None = None
+    states: list[str] = field(default_factory=list)
+
+    def trigger(self, recompute_id: str, asked: Asked, reason: str) -> None:
+        assert (self.kept.rows[recompute_id].asked, self.kept.rows[recompute_id].why) == (asked, reason)
+        self.states.append(self.kept.rows[recompute_id].state)
+        if self.refuses:
+            raise self.refuses
+
+
+def test_it_is_written_down_first_as_it_was_asked() -> None:
+    kept = WrittenDown()
+    taking = Taking(kept)
+    asked = RecomputeAsk(("sales",), date(2026, 11, 1), date(2026, 11, 2), ("12",), full=True, mode="preview")
+
+    id_ = Launch(kept, taking).start(asked, "a wrong price list", "operator")
+
+    assert taking.states == ["asked"]
+    assert (kept.rows[id_].asked_by, kept.rows[id_].state) == ("operator", "asked")
+    assert kept.rows[id_].asked.shown() == {
+        "views": ["sales"], "from": "2026-11-01", "to": "2026-11-02", "stores": ["12"], "full": True, "wait": False,
+        "mode": "preview",
+    }  # fmt: skip
+
+
+def test_every_recompute_has_an_id_of_its_own() -> None:
+    kept = WrittenDown()
+    launch = Launch(kept, Taking(kept))
+
+    ids = {launch.start(RecomputeAsk(), "why", "operator") for _ in range(3)}
+
+    assert ids == set(kept.rows)
+    assert len(ids) == 3
+
+
+@pytest.mark.parametrize("error", [Unavailable("it is down", do="galatea status"), OperatorError("no", do="mend it")])
+def test_one_that_nobody_takes_has_failed_and_says_why(error: GalateaError) -> None:
+    kept = WrittenDown()
+
+    with pytest.raises(type(error)):
+        Launch(kept, Taking(kept, error)).start(RecomputeAsk(), "why", "operator")
+
+    [record] = kept.rows.values()
+    assert (record.state, record.problem) == (
+        "failed", {"code": error.code, "message": error.message, "do": error.do},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("failure", [OperationTimedOut(), NoHostAvailable("none", {})])
+def test_one_that_cannot_be_written_down_is_refused_and_not_handed_over(failure: Exception) -> None:
+    class Silent(WrittenDown):
+        """The store does not answer."""
+
+        def create(self, recompute: Recompute) -> None:
+            assert recompute.state == "asked"
+            raise failure
+
+    taking = Taking(Silent())
+
+    with pytest.raises(StoreUnavailable):
+        Launch(taking.kept, taking).start(RecomputeAsk(), "why", "operator")
+
+    assert taking.states == []
+
+
+def test_airflow_takes_it_wherever_there_is_one_even_if_it_refuses() -> None:
+    kept = WrittenDown()
+    kept.ask("mine")
+    asked, airflow, runner = kept.rows["mine"].asked, Taking(kept), Taking(kept)
+    is_there = True
+    trigger = AirflowElseRunner(lambda: airflow if is_there else None, runner)
+
+    trigger.trigger("mine", asked, "a test")
+    airflow.refuses = Unavailable("it is down", do="galatea status")
+    with pytest.raises(Unavailable):
+        trigger.trigger("mine", asked, "a test")
+    is_there = False
+    trigger.trigger("mine", asked, "a test")
+
+    assert (len(airflow.states), len(runner.states)) == (2, 1)

@@ -1,0 +1,207 @@
+"""The runner of the api process does one recompute after another and lets none end in silence."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from datetime import date
+from pathlib import Path
+
+import psutil
+import pytest
+
+from batch_layer.asked import Asked
+from batch_layer.recompute import Recompute
+from deploy.recomputing import runner as runner_file
+from deploy.recomputing.runner import Runner, rebuild_command
+from master_dataset.errors import OperatorError
+from serving_layer.refusals import TooBusy
+from tests.fast.unit.recomputing.written_down import ASKED, WrittenDown
+
+Command = Callable[[Recompute], Sequence[str]]
+
+
+def python(code: str) -> Command:
+    """A command that says the id, then runs the code."""
+    return lambda recompute: [sys.executable, "-c", f"print('{recompute.id}', flush=True)\n{code}"]
+
+
+def runner_of(kept: WrittenDown, home: Path, command: Command) -> Runner:
+    return Runner(kept, home, {"GALATEA_HOME": str(home)}, command)
+
+
+def done(runner: Runner, *ids: str) -> None:
+    for id_ in ids:
+        runner.trigger(id_, ASKED, "a test")
+    runner.wait()
+
+
+def left(home: Path) -> str:
+    return (home / "run" / "recomputes.json").read_text()
+
+
+def test_the_command_is_a_list_in_which_no_value_is_taken_for_an_option() -> None:
+    kept = WrittenDown()
+    asked = Asked(("sales",), date(2026, 11, 1), date(2026, 11, 2), ("--full", "a b"), full=True, mode="preview")
+    kept.ask("mine", asked=asked)
+
+    assert rebuild_command(kept.find("mine"))[1:] == [
+        "-m", "deploy.cli.main", "rebuild", "sales", "--from=2026-11-01", "--to=2026-11-02", "--store=--full",
+        "--store=a b", "--full", "--dry-run", "--id=mine", "--why=a test", "--by=operator", "--json",
+    ]  # fmt: skip
+
+
+def test_the_command_line_understands_the_command() -> None:
+    kept = WrittenDown()
+    kept.ask("mine", asked=Asked(("no_such_view",), stores=("--full",), mode="preview"))
+
+    said = subprocess.run(rebuild_command(kept.find("mine")), capture_output=True, text=True, check=False)
+
+    assert said.returncode == 2
+    assert "UnknownName" in said.stderr
+
+
+def test_recomputes_are_done_one_after_another_and_what_they_say_is_in_the_log(tmp_path: Path) -> None:
+    kept = WrittenDown()
+    for id_ in ("first", "second"):
+        kept.ask(id_)
+    runner = runner_of(kept, tmp_path, python("import time; time.sleep(0.1); print('done')"))
+
+    done(runner, "first", "second")
+
+    assert (tmp_path / "logs" / "recompute.log").read_text().split() == ["first", "done", "second", "done"]
+    assert left(tmp_path) == "[]"
+
+
+def test_a_child_has_the_settings_and_nothing_on_its_input(tmp_path: Path) -> None:
+    kept = WrittenDown()
+    kept.ask("mine")
+    code = "import os, sys; print(os.environ['GALATEA_HOME'], repr(sys.stdin.read()))"
+
+    done(runner_of(kept, tmp_path, python(code)), "mine")
+
+    assert (tmp_path / "logs" / "recompute.log").read_text().split() == ["mine", str(tmp_path), "''"]
+
+
+@pytest.mark.parametrize("state", ["asked", "planning", "computing", "computed"])
+def test_one_whose_process_ends_before_it_has_failed(tmp_path: Path, state: str) -> None:
+    kept = WrittenDown()
+    kept.ask("mine", state)  # type: ignore[arg-type]
+
+    done(runner_of(kept, tmp_path, python("import os; os.kill(os.getpid(), 9)")), "mine")
+
+    found = kept.find("mine")
+    assert (found.state, (found.problem or {})["code"]) == ("failed", "recompute_interrupted")
+    assert (found.problem or {})["message"] == (
+        f"The process of recompute `mine` ended with exit code -9 while it was `{state}`."
+    )
+    assert (found.problem or {})["do"].endswith("galatea rebuild --id mine")
+
+
+@pytest.mark.parametrize("state", ["published", "previewed", "unchanged", "failed"])
+def test_one_that_says_itself_what_became_of_it_is_left_alone(tmp_path: Path, state: str) -> None:
+    kept = WrittenDown()
+    kept.ask("mine", state)  # type: ignore[arg-type]
+    before = kept.find("mine")
+
+    done(runner_of(kept, tmp_path, python("raise SystemExit(1)")), "mine")
+
+    assert kept.find("mine") == before
+
+
+def test_so_many_wait_and_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runner_file, "AT_MOST", 2)
+    kept = WrittenDown()
+    for id_ in ("first", "second", "third"):
+        kept.ask(id_)
+    wait = f"import os, time\nwhile not os.path.exists('{tmp_path}/go'): time.sleep(0.01)"
+    runner = runner_of(kept, tmp_path, python(wait))
+
+    runner.trigger("first", ASKED, "a test")
+    runner.trigger("second", ASKED, "a test")
+    with pytest.raises(TooBusy):
+        runner.trigger("third", ASKED, "a test")
+    (tmp_path / "go").touch()
+    runner.wait()
+    done(runner, "third")
+
+    assert (tmp_path / "logs" / "recompute.log").read_text().split() == ["first", "second", "third"]
+
+
+def test_one_that_cannot_be_written_down_is_not_taken(tmp_path: Path) -> None:
+    kept = WrittenDown()
+    kept.ask("mine")
+    runner = runner_of(kept, tmp_path, python("pass"))
+    (tmp_path / "run" / f"recomputes.{os.getpid()}.part").mkdir()
+
+    with pytest.raises(OperatorError, match="no recompute is taken"):
+        runner.trigger("mine", ASKED, "a test")
+
+    runner.wait()
+    assert not (tmp_path / "logs" / "recompute.log").exists()
+
+
+def test_what_a_process_before_has_left_is_failed_and_not_begun_again(tmp_path: Path) -> None:
+    kept = WrittenDown()
+    kept.ask("running", "computing")
+    kept.ask("waiting")
+    kept.ask("ended", "published")
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "recomputes.json").write_text('["ended", "running", "waiting", "of nobody"]')
+    runner = runner_of(kept, tmp_path, python("pass"))
+
+    runner.start()
+    runner.wait()
+
+    assert {id_: row.state for id_, row in kept.rows.items()} == {
+        "running": "failed", "waiting": "failed", "ended": "published",
+    }  # fmt: skip
+    assert "ended with the service" in (kept.find("waiting").problem or {})["message"]
+    assert left(tmp_path) == "[]"
+    assert not (tmp_path / "logs" / "recompute.log").exists()
+
+
+def test_a_store_that_does_not_answer_stops_no_other_and_is_settled_by_the_next_start(tmp_path: Path) -> None:
+    class Forgetful(WrittenDown):
+        """Fails once, as a store may."""
+
+        fails = True
+
+        def find(self, id_: str) -> Recompute:
+            if id_ == "first" and self.fails:
+                raise OSError("no answer")
+            return super().find(id_)
+
+    kept = Forgetful()
+    kept.ask("first")
+    kept.ask("second", "published")
+    runner = runner_of(kept, tmp_path, python("pass"))
+
+    done(runner, "first", "second")
+    before = left(tmp_path)
+    kept.fails = False
+    again = runner_of(kept, tmp_path, python("pass"))
+    again.start()
+    again.wait()
+
+    assert (before, left(tmp_path), kept.find("first").state) == ('["first"]', "[]", "failed")
+
+
+def test_it_ends_what_is_under_way_with_its_children_and_begins_no_other(tmp_path: Path) -> None:
+    kept = WrittenDown()
+    for id_ in ("first", "second"):
+        kept.ask(id_)
+    says = tmp_path / "child"
+    os.mkfifo(says)
+    begin = "import subprocess; child = subprocess.Popen(['sleep', '600'])"
+    code = f"{begin}; open('{says}', 'w').write(str(child.pid)); child.wait()"
+    runner = runner_of(kept, tmp_path, python(code))
+    runner.trigger("first", ASKED, "a test")
+    runner.trigger("second", ASKED, "a test")
+    child = psutil.Process(int(says.read_text()))
+
+    runner.stop()
+
+    child.wait(10)
+    assert "second" not in (tmp_path / "logs" / "recompute.log").read_text()
+    assert "second" in left(tmp_path)

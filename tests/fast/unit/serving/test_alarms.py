@@ -1,0 +1,280 @@
+"""Each alarm stands from the moment that its rule says, and ends with its cause."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from serving_layer.alarms import alarms
+from serving_layer.basis import Basis
+from serving_layer.known import Known
+from serving_layer.ledger import Ledger
+from serving_layer.readers import Position
+from serving_layer.watched import READERS, Found, Hook, Measured, Noticed
+from tests.support import World
+from tests.support.asking import Asking
+from tests.support.watch import WorldWatch
+from views.core.cut import BEGINNING
+from views.core.publication import Pointer
+
+CUT = datetime(2026, 11, 21, 9, tzinfo=UTC)
+PUBLISHED = CUT + timedelta(minutes=1)
+NOW = CUT + timedelta(hours=1)
+SECOND = timedelta(seconds=1)
+TTL = timedelta(days=7)
+
+
+def known(**other: Any) -> Known:
+    """A healthy deployment, but for what is said."""
+    lag = [measured(reader) for reader in READERS]
+    basis = Basis(Pointer(1, CUT, "run", 1, {}), (Position("t", 0, 5, CUT),), ())
+    return replace(Known(NOW, basis, PUBLISHED, {}, [], lag, TTL, [ledger("1")], alerts_looked_at=1), **other)
+
+
+def ledger(subject: str, **cells: int) -> Ledger:
+    """How many cells were corrected for each cause."""
+    return Ledger(
+        subject, "run", 0, PUBLISHED, {"causes": {cause: {"cells": number} for cause, number in cells.items()}}
+    )
+
+
+def measured(reader: str, *, oldest: datetime | None = None, moved: datetime = CUT, at: datetime = NOW) -> Measured:
+    """One partition, a second after its last record."""
+    return Measured(reader, "t", 0, 5, 9 if oldest else 5, 4 if oldest else 0, oldest, moved, at)
+
+
+def standing(found: Known) -> dict[str, datetime]:
+    """Name of each alarm to the time since when it stands."""
+    return {alarm.name: alarm.since for alarm in alarms(found)}
+
+
+def test_a_healthy_deployment_has_no_alarm_however_long_nothing_arrives() -> None:
+    assert standing(known()) == {}
+
+
+def test_alerts_are_behind_when_what_came_half_a_minute_ago_is_not_judged_yet() -> None:
+    as_of = NOW - 31 * SECOND
+
+    behind = standing(known(alerts_as_of=as_of))
+    in_time = standing(known(alerts_as_of=as_of + SECOND))
+
+    assert behind == {"alerts_behind": as_of + 30 * SECOND}
+    assert in_time == {}
+
+
+def test_alerts_that_nothing_explains_stand_for_a_day_and_are_told_by_their_publication() -> None:
+    odd = [Noticed(NOW - SECOND, "publication 1", "2 corrections of alerts have no explanation.")]
+
+    [told] = alarms(known(odd_alerts=odd))
+
+    assert (told.name, told.since) == ("alerts_unexplained", NOW - SECOND)
+    assert told.meaning == "By `publication 1`: 2 corrections of alerts have no explanation."
+
+
+def test_events_that_alerts_leave_out_are_told_by_their_topics() -> None:
+    first = Noticed(NOW - SECOND, "people_counts", "")
+
+    [told] = alarms(known(left_out=[first, Noticed(NOW, "pos_transactions", "")]))
+
+    assert (told.name, told.since) == ("alerts_miskeyed", first.at)
+    assert "`people_counts`, `pos_transactions`" in told.meaning
+
+
+def test_alerts_wait_for_their_audit_when_an_hour_after_a_publication_they_were_not_looked_at() -> None:
+    since = NOW - SECOND
+    published = since - timedelta(hours=1)
+
+    waiting = standing(known(published_at=published, alerts_looked_at=0))
+    in_time = standing(known(published_at=published + SECOND, alerts_looked_at=0))
+
+    assert waiting == {"alerts_audit_pending": since}
+    assert in_time == {}
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_a_reader_stands_still_when_it_has_not_moved_for_a_minute_although_records_wait(reader: str) -> None:
+    waits = NOW - 61 * SECOND
+
+    still = standing(known(lag=[measured(reader, oldest=waits)]))
+    waiting_shortly = standing(known(lag=[measured(reader, oldest=waits + SECOND)]))
+    catching_up = standing(known(lag=[measured(reader, oldest=CUT, moved=NOW - SECOND)]))
+
+    assert (still, waiting_shortly, catching_up) == ({f"{reader}_stands_still": waits}, {}, {})
+
+
+def test_a_reader_that_no_longer_says_how_far_it_is_stands_still() -> None:
+    heard = NOW - 61 * SECOND
+
+    assert standing(known(lag=[measured("archive"), measured("speed", at=heard)])) == {"speed_stands_still": heard}
+
+
+def test_a_reader_that_never_ran_gives_no_alarm() -> None:
+    assert standing(known(lag=[])) == {}
+
+
+def test_speed_rows_expire_at_half_of_their_life_and_are_expired_a_day_before_its_end() -> None:
+    half, end = CUT + TTL / 2, CUT + TTL - timedelta(days=1)
+
+    found = [standing(known(now=at, lag=[])) for at in (half, half + SECOND, end, end + SECOND)]
+
+    assert found == [{}, {"speed_rows_expire": half}, {"speed_rows_expire": half}, {"speed_expired": end}]
+
+
+def test_before_the_first_publication_rows_expire_by_the_beginning() -> None:
+    beginning, begun = Basis(Pointer(0, BEGINNING, "", 1, {}), (), ()), NOW - TTL
+
+    found = [standing(known(basis=beginning, published_at=at, lag=[])) for at in (None, NOW, begun)]
+
+    assert found == [{}, {}, {"speed_expired": begun + TTL - timedelta(days=1)}]
+
+
+def test_a_generation_that_is_read_and_no_longer_written_is_told_while_another_one_is_further() -> None:
+    behind = Basis(Pointer(1, CUT, "run", 1, {}), (Position("t", 0, 4, CUT),), ())
+    just_now = Basis(Pointer(1, CUT, "run", 1, {}), (Position("t", 0, 4, NOW - SECOND),), ())
+
+    assert standing(known(basis=behind)) == {"speed_not_taken_over": CUT}
+    assert standing(known(basis=just_now)) == {}
+
+
+def test_a_step_of_the_clock_stands_from_when_it_was_noticed_first() -> None:
+    steps = [Noticed(NOW - 9 * SECOND, "t/0", "a stamp lies behind"), Noticed(NOW, "t/1", "a stamp lies far behind")]
+
+    [alarm] = alarms(known(noticed=steps))
+
+    assert (alarm.name, alarm.since) == ("clock_stepped_back", NOW - 9 * SECOND)
+    assert alarm.meaning == "In `t/1` a stamp lies far behind."
+
+
+def test_what_a_rebuild_found_stands_until_the_next_publication() -> None:
+    stats = {"miskeyed": 3, "alarms": ["clock_stepped_back: t on 2026-11-20"]}
+
+    found = alarms(known(stats=stats))
+
+    assert {alarm.name: alarm.since for alarm in found} == {"clock_stepped_back": PUBLISHED, "miskeyed": PUBLISHED}
+    assert "t on 2026-11-20" in found[0].meaning
+
+
+def test_corrections_that_nothing_explains_stand_as_long_as_their_ledger_is_the_newest() -> None:
+    [alarm] = alarms(known(ledgers=[ledger("1", waited=7, unexplained=3)]))
+
+    assert (alarm.name, alarm.since) == ("unexplained", PUBLISHED)
+    assert alarm.meaning.startswith("Publication `1` corrected 3 cells,")
+    assert alarm.do == "galatea corrections 1 --cause unexplained"
+    assert standing(known(ledgers=[ledger("1", waited=7)])) == {}
+
+
+def test_corrections_of_the_publication_before_stand_while_the_newest_ledger_is_awaited() -> None:
+    second = Basis(Pointer(2, CUT, "run", 1, {}), (), ())
+
+    assert standing(known(basis=second, ledgers=[ledger("1", unexplained=3)])) == {"unexplained": PUBLISHED}
+
+
+def test_corrections_that_nothing_explains_stand_for_a_day_whatever_is_published_after_them() -> None:
+    ledgers = [ledger("3", waited=1), ledger("2", unexplained=3), ledger("1", unexplained=5)]
+    end = PUBLISHED + timedelta(days=1)
+
+    [alarm] = [each for each in alarms(known(now=end, lag=[], ledgers=ledgers)) if each.name == "unexplained"]
+
+    assert alarm.do == "galatea corrections 2 --cause unexplained"
+    assert "unexplained" not in standing(known(now=end + SECOND, lag=[], ledgers=ledgers))
+
+
+def test_a_ledger_is_awaited_for_an_hour() -> None:
+    due = PUBLISHED + timedelta(hours=1)
+    missing = [[], [ledger("0")]]
+
+    in_time = [standing(known(now=due, lag=[], ledgers=each)) for each in missing]
+    too_late = [standing(known(now=due + SECOND, lag=[], ledgers=each)) for each in missing]
+
+    assert (in_time, too_late) == ([{}, {}], [{"ledger_pending": due}] * 2)
+
+
+def test_before_the_first_publication_no_ledger_is_awaited() -> None:
+    beginning = Basis(Pointer(0, BEGINNING, "", 1, {}), (), ())
+
+    assert standing(known(basis=beginning, now=NOW + timedelta(days=1), lag=[], ledgers=[])) == {}
+
+
+def hook(**other: Any) -> Hook:
+    """One that is well, and was seen a second ago."""
+    return Hook(CUT, None, None, NOW - SECOND)._replace(**other)
+
+
+def test_an_endpoint_that_fails_for_more_than_an_hour_is_an_alarm_and_one_that_was_just_restarted_is_none() -> None:
+    hour = NOW - timedelta(hours=1)
+    later = known(hooks=[hook(), hook(failing_since=hour - SECOND), hook(failing_since=hour)])
+
+    assert standing(later) == {"webhook_retrying": hour - SECOND}
+    assert standing(known(hooks=[hook(failing_since=hour)])) == {}
+
+
+def test_an_endpoint_that_has_taken_nothing_and_refused_for_more_than_an_hour_is_an_alarm() -> None:
+    hour = NOW - timedelta(hours=1)
+
+    assert standing(known(hooks=[hook(), hook(refusing_since=hour - SECOND)])) == {"webhook_refusing": hour - SECOND}
+    assert standing(known(hooks=[hook(refusing_since=hour)])) == {}
+
+
+def test_an_endpoint_that_is_suspended_is_an_alarm_until_it_is_resumed_and_no_other_one() -> None:
+    suspended = hook(suspended_at=CUT, failing_since=CUT - timedelta(days=1), seen_at=CUT)
+
+    assert standing(known(hooks=[suspended, hook()])) == {"webhook_suspended": CUT}
+
+
+def test_a_dispatcher_that_no_longer_says_how_endpoints_are_doing_stands_still() -> None:
+    heard = NOW - 91 * SECOND
+
+    assert standing(known(hooks=[hook(), hook(seen_at=heard)])) == {"dispatcher_stands_still": heard}
+    assert standing(known(hooks=[hook(seen_at=heard + SECOND)])) == {}
+    assert standing(known(hooks=[hook(created_at=heard, seen_at=None)])) == {"dispatcher_stands_still": heard}
+    assert standing(known(hooks=[])) == {}
+
+
+def test_alarms_about_endpoints_name_no_tenant_because_every_tenant_reads_them() -> None:
+    told = alarms(known(hooks=[hook(suspended_at=CUT), hook(failing_since=CUT - timedelta(days=1))]))
+
+    assert [each.meaning.rsplit(": ", 1)[1] for each in told] == ["1. What follows waits.", "1."]
+
+
+def test_freshness_says_how_far_readers_are_behind_and_which_alarms_stand() -> None:
+    world = World()
+    world.rebuild(CUT)
+    world.pass_time(NOW)
+    watch = WorldWatch(world)
+    watch.measured = [measured("speed", oldest=NOW - 90 * SECOND)]
+    watch.passing["clock_stepped_back"] = [Noticed(CUT - SECOND, "t/0", "settled by the publication")]
+
+    body = Asking(world, watched=watch).body("/v1/freshness")
+
+    assert (body["published_at"], body["speed_lag_ms"]) == ("2026-11-21T09:00:00Z", 90_000)
+    assert body["lag"] == [
+        {
+            "reader": "speed", "topic": "t", "partition": 0, "position": 5, "end": 9, "records": 4, "seconds": 90.0,
+            "measured_at": "2026-11-21T10:00:00Z",
+        }
+    ]  # fmt: skip
+    assert body["alarms"] == [
+        {
+            "name": "speed_stands_still", "since": "2026-11-21T09:58:30Z",
+            "meaning": "The process `speed` stands still, and 4 records of `t/0` wait.",
+            "do": "galatea status, then logs/speed.log",
+        }
+    ]  # fmt: skip
+
+
+def test_what_was_noticed_while_a_rebuild_computed_is_not_settled_by_its_publication() -> None:
+    world = World()
+    world.rebuild(CUT)
+    world.pass_time(CUT + SECOND)
+    watch = WorldWatch(world)
+    watch.passing["clock_stepped_back"] = [Noticed(CUT - SECOND, "t/0", "a stamp lies behind")]
+    watch.stats = {"read_at": (CUT - 2 * SECOND).isoformat()}
+
+    body = Asking(world, watched=watch).body("/v1/freshness")
+
+    assert [alarm["name"] for alarm in body["alarms"]] == ["clock_stepped_back"]
+
+
+def test_a_publication_that_does_not_say_when_it_was_read_counts_from_when_it_was_published() -> None:
+    assert Found(PUBLISHED, {}).read_at == PUBLISHED

@@ -1,0 +1,258 @@
+"""Events over HTTP: what the sender is told of each, and what stands in the topic."""
+
+import asyncio
+import gzip
+import json
+from typing import Any
+
+import pytest
+from prometheus_client import REGISTRY
+
+from master_dataset.courier import Fate, Outgoing
+from master_dataset.errors import StoreUnavailable
+from master_dataset.parsing.key import key_of
+from master_dataset.sources import registered_sources
+from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
+from master_dataset.sources.wifi_sightings import WIFI_SIGHTINGS
+from master_dataset.stores import Store
+from serving_layer import ingest
+from serving_layer.ingest import Ingest
+from serving_layer.posted import Posted
+from tests.support import World, receipt
+from tests.support.asking import Asking
+from tests.support.corpus.record import record
+
+TOPIC = POS_TRANSACTIONS.topic
+LINES = "application/x-ndjson"
+WRONG = receipt("yesterday", minor=100)
+
+
+def sale(number: int = 1, store: str = "1") -> bytes:
+    return receipt("2026-11-21T09:00:00Z", minor=100, number=number, store=store)
+
+
+def array(*records: bytes) -> bytes:
+    return b"[" + b",".join(records) + b"]"
+
+
+@pytest.fixture
+def asking() -> Asking:
+    return Asking(World(Store(id="1", timezone="UTC", tenant="ours"), Store(id="2", timezone="UTC", tenant="theirs")))
+
+
+def outcomes(body: dict[str, Any]) -> list[tuple[Any, ...]]:
+    return [(each["outcome"], each["reason"], each["pointer"]) for each in body["items"]]
+
+
+def test_one_event_is_accepted_with_the_bytes_that_were_sent_and_keyed_by_its_store(asking: Asking) -> None:
+    said = b" " + sale().replace(b": ", b" :  ")[:-1] + b', "x":1.10 }\n'
+
+    response = asking.sent(said)
+
+    item = {"index": 0, "outcome": "accepted", "reason": None, "pointer": None, "sentence": None}
+    assert response.status_code == 202
+    assert response.json() == {"accepted": 1, "rejected": 0, "unknown": 0, "items": [item]}
+    assert asking.broker.topics == {TOPIC: [Outgoing(b"1", said)]}
+
+
+def test_elements_of_an_array_keep_their_own_bytes_and_their_order(asking: Asking) -> None:
+    one, other = sale(1).replace(b'"price": 1.0', b'"price": 1.00'), sale(2).replace(b": ", b" :\t")
+
+    response = asking.sent(b" [\n" + one + b" ,\r\n " + other + b"] ")
+
+    assert response.status_code == 202
+    assert asking.broker.values(TOPIC) == [one, other]
+
+
+def test_lines_are_taken_as_they_are_and_blank_ones_are_none(asking: Asking) -> None:
+    response = asking.sent(b"\n".join([sale(1), b"", b"  \r", sale(2) + b"\r", b""]), content_type=LINES)
+
+    assert (response.status_code, response.json()["accepted"]) == (202, 2)
+    assert asking.broker.values(TOPIC) == [sale(1), sale(2)]
+
+
+@pytest.mark.parametrize("kind", ["application/json", "Application/JSON; charset=utf-8"])
+def test_a_body_may_be_gzip(asking: Asking, kind: str) -> None:
+    response = asking.sent(gzip.compress(array(sale(1), sale(2))), content_type=kind, content_encoding="gzip")
+
+    assert (response.status_code, response.json()["accepted"]) == (202, 2)
+    assert asking.broker.values(TOPIC) == [sale(1), sale(2)]
+
+
+def test_of_mixed_events_the_good_ones_are_sent_and_each_wrong_one_is_named(asking: Asking) -> None:
+    response = asking.sent(array(WRONG, sale(1), b"7"))
+
+    body = response.json()
+    assert response.status_code == 207
+    assert (body["accepted"], body["rejected"], body["unknown"]) == (1, 2, 0)
+    assert outcomes(body) == [
+        ("rejected", "bad_time", "/happened_at"),
+        ("accepted", None, None),
+        ("rejected", "not_json", ""),
+    ]
+    assert body["items"][2]["sentence"] == "The record is not one JSON object."
+    assert asking.broker.values(TOPIC) == [sale(1)]
+
+
+def test_events_that_are_all_wrong_are_422_and_nothing_is_sent(asking: Asking) -> None:
+    response = asking.sent(array(WRONG, WRONG))
+
+    assert (response.status_code, response.json()["rejected"]) == (422, 2)
+    assert asking.broker.values(TOPIC) == []
+
+
+def test_an_array_that_is_broken_is_rejected_whole(asking: Asking) -> None:
+    response = asking.sent(b"[" + sale() + b",")
+
+    assert response.status_code == 422
+    assert outcomes(response.json()) == [("rejected", "not_json", "")]
+    assert asking.broker.values(TOPIC) == []
+
+
+@pytest.mark.parametrize(
+    ("fate", "item"),
+    [
+        (Fate.UNCONFIRMED, ("unknown", "broker_unavailable", None)),
+        (None, ("unknown", "broker_unavailable", None)),
+        (Fate.TOO_LARGE, ("rejected", "too_large", "")),
+    ],
+)
+def test_what_the_broker_does_not_confirm_is_told_beside_what_it_does(
+    asking: Asking, monkeypatch: pytest.MonkeyPatch, fate: Fate | None, item: tuple[Any, ...]
+) -> None:
+    monkeypatch.setattr(ingest, "PATIENCE_SECONDS", 0.05)
+    asking.broker.says = lambda sent: fate if sent.value == sale(2) else Fate.ACKNOWLEDGED
+
+    response = asking.sent(array(sale(1), sale(2), sale(3)))
+
+    assert response.status_code == 207
+    assert outcomes(response.json()) == [("accepted", None, None), item, ("accepted", None, None)]
+
+
+@pytest.mark.parametrize("fate", [Fate.UNCONFIRMED, None])
+def test_while_the_broker_is_away_the_same_may_be_sent_again_soon(
+    asking: Asking, monkeypatch: pytest.MonkeyPatch, fate: Fate | None
+) -> None:
+    monkeypatch.setattr(ingest, "PATIENCE_SECONDS", 0.05)
+    asking.broker.says = lambda _: fate
+
+    response = asking.sent(array(sale(1), sale(2)))
+
+    assert (response.status_code, response.json()["code"]) == (503, "broker_unavailable")
+    assert response.headers["retry-after"] == "2"
+
+
+def test_where_nothing_is_accepted_but_something_unknown_the_items_are_told(asking: Asking) -> None:
+    asking.broker.says = lambda _: Fate.UNCONFIRMED
+
+    response = asking.sent(array(WRONG, sale()))
+
+    assert response.status_code == 207
+    assert [each[0] for each in outcomes(response.json())] == ["rejected", "unknown"]
+
+
+def test_a_full_queue_is_told_at_once_and_nothing_is_sent(asking: Asking) -> None:
+    asking.broker.is_full = True
+
+    response = asking.sent(array(sale(1), sale(2)))
+
+    assert (response.status_code, response.json()["code"]) == (503, "too_busy")
+    assert response.headers["retry-after"] == "2"
+    assert asking.broker.values(TOPIC) == []
+
+
+def test_events_of_stores_of_others_are_rejected_whether_or_not_there_is_such_a_store(asking: Asking) -> None:
+    taking = Ingest(asking.broker, asking.answers.stores.all, lambda: asking.clock_us)
+    posted = Posted(array(sale(1), sale(2, store="2"), sale(3, store="77")))
+
+    taken = asyncio.run(taking.take(POS_TRANSACTIONS, posted, tenant="ours"))
+
+    foreign = ("rejected", "foreign_store", "/operation_id")
+    assert outcomes(taken.shown()) == [("accepted", None, None), foreign, foreign]
+    assert {item.sentence for item in taken.items[1:]} == {
+        "`/operation_id` names a store that is none of the sender's."
+    }
+    assert asking.broker.values(TOPIC) == [sale(1)]
+
+
+def test_a_sender_without_a_tenant_may_speak_for_any_store(asking: Asking) -> None:
+    response = asking.sent(array(sale(1), sale(2, store="2"), sale(3, store="77")))
+
+    assert response.status_code == 202
+    assert [sent.key for sent in asking.broker.topics[TOPIC]] == [b"1", b"2", b"77"]
+
+
+def test_every_source_can_be_sent_and_is_keyed_as_the_command_does_it(asking: Asking) -> None:
+    for source in registered_sources().values():
+        response = asking.sent(record(source), source.topic)
+
+        assert response.status_code == 202, response.text
+        [sent] = asking.broker.topics[source.topic]
+        assert sent == Outgoing(key_of(source)(record(source)) or b"", record(source))
+
+
+def test_a_hardware_address_is_neither_sent_nor_told(asking: Asking) -> None:
+    address = "3c:22:fb:9a:1d:e7"
+    unknown, known = record(WIFI_SIGHTINGS, note=address), record(WIFI_SIGHTINGS, device=address)
+
+    response = asking.sent(array(unknown, known), WIFI_SIGHTINGS.topic)
+
+    assert [each[:2] for each in outcomes(response.json())] == [("accepted", None), ("rejected", "raw_mac_address")]
+    [stored] = asking.broker.values(WIFI_SIGHTINGS.topic)
+    assert address not in response.text + stored.decode()
+    assert json.loads(stored).keys() == json.loads(unknown).keys()
+
+
+def test_an_event_more_than_an_hour_ahead_of_this_clock_is_from_the_future(asking: Asking) -> None:
+    asking.clock_us = 1_795_248_000_000_000  # 2026-11-21T08:00:00Z
+    ahead = receipt("2026-11-21T09:00:00.001Z", minor=100)
+
+    response = asking.sent(array(sale(), ahead))
+
+    assert outcomes(response.json()) == [("accepted", None, None), ("rejected", "from_the_future", "/happened_at")]
+
+
+def test_a_source_that_is_not_there_is_named_with_the_nearest_one(asking: Asking) -> None:
+    response = asking.sent(sale(), "pos_transaction")
+
+    assert (response.status_code, response.json()["code"]) == (404, "unknown_name")
+    assert response.json()["detail"] == "Did you mean `pos_transactions`?"
+
+
+def test_a_process_that_takes_no_events_says_so(asking: Asking) -> None:
+    asking.app.state.ingest = None
+
+    response = asking.sent(sale())
+
+    assert (response.status_code, response.json()["code"]) == (404, "not_offered")
+
+
+def test_while_the_registry_is_away_it_is_as_it_was_read_last(asking: Asking) -> None:
+    async def registry() -> tuple[int, dict[str, Store]]:
+        if calls:
+            raise StoreUnavailable("Cassandra is away.", do="Wait.")
+        calls.append(1)
+        return 1, {"1": Store(id="1", timezone="UTC", tenant="ours")}
+
+    async def twice() -> list[str]:
+        found = [await taking.take(POS_TRANSACTIONS, Posted(sale(number)), "ours") for number in (1, 2)]
+        return [item.outcome for each in found for item in each.items]
+
+    calls: list[int] = []
+    taking = Ingest(asking.broker, registry, lambda: asking.clock_us)
+
+    assert asyncio.run(twice()) == ["accepted", "accepted"]
+
+
+def test_events_are_counted_by_source_and_outcome(asking: Asking) -> None:
+    def counted(outcome: str) -> float:
+        labels = {"source": TOPIC, "outcome": outcome}
+        return REGISTRY.get_sample_value("galatea_ingested_events_total", labels) or 0
+
+    before = [counted(each) for each in ("accepted", "rejected", "unknown")]
+    asking.broker.says = lambda sent: Fate.UNCONFIRMED if sent.value == sale(3) else Fate.ACKNOWLEDGED
+
+    asking.sent(array(sale(1), sale(2), sale(3), WRONG))
+
+    after = [counted(each) for each in ("accepted", "rejected", "unknown")]
+    assert [now - was for now, was in zip(after, before, strict=True)] == [2, 1, 1]

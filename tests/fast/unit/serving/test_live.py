@@ -1,0 +1,237 @@
+"""Whoever follows a question gets whole merged answers, each time that they are others."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, nullcontext
+from typing import Any
+
+import httpx
+import orjson
+import pytest
+import uvicorn
+
+from master_dataset.errors import StoreUnavailable, UnknownName
+from serving_layer.keys.caller import OPERATOR, Caller
+from serving_layer.limits import Limits
+from serving_layer.live import Event, Live
+from serving_layer.metrics_answer import MetricsAsk
+from serving_layer.questions import MetricAsk
+from serving_layer.refusals import TooBusy, TooManyAtOnce
+from serving_layer.store_page import Page
+from tests.support import World, receipt
+from tests.support.asking import OPERATOR_KEY, Asking
+
+ACME = Caller("a key", "acme", frozenset({"read"}))
+PATIENCE = 20.0
+
+
+def ask(metric: str = "net_sales") -> MetricsAsk:
+    return MetricsAsk(
+        (MetricAsk(metric, (), "2026-11-21", "2026-11-22", "total", "UTC"),), Page(None, None), is_table=False
+    )
+
+
+def sell(world: World, number: int, second: int) -> None:
+    at = f"2026-11-21T09:00:{second:02}Z"
+    world.receive(receipt("2026-11-21T09:00:00Z", minor=100, number=number), at)
+
+
+def value(event: Event) -> Any:
+    return orjson.loads(event.data)["series"][0]["points"][0]["value"]
+
+
+@pytest.fixture
+def world() -> World:
+    world = World()
+    sell(world, 1, 1)
+    return world
+
+
+def run(work: Callable[[], Awaitable[None]]) -> None:
+    asyncio.run(asyncio.wait_for(work(), PATIENCE))
+
+
+def test_the_answer_of_now_comes_at_once_and_the_next_when_it_is_another_one(world: World) -> None:
+    live = Live(Asking(world).answers)
+
+    async def follow() -> None:
+        async with live.follow(ask(), OPERATOR) as follower:
+            events = follower.events(None)
+            first = await anext(events)
+            sell(world, 2, 5)
+            second = await anext(events)
+
+            assert [value(first), value(second)] == [1, 2]
+            assert first.id != second.id
+
+    run(follow)
+
+
+@pytest.mark.parametrize(("key", "error"), [(ACME, TooManyAtOnce), (OPERATOR, None)])
+def test_so_many_may_follow_with_one_key(world: World, key: Caller, error: type[Exception] | None) -> None:
+    live = Live(Asking(world).answers, Limits(live_followers_per_key=2))
+
+    async def follow() -> None:
+        async with live.follow(ask(), key), live.follow(ask(), key):
+            with pytest.raises(error) if error else nullcontext():
+                async with live.follow(ask(), key):
+                    assert live.followers.total() == 3
+            async with live.follow(ask(), OPERATOR):
+                pass
+        async with live.follow(ask(), key):
+            assert live.followers.total() == 1
+
+    run(follow)
+
+
+@pytest.mark.parametrize(("most", "refused"), [(2, False), (1, True)])
+def test_so_many_may_follow_at_once(world: World, most: int, refused: bool) -> None:  # noqa: FBT001 - a row of a table
+    live = Live(Asking(world).answers, Limits(live_followers=most))
+
+    async def follow() -> None:
+        async with live.follow(ask(), OPERATOR):
+            with pytest.raises(TooBusy) if refused else nullcontext():
+                async with live.follow(ask(), ACME):
+                    assert live.followers.total() == 2
+
+    run(follow)
+
+
+def test_who_has_an_answer_already_is_told_the_next_one_only(world: World) -> None:
+    live = Live(Asking(world).answers)
+
+    async def follow() -> None:
+        async with live.follow(ask(), OPERATOR) as follower:
+            has = (await anext(follower.events(None))).id
+        async with live.follow(ask(), OPERATOR) as follower:
+            coming = asyncio.ensure_future(anext(follower.events(has)))
+            await asyncio.sleep(0.1)
+            assert not coming.done()
+            sell(world, 2, 5)
+
+            assert value(await coming) == 2
+
+    run(follow)
+
+
+def test_who_is_slow_gets_the_newest_and_all_who_follow_are_told_the_same(world: World) -> None:
+    live = Live(Asking(world).answers)
+
+    async def follow() -> None:
+        async with live.follow(ask(), OPERATOR) as slow, live.follow(ask(), OPERATOR) as quick:
+            of_slow, of_quick = slow.events(None), quick.events(None)
+            await anext(of_slow)
+            await anext(of_quick)
+            for number in (2, 3):
+                sell(world, number, 5 * number)
+                newest = await anext(of_quick)
+
+            assert await anext(of_slow) == newest
+            assert value(newest) == 3
+
+    run(follow)
+
+
+def test_a_bad_question_is_refused_before_any_event(world: World) -> None:
+    live = Live(Asking(world).answers)
+
+    async def follow() -> None:
+        with pytest.raises(UnknownName):
+            async with live.follow(ask("no_such_metric"), OPERATOR):
+                pass
+
+    run(follow)
+
+
+def test_tenants_follow_their_own_shops_only(world: World) -> None:
+    live = Live(Asking(world).answers)
+
+    async def follow() -> None:
+        async with live.follow(ask(), OPERATOR), live.follow(ask(), ACME) as theirs:
+            assert orjson.loads((await anext(theirs.events(None))).data)["series"] == []
+
+    run(follow)
+
+
+def test_a_store_that_does_not_answer_is_told_of_and_then_it_goes_on(world: World) -> None:
+    asking = Asking(world)
+    live, answer = Live(asking.answers), asking.answers.moment
+
+    async def down(_: object) -> None:
+        raise StoreUnavailable("Cassandra did not answer.", do="Ask again.")
+
+    async def follow() -> None:
+        async with live.follow(ask(), OPERATOR) as follower:
+            events = follower.events(None)
+            await anext(events)
+            asking.answers.moment = down  # type: ignore[assignment, method-assign]
+            problem = await anext(events)
+            asking.answers.moment = answer  # type: ignore[method-assign]
+            again = await anext(events)
+
+            assert (problem.kind, orjson.loads(problem.data)["code"]) == ("problem", "store_unavailable")
+            assert value(again) == 1
+
+    run(follow)
+
+
+def test_whoever_follows_is_let_go_when_the_process_ends(world: World) -> None:
+    live = Live(Asking(world).answers)
+
+    async def follow() -> None:
+        async with live.follow(ask(), OPERATOR) as follower:
+            events = follower.events(None)
+            await anext(events)
+            live.close()
+
+            assert [event async for event in events] == []
+
+    run(follow)
+
+
+@asynccontextmanager
+async def served(asking: Asking) -> AsyncIterator[httpx.AsyncClient]:
+    """The app on a real port: a transport in this process would wait for the end of the events."""
+    server = uvicorn.Server(uvicorn.Config(asking.app, "127.0.0.1", 0, log_level="warning"))
+    serving = asyncio.ensure_future(server.serve())
+    while not server.started:  # noqa: ASYNC110 - it has no event
+        await asyncio.sleep(0.01)
+    port = server.servers[0].sockets[0].getsockname()[1]
+    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=PATIENCE, trust_env=False) as client:
+        yield client
+    asking.app.state.live.close()
+    server.should_exit = True
+    await serving
+
+
+def test_events_come_as_the_standard_has_them_and_end_with_the_key(world: World) -> None:
+    asking = Asking(world)
+    key = asking.keys.make("*", "read")
+    question = {"from": "2026-11-21", "to": "2026-11-22", "grain": "total", "timezone": "UTC"}
+
+    async def follow() -> None:
+        headers = {"Authorization": f"Bearer {key}"}
+        async with (
+            served(asking) as client,
+            client.stream("GET", "/v1/live/net_sales", params=question, headers=headers) as answer,
+        ):
+            assert answer.headers["content-type"].startswith("text/event-stream")
+            lines = answer.aiter_lines()
+            told = dict([(await anext(lines)).split(": ", 1) for _ in range(4)])
+            assert told["event"] == "answer"
+            assert told["id"].startswith('W/"')
+            assert orjson.loads(told["data"])["series"][0]["points"][0]["value"] == 1
+
+            asking.keys.kept.clear()
+            sell(world, 2, 5)
+            assert [line async for line in lines if line.startswith("data")] == []
+
+    run(follow)
+
+
+def test_whoever_may_not_read_is_refused_as_anywhere(world: World) -> None:
+    asking = Asking(world)
+
+    assert asking.refusal("/v1/live/net_sales", key="a guess", from_="2026-11-21", to="2026-11-22")["status"] == 401
+    refused = asking.refusal("/v1/live/none", key=OPERATOR_KEY, from_="2026-11-21", to="2026-11-22")
+    assert refused["code"] == "unknown_name"

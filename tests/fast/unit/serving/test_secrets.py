@@ -1,0 +1,47 @@
+"""A key is in no answer, no log, no metric and no line of the audit, whatever is asked with it."""
+
+import logging
+
+import pytest
+from prometheus_client import REGISTRY, generate_latest
+
+from serving_layer.keys.key import Scope
+from tests.fast.unit.serving.test_headers import FILLED
+from tests.support import World
+from tests.support.asking import Asking
+from tests.support.browsing import Browsing
+from tests.support.corpus.case import receipt
+
+SCOPES: tuple[Scope, ...] = ("read", "ingest", "operate")
+
+
+@pytest.fixture
+def asking() -> Asking:
+    world = World()
+    world.rebuild("2026-11-21T10:00:00Z")
+    return Asking(world)
+
+
+def places(asking: Asking) -> list[tuple[str, str]]:
+    """Of every operation, with something in the place of each name."""
+    described = asking.app.openapi()["paths"]
+    asked = [(method.upper(), path) for path, methods in described.items() for method in methods]
+    return [(method, path.format(**FILLED)) for method, path in asked if "/live/" not in path]
+
+
+def test_a_key_is_told_to_nobody(asking: Asking, caplog: pytest.LogCaptureFixture) -> None:
+    key = asking.keys.make("*", *SCOPES)
+    guess = "galatea_5f0c81d2a9b3_" + "s3cret" * 8
+    caplog.set_level(logging.DEBUG)
+    browsing = Browsing(asking)
+
+    told = [browsing.sign_in(key).text, browsing.sign_in(guess).text, *(browsing.get(path) for path in ("/", "/stack"))]
+    for method, path in places(asking):
+        for sent in (key, guess):
+            response = asking.response(path, method=method, key=sent, said=receipt() if method == "POST" else None)
+            told.append(response.text + str(response.headers))
+
+    told += [caplog.text, generate_latest(REGISTRY).decode(), str(asking.acts)]
+    secrets = [sent.rsplit("_", 1)[1] for sent in (key, guess)]
+    assert [secret for secret in secrets for text in told if secret in text] == []
+    assert asking.acts

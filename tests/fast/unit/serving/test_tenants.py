@@ -1,0 +1,228 @@
+"""No tenant is ever told of another's shops: not by a number, not by a hint, not by a header."""
+
+import pytest
+from fastapi.routing import APIRoute
+
+from master_dataset.stores import Store
+from serving_layer.api.described import scopes
+from tests.support import World, receipt
+from tests.support.asking import OPERATOR_KEY, Asking
+from tests.support.browsing import Browsing
+
+ACME, GLOBEX = "acme", "globex"
+SHOPS = {ACME: ("101", "102"), GLOBEX: ("201",), "default": ("301",)}
+CANARY = {ACME: "Canary-Vienna-77", GLOBEX: "Canary-Oslo-88", "default": "Canary-Riga-99"}
+LETTER_CANARY = {tenant: f"Letter-{said}" for tenant, said in CANARY.items()}
+DEAD_LETTERS = [
+    ("GET", "/v1/dead-letters", None),
+    ("GET", "/v1/dead-letters/pos_transactions/0/0", None),
+    ("GET", "/v1/dead-letters/pos_transactions/0/99", None),
+    ("POST", "/v1/dead-letters/replay", {"ids": ["pos_transactions/0/0"]}),
+    ("POST", "/v1/dead-letters/replay", {"filter": {"source": "pos_transactions"}, "dry_run": True}),
+]
+DAY = {"from_": "2026-11-21", "to": "2026-11-22"}
+PER_STORE = [
+    ("/v1/metrics/net_sales", DAY),
+    ("/v1/metrics/net_sales", DAY | {"as_of": 1}),
+    ("/v1/metrics/net_sales", DAY | {"compare": "previous_week", "context": "weather"}),
+    ("/v1/index/net_sales", DAY),
+    ("/v1/views/sales/cells", DAY),
+]
+LEVEL = {"kind": "level", "of": "queue", "above": 4, "minutes": 3}
+OPEN = {"/healthz", "/readyz"}
+
+
+@pytest.fixture
+def asking() -> Asking:
+    return of(*SHOPS)
+
+
+def of(*tenants: str) -> Asking:
+    """A deployment with the shops of these tenants."""
+    world = World(*(
+        Store(id=store, timezone="UTC", tenant=tenant, name=CANARY[tenant])
+        for tenant in tenants for store in SHOPS[tenant]
+    ))  # fmt: skip
+    for number, store in enumerate(store for tenant in tenants for store in SHOPS[tenant]):
+        world.receive(receipt("2026-11-21T09:00:00Z", minor=100 + number, store=store), "2026-11-21T09:00:01Z")
+    world.rebuild("2026-11-21T10:00:00Z")
+    asking = Asking(world)
+    for tenant in tenants:  # a till that sends no time, of each
+        [store, *_] = SHOPS[tenant]
+        lines = [{"title": LETTER_CANARY[tenant], "price": 1, "amount": 1, "sku": "1"}]
+        asking.letters.archive.receive(receipt("yesterday", lines, store=store), key=store.encode())
+        said = LEVEL | {"id": f"rule-of-{tenant}", "name": CANARY[tenant], "stores": [store]}
+        made = asking.response("/v1/alert-rules", method="POST", key=OPERATOR_KEY, said=said, tenant=tenant)
+        assert made.status_code == 201, made.text
+        for second in range(2):  # one is over, the other is not
+            id_ = asking.told.raised(
+                f"2026-11-21T09:00:0{second}Z", tenant=tenant, store=store, sentence=CANARY[tenant]
+            )
+            if second:
+                asking.told.followed(id_, "resolved", "2026-11-21T09:30:00Z")
+    return asking
+
+
+def key(asking: Asking, tenant: str) -> str:
+    return asking.keys.make(tenant, "read")
+
+
+@pytest.mark.parametrize("tenant", SHOPS)
+@pytest.mark.parametrize(("path", "question"), PER_STORE)
+def test_without_a_name_only_ones_own_shops_are_answered(
+    asking: Asking, path: str, question: dict[str, object], tenant: str
+) -> None:
+    body = asking.body(path, key=key(asking, tenant), **question)
+
+    assert {each["store"] for each in body["cells" if "cells" in body else "series"]} == set(SHOPS[tenant])
+
+
+@pytest.mark.parametrize("tenant", SHOPS)
+@pytest.mark.parametrize("other", SHOPS)
+@pytest.mark.parametrize(("path", "question"), [*PER_STORE, ("/v1/raw/pos_transactions", {"day": "2026-11-21"})])
+def test_anothers_shop_is_as_unknown_as_one_that_nobody_has(
+    asking: Asking, path: str, question: dict[str, object], tenant: str, other: str
+) -> None:
+    if tenant == other:
+        return
+    alone = of(tenant)
+    asked = question | {"store": SHOPS[other][0]}
+
+    foreign = asking.refusal(path, key=key(asking, tenant), **asked)
+
+    assert (foreign["status"], foreign["code"]) == (404, "unknown_name")
+    assert foreign == alone.refusal(path, key=key(alone, tenant), **asked)
+
+
+@pytest.mark.parametrize("tenant", SHOPS)
+def test_no_answer_of_any_route_has_a_trace_of_another_tenant(asking: Asking, tenant: str) -> None:
+    sent = key(asking, tenant)
+    others = [CANARY[other] for other in SHOPS if other != tenant]
+    others += [f'"{store}"' for other, stores in SHOPS.items() if other != tenant for store in stores]
+
+    for path, question in [
+        *PER_STORE[:3],
+        *PER_STORE[4:],
+        ("/v1/stores", {}),
+        ("/v1/metrics", {}),
+        ("/v1/publications", {}),
+        ("/v1/alerts", {}),
+        ("/v1/alerts", {"state": "open"}),
+        ("/v1/alerts", {"format": "csv"}),
+        ("/v1/alert-rules", {}),
+        (f"/v1/alert-rules/rule-of-{tenant}", {}),
+        (f"/v1/alert-rules/rule-of-{tenant}/versions", {}),
+    ]:
+        answer = asking.response(path, key=sent, **question)  # type: ignore[arg-type]
+        assert answer.status_code == 200, answer.text
+        told = answer.text + str(answer.headers)
+        assert [each for each in others if each in told] == [], path
+
+
+@pytest.mark.parametrize("tenant", SHOPS)
+def test_no_route_of_the_document_tells_a_tenant_of_another_s_rules_and_alerts_or_changes_them(
+    asking: Asking, tenant: str
+) -> None:
+    own = asking.keys.make(tenant, "read", "ingest", "configure")
+    before = list(asking.versions.rows)
+    others = [other for other in SHOPS if other != tenant]
+    told = []
+
+    for other in others:
+        theirs = {id_: each for id_, each in asking.told.tenants.items() if each == other}
+        for path, methods in asking.app.openapi()["paths"].items():
+            for method in methods:
+                if path.startswith(("/v1/alert", "/v1/stores")):
+                    named = path.format(id=f"rule-of-{other}", alert_id=next(iter(theirs)))
+                    for asked in ({}, {"tenant": other}):
+                        said = LEVEL | {"stores": [SHOPS[other][0]]}
+                        answer = asking.response(named, method=method.upper(), key=own, said=said, match="*", **asked)
+                        assert answer.status_code in (200, 404, 422), (named, answer.text)
+                        told.append(answer.text + str(answer.headers))
+
+    assert [CANARY[other] for other in others if any(CANARY[other] in text for text in told)] == []
+    assert asking.versions.rows == before
+
+
+def test_answers_are_not_remembered_across_tenants(asking: Asking) -> None:
+    first = asking.body("/v1/metrics/net_sales", key=key(asking, ACME), **DAY)
+    second = asking.body("/v1/metrics/net_sales", key=key(asking, GLOBEX), **DAY)
+
+    assert {each["store"] for each in first["series"]} == set(SHOPS[ACME])
+    assert {each["store"] for each in second["series"]} == set(SHOPS[GLOBEX])
+
+
+def test_without_a_key_the_stores_of_the_default_tenant_are_shown(asking: Asking) -> None:
+    assert {each["id"] for each in asking.body("/v1/stores")["stores"]} == set(SHOPS["default"])
+
+
+def test_the_operator_sees_all(asking: Asking) -> None:
+    shown = asking.body("/v1/stores", key=OPERATOR_KEY)["stores"]
+
+    assert {each["id"] for each in shown} == {store for stores in SHOPS.values() for store in stores}
+
+
+def test_only_who_sees_all_is_shown_a_store_that_nobody_registered(asking: Asking) -> None:
+    question = {"store": "999", **DAY}
+
+    assert asking.refusal("/v1/metrics/net_sales", key=key(asking, ACME), **question)["status"] == 404
+    assert asking.response("/v1/metrics/net_sales", key=OPERATOR_KEY, **question).status_code == 200
+
+
+def test_every_route_names_the_scope_that_it_needs(asking: Asking) -> None:
+    routes = [route for route in asking.app.routes if isinstance(route, APIRoute) and route.include_in_schema]
+
+    without = {route.path for route in routes if not list(scopes(route.dependant))}
+
+    assert without == OPEN
+
+
+@pytest.mark.parametrize("tenant", [*SHOPS, None])
+@pytest.mark.parametrize(("method", "path", "said"), DEAD_LETTERS)
+def test_dead_letters_are_the_operators_alone_whatever_a_key_of_one_tenant_may(
+    asking: Asking, method: str, path: str, said: object, tenant: str | None
+) -> None:
+    may = asking.keys.make(tenant, "read", "ingest", "operate") if tenant else None  # no command makes such a key
+
+    response = asking.response(path, method=method, key=may, said=said)
+
+    assert (response.status_code, response.json()["code"]) == ((403, "scope_missing") if may else (401, "key_missing"))
+    assert "pos_transactions" not in response.text
+    assert asking.letters.sender.carried == []
+
+
+def test_a_dead_letter_leaves_no_trace_on_any_route_but_the_operators(asking: Asking) -> None:
+    keys = [asking.keys.make(tenant, "read", "ingest") for tenant in SHOPS]
+    operations = [(method, path) for path, methods in asking.app.openapi()["paths"].items() for method in methods]
+    told = []
+
+    for key_ in [*keys, None]:
+        for method, path in operations:
+            if "/live/" not in path:  # has no end
+                named = path.format(
+                    metric="net_sales", view="sales", source="pos_transactions", topic="pos_transactions", id="any",
+                    number=1, partition=0, offset=0, webhook="any", alert_id="0" * 32,
+                )  # fmt: skip
+                question = {"day": "2026-11-21", "store": "101"} if "/raw/" in path else DAY if "{" in path else {}
+                answer = asking.response(named, method=method.upper(), key=key_, said=b"{}", **question)
+                told.append(answer.text + str(answer.headers))
+    shown = asking.response("/v1/dead-letters/pos_transactions/0/0", key=OPERATOR_KEY).text
+
+    assert [each for each in LETTER_CANARY.values() if any(each in said for said in told)] == []
+    assert LETTER_CANARY[ACME] in shown
+
+
+def test_a_dead_letter_leaves_no_trace_on_any_page_but_the_operators(asking: Asking) -> None:
+    paths = ["/", "/layers", "/views", "/publications", "/corrections", "/recomputes", "/stack", "/dead-letters"]
+    paths += ["/dead-letters/pos_transactions/0/0", "/stores/101", "/stores/201", "/stores/301"]
+    told = []
+
+    for tenant in SHOPS:
+        browsing = Browsing(asking)
+        browsing.sign_in(asking.keys.make(tenant, "read", "ingest", "operate"))
+        told += [browsing.response("GET", path).text for path in paths]
+    operator = Browsing(asking)
+    operator.sign_in()
+
+    assert [each for each in LETTER_CANARY.values() if any(each in said for said in told)] == []
+    assert LETTER_CANARY[ACME] in operator.get("/dead-letters/pos_transactions/0/0")

@@ -1,0 +1,87 @@
+"""The same seed gives the same bytes, in order; and what was sent is what was counted."""
+
+from datetime import date, timedelta
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from deploy.simulation.equipment import equipped
+from deploy.simulation.invented_stores import invented_stores
+from deploy.simulation.simulation import Simulation
+from deploy.simulation.tally import DEAD_LETTERS, DRIFTED, DUPLICATES, EVENTS, LATE, SILENCED
+from master_dataset.sources import registered_sources
+from master_dataset.stores import Sensor, Store
+from tests.fast.unit.simulation.reading import Read
+
+DAY = date(2026, 3, 7)
+ALL = registered_sources()
+
+
+def simulation(*stores: Store, days: int = 1, seed: str = "1") -> Simulation:
+    return Simulation(stores, DAY, DAY + timedelta(days=days - 1), seed, ALL)
+
+
+@given(st.integers(0, 1000).map(str))
+@settings(max_examples=4, deadline=None)
+def test_sent_is_events_and_duplicates_and_dead_letters(seed: str) -> None:
+    stores = invented_stores(2)
+    made = simulation(*stores, seed=seed)
+    read = Read(made.deliveries(), *stores)
+
+    assert made.tally.sent == read.sent
+    assert made.tally.of(EVENTS) == len(read.events)
+    assert made.tally.of(DUPLICATES) == read.duplicates
+    assert made.tally.of(DEAD_LETTERS) == read.letters.total()
+    assert made.tally.reasons == read.letters
+
+
+def test_every_kind_of_fault_happens_within_some_days() -> None:
+    made = simulation(*invented_stores(3), days=5)
+    list(made.deliveries())
+
+    for kind in (DUPLICATES, LATE, DRIFTED, SILENCED):
+        assert made.tally.of(kind) > 0
+    assert made.tally.of(DEAD_LETTERS) < made.tally.sent / 100
+    assert len(made.tally.reasons) == 17
+
+
+def test_the_same_seed_gives_the_same_bytes_and_another_one_others(store: Store) -> None:
+    assert list(simulation(store).deliveries()) == list(simulation(store).deliveries())
+    assert list(simulation(store).deliveries()) != list(simulation(store, seed="2").deliveries())
+
+
+def test_neither_other_stores_nor_days_nor_sources_change_what_a_store_sends() -> None:
+    one, other = invented_stores(2)
+    alone = {(each.topic, each.value) for each in simulation(one).deliveries()}
+    of_one = f'"operation_id":"{one.id}"'.encode()
+
+    longer = [each for each in simulation(other, one, days=2).deliveries() if of_one in each.value]
+    counts = Simulation([one], DAY, DAY, "1", ["people_counts"]).deliveries()
+
+    whole = {each for each in alone if of_one in each[1]}
+    assert whole <= {(each.topic, each.value) for each in longer}
+    assert {(each.topic, each.value) for each in counts} == {each for each in alone if each[0] == "people_counts"}
+
+
+def test_deliveries_come_by_when_they_are_sent_also_across_days_and_stores() -> None:
+    sent = [each.send_at for each in simulation(*invented_stores(3), days=3).deliveries()]
+
+    assert sent == sorted(sent)
+
+
+def test_nothing_is_sent_before_it_happened(store: Store) -> None:
+    made = Simulation([store], DAY, DAY, "1", ALL, faults=False)
+
+    for delivery in made.deliveries():
+        (event,) = Read([delivery], store).events.values()
+        assert event.happened_at <= delivery.send_at
+
+
+def test_a_sensor_of_somebody_is_left_alone() -> None:
+    real = Sensor("cam-1", "people_counts", "door-A")
+    shop = equipped(Store("1", "Europe/Bratislava", sensors=(real,)))
+
+    assert shop.sensors[0] == real
+    assert equipped(shop) == shop
+    values = [each.value for each in simulation(shop).deliveries()]
+    assert not [value for value in values if b'"cam-1"' in value]

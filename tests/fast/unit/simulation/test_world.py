@@ -1,0 +1,171 @@
+"""Laws of a simulated shop: whoever comes in goes out, and every sensor tells of the same people."""
+
+from collections import Counter
+from datetime import UTC, date, datetime, timedelta
+from itertools import accumulate
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from deploy.simulation.clock import QUARTER_MS, milliseconds
+from deploy.simulation.equipment import equipped
+from deploy.simulation.matching import matching, sensor_topics
+from deploy.simulation.shop_day import shop_day
+from deploy.simulation.simulation import Simulation
+from deploy.simulation.visitors import IDLE
+from deploy.simulation.world import World
+from master_dataset.sources import registered_sources
+from master_dataset.stores import Store
+from tests.fast.unit.simulation.reading import Read
+
+ZONES = ("Europe/Bratislava", "America/New_York", "Asia/Kathmandu", "Australia/Lord_Howe", "Africa/Cairo")
+BEGINS = datetime(2026, 3, 7, tzinfo=UTC)
+ENDS = BEGINS + timedelta(days=1)
+
+seeds = st.integers(0, 10_000).map(str)
+shops = st.builds(lambda number, zone: equipped(Store(str(number), zone)), st.integers(1, 50), st.sampled_from(ZONES))
+days = st.dates(date(2026, 1, 1), date(2027, 12, 31))
+receipts = st.lists(st.integers(0, 86_399).map(lambda second: BEGINS + timedelta(seconds=second)), max_size=60)
+
+
+def simulated(shop: Store, day: date, seed: str) -> Read:
+    everything = Simulation([shop], day, day, seed, registered_sources(), faults=False)
+    return Read(everything.deliveries(), shop)
+
+
+def matched(shop: Store, printed: list[datetime], seed: str) -> Read:
+    deliveries = matching(shop, BEGINS, ENDS, printed, seed)
+    return Read((each for each in deliveries if each.topic in ("people_counts", "demographics")), shop)
+
+
+@given(shops, days, seeds)
+@settings(max_examples=6, deadline=None)
+def test_every_record_of_a_day_without_faults_is_an_event_of_its_own(shop: Store, day: date, seed: str) -> None:
+    read = simulated(shop, day, seed)
+
+    assert read.letters == {}
+    assert read.sent == len(read.events)
+    odd = {flag for event in read.events.values() for flag in getattr(event.payload, "flags", ())}
+    assert odd <= {"instant_wait", "weak_signal"}
+    assert {event.topic for event in read.events.values()} == set(registered_sources())
+
+
+@given(shops, receipts, seeds)
+@settings(max_examples=15, deadline=None)
+def test_everybody_who_came_in_goes_out_and_nobody_before(shop: Store, printed: list[datetime], seed: str) -> None:
+    counts = matched(shop, printed, seed).payloads("people_counts")
+
+    by_window: Counter[int] = Counter()
+    for at, count in counts:
+        by_window[at] += count.people_in - count.people_out
+    inside = list(accumulate(by_window[at] for at in sorted(by_window)))
+    assert min(inside) >= 0
+    assert inside[-1] == 0
+    assert sum(c.staff_in for _, c in counts) == sum(c.staff_out for _, c in counts)
+    assert sum(c.group_in for _, c in counts) == sum(c.group_out for _, c in counts)
+
+
+@given(shops, receipts, seeds)
+@settings(max_examples=15, deadline=None)
+def test_demographics_sum_to_who_came_in(shop: Store, printed: list[datetime], seed: str) -> None:
+    read = matched(shop, printed, seed)
+
+    came, seen = Counter[int](), Counter[int]()
+    for at, count in read.payloads("people_counts"):
+        came[at] += count.people_in
+    for at, some in read.payloads("demographics"):
+        seen[at] += some.people
+    assert +came == +seen
+
+
+@given(shops, receipts, seeds)
+@settings(max_examples=15, deadline=None)
+def test_conversion_is_what_a_shop_could_have(shop: Store, printed: list[datetime], seed: str) -> None:
+    people = sum(count.people_in for _, count in matched(shop, printed, seed).payloads("people_counts"))
+
+    if printed:
+        assert 0.2 <= len(printed) / people <= 0.6
+    else:
+        assert people == 0
+
+
+@given(shops, receipts, seeds)
+@settings(max_examples=15, deadline=None)
+def test_each_receipt_has_a_visitor_who_came_in_before(shop: Store, printed: list[datetime], seed: str) -> None:
+    world = World(shop_day(shop, BEGINS.date(), seed), [milliseconds(at) for at in printed])
+    begins = world.day.begins
+    came = sorted(person.came_ms for person in world.people)
+
+    for number, paid in enumerate(at for at in world.receipts if begins < at < world.day.ends):
+        assert came[number] <= paid
+
+
+@given(shops, days, seeds)
+@settings(max_examples=10, deadline=None)
+def test_the_receipts_of_a_shop_without_real_ones_fit_its_visitors_too(shop: Store, day: date, seed: str) -> None:
+    world = World(shop_day(shop, day, seed))
+
+    opens, closes = world.day.open[0][0], world.day.open[-1][1]
+    assert all(opens < at < closes for at in world.receipts)
+    if world.receipts:
+        assert 0.2 <= len(world.receipts) / len(world.people) <= 0.6
+
+
+@given(shops, days, seeds)
+@settings(max_examples=5, deadline=None)
+def test_an_interval_lies_in_one_window_and_zeros_are_said(shop: Store, day: date, seed: str) -> None:
+    read = simulated(shop, day, seed)
+    windows = list(shop_day(shop, day, seed).quarters())
+
+    for topic in ("people_counts", "demographics", "weather_observations", "sensor_heartbeats"):
+        for at, payload in read.payloads(topic):
+            assert at // QUARTER_MS == (at + payload.interval_ms - 1) // QUARTER_MS
+    lines = {count.line for _, count in read.payloads("people_counts")}
+    for line in lines:
+        assert [at for at, count in read.payloads("people_counts") if count.line == line] == windows
+    assert [at for at, _ in read.payloads("weather_observations")] == windows
+
+
+def test_every_zone_that_was_entered_is_left_again(store: Store) -> None:
+    visits = simulated(store, date(2026, 3, 7), "1").payloads("zone_presence")
+
+    entered = Counter((who.zone, who.track, at) for at, who in visits if who.crossing == "enter")
+    left = Counter((who.zone, who.track, who.entered_us // 1000) for _, who in visits if who.crossing == "exit")
+    assert entered == left
+    assert len(entered) > 100
+
+
+def test_a_closed_day_has_signs_of_life_and_weather_but_no_visitors(store: Store) -> None:
+    read = simulated(store, date(2026, 3, 9), "1")  # a Monday
+
+    assert sum(count.people_in + count.staff_in for _, count in read.payloads("people_counts")) == 0
+    assert read.payloads("weather_observations")
+    assert read.payloads("sensor_heartbeats")
+    assert not read.payloads("queue_events") + read.payloads("pos_transactions") + read.payloads("staff_hours")
+
+
+def test_a_day_that_sold_nothing_has_only_a_few_who_look_in(store: Store) -> None:
+    world = World(shop_day(store, date(2026, 3, 7), "1"), [])
+
+    assert 0 < len(world.people) <= IDLE
+
+
+def test_a_correction_takes_back_what_was_said_before() -> None:
+    shop = equipped(Store("1", "Europe/Bratislava"))
+    everything = Simulation([shop], date(2026, 3, 2), date(2026, 3, 8), "1", ["staff_hours"], faults=False)
+    segments = Read(everything.deliveries(), shop).payloads("staff_hours")
+
+    said = {(who.staff, who.basis, who.started_us, at) for at, who in segments if who.sign == 1}
+    taken_back = {(who.staff, who.basis, who.started_us, at) for at, who in segments if who.sign == -1}
+    assert taken_back
+    assert taken_back <= said
+    assert all(who.revision == 1 for _, who in segments if who.sign == -1)
+
+
+@pytest.mark.parametrize("topic", sensor_topics())
+def test_simulated_sensors_say_so_in_their_names(store: Store, topic: str) -> None:
+    payloads = [payload for _, payload in simulated(store, date(2026, 3, 7), "1").payloads(topic)]
+
+    names = {str(getattr(each, "sensor_id", getattr(each, "provider", "simulated"))) for each in payloads}
+    assert all(name.startswith("sim") for name in names)

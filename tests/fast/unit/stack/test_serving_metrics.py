@@ -1,0 +1,77 @@
+"""What the REST interface tells Prometheus is read when it is asked, and says so when nothing can be read."""
+
+import asyncio
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import get_args
+
+from deploy.process.serving_metrics import ServingMetrics
+from master_dataset.errors import StoreUnavailable
+from serving_layer.alarms import RULES
+from serving_layer.freshness import Freshness
+from serving_layer.ledger import Cause
+from serving_layer.watched import Measured
+from tests.support import World
+from tests.support.asking import Asking
+from tests.support.watch import WorldWatch
+from tests.support.world import at
+
+TTL = timedelta(days=7)
+CUT = at("2026-11-21T09:00:00Z")
+
+
+class Down(WorldWatch):
+    """A store that does not answer."""
+
+    async def lag(self, reader: str) -> Sequence[Measured]:
+        raise StoreUnavailable(f"no answer about {reader}", do="galatea status")
+
+
+def told(watch: WorldWatch, now: datetime) -> dict[str, float]:
+    """Each sample's name and labels to its value."""
+    freshness = Freshness(Asking(watch.world).answers, watch, TTL, lambda: now)
+
+    async def scrape() -> dict[str, float]:
+        states = {"speed": "running", "archive": "backing_off"}
+        metrics = ServingMetrics(freshness, asyncio.get_running_loop(), lambda: states)
+        families = await asyncio.to_thread(lambda: list(metrics.collect()))
+        samples = [sample for family in families for sample in family.samples]
+        return {" ".join((each.name, *each.labels.values())): each.value for each in samples}
+
+    return asyncio.run(scrape())
+
+
+def test_publication_ages_and_every_alarm_are_told() -> None:
+    world = World()
+    world.rebuild(CUT)
+    world.pass_time(CUT + timedelta(seconds=20))
+
+    values = told(WorldWatch(world), CUT + timedelta(days=5))
+
+    assert (values["galatea_store_up"], values["galatea_publications_total"], values["galatea_generation"]) == (1, 1, 1)
+    assert values["galatea_cut_age_seconds"] == timedelta(days=5).total_seconds()
+    assert values["galatea_speed_as_of_age_seconds"] == values["galatea_cut_age_seconds"] - 20
+    standing = {name: values[f"galatea_alarm {name}"] for name in RULES}
+    assert standing == dict.fromkeys(RULES, 0) | {"speed_rows_expire": 1}
+
+
+def test_the_newest_ledger_is_told_by_cause() -> None:
+    world = World()
+    world.rebuild(CUT)
+    totals = {"cells": 7, "rows": 9, "causes": {"waited": {"cells": 7}}}
+    world.ledgers["1"] = world.ledgers["1"]._replace(totals=totals)
+    world.rebuild(CUT + timedelta(hours=1))
+    del world.ledgers["2"]
+
+    values = told(WorldWatch(world), CUT + timedelta(hours=2))
+
+    corrected = {name: value for name, value in values.items() if name.startswith("galatea_corrections ")}
+    assert corrected == {f"galatea_corrections {cause}": 0 for cause in get_args(Cause)} | {
+        "galatea_corrections waited": 7
+    }
+
+
+def test_without_the_store_only_what_runs_is_told() -> None:
+    assert told(Down(World()), CUT) == {
+        "galatea_component_running speed": 1, "galatea_component_running archive": 0, "galatea_store_up": 0,
+    }  # fmt: skip

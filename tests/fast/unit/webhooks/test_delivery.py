@@ -1,0 +1,116 @@
+"""An endpoint is told of its tenant's alerts and of nobody else's."""
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from master_dataset.consuming import Again, Done, Record, Refused, Verdict
+from master_dataset.endpoint import Endpoint
+from master_dataset.errors import Unavailable
+from speed_layer.webhooks.delivery import SKIPPED, Delivery
+from tests.support.raised import alert, record
+
+ACME = Endpoint("e1", "acme", "https://acme.example/", "secret")
+
+
+class Sent:
+    """Stands for Sender."""
+
+    def __init__(self, verdict: Verdict) -> None:
+        self.verdict, self.ids, self.answered_at = verdict, [], 17.0
+
+    ids: list[list[str]]
+
+    async def send(self, records: Sequence[Record], ids: Sequence[str]) -> Verdict:
+        assert len(records) == len(ids)
+        self.ids.append(list(ids))
+        return self.verdict
+
+
+class Kept:
+    """Stands for where the refused are kept. `room`: whether there is any."""
+
+    def __init__(self, *, room: bool = True) -> None:
+        self.kept: list[tuple[str, int, str]] = []
+        self.room = room
+
+    async def keep(self, endpoint: Endpoint, of: Record, why: str) -> None:
+        if not self.room:
+            raise Unavailable("there is no room", do="make some")
+        self.kept.append((endpoint.id, of.offset, why))
+
+
+def delivery(verdict: Verdict, kept: Kept | None = None) -> tuple[Delivery, Sent]:
+    sent = Sent(verdict)
+    return Delivery(ACME, sent, kept or Kept()), sent  # type: ignore[arg-type]
+
+
+def take(verdict: Verdict, *records: Record) -> tuple[Verdict, Sent, Delivery]:
+    made, sent = delivery(verdict)
+    return asyncio.run(made.take(records)), sent, made
+
+
+@pytest.mark.parametrize(
+    ("one", "is_wanted"),
+    [
+        (record("acme", "1", 1), True), (record("globex", "1", 1), False), (record("acme-2", "1", 1), False),
+        (Record("alerts", 0, 2, b"1", b"no json", 0), False), (Record("alerts", 0, 2, b"1", b"", 0), False),
+    ],
+)  # fmt: skip
+def test_only_the_tenants_own_alerts_are_wanted(one: Record, is_wanted: bool) -> None:  # noqa: FBT001 - the table
+    made, _ = delivery(Done())
+
+    assert made.wants(one) is is_wanted
+
+
+def test_alerts_are_sent_under_the_ids_that_the_relay_gave_them() -> None:
+    said, sent, made = take(Done(), record("acme", "1", 1), record("acme", "1", 3))
+
+    assert (said, made.delivered_at) == (Done(), 17.0)
+    assert sent.ids == [[alert("acme", "1", 1).alert_id, alert("acme", "1", 3).alert_id]]
+
+
+def test_a_failure_is_passed_on_and_delivers_nothing() -> None:
+    said, _, made = take(Again("down"), record("acme", "1", 1))
+
+    assert (said, made.delivered_at) == (Again("down"), None)
+
+
+def test_what_is_refused_for_good_is_kept_with_the_reason() -> None:
+    kept = Kept()
+    made, _ = delivery(Done(), kept)
+
+    said = asyncio.run(made.put_aside(record("acme", "1", 1, offset=7), Refused("the endpoint answered 422")))
+
+    assert (said, kept.kept) == (Done(), [("e1", 7, "the endpoint answered 422")])
+
+
+def test_what_cannot_be_kept_waits_until_it_can() -> None:
+    made, _ = delivery(Done(), Kept(room=False))
+
+    assert asyncio.run(made.put_aside(record("acme", "1", 1), Refused("bad"))) == Again("there is no room")
+
+
+def test_a_record_that_an_operator_skips_is_refused_and_nobody_is_called() -> None:
+    made, sent = delivery(Done())
+    made.skipped = frozenset({("alerts", 0, 7)})
+
+    first, other = (asyncio.run(made.take([record("acme", "1", 1, offset)])) for offset in (7, 8))
+
+    assert (first, other) == (Refused(SKIPPED), Done())
+    assert len(sent.ids) == 1
+
+
+def test_since_when_an_endpoint_refuses_everything_is_known_until_it_takes_one() -> None:
+    async def work() -> list[float | None]:
+        made, sent = delivery(Done())
+        seen = []
+        for why, at in ((SKIPPED, 17.0), ("the endpoint answered 401", 18.0), ("the endpoint answered 401", 19.0)):
+            sent.answered_at = at
+            await made.put_aside(record("acme", "1", 1), Refused(why))
+            seen.append(made.refusing_since)
+        await made.take([record("acme", "1", 2)])
+        return [*seen, made.refusing_since]
+
+    assert asyncio.run(work()) == [None, 18.0, 18.0, None]

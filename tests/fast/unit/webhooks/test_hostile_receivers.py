@@ -1,0 +1,392 @@
+"""Receivers that do their worst: each comes to a dead letter or to another try, in order, within bounded memory, and
+the endpoint beside it does not notice.
+"""
+
+import asyncio
+import ssl
+import tracemalloc
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from ipaddress import ip_network
+
+import pytest
+
+from master_dataset.consuming import Again, Consuming, Limits, Record, Verdict, backoff
+from master_dataset.endpoint import Endpoint
+from master_dataset.networks import Network
+from speed_layer.webhooks import sender as sending
+from speed_layer.webhooks.address import Resolve
+from speed_layer.webhooks.delivery import Delivery
+from speed_layer.webhooks.sender import Sender, client
+from speed_layer.webhooks.telling import Telling
+from tests.support.certificates import authority
+from tests.support.hostile_receivers import (
+    Behaviour,
+    Receiver,
+    answers,
+    continues,
+    drips,
+    drops,
+    floods,
+    floods_headers,
+    hangs,
+    listening,
+    one_long_header,
+    resets,
+    talks_nonsense,
+)
+from tests.support.played_topic import TOPIC, Driver, Message
+from tests.support.raised import alert
+
+ALERTS, PATIENCE = 12, 60.0
+LOOPBACK = (ip_network("127.0.0.1/32"),)
+MB = 1_000_000
+WELL = answers(204)
+NAME = "shop.example"
+FAR = f"Mon, 01 Jan {'9' * 20} 00:00:00 GMT"
+REFUSED = [
+    ("a redirect", answers(302, Location="http://169.254.169.254/latest"), "the endpoint answered 302"),
+    ("a redirect to itself", answers(307, Location="/"), "the endpoint answered 307"),
+    ("not found", answers(404), "the endpoint answered 404"),
+    ("gone", answers(410), "the endpoint answered 410"),
+    ("cannot be read", answers(422), "the endpoint answered 422"),
+]
+AGAIN = [
+    ("no answer", hangs, "no answer in 0.4 s"),
+    ("byte by byte", drips, "no answer in 0.4 s"),
+    ("in a moment, for ever", continues, "no answer in 0.4 s"),
+    ("headers without end", floods_headers, "the call failed: RemoteProtocolError"),
+    ("a header without end", one_long_header, "the call failed: RemoteProtocolError"),
+    ("a reset in the middle", resets, "the call failed: ReadError"),
+    ("no HTTP", talks_nonsense, "the call failed: RemoteProtocolError"),
+    ("time-out", answers(408), "the endpoint answered 408"),
+    ("too early", answers(425), "the endpoint answered 425"),
+    ("too many", answers(429, Retry_After="0"), "the endpoint answered 429"),
+    ("a date beyond all dates", answers(503, Retry_After=FAR), "the endpoint answered 503"),
+    ("broken", answers(500), "the endpoint answered 500"),
+    ("away", answers(503), "the endpoint answered 503"),
+]
+
+
+async def here(_: str, __: int) -> Sequence[str]:
+    return ["127.0.0.1"]
+
+
+@dataclass
+class Kept:
+    """Where the refused are kept."""
+
+    letters: list[tuple[int, str]] = field(default_factory=list)
+
+    async def keep(self, _: Endpoint, record: Record, why: str) -> None:
+        self.letters.append((record.offset, why))
+
+
+@dataclass
+class Told:
+    """One endpoint at work over alerts that are there already."""
+
+    telling: Telling
+    kept: Kept
+    driver: Driver
+
+
+@asynccontextmanager
+async def told(
+    url: str, tenant: str = "acme", resolving: Resolve = here, allowed: Sequence[Network] = LOOPBACK,
+    trust: ssl.SSLContext | None = None,
+) -> AsyncIterator[Told]:  # fmt: skip
+    """Inside, the endpoint of that tenant is told of its alerts, which lie among another's."""
+    endpoint, kept = Endpoint("e1", tenant, url, "secret"), Kept()
+    owners = ("acme", "globex")
+    messages = [
+        Message(0, number * 2 + at, owner, alert(owner, owner, number).to_json())
+        for number in range(ALERTS) for at, owner in enumerate(owners)
+    ]  # fmt: skip
+    driver = Driver(messages)
+    sender = Sender(endpoint, allowed, client(trust or ssl.create_default_context()), resolving)
+    delivery = Delivery(endpoint, sender, kept)
+    limits = Limits(batch=4, longest_wait=0.02, leave=0.1)
+    telling = Telling(sender, delivery, Consuming({}, [TOPIC], delivery, limits, driver))
+    running = asyncio.ensure_future(telling.run())
+    try:
+        yield Told(telling, kept, driver)
+    finally:
+        telling.stop()
+        await running
+
+
+async def until(done: Callable[[], bool]) -> None:
+    async with asyncio.timeout(PATIENCE):
+        while not done():  # noqa: ASYNC110 - what is waited for has no event
+            await asyncio.sleep(0.005)
+
+
+def numbers(receiver: Receiver) -> list[int]:
+    """Of the alerts, in the order in which each came for the first time."""
+    return list(dict.fromkeys(number for call in receiver.calls for number in call.numbers))
+
+
+@pytest.fixture(autouse=True)
+def _short_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sending, "DEADLINE_SECONDS", 0.4)
+
+
+@pytest.mark.parametrize(("behaviour", "why"), [each[1:] for each in REFUSED], ids=[each[0] for each in REFUSED])
+def test_what_would_come_again_becomes_a_dead_letter_in_order_and_nobody_is_called_elsewhere(
+    behaviour: Behaviour, why: str
+) -> None:
+    async def work() -> tuple[Kept, Receiver]:
+        async with listening(behaviour) as receiver, told(f"http://{NAME}:{receiver.port}/") as one:
+            await until(lambda: len(one.kept.letters) == ALERTS)
+        return one.kept, receiver
+
+    kept, receiver = asyncio.run(work())
+
+    assert kept.letters == [(number * 2, why) for number in range(ALERTS)]
+    assert numbers(receiver) == list(range(ALERTS))
+
+
+@pytest.mark.parametrize(("behaviour", "why"), [each[1:] for each in AGAIN], ids=[each[0] for each in AGAIN])
+def test_what_may_pass_is_tried_again_with_the_same_key_and_all_follows_in_order_when_it_has(
+    behaviour: Behaviour, why: str
+) -> None:
+    async def work() -> tuple[Kept, Receiver, int, str]:
+        async with listening(behaviour) as receiver, told(f"http://{NAME}:{receiver.port}/") as one:
+            await until(lambda: len(receiver.calls) >= 3)
+            await until(lambda: bool(one.telling.state(None).blocking))
+            said = one.telling.state(None).blocking[0].why
+            tries = len(receiver.calls)
+            receiver.behaviour = WELL
+            await until(lambda: len(numbers(receiver)) == ALERTS)
+        return one.kept, receiver, tries, said
+
+    kept, receiver, tries, said = asyncio.run(work())
+
+    first = alert("acme", "acme", 0).alert_id
+    assert {(call.key, *call.numbers) for call in receiver.calls[:tries]} == {(first, 0)}
+    assert numbers(receiver) == list(range(ALERTS))
+    assert (said, kept.letters) == (why, [])
+
+
+@pytest.mark.parametrize(
+    "behaviour", [each[1] for each in (*AGAIN, *REFUSED)], ids=[each[0] for each in (*AGAIN, *REFUSED)]
+)
+def test_the_endpoint_of_another_tenant_is_told_of_everything_meanwhile(behaviour: Behaviour) -> None:
+    async def work() -> Receiver:
+        async with (
+            listening(behaviour) as hostile,
+            listening(WELL) as well,
+            told(f"http://{NAME}:{hostile.port}/"),
+        ):
+            await until(lambda: bool(hostile.calls))
+            async with told(f"http://{NAME}:{well.port}/", "globex"):
+                await until(lambda: len(numbers(well)) == ALERTS)
+        return well
+
+    well = asyncio.run(work())
+
+    assert numbers(well) == list(range(ALERTS))
+    assert {call.key for call in well.calls if len(call.numbers) == 1} <= {
+        alert("globex", "globex", number).alert_id for number in range(ALERTS)
+    }
+
+
+def test_of_an_answer_of_gigabytes_only_the_beginning_is_read_and_it_counts() -> None:
+    async def work() -> Receiver:
+        async with listening(floods) as receiver, told(f"http://{NAME}:{receiver.port}/"):
+            await until(lambda: len(numbers(receiver)) == ALERTS)
+        return receiver
+
+    receiver = asyncio.run(work())
+
+    assert numbers(receiver) == list(range(ALERTS))
+    assert receiver.sent < 40 * MB * len(receiver.calls)  # what buffers of the system hold
+
+
+@pytest.mark.parametrize("behaviour", [floods, floods_headers, one_long_header, drips, continues])
+def test_whatever_is_answered_a_call_takes_a_few_mb_at_most(behaviour: Behaviour) -> None:
+    async def work() -> int:
+        async with listening(behaviour) as receiver, told(f"http://{NAME}:{receiver.port}/"):
+            await until(lambda: len(receiver.calls) >= 1)
+            before, _ = tracemalloc.get_traced_memory()
+            tracemalloc.reset_peak()
+            await until(lambda: len(receiver.calls) >= 4)
+            return tracemalloc.get_traced_memory()[1] - before
+
+    tracemalloc.start()
+    try:
+        grown = asyncio.run(work())
+    finally:
+        tracemalloc.stop()
+
+    assert grown < 4 * MB
+
+
+@pytest.mark.parametrize(
+    ("serving", "why"),
+    [
+        (authority().serving("other.example"), "certificate is not valid for"),
+        (authority().serving(NAME, is_expired=True), "certificate has expired"),
+        (authority().serving(NAME, is_own=True), "self-signed certificate"),
+    ],
+    ids=["wrong name", "expired", "self-signed"],
+)
+def test_a_certificate_that_is_not_good_is_told_nothing_and_tried_again_until_it_is(
+    serving: ssl.SSLContext, why: str
+) -> None:
+    async def work() -> tuple[Receiver, str]:
+        trust = authority().trust
+        async with listening(WELL, serving) as bad, told(f"https://{NAME}:{bad.port}/", trust=trust) as one:
+            await until(lambda: bool(one.telling.state(None).blocking))
+            return bad, one.telling.state(None).blocking[0].why
+
+    bad, said = asyncio.run(work())
+
+    assert bad.calls == []
+    assert said.startswith("the certificate is not good: ")
+    assert why in said.replace("self signed", "self-signed")
+
+
+def test_a_good_certificate_of_the_name_that_was_meant_is_told_everything() -> None:
+    async def work() -> Receiver:
+        serving = authority().serving(NAME)
+        url = f"https://{NAME}"
+        async with listening(WELL, serving) as well, told(f"{url}:{well.port}/", trust=authority().trust):
+            await until(lambda: len(numbers(well)) == ALERTS)
+        return well
+
+    assert numbers(asyncio.run(work())) == list(range(ALERTS))
+
+
+def test_a_name_that_stands_for_a_private_address_becomes_dead_letters_and_is_not_called() -> None:
+    async def private(_: str, __: int) -> Sequence[str]:
+        return ["127.0.0.1"]
+
+    async def work() -> tuple[Kept, Receiver]:
+        async with listening(WELL) as receiver, told(f"https://{NAME}:{receiver.port}/", "acme", private, ()) as one:
+            await until(lambda: len(one.kept.letters) == ALERTS)
+        return one.kept, receiver
+
+    kept, receiver = asyncio.run(work())
+
+    assert {why for _, why in kept.letters} == {"the name stands for an address that is not public"}
+    assert receiver.calls == []
+
+
+def test_a_name_that_says_something_else_a_moment_later_leads_no_call_elsewhere() -> None:
+    asked: list[str] = []
+
+    async def rebinding(host: str, _: int) -> Sequence[str]:
+        asked.append(host)
+        return ["127.0.0.1"] if len(asked) % 2 else ["169.254.169.254"]
+
+    async def work() -> tuple[Kept, Receiver]:
+        async with listening(WELL) as receiver, told(f"http://{NAME}:{receiver.port}/", resolving=rebinding) as one:
+            await until(lambda: len(numbers(receiver)) + len(one.kept.letters) == ALERTS)
+        return one.kept, receiver
+
+    kept, receiver = asyncio.run(work())
+
+    calls = len(receiver.calls)
+    refused = len(asked) - calls
+    assert abs(calls - refused) <= 1  # asked once for each call, and what it said held for that call
+    assert {why for _, why in kept.letters} == {"the name stands for an address that is not public"}
+    assert sorted([*numbers(receiver), *(offset // 2 for offset, _ in kept.letters)]) == list(range(ALERTS))
+
+
+def test_what_is_not_encrypted_is_never_sent_to_the_internet() -> None:
+    async def public(_: str, __: int) -> Sequence[str]:
+        return ["93.184.216.34"]
+
+    async def work() -> Kept:
+        async with told("http://shop.example/", resolving=public) as one:
+            await until(lambda: len(one.kept.letters) == ALERTS)
+        return one.kept
+
+    assert {why for _, why in asyncio.run(work()).letters} == {
+        "the address is not encrypted, and lies in no network that is allowed"
+    }
+
+
+def test_a_receiver_that_has_taken_a_call_and_drops_its_answer_gets_the_same_key_again_and_can_know_it() -> None:
+    flaky = 0
+
+    async def every_other(receiver: Receiver, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal flaky
+        flaky += 1
+        await (drops if flaky % 2 else WELL)(receiver, reader, writer)
+
+    async def work() -> tuple[Kept, Receiver]:
+        async with listening(every_other) as receiver, told(f"http://{NAME}:{receiver.port}/") as one:
+            await until(lambda: len(numbers(receiver)) == ALERTS and len(receiver.calls) % 2 == 0)
+        return one.kept, receiver
+
+    kept, receiver = asyncio.run(work())
+
+    for dropped, again in zip(receiver.calls[::2], receiver.calls[1::2], strict=True):
+        assert again == dropped
+    assert any(len(call.numbers) > 1 for call in receiver.calls)
+    assert numbers(receiver) == list(range(ALERTS))
+    assert kept.letters == []
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "may_have_it"),
+    [
+        (hangs, True), (drips, True), (resets, True), (drops, True), (talks_nonsense, True), (answers(500), True),
+        (answers(504), True), (answers(408), False), (answers(425), False), (answers(429), False),
+    ],
+)  # fmt: skip
+def test_fewer_at_once_may_help_whoever_was_sent_a_call_and_could_not_cope(
+    behaviour: Behaviour, *, may_have_it: bool
+) -> None:
+    async def work() -> Verdict:
+        async with listening(behaviour) as receiver:
+            endpoint = Endpoint("e1", "acme", f"http://{NAME}:{receiver.port}/", "secret")
+            async with Sender(endpoint, LOOPBACK, client(ssl.create_default_context()), here) as sender:
+                return await sender.call(b'{"alerts": []}', "a1")
+
+    verdict = asyncio.run(work())
+
+    assert isinstance(verdict, Again)
+    assert verdict.fewer is may_have_it
+
+
+def test_fewer_at_once_help_nobody_who_was_not_reached() -> None:
+    async def work() -> list[Verdict]:
+        async with listening(WELL) as receiver:
+            port = receiver.port
+        gone = Endpoint("e1", "acme", f"http://{NAME}:{port}/", "secret")
+        async with listening(WELL, authority().serving("other.example")) as receiver:
+            other = Endpoint("e1", "acme", f"https://{NAME}:{receiver.port}/", "secret")
+            found = []
+            for endpoint in (gone, other):
+                async with Sender(endpoint, LOOPBACK, client(authority().trust), here) as sender:
+                    found.append(await sender.call(b'{"alerts": []}', "a1"))
+            return found
+
+    assert [isinstance(each, Again) and each.fewer for each in asyncio.run(work())] == [False, False]
+
+
+@pytest.mark.parametrize(("said", "waits"), [("7", 7.0), ("3600", 3600.0), ("3601", 3600.0), ("999999", 3600.0)])
+def test_a_wish_to_be_left_alone_is_honoured_up_to_an_hour(
+    said: str, waits: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waited: list[float] = []
+
+    def noted(tries: int, most: float, asked: float | None = None) -> float:
+        waited.append(seconds(tries, most, asked))
+        return 0.0
+
+    seconds = backoff.seconds
+    monkeypatch.setattr(backoff, "seconds", noted)
+
+    async def work() -> None:
+        async with listening(answers(503, Retry_After=said)) as receiver, told(f"http://{NAME}:{receiver.port}/"):
+            await until(lambda: len(waited) >= 2)
+
+    asyncio.run(work())
+
+    assert set(waited) == {waits}

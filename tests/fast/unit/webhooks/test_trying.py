@@ -1,0 +1,51 @@
+"""A test call tells whoever asks what a real one would come to, whatever the receiver does."""
+
+import asyncio
+import ssl
+from collections.abc import Sequence
+from ipaddress import ip_network
+
+import pytest
+
+from deploy.trying_webhooks import TryingWebhooks
+from master_dataset.endpoint import Endpoint
+from serving_layer.webhooks import Trial
+from speed_layer.webhooks.address import Resolve
+from tests.support.hostile_receivers import Behaviour, answers, listening
+
+FAR = f"Mon, 01 Jan {'9' * 20} 00:00:00 GMT"
+LOOPBACK = [ip_network("127.0.0.1/32")]
+
+
+async def here(_: str, __: int) -> Sequence[str]:
+    return ["127.0.0.1"]
+
+
+async def breaking(_: str, __: int) -> Sequence[str]:
+    raise ZeroDivisionError
+
+
+def trial(behaviour: Behaviour, resolving: Resolve = here) -> Trial:
+    async def work() -> Trial:
+        async with listening(behaviour) as receiver:
+            trying = TryingWebhooks(LOOPBACK, ssl.create_default_context(), resolving)
+            return await trying.call(Endpoint("e1", "acme", f"http://shop.example:{receiver.port}/", "secret"))
+
+    return asyncio.run(work())
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "resolving", "outcome", "status", "why"),
+    [
+        (answers(204), here, "done", 204, None),
+        (answers(404), here, "refused", 404, "the endpoint answered 404"),
+        (answers(503, Retry_After=FAR), here, "failed", 503, "the endpoint answered 503"),
+        (answers(204), breaking, "failed", None, "the call broke: ZeroDivisionError"),
+    ],
+)  # fmt: skip
+def test_what_a_call_came_to_is_told_and_never_raised(
+    behaviour: Behaviour, resolving: Resolve, outcome: str, status: int | None, why: str | None
+) -> None:
+    found = trial(behaviour, resolving)
+
+    assert (found.outcome, found.status, found.sentence) == (outcome, status, why)

@@ -1,0 +1,59 @@
+"""DAG files need Airflow and the views, and nothing else; what they give follows from the registered views."""
+
+from tests.integration.dags.conftest import Airflow
+from views import registered_views
+
+VIEWS = [view.name for view in registered_views()]
+ASSETS = [f"galatea://views/{view}" for view in VIEWS]
+
+
+def test_every_dag_is_loaded_where_no_engine_and_no_driver_is_installed(airflow: Airflow) -> None:
+    found = airflow.ask(load=True)
+
+    assert found["errors"] == {}
+    assert found["engines"] == []
+    assert set(found["dags"]) == {
+        "rebuild_views",
+        "recompute",
+        "compact_master",
+        "collect_garbage",
+        "verify_views",
+        "export_views",
+    }
+
+
+def test_the_graph_shows_the_cut_every_view_and_the_publication(airflow: Airflow) -> None:
+    dags = airflow.ask(load=True)["dags"]
+
+    graph = {"choose_cut": ["rebuild"], "rebuild": VIEWS, **{view: ["publish"] for view in VIEWS}, "publish": []}
+    assert dags["rebuild_views"]["tasks"] == graph
+    assert dags["recompute"]["tasks"] == graph
+
+
+def test_each_task_of_a_recompute_is_tried_again_when_its_worker_is_gone(airflow: Airflow) -> None:
+    dags = airflow.ask(load=True)["dags"]
+
+    tries = {**dags["rebuild_views"]["tries"], **dags["recompute"]["tries"]}
+    assert set(tries) == {"choose_cut", "rebuild", *VIEWS, "publish"}
+    assert min(tries.values()) > 1
+
+
+def test_each_view_is_an_asset_of_the_publication(airflow: Airflow) -> None:
+    dags = airflow.ask(load=True)["dags"]
+
+    assert dags["rebuild_views"]["assets"] == ASSETS
+    assert dags["recompute"]["assets"] == ASSETS
+
+
+def test_only_a_recompute_waits_to_be_asked_for(airflow: Airflow) -> None:
+    dags = airflow.ask(load=True)["dags"]
+
+    assert {name: dag["schedule"] for name, dag in dags.items()} == {
+        "rebuild_views": "0 * * * *",
+        "recompute": None,
+        "compact_master": "20 2 * * *",
+        "export_views": "50 * * * *",
+        "collect_garbage": "20 3 * * *",
+        "verify_views": "20 4 * * *",
+    }
+    assert {dag["zone"] for name, dag in dags.items() if name != "recompute"} == {"UTC"}

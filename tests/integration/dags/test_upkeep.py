@@ -1,0 +1,33 @@
+"""The daily commands, and how a task ends when its command does."""
+
+import pytest
+
+from tests.integration.dags.conftest import Airflow
+
+
+@pytest.mark.parametrize(
+    ("dag", "words"),
+    [
+        ("compact_master", ["compact", "--json"]),
+        ("collect_garbage", ["collect", "--json"]),
+        ("export_views", ["export", "--json"]),
+        ("verify_views", ["verify", "--sample=3", "--json"]),
+    ],
+)
+def test_upkeep_is_one_command(airflow: Airflow, dag: str, words: list[str]) -> None:
+    run = airflow.ask(run=dag)
+
+    assert run["state"] == "success"
+    assert airflow.words() == [words]
+
+
+def test_a_difference_fails_the_run_that_verifies(airflow: Airflow) -> None:
+    airflow.play(verify={"exit": 1, "answer": {"cells": 8064, "differing": 1}})
+
+    run = airflow.ask(run="verify_views")
+
+    assert (run["state"], run["tasks"]) == ("failed", {"verify": "failed"})
+
+
+def test_a_command_ends_with_the_task_that_is_told_to_end(airflow: Airflow) -> None:
+    assert airflow.ask(kill=True) == {"ended": -15}

@@ -1,0 +1,157 @@
+"""Questions to the REST interface over a World, without a network."""
+
+import asyncio
+from collections.abc import Callable
+from datetime import timedelta
+from itertools import count
+from typing import Any
+
+import httpx
+import orjson
+
+from serving_layer.alerting.alerting import Alerting
+from serving_layer.alerting.alerts import Alerts
+from serving_layer.alerting.rules import AlertRules
+from serving_layer.answers import Answers, Clocks
+from serving_layer.api.app import create_app
+from serving_layer.catalogue import Catalogue
+from serving_layer.corrections import Corrections
+from serving_layer.freshness import Freshness
+from serving_layer.ingest import Ingest
+from serving_layer.keys.concurrency import Concurrency
+from serving_layer.keys.gate import Gate
+from serving_layer.keys.known_keys import KnownKeys
+from serving_layer.keys.rates import Rates
+from serving_layer.ledger import LedgerReader
+from serving_layer.letters import Letters
+from serving_layer.limits import LIMITS, Limits
+from serving_layer.operations import Operations
+from serving_layer.readers import Readers
+from serving_layer.recomputing import RecomputeReader
+from serving_layer.rolling_back import Rollbacks
+from serving_layer.watched import WatchReader
+from serving_layer.webhooks import Webhooks
+from tests.support.alert_tables import WorldTold, WorldVersions
+from tests.support.archiving import WorldLetters
+from tests.support.broker import WorldBroker
+from tests.support.hooked import WorldEndpoints, WorldTrying
+from tests.support.keys import WorldKeys
+from tests.support.operating import WorldRecomputing, WorldRollingBack
+from tests.support.readers import WorldTables
+from tests.support.watch import WorldWatch
+from tests.support.world import World
+from views.metrics import registered_metrics
+from views.registry import registered_views
+
+OPERATOR_KEY = "the operator's key"
+MOST_WEBHOOKS = 3
+MOST_RULES = 5
+Body = dict[str, Any]
+
+
+class Asking:
+    """One process that serves. Its answers are remembered from question to question, as in the real one."""
+
+    recent_seconds = 0.0  # what an answer rests on is read for each
+
+    def __init__(  # noqa: PLR0913 - a test says what is not as ever
+        self,
+        world: World,
+        readers: Readers | None = None,
+        watched: WatchReader | None = None,
+        ledgers: LedgerReader | None = None,
+        recomputes: RecomputeReader | None = None,
+        *,
+        limits: Limits = LIMITS,
+        refuse_low: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.world = world
+        catalogue = Catalogue({view.name: view for view in registered_views()}, registered_metrics())
+        clock = count(step=10)  # every question finds the registry's version old
+        read_from = readers or WorldTables(world).readers
+        ttl = timedelta(days=7)
+        clocks = Clocks(lambda: float(next(clock)), world.now)
+        self.answers = Answers(read_from, catalogue, ttl, clocks, recent_seconds=self.recent_seconds)
+        freshness = Freshness(self.answers, watched or WorldWatch(world), ttl, world.now)
+        ledgers, recomputes = ledgers or WorldTables(world), recomputes or WorldTables(world)
+        self.recomputing, self.rolling_back = WorldRecomputing(world), WorldRollingBack(world)
+        corrections = Corrections(read_from, ledgers, recomputes, catalogue.views)
+        self.letters = WorldLetters()
+        letters = Letters(self.letters.desk, self.letters.replaying, self.answers.stores.all)
+        self.endpoints, self.trying = WorldEndpoints(), WorldTrying()
+        webhooks = Webhooks(self.endpoints, self.trying, MOST_WEBHOOKS, world.now)
+        rollbacks = Rollbacks(self.rolling_back)
+        operations = Operations(self.recomputing, recomputes, rollbacks, corrections, letters, webhooks)
+        self.keys = WorldKeys()
+        keys = KnownKeys(self.keys, OPERATOR_KEY, "default", lambda: float(next(clock)), world.now)
+        self.broker = WorldBroker()
+        self.acts: list[tuple[str, str, int]] = []
+        self.clock_us = 1_800_000_000_000_000  # by which events that are sent are from the future; in 2027
+        ingest = Ingest(self.broker, self.answers.stores.all, lambda: self.clock_us, limits, refuse_low)
+        self.versions, self.told = WorldVersions(world.now), WorldTold()
+        alerting = Alerting(AlertRules(self.versions, most=MOST_RULES), Alerts(self.told))
+        gate = Gate(keys, Rates(10_000, 10_000), Concurrency(limits.requests_per_key))
+        self.app = create_app(
+            self.answers, freshness, operations, gate, ingest, alerting=alerting, limits=limits, audit=self._audit
+        )
+
+    def _audit(self, by: str, act: str, status: int) -> None:
+        self.acts.append((by, act, status))
+
+    def response(  # noqa: PLR0913 - what a request may say
+        self,
+        path: str,
+        *,
+        method: str = "GET",
+        key: str | None = None,
+        said: object = None,
+        known: str | None = None,
+        match: str | None = None,
+        **arguments: object,
+    ) -> httpx.Response:
+        """The response to a question. `from_` stands for `from`; `said`: the body, as JSON unless it is bytes.
+
+        `known`: what the caller has already, as `If-None-Match` says it. `match`: as `If-Match` says it.
+        """
+        query = {name.rstrip("_"): value for name, value in arguments.items()}
+        headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {key}"} if key else {})
+        headers |= {} if known is None else {"If-None-Match": known}
+        headers |= {} if match is None else {"If-Match": match}
+        sent = said if isinstance(said, bytes) or said is None else orjson.dumps(said)
+        return self.request(method, path, params=query or None, headers=headers, content=sent)
+
+    def newest(self, path: str, **arguments: object) -> httpx.Response:
+        """The response to a question of which no answer of a moment ago will do."""
+        query = {name.rstrip("_"): value for name, value in arguments.items()}
+        return self.request("GET", path, params=query, headers={"Cache-Control": "no-cache"})
+
+    def sent(self, said: bytes, source: str = "pos_transactions", **headers: str) -> httpx.Response:
+        """The response to events, sent with the operator's key. `content_type` stands for `Content-Type`."""
+        usual = {"content_type": "application/json", "authorization": f"Bearer {OPERATOR_KEY}"}
+        named = {name.replace("_", "-"): value for name, value in {**usual, **headers}.items()}
+        return self.request("POST", f"/v1/events/{source}", headers=named, content=said)
+
+    def request(self, method: str, path: str, **said: Any) -> httpx.Response:
+        """The response to a request as httpx makes it."""
+
+        async def ask() -> httpx.Response:
+            transport = httpx.ASGITransport(self.app, raise_app_exceptions=False)
+            async with httpx.AsyncClient(transport=transport, base_url="http://galatea") as client:
+                return await client.request(method, path, **said)
+
+        return asyncio.run(ask())
+
+    def body(self, path: str, **arguments: object) -> Body:
+        """The body of an answer that must be one."""
+        response = self.response(path, **arguments)  # type: ignore[arg-type]
+        assert response.status_code == 200, response.text
+        found: Body = response.json()
+        return found
+
+    def refusal(self, path: str, **arguments: object) -> Body:
+        """The problem that a refused question gets."""
+        response = self.response(path, **arguments)  # type: ignore[arg-type]
+        assert response.headers["content-type"] == "application/problem+json", response.text
+        found: Body = response.json()
+        assert found["status"] == response.status_code
+        return found

@@ -1,0 +1,33 @@
+"""A relay without rules, as a process: `lone_relay BOOTSTRAP FOLDER PARTITIONS CRASH_AT` tells what is asked for."""
+
+import os
+import sys
+import threading
+from pathlib import Path
+
+from master_dataset.crash_points import arm
+from speed_layer.alerts.relay import Relay, Work
+from speed_layer.alerts.snapshots import Snapshots
+from tests.support.alerting import FOR_EVER
+from views.alerts.book import Book
+
+
+class NoRules:
+    """Shelf."""
+
+    def read(self) -> Book:
+        return Book([], FOR_EVER)
+
+
+def follow(bootstrap: str, folder: Path, partition: int) -> None:
+    try:
+        Relay(Work(bootstrap, ("pos_transactions",), NoRules(), Snapshots(folder / str(partition))), partition).run()
+    finally:
+        os._exit(75)
+
+
+if __name__ == "__main__":
+    at, where, partitions, plan = sys.argv[1:]
+    arm(plan, Path(where) / f"crashed-{os.getpid()}")
+    for number in range(int(partitions)):
+        threading.Thread(target=follow, args=(at, Path(where), number)).start()

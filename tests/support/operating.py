@@ -1,0 +1,57 @@
+"""What an operator sets going in a World: a recompute is written down, a rollback is done at once."""
+
+from datetime import UTC
+from typing import TYPE_CHECKING
+
+from master_dataset.errors import RequestError, UnknownName
+from serving_layer.recomputing import RecomputeAsk, RecomputeRecord
+from serving_layer.rolling_back import RolledBack
+from tests.support.world import World
+
+if TYPE_CHECKING:
+    from master_dataset.errors import GalateaError
+
+
+class WorldRecomputing:
+    """Recomputing. `refuses`: what is raised instead."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.asked: list[RecomputeAsk] = []
+        self.refuses: GalateaError | None = None
+
+    def start(self, asked: RecomputeAsk, reason: str, by: str) -> str:
+        if self.refuses:
+            raise self.refuses
+        self.asked.append(asked)
+        id_ = f"recompute-{len(self.asked)}"
+        now = self.world.now().astimezone(UTC)
+        self.world.recomputes[id_] = RecomputeRecord(
+            id_, "asked", {"views": list(asked.views)}, by, reason, now, now, None, None, None, None, None
+        )
+        return id_
+
+
+class WorldRollingBack:
+    """RollingBack. `refuses`: what is raised instead."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.refuses: GalateaError | None = None
+
+    def run(self, number: int, why: str, by: str, *, dry_run: bool) -> RolledBack:
+        assert why
+        assert by
+        if self.refuses:
+            raise self.refuses
+        known = {each.publication: each for each in self.world.history if each.publication > 0}
+        if number not in known:
+            raise UnknownName("publication", str(number), map(str, known))
+        old = known[number]
+        now = self.world.pointer
+        if number == now.publication:
+            raise RequestError(f"publication {number} is what readers see", do="galatea publications")
+        told = RolledBack(now.publication + 1, number, old.cut, now.generation, len(self.world.manifests), dry_run)
+        if not dry_run:
+            self.world.restore(number)
+        return told

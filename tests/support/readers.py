@@ -1,0 +1,97 @@
+"""The World as the tables that serving reads."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, date, datetime
+
+from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
+from master_dataset.stores import Store
+from serving_layer.ledger import BlockPlace, Ledger, LedgerBlock
+from serving_layer.publication_entry import PublicationEntry
+from serving_layer.readers import Position, RawReceipt, Readers, ReceiptPlace, SpeedBlock
+from serving_layer.recomputing import RecomputeRecord
+from tests.support.world import World
+from views.core.publication import Pointer
+
+
+class WorldTables:
+    """Every reader in one, so that a test can pass it around."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+
+    @property
+    def readers(self) -> Readers:
+        """This object in every role."""
+        return Readers(self, self, self, WorldStores(self.world), self)
+
+    async def pointer(self) -> Pointer:
+        return self.world.pointer
+
+    async def manifest(self, name: str) -> Mapping[tuple[str, date], str]:
+        return self.world.manifests[name]
+
+    async def entry(self, number: int) -> PublicationEntry | None:
+        return next((each for each in self.world.history if each.publication == number), None)
+
+    async def history(self, before: int, limit: int) -> Sequence[PublicationEntry]:
+        return [each for each in self.world.history if each.publication < before][:limit]
+
+    async def stores_of(self, run: str, view: str) -> Mapping[date, frozenset[str]]:
+        return self.world.run_days[run, view]
+
+    async def blocks(self, view: str, store: str, run: str, days: Sequence[date]) -> Mapping[date, str]:
+        found = {day: self.world.blocks.get((view, store, run, day)) for day in days}
+        return {day: block for day, block in found.items() if block is not None}
+
+    async def positions(self, generation: int) -> Sequence[Position]:
+        sent = sum(len(of) for of in self.world.deliveries.values())
+        return [Position(POS_TRANSACTIONS.topic, 0, sent, self.world.speed_as_of)] if generation else []
+
+    async def rows(
+        self, view: str, store: str, received_day: date, generation: int, cut: datetime
+    ) -> Sequence[SpeedBlock]:
+        assert generation == self.world.pointer.generation
+        found = [SpeedBlock(epoch, block) for name, epoch, block in self.world.speed_blocks(store) if name == view]
+        return [row for row in found if row.epoch >= cut and row.epoch.astimezone(UTC).date() == received_day]
+
+    async def receipts(self, store: str, day: date, after: ReceiptPlace | None, limit: int) -> Sequence[RawReceipt]:
+        places = {
+            ReceiptPlace(each.event.happened_at, each.event.payload.till, each.event.payload.transaction_id): each
+            for each in self.world.of(store)
+            if each.event.day == day and each.event.topic == POS_TRANSACTIONS.topic
+        }
+
+        def rank(at: ReceiptPlace) -> tuple[float, str, str]:
+            return -at.happened_at.timestamp(), at.till, at.transaction_id
+
+        behind = sorted((at for at in places if after is None or rank(at) > rank(after)), key=rank)
+        return [RawReceipt(at, places[at].received_at, "{}") for at in behind[:limit]]
+
+    async def ledger(self, subject: str) -> Ledger | None:
+        return self.world.ledgers.get(subject)
+
+    async def ledger_blocks(
+        self, lines: str, view: str, store: str | None, start: BlockPlace, limit: int
+    ) -> Sequence[LedgerBlock]:
+        blocks = self.world.corrections.get((lines, view), {})
+        found = sorted(place for place in blocks if place >= start and store in (None, place[0]))
+        return [LedgerBlock(*place, blocks[place]) for place in found[:limit]]
+
+    async def recompute(self, id_: str) -> RecomputeRecord | None:
+        return self.world.recomputes.get(id_)
+
+    async def archived(self, topic: str) -> Sequence[Position]:
+        return [Position(topic, 0, 0, self.world.speed_as_of)]
+
+
+class WorldStores:
+    """The registry, whose method has the same name as the World's own attribute would."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+
+    async def version(self) -> int:
+        return len(self.world.stores)
+
+    async def stores(self) -> Sequence[Store]:
+        return list(self.world.stores.values())

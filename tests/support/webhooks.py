@@ -1,0 +1,85 @@
+"""Deliveries to one endpoint of the tenant acme, in this process or, so that it can be killed, in one of its own.
+
+`python -m tests.support.webhooks BOOTSTRAP TOPIC URL ENDPOINT`
+"""
+
+import asyncio
+import sys
+import threading
+from ipaddress import ip_network
+from typing import Any, Self
+from uuid import uuid4
+
+import httpx
+import orjson
+
+from master_dataset.consuming import Consuming, Limits, Record
+from master_dataset.endpoint import Endpoint
+from master_dataset.endpoint_state import EndpointState
+from speed_layer.webhooks.delivery import Delivery, Place
+from speed_layer.webhooks.dispatcher import group
+from speed_layer.webhooks.sender import Sender, client
+from speed_layer.webhooks.telling import Telling
+
+LIMITS = Limits(batch=10, longest_wait=0.2)
+LOOPBACK = [ip_network("127.0.0.0/8")]
+
+
+def group_of(bootstrap: str, id_: str) -> dict[str, Any]:
+    """Settings of the group of an endpoint of this id."""
+    return group(bootstrap, Endpoint(id_, "acme", "http://127.0.0.1/", "secret"))
+
+
+class Told:
+    """Inside, an endpoint is told. `undelivered`: (store, why) of what it refused."""
+
+    def __init__(self, bootstrap: str, topic: str, url: str, id_: str | None = None, limits: Limits = LIMITS) -> None:
+        self._endpoint = Endpoint(id_ or uuid4().hex, "acme", url, "secret")
+        self._settings = {**group_of(bootstrap, self._endpoint.id), "session.timeout.ms": 6000}
+        self._topic, self._limits = topic, limits
+        self.undelivered: list[tuple[str, str]] = []
+        self.refused: list[Record] = []
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=lambda: self._loop.run_until_complete(self.run()))
+        self._telling: Telling | None = None
+
+    async def keep(self, _: Endpoint, record: Record, why: str) -> None:
+        self.undelivered.append((orjson.loads(record.value)["store"], why))
+        self.refused.append(record)
+
+    async def run(self) -> None:
+        sender = Sender(self._endpoint, LOOPBACK, client(httpx.create_ssl_context()))
+        delivery = Delivery(self._endpoint, sender, self)
+        self._telling = Telling(sender, delivery, Consuming(self._settings, [self._topic], delivery, self._limits))
+        await self._telling.run()
+
+    def state(self) -> EndpointState:
+        """How it is doing, asked in its own loop."""
+
+        async def asked() -> EndpointState:
+            return self.telling.state(self.telling.failing_since)
+
+        return asyncio.run_coroutine_threadsafe(asked(), self._loop).result()
+
+    def skip(self, *places: Place) -> None:
+        """As the dispatcher hands it on."""
+        self._loop.call_soon_threadsafe(self.telling.skip, places)
+
+    @property
+    def telling(self) -> Telling:
+        assert self._telling is not None
+        return self._telling
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._loop.call_soon_threadsafe(self.telling.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+if __name__ == "__main__":
+    where, of, to, named = sys.argv[1:5]
+    asyncio.run(Told(where, of, to, named).run())

@@ -1,0 +1,132 @@
+"""A world with shops, deliveries and publications, kept as the tables would keep them."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from master_dataset.parsing.event import Event
+from master_dataset.parsing.parse import parse
+from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
+from master_dataset.stores import Store
+from master_dataset.terms import DEFAULT_TERMS, Terms
+from serving_layer.ledger import Ledger
+from serving_layer.publication_entry import PublicationEntry
+from tests.support.layers import Delivery, batch_cells, speed_rows, waiting_rows
+from views.core.cells import CellKey, write_block
+from views.core.cut import BEGINNING, instant
+from views.core.publication import Pointer
+from views.core.shape import WAITING
+from views.registry import registered_views
+
+if TYPE_CHECKING:
+    from master_dataset.source import Source
+    from serving_layer.recomputing import RecomputeRecord
+
+
+def at(text: str | datetime) -> datetime:
+    """An instant from its text."""
+    return text if isinstance(text, datetime) else datetime.fromisoformat(text).astimezone(UTC)
+
+
+class World:
+    """`receive` and `rebuild` are what happens; the rest is what may be read."""
+
+    def __init__(self, *stores: Store, epoch: timedelta = timedelta(minutes=5)) -> None:
+        self.epoch = epoch
+        self.stores = {store.id: store for store in stores or (Store(id="1", timezone="Europe/Bratislava"),)}
+        self.deliveries: dict[str, list[Delivery]] = {}
+        self.speed_as_of: datetime | None = None
+        self._clock = BEGINNING
+        self.definitions = {view.name: view.definition_hash for view in registered_views()}
+        self.pointer = Pointer(0, BEGINNING, "", 1, self.definitions)
+        self.history = [PublicationEntry(0, BEGINNING, None, "world", "the beginning")]
+        self.manifests: dict[str, dict[tuple[str, date], str]] = {"": {}}
+        self.run_days: dict[tuple[str, str], dict[date, frozenset[str]]] = {}
+        self.blocks: dict[tuple[str, str, str, date], str] = {}
+        self.ledgers: dict[str, Ledger] = {}
+        self.corrections: dict[tuple[str, str], dict[tuple[str, date], str]] = {}
+        self.recomputes: dict[str, RecomputeRecord] = {}
+
+    def receive(self, value: bytes, received_at: str | datetime, source: "Source[Any]" = POS_TRANSACTIONS) -> None:
+        """One delivery, by the real parser. The broker's stamps never step back here."""
+        stamp = at(received_at)
+        event = parse(source, value, self._terms_of, received_us=int(stamp.timestamp() * 1_000_000))
+        assert isinstance(event, Event), event
+        self.deliveries.setdefault(event.store, []).append(Delivery(event, stamp))
+        self.speed_as_of = max(stamp, self.speed_as_of or stamp)
+
+    def speed_blocks(self, store: str) -> Iterator[tuple[str, datetime, str]]:
+        """Speed's rows of a store, one for each view and epoch, as if an epoch were one micro-batch."""
+        deliveries = self.of(store)
+        for view in registered_views():
+            for epoch, cells in speed_rows(view, deliveries, self.epoch).items():
+                yield view.name, epoch, write_block(view, list(cells.items()))
+        for epoch, cells in waiting_rows(deliveries, self.epoch).items():
+            yield WAITING.name, epoch, write_block(WAITING, list(cells.items()))
+
+    def pass_time(self, until: str | datetime) -> None:
+        """Speed has read everything up to then, and there was nothing."""
+        self.speed_as_of = max(at(until), self.speed_as_of or at(until))
+
+    def stand_still(self, until: str | datetime) -> None:
+        """Time passes, and speed reads nothing."""
+        self._clock = at(until)
+
+    def now(self) -> datetime:
+        """What the clocks say."""
+        return max(self._clock, self.speed_as_of or BEGINNING)
+
+    def rebuild(self, cut: str | datetime) -> None:
+        """Publish every view at this cut."""
+        number = self.pointer.publication + 1
+        run = f"run-{number}"
+        manifest: dict[tuple[str, date], str] = {}
+        for view in registered_views():
+            days: dict[date, set[str]] = {}
+            for store, deliveries in self.deliveries.items():
+                cells = batch_cells(view, deliveries, at(cut), self.epoch)
+                for day in {_day(key) for key in cells}:
+                    block = [(key, states) for key, states in sorted(cells.items()) if _day(key) == day]
+                    self.blocks[view.name, store, run, day] = write_block(view, block)
+                    days.setdefault(day, set()).add(store)
+            self.run_days[run, view.name] = {day: frozenset(of) for day, of in days.items()}
+            manifest |= {(view.name, day): run for day in days}
+        self.manifests[run] = manifest
+        self._publish(PublicationEntry(number, at(cut), at(cut), "world", "a test", run, self.definitions))
+        self.pass_time(cut)
+
+    def restore(self, number: int) -> None:
+        """Publish again what an older publication said; it was at that publication's cut."""
+        old = next(each for each in self.history if each.publication == number)
+        again = replace(old, publication=self.pointer.publication + 1, why="restored", stats={"restores": number})
+        self._publish(again)
+
+    def collect(self, number: int) -> None:
+        """Take away what only that publication names."""
+        self.history = [
+            replace(each, collected_at=self.now()) if each.publication == number else each for each in self.history
+        ]
+        run = f"run-{number}"
+        self.manifests[run] = {}
+        self.blocks = {place: block for place, block in self.blocks.items() if place[2] != run}
+
+    def _publish(self, entry: PublicationEntry) -> None:
+        self.history.insert(0, entry)
+        base, generation = self.pointer.publication, self.pointer.generation
+        self.pointer = Pointer(entry.publication, entry.cut, entry.manifest, generation, self.definitions)
+        totals = {"cells": 0, "rows": 0, "causes": {}}
+        number = str(entry.publication)
+        self.ledgers[number] = Ledger(number, entry.manifest, base, self.now(), totals)
+
+    def of(self, store: str) -> Sequence[Delivery]:
+        """Everything delivered of one store, in order."""
+        return self.deliveries.get(store, [])
+
+    def _terms_of(self, store: str) -> Terms:
+        known = self.stores.get(store)
+        return known.terms if known else DEFAULT_TERMS
+
+
+def _day(key: CellKey) -> date:
+    return instant(key.window).date()

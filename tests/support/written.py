@@ -1,0 +1,97 @@
+"""Writes a World into Cassandra's tables, so that the real readers can be compared with the World itself."""
+
+import json
+from datetime import UTC
+from typing import TYPE_CHECKING
+
+from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
+from tests.support.layers import Delivery
+from tests.support.world import World
+from views.core.cut import month_of
+from views.core.publication import SERIES
+
+if TYPE_CHECKING:
+    from cassandra.cluster import Session
+
+
+def write(world: World, session: "Session") -> None:
+    """Everything, over whatever is there. The pointer comes last, as in a publication."""
+    for known in world.stores.values():
+        session.execute("INSERT INTO stores (id, body) VALUES (%s, %s)", (known.id, known.to_json()))
+    session.execute("INSERT INTO registry_versions (name, version) VALUES ('stores', %s)", (len(world.stores),))
+    for store, deliveries in world.deliveries.items():
+        _write_speed(world, session, store)
+        _write_receipts(session, store, deliveries)
+    _write_batch(world, session)
+    position = "INSERT INTO {} topic, partition, position, received_at) VALUES ({} %s, 0, %s, %s)"
+    at = (POS_TRANSACTIONS.topic, sum(map(len, world.deliveries.values())), world.speed_as_of)
+    session.execute(position.format("speed_positions (generation,", "1,"), at)
+    session.execute(position.format("archive_positions (", ""), at)
+    _write_ledgers(world, session)
+    _write_pointer(world, session)
+
+
+def _write_ledgers(world: World, session: "Session") -> None:
+    block = session.prepare("INSERT INTO corrections (subject, view_name, store, day, block) VALUES (?, ?, ?, ?, ?)")
+    for (lines, view), blocks in world.corrections.items():
+        for (store, day), text in blocks.items():
+            session.execute(block, (lines, view, store, day, text))
+    whole = session.prepare("INSERT INTO ledgers (subject, lines, base, written_at, totals) VALUES (?, ?, ?, ?, ?)")
+    for each in world.ledgers.values():
+        session.execute(whole, (each.subject, each.lines, each.base, each.written_at, json.dumps(each.totals)))
+
+
+def _write_speed(world: World, session: "Session", store: str) -> None:
+    insert = session.prepare(
+        "INSERT INTO speed_cells (view_name, store, received_day, generation, epoch, micro_batch, part, block) "
+        "VALUES (?, ?, ?, 1, ?, 0, 0, ?)"
+    )
+    for view, epoch, block in world.speed_blocks(store):
+        session.execute(insert, (view, store, epoch.astimezone(UTC).date(), epoch, block))
+
+
+def _write_receipts(session: "Session", store: str, deliveries: list[Delivery]) -> None:
+    insert = session.prepare(
+        "INSERT INTO raw_pos_transactions (day, operation_id, happened_at, vendor_fiscal_module, transaction_id, "
+        "received_at, value) VALUES (?, ?, ?, ?, ?, ?, ?)"
+    )
+    for each in deliveries:
+        if each.event.topic != POS_TRANSACTIONS.topic:
+            continue
+        said = each.event.payload
+        key = (each.event.day, store, each.event.happened_at, said.till, said.transaction_id)
+        session.execute(insert, (*key, each.received_at, "{}"))
+
+
+def _write_batch(world: World, session: "Session") -> None:
+    block = session.prepare(
+        "INSERT INTO batch_cells (view_name, store, month, run, day, block) VALUES (?, ?, ?, ?, ?, ?)"
+    )
+    for (view, store, run, day), text in world.blocks.items():
+        session.execute(block, (view, store, month_of(day), run, day, text))
+    stores = session.prepare("INSERT INTO run_days (run, view_name, day, stores) VALUES (?, ?, ?, ?)")
+    for (run, view), days in world.run_days.items():
+        for day, of in days.items():
+            session.execute(stores, (run, view, day, json.dumps(sorted(of))))
+    named = session.prepare("INSERT INTO manifests (manifest, view_name, day, run) VALUES (?, ?, ?, ?)")
+    for manifest, cells in world.manifests.items():
+        for (view, day), run in cells.items():
+            session.execute(named, (manifest, view, day, run))
+
+
+def _write_pointer(world: World, session: "Session") -> None:
+    for each in world.history:
+        session.execute(
+            "INSERT INTO publications (series, publication, cut, published_at, published_by, why, manifest, "
+            "definitions, collected_at, stats) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
+            (
+                SERIES, each.publication, each.cut, each.published_at, each.by, each.why, each.manifest,
+                dict(each.definitions), each.collected_at, json.dumps(dict(each.stats)),
+            ),
+        )  # fmt: skip
+    pointer = world.pointer
+    session.execute(
+        "UPDATE publications SET current = %s, current_cut = %s, current_manifest = %s, current_generation = %s, "
+        "current_definitions = %s WHERE series = %s",
+        (pointer.publication, pointer.cut, pointer.manifest, pointer.generation, dict(pointer.definitions), SERIES),
+    )

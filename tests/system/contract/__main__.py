@@ -1,0 +1,27 @@
+"""`python -m tests.system.contract [--cases N] [--seed N]`: how many cases were tried as whom. Exit 1 if a check
+failed.
+"""
+
+import argparse
+import sys
+
+from tests.system.contract.contract import CALLERS, PHASES, tried
+
+
+def main() -> int:
+    """Print a line for each caller, and all that Schemathesis said where a check failed."""
+    parser = argparse.ArgumentParser(prog="python -m tests.system.contract", description=__doc__)
+    parser.add_argument("--cases", type=int, default=150, help="per operation and phase, or sequences")
+    parser.add_argument("--seed", type=int, default=1)
+    asked = parser.parse_args()
+    found = [tried(caller, phase, asked.cases, asked.seed) for caller in CALLERS for phase in PHASES]
+    for each in found:
+        linked = f" over {each.links} links" if each.links else ""
+        told = "well" if each.is_well else each.said
+        sys.stdout.write(f"{each.caller}, {each.phase}: {each.cases:,} cases{linked}, {told}\n")
+    sys.stdout.write(f"{sum(each.cases for each in found):,} cases\n")
+    return int(not all(each.is_well for each in found))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

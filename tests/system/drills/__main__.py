@@ -1,0 +1,71 @@
+"""`make drills`: every quick drill on one running stack. `make drill ARGS="D08 --seed 4711"`: one, or some.
+
+`ARGS="--line 17"` runs again what the 17th line of the ledger says; `make campaign ARGS="--shard 1/4 --seed 7"` a part
+of the long set. Each prints a line, and adds it to the ledger, drills.jsonl.
+"""
+
+import argparse
+import sys
+from collections.abc import Iterator
+
+from tests.system.drills import campaign, quick
+from tests.system.drills.ledger_files import lines_of
+from tests.system.drills.line import FAIL, SKIPPED, Line, keep
+from tests.system.drills.load import Mix
+from tests.system.drills.performance import END
+
+
+def main() -> int:
+    """Exit 1 if one failed or was not run."""
+    parser = argparse.ArgumentParser(prog="python -m tests.system.drills", description=__doc__)
+    parser.add_argument("drills", nargs="*", metavar="DRILL", help=f"of {', '.join(each.id for each in quick.DRILLS)}")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--line", type=int, help="of the ledger, drills.jsonl, from 1")
+    parser.add_argument("--long", action="store_true", help="the long set")
+    parser.add_argument("--shard", type=_shard, default=(1, 1), help="of the long set: 1/4 is the first of four")
+    asked = parser.parse_args()
+    unknown = set(asked.drills) - {each.id for each in quick.DRILLS}
+    if unknown:
+        parser.error(f"there is no quick drill {', '.join(sorted(unknown))}: see the table of docs/drills.md")
+    known = lines_of("drills")
+    if asked.line is not None and not 1 <= asked.line <= len(known):
+        parser.error(f"--line must lie between 1 and {len(lines_of('drills'))}")
+    if asked.line is not None and known[asked.line - 1]["verdict"] == SKIPPED:
+        parser.error(f"line {asked.line} was skipped: {lines_of('drills')[asked.line - 1]['why']}")
+    failed = 0
+    for number, line in enumerate(_lines(asked), 1):
+        keep(line)
+        failed += line.verdict == FAIL
+        _say(number, line)
+    return int(failed > 0)
+
+
+def _lines(asked: argparse.Namespace) -> Iterator[Line]:
+    if asked.long:
+        return campaign.lines(asked.shard, asked.seed)
+    if asked.line is None:
+        return quick.lines(asked.seed, asked.drills)
+    again = lines_of("drills")[asked.line - 1]
+    done = next((each["args"] for each in again["faults"] if each["method"] == campaign.COMMAND), "")
+    if done:
+        return campaign.commanded(campaign.Job((again["drill"],), tuple(done.split())), again["seed"])
+    mix = Mix(again["load"].get("rate", Mix().rate))
+    return quick.lines(again["seed"], [] if again["drill"] == END else [again["drill"]], mix, set_=again["set"])
+
+
+def _shard(text: str) -> tuple[int, int]:
+    number, _, shards = text.partition("/")
+    if not (number.isdecimal() and shards.isdecimal() and 1 <= int(number) <= int(shards)):
+        raise argparse.ArgumentTypeError(f"`{text}` must be like 1/4")
+    return int(number), int(shards)
+
+
+def _say(number: int, line: Line) -> None:
+    faults = ", ".join(f"{each['method']} {each['target']} {each['args']}".strip() for each in line.faults)
+    told = f"  {number}  {line.drill}  {line.verdict}  {line.seconds:.0f} s  {faults}"
+    sys.stdout.write(f"{told}{'  ' + line.why if line.why else ''}\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,122 @@
+"""A relay by itself, as a child of the drill: rules from a file, and it ends or pauses where it is told to.
+
+As a process under the product's watchdog (`alerts_relay ORDERS PIPE`), or forked, which is quicker.
+"""
+
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+import msgspec
+import structlog
+
+from deploy.process.alerts import READY
+from deploy.process.edge import RESTART_ME
+from master_dataset.crash_points import arm
+from speed_layer.alerts import sender
+from speed_layer.alerts.relay import Relay, Work
+from speed_layer.alerts.sender import Fenced
+from speed_layer.alerts.snapshots import Snapshots
+from tests.system.drills.naive_relay import NaiveRelay
+from views.alerts.book import Book, Version
+
+TOPICS = ("pos_transactions", "people_counts")
+BOOK, DISCARDED, FENCED = "book.json", "discarded", "fenced"
+BEAT_SECONDS = 0.5
+Say = Callable[[bytes], object]
+
+
+class Orders(msgspec.Struct, frozen=True):
+    """What one life is told. `end_at`: a plan of crash points; `pauses`: stand still there instead.
+
+    `call_seconds`, `transaction_ms`: how long the sender waits for an answer, the broker for an end.
+    """
+
+    bootstrap: str
+    folder: str
+    partitions: Sequence[int]
+    end_at: str = ""
+    pauses: bool = False
+    call_seconds: float = sender.CALL_SECONDS
+    transaction_ms: int = sender.TRANSACTION_MS
+    naive: str = ""
+
+
+class FileShelf:
+    """Shelf. Versions that never change."""
+
+    def __init__(self, file: Path) -> None:
+        self._versions = msgspec.json.decode(file.read_bytes(), type=list[Version])
+
+    def read(self) -> Book:
+        return Book(self._versions, int(time.time() * 1000) + 60_000)
+
+
+def live(orders: Orders, say: Say) -> None:
+    """Until somebody ends it. Says READY for each partition that reads, and which one gets on, as the product does."""
+    folder = Path(orders.folder)
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(50))
+    sender.CALL_SECONDS, sender.TRANSACTION_MS = orders.call_seconds, orders.transaction_ms
+    by = signal.SIGSTOP if orders.pauses else signal.SIGKILL
+    arm(orders.end_at, folder / f"{'paused' if orders.pauses else 'crashed'}-{os.getpid()}", by)
+    for partition in orders.partitions:
+        threading.Thread(target=_follow, args=(orders, partition, _Lane(say, partition))).start()
+
+
+def forked(orders: bytes, told: Connection) -> None:
+    """The same in a process of a fork server, which has loaded everything."""
+    live(msgspec.json.decode(orders, type=Orders), told.send_bytes)
+
+
+def note(folder: Path, what: str) -> None:
+    """One more of these, of whoever notes it."""
+    with (folder / what).open("ab") as file:
+        file.write(b".")
+
+
+def noted(folder: Path, what: str) -> int:
+    """How many there were."""
+    return (folder / what).stat().st_size if (folder / what).exists() else 0
+
+
+class _Lane:
+    """What one partition says."""
+
+    def __init__(self, say: Say, number: int) -> None:
+        self._say, self._number = say, number
+        self._is_ready, self._beaten_at = False, 0.0
+
+    def ready(self) -> None:
+        if not self._is_ready:
+            self._is_ready = True
+            self._say(bytes([READY]))
+
+    def beat(self) -> None:
+        if time.monotonic() - self._beaten_at > BEAT_SECONDS:
+            self._beaten_at = time.monotonic()
+            self._say(bytes([self._number]))
+
+
+def _follow(orders: Orders, partition: int, lane: _Lane) -> None:
+    folder = Path(orders.folder)
+    work = Work(
+        orders.bootstrap, TOPICS, FileShelf(folder / BOOK), Snapshots(folder / str(partition)),
+        beat=lane.beat, ready=lane.ready, discarded=partial(note, folder, DISCARDED),
+    )  # fmt: skip
+    relay = NaiveRelay(work, partition, orders.naive) if orders.naive else Relay(work, partition)
+    try:
+        relay.run()
+    except Fenced:
+        note(folder, FENCED)
+    finally:
+        os._exit(RESTART_ME)
+
+
+if __name__ == "__main__":
+    live(msgspec.json.decode(sys.argv[1], type=Orders), partial(os.write, int(sys.argv[2])))

@@ -1,0 +1,88 @@
+"""The long set in shards: commands that do one drill for long, and the quick drills at five times the load.
+
+A shard ends after 45 minutes: what was not begun by then is named as not run, which is a failure.
+"""
+
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from tests.system.drills import quick, rooted
+from tests.system.drills.line import FAIL, PASS, Line, machine
+from tests.system.drills.load import Mix
+
+SHARD_SECONDS = 45 * 60.0
+RATE = 1000.0
+SET = "long"
+TOLD = 500
+"""So many characters of what a command that fails has printed, each way."""
+COMMAND = "command"
+"""The method of a fault that a command of its own does."""
+
+
+class Job(NamedTuple):
+    """`words`: of `python -m`; none: drills of one stack at the long load, by their ids, or those that need root."""
+
+    ids: tuple[str, ...]
+    words: tuple[str, ...] = ()
+    needs_root: bool = False
+
+
+ALERTS = (
+    "--kills", "500", "--alerts", "101000", "--tap", "90", "--restarts", "4", "--zombies", "2", "--twins", "2",
+    "--minutes", "60",
+)  # fmt: skip
+"""An hour and more of one shard."""
+JOBS = (
+    Job(("D05", "D06", "D01", "D02", "D08", "D14", "D04", "D07", "D17")),
+    Job(("D32",), ("tests.system.drills.mixed", "--receipts", "60000", "--seconds", "600", "--rebuilds", "8")),
+    Job(("D19",), ("tests.system.drills.alerts", *ALERTS)),
+    Job(("D07", "D24"), ("tests.system.drills.killed",)),
+    Job(("D05", "D06", "D01", "D02", "D08", "D14")),
+    Job(("D02", "D03", "D09", "D10", "D22", "D27"), needs_root=True),
+    Job(("D26",), ("tests.system.drills.hostile", "--long")),
+    Job(("D09",), ("tests.system.drills.damaged",)),
+    Job(("D04",), ("tests.system.drills.posting", "--kills", "50")),
+    Job(("D32",), ("tests.system.drills.week", "--minutes", "20")),
+)
+WITHOUT_SEED = {"tests.system.drills.killed", "tests.system.drills.hostile"}
+
+
+def lines(shard: tuple[int, int], seed: int) -> Iterator[Line]:
+    """What becomes of every `shard[1]`th job from the `shard[0]`th on."""
+    number, shards = shard
+    began = time.monotonic()
+    for place, job in list(enumerate(JOBS))[number - 1 :: shards]:
+        if time.monotonic() - began > SHARD_SECONDS:
+            for id_ in job.ids:
+                yield _line(id_, seed, FAIL, f"not run: the {SHARD_SECONDS / 60:.0f} minutes of the shard were over")
+        elif job.words:
+            yield from commanded(job, seed + place)
+        else:
+            left = SHARD_SECONDS - (time.monotonic() - began)
+            yield from _drilled(job, seed + place, left)
+
+
+def _drilled(job: Job, seed: int, seconds: float) -> Iterator[Line]:
+    if job.needs_root:
+        return rooted.lines(seed, set_=SET, seconds=seconds)
+    return quick.lines(seed, job.ids, Mix(rate=RATE), set_=SET, seconds=seconds)
+
+
+def commanded(job: Job, seed: int) -> Iterator[Line]:
+    """A line for each drill that the command does."""
+    own: Sequence[str] = () if job.words[0] in WITHOUT_SEED else ("--seed", str(seed))
+    began = time.monotonic()
+    done = subprocess.run([sys.executable, "-m", *job.words, *own], check=False, capture_output=True, text=True)
+    for id_ in job.ids:
+        why = "" if done.returncode == 0 else f"{done.stdout.strip()[-TOLD:]} {done.stderr.strip()[-TOLD:]}"
+        line = _line(id_, seed, PASS if done.returncode == 0 else FAIL, why)
+        line.seconds = round(time.monotonic() - began, 1)
+        line.fault(COMMAND, "python -m", " ".join(job.words))
+        yield line
+
+
+def _line(id_: str, seed: int, verdict: str, why: str) -> Line:
+    return Line(id_, seed, SET, {}, versions=machine(), verdict=verdict, why=why)

@@ -1,0 +1,109 @@
+"""What is done to the stack."""
+
+import os
+import random
+import shutil
+import signal
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import psutil
+
+from deploy.stack.records import Records
+from deploy.stack.stack import status
+from master_dataset.sources import registered_sources
+
+if TYPE_CHECKING:
+    from deploy.settings import Settings
+    from tests.system.drills.report import Order
+
+COMPONENTS = ("speed", "archive", "api", "cassandra", "kafka")
+PATIENCE_SECONDS = 900
+
+
+class Faults:
+    """One stack's."""
+
+    def __init__(self, settings: "Settings") -> None:
+        self._settings = settings
+
+    def kill(self, name: str) -> str:
+        """As by `kill -9`, with everything that it has started. What was killed before it may not be back yet."""
+        old = self._pid(name)
+        for each in [*psutil.Process(old).children(recursive=True), psutil.Process(old)]:
+            _kill(each)
+        wait_until(lambda: Records(self._settings.home).pid(name) != old, f"{name} to be missed")
+        return f"kill {name}"
+
+    def pause(self, name: str, seconds: float) -> str:
+        """As by `kill -STOP`, and go on after a while."""
+        pid = self._pid(name)
+        frozen = [*psutil.Process(pid).children(recursive=True), psutil.Process(pid)]
+        for each in frozen:
+            _signal(each, signal.SIGSTOP)
+        time.sleep(seconds)
+        for each in frozen:
+            _signal(each, signal.SIGCONT)
+        return f"pause {name} {seconds} s"
+
+    def lose_speed_checkpoint(self) -> str:
+        """Delete it while speed writes to it: what it writes meanwhile may be left."""
+        shutil.rmtree(self._settings.home / "checkpoints" / "speed", ignore_errors=True)
+        return "lose checkpoints/speed"
+
+    def crashed(self) -> list[str]:
+        """Which crash points have ended a process so far."""
+        folder = self._settings.crash_folder
+        return sorted(path.name for path in folder.iterdir()) if folder.exists() else []
+
+    def _pid(self, name: str) -> int:
+        found: list[int] = []
+
+        def runs() -> bool:
+            found[:] = [pid for pid in [Records(self._settings.home).pid(name)] if pid is not None]
+            return bool(found) and self._state(name) == "running"
+
+        wait_until(runs, f"{name} to run")
+        return found[0]
+
+    def all_run(self) -> bool:
+        """Whether nothing is being started again."""
+        return all(self._state(name) == "running" for name in COMPONENTS)
+
+    def _state(self, name: str) -> str:
+        states = {each["name"]: str(each["state"]) for each in status(self._settings)["components"]}
+        return states[name]
+
+
+def wait_until(is_so: Callable[[], bool], what: str) -> None:
+    """Or fail, after so long that it hangs."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not is_so():
+        assert time.monotonic() < deadline, f"waited in vain for {what}"
+        time.sleep(0.1)
+
+
+def _kill(process: psutil.Process) -> None:
+    _signal(process, signal.SIGKILL)
+
+
+def _signal(process: psutil.Process, number: int) -> None:
+    try:
+        os.kill(process.pid, number)
+    except ProcessLookupError:
+        return
+
+
+def crash_plan(order: "Order") -> str:
+    """Some points of archive and speed, each at a pass that comes early: every one has to come."""
+    points = [
+        "speed.claimed", "speed.remembered", "speed.rows", "speed.counted", "speed.recorded", "speed.took_over",
+        "archive.begun", "archive.events", "archive.letters", "archive.recorded",
+    ]  # fmt: skip
+    chance = random.Random(f"crashes {order.seed}")
+    once = {"speed.took_over", "speed.remembered"}  # in the life of a generation; of a worker it may be
+    chosen = chance.sample(points, order.crashes)
+    begun = {point: len(registered_sources()) for point in points if point.startswith("archive.")}
+    """Of each source a first micro-batch, while the stack starts."""
+    return ",".join(f"{point}:{1 if point in once else begun.get(point, 0) + chance.randint(2, 4)}" for point in chosen)

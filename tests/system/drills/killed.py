@@ -1,0 +1,172 @@
+"""`python -m tests.system.drills.killed`: a recompute is killed at ten moments, at Airflow's worker, and at the
+supervisor.
+
+Of a stack of its own, with Airflow. Prints one line for each, and adds them to the ledger, killed.jsonl.
+"""
+
+import json
+import os
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import psutil
+
+from batch_layer.asked import Asked
+from deploy.airflow.client import AirflowClient
+from deploy.stack.ports import free_ports
+from deploy.stack.records import Records
+from tests.integration.conftest import Stack, settings_of
+from tests.integration.test_ledger import Sent, send
+from tests.system.drills.faults import wait_until
+from tests.system.drills.ledger_files import append
+from tests.system.drills.moments import CRASHES, Hammer, rebuilt
+
+STORES = ("killed-1", "killed-2")
+AFTER_SECONDS = (2.5, 5.0)
+WORKER_MOMENTS = (("plan", 0.5), ("compute", 1.0), ("compute", 6.0), ("publish", 0.5))
+SUPERVISOR_MOMENTS = (("compute", 2.0), ("compute", 7.0))
+QUICK = {
+    "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "20",
+    "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT_DETECTION_INTERVAL": "5",
+}
+"""Airflow waits five minutes for a worker that says nothing; a drill does not."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """What came of one target. `publications`: how many the recompute has made."""
+
+    target: str
+    kills: int
+    asked: int
+    refused: int
+    torn: int
+    publications: int
+    differing: int
+    seconds: float
+
+    @property
+    def is_well(self) -> bool:
+        return (self.torn, self.publications, self.differing) == (0, 1, 0)
+
+
+class Killed:
+    """On one stack."""
+
+    def __init__(self, stack: Stack) -> None:
+        self._stack, self._sent = stack, 0
+        self._client = AirflowClient.of(stack.settings)
+
+    def lines(self) -> Iterator[Line]:
+        """One after the other."""
+        yield self._hurt("command", self._command)
+        yield self._hurt("worker", lambda id_: self._scheduled(id_, WORKER_MOMENTS, self._kill_worker))
+        yield self._hurt("supervisor", lambda id_: self._scheduled(id_, SUPERVISOR_MOMENTS, self._kill_supervisor))
+
+    def _hurt(self, target: str, kill: Callable[[str], int]) -> Line:
+        began = time.monotonic()
+        self._sell()
+        self._stack.galatea("rebuild", "--wait")
+        self._sell()
+        self._stack.galatea("verify")  # until both layers have read them
+        before = self._stack.galatea("publications")["publications"][0]["publication"]
+        hammer = Hammer(self._stack, STORES)
+        with hammer.asking():
+            kills = kill(f"killed-{target}")
+        after = self._stack.galatea("publications")["publications"][0]["publication"]
+        differing = self._stack.galatea("verify")["differing"]
+        seconds = round(time.monotonic() - began, 1)
+        return Line(target, kills, hammer.asked, hammer.refused, hammer.torn, after - before, differing, seconds)
+
+    def _sell(self) -> None:
+        """Today and on two days before, which waits for batch."""
+        self._sent += 1
+        now = datetime.now(UTC).replace(microsecond=0)
+        days = [now - timedelta(days=age) for age in range(3)]
+        send(self._stack, [Sent(store, self._sent, day, float(self._sent)) for store in STORES for day in days])()
+
+    def _command(self, id_: str) -> int:
+        ends = [rebuilt(self._stack, id_, after=seconds) for seconds in AFTER_SECONDS]
+        ends += [rebuilt(self._stack, id_, crash_at=point) for point in CRASHES]
+        if rebuilt(self._stack, id_) != 0:
+            raise RuntimeError("the last attempt failed")
+        return sum(end != 0 for end in ends)
+
+    def _scheduled(
+        self, id_: str, moments: tuple[tuple[str, float], ...], kill: Callable[[psutil.Process], None]
+    ) -> int:
+        self._client.trigger(id_, Asked(), "a drill")
+        for step, after in moments:
+            process = self._found(step, id_)
+            time.sleep(after)
+            kill(process)
+        self._until(lambda: self._client.state(id_) in {"success", "failed"}, "the DAG run to end")
+        if self._client.state(id_) != "success":
+            raise RuntimeError(f"the DAG run `{id_}` failed")
+        return len(moments)
+
+    def _found(self, step: str, id_: str) -> psutil.Process:
+        """The command of a task. A later try of `publish` does all three steps."""
+        found: list[psutil.Process] = []
+
+        def is_there() -> bool:
+            for process in psutil.process_iter(["cmdline"]):
+                words = process.info["cmdline"] or []
+                if any(id_ in word for word in words) and {step, "rebuild"} & set(words):
+                    found.append(process)
+            return bool(found)
+
+        self._until(is_there, f"`{step}` of {id_}")
+        return found[-1]
+
+    @staticmethod
+    def _kill_worker(process: psutil.Process) -> None:
+        """With the task that it ran, and what that has started."""
+        task, group = process.parent(), os.getpgid(process.pid)
+        worker = task.parent() if task else None
+        os.killpg(group, signal.SIGKILL)
+        if worker and "airflow" in " ".join(worker.cmdline()):
+            worker.kill()
+
+    def _kill_supervisor(self, _: psutil.Process) -> None:
+        """And start the stack again, as somebody does who finds it gone."""
+        pid = Records(self._stack.settings.home).pid("supervisor")
+        if pid is not None:
+            os.kill(pid, signal.SIGKILL)
+        time.sleep(1)
+        self._stack.run("up", "--detach")
+
+    @staticmethod
+    def _until(is_so: Callable[[], bool], what: str) -> None:
+        wait_until(is_so, what)
+
+
+def main() -> int:
+    """Exit 1 if a reader saw half a publication, or there is more than one, or none."""
+    port = free_ports(1)[0]
+    with tempfile.TemporaryDirectory(prefix="galatea-drill-") as folder:
+        own = {"GALATEA_AIRFLOW_PORT": str(port), "GALATEA_REBUILD_SCHEDULE": "0 0 1 1 *"}
+        settings, environment = settings_of(Path(folder) / "home", **own)
+        stack = Stack(settings, environment | QUICK)
+        stack.run("up", "--detach")
+        lines = []
+        try:
+            for line in Killed(stack).lines():
+                lines.append(line)
+                sys.stdout.write(json.dumps(asdict(line)) + "\n")
+                sys.stdout.flush()
+        finally:
+            stack.run("down")
+    for line in lines:
+        append("killed", json.dumps({"at": f"{datetime.now(UTC):%F}", **asdict(line)}))
+    return int(not all(line.is_well for line in lines))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,172 @@
+"""Lives of a relay: each is a process that is started, and ended as by `kill -9` if it has not ended by itself."""
+
+import multiprocessing
+import os
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+import psutil
+
+from deploy.process.alerts import READY, Watched
+from master_dataset.stores import Store
+from tests.system.drills.alerts_relay import BOOK, DISCARDED, FENCED, Orders, forked, noted
+from tests.system.drills.tills import BOUNDS
+from views.alerts.book import rule_version, store_version
+from views.alerts.rule_text import read_rule
+
+if TYPE_CHECKING:
+    from multiprocessing.context import ForkServerProcess
+
+PARTITIONS = 2
+START_SECONDS = 120.0
+LOOK_SECONDS = 0.01
+
+_forking = multiprocessing.get_context("forkserver")
+_forking.set_forkserver_preload(["tests.system.drills.alerts_relay", "tests.system.drills.alert_faults"])
+
+
+class Life:
+    """One process. `kills`: whether it was ended, and not by itself."""
+
+    def __init__(self, orders: Orders) -> None:
+        """It has begun."""
+        self._told, told = _forking.Pipe(duplex=False)
+        self._lanes = len(orders.partitions)
+        self.process: ForkServerProcess = _forking.Process(target=forked, args=(msgspec.json.encode(orders), told))
+        self.process.start()
+        told.close()
+        self._heard = b""
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it has not ended; it may be paused."""
+        return self.process.is_alive()
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether it stands still."""
+        try:
+            return psutil.Process(self.process.pid).status() == psutil.STATUS_STOPPED
+        except psutil.NoSuchProcess:
+            return False
+
+    def is_ready(self) -> bool:
+        """Whether every partition reads."""
+        _hear(self._told, self._heard_of)
+        return self._heard.count(READY) >= self._lanes
+
+    def until(self, so: Callable[[], bool], seconds: float) -> bool:
+        """Wait for it while the process runs. Whether it came."""
+        deadline = time.monotonic() + seconds
+        while not (found := so()) and self.is_running and time.monotonic() < deadline:
+            time.sleep(LOOK_SECONDS)
+        return found or so()
+
+    def signal(self, number: signal.Signals) -> None:
+        """Such as SIGSTOP, SIGCONT."""
+        if self.is_running:
+            os.kill(self.process.pid or 0, number)
+
+    def end(self) -> bool:
+        """As by `kill -9`, unless it has ended; whether it was killed, by us or at its crash point."""
+        if self.process.exitcode is None:
+            self.process.kill()
+        self.process.join()
+        killed = self.process.exitcode == -signal.SIGKILL
+        self.process.close()
+        self._told.close()
+        return killed
+
+    def _heard_of(self, said: bytes) -> None:
+        self._heard += said
+
+
+def _hear(told: Connection, heard: Callable[[bytes], None]) -> None:
+    try:
+        while told.poll():
+            heard(told.recv_bytes())
+    except (EOFError, OSError):
+        return
+
+
+@dataclass
+class Lives:
+    """Of relays with one identity. `kills`: how many were ended as by `kill -9`."""
+
+    direct: str
+    tapped: str
+    folder: Path
+    naive: str = ""
+    kills: int = 0
+
+    def write_book(self, stores: int) -> None:
+        """The rules that they follow: a bound each, for every store."""
+        versions = [store_version(Store(id=str(each), timezone="UTC"), 1, 0) for each in range(1, stores + 1)]
+        for bound in BOUNDS:
+            said = {"kind": "threshold", "id": f"above-{bound}", "metric": "gross_sales", "window": "15m"}
+            versions.append(rule_version(read_rule({**said, "above": f"{bound / 100:.2f}"}), 1, 0))
+        self.folder.mkdir(parents=True, exist_ok=True)
+        (self.folder / BOOK).write_bytes(msgspec.json.encode(versions))
+
+    def orders(self, *, tapped: bool = False) -> Orders:
+        """Follow every partition until somebody ends it."""
+        address = self.tapped if tapped else self.direct
+        return Orders(address, str(self.folder), tuple(range(PARTITIONS)), naive=self.naive)
+
+    def begin(self, orders: Orders) -> Life:
+        """One that somebody has to finish."""
+        return Life(orders)
+
+    def finish(self, life: Life) -> None:
+        """It runs no more."""
+        self.kills += life.end()
+
+    @contextmanager
+    def life(self, orders: Orders) -> Iterator[Life]:
+        """From its start until it is ended."""
+        begun = self.begin(orders)
+        try:
+            yield begun
+        finally:
+            self.finish(begun)
+
+    @contextmanager
+    def watched(self, orders: Orders) -> Iterator[Watched]:
+        """The same under the watchdog of the product."""
+        said = msgspec.json.encode(orders).decode()
+        command = [sys.executable, "-m", "tests.system.drills.alerts_relay", said]
+        begun = Watched(command, dict(os.environ), len(orders.partitions))
+        try:
+            yield begun
+        finally:
+            self.kills += begun.ended() is None
+            begun.end()
+
+    def forget(self) -> None:
+        """Delete the snapshots."""
+        for partition in range(PARTITIONS):
+            shutil.rmtree(self.folder / str(partition), ignore_errors=True)
+
+    @property
+    def discarded(self) -> int:
+        """Producers that gave themselves up."""
+        return noted(self.folder, DISCARDED)
+
+    @property
+    def fenced(self) -> int:
+        """Relays that were told that another has taken over."""
+        return noted(self.folder, FENCED)
+
+    @property
+    def crashed(self) -> int:
+        """Ends at crash points."""
+        return sum(1 for _ in self.folder.glob("crashed-*/*"))

@@ -1,0 +1,51 @@
+"""`python -m tests.system.drills.mixed --seed 7`: one long drill of every fault in turn (D32), printed and kept."""
+
+import argparse
+import json
+import sys
+import tempfile
+from pathlib import Path
+
+from deploy.jars import ensure_jars
+from deploy.settings import Settings
+from deploy.stack.ports import free_ports
+from tests.system.drills.drill import Drill
+from tests.system.drills.faults import crash_plan
+from tests.system.drills.ledger_files import append
+from tests.system.drills.report import Order
+
+
+def main() -> int:
+    """Exit 1 if something was wrong."""
+    asked = argparse.ArgumentParser(prog="python -m tests.system.drills.mixed", description=__doc__)
+    asked.add_argument("--seed", type=int, default=1)
+    asked.add_argument("--receipts", type=int, default=20_000)
+    asked.add_argument("--rebuilds", type=int, default=6)
+    asked.add_argument("--crashes", type=int, default=10)
+    asked.add_argument("--pauses", type=int, default=5)
+    asked.add_argument("--seconds", type=float, default=180, help="how long the stream takes, at least")
+    order = Order(**vars(asked.parse_args()))
+    with tempfile.TemporaryDirectory(prefix="galatea-drill-") as folder:
+        settings = drill_settings(Path(folder), order)
+        ensure_jars(settings)
+        report = Drill(order, settings, _say).run()
+    sys.stdout.write(json.dumps(report.line(), indent=1) + "\n")
+    append("mixed", json.dumps(report.line(), sort_keys=True))
+    return 1 if report.wrong else 0
+
+
+def _say(fault: str) -> None:
+    sys.stderr.write(f"  {fault}\n")
+
+
+def drill_settings(folder: Path, order: Order) -> Settings:
+    """Of a stack of its own, with epochs of a second."""
+    api, kafka, cassandra = free_ports(3)
+    return Settings(
+        home=folder / "home", api_port=api, kafka_port=kafka, cassandra_port=cassandra,
+        epoch_seconds=1, skew_seconds=1, archive_seconds=1, crash_at=crash_plan(order),
+    )  # fmt: skip
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,74 @@
+"""Drills one after the other on one ground: a line for each, and one for what is counted in the end."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from random import Random
+from typing import NamedTuple
+
+from deploy.stack.records import Records
+from tests.system.drills.faults import wait_until
+from tests.system.drills.ground import Ground
+from tests.system.drills.line import Line, machine
+from tests.system.drills.load import Mix
+
+END = "all"
+"""The line of what is counted in the end, of all drills of a stack together."""
+
+
+@dataclass(frozen=True)
+class Drill:
+    """`do` hurts the stack of that ground, and returns when it has recovered."""
+
+    id: str
+    do: Callable[[Ground, Random, Line], None]
+    sets: str = "Q L"
+
+
+class Told(NamedTuple):
+    """What every line of a run says."""
+
+    seed: int
+    set: str
+    mix: Mix
+
+    def line(self, drill: str) -> Line:
+        """A new one."""
+        load = {"rate": self.mix.rate, "duplicates": self.mix.twice, "bad": self.mix.broken, "late_hours": 30.0}
+        return Line(drill, self.seed, self.set, load, versions=machine())
+
+
+def performed(drills: Sequence[Drill], on: Ground, told: Told, seconds: float) -> Iterator[Line]:
+    """A line for each drill as it ends, and one for what is counted in the end. After `seconds` none is begun."""
+    began = time.monotonic()
+    for drill in drills:
+        line = told.line(drill.id)
+        if time.monotonic() - began > seconds:
+            line.fail(f"not run: {seconds:.0f} s were over")
+            yield line
+            continue
+        with line.timed(on.roll):
+            on.load.go_on()
+            drill.do(on, Random(f"{drill.id} {told.seed}"), line)
+            on.look()
+        yield _judged(on, line)
+    line = told.line(END)
+    with line.timed(on.roll):
+        for name, value in on.counted().items():
+            setattr(line, name, value)
+    yield _judged(on, line)
+
+
+def back(on: Ground, name: str, line: Line) -> None:
+    """Return when that component and all others run again, and say how long it took."""
+    records = Records(on.settings.home)
+    # A state may be a moment old: who has just ended has no pid.
+    wait_until(lambda: records.pid(name) is not None and on.faults.all_run(), "every component to be back")
+    line.recovered(name)
+
+
+def _judged(on: Ground, line: Line) -> Line:
+    for why in [*on.said, *on.sampler.wrong()[:3]]:
+        line.fail(why)
+    on.said.clear()
+    return line

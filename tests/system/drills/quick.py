@@ -1,0 +1,182 @@
+"""The quick drills: one running stack, one fault after the other, and what every answer has to be at rest.
+
+A drill fails if an answer was ever too large, shrank or went back, if at rest it is not what was acknowledged, or if
+what it is about did not happen. No time is judged but that of all together.
+"""
+
+import os
+import signal
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from random import Random
+
+import httpx
+
+from deploy.stack.records import Records
+from master_dataset.sources import registered_sources
+from tests.system.drills import second
+from tests.system.drills.faults import wait_until
+from tests.system.drills.ground import REST_SECONDS, Ground, ground
+from tests.system.drills.line import Line
+from tests.system.drills.load import Mix
+from tests.system.drills.moments import CRASHES
+from tests.system.drills.performance import Drill, Told, back, performed
+from tests.system.drills.posting import Posting, Till
+
+QUICK = "quick"
+SECONDS = 300.0
+"""Of all drills together, from when the stack serves. Then the rest is named as not run, which is a failure."""
+SPEED_POINTS = ("speed.claimed", "speed.remembered", "speed.rows", "speed.counted", "speed.recorded", "speed.took_over")
+ARCHIVE_POINTS = ("archive.begun", "archive.events", "archive.letters", "archive.recorded")
+ONCE = {"speed.remembered", "speed.took_over"}
+"""Points that are passed once in the life of a generation, or of a worker."""
+
+
+def broker(on: Ground, chance: Random, line: Line) -> None:
+    """D01: it ends at once, or as it is asked to."""
+    if chance.random() < 0.5:
+        _killed(on, "kafka", line)
+        return
+    old = Records(on.settings.home).pid("kafka")
+    line.fault("TERM", "kafka")
+    os.kill(old or 0, signal.SIGTERM)
+    wait_until(lambda: Records(on.settings.home).pid("kafka") != old, "kafka to be missed")
+    back(on, "kafka", line)
+
+
+def broker_pauses(on: Ground, chance: Random, line: Line) -> None:
+    """D02: it answers nobody for a while."""
+    seconds = chance.uniform(5, 30)
+    line.fault("STOP", "kafka", f"{seconds:.0f} s")
+    on.faults.pause("kafka", seconds)
+    back(on, "kafka", line)
+
+
+def api(on: Ground, chance: Random, line: Line) -> None:
+    """D04: tills post, and send again until each event is settled, while the process that takes them is killed."""
+    posting, stop = Posting(2, chance.randrange(10**6)), threading.Event()
+    key = on.stack.galatea("keys", "create", "--tenant", "*", "--scope", "ingest")["key"]
+    url = f"http://127.0.0.1:{on.settings.api_port}"
+    stores = [f"till-{posting.seed}-{number}" for number in range(2)]
+    threads = [threading.Thread(target=Till(store, posting, url, key).run, args=(stop,)) for store in stores]
+    for thread in threads:
+        thread.start()
+    for _ in range(posting.kills):
+        time.sleep(chance.uniform(0.3, 1.5))
+        _killed(on, "api", line)
+    time.sleep(1)
+    stop.set()
+    for thread in threads:
+        thread.join()
+    line.rejected = posting.rejected
+    deadline = time.monotonic() + REST_SECONDS
+    while (shown := on.receipts(stores)) != posting.events and time.monotonic() < deadline:
+        time.sleep(0.2)
+    if (shown, posting.sent) != (posting.events, posting.events + posting.rejected) or not posting.again:
+        line.fail(f"tills sent {posting.sent}: {posting.events} accepted, {shown} shown, {posting.again} sent again")
+
+
+def speed_crashes(on: Ground, _: Random, line: Line) -> None:
+    """D05: speed ends at a point of a micro-batch that was planned when the stack began."""
+    _crashed(on, "speed", line)
+
+
+def archive_crashes(on: Ground, _: Random, line: Line) -> None:
+    """D06: likewise the archive."""
+    _crashed(on, "archive", line)
+
+
+def rebuild_crashes(on: Ground, chance: Random, line: Line) -> None:
+    """D07: a rebuild ends at a step, the first of its stack. The next one publishes: that of what is counted last."""
+    point = chance.choice(CRASHES[:-1])
+    line.fault("crash", "rebuild", point)
+    ended = on.rebuild(crash_at=point)
+    if point not in on.faults.crashed():
+        line.fail(f"{point} was not reached: {ended}")
+
+
+def cassandra(on: Ground, _: Random, line: Line) -> None:
+    """D08: it ends at once."""
+    _killed(on, "cassandra", line)
+
+
+def checkpoint(on: Ground, _: Random, line: Line) -> None:
+    """D14: speed loses its checkpoint while it writes to it, and begins another generation."""
+    line.fault("damage", "speed", "checkpoint removed")
+    before = _generation(on)
+    on.faults.lose_speed_checkpoint()
+    on.faults.kill("speed")
+    back(on, "speed", line)
+    wait_until(lambda: _generation(on) > before, "another generation to be read")
+
+
+def second_speed(on: Ground, _: Random, line: Line) -> None:
+    """D17: another speed process with the same checkpoint, until it claims or is refused: all counts once."""
+    line.fault("second", "speed")
+    own, log = {**on.stack.environment, "GALATEA_SPEED_METRICS_PORT": "0"}, on.settings.home / "logs" / "second.log"
+    took_part = second.lived([sys.executable, "-m", "deploy.process.speed"], own, log)
+    if not took_part:
+        line.fail(f"the second process never took part: {second.last(log)}")
+    line.faults[-1]["args"] = took_part
+    back(on, "speed", line)
+
+
+DRILLS = (
+    Drill("D05", speed_crashes), Drill("D06", archive_crashes), Drill("D01", broker), Drill("D08", cassandra),
+    Drill("D14", checkpoint), Drill("D04", api), Drill("D17", second_speed), Drill("D07", rebuild_crashes, "L"),
+    Drill("D02", broker_pauses, "L"),
+)  # fmt: skip
+
+
+def crash_points(seed: int, ids: Sequence[str], *, every: bool = False) -> str:
+    """One point of speed and one of the archive, if these are to crash; or `every` one of them."""
+    points = {"D05": SPEED_POINTS, "D06": ARCHIVE_POINTS}
+    # Of each source the archive has a first micro-batch.
+    earliest = {"D05": 2, "D06": len(registered_sources()) + 5}
+    planned: list[str] = []
+    for id_ in (each for each in points if each in ids):
+        chance = Random(f"points {id_} {seed}")
+        chosen = points[id_] if every else (chance.choice(points[id_]),)
+        planned += [f"{each}:{1 if each in ONCE else earliest[id_] + chance.randint(0, 3)}" for each in chosen]
+    return ",".join(planned)
+
+
+def lines(
+    seed: int, ids: Sequence[str] = (), mix: Mix | None = None, *, set_: str = QUICK, seconds: float = SECONDS
+) -> Iterator[Line]:
+    """A line for each drill as it ends, and one for what is counted in the end. After `seconds` none is begun."""
+    chosen = [drill for drill in DRILLS if (drill.id in ids if ids else "Q" in drill.sets)]
+    mix = mix or Mix()
+    points = crash_points(seed, [drill.id for drill in chosen], every=set_ != QUICK)
+    with (
+        tempfile.TemporaryDirectory(prefix="galatea-drills-") as folder,
+        ground(Path(folder), seed, mix, points) as on,
+    ):
+        yield from performed(chosen, on, Told(seed, set_, mix), seconds)
+
+
+def _killed(on: Ground, name: str, line: Line) -> None:
+    line.fault("KILL", name)
+    on.faults.kill(name)
+    back(on, name, line)
+
+
+def _crashed(on: Ground, name: str, line: Line) -> None:
+    planned = {point for point in on.settings.crash_at.split(",") if point.startswith(name)}
+    for point in sorted(planned):
+        line.fault("crash", name, point)
+    wait_until(lambda: planned <= set(on.faults.crashed()), f"{planned} to be reached")
+    back(on, name, line)
+
+
+def _generation(on: Ground) -> int:
+    """Which one readers are shown; 0 while nobody can say."""
+    try:
+        return int(on.stack.get("/v1/freshness")["generation"])
+    except (httpx.TransportError, AssertionError):
+        time.sleep(0.2)
+        return 0

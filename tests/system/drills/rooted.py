@@ -1,0 +1,233 @@
+"""Drills that need root: what is done to packets, disks, clocks, processors and memory of one running stack."""
+
+import os
+import signal
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from random import Random
+
+import httpx
+import psutil
+
+from deploy.stack.records import Records
+from master_dataset.untold import NOTES
+from serving_layer.refusals import DiskLow
+from tests.system.drills.clocks import LIBRARY, clock_of
+from tests.system.drills.control_groups import ROOT, killed_for_memory, little_memory, little_processor
+from tests.system.drills.faults import COMPONENTS, wait_until
+from tests.system.drills.ground import Ground, Place, ground
+from tests.system.drills.line import SKIPPED, Line
+from tests.system.drills.load import Mix
+from tests.system.drills.packets import COMMAND, WAYS, harmed
+from tests.system.drills.performance import Drill, Told, back, performed
+from tests.system.drills.syscalls import COMMAND as STRACE
+from tests.system.drills.syscalls import ERROR, LATE, syncing
+
+DISKS = {"kafka": "kafka", "cassandra": "cassandra", "master": "archive", "checkpoints": "speed"}
+"""Folders of the home that get a file system of their own beside the home itself, and who writes to them."""
+OTHERS = ("kafka-2", "kafka-3")
+PERCENT = 10
+JUMP_SECONDS = 300
+MEMORY_MB = 100
+"""Less than each component needs to start."""
+FULL = ("No space left", "disk failure policy", "it is not started, as")
+"""What the broker, Cassandra, Spark and the supervisor write down of a disk that is full."""
+
+
+def packets(on: Ground, chance: Random, line: Line) -> None:
+    """D02: between the broker or Cassandra and everybody else packets are lost, or connections are reset."""
+    ports = {"kafka": on.settings.kafka_port, "cassandra": on.settings.cassandra_port}
+    for name, port in ports.items():
+        for way in WAYS:
+            seconds = chance.uniform(5, 20)
+            line.fault("packets", name, f"{way} for {seconds:.0f} s")
+            with harmed(port, way):
+                time.sleep(seconds)
+            back(on, name, line)
+
+
+def full(on: Ground, chance: Random, line: Line) -> None:
+    """D22: there is no room on a disk, until somebody makes some. It has to be said."""
+    for disk, writer in {**DISKS, "home": "api"}.items():
+        line.fault("full", disk)
+        _filled(on, disk, chance.uniform(5, 20))
+        back(on, writer, line)
+
+
+def _filled(on: Ground, name: str, seconds: float) -> None:
+    before = _complaints(on)
+    on.disks[name].fill()
+    wait_until(lambda: _complaints(on) > before or _is_refused(on), f"anybody to say that {name} is full")
+    time.sleep(seconds)
+    on.disks[name].empty()
+
+
+def _is_refused(on: Ground) -> bool:
+    """Whether REST takes no events for want of room."""
+    key = (on.settings.home / "operator.key").read_text()
+    url = f"http://127.0.0.1:{on.settings.api_port}/v1/events/pos_transactions"
+    with suppress(httpx.TransportError):
+        answer = httpx.post(url, content=b"[]", headers={"Authorization": f"Bearer {key}"}, timeout=10, trust_env=False)
+        return bool(answer.json().get("code") == DiskLow.code)
+    return False
+
+
+def syncs(on: Ground, chance: Random, line: Line) -> None:
+    """D22: the disk cannot write down what it is asked to, and who asked says so and ends; or it takes its time."""
+    records = Records(on.settings.home)
+    for name in ("kafka", "cassandra", "archive"):
+        for way in (LATE, ERROR):
+            line.fault("sync", name, way)
+            pid = records.pid(name)
+            with syncing([each.pid for each in records.session(name)], way):
+                if way == ERROR:
+                    wait_until(partial(_has_ended, records, name, pid), f"{name} to end")
+                else:
+                    time.sleep(chance.uniform(5, 15))
+            back(on, name, line)
+        on.look()
+        on.load.go_on()
+
+
+def _has_ended(records: Records, name: str, pid: int | None) -> bool:
+    return records.pid(name) != pid
+
+
+def processor(on: Ground, chance: Random, line: Line) -> None:
+    """D27: a tenth of one processor has to do for a component."""
+    for name in COMPONENTS:
+        seconds = chance.uniform(10, 20)
+        line.fault("cgroup", name, f"{PERCENT} % of a processor for {seconds:.0f} s")
+        with little_processor([each.pid for each in Records(on.settings.home).session(name)], PERCENT):
+            time.sleep(seconds)
+        back(on, name, line)
+
+
+def memory(on: Ground, _: Random, line: Line) -> None:
+    """D27: a component is started with too little memory, and the kernel ends it; then it has enough again."""
+    for name in COMPONENTS:
+        on.faults.kill(name)
+        line.fault("cgroup", name, f"{MEMORY_MB} MiB")
+        with little_memory([_started(on, name)], MEMORY_MB) as group:
+            wait_until(partial(killed_for_memory, group), f"the kernel to end {name}")
+        back(on, name, line)
+
+
+def _started(on: Ground, name: str) -> int:
+    """The process, as soon as there is one."""
+    records = Records(on.settings.home)
+    wait_until(lambda: records.pid(name) is not None, f"{name} to be started")
+    return records.pid(name) or 0
+
+
+def power(on: Ground, chance: Random, line: Line) -> None:
+    """D03, D09: the disk of the broker loses what was not written to it yet, that of Cassandra; then all at once."""
+    for names in (("kafka",), ("cassandra",), tuple(DISKS)):
+        time.sleep(chance.uniform(5, 15))
+        line.fault("power cut", " ".join(names))
+        cut(on, names)
+        for name in COMPONENTS:
+            back(on, name, line)
+        on.look()
+        on.load.go_on()
+
+
+def power_of_one(on: Ground, chance: Random, line: Line) -> None:
+    """D03: one of three brokers loses what was not written to its disk yet; the others have it."""
+    for name in OTHERS:
+        time.sleep(chance.uniform(5, 15))
+        line.fault("power cut", name)
+        cut(on, (name,))
+        back(on, name, line)
+        on.look()
+        on.load.go_on()
+
+
+def clocks(on: Ground, chance: Random, line: Line) -> None:
+    """D10: the time of day of one component jumps, back and forward, by as much as five minutes."""
+    for name in ("cassandra", "speed", "archive", "api"):
+        with clock_of(on, name) as clock:
+            back(on, name, line)
+            for seconds in (JUMP_SECONDS, -JUMP_SECONDS, chance.randint(-JUMP_SECONDS, JUMP_SECONDS)):
+                line.fault("clock", name, f"{seconds:+d} s")
+                clock.put(seconds)
+                time.sleep(chance.uniform(5, 10))
+            on.look()
+            on.load.go_on()
+        back(on, name, line)
+
+
+def cut(on: Ground, names: Sequence[str]) -> None:
+    """Who writes to these disks ends at once, and what they had not written down is gone."""
+    records = Records(on.settings.home)
+    before = {name: records.pid(name) for name in (COMPONENTS if len(names) > 1 else names)}
+    processes = [each for name in before for each in records.session(name)]
+    _signal(processes, signal.SIGSTOP)
+    for name in names:
+        on.disks[name].photograph()
+    for name in names:
+        on.disks[name].lose_power()
+    for note in on.settings.home.glob(f"master/*/{NOTES}/*"):
+        note.write_text("before")  # a machine without power begins another life
+    _signal(processes, signal.SIGKILL)
+    wait_until(lambda: all(records.pid(name) != pid for name, pid in before.items()), "all of them to be missed")
+
+
+def _signal(processes: Iterable[psutil.Process], number: signal.Signals) -> None:
+    for process in processes:
+        with suppress(psutil.NoSuchProcess):
+            process.send_signal(number)
+
+
+DRILLS = (
+    Drill("D10", clocks, "L"), Drill("D02", packets, "L"), Drill("D27", processor, "L"), Drill("D27", memory, "L"),
+    Drill("D22", full, "L"), Drill("D22", syncs, "L"), Drill("D03", power, "L"),
+)  # fmt: skip
+OF_THREE = (Drill("D03", power_of_one, "L"),)
+"""With three brokers."""
+PLACES = ((Place(disks=("", *DISKS)), DRILLS), (Place(brokers=3, disks=OTHERS), OF_THREE))
+
+
+def _complaints(on: Ground) -> int:
+    logs = (path.read_text(errors="replace") for path in (on.settings.home / "logs").glob("*.log"))
+    return sum(log.count(words) for log in logs for words in FULL)
+
+
+def missing() -> str:
+    """What this machine lacks for these drills; empty if they can be done."""
+    needs: dict[str, Callable[[], bool]] = {
+        "root": lambda: os.geteuid() == 0,
+        "iptables": lambda: bool(COMMAND),
+        "strace": lambda: bool(STRACE),
+        "libfaketime": lambda: bool(LIBRARY),
+        "loop devices": lambda: Path("/dev/loop-control").exists(),
+        "control groups of version 1": lambda: all((ROOT / each).exists() for each in ("cpu", "memory")),
+    }
+    return ", ".join(what for what, is_there in needs.items() if not is_there())
+
+
+def lines(seed: int, mix: Mix | None = None, *, set_: str, seconds: float) -> Iterator[Line]:
+    """A line for each drill as it ends, and one for what is counted in the end; or that they are skipped, and why."""
+    mix = mix or Mix()
+    told = Told(seed, set_, mix)
+    began, lacking = time.monotonic(), missing()
+    for place, drills in PLACES:
+        if lacking:
+            yield from _skipped(drills, told, f"this machine lacks {lacking}")
+            continue
+        with (
+            tempfile.TemporaryDirectory(prefix="galatea-drills-") as folder,
+            ground(Path(folder), seed, mix, place=place) as on,
+        ):
+            yield from performed(drills, on, told, seconds - (time.monotonic() - began))
+
+
+def _skipped(drills: Iterable[Drill], told: Told, why: str) -> Iterator[Line]:
+    for drill in drills:
+        line = told.line(drill.id)
+        line.verdict, line.why = SKIPPED, why
+        yield line

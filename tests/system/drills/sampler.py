@@ -1,0 +1,114 @@
+"""Asks REST all the while: no number above what was sent, none smaller than before, no older publication."""
+
+import threading
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+import httpx
+
+from tests.system.drills.receipts import STORES
+
+if TYPE_CHECKING:
+    from deploy.settings import Settings
+
+PAUSE_SECONDS = 0.1
+PATIENCE_SECONDS = 60.0
+"""So long an answer may take once every component is back: after that nobody is answered."""
+SHOWN = 500
+"""So many characters of an answer are told."""
+METRIC = "total_transactions_count"
+
+
+class Handed(Protocol):
+    """What was sent so far."""
+
+    @property
+    def receipts(self) -> int:
+        """How many an answer may contain."""
+
+
+@dataclass
+class Seen:
+    """`wrong`: what never may be, in words."""
+
+    answers: int = 0
+    refusals: Counter[str] = field(default_factory=Counter)
+    publication: int = -1
+    receipts: int = 0
+    wrong: list[str] = field(default_factory=list)
+
+
+class Sampler(threading.Thread):
+    """One client, as patient as a dashboard."""
+
+    def __init__(self, settings: "Settings", expected: Handed, span: dict[str, str]) -> None:
+        super().__init__(name="sampler", daemon=True)
+        self._settings, self._expected, self._span = settings, expected, span
+        self._leave = threading.Event()
+        self._looked_at = 0
+        self.seen = Seen()
+
+    def run(self) -> None:
+        """A thread's work. What it could not do is wrong: whoever asks for what is wrong hears of it."""
+        try:
+            key = (self._settings.home / "operator.key").read_text().strip()
+            base = f"http://127.0.0.1:{self._settings.api_port}"
+            headers = {"Authorization": f"Bearer {key}"}
+            with httpx.Client(base_url=base, headers=headers, timeout=30, trust_env=False) as client:
+                while not self._leave.wait(PAUSE_SECONDS):
+                    self._ask(client)
+        except Exception as error:  # noqa: BLE001 - told by whoever looks
+            self.seen.wrong.append(f"nobody could ask: {_named(error)}")
+
+    def leave(self) -> Seen:
+        """What was seen."""
+        self._leave.set()
+        self.join()
+        return self.seen
+
+    def wrong(self, patience_seconds: float = PATIENCE_SECONDS) -> list[str]:
+        """What was wrong since this was last asked: also that nobody asks any more, or that nobody was answered."""
+        deadline = time.monotonic() + patience_seconds
+        while self.is_alive() and self.seen.answers == self._looked_at and time.monotonic() < deadline:
+            time.sleep(PAUSE_SECONDS)
+        found, self.seen.wrong = self.seen.wrong, []
+        if not self.is_alive():
+            found.insert(0, "nobody asked any more: the sampler has ended")
+        elif self.seen.answers == self._looked_at:
+            found.insert(0, f"nobody was answered; refused so far: {dict(self.seen.refusals)}")
+        self._looked_at = self.seen.answers
+        return found
+
+    def _ask(self, client: httpx.Client) -> None:
+        try:
+            response = client.get(f"/v1/metrics/{METRIC}", params={"store": STORES, "grain": "total", **self._span})
+        except httpx.TransportError as error:
+            self.seen.refusals[type(error).__name__] += 1
+            return
+        if response.status_code not in {httpx.codes.OK, httpx.codes.SERVICE_UNAVAILABLE}:
+            self.seen.wrong.append(f"{response.status_code}: {response.text}"[:SHOWN])
+        try:
+            if response.status_code == httpx.codes.OK:
+                self._look_at(response.json())
+            else:
+                self.seen.refusals[response.json()["code"]] += 1
+        except Exception as error:  # noqa: BLE001 - whatever it is, nobody can read that answer
+            self.seen.wrong.append(f"{response.status_code} {_named(error)}: {response.text}"[:SHOWN])
+
+    def _look_at(self, body: dict[str, Any]) -> None:
+        seen, publication = self.seen, body["as_of"]["publication"]
+        receipts = sum(point["value"] for series in body["series"] for point in series["points"])
+        seen.answers += 1
+        if publication < seen.publication:
+            seen.wrong.append(f"publication {publication} after {seen.publication}")
+        if receipts > self._expected.receipts:
+            seen.wrong.append(f"{receipts} receipts, and {self._expected.receipts} were sent, at {body['as_of']}")
+        if receipts < seen.receipts:
+            seen.wrong.append(f"{receipts} receipts after {seen.receipts}, at {body['as_of']}")
+        seen.publication, seen.receipts = publication, receipts
+
+
+def _named(error: Exception) -> str:
+    return f"{type(error).__name__} {error}"

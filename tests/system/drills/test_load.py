@@ -1,0 +1,43 @@
+"""A load says that everything is acknowledged, or that it has ended: nobody waits for it for ever."""
+
+import threading
+
+import pytest
+
+from tests.system.drills.load import Load, Mix
+from tests.system.drills.till_roll import TillRoll
+
+PATIENCE_SECONDS = 60.0
+
+
+@pytest.fixture
+def load() -> Load:
+    """That nobody has told to send."""
+    return Load("127.0.0.1:1", 1, Mix(), TillRoll())
+
+
+def test_a_load_that_sends_nothing_rests(load: Load) -> None:
+    load.start()
+
+    load.rest()
+
+    assert load.is_alive()
+    load.leave()
+
+
+def test_who_asks_a_load_to_rest_that_has_ended_is_told_so(load: Load) -> None:
+    said = list[str]()
+
+    def ask() -> None:
+        try:
+            load.rest()
+        except RuntimeError as error:
+            said.append(str(error))
+
+    load.start()
+    load.leave()
+    asking = threading.Thread(target=ask, daemon=True)
+    asking.start()
+    asking.join(PATIENCE_SECONDS)
+
+    assert said == ["the load has ended, so nobody knows whether all that it sent is acknowledged"]

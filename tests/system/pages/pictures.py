@@ -1,0 +1,55 @@
+"""Makes the pictures of docs/pages.md anew, of the invented shops: `python -m tests.system.pages.pictures [FOLDER]`."""
+
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.support.asking import OPERATOR_KEY
+from tests.support.listening import served
+from tests.system.pages.shops import invented
+from tests.system.pages.window import chromium, opened, sign_in
+
+FOLDER = Path("docs/pages")
+PATIENCE_MS = 1_000
+"""Until what scripts draw is drawn: nobody waits for a picture."""
+
+
+class Picture(NamedTuple):
+    """`width`, `height`: of the window, in pixels."""
+
+    name: str
+    path: str
+    width: int = 1280
+    height: int = 900
+    colours: str = "light"
+
+
+PICTURES = (
+    Picture("stores", "/", height=1080),
+    Picture("store", "/stores/12", height=1620),
+    Picture("layers", "/layers", height=800),
+    Picture("views", "/views", height=1080),
+    Picture("corrections", "/corrections", height=880),
+    Picture("recompute", "/recomputes", height=1000),
+    Picture("dead-letters", "/dead-letters", height=1060),
+    Picture("dead-letter", "/dead-letters/pos_transactions/0/0", height=1420),
+    Picture("alerts", "/alerts", height=1180),
+    Picture("alert-rule", "/alerts/rules/weak-hour", height=900),
+    Picture("store-phone", "/stores/12", 390, 1300, "dark"),
+    Picture("stores-wall", "/", 1920, 1080, "dark"),
+)
+
+
+def take(folder: Path) -> None:
+    """All of them, as an operator sees them."""
+    with chromium() as browser, served(invented()) as address:
+        for picture in PICTURES:
+            with opened(browser, (picture.width, picture.height), picture.colours) as (page, _):
+                sign_in(page, address, OPERATOR_KEY)
+                page.goto(address + picture.path)
+                page.wait_for_timeout(PATIENCE_MS)
+                page.screenshot(path=folder / f"{picture.name}.png")
+
+
+if __name__ == "__main__":
+    take(Path(sys.argv[1]) if len(sys.argv) > 1 else FOLDER)

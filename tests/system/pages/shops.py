@@ -1,0 +1,198 @@
+"""Three shops and a few weeks of theirs, invented but for their shape, so that every part of a page has something."""
+
+import json
+import random
+from collections.abc import Iterator
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+from master_dataset.currency import currency
+from master_dataset.stores import Sensor, Store
+from serving_layer.ledger import Ledger
+from serving_layer.readers import Position, SpeedBlock
+from serving_layer.watched import Measured
+from tests.support import World, receipt
+from tests.support.archiving import WorldLetters
+from tests.support.asking import Asking
+from tests.support.readers import WorldTables
+from tests.support.sensors import source_of
+from tests.support.watch import WorldWatch
+from tests.support.weather import observation
+from tests.system.pages.told import tell
+
+NOW = datetime(2026, 11, 21, 14, 7, 12, tzinfo=UTC)
+CUT = datetime(2026, 11, 21, 12, tzinfo=UTC)
+DAYS = 16
+HOURS = dict.fromkeys(("mon", "tue", "wed", "thu", "fri", "sat"), ("08:00-20:00",))
+SENSORS = (Sensor("door", "people_counts", "A", date(2026, 1, 1)),)
+STORES = (
+    Store(
+        id="12", timezone="Europe/Bratislava", name="Kosice, Hlavna", opening_hours=HOURS, country="SK",
+        conversion_target=Decimal(40), sensors=SENSORS,
+    ),
+    Store(id="7", timezone="Europe/Bratislava", name="Bratislava, Old Town", opening_hours=HOURS, country="SK"),
+    Store(id="40", timezone="Asia/Tokyo", name="Tokyo, Ginza", currency=currency("JPY"), country="JP"),
+    Store(id="acme-1", timezone="Europe/Bratislava", name="Praha, Andel", tenant="acme"),
+)  # fmt: skip
+SHAPE = {8: 2, 9: 4, 10: 6, 11: 7, 12: 5, 13: 4, 14: 5, 15: 6, 16: 8, 17: 9, 18: 6, 19: 3}
+"""Visitors of an hour of the clock, before chance."""
+
+
+def written(at: datetime) -> str:
+    return at.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+class Days:
+    """Records of one shop, hour by hour, in the order in which they happened."""
+
+    def __init__(self, store: Store, seed: int, size: float, *, has_sensors: bool) -> None:
+        self.store, self.size, self.has_sensors = store, size, has_sensors
+        self.price = 100 if store.currency.code == "JPY" else 1
+        self.chance = random.Random(seed)
+        self.number = 0
+
+    def records(self) -> Iterator[tuple[datetime, str, bytes]]:
+        """Instant, topic, value."""
+        for back in range(DAYS, -1, -1):
+            day = (NOW - timedelta(days=back)).replace(hour=0, minute=0, second=0)
+            if day.weekday() == 6:  # closed
+                continue
+            for hour in range(24):
+                yield from self._hour(day + timedelta(hours=hour - 1), SHAPE.get(hour, 0), is_lately=back <= 0)
+
+    def _hour(self, at: datetime, shape: int, *, is_lately: bool) -> Iterator[tuple[datetime, str, bytes]]:
+        people = round(shape * self.size * self.chance.uniform(0.8, 1.2))
+        for _ in range(round(people * self.chance.uniform(0.28, 0.42))):
+            self.number += 1
+            when = at + timedelta(seconds=self.chance.randrange(3600))
+            price = self.chance.choice((1290, 2490, 3990, 5990, 990)) * self.price
+            yield when, "pos_transactions", receipt(written(when), minor=price, number=self.number, store=self.store.id)
+        if not self.has_sensors:
+            return
+        for quarter in range(4):
+            start = at + timedelta(minutes=15 * quarter)
+            counted = {"people_in": people // 4 + quarter % 2 * (people > 0), "people_out": people // 4}
+            said = self._said(start, sensor_id="door", interval_ms=900_000, line="A", **counted)
+            yield start, "people_counts", said
+        rain = 1.2 if at.hour in (9, 10) else 0.0
+        weather = observation(written(at), 9 - abs(14 - at.hour) / 3, rain_mm=rain, wind_m_s=3, store=self.store.id)
+        yield at, "weather_observations", weather
+        if is_lately:
+            yield from self._lately(at, people)
+
+    def _lately(self, at: datetime, people: int) -> Iterator[tuple[datetime, str, bytes]]:
+        """Phones and queues, of the last day alone: they are many."""
+        for _ in range(people):
+            device = f"{self.chance.getrandbits(128):032x}"
+            start = at + timedelta(seconds=self.chance.randrange(1500))
+            stays = self.chance.choice((0, 0, 3, 6, 12, 18, 25))
+            for minute in range(0, stays + 1, 3):
+                zone = "inside" if stays else "outside"
+                when = start + timedelta(minutes=minute)
+                yield (
+                    when,
+                    "wifi_sightings",
+                    self._said(
+                        when, sensor_id="ap", device=device, salt_id=f"{at:%Y-%m-%d}", zone=zone, signal_dbm=-60
+                    ),
+                )
+        for number in range(people // 3):
+            joined = at + timedelta(seconds=self.chance.randrange(3000))
+            wait = timedelta(seconds=self.chance.randrange(20, 400))
+            track = f"{at:%d%H}-{number}"
+            where = {"sensor_id": "q", "queue": "Q1", "track": track, "length_after": self.chance.randrange(6)}
+            yield joined, "queue_events", self._said(joined, kind="join", **where)
+            served = joined + wait
+            kind = "abandon" if number % 9 == 8 else "service_start"
+            yield served, "queue_events", self._said(served, kind=kind, joined_at=written(joined), **where)
+
+    def _said(self, at: datetime, **fields: object) -> bytes:
+        return json.dumps({"operation_id": self.store.id, "happened_at": written(at), **fields}).encode()
+
+
+def trading_days() -> World:
+    """Everything that happened until NOW; published at CUT, and twice before."""
+    world = World(*STORES)
+    world.epoch = timedelta(minutes=15)
+    made = [
+        Days(STORES[0], 1, 5.0, has_sensors=True), Days(STORES[1], 2, 3.0, has_sensors=False),
+        Days(STORES[2], 3, 4.0, has_sensors=True), Days(STORES[3], 4, 0.3, has_sensors=False),
+    ]  # fmt: skip
+    every = sorted((each for days in made for each in days.records()), key=lambda each: each[0])
+    for at, topic, value in every:
+        if at < NOW:
+            world.receive(value, at + timedelta(seconds=2), source_of(topic) if topic != "pos_transactions" else _TILLS)
+    for cut in (CUT - timedelta(days=2), CUT - timedelta(days=1), CUT):
+        world.rebuild(cut)
+    world.pass_time(NOW)
+    _correct(world)
+    return world
+
+
+def _correct(world: World) -> None:
+    totals = {"cells": 2, "rows": 2, "causes": {"waited": {"cells": 2}}}
+    world.ledgers["3"] = Ledger("3", "run-3", 2, CUT + timedelta(seconds=20), totals)
+    window = int(datetime(2026, 11, 18, 10, tzinfo=UTC).timestamp())
+    row: dict[str, Any] = {
+        "window": window, "dimensions": {"currency": "EUR"}, "state": "gross_sales", "shown": 4380, "corrected": 5670,
+        "difference": 1290, "cause": "waited", "events": ["12 · 123 · 88"], "events_total": 1,
+    }  # fmt: skip
+    world.corrections["run-3", "sales"] = {
+        ("12", date(2026, 11, 18)): json.dumps([row, row | {"window": window + 900}])
+    }
+
+
+def bury(letters: WorldLetters) -> None:
+    """What tills and counters sent that is no event: a new version of a till, a counter without its interval."""
+    till = json.loads(receipt("2026-11-21T12:58:00Z", minor=4190, number=4711, store="12"))
+    for number, happened_at in enumerate(("21.11.2026 13:58", "21.11.2026 13:59", "21.11.2026 14:01")):
+        said = till | {"happened_at": happened_at, "transaction_id": 4711 + number}
+        letters.archive.receive(json.dumps(said, indent=2).encode(), key=b"12", headers=[("till", b"4.2.0")])
+    letters.archive.receive(b'{"happened_at": "2026-11-21T12:30:00Z", "operation_id": 7, \xff\xfe', b"{", key=b"7")
+    counted = {"operation_id": "12", "sensor_id": "door", "line": "A", "people_in": 3, "people_out": 2}
+    quarters = [counted | {"happened_at": f"2026-11-21T1{hour}:00:00Z"} for hour in range(4)]
+    letters.archive.receive(*(json.dumps(each).encode() for each in quarters), topic="people_counts", key=b"12")
+
+
+def measured() -> list[Measured]:
+    """What the readers said of themselves just before NOW."""
+    at = NOW - timedelta(seconds=1)
+    return [
+        Measured("archive", "pos_transactions", 0, 18_220, 18_222, 2, at - timedelta(seconds=1), at, at),
+        Measured("speed", "pos_transactions", 0, 18_222, 18_222, 0, None, at, at),
+    ]
+
+
+def invented() -> Asking:
+    """The application over all of it."""
+    world = trading_days()
+    watch = WorldWatch(world)
+    watch.measured = measured()
+    asking = Asking(world, readers=RememberedTables(world).readers, watched=watch)
+    bury(asking.letters)
+    tell(asking, NOW)
+    return asking
+
+
+class RememberedTables(WorldTables):
+    """As the World's, for many questions: what speed has written does not change here while nothing is received."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world)
+        self._blocks: dict[tuple[str, int], list[tuple[str, datetime, str]]] = {}
+
+    async def archived(self, topic: str) -> list[Position]:
+        kept = sum(each.event.topic == topic for of in self.world.deliveries.values() for each in of)
+        return [Position(topic, 0, kept, NOW - timedelta(seconds=2))]
+
+    async def rows(self, view: str, store: str, received_day: date, generation: int, cut: datetime) -> list[SpeedBlock]:
+        assert generation == self.world.pointer.generation
+        key = store, len(self.world.of(store))
+        if key not in self._blocks:
+            self._blocks[key] = list(self.world.speed_blocks(store))
+        found = [SpeedBlock(epoch, block) for name, epoch, block in self._blocks[key] if name == view]
+        return [row for row in found if row.epoch >= cut and row.epoch.astimezone(UTC).date() == received_day]
+
+
+_TILLS = source_of("pos_transactions")

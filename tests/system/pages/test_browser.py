@@ -1,0 +1,164 @@
+"""Pages in a real browser: nothing that keeps anybody out, nothing that breaks, numbers that come by themselves."""
+
+from datetime import timedelta
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from tests.support import receipt
+from tests.support.asking import OPERATOR_KEY, Asking
+from tests.system.pages.shops import NOW
+from tests.system.pages.window import LAPTOP, NARROW, PHONE, WALL, barriers, opened, sign_in
+
+PAGES = [
+    "/", "/?q=nobody", "/stores/12", "/stores/7", "/stores/none", "/layers", "/views", "/publications",
+    "/publications/1/rollback", "/corrections", "/recomputes", "/stack", "/login", "/nothing", "/dead-letters",
+    "/dead-letters?reason=bad_time", "/dead-letters?from=2027-01-01", "/dead-letters/pos_transactions/0/0",
+    "/dead-letters/pos_transactions/0/2", "/alerts", "/alerts?store=7", "/alerts/rules/queue", "/alerts/rules/tills",
+    "/alerts/rules/new?kind=threshold", "/alerts/rules/nobodys",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("colours", ["light", "dark"])
+def test_nothing_keeps_anybody_out(browser: Browser, address: str, colours: str) -> None:
+    found = []
+    with opened(browser, colours=colours) as (page, _):
+        sign_in(page, address, OPERATOR_KEY)
+        for path in PAGES:
+            page.goto(address + path)
+            page.wait_for_timeout(300)
+            found += [(path, *barrier) for barrier in barriers(page)]
+
+    assert found == []
+
+
+@pytest.mark.parametrize("size", [NARROW, PHONE, LAPTOP, WALL])
+def test_no_page_is_wider_than_the_screen(browser: Browser, address: str, size: tuple[int, int]) -> None:
+    wide = []
+    with opened(browser, size) as (page, complaints):
+        sign_in(page, address, OPERATOR_KEY)
+        for path in PAGES:
+            page.goto(address + path)
+            page.wait_for_timeout(300)
+            over = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+            wide += [(path, over)] if over > 0 else []
+
+    assert wide == []
+    assert [each for each in complaints if "404" not in each] == []
+
+
+def test_numbers_come_by_themselves_and_say_how_old_they_are(browser: Browser, address: str, shops: Asking) -> None:
+    with opened(browser) as (page, complaints):
+        page.goto(f"{address}/stores/7")
+        sales = page.locator("[data-show=value]").first
+        expect(page.locator("#live-state")).to_have_text("Live")
+        before = sales.inner_text()
+
+        at = NOW + timedelta(seconds=5)
+        value = receipt(at.isoformat(), minor=100_000, number=99_001, store="7")
+        shops.world.receive(value, at)
+
+        expect(sales).not_to_have_text(before)
+        assert float(sales.inner_text().replace(",", "")) == float(before.replace(",", "")) + 1000
+        expect(page.locator("#live-age")).to_contain_text("asked")
+        assert complaints == []
+
+
+def test_charts_are_drawn_and_read_out_under_the_pointer(browser: Browser, address: str) -> None:
+    with opened(browser) as (page, complaints):
+        page.goto(f"{address}/stores/12")
+        chart = page.locator("#chart-1")
+        expect(chart.locator("canvas")).to_be_visible()
+        expect(chart.locator(".readout")).to_contain_text("provisional")
+
+        chart.locator(".u-over").hover(position={"x": 40, "y": 40})
+
+        expect(chart.locator(".readout")).to_contain_text("final")
+        assert complaints == []
+
+
+def test_everything_is_reached_by_the_keyboard(browser: Browser, address: str) -> None:
+    with opened(browser) as (page, _):
+        page.goto(f"{address}/")
+        page.keyboard.press("Tab")
+        assert page.evaluate("document.activeElement.textContent") == "Skip to the content"
+        page.keyboard.press("Enter")
+        assert page.evaluate("document.activeElement.id") == "main"
+
+        page.get_by_label("Find a store").focus()
+        page.keyboard.type("kosice")
+        page.keyboard.press("Enter")
+        page.get_by_role("link", name="Kosice, Hlavna").press("Enter")
+
+        expect(page.get_by_role("heading", level=1)).to_have_text("Kosice, Hlavna")
+
+
+def test_without_scripts_all_numbers_are_there(browser: Browser, address: str) -> None:
+    with opened(browser, scripts=False) as (page, _):
+        page.goto(f"{address}/stores/12")
+
+        page.locator("#chart-1 summary").click()
+
+        expect(page.locator("#chart-1 table")).to_contain_text("11:00")
+        expect(page.locator(".tile").first).to_contain_text("EUR")
+
+
+def test_an_operator_signs_in_starts_a_preview_watches_it_and_leaves(browser: Browser, address: str) -> None:
+    with opened(browser) as (page, complaints):
+        sign_in(page, address, OPERATOR_KEY)
+        page.get_by_role("link", name="Recompute").click()
+        page.get_by_label("Why").fill("to see")
+        page.get_by_role("button", name="Start").click()
+        expect(page.get_by_role("heading", level=2)).to_have_text("Asked")
+
+        page.get_by_role("button", name="Sign out").click()
+
+        expect(page.get_by_role("link", name="Sign in")).to_be_visible()
+        assert complaints == []
+
+
+def test_a_chart_is_copied_as_a_command(browser: Browser, address: str) -> None:
+    with opened(browser) as (page, _):
+        page.goto(f"{address}/stores/12")
+        page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        page.locator("#chart-1 summary").click()
+
+        page.locator("#chart-1").get_by_role("button", name="Copy as curl").click()
+
+        expect(page.locator("#chart-1 [data-copied]")).to_have_text("Copied.")
+        assert page.evaluate("navigator.clipboard.readText()").startswith("curl -H")
+
+
+def test_an_operator_mends_a_dead_letter_and_sees_it_become_an_event(
+    browser: Browser, address: str, shops: Asking
+) -> None:
+    with opened(browser) as (page, complaints):
+        sign_in(page, address, OPERATOR_KEY)
+        page.get_by_role("link", name="Dead letters").click()
+        page.get_by_role("link", name="bad_time").first.click()
+        page.get_by_role("link", name="pos_transactions/0/0").click()
+        form = page.get_by_label("The record as it is to be sent")
+        expect(page.locator("mark")).to_have_text('"21.11.2026 13:58"')
+        page.get_by_role("button", name="What would become of it?").click()
+        expect(page.get_by_role("alert")).to_contain_text("It would come back")
+
+        form.fill(form.input_value().replace("21.11.2026 13:58", "2026-11-21T13:58:00+01:00"))
+        page.get_by_role("button", name="Send again").click()
+        expect(page.locator("#replays")).to_contain_text("sent, not archived yet")
+        shops.letters.archive.catch_up()
+
+        expect(page.locator("#replays .state")).to_have_text("event", timeout=30_000)
+        assert complaints == []
+
+
+def test_without_scripts_many_dead_letters_are_tried_and_sent(browser: Browser, address: str, shops: Asking) -> None:
+    with opened(browser, scripts=False) as (page, _):
+        sign_in(page, address, OPERATOR_KEY)
+        page.goto(f"{address}/dead-letters?reason=missing_field")
+        page.get_by_label("Field").fill("/interval_ms")
+        page.get_by_label("is set to").fill("900000")
+        page.get_by_role("button", name="What would become of them?").click()
+        page.get_by_role("button", name="Send 4 letters again").click()
+
+        expect(page.get_by_role("heading", level=1)).to_have_text("Sent again")
+        assert [record.topic for record in shops.letters.sender.carried[-4:]] == ["people_counts"] * 4

@@ -1,0 +1,123 @@
+"""What stands on a page follows its answers while somebody looks: lines, changes, tables, and the day itself."""
+
+import re
+from datetime import timedelta
+
+from playwright.sync_api import Browser, Page, expect
+
+from tests.support import receipt
+from tests.support.asking import Asking
+from tests.system.pages.shops import NOW
+from tests.system.pages.window import WALL, opened
+
+LINE = "svg.spark"
+NUMBERS = re.compile(r"-?\d+(?:\.\d+)?")
+
+
+def drawn(page: Page, card: int) -> list[list[float]]:
+    """The coordinates of what a card's line is made of: final, provisional, end."""
+    paths = page.locator(".store").nth(card).locator(f"{LINE} path").all()
+    return [[float(number) for number in NUMBERS.findall(path.get_attribute("d") or "")] for path in paths]
+
+
+def sell(shops: Asking, number: int, minor: int = 50_000) -> None:
+    """Somebody buys at the store 7, now."""
+    at = NOW + timedelta(seconds=number)
+    shops.world.receive(receipt(at.isoformat(), minor=minor, number=98_000 + number, store="7"), at)
+
+
+def test_a_line_is_drawn_by_the_script_as_it_was_by_the_page(browser: Browser, address: str) -> None:
+    with opened(browser, scripts=False) as (page, _):
+        page.goto(address)
+        as_loaded = [drawn(page, card) for card in range(3)]
+
+    with opened(browser) as (page, _):
+        page.goto(address)
+        expect(page.locator("#live-state")).to_have_text("Live")
+        as_drawn = [drawn(page, card) for card in range(3)]
+
+    assert as_drawn == as_loaded
+    assert all(len(end) > 0 for *_, end in as_drawn)
+
+
+def test_the_end_of_a_line_follows_the_number_above_it(browser: Browser, address: str, shops: Asking) -> None:
+    with opened(browser) as (page, complaints):
+        page.goto(address)
+        card = page.locator(".store", has_text="Bratislava")
+        before = drawn(page, 0)
+        number = card.locator("[data-show=value]").first
+        said = number.inner_text()
+
+        sell(shops, 11)
+
+        expect(number).not_to_have_text(said)
+        final, provisional, end, inner = drawn(page, 0)
+        assert end == inner != before[2]
+        assert provisional[-2:] == end[:2]
+        assert (len(final), len(provisional)) == (len(before[0]), len(before[1]))
+        expect(card.locator(LINE)).to_have_attribute("data-end", "provisional")
+        assert complaints == []
+
+
+def test_the_table_under_a_chart_follows_it(browser: Browser, address: str, shops: Asking) -> None:
+    with opened(browser) as (page, complaints):
+        page.clock.install()
+        page.goto(f"{address}/stores/7")
+        page.locator("#chart-1 summary").click()
+        hour = page.locator("#chart-1-table tr", has_text="15:00").locator("td").first
+        before = hour.inner_text()
+
+        sell(shops, 12)
+        for _ in range(40):  # a table is asked for less often than a number
+            page.clock.run_for(1000)
+            page.wait_for_timeout(50)
+
+        expect(hour).not_to_have_text(before)
+        expect(page.locator("#chart-1-table")).to_be_visible()
+        assert complaints == []
+
+
+def test_a_page_of_today_becomes_one_of_the_next_day(browser: Browser, address: str) -> None:
+    with opened(browser) as (page, _):
+        page.clock.install()
+        page.goto(f"{address}/stores/7")
+        expect(page.locator("#live-state")).to_have_text("Live")
+
+        with page.expect_navigation():
+            page.clock.fast_forward("24:00:00")
+
+        expect(page.get_by_role("heading", level=1)).to_have_text("Bratislava, Old Town")
+
+
+def test_a_day_that_was_asked_for_stays(browser: Browser, address: str) -> None:
+    with opened(browser) as (page, _):
+        page.goto(f"{address}/stores/7?day=2026-11-21")
+
+        expect(page.locator("#main")).not_to_have_attribute("data-lasts", re.compile("."))
+
+
+def test_a_few_stores_share_all_of_a_wall(browser: Browser, address: str) -> None:
+    with opened(browser, WALL) as (page, _):
+        page.goto(address)
+        boxes = [box for card in page.locator(".store").all() if (box := card.bounding_box())]
+
+    assert len(boxes) == 3
+    assert max(box["y"] + box["height"] for box in boxes) <= WALL[1]
+    assert max(box["y"] + box["height"] for box in boxes) >= 0.9 * WALL[1]
+    assert max(box["x"] + box["width"] for box in boxes) >= 0.95 * WALL[0]
+
+
+def test_while_nothing_moves_one_question_is_asked_again(browser: Browser, address: str) -> None:
+    with opened(browser) as (page, complaints):
+        page.clock.install()
+        page.goto(f"{address}/stores/7")
+        expect(page.locator("#live-state")).to_have_text("Live")
+        asked: list[str] = []
+        page.on("request", lambda request: asked.append(request.url) if "/v1/metrics/" in request.url else None)
+        for _ in range(6):
+            page.clock.run_for(1000)
+            page.wait_for_timeout(100)
+
+        assert len(set(asked)) == 1
+        assert len(asked) >= 5
+        assert complaints == []

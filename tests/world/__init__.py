@@ -1,6 +1,0 @@
-"""The whole lambda in memory: no broker, no Spark, no store. What it answers goes through the real serving code."""
-
-from tests.world.receipts import receipt
-from tests.world.world import World
-
-__all__ = ["World", "receipt"]
