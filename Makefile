@@ -7,34 +7,40 @@ OWN_UV     := $(CACHE)/uv-$(UV_VERSION)/bin/uv
 UV         := $(or $(shell command -v uv 2>/dev/null),$(OWN_UV))
 RUN         = $(UV) run --no-sync
 STAMP      := .venv/.synced
-TESTS      := $(filter-out %/__pycache__/,$(wildcard tests/*/))
-SHARED     := tests/integration/
-BESIDE     := .pytest_cache/beside.log
+FAST_LOG   := .pytest_cache/fast.log
+SHARD      ?= 1/1
+SPLIT       = --splits $(word 2,$(subst /, ,$(SHARD))) --group $(word 1,$(subst /, ,$(SHARD)))
 
 export UV_PYTHON_DOWNLOADS := never
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fast lint docs drills drill campaign ledger bench clean
+.PHONY: help demo test test-all fast mutants lint docs drills drill campaign ledger bench clean
 
 help: ## List the targets
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 16
 
 demo: $(STAMP) ## Start everything, play a trading day on real receipts; ARGS=--once stops and checks
 	@$(RUN) galatea demo $(ARGS)
 
-# Tests of one shared stack wait much: those that start stacks of their own, or none, run beside them, and report when
-# both are done.
-test: $(STAMP) ## Every test, with the real broker, Cassandra and Spark; or those that ARGS names
+# Integration tests share one stack and mostly wait for it; fast tests use the processors meanwhile, and report at the end.
+test: $(STAMP) ## What CI runs, within 12 minutes: fast tests, and each feature once on real parts; or the tests in ARGS
 ifdef ARGS
 	@$(RUN) pytest $(ARGS)
 else
-	@mkdir -p .pytest_cache; $(RUN) pytest -q $(filter-out $(SHARED),$(TESTS)) >$(BESIDE) 2>&1 & beside=$$!; \
-	trap 'kill $$beside 2>/dev/null' INT TERM; \
-	$(RUN) pytest $(SHARED); shared=$$?; wait $$beside; others=$$?; cat $(BESIDE); exit $$((shared | others))
+	@mkdir -p .pytest_cache; $(RUN) pytest tests/fast -q -n auto --dist worksteal -m "not nightly" >$(FAST_LOG) 2>&1 & fast=$$!; \
+	trap 'kill $$fast 2>/dev/null' INT TERM; \
+	$(RUN) pytest tests/integration tests/system -m "not nightly"; real=$$?; \
+	wait $$fast; quick=$$?; cat $(FAST_LOG); exit $$((real | quick))
 endif
 
-fast: $(STAMP) ## Tests that need no neighbour: seconds
-	@$(RUN) pytest $(wildcard tests/fast/unit tests/fast/laws tests/fast/stories tests/fast/golden tests/fast/house) -x -q $(ARGS)
+test-all: $(STAMP) ## Every test: deployments, drills, soak, mutation; hours. SHARD=1/4 runs the first of four parts
+	@$(RUN) pytest tests $(SPLIT) $(ARGS)
+
+fast: $(STAMP) ## Tests that need no other process: minutes
+	@$(RUN) pytest tests/fast -q -n auto --dist worksteal -m "not nightly" $(ARGS)
+
+mutants: $(STAMP) ## Mutation testing of the core rules: 5 minutes
+	@$(RUN) pytest tests/system/test_mutants.py -q -s
 
 lint: $(STAMP) ## Style, formatting, types, import rules, dependencies
 	$(RUN) ruff check

@@ -90,6 +90,7 @@ def scheduling(stack: Stack) -> Iterator[Scheduling]:
         watching.join()
 
 
+@pytest.mark.nightly
 def test_a_scheduled_run_publishes_what_was_received(scheduling: Scheduling) -> None:
     scheduling.sells(1)
 
@@ -103,6 +104,7 @@ def test_a_scheduled_run_publishes_what_was_received(scheduling: Scheduling) -> 
     assert published["why"] == "scheduled"
 
 
+@pytest.mark.nightly
 def test_a_recompute_that_rest_asks_for_publishes_once_under_its_own_id(scheduling: Scheduling) -> None:
     scheduling.sells(2)
     before, id_ = scheduling.publications(), new_id()
@@ -126,6 +128,7 @@ def test_a_recompute_that_rest_asks_for_publishes_once_under_its_own_id(scheduli
     assert "computed" in notes["rebuild"]
 
 
+@pytest.mark.nightly
 def test_another_airflow_needs_the_folder_the_package_and_two_connections(
     scheduling: Scheduling, tmp_path: Path
 ) -> None:

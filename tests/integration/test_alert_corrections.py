@@ -89,6 +89,7 @@ def kinds(told: Sequence[Alert], rule: str) -> list[tuple[str, bool, bool, str |
     return [(each.kind, each.provisional, each.late, each.cause) for each in of if each.kind != "resolved"]
 
 
+@pytest.mark.nightly
 def test_an_alert_that_a_late_event_makes_wrong_is_retracted_once_and_a_missed_one_is_raised(
     settings: Settings,
 ) -> None:

@@ -8,6 +8,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+import pytest
 from confluent_kafka import Producer
 
 from deploy.cassandra import session_of
@@ -27,6 +28,7 @@ from tests.system.drills.told import read_alerts
 RULE = {"kind": "threshold", "id": "any", "metric": "total_transactions_count", "window": "hour", "above": 0}
 
 
+@pytest.mark.nightly
 def test_a_rule_that_is_written_is_followed_by_the_process_of_the_stack(tmp_path: Path) -> None:
     settings = quick_settings(tmp_path)
     ensure_jars(settings)

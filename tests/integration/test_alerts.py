@@ -27,6 +27,7 @@ def broker(tmp_path: Path) -> Iterator[DrilledBroker]:
         yield started
 
 
+@pytest.mark.nightly
 def test_a_relay_that_is_killed_twenty_times_tells_each_alert_once(broker: DrilledBroker) -> None:
     played = play(broker, Plan(kills=20, alerts=1500, seed=20261122))
 
@@ -34,6 +35,7 @@ def test_a_relay_that_is_killed_twenty_times_tells_each_alert_once(broker: Drill
     assert played.crashed > 5
 
 
+@pytest.mark.nightly
 def test_ends_that_are_held_lost_and_late_a_zombie_and_twins_change_no_alert(broker: DrilledBroker) -> None:
     played = play(broker, Plan(kills=6, alerts=500, seed=1, taps=6, zombies=1, twins=1, pause=6.0))
 
@@ -44,6 +46,7 @@ def test_ends_that_are_held_lost_and_late_a_zombie_and_twins_change_no_alert(bro
     assert played.fenced > 0
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("kind", "kills", "taps"), [(KEPT, 6, 3), (PLAIN, 10, 0)])
 def test_a_naive_relay_is_found_out_by_the_same_attacks(
     broker: DrilledBroker, kind: str, kills: int, taps: int

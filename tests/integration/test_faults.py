@@ -73,6 +73,7 @@ def paused(pid: int) -> Iterator[None]:
         os.kill(pid, signal.SIGCONT)
 
 
+@pytest.mark.nightly
 def test_without_kafka_what_the_published_cut_covers_is_recomputed(stack: Stack) -> None:
     [closed] = free_ports(1)
     alone = replace(stack, environment=stack.environment | {"GALATEA_KAFKA_BOOTSTRAP": f"127.0.0.1:{closed}"})
@@ -97,6 +98,7 @@ def test_a_lost_file_of_the_master_is_named_and_nothing_is_published(stack: Stac
     assert problem["code"] == "master_file_lost"
 
 
+@pytest.mark.nightly
 def test_a_recompute_goes_on_after_cassandra_was_away(stack: Stack) -> None:
     pid = Records(stack.settings.home).pid("cassandra")
     before = newest(stack)["publication"]

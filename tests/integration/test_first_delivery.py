@@ -8,6 +8,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.integration.conftest import Stack, around_now
 
 STORE = "first-delivery"
@@ -33,6 +35,7 @@ def receipts(stack: Stack) -> list[dict[str, Any]]:
     return cells
 
 
+@pytest.mark.nightly
 def test_a_cut_between_two_deliveries_of_one_micro_batch_counts_the_receipt_once(stack: Stack, tmp_path: Path) -> None:
     file = tmp_path / "once.jsonl"
     file.write_bytes(line())

@@ -5,6 +5,8 @@
 
 from datetime import UTC, datetime, timedelta
 
+import pytest
+
 from tests.integration.conftest import Stack
 from tests.integration.test_ledger import Sent, send
 from tests.system.drills.moments import ASKED, CRASHES, Hammer, rebuilt
@@ -15,6 +17,7 @@ DAYS = [NOW - timedelta(days=age) for age in range(3)]
 ID = "killed-at-several-moments"
 
 
+@pytest.mark.nightly
 def test_readers_see_whole_publications_and_one_is_made_wherever_a_rebuild_is_killed(stack: Stack) -> None:
     send(stack, [Sent(store, 1, day, 1.0) for store in STORES for day in DAYS])()
     base = stack.rebuild()["publication"]

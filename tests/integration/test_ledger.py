@@ -214,6 +214,7 @@ def test_repeats_and_conflicts_correct_nothing(published: Published) -> None:
     assert published.of(CONFLICT) == []
 
 
+@pytest.mark.nightly
 def test_the_way_back_and_forth_gives_the_same_answers_again(stack: Stack, published: Published) -> None:
     shown = answers(stack)
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import httpx
 import psutil
+import pytest
 
 from deploy.stack.records import Records
 from tests.integration.conftest import PATIENCE_SECONDS, Stack, around_now
@@ -86,6 +87,7 @@ def corrected(stack: Stack, **asked: object) -> list[tuple[str, int, str]]:
     return [(row["state"], row["difference"], row["cause"]) for row in body["corrections"]]
 
 
+@pytest.mark.nightly
 def test_an_operator_recomputes_and_goes_back_although_the_api_is_killed(stack: Stack, tmp_path: Path) -> None:
     ingested(stack, tmp_path, 100, timedelta(seconds=1))
     first = record(stack, asked_for(stack), has_ended)["publication"]

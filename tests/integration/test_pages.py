@@ -137,6 +137,7 @@ def test_a_sale_is_on_the_page_of_its_store_without_a_reload(
     record_property("seconds_from_sale_to_page", seconds)
 
 
+@pytest.mark.nightly
 def test_what_is_provisional_becomes_final_while_somebody_looks(shop: Shop, browser: Browser) -> None:
     shop.sell(100, 4200, timedelta(hours=22))  # yesterday, where it is noon
     yesterday = (datetime.now(ZoneInfo(shop.zone)) - timedelta(hours=22)).date()
@@ -158,6 +159,7 @@ def test_what_is_provisional_becomes_final_while_somebody_looks(shop: Shop, brow
         assert complaints == []
 
 
+@pytest.mark.nightly
 def test_an_operator_previews_publishes_and_goes_back_without_a_mouse(shop: Shop, browser: Browser) -> None:
     shop.stack.galatea("rebuild", "--wait")
     before = shop.sold()[0]

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from deploy.cassandra import session_of
@@ -86,6 +87,7 @@ def records(stack: Stack, positions: dict[int, int]) -> int:
     return found
 
 
+@pytest.mark.nightly
 def test_a_mended_letter_is_counted_once_however_often_it_is_sent_and_nothing_is_missing(
     stack: Stack, tmp_path: Path
 ) -> None:

@@ -63,6 +63,7 @@ def test_what_sensors_send_is_in_speed_as_a_recompute_says(sent: Stack) -> None:
     assert verdict.waiting_for_batch > 0
 
 
+@pytest.mark.nightly
 def test_what_waited_is_all_that_a_second_publication_corrects(sent: Stack, tmp_path: Path) -> None:
     sent.rebuild()
     for topic in topics():
@@ -75,6 +76,7 @@ def test_what_waited_is_all_that_a_second_publication_corrects(sent: Stack, tmp_
     assert (verdict.differing, verdict.examples, verdict.waiting_for_batch) == (0, [], 0)
 
 
+@pytest.mark.nightly
 def test_a_visit_is_shown_when_its_device_is_gone_and_stays_as_it_is(sent: Stack, tmp_path: Path) -> None:
     for _ in range(4):
         ingest(sent, tmp_path, "wifi_sightings", [sighting("84", 1, "inside"), sighting("84", 2, "outside")])

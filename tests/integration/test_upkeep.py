@@ -9,6 +9,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from batch_layer.appended import files_at
 from batch_layer.run import read_manifest
 from batch_layer.touched import Master
@@ -73,6 +75,7 @@ def hidden(path: str, but: date) -> Iterator[None]:
             Path(f"{file}.away").rename(file)
 
 
+@pytest.mark.nightly
 def test_compaction_and_collection_change_no_answer_and_raise_no_alarm_and_a_sample_reads_its_days_alone(
     stack: Stack, tmp_path: Path
 ) -> None:

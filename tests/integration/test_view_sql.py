@@ -93,6 +93,7 @@ def test_batch_gives_the_cells_of_plain_python(spark: SparkSession, topic: str) 
     assert all(found.values())
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("topic", ["queue_events", "wifi_sightings", "staff_hours"])
 def test_batch_gives_the_same_cells_of_a_day_from_the_days_that_the_view_reads(spark: SparkSession, topic: str) -> None:
     events = parsed(spark, topic).where(F.col("kind") == EVENT)

@@ -112,6 +112,7 @@ def test_what_a_receiver_refuses_is_kept_and_the_stream_goes_on(
     assert all(told.firsts(store) == [number for number in range(40) if number != 13] for store in ACME)
 
 
+@pytest.mark.nightly
 def test_a_dispatcher_that_is_killed_again_and_again_loses_nothing_and_keeps_the_order(
     stack: Stack, topic: str, receiver: Callable[..., Receiver], tmp_path: Path
 ) -> None:

@@ -35,6 +35,8 @@ from tests.integration.conftest import PATIENCE_SECONDS
 from tests.integration.conftest import Stack as Asking
 from tests.system.drills.feeding import stamped_by
 
+pytestmark = pytest.mark.nightly
+
 HOUR = timedelta(hours=1)
 NOW = datetime.now(UTC).replace(microsecond=0)
 RECORDS_AT_ONCE = 700

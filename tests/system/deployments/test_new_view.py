@@ -11,6 +11,8 @@ import pytest
 
 from tests.integration.conftest import PATIENCE_SECONDS, Stack, around_now, settings_of
 
+pytestmark = pytest.mark.nightly
+
 VIEW = '''"""How do people pay attention to the basket? Receipts by the number of their lines."""
 
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS

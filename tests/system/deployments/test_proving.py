@@ -17,6 +17,8 @@ from master_dataset.consuming import Done
 from master_dataset.consuming.lane import Lane
 from tests.integration.conftest import settings_of
 
+pytestmark = pytest.mark.nightly
+
 QUICK = ("P01", "P03", "P06", "P07", "P08", "P09", "P10", "P11", "P14", "P15", "P16", "P17", "P21", "P22")
 RECORDS, FAULTS = 100, 5
 

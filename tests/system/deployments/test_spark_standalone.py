@@ -16,6 +16,8 @@ from deploy.settings import Settings
 from tests.integration.conftest import PATIENCE_SECONDS, Stack, around_now, settings_of
 from tests.system.deployments.standalone import Standalone, standalone
 
+pytestmark = pytest.mark.nightly
+
 STORES = [str(number) for number in range(1, 7)]
 EACH = 10
 ON_CLUSTER = {

@@ -20,6 +20,8 @@ from deploy.stack.records import Records
 from deploy.stack.supervisor import SUPERVISOR
 from tests.integration.conftest import PATIENCE_SECONDS
 
+pytestmark = pytest.mark.nightly
+
 ONLY = ("--only", "kafka,cassandra")
 NAMES = ("kafka", "cassandra", "archive", "speed", "alerts", "dispatcher", "api", "airflow")
 

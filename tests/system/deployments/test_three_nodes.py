@@ -22,6 +22,8 @@ from deploy.stack.records import Records
 from master_dataset.errors import StoreUnavailable
 from tests.integration.conftest import Stack, around_now, settings_of
 
+pytestmark = pytest.mark.nightly
+
 PORTION = 200
 NODES = {"kafka", "kafka-2", "kafka-3", "cassandra", "cassandra-2", "cassandra-3"}
 
