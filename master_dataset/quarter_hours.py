@@ -1,16 +1,17 @@
 """A window is 15 minutes of UTC, so it is a window of local time only where the offset is a multiple of 15 minutes."""
 
 from datetime import UTC, date, datetime, timedelta
-from functools import cache
+from functools import lru_cache
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 QUARTER = timedelta(minutes=15)
+_NAMES = 1024  # names come with requests, and any text may be one
 FIRST_CHECKED = date(2000, 1, 1)  # for a store that does not say since when it is open
 FIRST_EVENT = date(1970, 1, 1)  # no event can be older
 LAST_CHECKED = date(2041, 1, 1)  # the rules known today repeat after that
 
 
-@cache
+@lru_cache(_NAMES)
 def zone(name: str) -> ZoneInfo | None:
     """Give the time zone of that name, if there is one."""
     try:
@@ -19,7 +20,7 @@ def zone(name: str) -> ZoneInfo | None:
         return None
 
 
-@cache
+@lru_cache(_NAMES)
 def odd_moment(name: str, since: date) -> datetime | None:
     """Give the first noon (UTC) since then whose local offset is no multiple of 15 minutes; None if there is none.
 

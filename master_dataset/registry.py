@@ -65,13 +65,22 @@ class Registry:
         time.sleep(2 * REFRESH_SECONDS)
 
 
-_registries: dict[Callable[[], "Session"], Registry] = {}
+_registries: dict["Session", Registry] = {}
+"""Of this process, by session: a callable that Spark unpickles for a task equals none that came before it."""
 
 
 def store_terms(connect: "Callable[[], Session]") -> TermsOf:
-    """The terms as of now, for a Spark worker: one connection per process, refreshed between tasks."""
-    registry = _registries.get(connect)
+    """Return how records are read as of now, for a Spark worker.
+
+    Args:
+        connect: Returns the one session of this process, the same one at each call; it is pickled with the task.
+
+    Returns:
+        The terms of a store by its id, refreshed if they are older than `REFRESH_SECONDS`.
+    """
+    session = connect()
+    registry = _registries.get(session)
     if registry is None:
-        registry = _registries[connect] = Registry(connect())
+        registry = _registries[session] = Registry(session)
     registry.stores()
     return registry.terms_of

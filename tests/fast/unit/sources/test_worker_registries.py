@@ -1,0 +1,65 @@
+"""A Spark worker keeps one registry for each Cassandra session, however many tasks it runs."""
+
+import pickle
+from functools import partial
+from typing import Any
+
+import pytest
+
+from master_dataset import registry
+from master_dataset.registry import store_terms
+from master_dataset.sources import registered_sources
+
+TASKS = 25
+
+
+class Session:
+    """Answers that no store is registered."""
+
+    def prepare(self, query: str) -> str:
+        return query
+
+    def execute(self, _query: str, *_: object) -> "Rows":
+        return Rows()
+
+
+class Rows(list[Any]):
+    """None at all."""
+
+    def one(self) -> None:
+        return None
+
+
+SESSIONS = {"here": Session(), "there": Session()}
+
+
+def session_of(address: str) -> Session:
+    return SESSIONS[address]
+
+
+@pytest.fixture(autouse=True)
+def _no_registries(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_registries", {})
+
+
+def test_tasks_that_unpickle_their_connection_share_one_registry() -> None:
+    sent = pickle.dumps(partial(session_of, "here"))
+
+    terms_of = [store_terms(pickle.loads(sent)) for _ in range(TASKS)]  # noqa: S301 - as Spark sends it
+
+    assert len(registry._registries) == 1  # noqa: SLF001 - what is kept is what leaked
+    assert len({id(each.__self__) for each in terms_of}) == 1  # type: ignore[attr-defined]
+
+
+def test_each_session_has_its_own_registry() -> None:
+    for address in SESSIONS:
+        store_terms(partial(session_of, address))
+
+    assert len(registry._registries) == len(SESSIONS)  # noqa: SLF001 - likewise
+
+
+@pytest.mark.parametrize("source", registered_sources().values(), ids=lambda source: source.topic)
+def test_a_source_equals_itself_after_pickling_so_caches_keyed_by_it_do_not_grow(source: object) -> None:
+    sent = pickle.dumps(source)
+
+    assert len({source, *(pickle.loads(sent) for _ in range(TASKS))}) == 1  # noqa: S301 - as Spark sends it
