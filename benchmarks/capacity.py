@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,7 +23,7 @@ from benchmarks import local, receipts
 from benchmarks.measured import Measured
 from benchmarks.micro_batches import steps
 from benchmarks.pace import Pace
-from benchmarks.processor import cpu_seconds, cpu_seconds_by_program
+from benchmarks.processor import Meter
 from deploy.stack.records import Records
 from master_dataset.ingest import ingest
 from master_dataset.kafka import Topics
@@ -117,23 +118,24 @@ def _ours(settings: "Settings") -> tuple[Pace, dict[str, object]]:
     Also where the time went: the steps of a micro-batch, and processor time per event of each process that took part.
     """
     total = local.received(settings)
-    began_at, before, began = time.monotonic(), _spent(settings), 0
-    local.until(lambda: local.counted(settings) > 0, "the first micro-batch")
-    if (first := local.counted(settings)) < total:
-        began_at, before, began = time.monotonic(), _spent(settings), first
-    local.until(lambda: local.counted(settings) >= total, "the speed layer")
-    seconds = time.monotonic() - began_at
-    used = {name: after - before[name] for name, after in _spent(settings).items()}
+    records = Records(settings.home)
+    with ExitStack() as stack:
+        meters = {name: stack.enter_context(Meter(records.pid(name))) for name in ("speed", "cassandra", "kafka")}
+        began_at, before, began = time.monotonic(), _spent(meters), 0
+        local.until(lambda: local.counted(settings) > 0, "the first micro-batch")
+        if (first := local.counted(settings)) < total:
+            began_at, before, began = time.monotonic(), _spent(meters), first
+        local.until(lambda: local.counted(settings) >= total, "the speed layer")
+        seconds = time.monotonic() - began_at
+        used = {name: after - before[name] for name, after in _spent(meters).items()}
     pace = Pace(total - began, seconds, used["speed java"] + used["speed python"])
     each = {name: round(1000 * spent / pace.events, 3) for name, spent in used.items()}
     return pace, {"core_ms_per_event": each, "micro_batch_ms": steps(settings.home / "logs" / "speed.log", 100)}
 
 
-def _spent(settings: "Settings") -> dict[str, float]:
-    records = Records(settings.home)
-    speed = cpu_seconds_by_program(records.pid("speed"))
-    neighbours = {name: cpu_seconds(records.pid(name)) for name in ("cassandra", "kafka")}
-    return {f"speed {program}": spent for program, spent in speed.items()} | neighbours
+def _spent(meters: Mapping[str, Meter]) -> dict[str, float]:
+    speed = {f"speed {program}": spent for program, spent in meters["speed"].by_program().items()}
+    return speed | {name: meters[name].seconds for name in ("cassandra", "kafka")}
 
 
 def _totals(settings: "Settings") -> Totals:

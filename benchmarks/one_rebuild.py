@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from batch_layer.asked import Asked
-from benchmarks.processor import cpu_seconds
+from benchmarks.processor import Meter
 from deploy.recomputing.attempt import Attempt
 from deploy.recomputing.planning import Planning
 from deploy.recomputing.planning import Steps as Told
@@ -54,13 +54,14 @@ def main(cut: datetime, *, full: bool) -> None:
     steps = Steps()
     with Attempt(settings, id_, steps, Unfenced(settings, cut)) as attempt:
         attempt.computing.spark()
-        started, spent = time.monotonic(), cpu_seconds()
-        for step in (attempt.plan, attempt.compute, attempt.publish):
-            step()
+        started = time.monotonic()
+        with Meter() as meter:
+            for step in (attempt.plan, attempt.compute, attempt.publish):
+                step()
         report = attempt.found.report or {}
     found = {
         "days": report["days"], "blocks": report["blocks"], "seconds": time.monotonic() - started,
-        "cpu_seconds": cpu_seconds() - spent, "start_seconds": started - began, "steps_began": steps.since(started),
+        "cpu_seconds": meter.seconds, "start_seconds": started - began, "steps_began": steps.since(started),
     }  # fmt: skip
     print(json.dumps(found), flush=True)
     os._exit(0)  # as the command: Spark's Java ends with this process

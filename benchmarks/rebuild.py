@@ -21,7 +21,7 @@ from batch_layer.blocks import Extent, blocks_used, made_schema
 from batch_layer.deliveries import deliveries
 from benchmarks.master import Master, make
 from benchmarks.measured import Measured
-from benchmarks.processor import cpu_seconds
+from benchmarks.processor import Meter
 from deploy.recomputing.computing import HEAP_MB, PARTITIONS
 from deploy.settings import Settings
 from deploy.spark import Work, spark_session
@@ -87,9 +87,10 @@ def _by_duckdb(files: list[str]) -> None:
 
 
 def _timed(work: Callable[[], object]) -> Timed:
-    began, spent = time.monotonic(), cpu_seconds()
-    work()
-    return round(time.monotonic() - began, 2), round(cpu_seconds() - spent, 2)
+    began = time.monotonic()
+    with Meter() as meter:
+        work()
+    return round(time.monotonic() - began, 2), round(meter.seconds, 2)
 
 
 def _compare(table: "DataFrame", folder: Path, size: int) -> None:

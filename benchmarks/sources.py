@@ -3,12 +3,13 @@
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from benchmarks import local
 from benchmarks.measured import Measured
 from benchmarks.pace import Pace
-from benchmarks.processor import cpu_seconds
+from benchmarks.processor import Meter
 from benchmarks.sensed import sensed
 from deploy.stack.records import Records
 from deploy.stack.stack import components
@@ -53,10 +54,10 @@ def _counted(topics: list[str], size: int) -> Pace:
         with local.running(settings, "kafka", "cassandra", "speed"):
             total = sum(sum(Topics(settings.kafka_bootstrap).end_offsets(topic).values()) for topic in topics)
             local.until(lambda: _read(settings) > 0, "the first micro-batch")
-            first, began, before = _read(settings), time.monotonic(), cpu_seconds(Records(settings.home).pid("speed"))
-            local.until(lambda: _read(settings) >= total, "the speed layer")
-            spent = cpu_seconds(Records(settings.home).pid("speed")) - before
-            return Pace(total - first, round(time.monotonic() - began, 1), spent)
+            first, began = _read(settings), time.monotonic()
+            with Meter(Records(settings.home).pid("speed")) as meter:
+                local.until(lambda: _read(settings) >= total, "the speed layer")
+            return Pace(total - first, round(time.monotonic() - began, 1), meter.seconds)
 
 
 def _read(settings: "Settings") -> int:
@@ -69,9 +70,10 @@ def _idle() -> Measured:
     with local.own_home() as settings, local.running(settings):
         records, names = Records(settings.home), [each.name for each in components(settings)]
         time.sleep(_SETTLED_SECONDS)
-        before = {name: cpu_seconds(pid) for name in names if (pid := records.pid(name))}
-        time.sleep(IDLE_SECONDS)
-        spent = {name: round((cpu_seconds(records.pid(name)) - own) / IDLE_SECONDS, 3) for name, own in before.items()}
+        with ExitStack() as stack:
+            meters = {name: stack.enter_context(Meter(pid)) for name in names if (pid := records.pid(name))}
+            time.sleep(IDLE_SECONDS)
+        spent = {name: round(meter.seconds / IDLE_SECONDS, 3) for name, meter in meters.items()}
     total = round(sum(spent.values()), 3)
     return Measured(
         "sources, idle stack", total, IDLE_CORES, "cores", "limit", better="low", limit=1.0, details={"cores": spent}
