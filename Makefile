@@ -50,7 +50,7 @@ lint: $(STAMP) ## Style, formatting, types, import rules, dependencies
 	$(RUN) deptry .
 
 docs: $(STAMP) ## Write docs/reference again from the code
-	$(RUN) python -m deploy.reference $(ARGS)
+	$(RUN) python -m galatea.cli.reference $(ARGS)
 
 drills: $(STAMP) ## Faults under load on one running stack, each number checked: 4 minutes; or those that ARGS names
 	@$(RUN) python -m tests.system.drills $(ARGS)

@@ -14,9 +14,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from batch_layer.appended import files_at
-from batch_layer.touched import Master
-from master_dataset.lost_files import refuse_lost
-from master_dataset.tables import event_schema
+from batch_layer.recompute.touched import Master
+from master_dataset.delta.lost_files import refuse_lost
+from master_dataset.delta.tables import event_schema
 
 if TYPE_CHECKING:
     from master_dataset.source import Source

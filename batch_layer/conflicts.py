@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 
 from batch_layer.deliveries import PLACE, small
-from master_dataset.tables import CONFLICTS, MasterTables
+from master_dataset.delta.tables import CONFLICTS, MasterTables
 
 if TYPE_CHECKING:
     from master_dataset.source import Source

@@ -12,9 +12,9 @@ from datetime import UTC, datetime, timedelta
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from master_dataset.crash_points import CrashPoint, passing
 from master_dataset.errors import BrokerUnavailable, CutNotReached, OperatorError
-from master_dataset.kafka import Topics
+from master_dataset.failpoints import CrashPoint, passing
+from master_dataset.kafka.topics import Topics
 from master_dataset.parsing.parse import MARKER_HEADER
 from views.core.cut import floor_to
 

@@ -8,8 +8,8 @@ from cassandra.cluster import NoHostAvailable
 from cassandra.protocol import ErrorMessage
 
 from master_dataset.errors import PublicationMoved
-from views.core.pointer_row import PointerRow, Publication
-from views.core.publication import Pointer
+from views.control.pointer_row import PointerRow, Publication
+from views.control.publication import Pointer
 
 log = structlog.get_logger()
 

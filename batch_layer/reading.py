@@ -8,8 +8,8 @@ from urllib.parse import unquote
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 
-from master_dataset.lost_files import file_lost
-from master_dataset.tables import MasterTables
+from master_dataset.delta.lost_files import file_lost
+from master_dataset.delta.tables import MasterTables
 
 _CANNOT_READ = re.compile(
     r"\[(?:FAILED_READ_FILE|PATH_NOT_FOUND|CANNOT_READ_FILE_FOOTER)[^\]]*\].*?file:/*(/\S+\.parquet)"

@@ -15,13 +15,13 @@ import structlog
 from batch_layer.archived import archived
 from batch_layer.conflicts import count_repeats, keep_conflicts
 from batch_layer.deliveries import deliveries
-from batch_layer.plan import Plan
-from batch_layer.portions import Portion, portions
 from batch_layer.reading import naming_lost_files
+from batch_layer.recompute.plan import Plan
+from batch_layer.recompute.portions import Portion, portions
 from batch_layer.run import Run
 from batch_layer.visits import CountedRows
-from master_dataset.crash_points import CrashPoint, passing
-from master_dataset.tables import MasterTables
+from master_dataset.delta.tables import MasterTables
+from master_dataset.failpoints import CrashPoint, passing
 from master_dataset.visits.visit import VisitRules
 
 if TYPE_CHECKING:

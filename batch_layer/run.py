@@ -14,7 +14,7 @@ from cassandra.query import BatchStatement, BatchType, Statement
 from pyspark.sql import DataFrame
 
 from batch_layer.blocks import Extent, blocks_used, made_schema
-from master_dataset.crash_points import CrashPoint, passing
+from master_dataset.failpoints import CrashPoint, passing
 from views.core.cut import month_of
 from views.core.view import View
 

@@ -19,11 +19,11 @@ from benchmarks import bare, local, receipts
 from benchmarks.beside import beside
 from benchmarks.measured import Measured, percentile
 from benchmarks.stream import Stream
-from master_dataset.kafka import Topics
-from master_dataset.registry import Registry
-from master_dataset.rule_versions import RuleVersions
+from master_dataset.kafka.topics import Topics
+from master_dataset.registry.registry import Registry
+from master_dataset.registry.rule_versions import RuleVersions
+from master_dataset.registry.stores import Store
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
-from master_dataset.stores import Store
 from views.alerts.alert import TOPIC
 from views.alerts.rule_text import read_rule
 

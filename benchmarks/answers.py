@@ -20,7 +20,7 @@ from benchmarks.callers import CALLERS, Question, ask, response
 from benchmarks.constant import listens
 from benchmarks.measured import Measured, percentile
 from benchmarks.stream import Stream
-from deploy.stack.ports import free_ports
+from deploy.local.ports import free_ports
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 
 if TYPE_CHECKING:

@@ -24,12 +24,12 @@ from benchmarks.measured import Measured
 from benchmarks.micro_batches import steps
 from benchmarks.pace import Pace
 from benchmarks.processor import Meter
-from deploy.stack.records import Records
-from master_dataset.ingest import ingest
-from master_dataset.kafka import Topics
+from deploy.local.records import Records
+from master_dataset.kafka.ingest import ingest
+from master_dataset.kafka.topics import Topics
 from master_dataset.parsing.parse import parse
+from master_dataset.registry.terms import DEFAULT_TERMS
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
-from master_dataset.terms import DEFAULT_TERMS
 from views import view_named
 from views.core.cells import read_block
 

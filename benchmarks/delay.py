@@ -13,7 +13,7 @@ from benchmarks.beside import beside
 from benchmarks.measured import Measured, percentile
 from benchmarks.micro_batches import steps
 from benchmarks.stream import Stream
-from master_dataset.kafka import Topics
+from master_dataset.kafka.topics import Topics
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 
 if TYPE_CHECKING:

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 from deltalake import DeltaTable, Schema
 
 from benchmarks.master import FIRST_DAY, add, make
+from master_dataset.delta.tables import event_schema
 from master_dataset.sources import registered_sources
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
-from master_dataset.tables import event_schema
 
 if TYPE_CHECKING:
     from deploy.settings import Settings

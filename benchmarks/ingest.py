@@ -9,13 +9,13 @@ from deltalake import DeltaTable
 
 from benchmarks import bare, local, receipts
 from benchmarks.measured import Measured
-from master_dataset.archive_positions import ArchivePositions
-from master_dataset.ingest import ingest
-from master_dataset.kafka import Topics
+from master_dataset.archive.positions import ArchivePositions
+from master_dataset.kafka.ingest import ingest
+from master_dataset.kafka.topics import Topics
 from master_dataset.parsing.key import key_of
 from master_dataset.parsing.parse import parse
+from master_dataset.registry.terms import DEFAULT_TERMS
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
-from master_dataset.terms import DEFAULT_TERMS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -27,7 +27,7 @@ DAYS = 10
 
 
 def ingested(settings: "Settings", lines: list[bytes]) -> Measured:
-    """`master_dataset.ingest` beside a loop that only produces; in turns, the best of each counts."""
+    """`master_dataset.kafka.ingest` beside a loop that only produces; in turns, the best of each counts."""
     local.new_topic(settings, bare.TOPIC)
     key = key_of(POS_TRANSACTIONS)
     keyed = [(key(each) or b"", each) for each in lines]

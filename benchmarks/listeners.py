@@ -17,7 +17,7 @@ from urllib.parse import urlencode
 from benchmarks.delay import Sender
 from benchmarks.measured import Measured, percentile
 from benchmarks.receipts import PROBE
-from deploy.stack.records import Records
+from deploy.local.records import Records
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 
 if TYPE_CHECKING:

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 from deploy.cassandra import session_of
 from deploy.jars import ensure_jars
+from deploy.local.ports import free_ports
+from deploy.local.stack import Stack
 from deploy.settings import Settings
-from deploy.stack.ports import free_ports
-from deploy.stack.stack import Stack
-from master_dataset.kafka import Topics
+from master_dataset.kafka.topics import Topics
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from speed_layer.generation import Generations
 

@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from master_dataset.delta.tables import event_schema
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
-from master_dataset.tables import event_schema
 
 FIRST_DAY = date(2026, 1, 1)
 STORES, TILLS, SKUS, PARTITIONS = 100, 8, 20_000, 4

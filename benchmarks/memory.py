@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import psutil
 
 from benchmarks.measured import Measured
-from deploy.stack.records import Records
-from deploy.stack.stack import components
+from deploy.local.records import Records
+from deploy.local.stack import components
 
 if TYPE_CHECKING:
     from threading import Event

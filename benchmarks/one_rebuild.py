@@ -10,14 +10,14 @@ import time
 from dataclasses import dataclass
 from datetime import datetime
 
-from batch_layer.asked import Asked
+from batch_layer.recompute.request import Asked
 from benchmarks.processor import Meter
-from deploy.recomputing.attempt import Attempt
-from deploy.recomputing.planning import Planning
-from deploy.recomputing.planning import Steps as Told
-from deploy.recomputing.recompute import ask
+from deploy.recompute.attempt import Attempt
+from deploy.recompute.planning import Planning
+from deploy.recompute.planning import Steps as Told
+from deploy.recompute.recompute import ask
 from deploy.settings import Settings
-from views.core.publication import Pointer
+from views.control.publication import Pointer
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ import httpx
 
 from benchmarks import local
 from benchmarks.measured import Measured
-from master_dataset.registry import Registry
-from master_dataset.stores import Store
+from master_dataset.registry.registry import Registry
+from master_dataset.registry.stores import Store
 
 if TYPE_CHECKING:
     from deploy.settings import Settings

@@ -22,7 +22,7 @@ from batch_layer.deliveries import deliveries
 from benchmarks.master import Master, make
 from benchmarks.measured import Measured
 from benchmarks.processor import Meter
-from deploy.recomputing.computing import HEAP_MB, PARTITIONS
+from deploy.recompute.computing import HEAP_MB, PARTITIONS
 from deploy.settings import Settings
 from deploy.spark import Work, spark_session
 from views import view_named

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from threading import Event
 
-COMMAND = (sys.executable, "-m", "deploy.cli.main", "rebuild", "--full")
+COMMAND = (sys.executable, "-m", "galatea.cli.main", "rebuild", "--full")
 
 
 def rebuild(*options: str, began: Callable[[int], None] = lambda _pid: None) -> float:

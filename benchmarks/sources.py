@@ -11,10 +11,10 @@ from benchmarks.measured import Measured
 from benchmarks.pace import Pace
 from benchmarks.processor import Meter
 from benchmarks.sensed import sensed
-from deploy.stack.records import Records
-from deploy.stack.stack import components
-from master_dataset.ingest import ingest
-from master_dataset.kafka import Topics
+from deploy.local.records import Records
+from deploy.local.stack import components
+from master_dataset.kafka.ingest import ingest
+from master_dataset.kafka.topics import Topics
 from master_dataset.sources import registered_sources
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from master_dataset.visits.bundle import Bundle

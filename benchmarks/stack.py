@@ -13,8 +13,8 @@ from benchmarks.page_weight import weighed
 from benchmarks.posted import posted
 from benchmarks.rebuilds import rebuild
 from benchmarks.stream import Stream
-from master_dataset.ingest import ingest as send
-from master_dataset.kafka import Topics
+from master_dataset.kafka.ingest import ingest as send
+from master_dataset.kafka.topics import Topics
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from speed_layer.generation import Generations
 

@@ -4,7 +4,7 @@ import time
 from typing import TYPE_CHECKING
 
 from benchmarks import bare, receipts
-from master_dataset.json_lines import paced
+from master_dataset.parsing.json_lines import paced
 from master_dataset.parsing.key import key_of
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 

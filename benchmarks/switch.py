@@ -18,9 +18,9 @@ from benchmarks.large_run import LargeRun
 from benchmarks.measured import Measured
 from benchmarks.one_rebuild import Steps
 from deploy.definitions import definitions
-from deploy.recomputing.rollback import Rollback
+from deploy.recompute.rollback import Rollback
 from speed_layer.generation import Generation, Generations
-from views.core.pointer_row import PointerRow, Publication
+from views.control.pointer_row import PointerRow, Publication
 
 if TYPE_CHECKING:
     from cassandra.cluster import Session

@@ -6,8 +6,8 @@ from ipaddress import ip_network
 
 import httpx
 
-from master_dataset.consuming import Consuming, Limits, Record
-from master_dataset.endpoint import Endpoint
+from master_dataset.kafka.consumer import Consuming, Limits, Record
+from master_dataset.webhooks.endpoint import Endpoint
 from speed_layer.webhooks.delivery import Delivery
 from speed_layer.webhooks.dispatcher import group
 from speed_layer.webhooks.sender import Sender, client

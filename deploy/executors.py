@@ -8,7 +8,7 @@ import sys
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from deploy.nodes import LOOPBACK
+from deploy.local.nodes import LOOPBACK
 from master_dataset.errors import OperatorError
 
 if TYPE_CHECKING:

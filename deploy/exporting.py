@@ -4,14 +4,14 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from batch_layer.corrected import CorrectedTable, Exported
+from batch_layer.maintenance.export import CorrectedTable, Exported
 from batch_layer.run import read_manifest
 from deploy.cassandra import session_of
 from deploy.definitions import definitions
 from master_dataset.errors import DefinitionNotCovered, NothingPublished
 from master_dataset.lease import leased
 from views import registered_views, view_named
-from views.core.pointer_row import PointerRow
+from views.control.pointer_row import PointerRow
 
 if TYPE_CHECKING:
     from deploy.settings import Settings

@@ -5,9 +5,9 @@ from dataclasses import fields
 from pydantic import Field
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from deploy.listening.connection_limits import ConnectionLimits
-from master_dataset.courier_room import CourierRoom
-from serving_layer.limits import LIMITS, RANGES, Limits, Ranges
+from master_dataset.kafka.buffer_limits import CourierRoom
+from serving_layer.api.limits import LIMITS, RANGES, Limits, Ranges
+from serving_layer.http.connection_limits import ConnectionLimits
 
 CONNECTION, COURIER = ConnectionLimits(), CourierRoom()
 

@@ -7,15 +7,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
 
+from master_dataset.delta.dataset import opened
+from master_dataset.delta.tables import MasterTables
 from master_dataset.errors import CurrencyFixed, DayFixed, OperatorError
-from master_dataset.opened import opened
-from master_dataset.registry import Registry
+from master_dataset.registry.registry import Registry
+from master_dataset.registry.stores import Store
+from master_dataset.registry.terms import Terms
 from master_dataset.sources import registered_sources
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from master_dataset.sources.wifi_sightings import WIFI_SIGHTINGS
-from master_dataset.stores import Store
-from master_dataset.tables import MasterTables
-from master_dataset.terms import Terms
 
 if TYPE_CHECKING:
     from cassandra.cluster import Session

@@ -10,9 +10,9 @@ from typing import Annotated, Self
 from pydantic import Field, field_validator, model_validator
 
 from deploy.cassandra import Address
-from deploy.nodes import HOSTS, LOOPBACK, ONE, THREE, Nodes, addresses, kept_nodes
-from deploy.webhook_settings import WebhookSettings
-from master_dataset.crash_points import planned
+from deploy.local.nodes import HOSTS, LOOPBACK, ONE, THREE, Nodes, addresses, kept_nodes
+from deploy.webhooks.settings import WebhookSettings
+from master_dataset.failpoints import planned
 from master_dataset.parsing.parse import FUTURE_US
 from master_dataset.visits.visit import VisitRules
 

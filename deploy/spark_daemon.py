@@ -9,12 +9,12 @@ from importlib import import_module
 import pyarrow as pa
 from pyspark.daemon import manager
 
-from deploy.crashing import arm_if_asked
+from deploy.failpoints import arm_if_asked
 from deploy.garbage import look_no_more_at_these, look_seldom
 
 NEEDED = (
     "pyarrow.compute", "pyspark.worker", "batch_layer.blocks", "batch_layer.run", "deploy.cassandra",
-    "master_dataset.registry", "speed_layer.micro_batch", "speed_layer.query", "speed_layer.receipts",
+    "master_dataset.registry.registry", "speed_layer.micro_batch", "speed_layer.query", "speed_layer.receipts",
 )  # fmt: skip
 """What the functions that Spark runs in its workers import."""
 

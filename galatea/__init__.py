@@ -1,1 +1,1 @@
-"""What users import: `from galatea.client import Client, AsyncClient`. It knows REST, and no part of the platform."""
+"""What users touch: `galatea.client` asks the REST interface, `galatea.cli` is the command."""

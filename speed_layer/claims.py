@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from master_dataset.crash_points import CrashPoint, passing
 from master_dataset.errors import CheckpointOutOfStep, GenerationReplaced
+from master_dataset.failpoints import CrashPoint, passing
+from views.control.pointer_row import SERIAL
 from views.core.cut import utc
-from views.core.pointer_row import SERIAL
 
 if TYPE_CHECKING:
     from cassandra.cluster import Session

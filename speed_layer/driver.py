@@ -11,10 +11,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
 
-from master_dataset.checkpoint import sync_plan
-from master_dataset.crash_points import CrashPoint, passing
+from master_dataset.delta.checkpoint import sync_plan
 from master_dataset.durations import MICRO_BATCH
 from master_dataset.errors import CheckpointOutOfStep, GenerationReplaced
+from master_dataset.failpoints import CrashPoint, passing
 from speed_layer.additions import shapes_of
 from speed_layer.ends import read_ends
 from speed_layer.generation import Generation, Generations, Offsets, Reached

@@ -14,9 +14,9 @@ import orjson
 
 from master_dataset.errors import GenerationReplaced
 from speed_layer.claims import Claims
+from views.control.pointer_row import PointerRow
+from views.control.publication import Pointer
 from views.core.cut import utc
-from views.core.pointer_row import PointerRow
-from views.core.publication import Pointer
 
 if TYPE_CHECKING:
     from cassandra.cluster import Session

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from master_dataset.crash_points import CrashPoint, passing
+from master_dataset.failpoints import CrashPoint, passing
 from master_dataset.parsing.rows import EVENT
 from master_dataset.visits.visit import VisitRules
 from speed_layer.additions import Shapes, additions

@@ -22,7 +22,7 @@ from views.core.view import View
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from master_dataset.registry import TermsOf
+    from master_dataset.registry.registry import TermsOf
     from master_dataset.source import Source
 
 OF_SIGHTINGS = frozenset({"business_day", "device", "is_inside"})

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from master_dataset.kafka import Intake, record_span, record_stream
+from master_dataset.kafka.topics import Intake, record_span, record_stream
 from master_dataset.visits.visit import VisitRules
 from speed_layer.arrivals import PLAIN
 from speed_layer.contributions import contributions_sql
@@ -23,7 +23,7 @@ from speed_layer.receipts import ReceiptWriter
 from views.core.view import View
 
 if TYPE_CHECKING:
-    from master_dataset.registry import TermsOf
+    from master_dataset.registry.registry import TermsOf
 
 Ages = tuple[timedelta, VisitRules]
 """A of R5, and when sightings are fresh."""

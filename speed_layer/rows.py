@@ -9,7 +9,7 @@ from datetime import UTC, timedelta
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from master_dataset.crash_points import CrashPoint, passing
+from master_dataset.failpoints import CrashPoint, passing
 from speed_layer.additions import AdditionKey, Cells, Shapes
 from speed_layer.slices import Insert, write
 from views.core.cells import write_block

@@ -8,8 +8,8 @@ import msgspec
 from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
 
 from master_dataset.errors import BrokerUnavailable
-from master_dataset.kafka import Topics
-from master_dataset.producer_settings import producer_settings
+from master_dataset.kafka.producer_settings import producer_settings
+from master_dataset.kafka.topics import Topics
 from views.alerts.alert import CORRECTIONS, RELAY_GROUP, TOPIC, Alert, instant_ms
 
 _GIVE_UP_SECONDS = 30.0

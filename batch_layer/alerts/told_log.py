@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from batch_layer.alerts.alert_log import AlertLog, Request
-from views.alerts.standing import Standing, standings
+from views.alerts.open_alerts import Standing, standings
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from batch_layer.archived import archived
 from batch_layer.blocks import contributions, windowed
 from batch_layer.deliveries import Deliveries, deliveries
 from batch_layer.ledger.correction import Place
-from batch_layer.touched import Master
+from batch_layer.recompute.touched import Master
 from batch_layer.visits import late_visits
 from master_dataset.visits.visit import VisitRules
 from views.core.view import View

@@ -23,9 +23,9 @@ from batch_layer.ledger.correction import Place, Summed, Totals, Whole
 from batch_layer.ledger.facts import Ages, Facts
 from batch_layer.ledger.table import Ledgers
 from batch_layer.ledger.units import Differing, differing, digests, units
+from batch_layer.recompute.touched import Master
 from batch_layer.run import Digest
 from batch_layer.speed_span import Partition, SpeedSpan
-from batch_layer.touched import Master
 from views.core.view import View
 
 if TYPE_CHECKING:

@@ -24,8 +24,9 @@ class GalateaCommand(BaseOperator):
     """Runs `galatea WORDS --json` where the connections say.
 
     The child stays in the process group that Airflow gives each task, so whatever ends the task ends Spark, too. Its
-    standard input ends with this process: a task that is killed leaves nothing behind (`deploy/tether.py`). Words are
-    handed over one by one, never as shell text. It is told its task by AIRFLOW_CTX_*, and writes the task's note.
+    standard input ends with this process: a task that is killed leaves nothing behind (`deploy/parent_watchdog.py`).
+    Words are handed over one by one, never as shell text. It is told its task by AIRFLOW_CTX_*, and writes the task's
+    note.
     """
 
     def __init__(self, *, words: Sequence[str], **options: Any) -> None:  # noqa: ANN401 - Airflow's own

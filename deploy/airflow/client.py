@@ -11,7 +11,7 @@ import httpx
 from master_dataset.errors import AirflowUnavailable, OperatorError, RequestError
 
 if TYPE_CHECKING:
-    from batch_layer.asked import Asked
+    from batch_layer.recompute.request import Asked
     from deploy.settings import Settings
 
 RECOMPUTE, REBUILD = "recompute", "rebuild_views"

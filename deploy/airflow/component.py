@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import httpx
 
 from deploy.airflow.home import AirflowHome
-from deploy.nodes import LOOPBACK
-from deploy.stack.component import Component
+from deploy.local.component import Component
+from deploy.local.nodes import LOOPBACK
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,7 +40,7 @@ def airflow(settings: "Settings") -> Component:
     url = local_url(settings)
     return Component(
         name=NAME,
-        command=lambda: [sys.executable, "-m", "deploy.process.airflow"],
+        command=lambda: [sys.executable, "-m", "deploy.services.airflow"],
         serves=lambda: _is_healthy(url),
         where={"url": url},
         ports={settings.airflow_port: "GALATEA_AIRFLOW_PORT"},

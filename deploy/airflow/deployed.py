@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from deploy.airflow.client import AirflowClient
 from deploy.airflow.component import NAME, local_url
-from deploy.stack import board
+from deploy.local import board
 
 if TYPE_CHECKING:
     from deploy.settings import Settings

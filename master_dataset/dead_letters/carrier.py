@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 
 from confluent_kafka import KafkaException, Producer
 
-from master_dataset.courier import Fate, fate_of
 from master_dataset.dead_letters.place import Place
 from master_dataset.dead_letters.verdict import Record
 from master_dataset.errors import BrokerUnavailable
-from master_dataset.producer_settings import producer_settings
+from master_dataset.kafka.producer import Fate, fate_of
+from master_dataset.kafka.producer_settings import producer_settings
 
 METADATA_SECONDS = 10.0
 GIVE_UP_SECONDS = 10.0

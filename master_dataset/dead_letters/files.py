@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 from deltalake import DeltaTable
 
-from master_dataset.opened import opened
+from master_dataset.delta.dataset import opened
 
 FIRST_FILES, MORE = 16, 4
 """So many files are opened at once, and how many times as many the next time."""

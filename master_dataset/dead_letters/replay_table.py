@@ -15,13 +15,13 @@ from deltalake.exceptions import DeltaError
 from master_dataset.dead_letters.place import Place
 from master_dataset.dead_letters.replay import Replay, Sending
 from master_dataset.dead_letters.rows import PLACE
-from master_dataset.delta_history import KEPT
+from master_dataset.delta.append import append_synced
+from master_dataset.delta.dataset import opened
+from master_dataset.delta.fsync import sync_beginning
+from master_dataset.delta.history import KEPT
+from master_dataset.delta.incomplete_commits import take_back_torn
+from master_dataset.delta.lost_files import naming_lost_files
 from master_dataset.errors import OperatorError
-from master_dataset.lost_files import naming_lost_files
-from master_dataset.opened import opened
-from master_dataset.small_commit import append_synced
-from master_dataset.synced import sync_beginning
-from master_dataset.torn import take_back_torn
 
 REPLAYS = "replays"
 COLUMNS = pa.schema([

@@ -12,7 +12,6 @@ from typing import Protocol
 
 import structlog
 
-from master_dataset.courier import Fate
 from master_dataset.dead_letters.became import Became, Events, became
 from master_dataset.dead_letters.became import Letters as Headings
 from master_dataset.dead_letters.carrier import Carried
@@ -23,6 +22,7 @@ from master_dataset.dead_letters.mend import Mend
 from master_dataset.dead_letters.place import Place
 from master_dataset.dead_letters.replay import Replay, Sending
 from master_dataset.dead_letters.verdict import TAKEN, Record, Verdict, judged
+from master_dataset.kafka.producer import Fate
 from master_dataset.parsing.dead_letter import DeadLetter, Reason, Refused
 from master_dataset.parsing.event import EPOCH
 from master_dataset.parsing.parse import TermsOf

@@ -16,9 +16,9 @@ from master_dataset.dead_letters.letter import Cursor, Heading, Letter
 from master_dataset.dead_letters.place import Place
 from master_dataset.dead_letters.question import LetterQuestion
 from master_dataset.dead_letters.replay_table import ReplayTable
+from master_dataset.delta.lost_files import naming_lost_files
 from master_dataset.errors import RangeTooLong, UnknownName
-from master_dataset.lost_files import naming_lost_files
-from master_dataset.undelivered import UNDELIVERED
+from master_dataset.webhooks.undelivered import UNDELIVERED
 
 TABLES = ("dead_letters", "conflicts", UNDELIVERED)
 MOST_REMEMBERED = 32

@@ -3,10 +3,10 @@
 import re
 from dataclasses import dataclass
 
-from master_dataset.currency import Currency
 from master_dataset.fields.field import Schema
 from master_dataset.fields.names import Label
 from master_dataset.parsing.dead_letter import Reason, Refused
+from master_dataset.registry.currency import Currency
 
 HARDWARE_ADDRESS = re.compile(
     r"(?<![H])(?:[H]{6}[:\-. ]?[H]{6}"

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from master_dataset.currency import Currency
+from master_dataset.registry.currency import Currency
 
 Schema = Mapping[str, Any]
 """A JSON Schema of 2020-12."""

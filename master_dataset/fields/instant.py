@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from master_dataset.currency import Currency
 from master_dataset.fields.field import Described, Schema
 from master_dataset.parsing.dead_letter import Reason, Refused
 from master_dataset.parsing.event import EPOCH
+from master_dataset.registry.currency import Currency
 
 ISO_8601 = re.compile(
     r"\d{4}-\d\d-\d\dT[0-2]\d:[0-5]\d(?::[0-5]\d(?:\.\d+)?)?(?:Z|[+-][0-2]\d(?::?[0-5]\d)?)", re.ASCII

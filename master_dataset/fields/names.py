@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from master_dataset.currency import Currency
 from master_dataset.fields.field import Described, Schema
 from master_dataset.fields.numbers import BIGINT_MAX
 from master_dataset.parsing.dead_letter import Reason, Refused
+from master_dataset.registry.currency import Currency
 
 ID_BYTES = 256
 LABEL_BYTES = 64

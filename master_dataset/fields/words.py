@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from master_dataset.currency import Currency
 from master_dataset.fields.field import Described, Schema
 from master_dataset.parsing.dead_letter import Reason, Refused
+from master_dataset.registry.currency import Currency
 
 
 @dataclass(frozen=True)

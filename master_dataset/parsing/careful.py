@@ -6,12 +6,12 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from master_dataset.currency import DEFAULT_CURRENCY, Currency
 from master_dataset.fields import Field, Lines, absent
 from master_dataset.parsing.dead_letter import Reason, Refused
 from master_dataset.parsing.json_bytes import json_object
+from master_dataset.registry.currency import DEFAULT_CURRENCY, Currency
+from master_dataset.registry.terms import Terms
 from master_dataset.source import Record, Source
-from master_dataset.terms import Terms
 
 
 def read(source: Source[Any], value: bytes, terms_of: Callable[[str], Terms]) -> tuple[Record, Terms]:

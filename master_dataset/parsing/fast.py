@@ -13,11 +13,11 @@ from typing import Any
 
 import msgspec
 
-from master_dataset.currency import DEFAULT_CURRENCY, Currency
 from master_dataset.fields import Field, Lines, Text, absent
 from master_dataset.parsing.dead_letter import Refused
+from master_dataset.registry.currency import DEFAULT_CURRENCY, Currency
+from master_dataset.registry.terms import Terms
 from master_dataset.source import Record, Source
-from master_dataset.terms import Terms
 
 UNSET = msgspec.UNSET
 UnsetType = type(UNSET)

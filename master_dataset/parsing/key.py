@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
-from master_dataset.currency import DEFAULT_CURRENCY
 from master_dataset.parsing.dead_letter import Refused
+from master_dataset.registry.currency import DEFAULT_CURRENCY
 from master_dataset.source import Source
 
 KeyOf = Callable[[bytes], bytes | None]

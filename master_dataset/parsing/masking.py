@@ -14,8 +14,8 @@ import pyarrow as pa
 from master_dataset.parsing.dead_letter import DeadLetter, Reason
 from master_dataset.parsing.event import Event
 from master_dataset.parsing.parse import parse
+from master_dataset.registry.terms import DEFAULT_TERMS
 from master_dataset.source import Source
-from master_dataset.terms import DEFAULT_TERMS
 
 _ESCAPE = re.compile(rb"\\(?:u00(2[0DEde]|3[0-9Aa]|[46][1-6])|.)", re.DOTALL)
 """An escape of JSON; the group: of a hex digit or of what may separate them."""

@@ -17,9 +17,9 @@ from master_dataset.parsing.dead_letter import DeadLetter, Reason, Refused
 from master_dataset.parsing.event import Event, Payload
 from master_dataset.parsing.fast import FastReader
 from master_dataset.parsing.json_bytes import MAX_BYTES, check_size
+from master_dataset.registry.terms import Terms
 from master_dataset.source import Record, Source
 from master_dataset.sources import registered_sources
-from master_dataset.terms import Terms
 
 FUTURE_US = 3_600_000_000  # F of R5: a clock may be an hour fast
 MARKER_HEADER = "galatea-marker"

@@ -3,9 +3,9 @@
 import msgspec
 
 from master_dataset.fields import Choice, Id, Instant, Label, Whole
-from master_dataset.intervals import INTERVAL, flags, refuse_crossing
+from master_dataset.fields.intervals import INTERVAL, flags, refuse_crossing
+from master_dataset.registry.terms import Terms
 from master_dataset.source import Record, Source
-from master_dataset.terms import Terms
 
 AGE_BANDS = ("0-14", "15-24", "25-34", "35-44", "45-54", "55-64", "65+", "unknown")
 GENDERS = ("female", "male", "unknown")

@@ -6,8 +6,8 @@ import msgspec
 
 from master_dataset.fields import Id, Instant, Lines, Minor, Text, millionths, thousandths
 from master_dataset.parsing.dead_letter import Reason, Refused
+from master_dataset.registry.terms import Terms
 from master_dataset.source import Record, Source
-from master_dataset.terms import Terms
 
 MAX_AMOUNT = 1_000_000 * 1000  # thousandths
 MAX_LINE_TOTAL = 10**12  # minor units

@@ -3,9 +3,9 @@
 import msgspec
 
 from master_dataset.fields import Choice, Id, Instant, Label
-from master_dataset.intervals import INTERVAL, flags, refuse_crossing
+from master_dataset.fields.intervals import INTERVAL, flags, refuse_crossing
+from master_dataset.registry.terms import Terms
 from master_dataset.source import Record, Source
-from master_dataset.terms import Terms
 
 WATCHED = ("wifi_sightings", "queue_events", "demographics", "zone_presence")
 """Sources whose silence may mean nothing. Counting intervals of `people_counts` are their own proof of life."""

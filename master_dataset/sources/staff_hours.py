@@ -6,9 +6,9 @@ A correction is a reversal (sign -1, the next revision) and a new segment.
 import msgspec
 
 from master_dataset.fields import Choice, Id, Instant, Label, Sign, Whole
-from master_dataset.intervals import HOUR_MS, lasted
+from master_dataset.fields.intervals import HOUR_MS, lasted
+from master_dataset.registry.terms import Terms
 from master_dataset.source import Record, Source
-from master_dataset.terms import Terms
 
 LONGEST_MS = 16 * HOUR_MS
 MOST_REVISIONS = 1_000_000

@@ -3,9 +3,9 @@
 import msgspec
 
 from master_dataset.fields import Id, Instant, Label, Whole
-from master_dataset.intervals import INTERVAL, refuse_crossing
+from master_dataset.fields.intervals import INTERVAL, refuse_crossing
+from master_dataset.registry.terms import Terms
 from master_dataset.source import Record, Source
-from master_dataset.terms import Terms
 
 MOST = 10**9
 

@@ -3,9 +3,9 @@
 import msgspec
 
 from master_dataset.fields import Choice, Id, Instant, Label
-from master_dataset.intervals import HOUR_MS, flags, lasted, required
+from master_dataset.fields.intervals import HOUR_MS, flags, lasted, required
+from master_dataset.registry.terms import Terms
 from master_dataset.source import Record, Source
-from master_dataset.terms import Terms
 
 LONGEST_MS = 12 * HOUR_MS
 

@@ -7,9 +7,9 @@ import orjson
 from fastapi import APIRouter, Header, Path, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from serving_layer.alerting.preview import preview
-from serving_layer.alerting.rule_entry import RuleEntry
-from serving_layer.alerting.rules import Author
+from serving_layer.alerts.preview import preview
+from serving_layer.alerts.rule_entry import RuleEntry
+from serving_layer.alerts.rules import Author
 from serving_layer.api.bounded import Bounded
 from serving_layer.api.caller import AlertingOf, AnswersOf, Configurer, Reader
 from serving_layer.api.rule_bodies import ANY_BODY, BODY, JSON, expected, rule_in, said_of, tag_of

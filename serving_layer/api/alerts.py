@@ -12,19 +12,19 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from master_dataset.dead_letters.question import received_bound
 from master_dataset.errors import RequestError
-from serving_layer.alerting.alerts import END, AlertsAsk, State
-from serving_layer.alerting.audited_cut import audited_cut
-from serving_layer.alerting.history import Spot
-from serving_layer.answers import Answers
+from serving_layer.alerts.alerts import END, AlertsAsk, State
+from serving_layer.alerts.audited_cut import audited_cut
+from serving_layer.alerts.history import Spot
 from serving_layer.api.caller import AlertingOf, AnswersOf, FreshnessOf, Reader
 from serving_layer.api.downloads import SAID, in_form
 from serving_layer.api.tenant import TenantName, tenant_of
+from serving_layer.errors import BadQuestion
 from serving_layer.files.alerts_table import alerts_table
 from serving_layer.files.formats import Format
-from serving_layer.freshness import Freshness
+from serving_layer.health.freshness import Freshness
 from serving_layer.keys.caller import Caller
 from serving_layer.keys.key import EVERY_TENANT
-from serving_layer.refusals import BadQuestion
+from serving_layer.query.answers import Answers
 from views.core.cut import BEGINNING
 
 router = APIRouter(prefix="/v1", tags=["alerts"])

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 from fastapi import FastAPI
 
-from serving_layer.alerting.alerting import Alerting
-from serving_layer.answers import Answers
+from serving_layer.admin.operations import Operations
+from serving_layer.alerts.service import Alerting
 from serving_layer.api import (
     alert_rules,
     alerts,
@@ -27,18 +27,18 @@ from serving_layer.api import (
 from serving_layer.api.bodies import Bodies
 from serving_layer.api.described import describe
 from serving_layer.api.in_flight import InFlight
-from serving_layer.api.leftover import Leftover
-from serving_layer.api.repeats import Repeats
+from serving_layer.api.limits import LIMITS, Limits
 from serving_layer.api.requests import Requests
-from serving_layer.api.shell import Shell
-from serving_layer.freshness import Freshness
-from serving_layer.ingest import Ingest
-from serving_layer.keys.gate import Gate
-from serving_layer.limits import LIMITS, Limits
-from serving_layer.live import Live
-from serving_layer.operations import Operations
+from serving_layer.api.response_cache import Repeats
+from serving_layer.health.freshness import Freshness
+from serving_layer.http.body_drain import Leftover
+from serving_layer.http.load_shedding import Shell
+from serving_layer.ingest.ingest import Ingest
+from serving_layer.keys.authenticator import Gate
 from serving_layer.pages import elsewhere
 from serving_layer.pages.install import install as install_pages
+from serving_layer.query.answers import Answers
+from serving_layer.query.live import Live
 
 Audit = Callable[[str, str, int], None]
 """Who did what, by method and path, and with which status."""

@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 from fastapi import Request
 from starlette.requests import ClientDisconnect
 
-from serving_layer.limits import Limits
-from serving_layer.refusals import BodyTooLarge, BodyTooSlow, BodyUnreadable, TooBusy
+from serving_layer.api.limits import Limits
+from serving_layer.errors import BodyTooLarge, BodyTooSlow, BodyUnreadable, TooBusy
 
 
 class Bodies:

@@ -10,10 +10,10 @@ from starlette.types import Message
 
 from serving_layer.api.bodies import bodies_of
 from serving_layer.api.described import scopes
-from serving_layer.refusals import BadQuestion
+from serving_layer.errors import BadQuestion
 
 if TYPE_CHECKING:
-    from serving_layer.keys.gate import Gate
+    from serving_layer.keys.authenticator import Gate
 
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 

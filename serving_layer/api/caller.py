@@ -9,16 +9,16 @@ from fastapi import Depends, Request
 from fastapi.security import HTTPBearer
 from starlette.types import Scope as HTTPScope
 
-from serving_layer.alerting.alerting import Alerting
-from serving_layer.answers import Answers
+from serving_layer.admin.operations import Operations
+from serving_layer.alerts.service import Alerting
 from serving_layer.api.in_flight import place_of
-from serving_layer.freshness import Freshness
+from serving_layer.health.freshness import Freshness
 from serving_layer.keys.caller import Caller
 from serving_layer.keys.key import Scope
-from serving_layer.operations import Operations
+from serving_layer.query.answers import Answers
 
 if TYPE_CHECKING:
-    from serving_layer.keys.gate import Gate
+    from serving_layer.keys.authenticator import Gate
 
 READ: Scope = "read"
 CHANGES = frozenset({"configure", "operate"})

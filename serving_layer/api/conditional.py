@@ -6,8 +6,8 @@ from http import HTTPStatus
 
 from fastapi import Request, Response
 
-from serving_layer.api.rests_on import RestsOn
-from serving_layer.etag import has, has_any
+from serving_layer.api.provenance import RestsOn
+from serving_layer.caching.etag import has, has_any
 
 KEPT = {"Cache-Control": "no-cache, private", "Vary": "Authorization, Accept"}
 """Who keeps an answer asks before each use whether it still holds, and shows it to nobody else.

@@ -9,11 +9,11 @@ import orjson
 from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
+from serving_layer.admin.corrections import CorrectionsAsk, Place
+from serving_layer.admin.ledger import Cause
+from serving_layer.admin.publication_entry import GREATEST
 from serving_layer.api.caller import OperationsOf, Operator
-from serving_layer.corrections import CorrectionsAsk, Place
-from serving_layer.ledger import Cause
-from serving_layer.publication_entry import GREATEST
-from serving_layer.refusals import BadQuestion
+from serving_layer.errors import BadQuestion
 
 router = APIRouter(prefix="/v1", tags=["corrections"])
 PAGE = 1000

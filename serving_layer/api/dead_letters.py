@@ -11,7 +11,7 @@ from master_dataset.dead_letters.place import GREATEST_OFFSET, GREATEST_PARTITIO
 from serving_layer.api.bounded import Bounded
 from serving_layer.api.caller import OperationsOf, Operator
 from serving_layer.api.letter_questions import LettersQuestion, ReplayQuestion, write_token
-from serving_layer.stamp import stamp
+from serving_layer.query.timestamps import stamp
 
 JSON = "application/json"
 MOST_BODY = 2_200_000

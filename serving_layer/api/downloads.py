@@ -9,11 +9,11 @@ from typing import Any
 
 from fastapi import Response
 
+from serving_layer.errors import NotAvailable
 from serving_layer.files.body import Body, as_json, read
 from serving_layer.files.formats import FORMS, Form, Format
 from serving_layer.files.table import Table
-from serving_layer.metrics_answer import refuse_long
-from serving_layer.refusals import NotAvailable
+from serving_layer.query.metrics_answer import refuse_long
 
 NAME = re.compile(r"[^A-Za-z0-9._-]+")
 MOST_NAME = 120

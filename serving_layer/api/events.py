@@ -8,10 +8,10 @@ from fastapi import APIRouter, Depends, Request, Response
 
 from master_dataset.sources import source_named
 from serving_layer.api.caller import Ingester
+from serving_layer.api.limits import LIMITS
 from serving_layer.api.receiving import JSON, LINES, received
-from serving_layer.ingest import Ingest
-from serving_layer.limits import LIMITS
-from serving_layer.refusals import NotOffered
+from serving_layer.errors import NotOffered
+from serving_layer.ingest.ingest import Ingest
 
 router = APIRouter(prefix="/v1", tags=["events"])
 EVENT = {"type": "object", "description": "As the source says; see the JSON Schema of its topic."}

@@ -8,10 +8,10 @@ from pydantic import BaseModel, ConfigDict, Field
 from serving_layer.api.caller import AnswersOf, Reader
 from serving_layer.api.conditional import unless_known, wants_newest
 from serving_layer.api.numbers import AsOfNumber
-from serving_layer.api.rests_on import RestsOn
-from serving_layer.etag import etag
+from serving_layer.api.provenance import RestsOn
+from serving_layer.caching.etag import etag
 from serving_layer.index.question import FEWEST_WEEKS, MOST_WEEKS, USUAL_WEEKS, IndexAsk, IndexGrain
-from serving_layer.questions import Hours
+from serving_layer.query.questions import Hours
 
 router = APIRouter(prefix="/v1", tags=["index"])
 JSON = "application/json"

@@ -16,8 +16,8 @@ from master_dataset.errors import RequestError
 from master_dataset.parsing.dead_letter import Reason
 from master_dataset.parsing.event import EPOCH
 from master_dataset.parsing.json_bytes import MAX_BYTES
-from serving_layer.letters import MOST_REPLAYED, ReplayAsk
-from serving_layer.refusals import BadQuestion
+from serving_layer.admin.dead_letters import MOST_REPLAYED, ReplayAsk
+from serving_layer.errors import BadQuestion
 
 PAGE = 1000
 MOST_FIELDS = 20

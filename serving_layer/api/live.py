@@ -9,11 +9,11 @@ from fastapi.sse import EventSourceResponse, ServerSentEvent
 from master_dataset.errors import GalateaError
 from serving_layer.api.caller import Reader
 from serving_layer.api.metrics import METRIC, MetricQuestion
-from serving_layer.live import Event, Live
-from serving_layer.refusals import BadQuestion
+from serving_layer.errors import BadQuestion
+from serving_layer.query.live import Event, Live
 
 if TYPE_CHECKING:
-    from serving_layer.keys.gate import Gate
+    from serving_layer.keys.authenticator import Gate
 
 router = APIRouter(prefix="/v1", tags=["metrics"])
 RETRY_MS = 2000

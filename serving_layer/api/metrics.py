@@ -10,19 +10,19 @@ from serving_layer.api.caller import AnswersOf, Reader
 from serving_layer.api.conditional import unless_known, wants_newest
 from serving_layer.api.downloads import JSON, SAID, in_form, refuse_beside_points
 from serving_layer.api.numbers import AsOfNumber
-from serving_layer.api.rests_on import RestsOn
-from serving_layer.comparison import NAMES as COMPARISONS
+from serving_layer.api.provenance import RestsOn
+from serving_layer.caching.etag import etag
+from serving_layer.compare.comparison import NAMES as COMPARISONS
 from serving_layer.context import NAMES as CONTEXTS
-from serving_layer.etag import etag
 from serving_layer.files.body import Body
 from serving_layer.files.formats import Format
 from serving_layer.files.metric_table import metric_table
 from serving_layer.files.table import Table
-from serving_layer.known_stores import MOST_STORES
-from serving_layer.metrics_answer import MOST_METRICS, MetricsAsk, named
-from serving_layer.questions import Hours, MetricAsk
-from serving_layer.store_page import Page, read_token
-from serving_layer.timeline import Grain
+from serving_layer.query.known_stores import MOST_STORES
+from serving_layer.query.metrics_answer import MOST_METRICS, MetricsAsk, named
+from serving_layer.query.questions import Hours, MetricAsk
+from serving_layer.query.store_page import Page, read_token
+from serving_layer.query.timeline import Grain
 
 router = APIRouter(prefix="/v1", tags=["metrics"])
 COMPARE = f"What each point is compared with: {', '.join(f'`{name}`' for name in COMPARISONS)}."

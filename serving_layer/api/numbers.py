@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from serving_layer.publication_entry import GREATEST
+from serving_layer.admin.publication_entry import GREATEST
 
 Number = Annotated[int, Field(ge=0, le=GREATEST)]
 AsOfNumber = Annotated[

@@ -6,10 +6,10 @@ import orjson
 from fastapi import APIRouter, Path, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
+from serving_layer.admin.publication_entry import GREATEST
 from serving_layer.api.bounded import Bounded
 from serving_layer.api.caller import AnswersOf, OperationsOf, Operator, Reader
 from serving_layer.api.words import Reason
-from serving_layer.publication_entry import GREATEST
 
 router = APIRouter(prefix="/v1", tags=["publications"], route_class=Bounded)
 JSON = "application/json"

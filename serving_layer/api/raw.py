@@ -11,9 +11,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from serving_layer.api.caller import AnswersOf, Reader
 from serving_layer.api.days import Day
-from serving_layer.readers import RawReceipt, ReceiptPlace
-from serving_layer.refusals import BadQuestion
-from serving_layer.stamp import stamp
+from serving_layer.errors import BadQuestion
+from serving_layer.query.timestamps import stamp
+from serving_layer.store.readers import RawReceipt, ReceiptPlace
 
 router = APIRouter(prefix="/v1/raw", tags=["raw"])
 PAGE = 1000

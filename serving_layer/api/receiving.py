@@ -6,8 +6,8 @@ from contextlib import asynccontextmanager
 from fastapi import Request
 
 from serving_layer.api.bodies import bodies_of
-from serving_layer.posted import Posted
-from serving_layer.refusals import UnsupportedBody
+from serving_layer.errors import UnsupportedBody
+from serving_layer.ingest.body import Posted
 
 JSON, LINES = "application/json", "application/x-ndjson"
 PLAIN, GZIP = "identity", "gzip"

@@ -8,13 +8,13 @@ from fastapi import APIRouter, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from master_dataset.errors import UnknownName
+from serving_layer.admin.recomputes import RecomputeAsk, found
 from serving_layer.api.bounded import Bounded
 from serving_layer.api.caller import AnswersOf, OperationsOf, Operator
 from serving_layer.api.days import Day
 from serving_layer.api.words import Name, Reason
-from serving_layer.catalogue import Catalogue
-from serving_layer.recomputing import RecomputeAsk, found
-from serving_layer.refusals import BadQuestion
+from serving_layer.errors import BadQuestion
+from serving_layer.query.catalogue import Catalogue
 
 router = APIRouter(prefix="/v1", tags=["recomputes"], route_class=Bounded)
 JSON = "application/json"

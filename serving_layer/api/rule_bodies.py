@@ -7,8 +7,8 @@ from typing import Any
 
 from fastapi import Request
 
-from serving_layer.alerting.rules import WHATEVER
-from serving_layer.refusals import BadQuestion, UnsupportedBody, VersionNotSaid
+from serving_layer.alerts.rules import WHATEVER
+from serving_layer.errors import BadQuestion, UnsupportedBody, VersionNotSaid
 from views.alerts.rule_text import KINDS
 
 JSON = "application/json"

@@ -5,10 +5,10 @@ from decimal import Decimal
 import orjson
 from fastapi import APIRouter, Request, Response
 
-from master_dataset.stores import Store
+from master_dataset.registry.stores import Store
 from serving_layer.api.caller import AnswersOf, FreshnessOf, Reader
 from serving_layer.api.conditional import unless_known
-from serving_layer.etag import etag
+from serving_layer.caching.etag import etag
 
 router = APIRouter(prefix="/v1", tags=["state"])
 JSON = "application/json"

@@ -9,11 +9,11 @@ from serving_layer.api.caller import AnswersOf, Reader
 from serving_layer.api.conditional import unless_known, wants_newest
 from serving_layer.api.downloads import SAID, in_form
 from serving_layer.api.numbers import AsOfNumber
-from serving_layer.api.rests_on import RestsOn
-from serving_layer.etag import etag
+from serving_layer.api.provenance import RestsOn
+from serving_layer.caching.etag import etag
 from serving_layer.files.cells_table import cells_table
 from serving_layer.files.formats import Format
-from serving_layer.questions import CellsAsk
+from serving_layer.query.questions import CellsAsk
 
 router = APIRouter(prefix="/v1", tags=["views"])
 

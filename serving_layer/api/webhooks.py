@@ -7,13 +7,13 @@ import orjson
 from fastapi import APIRouter, Path, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from master_dataset.endpoint_state import Registered
+from master_dataset.webhooks.endpoint_state import Registered
 from serving_layer.api.bounded import Bounded
 from serving_layer.api.caller import Configurer, OperationsOf
 from serving_layer.api.described_webhooks import ENTRY, MADE, SKIPPED, TRIAL, example
 from serving_layer.api.tenant import DEFAULT, TenantName, tenant_of
 from serving_layer.api.words import PRINTED
-from serving_layer.webhooks import Webhooks, shown
+from serving_layer.webhooks.service import Webhooks, shown
 
 router = APIRouter(prefix="/v1", tags=["webhooks"], route_class=Bounded)
 JSON = "application/json"

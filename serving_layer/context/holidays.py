@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator, Sequence
 
-from serving_layer.asked import Asked, StoreTime
+from serving_layer.compare.public_holidays import VERSION, names_of
 from serving_layer.context.kind import Row
 from serving_layer.context.reading import Reading
-from serving_layer.public_holidays import VERSION, names_of
-from serving_layer.refusals import CountryUnknown
+from serving_layer.errors import CountryUnknown
+from serving_layer.query.resolved_query import Asked, StoreTime
 
 
 class Holidays:

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from serving_layer.asked import Asked
 from serving_layer.context.reading import Reading
+from serving_layer.query.resolved_query import Asked
 
 Row = dict[str, object]
 

@@ -3,14 +3,14 @@
 from collections.abc import Container
 
 from master_dataset.errors import UnknownName
-from serving_layer.asked import Asked
-from serving_layer.basis import Basis
 from serving_layer.context.holidays import Holidays
 from serving_layer.context.kind import Kind, Row
 from serving_layer.context.reading import Reading
 from serving_layer.context.weather import Weather
-from serving_layer.merged_cells import MergedCells
-from serving_layer.refusals import NotAvailable
+from serving_layer.errors import NotAvailable
+from serving_layer.query.read_snapshot import Basis
+from serving_layer.query.resolved_query import Asked
+from serving_layer.store.merged_cells import MergedCells
 
 KINDS: dict[str, Kind] = {kind.name: kind for kind in (Holidays(), Weather())}
 NAMES = tuple(KINDS)

@@ -3,11 +3,11 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from serving_layer.basis import Basis
-from serving_layer.merge import Cell
-from serving_layer.merged_cells import MergedCells
+from serving_layer.query.read_snapshot import Basis
+from serving_layer.store.merged_cells import MergedCells
 from views.core import View
 from views.core.cut import seconds
+from views.core.merge import Cell
 
 
 @dataclass(frozen=True)

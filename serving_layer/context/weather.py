@@ -4,11 +4,11 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
 
-from serving_layer.asked import Asked, StoreTime
 from serving_layer.context.kind import Row
 from serving_layer.context.reading import Reading
-from serving_layer.merge import Cell
-from serving_layer.timeline import Timeline, timeline
+from serving_layer.query.resolved_query import Asked, StoreTime
+from serving_layer.query.timeline import Timeline, timeline
+from views.core.merge import Cell
 from views.weather import WEATHER
 
 UNITS = {"temperature": "C", "precipitation": "mm", "wind": "m/s", "cloud": "percent"}

@@ -6,18 +6,18 @@ from typing import Any
 
 import orjson
 
-from master_dataset.stores import Store
-from serving_layer import metric_answer
-from serving_layer.as_of import as_of
-from serving_layer.basis import Basis
-from serving_layer.catalogue import Catalogue
+from master_dataset.registry.stores import Store
+from serving_layer.errors import TooManyStores
 from serving_layer.index.question import IndexAsk
 from serving_layer.index.seen import seen
 from serving_layer.index.series import series
 from serving_layer.index.student import PERCENT
-from serving_layer.merged_cells import MergedCells
-from serving_layer.questions import understood
-from serving_layer.refusals import TooManyStores
+from serving_layer.query import metric_answer
+from serving_layer.query.as_of import as_of
+from serving_layer.query.catalogue import Catalogue
+from serving_layer.query.questions import understood
+from serving_layer.query.read_snapshot import Basis
+from serving_layer.store.merged_cells import MergedCells
 from views.core.cut import seconds
 
 Body = dict[str, Any]

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from master_dataset.errors import RangeTooLong
-from master_dataset.stores import Store
-from serving_layer.local_time import written, zone_named
-from serving_layer.questions import DAY, Hours, MetricAsk, span
+from master_dataset.registry.stores import Store
+from serving_layer.query.local_time import written, zone_named
+from serving_layer.query.questions import DAY, Hours, MetricAsk, span
 from views.core.business_days import ONE_DAY, BusinessDays, Span
 from views.core.local_time import STEP
 

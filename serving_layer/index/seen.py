@@ -4,9 +4,9 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from serving_layer.asked import Asked
 from serving_layer.index.conditions import Conditions, weather
 from serving_layer.index.question import IndexGrain
+from serving_layer.query.resolved_query import Asked
 from views.core.business_days import Span
 from views.core.local_time import clock
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from serving_layer.index.fitting import Past
 from serving_layer.index.model import Expectation, Model
 from serving_layer.index.seen import Seen
-from serving_layer.local_time import written
+from serving_layer.query.local_time import written
 from views.core.business_days import Span
 
 Shown = dict[str, object]

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Self
 
-from master_dataset.stores import Store
+from master_dataset.registry.stores import Store
 from serving_layer.keys.key import EVERY_TENANT, SCOPES, Key, Scope
 
 

@@ -3,8 +3,8 @@
 from collections import Counter
 from collections.abc import Callable
 
+from serving_layer.errors import TooManyAtOnce
 from serving_layer.keys.caller import Caller
-from serving_layer.refusals import TooManyAtOnce
 
 
 class Concurrency:

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 
 from master_dataset.errors import StoreUnavailable
+from serving_layer.errors import KeyMissing, KeyWrong
 from serving_layer.keys.caller import OPERATOR, Caller
 from serving_layer.keys.key import Key, KeyReader, Scope, id_of
-from serving_layer.refusals import KeyMissing, KeyWrong
 
 REFRESH_SECONDS = 2.0
 STALE_SECONDS = 5.0

@@ -4,9 +4,9 @@ from limits import RateLimitItemPerSecond
 from limits.storage import MemoryStorage
 from limits.strategies import MovingWindowRateLimiter
 
+from serving_layer.errors import TooOften
 from serving_layer.keys.caller import Caller
 from serving_layer.keys.key import Scope
-from serving_layer.refusals import TooOften
 
 
 class Rates:

@@ -6,8 +6,8 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Literal, Self
 
-from master_dataset.stores import Store
-from serving_layer.alerting.history import Told
+from master_dataset.registry.stores import Store
+from serving_layer.alerts.history import Told
 from serving_layer.pages.figures import NOTHING
 from views.alerts.alert import Alert
 

@@ -10,15 +10,15 @@ from fastapi.responses import RedirectResponse
 
 from master_dataset.errors import BadRule, GalateaError, UnknownName
 from master_dataset.sources import registered_sources
-from serving_layer.alerting.preview import preview
-from serving_layer.alerting.rule_entry import RuleEntry
-from serving_layer.alerting.rules import AlertRules, Author
+from serving_layer.alerts.preview import preview
+from serving_layer.alerts.rule_entry import RuleEntry
+from serving_layer.alerts.rules import AlertRules, Author
 from serving_layer.api.tenant import DEFAULT, tenant_of
+from serving_layer.errors import BadQuestion
 from serving_layer.pages.forms import Fields, first, read_own_form
 from serving_layer.pages.page_route import routes
 from serving_layer.pages.rule_form import filled, rule_of
 from serving_layer.pages.visit import ConfigurerVisit, Visit
-from serving_layer.refusals import BadQuestion
 from views.alerts.followed import followed_metrics
 from views.alerts.rule_text import KINDS
 

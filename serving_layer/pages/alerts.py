@@ -8,8 +8,8 @@ from urllib.parse import urlencode
 from fastapi import Query, Response
 from pydantic import BaseModel, Field
 
-from master_dataset.stores import Store
-from serving_layer.alerting.alerts import AlertsAsk, State
+from master_dataset.registry.stores import Store
+from serving_layer.alerts.alerts import AlertsAsk, State
 from serving_layer.api.alerts import cut_of, read_token, write_token
 from serving_layer.api.tenant import DEFAULT, tenant_of
 from serving_layer.keys.key import EVERY_TENANT

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from serving_layer.metrics_answer import MOST_METRICS, MetricsAsk
 from serving_layer.pages.question import Question
+from serving_layer.query.metrics_answer import MOST_METRICS, MetricsAsk
 
 
 class Bundle(NamedTuple):

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Self
 
-from master_dataset.stores import Store
-from serving_layer.local_time import zone_named
+from master_dataset.registry.stores import Store
+from serving_layer.query.local_time import zone_named
 from views.core.business_days import BusinessDays
 from views.core.cut import seconds
 from views.core.local_time import round_down

@@ -7,12 +7,12 @@ from typing import Annotated, Any, get_args
 from fastapi import Query, Response
 from pydantic import BaseModel, Field
 
+from serving_layer.admin.corrections import CorrectionsAsk
+from serving_layer.admin.ledger import Cause
+from serving_layer.admin.publication_entry import GREATEST
 from serving_layer.api.corrections import read_token, write_token
-from serving_layer.corrections import CorrectionsAsk
-from serving_layer.ledger import Cause
 from serving_layer.pages.page_route import routes
 from serving_layer.pages.visit import OperatorVisit
-from serving_layer.publication_entry import GREATEST
 
 router = routes()
 PAGE = 100

@@ -6,12 +6,12 @@ from datetime import date
 from typing import Any, Literal, Self
 
 from master_dataset.errors import GalateaError
-from master_dataset.stores import Store
-from serving_layer.catalogue import Catalogue
-from serving_layer.corrections import Corrections, CorrectionsAsk
-from serving_layer.local_time import zone_named
+from master_dataset.registry.stores import Store
+from serving_layer.admin.corrections import Corrections, CorrectionsAsk
 from serving_layer.pages.figures import read_at
 from serving_layer.pages.opening import periods_of
+from serving_layer.query.catalogue import Catalogue
+from serving_layer.query.local_time import zone_named
 from views.core import View
 from views.core.business_days import BusinessDays
 from views.core.cut import seconds

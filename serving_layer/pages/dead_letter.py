@@ -13,8 +13,8 @@ from master_dataset.dead_letters.mend import Mend
 from master_dataset.dead_letters.place import GREATEST_OFFSET, GREATEST_PARTITION, Place
 from master_dataset.errors import GalateaError
 from master_dataset.parsing.dead_letter import Reason
+from serving_layer.admin.dead_letters import ReplayAsk
 from serving_layer.api.dead_letters import stamped
-from serving_layer.letters import ReplayAsk
 from serving_layer.pages.bytes_shown import edited, hex_lines, sent_back, shown
 from serving_layer.pages.forms import first, read_own_form
 from serving_layer.pages.page_route import routes

@@ -13,13 +13,13 @@ from master_dataset.dead_letters.mend import Mend, field_of
 from master_dataset.errors import GalateaError, RequestError
 from master_dataset.parsing.dead_letter import Reason
 from master_dataset.sources import registered_sources
+from serving_layer.admin.dead_letters import ReplayAsk
 from serving_layer.api.dead_letters import stamped
 from serving_layer.api.letter_questions import LetterFilter, LettersQuestion, read_token, refused, write_token
-from serving_layer.letters import ReplayAsk
+from serving_layer.errors import BadQuestion
 from serving_layer.pages.forms import Fields, first, read_own_form
 from serving_layer.pages.page_route import routes
 from serving_layer.pages.visit import OperatorVisit, Visit
-from serving_layer.refusals import BadQuestion
 
 router = routes()
 PATH = "/dead-letters"

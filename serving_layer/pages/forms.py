@@ -6,8 +6,8 @@ from urllib.parse import parse_qs, urlsplit
 from fastapi import Request
 
 from serving_layer.api.bodies import bodies_of
+from serving_layer.errors import BadQuestion, ScopeMissing
 from serving_layer.pages.visitor import Visitor
-from serving_layer.refusals import BadQuestion, ScopeMissing
 
 MOST_FIELDS = 2000
 TYPE = "application/x-www-form-urlencoded"

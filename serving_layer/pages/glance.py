@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from fastapi import Query, Response
 
-from master_dataset.stores import Store
+from master_dataset.registry.stores import Store
 from serving_layer.pages.business_day import BusinessDay
 from serving_layer.pages.opening import opening
 from serving_layer.pages.page_answers import PageAnswers, Refused, Told

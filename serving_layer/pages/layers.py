@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 from fastapi import Response
 
-from serving_layer.freshness import Fresh
+from serving_layer.admin.publication_entry import GREATEST
+from serving_layer.health.freshness import Fresh
 from serving_layer.pages.page_route import routes
 from serving_layer.pages.visit import ReaderVisit
-from serving_layer.publication_entry import GREATEST
-from serving_layer.readers import Position
+from serving_layer.store.readers import Position
 
 router = routes()
 WIDTH, LEAST = 1000.0, 0.12

@@ -5,15 +5,15 @@ from typing import TYPE_CHECKING
 from fastapi import Request, Response
 from fastapi.responses import RedirectResponse
 
+from serving_layer.errors import KeyWrong
 from serving_layer.pages.forms import first, read_form, read_own_form
 from serving_layer.pages.page_route import LOGIN, door, routes
 from serving_layer.pages.rendering import page
 from serving_layer.pages.sessions import COOKIE, SECONDS, Session, Sessions
 from serving_layer.pages.visitor import visitor_of
-from serving_layer.refusals import KeyWrong
 
 if TYPE_CHECKING:
-    from serving_layer.keys.gate import Gate
+    from serving_layer.keys.authenticator import Gate
 
 router = routes()
 HOME = "/"

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from datetime import date
 
-from master_dataset.opening_hours import WEEKDAYS
-from master_dataset.stores import Store
+from master_dataset.registry.opening_hours import WEEKDAYS
+from master_dataset.registry.stores import Store
 
 
 def periods_of(store: Store, day: date) -> Sequence[str]:

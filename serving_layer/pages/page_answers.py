@@ -8,13 +8,13 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 from master_dataset.errors import GalateaError, UnknownName
-from master_dataset.stores import Store
-from serving_layer.answers import Answers
+from master_dataset.registry.stores import Store
 from serving_layer.keys.caller import Caller
-from serving_layer.moment import Moment
 from serving_layer.pages.bundle import Bundle, bundles
 from serving_layer.pages.question import Question
-from serving_layer.questions import CellsAsk
+from serving_layer.query.answers import Answers
+from serving_layer.query.questions import CellsAsk
+from serving_layer.query.read_version import Moment
 from views.core import View
 
 Told = dict[str, Any]

@@ -11,10 +11,10 @@ from fastapi.routing import APIRoute
 from master_dataset.errors import GalateaError
 from serving_layer.api.problems import HEADERS_OF
 from serving_layer.api.refused import REFUSED
+from serving_layer.errors import BadQuestion, KeyMissing, KeyWrong
 from serving_layer.pages.rendering import page
 from serving_layer.pages.sessions import COOKIE, Sessions
 from serving_layer.pages.visitor import Visitor, visitor_of
-from serving_layer.refusals import BadQuestion, KeyMissing, KeyWrong
 
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 LOGIN = "/login"

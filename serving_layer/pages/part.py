@@ -10,7 +10,7 @@ from serving_layer.pages.figures import Figure, figure, read_at
 from serving_layer.pages.flag_words import DESCRIBING, in_words
 from serving_layer.pages.page_answers import Refused, Told
 from serving_layer.pages.question import Question
-from serving_layer.reckoned import NO_SOURCE
+from serving_layer.query.evaluate import NO_SOURCE
 
 Point = Mapping[str, Any]
 

@@ -4,9 +4,9 @@ from typing import Annotated
 
 from fastapi import Query, Response
 
+from serving_layer.admin.publication_entry import GREATEST
 from serving_layer.pages.page_route import routes
 from serving_layer.pages.visit import ReaderVisit
-from serving_layer.publication_entry import GREATEST
 
 router = routes()
 PAGE = 50

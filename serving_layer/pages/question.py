@@ -3,8 +3,8 @@
 from dataclasses import dataclass, replace
 from urllib.parse import quote, urlencode
 
-from serving_layer.questions import MetricAsk
-from serving_layer.timeline import Grain
+from serving_layer.query.questions import MetricAsk
+from serving_layer.query.timeline import Grain
 
 
 @dataclass(frozen=True)

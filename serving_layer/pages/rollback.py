@@ -7,12 +7,12 @@ from fastapi import Path, Response
 from fastapi.responses import RedirectResponse
 from pydantic import ValidationError
 
+from serving_layer.admin.publication_entry import GREATEST
 from serving_layer.api.publications import RollbackQuestion
+from serving_layer.errors import BadQuestion
 from serving_layer.pages.forms import Fields, first, read_own_form
 from serving_layer.pages.page_route import routes
 from serving_layer.pages.visit import OperatorVisit, Visit
-from serving_layer.publication_entry import GREATEST
-from serving_layer.refusals import BadQuestion
 
 router = routes()
 TRIED = "looked at on the page of publications"

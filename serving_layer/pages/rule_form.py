@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from serving_layer.alerting.rule_entry import RuleEntry, fields_of
+from serving_layer.alerts.rule_entry import RuleEntry, fields_of
 from serving_layer.pages.alert_line import MINUS, plain
 from serving_layer.pages.forms import Fields, first
 

@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 from fastapi import Response
 
-from serving_layer.freshness import Fresh
+from serving_layer.health.freshness import Fresh
+from serving_layer.health.watched import READERS, Measured
 from serving_layer.pages.page_route import routes
 from serving_layer.pages.visit import ReaderVisit
-from serving_layer.watched import READERS, Measured
 
 router = routes()
 SILENT = timedelta(seconds=60)

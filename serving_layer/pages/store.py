@@ -6,9 +6,8 @@ from typing import Annotated, Any
 
 from fastapi import Query, Response
 
-from master_dataset.stores import Store
-from serving_layer.alerting.alerts import AlertsAsk
-from serving_layer.catalogue import Catalogue
+from master_dataset.registry.stores import Store
+from serving_layer.alerts.alerts import AlertsAsk
 from serving_layer.pages import store_questions as names
 from serving_layer.pages.business_day import BusinessDay
 from serving_layer.pages.heat_map import heat_map
@@ -18,6 +17,7 @@ from serving_layer.pages.page_route import routes
 from serving_layer.pages.part import Part
 from serving_layer.pages.store_questions import StoreQuestions
 from serving_layer.pages.visit import ReaderVisit, Visit
+from serving_layer.query.catalogue import Catalogue
 
 router = routes()
 HOUR = timedelta(hours=1)

@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from master_dataset.stores import Store
+from master_dataset.registry.stores import Store
 from serving_layer.pages.business_day import BusinessDay
 from serving_layer.pages.question import Question
-from serving_layer.timeline import Grain
+from serving_layer.query.timeline import Grain
 
 TILES = (
     "net_sales",

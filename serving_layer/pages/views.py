@@ -8,15 +8,15 @@ from typing import Annotated, Any, NamedTuple
 from fastapi import Query, Response
 
 from master_dataset.errors import UnknownName
-from master_dataset.stores import Store
-from serving_layer.freshness import Fresh
+from master_dataset.registry.stores import Store
+from serving_layer.health.freshness import Fresh
 from serving_layer.pages.business_day import BusinessDay
 from serving_layer.pages.day_states import DayStates, State, metric_of
 from serving_layer.pages.page_answers import PageAnswers, Refused
 from serving_layer.pages.page_route import routes
 from serving_layer.pages.question import Question
 from serving_layer.pages.visit import ReaderVisit
-from serving_layer.stamp import stamp
+from serving_layer.query.timestamps import stamp
 
 router = routes()
 DAYS, STORES = 14, 24

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Annotated
 from fastapi import Depends, Request
 from fastapi.responses import HTMLResponse
 
-from serving_layer.alerting.alerting import Alerting
+from serving_layer.admin.operations import Operations
+from serving_layer.alerts.service import Alerting
 from serving_layer.api.caller import let_in
-from serving_layer.freshness import Fresh
+from serving_layer.health.freshness import Fresh
 from serving_layer.keys.key import Scope
-from serving_layer.operations import Operations
 from serving_layer.pages.page_answers import PageAnswers
 from serving_layer.pages.rendering import page
 from serving_layer.pages.visitor import Visitor, visitor_of
 
 if TYPE_CHECKING:
-    from serving_layer.keys.gate import Gate
+    from serving_layer.keys.authenticator import Gate
 
 
 @dataclass(frozen=True)

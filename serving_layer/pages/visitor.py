@@ -5,12 +5,12 @@ from typing import TYPE_CHECKING
 
 from fastapi import Request
 
+from serving_layer.errors import KeyWrong
 from serving_layer.keys.caller import Caller
 from serving_layer.pages.sessions import COOKIE, Session, Sessions
-from serving_layer.refusals import KeyWrong
 
 if TYPE_CHECKING:
-    from serving_layer.keys.gate import Gate
+    from serving_layer.keys.authenticator import Gate
 
 
 @dataclass(frozen=True)

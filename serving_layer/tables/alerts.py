@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import date
 
-from serving_layer.alerting.history import Kept, Spot, Told
+from serving_layer.alerts.history import Kept, Spot, Told
 from serving_layer.tables.bridge import Bridge, day_of, instant_of
 
 _BUCKET = 0

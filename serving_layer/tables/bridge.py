@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from cassandra.cluster import EXEC_PROFILE_DEFAULT
 from cassandra.query import PreparedStatement, tuple_factory
 
+from master_dataset.cassandra_errors import AWAY
 from master_dataset.errors import StoreUnavailable
-from master_dataset.store_failures import AWAY
 
 if TYPE_CHECKING:
     from cassandra.cluster import ResponseFuture, Session

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import orjson
 
-from serving_layer.ledger import BlockPlace, Ledger, LedgerBlock
+from serving_layer.admin.ledger import BlockPlace, Ledger, LedgerBlock
 from serving_layer.tables.bridge import Bridge, day_of, instant_of
 
 _BLOCKS = "SELECT store, day, block FROM corrections WHERE subject = ? AND view_name = ?"

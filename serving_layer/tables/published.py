@@ -6,9 +6,9 @@ from datetime import date
 import orjson
 
 from master_dataset.errors import StoreUnavailable
-from serving_layer.publication_entry import PublicationEntry
+from serving_layer.admin.publication_entry import PublicationEntry
 from serving_layer.tables.bridge import Bridge, Row, day_of, instant_of
-from views.core.publication import SELECT_POINTER, SERIES, Pointer
+from views.control.publication import SELECT_POINTER, SERIES, Pointer
 
 _ENTRY = (
     "SELECT publication, cut, published_at, published_by, why, manifest, definitions, collected_at, stats "

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import date
 
-from serving_layer.readers import Position, RawReceipt, ReceiptPlace
+from serving_layer.store.readers import Position, RawReceipt, ReceiptPlace
 from serving_layer.tables.bridge import Bridge, Row, instant_of
 
 _SELECT = (

@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-from serving_layer.recomputing import RecomputeRecord
+from serving_layer.admin.recomputes import RecomputeRecord
 from serving_layer.tables.bridge import Bridge, instant_of
 
 

@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import TypeVar
 
+from master_dataset.cassandra_errors import AWAY
 from master_dataset.errors import StoreUnavailable
-from master_dataset.rule_versions import Kind, RuleVersions, VersionRow
-from master_dataset.store_failures import AWAY
+from master_dataset.registry.rule_versions import Kind, RuleVersions, VersionRow
 
 Found = TypeVar("Found")
 

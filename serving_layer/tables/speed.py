@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import date, datetime
 
-from serving_layer.readers import Position, SpeedBlock
+from serving_layer.store.readers import Position, SpeedBlock
 from serving_layer.tables.bridge import Bridge, instant_of
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from master_dataset.stores import Store
+from master_dataset.registry.stores import Store
 from serving_layer.tables.bridge import Bridge
 
 

@@ -6,13 +6,13 @@ from datetime import datetime
 
 import orjson
 
-from serving_layer.alerting.history import Kept
-from serving_layer.ledger import Ledger
+from serving_layer.admin.ledger import Ledger
+from serving_layer.alerts.history import Kept
+from serving_layer.health.watched import Found, Hook, Measured, Noticed
 from serving_layer.tables.alerts import AlertTables
 from serving_layer.tables.bridge import Bridge, instant_of
 from serving_layer.tables.ledgers import LedgerTables
-from serving_layer.watched import Found, Hook, Measured, Noticed
-from views.core.publication import SERIES
+from views.control.publication import SERIES
 
 AT_MOST = 1000
 """So many rows of one alarm are looked at."""

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 from master_dataset.errors import OperatorError
 from speed_layer.alerts.committed import Committed, Log
-from speed_layer.alerts.inlet import Inlet, RecordsGone
 from speed_layer.alerts.snapshots import Snapshots
+from speed_layer.alerts.source import Inlet, RecordsGone
 from views.alerts.alert import CORRECTIONS, TOPIC
 
 

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TypeVar
 
+from speed_layer.alerts.emitter import Telling
 from speed_layer.alerts.state import Horizons, State
-from speed_layer.alerts.telling import Telling
-from views.alerts.book import Numbered, Page
 from views.alerts.rule import Rule
+from views.alerts.rule_history import Numbered, Page
 from views.alerts.shop_clock import ShopClock
 from views.core.business_days import Span
 from views.core.local_time import STEP

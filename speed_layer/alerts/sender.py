@@ -13,9 +13,9 @@ from typing import Any
 import msgspec
 from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
 
-from master_dataset.crash_points import CrashPoint, passing
 from master_dataset.errors import GalateaError
-from master_dataset.producer_settings import producer_settings
+from master_dataset.failpoints import CrashPoint, passing
+from master_dataset.kafka.producer_settings import producer_settings
 from views.alerts.alert import TOPIC, Alert
 
 CALL_SECONDS = 20.0

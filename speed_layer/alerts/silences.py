@@ -2,11 +2,11 @@
 
 from decimal import Decimal
 
+from speed_layer.alerts.emitter import Found, opened_key
 from speed_layer.alerts.look import Look
 from speed_layer.alerts.state import HOUR_MS, MINUTE_MS
-from speed_layer.alerts.telling import Found, opened_key
-from views.alerts.book import Numbered
 from views.alerts.rule import Silence
+from views.alerts.rule_history import Numbered
 from views.alerts.shop_clock import ShopClock
 
 ANY = ""

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from master_dataset.crash_points import CrashPoint, passing
+from master_dataset.failpoints import CrashPoint, passing
 from speed_layer.alerts.committed import Log
 from speed_layer.alerts.state import State
 

@@ -1,11 +1,11 @@
 """Bounds of metrics: judged with every event while it is too much, and when the window is over in any case."""
 
+from speed_layer.alerts.emitter import Found, opened_key
 from speed_layer.alerts.look import Look, ms
-from speed_layer.alerts.telling import Found, opened_key
-from views.alerts.book import Numbered
 from views.alerts.followed import followed_metrics, followed_views
 from views.alerts.judge import is_running, judge
 from views.alerts.rule import Threshold
+from views.alerts.rule_history import Numbered
 from views.alerts.shop_clock import ShopClock
 from views.alerts.wording import bound_said, sentence_of
 from views.core.business_days import Span

@@ -7,7 +7,7 @@ was looked at: a name that says something else a moment later cannot lead it els
 from collections.abc import Awaitable, Callable, Sequence
 from ipaddress import ip_address
 
-from master_dataset.networks import Address, Network, is_allowed, is_public, plain
+from master_dataset.webhooks.networks import Address, Network, is_allowed, is_public, plain
 
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 

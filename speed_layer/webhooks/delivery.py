@@ -5,9 +5,9 @@ from typing import Protocol
 
 from prometheus_client import Counter
 
-from master_dataset.consuming import Again, Done, Record, Refused, Verdict
-from master_dataset.endpoint import Endpoint
 from master_dataset.errors import Unavailable
+from master_dataset.kafka.consumer import Again, Done, Record, Refused, Verdict
+from master_dataset.webhooks.endpoint import Endpoint
 from speed_layer.webhooks.sender import Sender
 from speed_layer.webhooks.told import told
 

@@ -13,8 +13,8 @@ import structlog
 from confluent_kafka import KafkaException
 from prometheus_client import Gauge
 
-from master_dataset.endpoint import Endpoint
 from master_dataset.errors import Unavailable
+from master_dataset.webhooks.endpoint import Endpoint
 from speed_layer.webhooks.beginning import PlaceLost
 from speed_layer.webhooks.running import AtWork, Running
 from speed_layer.webhooks.wanted import Endpoints, Wanted

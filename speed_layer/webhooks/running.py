@@ -4,8 +4,8 @@ import asyncio
 from dataclasses import dataclass
 from typing import Protocol
 
-from master_dataset.endpoint import Endpoint
-from master_dataset.endpoint_state import EndpointState
+from master_dataset.webhooks.endpoint import Endpoint
+from master_dataset.webhooks.endpoint_state import EndpointState
 
 SETTLED_SECONDS = 60.0
 """Within it whatever blocked a store when the process before ended was tried again."""

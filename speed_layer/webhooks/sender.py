@@ -20,9 +20,9 @@ import orjson
 import structlog
 from prometheus_client import Histogram
 
-from master_dataset.consuming import Again, Done, Record, Refused, Verdict
-from master_dataset.endpoint import Endpoint
-from master_dataset.networks import Network, is_allowed
+from master_dataset.kafka.consumer import Again, Done, Record, Refused, Verdict
+from master_dataset.webhooks.endpoint import Endpoint
+from master_dataset.webhooks.networks import Network, is_allowed
 from speed_layer.webhooks.address import AddressRefused, Resolve, pinned
 from speed_layer.webhooks.resolver import Resolver
 from speed_layer.webhooks.retry_after import seconds_asked

@@ -3,8 +3,8 @@
 from collections.abc import Collection
 from datetime import UTC, datetime
 
-from master_dataset.consuming import Blocked, Consuming
-from master_dataset.endpoint_state import MOST_BLOCKED, Blocking, EndpointState
+from master_dataset.kafka.consumer import Blocked, Consuming
+from master_dataset.webhooks.endpoint_state import MOST_BLOCKED, Blocking, EndpointState
 from speed_layer.webhooks.delivery import Delivery, Place
 from speed_layer.webhooks.sender import Sender
 

@@ -11,10 +11,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from master_dataset.consuming import Record
-from master_dataset.endpoint import Endpoint
 from master_dataset.errors import Unavailable
+from master_dataset.kafka.consumer import Record
 from master_dataset.parsing.dead_letter import Reason
+from master_dataset.webhooks.endpoint import Endpoint
 
 
 class LetterNotKept(Unavailable):
@@ -71,8 +71,8 @@ class UndeliveredTable:
         import pyarrow as pa  # noqa: PLC0415
         from deltalake.exceptions import DeltaError  # noqa: PLC0415
 
-        from master_dataset.small_commit import append_synced  # noqa: PLC0415
-        from master_dataset.undelivered import TOPIC, UNDELIVERED, create, schema  # noqa: PLC0415
+        from master_dataset.delta.append import append_synced  # noqa: PLC0415
+        from master_dataset.webhooks.undelivered import TOPIC, UNDELIVERED, create, schema  # noqa: PLC0415
 
         path = f"{self._root}/{UNDELIVERED}"
         try:

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-from master_dataset.endpoint import Endpoint
-from master_dataset.endpoint_state import EndpointState
+from master_dataset.webhooks.endpoint import Endpoint
+from master_dataset.webhooks.endpoint_state import EndpointState
 from speed_layer.webhooks.delivery import Place
 
 

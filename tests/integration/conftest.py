@@ -20,17 +20,17 @@ import httpx
 import pytest
 from cassandra.cluster import Session
 
-from batch_layer.asked import Asked
+from batch_layer.recompute.request import Asked
 from deploy.cassandra import connect
-from deploy.cli.recomputes import shown
 from deploy.jars import ensure_jars
-from deploy.recomputing.recompute import recompute
+from deploy.local.ports import free_ports
+from deploy.local.stack import supervisor
+from deploy.recompute.recompute import recompute
 from deploy.schema import migrate
 from deploy.settings import Settings
 from deploy.spark import Work, spark_session
-from deploy.stack.ports import free_ports
-from deploy.stack.stack import supervisor
-from deploy.verification import Verdict, Verification
+from deploy.verify import Verdict, Verification
+from galatea.cli.recomputes import shown
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -66,7 +66,7 @@ class Stack:
 
     def run(self, *words: str, source: Path | None = None) -> str:
         """Run a command as it is."""
-        return self.run_python("-m", "deploy.cli.main", *words, source=source)
+        return self.run_python("-m", "galatea.cli.main", *words, source=source)
 
     def run_python(self, *words: str, source: Path | None = None) -> str:
         """Run Python with this stack's settings; `source` is another tree of the product's packages."""

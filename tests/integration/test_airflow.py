@@ -16,13 +16,13 @@ from typing import Any
 import httpx
 import pytest
 
-from batch_layer.asked import Asked
-from batch_layer.recompute import new_id
+from batch_layer.recompute.recompute import new_id
+from batch_layer.recompute.request import Asked
 from deploy.airflow.client import AirflowClient
 from deploy.airflow.component import airflow, connections
+from deploy.local.ports import free_ports
+from deploy.local.supervisor import Supervisor
 from deploy.settings import Settings
-from deploy.stack.ports import free_ports
-from deploy.stack.supervisor import Supervisor
 from tests.integration.conftest import PATIENCE_SECONDS, Stack, around_now
 from tests.support.receipts import receipt
 from views import registered_views

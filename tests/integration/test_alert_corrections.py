@@ -11,15 +11,15 @@ import pytest
 from confluent_kafka import Producer
 
 from batch_layer.alerts.alert_log import AlertLog
-from batch_layer.asked import Asked
+from batch_layer.recompute.request import Asked
 from deploy.cassandra import session_of
 from deploy.jars import ensure_jars
-from deploy.recomputing.recompute import recompute
+from deploy.local.stack import Stack
+from deploy.recompute.recompute import recompute
 from deploy.settings import Settings
-from deploy.stack.stack import Stack
-from master_dataset.registry import Registry
-from master_dataset.rule_versions import RuleVersions
-from master_dataset.stores import Store
+from master_dataset.registry.registry import Registry
+from master_dataset.registry.rule_versions import RuleVersions
+from master_dataset.registry.stores import Store
 from tests.integration.conftest import PATIENCE_SECONDS, settings_of
 from tests.integration.test_ledger import Sent
 from views.alerts.alert import Alert, following_id

@@ -8,12 +8,12 @@ from typing import Any
 import msgspec
 from cassandra.cluster import Session
 
-from master_dataset.rule_versions import RuleVersions
-from serving_layer.alerting.alerts import Alerts, AlertsAsk, Page
-from serving_layer.alerting.history import Kept as Shown
-from serving_layer.alerting.rules import AlertRules, Author
+from master_dataset.registry.rule_versions import RuleVersions
+from serving_layer.alerts.alerts import Alerts, AlertsAsk, Page
+from serving_layer.alerts.history import Kept as Shown
+from serving_layer.alerts.rules import AlertRules, Author
 from serving_layer.tables import AlertTables, Bridge, RuleTables
-from speed_layer.alert_history.history_table import HistoryTable, Kept
+from speed_layer.alerts.history.table import HistoryTable, Kept
 from views.alerts.alert import Alert, Window, following_id, raised_id
 
 AT = datetime(2026, 11, 21, 23, 59, 59, 500_000, tzinfo=UTC)

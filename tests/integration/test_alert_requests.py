@@ -12,10 +12,10 @@ import pytest
 
 from batch_layer.alerts.alert_log import AlertLog
 from deploy.jars import ensure_jars
+from deploy.local.ports import free_ports
+from deploy.local.stack import Stack
 from deploy.settings import Settings
-from deploy.stack.ports import free_ports
-from deploy.stack.stack import Stack
-from master_dataset.kafka import Topics
+from master_dataset.kafka.topics import Topics
 from tests.integration.conftest import PATIENCE_SECONDS
 from views.alerts.alert import CORRECTIONS, Alert, Window, following_id
 

@@ -13,14 +13,14 @@ from confluent_kafka import Producer
 
 from deploy.cassandra import session_of
 from deploy.jars import ensure_jars
+from deploy.local.ports import free_ports
+from deploy.local.stack import Stack
 from deploy.settings import Settings
-from deploy.stack.ports import free_ports
-from deploy.stack.stack import Stack
-from master_dataset.registry import Registry
-from master_dataset.rule_versions import RuleVersions
-from master_dataset.stores import Store
-from serving_layer.alerting.alerts import Alerts, AlertsAsk, Page
-from serving_layer.alerting.rules import AlertRules, Author
+from master_dataset.registry.registry import Registry
+from master_dataset.registry.rule_versions import RuleVersions
+from master_dataset.registry.stores import Store
+from serving_layer.alerts.alerts import Alerts, AlertsAsk, Page
+from serving_layer.alerts.rules import AlertRules, Author
 from serving_layer.tables import AlertTables, Bridge, RuleTables
 from tests.integration.conftest import PATIENCE_SECONDS
 from tests.system.drills.told import read_alerts

@@ -7,11 +7,11 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
-from master_dataset.archive import Archive
-from master_dataset.reached import Seen
+from master_dataset.archive.archive import Archive
+from master_dataset.delta.tables import DEAD_LETTERS, MasterTables
+from master_dataset.kafka.partition_progress import Seen
+from master_dataset.registry.terms import DEFAULT_TERMS
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
-from master_dataset.tables import DEAD_LETTERS, MasterTables
-from master_dataset.terms import DEFAULT_TERMS
 from tests.support.corpus.case import receipt
 
 RECEIVED = datetime(2026, 3, 7, 9, 6, tzinfo=UTC)

@@ -7,11 +7,11 @@ from deltalake import DeltaTable
 from pyspark.sql import DataFrame, SparkSession
 
 from batch_layer.archived import PLAIN, archived
-from batch_layer.touched import Master
-from master_dataset.archive import Archive
+from batch_layer.recompute.touched import Master
+from master_dataset.archive.archive import Archive
+from master_dataset.delta.tables import MasterTables
+from master_dataset.registry.terms import DEFAULT_TERMS
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
-from master_dataset.tables import MasterTables
-from master_dataset.terms import DEFAULT_TERMS
 from tests.integration.test_archive import SCHEMA, Positions
 from tests.support.corpus.case import receipt
 

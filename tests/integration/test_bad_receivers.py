@@ -4,8 +4,8 @@ from uuid import uuid4
 
 import pytest
 
-from master_dataset.consuming import Limits
-from master_dataset.kafka import Topics
+from master_dataset.kafka.consumer import Limits
+from master_dataset.kafka.topics import Topics
 from speed_layer.webhooks import sender
 from tests.integration.conftest import Stack
 from tests.support.bad_receiver import EACH, REDIRECTS, BadReceiver

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from deploy.definitions import definitions
-from deploy.process.speed import may_go_on
+from deploy.services.speed import may_go_on
 from deploy.settings import Settings
 from speed_layer.generation import Generation
 

@@ -9,8 +9,8 @@ from cassandra.cluster import Session
 from master_dataset.errors import CheckpointOutOfStep, GenerationReplaced
 from speed_layer.claims import Claims
 from speed_layer.generation import Generation, Generations, Offsets, Reached
+from views.control.pointer_row import PointerRow
 from views.core.cut import BEGINNING
-from views.core.pointer_row import PointerRow
 
 NOW = datetime(2026, 3, 7, 9, 0, 3, tzinfo=UTC)
 NUMBERS = itertools.count(1)

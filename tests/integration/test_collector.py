@@ -11,15 +11,15 @@ import orjson
 import pytest
 from cassandra.cluster import Session
 
-from batch_layer.asked import Asked
-from batch_layer.collector import Collector
-from batch_layer.reachable import Keep
-from batch_layer.recompute import Recomputes
+from batch_layer.maintenance.gc import Collector
+from batch_layer.maintenance.reachable import Keep
+from batch_layer.recompute.recompute import Recomputes
+from batch_layer.recompute.request import Asked
 from batch_layer.run import Run, read_manifest
 from master_dataset.errors import PublicationMoved
 from tests.integration.conftest import Stack
+from views.control.pointer_row import PointerRow, Publication
 from views.core.cut import month_of
-from views.core.pointer_row import PointerRow, Publication
 
 DAYS = [date(2026, 2, 28), date(2026, 3, 1), date(2026, 3, 2)]
 WRITTEN = datetime.now(UTC)
@@ -29,10 +29,10 @@ COLLECTS = """
 import sys
 from datetime import datetime, timedelta
 from pathlib import Path
-from batch_layer.collector import Collector
-from batch_layer.reachable import Keep
+from batch_layer.maintenance.gc import Collector
+from batch_layer.maintenance.reachable import Keep
 from deploy.cassandra import connect
-from master_dataset.crash_points import arm
+from master_dataset.failpoints import arm
 
 plan, folder, port, keyspace, now = sys.argv[1:]
 arm(plan, Path(folder))

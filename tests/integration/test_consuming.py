@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 import pytest
 from confluent_kafka import Consumer, Producer
 
-from master_dataset.consuming import Again, Consuming, Done, Limits, Record, Refused, Verdict, lane
-from master_dataset.kafka import Topics
+from master_dataset.kafka.consumer import Again, Consuming, Done, Limits, Record, Refused, Verdict
+from master_dataset.kafka.consumer import key_queue as lane
+from master_dataset.kafka.topics import Topics
 from tests.system.drills.drilled_broker import DrilledBroker, settings_for
 
 RECORDS, PATIENCE = 600, 30

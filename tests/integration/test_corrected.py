@@ -9,7 +9,7 @@ import pytest
 from cassandra.cluster import Session
 from deltalake import DeltaTable
 
-from batch_layer.corrected import CorrectedTable, Exported
+from batch_layer.maintenance.export import CorrectedTable, Exported
 from master_dataset.errors import PublicationMoved
 from views import view_named
 from views.core import View

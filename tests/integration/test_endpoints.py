@@ -7,12 +7,12 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from cassandra.cluster import Session
 
-from master_dataset.endpoint import Endpoint, new_secret
-from master_dataset.endpoint_state import Blocking, EndpointState
-from master_dataset.endpoint_table import EndpointTable
 from master_dataset.errors import UnknownName
+from master_dataset.webhooks.endpoint import Endpoint, new_secret
+from master_dataset.webhooks.endpoint_state import Blocking, EndpointState
+from master_dataset.webhooks.endpoint_table import EndpointTable
+from serving_layer.health.watched import Hook
 from serving_layer.tables import Bridge, WatchTables
-from serving_layer.watched import Hook
 
 NOW = datetime(2026, 11, 22, 9, 0, tzinfo=UTC)
 ONE = Endpoint("e1", "acme", "https://acme.example/", "secret", 50, int(NOW.timestamp() * 1000))

@@ -15,11 +15,11 @@ from typing import Any
 import pytest
 
 from batch_layer.appended import files_at
-from batch_layer.touched import Master
-from deploy.stack.ports import free_ports
-from deploy.stack.records import Records
+from batch_layer.recompute.touched import Master
+from deploy.local.ports import free_ports
+from deploy.local.records import Records
+from master_dataset.delta.tables import MasterTables
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
-from master_dataset.tables import MasterTables
 from tests.integration.conftest import PATIENCE_SECONDS, Stack
 from tests.integration.test_ledger import Sent, send
 
@@ -35,7 +35,7 @@ def sold(stack: Stack) -> None:
 
 def begun(stack: Stack, *words: str) -> "subprocess.Popen[str]":
     return subprocess.Popen(
-        [sys.executable, "-m", "deploy.cli.main", *words],
+        [sys.executable, "-m", "galatea.cli.main", *words],
         env=stack.environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
     )  # fmt: skip
 

@@ -14,11 +14,11 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from prometheus_client import REGISTRY
 from prometheus_client.parser import text_string_to_metric_families
 
-from deploy.process.lookout import Lookout
+from deploy.services.lag_monitor import Lookout
 from master_dataset.alarm_table import CLOCK_STEPPED_BACK, AlarmTable
-from master_dataset.lag import Lag, Probe, Unread
-from master_dataset.lag_table import LagTable
-from serving_layer.alarms import RULES
+from master_dataset.kafka.lag import Lag, Probe, Unread
+from master_dataset.kafka.lag_table import LagTable
+from serving_layer.health.alarms import RULES
 from serving_layer.tables import Bridge, WatchTables
 from tests.integration.conftest import Stack
 from tests.support import World, receipt

@@ -9,7 +9,7 @@ from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from pyspark.errors import StreamingQueryException
 
-from master_dataset.kafka import EARLIEST, Intake, offsets_json, record_stream
+from master_dataset.kafka.topics import EARLIEST, Intake, offsets_json, record_stream
 from tests.integration.conftest import Stack
 
 if TYPE_CHECKING:

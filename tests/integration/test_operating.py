@@ -13,7 +13,7 @@ import httpx
 import psutil
 import pytest
 
-from deploy.stack.records import Records
+from deploy.local.records import Records
 from tests.integration.conftest import PATIENCE_SECONDS, Stack, around_now
 from tests.support import receipt
 

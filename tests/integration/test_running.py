@@ -11,12 +11,12 @@ import psutil
 import pytest
 from cassandra.cluster import Session
 
-from batch_layer.asked import Asked
-from batch_layer.plan import Plan
-from batch_layer.recompute import Recompute, Recomputes
-from batch_layer.running import Running
+from batch_layer.recompute.plan import Plan
+from batch_layer.recompute.recompute import Recompute, Recomputes
+from batch_layer.recompute.request import Asked
+from batch_layer.recompute.running import Running
 from master_dataset.errors import RecomputeRunning
-from views.core.publication import Pointer
+from views.control.publication import Pointer
 from views.sales import SALES
 
 NOON = datetime(2026, 3, 7, 12, 0, tzinfo=UTC)

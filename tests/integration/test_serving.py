@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from batch_layer.asked import Asked
-from batch_layer.recompute import Recompute, Recomputes
-from serving_layer.readers import Readers
+from batch_layer.recompute.recompute import Recompute, Recomputes
+from batch_layer.recompute.request import Asked
+from serving_layer.store.readers import Readers
 from serving_layer.tables import (
     BatchTables,
     Bridge,

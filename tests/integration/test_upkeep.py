@@ -12,15 +12,15 @@ from typing import Any
 import pytest
 
 from batch_layer.appended import files_at
+from batch_layer.recompute.touched import Master
 from batch_layer.run import read_manifest
-from batch_layer.touched import Master
 from deploy.cassandra import session_of
-from deploy.verification import Sample
+from deploy.verify import Sample
+from master_dataset.delta.tables import MasterTables
 from master_dataset.sources import registered_sources
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
-from master_dataset.tables import MasterTables
 from tests.integration.conftest import Stack, around_now
-from views.core.pointer_row import PointerRow
+from views.control.pointer_row import PointerRow
 
 STORE = "upkeep"
 

@@ -14,7 +14,7 @@ from batch_layer.blocks import Extent, blocks_used, made_schema
 from batch_layer.deliveries import deliveries
 from batch_layer.visits import CountedRows
 from master_dataset.parsing.rows import EVENT, output_schema, rows
-from master_dataset.stores import Store
+from master_dataset.registry.stores import Store
 from master_dataset.visits.rows import Row, Whose, table
 from master_dataset.visits.visit import RULES, Sighting
 from speed_layer.additions import additions, shapes_of

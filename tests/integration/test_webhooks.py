@@ -16,7 +16,7 @@ from uuid import uuid4
 import pytest
 from confluent_kafka import Producer
 
-from master_dataset.kafka import Topics
+from master_dataset.kafka.topics import Topics
 from speed_layer.webhooks.beginning import begin
 from tests.integration.conftest import Stack
 from tests.support.raised import alert

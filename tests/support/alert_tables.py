@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
-from master_dataset.rule_versions import Kind, VersionRow
-from serving_layer.alerting.history import Kept, Spot, Told
+from master_dataset.registry.rule_versions import Kind, VersionRow
+from serving_layer.alerts.history import Kept, Spot, Told
 from views.alerts.alert import EVERYBODY, Alert, Window, following_id, raised_id
 from views.alerts.alert import Kind as AlertKind
 

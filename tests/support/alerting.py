@@ -5,13 +5,13 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from master_dataset.opening_hours import WEEKDAYS
+from master_dataset.registry.opening_hours import WEEKDAYS
+from master_dataset.registry.stores import Store
 from master_dataset.sources import registered_sources
-from master_dataset.stores import Store
 from speed_layer.alerts.fold import Entry, Fold
 from speed_layer.alerts.state import Horizons
 from views.alerts.alert import Alert
-from views.alerts.book import Book, rule_version, store_version
+from views.alerts.rule_history import Book, rule_version, store_version
 from views.alerts.rule_text import read_rule
 
 FOR_EVER = 2**60

@@ -11,7 +11,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import write_deltalake
 
-from master_dataset.courier import Fate
 from master_dataset.dead_letters.carrier import Carried
 from master_dataset.dead_letters.desk import Desk
 from master_dataset.dead_letters.kept_events import KeptEvents
@@ -22,9 +21,10 @@ from master_dataset.dead_letters.rows import HEADING
 from master_dataset.dead_letters.table import LetterTable
 from master_dataset.dead_letters.verdict import Record
 from master_dataset.errors import BrokerUnavailable
+from master_dataset.kafka.producer import Fate
 from master_dataset.parsing.rows import HEADERS, INSTANT, output_schema, rows
+from master_dataset.registry.terms import DEFAULT_TERMS
 from master_dataset.sources import registered_sources, source_named
-from master_dataset.terms import DEFAULT_TERMS
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 SECOND = timedelta(seconds=1)

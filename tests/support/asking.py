@@ -9,28 +9,28 @@ from typing import Any
 import httpx
 import orjson
 
-from serving_layer.alerting.alerting import Alerting
-from serving_layer.alerting.alerts import Alerts
-from serving_layer.alerting.rules import AlertRules
-from serving_layer.answers import Answers, Clocks
+from serving_layer.admin.corrections import Corrections
+from serving_layer.admin.dead_letters import Letters
+from serving_layer.admin.ledger import LedgerReader
+from serving_layer.admin.operations import Operations
+from serving_layer.admin.recomputes import RecomputeReader
+from serving_layer.admin.rollbacks import Rollbacks
+from serving_layer.alerts.alerts import Alerts
+from serving_layer.alerts.rules import AlertRules
+from serving_layer.alerts.service import Alerting
 from serving_layer.api.app import create_app
-from serving_layer.catalogue import Catalogue
-from serving_layer.corrections import Corrections
-from serving_layer.freshness import Freshness
-from serving_layer.ingest import Ingest
+from serving_layer.api.limits import LIMITS, Limits
+from serving_layer.health.freshness import Freshness
+from serving_layer.health.watched import WatchReader
+from serving_layer.ingest.ingest import Ingest
+from serving_layer.keys.authenticator import Gate
 from serving_layer.keys.concurrency import Concurrency
-from serving_layer.keys.gate import Gate
 from serving_layer.keys.known_keys import KnownKeys
 from serving_layer.keys.rates import Rates
-from serving_layer.ledger import LedgerReader
-from serving_layer.letters import Letters
-from serving_layer.limits import LIMITS, Limits
-from serving_layer.operations import Operations
-from serving_layer.readers import Readers
-from serving_layer.recomputing import RecomputeReader
-from serving_layer.rolling_back import Rollbacks
-from serving_layer.watched import WatchReader
-from serving_layer.webhooks import Webhooks
+from serving_layer.query.answers import Answers, Clocks
+from serving_layer.query.catalogue import Catalogue
+from serving_layer.store.readers import Readers
+from serving_layer.webhooks.service import Webhooks
 from tests.support.alert_tables import WorldTold, WorldVersions
 from tests.support.archiving import WorldLetters
 from tests.support.broker import WorldBroker

@@ -6,18 +6,18 @@ from datetime import timedelta
 
 from master_dataset.parsing.event import Event
 from master_dataset.parsing.parse import is_marker, parse
+from master_dataset.registry.terms import DEFAULT_TERMS
 from master_dataset.sources import registered_sources
-from master_dataset.terms import DEFAULT_TERMS
 from speed_layer.alerts.fold import Entry
 from speed_layer.alerts.state import Horizons
 from views.alerts.alert import Alert, Cause
 from views.alerts.audit import Audit, RuleKey
-from views.alerts.book import Book
 from views.alerts.facts import Bounds, Question, Sign, Wanted
 from views.alerts.followed import followed_views
+from views.alerts.open_alerts import standings
 from views.alerts.rule import Rule
+from views.alerts.rule_history import Book
 from views.alerts.silence_audit import retracted_silences
-from views.alerts.standing import standings
 from views.core.business_days import Span
 from views.core.local_time import round_down
 

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Sequence
 
-from master_dataset.courier import Fate, Outgoing
+from master_dataset.kafka.producer import Fate, Outgoing
 
 
 def takes_all(_: Outgoing) -> Fate | None:

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from master_dataset.endpoint import Endpoint
-from master_dataset.endpoint_state import Registered
-from serving_layer.webhooks import Place, Trial
+from master_dataset.webhooks.endpoint import Endpoint
+from master_dataset.webhooks.endpoint_state import Registered
+from serving_layer.webhooks.service import Place, Trial
 
 WELL = Trial("done", 204, None, 12)
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from deploy.listening.connection_limits import ConnectionLimits
-from deploy.listening.server import Listening, Server
+from serving_layer.http.connection_limits import ConnectionLimits
+from serving_layer.http.server import Listening, Server
 from tests.support.asking import Asking
 
 

@@ -5,11 +5,11 @@ import sys
 import threading
 from pathlib import Path
 
-from master_dataset.crash_points import arm
-from speed_layer.alerts.relay import Relay, Work
+from master_dataset.failpoints import arm
+from speed_layer.alerts.processor import Relay, Work
 from speed_layer.alerts.snapshots import Snapshots
 from tests.support.alerting import FOR_EVER
-from views.alerts.book import Book
+from views.alerts.rule_history import Book
 
 
 class NoRules:

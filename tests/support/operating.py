@@ -4,8 +4,8 @@ from datetime import UTC
 from typing import TYPE_CHECKING
 
 from master_dataset.errors import RequestError, UnknownName
-from serving_layer.recomputing import RecomputeAsk, RecomputeRecord
-from serving_layer.rolling_back import RolledBack
+from serving_layer.admin.recomputes import RecomputeAsk, RecomputeRecord
+from serving_layer.admin.rollbacks import RolledBack
 from tests.support.world import World
 
 if TYPE_CHECKING:

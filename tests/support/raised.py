@@ -2,7 +2,7 @@
 
 from decimal import Decimal
 
-from master_dataset.consuming import Record
+from master_dataset.kafka.consumer import Record
 from views.alerts.alert import TOPIC, Alert, Kind, Window, following_id, raised_id
 
 

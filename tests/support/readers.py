@@ -3,14 +3,14 @@
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime
 
+from master_dataset.registry.stores import Store
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
-from master_dataset.stores import Store
-from serving_layer.ledger import BlockPlace, Ledger, LedgerBlock
-from serving_layer.publication_entry import PublicationEntry
-from serving_layer.readers import Position, RawReceipt, Readers, ReceiptPlace, SpeedBlock
-from serving_layer.recomputing import RecomputeRecord
+from serving_layer.admin.ledger import BlockPlace, Ledger, LedgerBlock
+from serving_layer.admin.publication_entry import PublicationEntry
+from serving_layer.admin.recomputes import RecomputeRecord
+from serving_layer.store.readers import Position, RawReceipt, Readers, ReceiptPlace, SpeedBlock
 from tests.support.world import World
-from views.core.publication import Pointer
+from views.control.publication import Pointer
 
 
 class WorldTables:

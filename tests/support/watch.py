@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from serving_layer.alerting.history import Kept
-from serving_layer.ledger import Ledger
-from serving_layer.watched import Found, Hook, Measured, Noticed
+from serving_layer.admin.ledger import Ledger
+from serving_layer.alerts.history import Kept
+from serving_layer.health.watched import Found, Hook, Measured, Noticed
 from tests.support.world import World
 
 

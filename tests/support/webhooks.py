@@ -13,9 +13,9 @@ from uuid import uuid4
 import httpx
 import orjson
 
-from master_dataset.consuming import Consuming, Limits, Record
-from master_dataset.endpoint import Endpoint
-from master_dataset.endpoint_state import EndpointState
+from master_dataset.kafka.consumer import Consuming, Limits, Record
+from master_dataset.webhooks.endpoint import Endpoint
+from master_dataset.webhooks.endpoint_state import EndpointState
 from speed_layer.webhooks.delivery import Delivery, Place
 from speed_layer.webhooks.dispatcher import group
 from speed_layer.webhooks.sender import Sender, client

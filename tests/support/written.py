@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from tests.support.layers import Delivery
 from tests.support.world import World
+from views.control.publication import SERIES
 from views.core.cut import month_of
-from views.core.publication import SERIES
 
 if TYPE_CHECKING:
     from cassandra.cluster import Session

@@ -13,14 +13,14 @@ from functools import cached_property
 from typing import NamedTuple
 
 from views.alerts.alert import Alert, Cause, Window, instant_ms
-from views.alerts.book import Book, Numbered
 from views.alerts.correction import Because, Case, over_of, raised_late, retracted, window_of
 from views.alerts.facts import Bounds, Facts, Question
 from views.alerts.followed import followed_metrics, followed_views
 from views.alerts.judge import Verdict, judge
+from views.alerts.open_alerts import Standing
 from views.alerts.rule import Length, Rule, Threshold
+from views.alerts.rule_history import Book, Numbered
 from views.alerts.shop_clock import HOUR
-from views.alerts.standing import Standing
 from views.alerts.wording import sentence_of, taken_back_because
 from views.core.business_days import Span
 from views.core.local_time import STEP

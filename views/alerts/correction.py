@@ -3,12 +3,12 @@
 from typing import NamedTuple
 
 from views.alerts.alert import Alert, Cause, Window, following_id, raised_id, written
-from views.alerts.book import Numbered
 from views.alerts.facts import Bounds
 from views.alerts.judge import Verdict
+from views.alerts.open_alerts import Standing
 from views.alerts.rule import Threshold
+from views.alerts.rule_history import Numbered
 from views.alerts.shop_clock import ShopClock
-from views.alerts.standing import Standing
 from views.alerts.wording import bound_said
 from views.core.business_days import Span
 

@@ -8,7 +8,7 @@ from decimal import ROUND_HALF_EVEN, Decimal
 from fractions import Fraction
 from typing import NamedTuple
 
-from master_dataset.currency import Currency
+from master_dataset.registry.currency import Currency
 from views.alerts.followed import followed_metrics
 from views.alerts.rule import Silence, Threshold
 from views.alerts.shop_clock import ShopClock

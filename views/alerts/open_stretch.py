@@ -2,8 +2,8 @@
 
 from datetime import time
 
-from master_dataset.opening_hours import WEEKDAYS
-from master_dataset.stores import Store
+from master_dataset.registry.opening_hours import WEEKDAYS
+from master_dataset.registry.stores import Store
 
 DAY = 24 * 60
 _WEEK = 7 * DAY

@@ -10,9 +10,9 @@ from difflib import get_close_matches
 import msgspec
 
 from master_dataset.errors import BadRule
-from master_dataset.stores import Store
+from master_dataset.registry.stores import Store
 from views.alerts.rule import Rule
-from views.alerts.sense import refuse_senseless
+from views.alerts.rule_validation import refuse_senseless
 
 _ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}").fullmatch
 MOST_STORES = 10_000

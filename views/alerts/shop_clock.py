@@ -5,7 +5,7 @@ from functools import lru_cache
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
-from master_dataset.stores import Store
+from master_dataset.registry.stores import Store
 from views.alerts.rule import Length
 from views.core.business_days import ONE_DAY, BusinessDays, Span
 from views.core.cut import seconds

@@ -8,8 +8,8 @@ from views.alerts.alert import Alert, Cause, instant_ms
 from views.alerts.correction import Because, retracted
 from views.alerts.facts import Bounds, Facts, Sign, Wanted
 from views.alerts.judge import MINUTE_MS, Verdict, was_silent
+from views.alerts.open_alerts import Standing
 from views.alerts.rule import Rule, Silence
-from views.alerts.standing import Standing
 
 _SENSOR = "sensor_id"
 

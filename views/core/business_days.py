@@ -6,8 +6,8 @@ from datetime import date, datetime, time, timedelta
 from typing import NamedTuple, Self
 from zoneinfo import ZoneInfo
 
-from master_dataset.opening_hours import WEEKDAYS
-from master_dataset.stores import Store
+from master_dataset.registry.opening_hours import WEEKDAYS
+from master_dataset.registry.stores import Store
 from views.core.local_time import STEP, clock, first_instant
 
 MIDNIGHT = time(0)

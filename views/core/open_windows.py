@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from datetime import date, time, timedelta
 from zoneinfo import ZoneInfo
 
-from master_dataset.opening_hours import WEEKDAYS
-from master_dataset.stores import Store
+from master_dataset.registry.opening_hours import WEEKDAYS
+from master_dataset.registry.stores import Store
 from views.core.local_time import STEP, clock, first_instant
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import msgspec
 
+from master_dataset.registry.stores import Store
 from master_dataset.sources import registered_sources
-from master_dataset.stores import Store
 from tests.support import World
 
 HERE = Path(__file__).parent

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from deploy.proving.experiment import registered as experiments
-from deploy.reference import files, measured
-from deploy.reference import pages as reference
-from deploy.reference.command import verbs
-from deploy.reference.errors import family
 from deploy.settings import Settings
+from galatea.cli.reference import files, measured
+from galatea.cli.reference import pages as reference
+from galatea.cli.reference.command import verbs
+from galatea.cli.reference.errors import family
+from lab.guarantees.experiment import registered as experiments
 from master_dataset.errors import GalateaError
 from master_dataset.parsing.dead_letter import Reason
-from serving_layer.alarms import RULES
+from serving_layer.health.alarms import RULES
 from tests.fast.house.tree import ROOT, named, pages, product, text
 from views import registered_views
 from views.metrics import registered_metrics

@@ -14,8 +14,8 @@ BOUNDED = {
     "batch_layer/ledger/facts.py": 1,  # (store, day) of events that did not wait
     "batch_layer/ledger/ledger.py": 1,  # (store, month) and what its corrections add up to
     "batch_layer/run.py": 1,  # (store, day) of the blocks that workers have written, and what they add up to
-    "deploy/recomputing/computing.py": 1,  # one number, so that the first Python worker is there
-    "deploy/verification/verification.py": 2,  # (view, store, day) that speed shows; (store, day) and counts
+    "deploy/recompute/computing.py": 1,  # one number, so that the first Python worker is there
+    "deploy/verify/verification.py": 2,  # (view, store, day) that speed shows; (store, day) and counts
     "speed_layer/driver.py": 1,  # a row per task and partition: how far it was read; sightings of a micro-batch
     "speed_layer/visiting.py": 2,  # sightings of the hours that may be part of an open visit; visits that ended
 }

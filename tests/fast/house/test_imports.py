@@ -61,7 +61,7 @@ def test_serving_works_where_spark_and_airflow_are_not_installed() -> None:
 
 @pytest.mark.parametrize("verb", ["status", "views", "metrics", "dead-letters"])
 def test_a_short_verb_does_not_wait_for_spark(verb: str) -> None:
-    code = f"import typer\nfrom deploy.cli.main import app\ntyper.main.get_command(app).get_command(None, {verb!r})"
+    code = f"import typer\nfrom galatea.cli.main import app\ntyper.main.get_command(app).get_command(None, {verb!r})"
 
     assert loaded(code, {"pyspark", "airflow"}) == set()
 

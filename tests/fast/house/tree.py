@@ -7,7 +7,17 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
-PACKAGES = ("views", "master_dataset", "batch_layer", "speed_layer", "serving_layer", "dags", "deploy", "galatea")
+PACKAGES = (
+    "views",
+    "master_dataset",
+    "batch_layer",
+    "speed_layer",
+    "serving_layer",
+    "dags",
+    "deploy",
+    "lab",
+    "galatea",
+)
 BINARY = {".png", ".jpg", ".ico", ".parquet", ".woff2", ".gz"}
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef

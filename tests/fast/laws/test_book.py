@@ -7,11 +7,11 @@ from itertools import accumulate
 from hypothesis import given
 from hypothesis import strategies as st
 
+from master_dataset.registry.stores import Store
 from master_dataset.sources import registered_sources
-from master_dataset.stores import Store
-from views.alerts.book import Book, Version, read_version, rule_version, store_version
 from views.alerts.followed import source_of
 from views.alerts.rule import Rule
+from views.alerts.rule_history import Book, Version, read_version, rule_version, store_version
 from views.alerts.rule_text import read_rule
 
 RULES = [

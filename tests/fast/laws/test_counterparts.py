@@ -7,9 +7,9 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serving_layer.change import change, change_points
-from serving_layer.counterparts import Counterparts, DaysBefore, MonthsBefore, RetailYearBefore
-from serving_layer.retail_calendar import calendar_day, first_day, retail_day, weeks_in
+from serving_layer.compare.calendar import Counterparts, DaysBefore, MonthsBefore, RetailYearBefore
+from serving_layer.compare.change import change, change_points
+from serving_layer.compare.retail_calendar import calendar_day, first_day, retail_day, weeks_in
 
 DAYS = st.dates(date(2010, 1, 31), date(2040, 12, 31))
 COMPARISONS: st.SearchStrategy[Counterparts] = st.one_of(

@@ -8,10 +8,10 @@ from zoneinfo import ZoneInfo, available_timezones
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from serving_layer.comparison import AskedTime
-from serving_layer.counterparts import Counterparts, DaysBefore, MonthsBefore, RetailYearBefore
-from serving_layer.earlier import Earlier, earlier
-from serving_layer.timeline import Grain, Timeline, timeline
+from serving_layer.compare.calendar import Counterparts, DaysBefore, MonthsBefore, RetailYearBefore
+from serving_layer.compare.comparison import AskedTime
+from serving_layer.compare.period import Earlier, earlier
+from serving_layer.query.timeline import Grain, Timeline, timeline
 from views.core.business_days import BusinessDays, Span
 from views.core.local_time import STEP
 

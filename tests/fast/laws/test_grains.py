@@ -9,8 +9,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from serving_layer.local_time import written
-from serving_layer.timeline import Grain, Timeline, timeline
+from serving_layer.query.local_time import written
+from serving_layer.query.timeline import Grain, Timeline, timeline
 from views.core.business_days import BusinessDays
 from views.core.local_time import STEP, clock, first_instant, offset
 

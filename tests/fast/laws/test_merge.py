@@ -6,9 +6,9 @@ from functools import reduce
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serving_layer.merge import merge, merge_cells
 from views.core import Count, Max, Mean, Min, States, Sum, View
 from views.core.cells import Addition, CellKey
+from views.core.merge import merge, merge_cells
 from views.sales import SALES
 
 MIXED = View(

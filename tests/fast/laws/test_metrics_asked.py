@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from master_dataset.stores import Store
+from master_dataset.registry.stores import Store
 from tests.fast.laws.test_metrics import TOTALS
 from tests.support import World, receipt
 from tests.support.asking import Asking

@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from deploy.reference.schemas import schema
-from master_dataset.currency import Currency
+from galatea.cli.reference.schemas import schema
 from master_dataset.parsing import careful
 from master_dataset.parsing.dead_letter import DeadLetter, Refused
 from master_dataset.parsing.event import Event
@@ -21,10 +20,11 @@ from master_dataset.parsing.fast import FastReader
 from master_dataset.parsing.key import key_of
 from master_dataset.parsing.masking import hidden
 from master_dataset.parsing.parse import parse
+from master_dataset.registry.currency import Currency
+from master_dataset.registry.terms import Terms
 from master_dataset.source import Source
 from master_dataset.sources import registered_sources
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
-from master_dataset.terms import Terms
 from tests.support.corpus.records import anything, damaged, good
 
 CURRENCIES = {"1": Currency("EUR", 2), "2": Currency("JPY", 0), "3": Currency("KWD", 3)}

@@ -6,7 +6,7 @@ from typing import NamedTuple
 from hypothesis import given
 from hypothesis import strategies as st
 
-from batch_layer.reachable import Entry, Keep, Living, Place, Reach, Work, kept
+from batch_layer.maintenance.reachable import Entry, Keep, Living, Place, Reach, Work, kept
 
 NOW = datetime(2026, 3, 7, 9, 0, tzinfo=UTC)
 DAY = date(2026, 3, 1)

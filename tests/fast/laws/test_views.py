@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS as POS
 from master_dataset.visits.rows import Row, Whose
 from master_dataset.visits.visit import RULES, Sighting
-from serving_layer.merge import merge_cells
 from speed_layer.open_visits import OpenVisits
 from tests.support import World, receipt
 from tests.support.layers import OLDEST, Delivery, batch_cells, firsts, speed_rows, waiting_rows
@@ -19,6 +18,7 @@ from tests.support.visits import of_bundles as visits_of_catalogue
 from views.core import States, View
 from views.core.cells import Addition, CellKey
 from views.core.cut import floor_to
+from views.core.merge import merge_cells
 from views.registry import registered_views
 
 BEGIN = datetime(2026, 3, 27, 12, tzinfo=UTC)

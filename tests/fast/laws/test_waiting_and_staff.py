@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from master_dataset.stores import Store
+from master_dataset.registry.stores import Store
 from tests.support import World
 from tests.support.asking import Asking
 from tests.support.sensors import source_of

@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING
 
 from cassandra import OperationTimedOut
 
-from batch_layer.asked import Asked
 from batch_layer.fence import Fence, Marked
-from batch_layer.plan import Plan, Planner
 from batch_layer.publish import publish
-from deploy.recomputing.covering import generation_to_publish, hand_over, refuse_partial
+from batch_layer.recompute.plan import Plan, Planner
+from batch_layer.recompute.request import Asked
+from deploy.recompute.covering import generation_to_publish, hand_over, refuse_partial
 from master_dataset.errors import GalateaError, PublicationMoved
 from speed_layer.generation import Offsets
 from tests.fast.model.archive import Archived, Row
 from tests.fast.model.facts import HORIZONS, SKEW, TOPIC, Code, contributions
 from tests.fast.model.rules import Rule
 from tests.fast.model.tables import Outcome
+from views.control.pointer_row import Publication
+from views.control.publication import Pointer
 from views.core.cells import CellKey, write_block
-from views.core.pointer_row import Publication
-from views.core.publication import Pointer
 
 if TYPE_CHECKING:
     from tests.fast.model.world import World

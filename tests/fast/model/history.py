@@ -6,7 +6,7 @@ from datetime import timedelta
 from random import Random
 from typing import NamedTuple
 
-from batch_layer.asked import Asked
+from batch_layer.recompute.request import Asked
 from master_dataset.errors import GalateaError
 from tests.fast.model.adding import added_by_arrow
 from tests.fast.model.rebuilding import rebuilt

@@ -4,13 +4,13 @@ from datetime import timedelta
 from random import Random
 from typing import TYPE_CHECKING
 
-from batch_layer.asked import Asked
-from deploy.recomputing.rollback import covers
+from batch_layer.recompute.request import Asked
+from deploy.recompute.rollback import covers
 from tests.fast.model.batch import REFUSALS, Run
 from tests.fast.model.facts import HORIZONS, PARTITIONS
 from tests.fast.model.rules import Rule
 from tests.fast.model.tables import Outcome
-from views.core.pointer_row import Publication
+from views.control.pointer_row import Publication
 
 if TYPE_CHECKING:
     from tests.fast.model.world import World

@@ -7,15 +7,15 @@ from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from master_dataset.errors import GalateaError
-from serving_layer.basis import Basis, BasisReader
-from serving_layer.merged_cells import MergedCells
-from serving_layer.publication_entry import PublicationEntry
-from serving_layer.readers import Position, Readers, SpeedBlock
+from serving_layer.admin.publication_entry import PublicationEntry
+from serving_layer.query.read_snapshot import Basis, BasisReader
+from serving_layer.store.merged_cells import MergedCells
+from serving_layer.store.readers import Position, Readers, SpeedBlock
 from tests.fast.model.facts import BEGUN, HORIZONS, STORES, Code
 from tests.fast.model.rules import Rule
 from tests.fast.model.serving import place_of
+from views.control.publication import Pointer
 from views.core.cut import seconds, utc
-from views.core.publication import Pointer
 
 if TYPE_CHECKING:
     from tests.fast.model.oracle import Shown

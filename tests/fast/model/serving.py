@@ -6,17 +6,17 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from master_dataset.errors import SpeedExpired, SpeedUnavailable
-from serving_layer.basis import Basis
-from serving_layer.merge import merge_cells
-from serving_layer.readers import Position
-from serving_layer.refusals import CellMissing
+from serving_layer.errors import CellMissing
+from serving_layer.query.read_snapshot import Basis
+from serving_layer.store.readers import Position
 from tests.fast.model.facts import HORIZONS, Code
 from tests.fast.model.oracle import Place, Shown
 from tests.fast.model.rules import Rule
+from views.control.publication import Pointer
 from views.core import States, View
 from views.core.cells import Addition, CellKey, read_block
 from views.core.cut import is_fresh
-from views.core.publication import Pointer
+from views.core.merge import merge_cells
 from views.core.shape import WAITING, number_of
 
 if TYPE_CHECKING:

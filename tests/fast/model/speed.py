@@ -6,7 +6,7 @@ from datetime import datetime
 from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple
 
-from deploy.process.speed import begin, starting_offsets
+from deploy.services.speed import begin, starting_offsets
 from master_dataset.errors import GenerationReplaced
 from speed_layer.additions import AdditionKey, Cells, shapes_of
 from speed_layer.first_deliveries import Delivery, Identity, first_met, settled

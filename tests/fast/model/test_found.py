@@ -2,13 +2,13 @@
 
 import pytest
 
-from deploy.process.speed import begin
-from deploy.recomputing.covering import generation_to_publish
+from deploy.recompute.covering import generation_to_publish
+from deploy.services.speed import begin
 from master_dataset.errors import DefinitionNotCovered
 from speed_layer.generation import Generations, Reached
 from tests.fast.model.facts import BEGUN, CODES, TOPIC
 from tests.fast.model.tables import Tables
-from views.core.pointer_row import PointerRow
+from views.control.pointer_row import PointerRow
 
 OLD, NEW = (code.definitions for code in CODES)
 

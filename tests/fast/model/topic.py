@@ -76,7 +76,7 @@ class Partition:
 
 
 class Topic:
-    """As clients see it; `offsets_since`, `end_offsets` and `partitions` are those of `master_dataset.kafka.Topics`."""
+    """As clients see it; `offsets_since`, `end_offsets` and `partitions` are those of `Topics`."""
 
     def __init__(self) -> None:
         self.parts = [Partition(number) for number in range(PARTITIONS)]

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from master_dataset.errors import GalateaError
-from serving_layer.basis import is_expired
-from serving_layer.refusals import CellMissing
+from serving_layer.errors import CellMissing
+from serving_layer.query.read_snapshot import is_expired
 from tests.fast.model.adding import added
 from tests.fast.model.archive import Archive, Row
 from tests.fast.model.batch import Batch
@@ -18,8 +18,8 @@ from tests.fast.model.serving import Serving
 from tests.fast.model.speed import Speed
 from tests.fast.model.tables import Tables
 from tests.fast.model.topic import Record, Topic
-from views.core.pointer_row import PointerRow, Publication
-from views.core.publication import Pointer
+from views.control.pointer_row import PointerRow, Publication
+from views.control.publication import Pointer
 from views.core.view import View
 
 

@@ -7,8 +7,8 @@ from typing import Any
 from master_dataset.parsing.dead_letter import DeadLetter
 from master_dataset.parsing.event import Event
 from master_dataset.parsing.parse import parse
+from master_dataset.registry.terms import DEFAULT_TERMS, Terms
 from master_dataset.source import Source
-from master_dataset.terms import DEFAULT_TERMS, Terms
 
 MISSING = object()
 """The value of a field that is left out."""

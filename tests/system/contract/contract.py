@@ -9,10 +9,10 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-from master_dataset.endpoint import Endpoint
-from master_dataset.endpoint_state import Registered
-from master_dataset.stores import Store
-from serving_layer.alerting.rules import AlertRules, Author
+from master_dataset.registry.stores import Store
+from master_dataset.webhooks.endpoint import Endpoint
+from master_dataset.webhooks.endpoint_state import Registered
+from serving_layer.alerts.rules import AlertRules, Author
 from serving_layer.api.described import EXAMPLES
 from tests.support import World, receipt
 from tests.support.asking import Asking

@@ -11,8 +11,8 @@ import psutil
 import pyspark
 
 from deploy.java import java_home_for_spark
+from deploy.local.ports import free_ports
 from deploy.settings import Settings
-from deploy.stack.ports import free_ports
 from tests.integration.conftest import PATIENCE_SECONDS
 
 WORKERS = 2

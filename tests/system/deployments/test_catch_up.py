@@ -16,20 +16,20 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
-from batch_layer.asked import Asked
 from batch_layer.fence import Fence
+from batch_layer.recompute.request import Asked
 from deploy.cassandra import session_of
 from deploy.jars import ensure_jars
-from deploy.recomputing.recompute import recompute
+from deploy.local.ports import free_ports
+from deploy.local.stack import Stack
+from deploy.recompute.recompute import recompute
 from deploy.settings import Settings
-from deploy.stack.ports import free_ports
-from deploy.stack.stack import Stack
-from deploy.verification import Verification
-from master_dataset.archive_positions import ArchivePositions
-from master_dataset.kafka import Topics
+from deploy.verify import Verification
+from master_dataset.archive.positions import ArchivePositions
+from master_dataset.kafka.topics import Topics
 from master_dataset.sources import registered_sources
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
-from serving_layer.stamp import stamp
+from serving_layer.query.timestamps import stamp
 from speed_layer.generation import Generations, Offsets, reached
 from tests.integration.conftest import PATIENCE_SECONDS
 from tests.integration.conftest import Stack as Asking
@@ -73,7 +73,7 @@ def running(settings: Settings, name: str) -> Iterator[None]:
     environment = {**os.environ, **settings.environment()}
     with (settings.home / "logs" / f"{name}.log").open("ab") as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", f"deploy.process.{name}"], env=environment, stdout=log, stderr=log,
+            [sys.executable, "-m", f"deploy.services.{name}"], env=environment, stdout=log, stderr=log,
             start_new_session=True,
         )  # fmt: skip
         try:

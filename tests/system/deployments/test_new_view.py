@@ -31,7 +31,7 @@ import msgspec
 
 from master_dataset.fields import Id, Instant, Label, Whole
 from master_dataset.source import Record, Source
-from master_dataset.terms import Terms
+from master_dataset.registry.terms import Terms
 
 
 class Fitting(msgspec.Struct, frozen=True, gc=False):
@@ -143,7 +143,7 @@ def test_one_new_file_is_streamed_rebuilt_served_verified_and_documented(sources
         stack.galatea("rebuild", "--wait", source=sources)
         rebuilt, fitted = states(stack), fittings(stack)
         verdict = stack.galatea("verify", source=sources)
-        stack.run_python("-m", "deploy.reference", source=sources)
+        stack.run_python("-m", "galatea.cli.reference", source=sources)
     finally:
         stack.run("down", source=sources)
 

@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from deploy.proving import members, transactional_copy
-from deploy.proving.brokers import one_broker
-from deploy.proving.counting import Tally
-from deploy.proving.experiment import registered
-from deploy.proving.ground import Ground, Size
-from deploy.proving.line import Verdict
-from deploy.proving.suite import Asked, Proof, proof_of, prove
-from master_dataset.consuming import Done
-from master_dataset.consuming.lane import Lane
+from lab.guarantees import members, transactional_copy
+from lab.guarantees.brokers import one_broker
+from lab.guarantees.counting import Tally
+from lab.guarantees.experiment import registered
+from lab.guarantees.ground import Ground, Size
+from lab.guarantees.line import Verdict
+from lab.guarantees.suite import Asked, Proof, proof_of, prove
+from master_dataset.kafka.consumer import Done
+from master_dataset.kafka.consumer.key_queue import Lane
 from tests.integration.conftest import settings_of
 
 pytestmark = pytest.mark.nightly

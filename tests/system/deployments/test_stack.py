@@ -14,10 +14,10 @@ import psutil
 import pytest
 from confluent_kafka.admin import AdminClient
 
+from deploy.local.ports import free_ports, is_free
+from deploy.local.records import Records
+from deploy.local.supervisor import SUPERVISOR
 from deploy.settings import Settings
-from deploy.stack.ports import free_ports, is_free
-from deploy.stack.records import Records
-from deploy.stack.supervisor import SUPERVISOR
 from tests.integration.conftest import PATIENCE_SECONDS
 
 pytestmark = pytest.mark.nightly
@@ -35,7 +35,7 @@ def settings(tmp_path: Path) -> Iterator[Settings]:
 
 
 def galatea(settings: Settings, *words: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "deploy.cli.main", *words]
+    command = [sys.executable, "-m", "galatea.cli.main", *words]
     environment = {**os.environ, **settings.environment()}
     return subprocess.run(
         command, env=environment, capture_output=True, text=True, check=False, timeout=PATIENCE_SECONDS
@@ -102,7 +102,7 @@ def test_ctrl_c_and_sigterm_stop_everything_in_the_middle_of_a_start(
     settings: Settings, ending: signal.Signals
 ) -> None:
     environment = {**os.environ, **settings.environment()}
-    command = [sys.executable, "-m", "deploy.cli.main", "up", *ONLY]
+    command = [sys.executable, "-m", "galatea.cli.main", "up", *ONLY]
     with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as running:
         wait_until(lambda: Records(settings.home).pid("cassandra") is not None)
         running.send_signal(ending)

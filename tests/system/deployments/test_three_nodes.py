@@ -16,9 +16,9 @@ from cassandra.query import SimpleStatement
 from confluent_kafka.admin import AdminClient
 
 from deploy.cassandra import FAILURES, connect
-from deploy.nodes import HOSTS
-from deploy.stack.ports import is_free
-from deploy.stack.records import Records
+from deploy.local.nodes import HOSTS
+from deploy.local.ports import is_free
+from deploy.local.records import Records
 from master_dataset.errors import StoreUnavailable
 from tests.integration.conftest import Stack, around_now, settings_of
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from deploy.tap import Action, Api, Rule
+from lab.fault_proxy import Action, Api, Rule
 from tests.system.drills.drilled_broker import DrilledBroker
 from tests.system.drills.lives import START_SECONDS, Life, Lives
 from tests.system.drills.tills import Feeder

@@ -16,15 +16,15 @@ from pathlib import Path
 import msgspec
 import structlog
 
-from deploy.process.alerts import READY
-from deploy.process.edge import RESTART_ME
-from master_dataset.crash_points import arm
+from deploy.services.alerts import READY
+from deploy.services.runner import RESTART_ME
+from master_dataset.failpoints import arm
 from speed_layer.alerts import sender
-from speed_layer.alerts.relay import Relay, Work
+from speed_layer.alerts.processor import Relay, Work
 from speed_layer.alerts.sender import Fenced
 from speed_layer.alerts.snapshots import Snapshots
 from tests.system.drills.naive_relay import NaiveRelay
-from views.alerts.book import Book, Version
+from views.alerts.rule_history import Book, Version
 
 TOPICS = ("pos_transactions", "people_counts")
 BOOK, DISCARDED, FENCED = "book.json", "discarded", "fenced"

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from deploy.stack.records import Records
+from deploy.local.records import Records
 from tests.system.drills.faults import wait_until
 from tests.system.drills.ground import Ground
 

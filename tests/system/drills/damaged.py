@@ -24,7 +24,7 @@ from random import Random
 
 import httpx
 
-from deploy.stack.records import Records
+from deploy.local.records import Records
 from tests.integration.conftest import Stack, around_now, settings_of
 from tests.system.drills.ledger_files import append
 

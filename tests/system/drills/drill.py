@@ -14,8 +14,8 @@ from typing import Any
 import httpx
 from deltalake import DeltaTable
 
+from deploy.local.stack import Stack
 from deploy.settings import Settings
-from deploy.stack.stack import Stack
 from tests.system.drills.faults import COMPONENTS, Faults, wait_until
 from tests.system.drills.feeding import Feeding, received_in_the_past
 from tests.system.drills.receipts import STORES, Expected, split, stream
@@ -167,7 +167,7 @@ class Drill:
 
     def _galatea(self, *words: str, crash_at: str = "") -> subprocess.CompletedProcess[str]:
         environment = {**os.environ, **self._settings.environment(), "GALATEA_CRASH_AT": crash_at}
-        command = [sys.executable, "-m", "deploy.cli.main", *words]
+        command = [sys.executable, "-m", "galatea.cli.main", *words]
         return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=1200)
 
     def _value(self, metric: str) -> Any:

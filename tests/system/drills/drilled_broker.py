@@ -7,12 +7,12 @@ from types import TracebackType
 from typing import Self
 
 from deploy.jars import ensure_jars
-from deploy.nodes import LOOPBACK
+from deploy.local.broker import brokers
+from deploy.local.kafka_node import PROPERTIES
+from deploy.local.nodes import LOOPBACK
+from deploy.local.ports import free_ports
 from deploy.settings import Settings
-from deploy.stack.broker import brokers
-from deploy.stack.kafka_node import PROPERTIES
-from deploy.stack.ports import free_ports
-from deploy.tap import Tap
+from lab.fault_proxy import Tap
 
 START_SECONDS, STOP_SECONDS = 180, 60
 _MORE = """\

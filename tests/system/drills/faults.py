@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import psutil
 
-from deploy.stack.records import Records
-from deploy.stack.stack import status
+from deploy.local.records import Records
+from deploy.local.stack import status
 from master_dataset.sources import registered_sources
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
-from master_dataset.ingest import ingest
+from master_dataset.kafka.ingest import ingest
 from master_dataset.parsing.key import key_of
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from tests.system.drills.receipts import Expected, Sent

@@ -17,9 +17,9 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable
 
 from deploy.jars import ensure_jars
-from deploy.nodes import nodes_of
+from deploy.local.nodes import nodes_of
+from deploy.local.stack import Stack as Running
 from deploy.settings import Settings
-from deploy.stack.stack import Stack as Running
 from master_dataset.errors import OperatorError
 from tests.integration.conftest import Stack, around_now, settings_of
 from tests.system.drills.disks import Disk, disks
@@ -68,7 +68,7 @@ class Ground:
     def galatea(self, *words: str, crash_at: str = "") -> subprocess.CompletedProcess[str]:
         """A command, to its end or its crash point."""
         environment = {**self.stack.environment, "GALATEA_CRASH_AT": crash_at}
-        return _done([sys.executable, "-m", "deploy.cli.main", *words], environment)
+        return _done([sys.executable, "-m", "galatea.cli.main", *words], environment)
 
     def rebuild(self, crash_at: str) -> str:
         """How one ended that was to end there."""

@@ -21,7 +21,7 @@ from typing import Any
 
 import psutil
 
-from deploy.stack.records import Records
+from deploy.local.records import Records
 from tests.integration.conftest import Stack, around_now, settings_of
 from tests.system.drills.honest import Noted
 from tests.system.drills.ledger_files import append

@@ -17,10 +17,10 @@ from pathlib import Path
 
 import psutil
 
-from batch_layer.asked import Asked
+from batch_layer.recompute.request import Asked
 from deploy.airflow.client import AirflowClient
-from deploy.stack.ports import free_ports
-from deploy.stack.records import Records
+from deploy.local.ports import free_ports
+from deploy.local.records import Records
 from tests.integration.conftest import Stack, settings_of
 from tests.integration.test_ledger import Sent, send
 from tests.system.drills.faults import wait_until

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from deploy.reference.page import table
+from galatea.cli.reference.page import table
 from tests.system.drills import own_ledgers
 from tests.system.drills.ledger_files import lines_of
 from tests.system.drills.line import FAIL, PASS, SKIPPED

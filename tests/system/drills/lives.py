@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING
 import msgspec
 import psutil
 
-from deploy.process.alerts import READY, Watched
-from master_dataset.stores import Store
+from deploy.services.alerts import READY, Watched
+from master_dataset.registry.stores import Store
 from tests.system.drills.alerts_relay import BOOK, DISCARDED, FENCED, Orders, forked, noted
 from tests.system.drills.tills import BOUNDS
-from views.alerts.book import rule_version, store_version
+from views.alerts.rule_history import rule_version, store_version
 from views.alerts.rule_text import read_rule
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ import tempfile
 from pathlib import Path
 
 from deploy.jars import ensure_jars
+from deploy.local.ports import free_ports
 from deploy.settings import Settings
-from deploy.stack.ports import free_ports
 from tests.system.drills.drill import Drill
 from tests.system.drills.faults import crash_plan
 from tests.system.drills.ledger_files import append

@@ -77,7 +77,7 @@ class Hammer:
 def rebuilt(stack: Stack, id_: str, *, crash_at: str = "", after: float | None = None) -> int:
     """The exit code of one attempt: at a crash point, killed after so many seconds, or to its end."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "deploy.cli.main", "rebuild", "--wait", "--id", id_],
+        [sys.executable, "-m", "galatea.cli.main", "rebuild", "--wait", "--id", id_],
         env={**stack.environment, "GALATEA_CRASH_AT": crash_at}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         start_new_session=True,
     )  # fmt: skip

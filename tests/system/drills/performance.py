@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import NamedTuple
 
-from deploy.stack.records import Records
+from deploy.local.records import Records
 from tests.system.drills.faults import wait_until
 from tests.system.drills.ground import Ground
 from tests.system.drills.line import Line, machine

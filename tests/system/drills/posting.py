@@ -23,7 +23,7 @@ from typing import Any
 
 import httpx
 
-from deploy.stack.ports import free_ports
+from deploy.local.ports import free_ports
 from tests.integration.conftest import Stack, around_now, settings_of
 from tests.system.drills.ledger_files import append
 
@@ -71,7 +71,7 @@ class Posting:
 def api(environment: dict[str, str], port: int) -> Iterator[subprocess.Popen[bytes]]:
     """A process of the REST interface of its own, which serves when this begins."""
     own = environment | {"GALATEA_API_PORT": str(port)}
-    process = subprocess.Popen([sys.executable, "-m", "deploy.process.api"], env=own, stdout=subprocess.DEVNULL)
+    process = subprocess.Popen([sys.executable, "-m", "deploy.services.api"], env=own, stdout=subprocess.DEVNULL)
     try:
         while not serves(port):
             time.sleep(0.05)

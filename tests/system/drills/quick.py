@@ -16,7 +16,7 @@ from random import Random
 
 import httpx
 
-from deploy.stack.records import Records
+from deploy.local.records import Records
 from master_dataset.sources import registered_sources
 from tests.system.drills import second
 from tests.system.drills.faults import wait_until
@@ -118,7 +118,7 @@ def second_speed(on: Ground, _: Random, line: Line) -> None:
     """D17: another speed process with the same checkpoint, until it claims or is refused: all counts once."""
     line.fault("second", "speed")
     own, log = {**on.stack.environment, "GALATEA_SPEED_METRICS_PORT": "0"}, on.settings.home / "logs" / "second.log"
-    took_part = second.lived([sys.executable, "-m", "deploy.process.speed"], own, log)
+    took_part = second.lived([sys.executable, "-m", "deploy.services.speed"], own, log)
     if not took_part:
         line.fail(f"the second process never took part: {second.last(log)}")
     line.faults[-1]["args"] = took_part

@@ -13,9 +13,9 @@ from random import Random
 import httpx
 import psutil
 
-from deploy.stack.records import Records
-from master_dataset.untold import NOTES
-from serving_layer.refusals import DiskLow
+from deploy.local.records import Records
+from master_dataset.delta.commit_intents import NOTES
+from serving_layer.errors import DiskLow
 from tests.system.drills.clocks import LIBRARY, clock_of
 from tests.system.drills.control_groups import ROOT, killed_for_memory, little_memory, little_processor
 from tests.system.drills.faults import COMPONENTS, wait_until

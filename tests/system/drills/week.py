@@ -21,10 +21,10 @@ from typing import Any
 
 from deltalake import DeltaTable
 
-from deploy.stack.records import Records
+from deploy.local.records import Records
+from master_dataset.delta.tables import DEAD_LETTERS, MasterTables
 from master_dataset.errors import CutNotReached
 from master_dataset.sources import registered_sources
-from master_dataset.tables import DEAD_LETTERS, MasterTables
 from tests.integration.conftest import Stack, settings_of
 from tests.system.drills.ledger_files import append
 
@@ -69,7 +69,7 @@ def played(stack: Stack, week: Week, minutes: float, every_seconds: float) -> We
     words = ["simulate", "--stores", str(week.stores), *days, "--seed", str(week.seed), "--send", "--json"]
     words += ["--live", str(DAYS * 24 * 60 / minutes)]
     sending = subprocess.Popen(
-        [sys.executable, "-m", "deploy.cli.main", *words], env=stack.environment, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-m", "galatea.cli.main", *words], env=stack.environment, stdout=subprocess.PIPE, text=True
     )
     while sending.poll() is None:
         time.sleep(chance.uniform(0.2, 1.0) * every_seconds)
@@ -96,7 +96,7 @@ def played(stack: Stack, week: Week, minutes: float, every_seconds: float) -> We
 def published(stack: Stack) -> bool:
     """Rebuild; False if the archive was too far behind to reach a cut, which is said by name."""
     done = subprocess.run(
-        [sys.executable, "-m", "deploy.cli.main", "rebuild"],
+        [sys.executable, "-m", "galatea.cli.main", "rebuild"],
         check=False,
         env=stack.environment,
         capture_output=True,

@@ -7,11 +7,11 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from master_dataset.currency import currency
-from master_dataset.stores import Sensor, Store
-from serving_layer.ledger import Ledger
-from serving_layer.readers import Position, SpeedBlock
-from serving_layer.watched import Measured
+from master_dataset.registry.currency import currency
+from master_dataset.registry.stores import Sensor, Store
+from serving_layer.admin.ledger import Ledger
+from serving_layer.health.watched import Measured
+from serving_layer.store.readers import Position, SpeedBlock
 from tests.support import World, receipt
 from tests.support.archiving import WorldLetters
 from tests.support.asking import Asking

@@ -3,8 +3,8 @@
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
-from serving_layer.alerting.history import Kept
-from serving_layer.alerting.rules import AlertRules, Author
+from serving_layer.alerts.history import Kept
+from serving_layer.alerts.rules import AlertRules, Author
 from tests.support.asking import Asking
 from views.alerts.alert import Window
 

@@ -10,9 +10,9 @@ from types import SimpleNamespace
 from typing import Any
 from unittest.mock import patch
 
-from master_dataset.archive import Archive
-from master_dataset.kafka import EARLIEST
-from master_dataset.reached import Reached
+from master_dataset.archive.archive import Archive
+from master_dataset.kafka.partition_progress import Reached
+from master_dataset.kafka.topics import EARLIEST
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 
 TOPIC, AT = POS_TRANSACTIONS.topic, datetime(2026, 3, 7, tzinfo=UTC)
@@ -134,7 +134,7 @@ class Life:
         """Without a checkpoint: where the archive says that it goes on."""
         self._process_ends = True
         archive = Archive(SimpleNamespace(), self.tables, self.positions, dict)  # type: ignore[arg-type]
-        with patch("master_dataset.archive.Topics", lambda _: SimpleNamespace(partitions=lambda _: [0])):
+        with patch("master_dataset.archive.archive.Topics", lambda _: SimpleNamespace(partitions=lambda _: [0])):
             told = json.loads(archive._starting_offsets(POS_TRANSACTIONS, ""))[TOPIC]["0"]  # noqa: SLF001 - all of it
         self.checkpoints += 1
         self.checkpoint = Checkpoint(self.checkpoints, 0 if told == EARLIEST else told)
@@ -161,7 +161,7 @@ class Life:
         seen: Any = SimpleNamespace(value={})
         frame: Any = Frame(list(enumerate(self.log))[start:end], seen)
         try:
-            with patch("master_dataset.archive.passing", passing):
+            with patch("master_dataset.archive.archive.passing", passing):
                 self.archive.keep(POS_TRANSACTIONS, frame, self.checkpoint.batch, seen)
         except (Ended, OSError):
             self._process()

@@ -6,7 +6,7 @@ from contextlib import suppress
 from random import Random
 from typing import Any
 
-from master_dataset.consuming import Consuming, Done, Record, Refused, Verdict
+from master_dataset.kafka.consumer import Consuming, Done, Record, Refused, Verdict
 from tests.fast.laws.delivery.broker import Broker, Consumer
 
 TOPIC = "alerts"

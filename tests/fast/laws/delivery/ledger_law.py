@@ -7,7 +7,7 @@ from typing import Any
 from unittest.mock import patch
 
 from batch_layer.fence import Fence
-from deploy.recomputing.ledgers import LedgerKeeper
+from deploy.recompute.ledgers import LedgerKeeper
 from tests.fast.laws.delivery.fence_law import EPOCH, SKEW, TOPIC, Clock, brokers_of, clock_of
 
 
@@ -32,8 +32,8 @@ def a_ledger_is_written_when_speed_has_read_up_to_the_cut(seeds: int = 40) -> No
         generations = SimpleNamespace(positions=lambda _, clock=clock: clock.read())
         with (
             brokers_of(clock),
-            patch("deploy.recomputing.ledgers.fence_of", lambda _, fence=fence: fence),
-            patch("deploy.recomputing.ledgers.Generations", lambda _, own=generations: own),
+            patch("deploy.recompute.ledgers.fence_of", lambda _, fence=fence: fence),
+            patch("deploy.recompute.ledgers.Generations", lambda _, own=generations: own),
         ):
             for _ in range(60):
                 clock.sleep(0.5)

@@ -7,11 +7,11 @@ from itertools import pairwise
 from random import Random
 from typing import Any
 
-from batch_layer.asked import Asked
-from batch_layer.plan import Planner
+from batch_layer.recompute.plan import Planner
+from batch_layer.recompute.request import Asked
 from master_dataset.visits.visit import RULES
+from views.control.publication import Pointer
 from views.core.cut import BEGINNING
-from views.core.publication import Pointer
 from views.registry import registered_views
 
 BEGIN = BEGINNING + timedelta(days=20_000)

@@ -11,7 +11,7 @@ import msgspec
 from master_dataset.sources import registered_sources
 from speed_layer.alerts.committed import Log
 from speed_layer.alerts.fold import Entry, Fold
-from speed_layer.alerts.relay import Relay, Work
+from speed_layer.alerts.processor import Relay, Work
 from speed_layer.alerts.snapshots import Snapshot
 from speed_layer.alerts.state import Horizons, State
 from tests.fast.laws.delivery.broker import Admin, Broker, Consumer, Killed, Place, Transaction
@@ -122,9 +122,9 @@ def _live(broker: Broker, kept: Kept, calls: int | None, *, is_told: bool) -> No
     clock = SimpleNamespace(sleep=lambda _: None, monotonic=partial(next, iter(range(0, 10**9, 20))))
     with (
         patch("speed_layer.alerts.sender.Producer", lambda said: Producer(broker, said, 0.3, is_told=is_told)),
-        patch("speed_layer.alerts.inlet.Consumer", lambda said: Consumer(broker, said, idle)),
-        patch("speed_layer.alerts.inlet.AdminClient", lambda _: Admin(broker)),
-        patch("speed_layer.alerts.relay.time", clock),
+        patch("speed_layer.alerts.source.Consumer", lambda said: Consumer(broker, said, idle)),
+        patch("speed_layer.alerts.source.AdminClient", lambda _: Admin(broker)),
+        patch("speed_layer.alerts.processor.time", clock),
     ):
         try:
             Relay(work, 0).run()

@@ -12,10 +12,12 @@ from unittest.mock import Mock, patch
 
 import msgspec
 
-from master_dataset.stores import Store
-from speed_layer.alerts import inlet, relay, sender
+from master_dataset.registry.stores import Store
+from speed_layer.alerts import processor as relay
+from speed_layer.alerts import sender
+from speed_layer.alerts import source as inlet
 from speed_layer.alerts.committed import Log
-from speed_layer.alerts.relay import Relay, Work
+from speed_layer.alerts.processor import Relay, Work
 from speed_layer.alerts.sender import Fenced
 from speed_layer.alerts.snapshots import Snapshot, Snapshots
 from speed_layer.alerts.state import State
@@ -23,8 +25,8 @@ from tests.fast.model.relay.memory_clients import NOBODY, Killed, MemoryAdmin, M
 from tests.fast.model.relay.memory_kafka import MemoryKafka, Slot
 from tests.support.alerting import at_ms, book_of, value
 from views.alerts.alert import CORRECTIONS, Alert, Window, raised_id, written
-from views.alerts.book import Book
 from views.alerts.correction import over_of
+from views.alerts.rule_history import Book
 
 TOPIC, ALERTS, ASKED = ("pos_transactions", 0), ("alerts", 0), (CORRECTIONS, 0)
 RECORDS, STORES = 60, 25

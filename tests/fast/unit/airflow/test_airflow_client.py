@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from batch_layer.asked import Asked
+from batch_layer.recompute.request import Asked
 from deploy.airflow.client import AirflowClient, Task
 from deploy.airflow.deployed import airflow_of
 from deploy.airflow.task_note import TaskNote
+from deploy.local import board
+from deploy.local.ports import free_ports
 from deploy.settings import Settings
-from deploy.stack import board
-from deploy.stack.ports import free_ports
 from master_dataset.errors import AirflowUnavailable
 
 TASK = Task("recompute", "recompute-1", "rebuild")

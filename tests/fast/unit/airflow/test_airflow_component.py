@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from deploy.airflow.component import airflow, connections
+from deploy.local.stack import components
 from deploy.settings import Settings
-from deploy.stack.stack import components
 from master_dataset.errors import UnknownName
 
 

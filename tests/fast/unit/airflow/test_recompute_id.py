@@ -2,7 +2,7 @@
 
 import pytest
 
-from batch_layer.recompute import checked_id, new_id
+from batch_layer.recompute.recompute import checked_id, new_id
 from dags.tasks.recompute_id import recompute_id
 
 SCHEDULED = "scheduled__2026-11-22T01:00:00+00:00"

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from master_dataset.stores import Store
+from master_dataset.registry.stores import Store
 from tests.support.alerting import FOR_EVER, WorldLog, at_ms
 from tests.support.auditing import Publications
 from views.alerts.alert import Alert
-from views.alerts.book import Book, rule_version, store_version
+from views.alerts.rule_history import Book, rule_version, store_version
 from views.alerts.rule_text import read_rule
 
 MINUTE, HOUR = 60_000, 3_600_000

@@ -11,7 +11,7 @@ from master_dataset.errors import OperatorError
 from master_dataset.sources import registered_sources
 from speed_layer.alerts.committed import Log
 from speed_layer.alerts.fold import Entry, Fold
-from speed_layer.alerts.relay import Relay, Work
+from speed_layer.alerts.processor import Relay, Work
 from speed_layer.alerts.snapshots import Snapshots
 from speed_layer.alerts.state import Horizons
 from tests.fast.model.relay.memory_clients import MemoryConsumer, Process

@@ -10,9 +10,9 @@ from cassandra.cluster import NoHostAvailable
 from cassandra.protocol import ServerError
 
 from master_dataset.errors import StoreUnavailable
-from master_dataset.rule_versions import RuleVersions
+from master_dataset.registry.rule_versions import RuleVersions
 from serving_layer.tables.rules import RuleTables
-from speed_layer.alert_history.history_table import HistoryTable
+from speed_layer.alerts.history.table import HistoryTable
 
 AWAY = [
     NoHostAvailable("Unable to complete the operation against any hosts", {}), OperationTimedOut(),

@@ -3,7 +3,7 @@
 import pytest
 
 from speed_layer.alerts.fold import Entry
-from speed_layer.alerts.inlet import Inlet, Read
+from speed_layer.alerts.source import Inlet, Read
 from views.alerts.alert import TOPIC
 
 NOWHERE = "127.0.0.1:1"

@@ -8,9 +8,9 @@ import msgspec
 import pytest
 
 from master_dataset.errors import StoreUnavailable
-from speed_layer.alert_history.history_table import Kept
-from speed_layer.alert_history.keeper import Keeper
-from speed_layer.alert_history.outlet import Reach, Told
+from speed_layer.alerts.history.sink import Reach, Told
+from speed_layer.alerts.history.table import Kept
+from speed_layer.alerts.history.writer import Keeper
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 SECOND = timedelta(seconds=1)

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from deploy.process.alerts import READY, Watched
-from master_dataset.stores import Store
+from deploy.services.alerts import READY, Watched
+from master_dataset.registry.stores import Store
 from speed_layer.alerts.committed import Log
 from speed_layer.alerts.snapshots import KEPT, Snapshots
 from speed_layer.alerts.state import State
-from views.alerts.book import Book, Version, rule_version, store_version
+from views.alerts.rule_history import Book, Version, rule_version, store_version
 from views.alerts.rule_text import read_rule
 
 SAYS = """

@@ -2,7 +2,7 @@
 
 from cassandra.cluster import NoHostAvailable
 
-from deploy.process.miskeyed import AGAIN_SECONDS, Miskeyed
+from deploy.services.misrouted import AGAIN_SECONDS, Miskeyed
 
 
 def test_many_of_a_topic_are_noticed_once_and_again_after_a_while() -> None:

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 import pytest
 from confluent_kafka import murmur2
 
+from master_dataset.registry.stores import Store
 from master_dataset.sources import registered_sources
-from master_dataset.stores import Store
 from speed_layer.alerts.fold import Entry, Fold
 from speed_layer.alerts.state import Horizons
 from tests.support.alerting import MARKER, at_ms, book_of, value

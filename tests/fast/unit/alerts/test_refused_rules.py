@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from master_dataset.errors import BadRule
-from master_dataset.stores import Store
+from master_dataset.registry.stores import Store
 from views.alerts.rule_text import read_rule
 
 BOUND = {"kind": "threshold", "id": "r", "metric": "net_sales", "window": "hour", "above": 1}

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from deploy.cli import alerts, main
+from galatea.cli import alerts, main
 from master_dataset.errors import BadFile
-from master_dataset.stores import Store
-from serving_layer.alerting.alerting import Alerting
-from serving_layer.alerting.alerts import Alerts
-from serving_layer.alerting.history import Kept
-from serving_layer.alerting.rules import AlertRules
-from serving_layer.alerting.rules_file import MOST_BYTES, MOST_RULES, load, read
+from master_dataset.registry.stores import Store
+from serving_layer.alerts.alerts import Alerts
+from serving_layer.alerts.history import Kept
+from serving_layer.alerts.rules import AlertRules
+from serving_layer.alerts.rules_file import MOST_BYTES, MOST_RULES, load, read
+from serving_layer.alerts.service import Alerting
 from tests.fast.unit.alerts.test_refused_rules import REFUSED, STORES
 from tests.support import World
 from tests.support.alert_tables import WorldTold, WorldVersions

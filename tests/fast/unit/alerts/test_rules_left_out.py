@@ -5,12 +5,12 @@ from decimal import Decimal
 import pytest
 from structlog.testing import capture_logs
 
-from master_dataset.stores import Store
+from master_dataset.registry.stores import Store
 from tests.support.alerting import WorldLog, at_ms
-from views.alerts import book as alert_book
-from views.alerts.book import Book, Version, rule_version, store_version
+from views.alerts import rule_history as alert_book
 from views.alerts.in_words import in_words
 from views.alerts.rule import Rule, Silence, Threshold
+from views.alerts.rule_history import Book, Version, rule_version, store_version
 from views.alerts.rule_text import read_rule
 
 TEN = at_ms("2026-03-07 10:00")

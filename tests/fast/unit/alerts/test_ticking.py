@@ -10,13 +10,13 @@ from cassandra import OperationTimedOut, ReadTimeout
 from cassandra.cluster import NoHostAvailable
 from confluent_kafka import Producer
 
-from deploy.process.alerts import lanes
-from deploy.process.ticking import Ticking
+from deploy.services.alerts import lanes
+from deploy.services.ticking import Ticking
 from master_dataset.errors import BrokerUnavailable, StoreUnavailable
-from master_dataset.stores import Store
-from speed_layer.alerts.shelf import TableShelf, Ticker, ticked_topics
+from master_dataset.registry.stores import Store
+from speed_layer.alerts.rule_store import TableShelf, Ticker, ticked_topics
 from tests.support.alerting import FOR_EVER, SHOP, WorldLog, book_of
-from views.alerts.book import Book, Version, rule_version, store_version
+from views.alerts.rule_history import Book, Version, rule_version, store_version
 from views.alerts.rule_text import read_rule
 
 RULE = {"kind": "silence", "id": "tills", "source": "pos_transactions", "minutes": 20, "hours": "always"}
@@ -147,7 +147,9 @@ def test_a_shelf_that_cannot_be_read_or_written_says_so_by_name(away: Exception)
 
 
 def test_a_tick_that_the_broker_refuses_is_named(broker: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("speed_layer.alerts.shelf._WAIT_SECONDS", 60.0)  # a busy machine would give up on all first
+    monkeypatch.setattr(
+        "speed_layer.alerts.rule_store._WAIT_SECONDS", 60.0
+    )  # a busy machine would give up on all first
 
     with pytest.raises(BrokerUnavailable, match="pos_transactions/9"):
         Ticker(broker, [0, 9]).tick(BOOK)

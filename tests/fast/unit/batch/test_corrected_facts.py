@@ -13,7 +13,7 @@ from deltalake import DeltaTable, write_deltalake
 from batch_layer.alerts import archived_signs
 from batch_layer.alerts.archived_signs import ArchivedSigns, Bounds
 from batch_layer.alerts.corrected_facts import CorrectedFacts
-from batch_layer.touched import Master
+from batch_layer.recompute.touched import Master
 from views.alerts.alert import Cause
 from views.alerts.facts import Question, Wanted
 from views.core.business_days import Span

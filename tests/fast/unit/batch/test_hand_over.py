@@ -4,13 +4,13 @@ from datetime import timedelta
 
 import pytest
 
-from deploy.process.speed import begin
-from deploy.recomputing.covering import generation_to_publish, hand_over, refuse_gap
+from deploy.recompute.covering import generation_to_publish, hand_over, refuse_gap
+from deploy.services.speed import begin
 from master_dataset.errors import CutNotReached, GenerationReplaced
 from speed_layer.generation import Generation, Generations, Reached
 from tests.fast.model.facts import BEGUN, CODES, TOPIC
 from tests.fast.model.tables import Tables
-from views.core.pointer_row import PointerRow
+from views.control.pointer_row import PointerRow
 
 OLD, NEW = (code.definitions for code in CODES)
 

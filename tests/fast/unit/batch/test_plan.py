@@ -9,14 +9,14 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from batch_layer.asked import Asked
-from batch_layer.kept_plan import kept, read_plan
-from batch_layer.partitions import listed
-from batch_layer.plan import Planner
-from batch_layer.portions import portions
-from batch_layer.running import overlapping, spans
-from batch_layer.touched import Master
-from views.core.publication import Pointer
+from batch_layer.recompute.kept_plan import kept, read_plan
+from batch_layer.recompute.partitions import listed
+from batch_layer.recompute.plan import Planner
+from batch_layer.recompute.portions import portions
+from batch_layer.recompute.request import Asked
+from batch_layer.recompute.running import overlapping, spans
+from batch_layer.recompute.touched import Master
+from views.control.publication import Pointer
 from views.sales import SALES
 
 NOON = datetime(2026, 3, 7, 12, 0, tzinfo=UTC)

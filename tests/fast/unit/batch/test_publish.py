@@ -11,8 +11,8 @@ from cassandra.cluster import NoHostAvailable
 
 from batch_layer.publish import publish as switch
 from master_dataset.errors import PublicationMoved
-from views.core.pointer_row import PointerRow, Publication
-from views.core.publication import Pointer
+from views.control.pointer_row import PointerRow, Publication
+from views.control.publication import Pointer
 
 NOON = datetime(2026, 3, 7, 12, 0, tzinfo=UTC)
 BASE = Pointer(3, NOON, "", 1, {})

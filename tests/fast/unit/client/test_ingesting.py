@@ -12,8 +12,8 @@ import pytest
 import stamina
 
 from galatea.client import AsyncClient
-from galatea.errors import NotThere, Unavailable, Unreadable
-from galatea.ingest import Interrupted
+from galatea.client.errors import NotThere, Unavailable, Unreadable
+from galatea.client.ingest import Interrupted
 from tests.support.calling import answering
 
 Judge = Callable[[bytes, int], str]
@@ -57,7 +57,7 @@ def events(count: int) -> list[dict[str, object]]:
 
 @pytest.fixture(autouse=True)
 def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("galatea.ingest.PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr("galatea.client.ingest.PAUSE_SECONDS", 0.0)
 
 
 def test_events_go_a_thousand_at_a_time_in_their_order() -> None:

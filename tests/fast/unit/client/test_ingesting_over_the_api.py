@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import pytest
 import stamina
 
-from galatea.ingest import Ingested
-from master_dataset.courier import Fate, Outgoing
+from galatea.client.ingest import Ingested
+from master_dataset.kafka.producer import Fate, Outgoing
 from tests.support import World, receipt
 from tests.support.asking import OPERATOR_KEY, Asking
 from tests.support.calling import client
@@ -45,7 +45,7 @@ def test_an_event_that_the_parser_refuses_is_named_by_its_place() -> None:
 
 
 def test_what_the_broker_did_not_confirm_is_sent_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("galatea.ingest.PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr("galatea.client.ingest.PAUSE_SECONDS", 0.0)
     asking = Asking(World())
     doubted: list[bytes] = []
 

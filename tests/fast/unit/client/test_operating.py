@@ -8,8 +8,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from galatea.errors import NotYet
-from serving_layer.ledger import Ledger
+from galatea.client.errors import NotYet
+from serving_layer.admin.ledger import Ledger
 from tests.support import World, receipt
 from tests.support.asking import OPERATOR_KEY, Asking
 from tests.support.calling import async_client, client
@@ -54,7 +54,7 @@ def test_who_waits_is_told_how_the_recompute_ended(asking: Asking, monkeypatch: 
             record = asking.world.recomputes[id_]
             asking.world.recomputes[id_] = replace(record, state="published", publication=3, ended_at=at("2026-11-22"))
 
-    monkeypatch.setattr("galatea.client.time", SimpleNamespace(sleep=pass_time))  # others sleep, too
+    monkeypatch.setattr("galatea.client.client.time", SimpleNamespace(sleep=pass_time))  # others sleep, too
 
     found = asked.wait(id_, every=2)
 

@@ -8,7 +8,7 @@ from decimal import Decimal
 import pytest
 
 from galatea.client import AsyncClient, Client
-from galatea.errors import NotThere, Refused
+from galatea.client.errors import NotThere, Refused
 from tests.support import World, receipt
 from tests.support.asking import Asking
 from tests.support.calling import async_client, client

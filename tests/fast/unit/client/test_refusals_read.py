@@ -10,7 +10,16 @@ import pytest
 import stamina
 
 from galatea.client import AsyncClient, Client
-from galatea.errors import KeyRefused, NotAnswered, NotThere, Refused, TooOften, Unavailable, Unreachable, Unreadable
+from galatea.client.errors import (
+    KeyRefused,
+    NotAnswered,
+    NotThere,
+    Refused,
+    TooOften,
+    Unavailable,
+    Unreachable,
+    Unreadable,
+)
 from tests.support import World
 from tests.support.asking import OPERATOR_KEY, Asking
 from tests.support.calling import answering, client

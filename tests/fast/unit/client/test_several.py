@@ -2,8 +2,8 @@
 
 import pytest
 
-from galatea.answers import Answers
-from master_dataset.stores import Store
+from galatea.client.answers import Answers
+from master_dataset.registry.stores import Store
 from tests.support import World, receipt
 from tests.support.asking import Asking
 from tests.support.calling import client

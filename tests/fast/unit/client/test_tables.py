@@ -12,8 +12,8 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from galatea.answers import Answer, Answers
-from galatea.call import reader
+from galatea.client.answers import Answer, Answers
+from galatea.client.call import reader
 from tests.fast.house.tree import ROOT
 from tests.support import World, receipt
 from tests.support.asking import Asking
@@ -173,7 +173,7 @@ class Absent(importlib.abc.MetaPathFinder):
         if name.partition(".")[0] in {"pandas", "polars", "pyarrow"}:
             raise ModuleNotFoundError(name, name=name)
 sys.meta_path.insert(0, Absent())
-from galatea.answers import Answers, AsOf
+from galatea.client.answers import Answers, AsOf
 empty = Answers(answers=(), as_of=AsOf(publication=1, cut="2026-11-18T00:00:00Z"))
 assert empty.to_rows() == []
 for turn in (empty.to_arrow, empty.to_pandas, empty.to_polars):

@@ -5,7 +5,8 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from master_dataset.consuming import Again, Consuming, Done, Limits, Record, Refused, Verdict, lane
+from master_dataset.kafka.consumer import Again, Consuming, Done, Limits, Record, Refused, Verdict
+from master_dataset.kafka.consumer import key_queue as lane
 from tests.support.played_topic import TOPIC, Driver, Message
 
 LIMITS = Limits(waiting=40, batch=5, longest_wait=0.01, leave=1)

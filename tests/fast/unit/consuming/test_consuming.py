@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 import pytest
 from confluent_kafka import TopicPartition
 
-from master_dataset.consuming import Again, Behind, Consuming, Done, Limits, Record, Refused, Verdict, consuming
-from master_dataset.consuming.partition import Partition
+from master_dataset.kafka.consumer import Again, Behind, Consuming, Done, Limits, Record, Refused, Verdict
+from master_dataset.kafka.consumer import keyed_consumer as consuming
+from master_dataset.kafka.consumer.partition import Partition
 from tests.support.played_topic import TOPIC, Driver, Message
 
 

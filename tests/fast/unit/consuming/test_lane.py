@@ -3,8 +3,8 @@
 import asyncio
 from collections.abc import Callable, Sequence
 
-from master_dataset.consuming import Again, Blocked, Done, Record, Refused, Verdict
-from master_dataset.consuming.lane import SAME_TRIES, Lane
+from master_dataset.kafka.consumer import Again, Blocked, Done, Record, Refused, Verdict
+from master_dataset.kafka.consumer.key_queue import SAME_TRIES, Lane
 
 
 class Taker:

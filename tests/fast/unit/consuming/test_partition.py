@@ -6,9 +6,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from master_dataset.consuming import Done, Record
-from master_dataset.consuming.lane import Lane
-from master_dataset.consuming.partition import Partition
+from master_dataset.kafka.consumer import Done, Record
+from master_dataset.kafka.consumer.key_queue import Lane
+from master_dataset.kafka.consumer.partition import Partition
 
 
 class Played:

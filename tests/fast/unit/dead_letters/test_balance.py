@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from master_dataset.balance import balance
+from master_dataset.archive.places_compared import compared
+from master_dataset.archive.reconcile import balance
 from master_dataset.dead_letters.place import Place
-from master_dataset.places_compared import compared
-from master_dataset.topic_census import Census
+from master_dataset.kafka.offset_audit import Census
 from tests.support.archiving import TILLS, WorldArchive
 from tests.support.corpus.case import receipt
 

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException, Producer
 
-from master_dataset.courier import Fate
 from master_dataset.dead_letters import carrier
 from master_dataset.dead_letters.carrier import Carried, Carrier
 from master_dataset.dead_letters.verdict import Record
 from master_dataset.errors import BrokerUnavailable
+from master_dataset.kafka.producer import Fate
 
 TOPIC = "pos_transactions"
 ONE = Record(TOPIC, b"1", b"{}", [("replay_of", b"pos_transactions/0/7"), ("none", None)])

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, TopicPartition
 
-from master_dataset import topic_census
-from master_dataset.topic_census import Census, census
+from master_dataset.kafka import offset_audit as topic_census
+from master_dataset.kafka.offset_audit import Census, census
 
 TOPIC = "pos_transactions"
 PORTION = 3

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from deploy.cli.dead_letters import app
+from galatea.cli.dead_letters import app
 from master_dataset.dead_letters.mend import Mend
 from master_dataset.dead_letters.replaying import Asked
 from master_dataset.errors import GalateaError
-from master_dataset.terms import DEFAULT_TERMS
+from master_dataset.registry.terms import DEFAULT_TERMS
 from tests.support.archiving import WorldLetters
 from tests.support.corpus.case import receipt
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from master_dataset.compaction import Compaction
 from master_dataset.dead_letters.place import Place
 from master_dataset.dead_letters.replay import Replay, Sending
 from master_dataset.dead_letters.replay_table import REPLAYS, ReplayTable
+from master_dataset.delta.compaction import Compaction
 from master_dataset.errors import OperatorError
 from tests.support.archiving import NOON, SECOND, TILLS
 

@@ -5,7 +5,6 @@ from datetime import timedelta
 
 import pytest
 
-from master_dataset.courier import Fate
 from master_dataset.dead_letters import replaying
 from master_dataset.dead_letters.item import Item
 from master_dataset.dead_letters.mend import Mend
@@ -13,8 +12,9 @@ from master_dataset.dead_letters.place import Place
 from master_dataset.dead_letters.question import LetterQuestion
 from master_dataset.dead_letters.replaying import Asked
 from master_dataset.errors import BrokerUnavailable, UnknownName
+from master_dataset.kafka.producer import Fate
+from master_dataset.registry.terms import DEFAULT_TERMS
 from master_dataset.sources.wifi_sightings import WIFI_SIGHTINGS
-from master_dataset.terms import DEFAULT_TERMS
 from tests.support.archiving import NOON, SECOND, TILLS, WorldLetters
 from tests.support.corpus.case import receipt
 from tests.support.corpus.record import record

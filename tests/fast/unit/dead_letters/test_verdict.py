@@ -6,7 +6,7 @@ from master_dataset.dead_letters.letter import Letter
 from master_dataset.dead_letters.mend import Mend
 from master_dataset.dead_letters.place import Place
 from master_dataset.dead_letters.verdict import judged
-from master_dataset.terms import Terms
+from master_dataset.registry.terms import Terms
 from tests.support.archiving import NOON, TILLS
 from tests.support.corpus.case import Case, by_hand, receipt
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from deploy.demo.home import MARK, PORTS, remove, settings_of_the_demo
-from deploy.stack.ports import free_ports
+from deploy.local.ports import free_ports
+from lab.demo.home import MARK, PORTS, remove, settings_of_the_demo
 from master_dataset.errors import OperatorError
 
 

@@ -7,14 +7,14 @@ import orjson
 import pandas as pd
 import pytest
 
-from deploy.demo import history
-from deploy.demo.journey import Journey
-from deploy.demo.trading_day import TradingDay, trading_day
+from lab.demo import history
+from lab.demo.journey import Journey
+from lab.demo.trading_day import TradingDay, trading_day
 from master_dataset.parsing.dead_letter import DeadLetter
 from master_dataset.parsing.event import Event
 from master_dataset.parsing.parse import parse
+from master_dataset.registry.terms import Terms
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
-from master_dataset.terms import Terms
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 RECEIPTS = 300

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from serving_layer.alerting.history import Kept
+from serving_layer.alerts.history import Kept
 from serving_layer.pages import alerts
 from tests.support.asking import OPERATOR_KEY, Asking
 from tests.support.browsing import Browsing, words

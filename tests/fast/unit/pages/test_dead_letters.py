@@ -5,7 +5,7 @@ from html import unescape
 
 import pytest
 
-from master_dataset.courier import Fate
+from master_dataset.kafka.producer import Fate
 from tests.support.asking import OPERATOR_KEY
 from tests.support.browsing import TOKEN, Browsing
 from tests.support.corpus.case import receipt

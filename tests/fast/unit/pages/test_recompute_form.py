@@ -6,8 +6,8 @@ from urllib.parse import urlencode
 
 import pytest
 
-from serving_layer.recomputing import RecomputeAsk
-from serving_layer.refusals import TooBusy
+from serving_layer.admin.recomputes import RecomputeAsk
+from serving_layer.errors import TooBusy
 from tests.support.asking import OPERATOR_KEY
 from tests.support.browsing import TOKEN, Browsing, words
 

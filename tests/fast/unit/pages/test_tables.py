@@ -3,9 +3,9 @@
 from datetime import datetime
 from typing import Any
 
+from serving_layer.health.watched import Measured
 from serving_layer.pages.corrections import cells
 from serving_layer.pages.stack import Behind, topics
-from serving_layer.watched import Measured
 from tests.support import World
 from tests.support.asking import Asking
 from tests.support.browsing import Browsing

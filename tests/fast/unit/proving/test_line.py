@@ -2,9 +2,9 @@
 
 import pytest
 
-from deploy.proving.counting import Tally
-from deploy.proving.line import ANY, Bound, Line, Verdict, at_least, at_most, exactly
-from deploy.proving.table import COLUMNS, rows
+from lab.guarantees.counting import Tally
+from lab.guarantees.line import ANY, Bound, Line, Verdict, at_least, at_most, exactly
+from lab.guarantees.table import COLUMNS, rows
 
 LOSES = Line("at most once", "10 kills", 1000, Tally(10, 0, 0), {"lost": exactly(10)})
 

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from deploy.proving.journal import worked, write
-from deploy.proving.lives import live
+from lab.guarantees.journal import worked, write
+from lab.guarantees.lives import live
 from master_dataset.errors import OperatorError
 
 DIES = """
 import atexit, sys
-from deploy.proving.child import die
-from deploy.proving.journal import write
+from lab.guarantees.child import die
+from lab.guarantees.journal import write
 atexit.register(print, "said at the end")
 with open(sys.argv[1], "a") as journal:
     try:
@@ -37,7 +37,7 @@ def test_a_death_is_as_sudden_as_a_power_cut_to_the_process(tmp_path: Path) -> N
 
 def test_a_child_that_fails_by_itself_is_told_from_one_that_was_killed() -> None:
     with pytest.raises(OperatorError, match=r"ended with 1: .*unexpected keyword argument 'weather'"):
-        live("deploy.proving.experiments.at_most_once", {"weather": "fine"})
+        live("lab.guarantees.experiments.at_most_once", {"weather": "fine"})
 
 
 def test_a_journal_that_nobody_has_begun_is_empty(tmp_path: Path) -> None:

@@ -8,13 +8,13 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException
 from typer.testing import CliRunner
 
-from deploy.cli.main import app
-from deploy.proving import suite
-from deploy.proving.counting import Tally
-from deploy.proving.experiment import Experiment, Need, registered
-from deploy.proving.ground import Ground, Size
-from deploy.proving.line import Line, Verdict, exactly
-from deploy.proving.suite import Asked, Proof, document, is_as_expected, proof_of
+from galatea.cli.main import app
+from lab.guarantees import suite
+from lab.guarantees.counting import Tally
+from lab.guarantees.experiment import Experiment, Need, registered
+from lab.guarantees.ground import Ground, Size
+from lab.guarantees.line import Line, Verdict, exactly
+from lab.guarantees.suite import Asked, Proof, document, is_as_expected, proof_of
 from master_dataset.errors import OperatorError, UnknownName
 
 GOOD = Line("at least once", "kills", 10, Tally(0, 2, 0), {"duplicated": exactly(2)})

@@ -13,14 +13,14 @@ from structlog.testing import capture_logs
 from batch_layer.alerts.alert_log import Request
 from batch_layer.alerts.audited import Looked
 from batch_layer.alerts.told_log import ToldLog
-from deploy.recomputing import alert_keeper
-from deploy.recomputing.alert_keeper import AlertKeeper
+from deploy.recompute import alert_keeper
+from deploy.recompute.alert_keeper import AlertKeeper
 from deploy.settings import Settings
 from master_dataset.errors import BrokerUnavailable
-from master_dataset.rule_versions import VersionRow
+from master_dataset.registry.rule_versions import VersionRow
 from views.alerts.alert import Alert, Window
 from views.alerts.rule_text import read_rule
-from views.core.pointer_row import Publication
+from views.control.pointer_row import Publication
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 LEVEL = read_rule({"kind": "level", "id": "queue", "of": "queue", "above": 4, "minutes": 3})

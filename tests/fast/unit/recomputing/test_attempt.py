@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from batch_layer.kept_plan import kept
-from batch_layer.plan import Plan
-from batch_layer.recompute import checked_id, owner, run_named
+from batch_layer.recompute.kept_plan import kept
+from batch_layer.recompute.plan import Plan
+from batch_layer.recompute.recompute import checked_id, owner, run_named
 from deploy.definitions import definitions
-from deploy.recomputing import attempt as attempt_file
-from deploy.recomputing.attempt import Attempt
+from deploy.recompute import attempt as attempt_file
+from deploy.recompute.attempt import Attempt
 from deploy.settings import Settings
 from master_dataset.errors import RecomputeRunning, RequestError
 from tests.fast.unit.recomputing.written_down import WrittenDown
-from views.core.publication import Pointer
+from views.control.publication import Pointer
 from views.sales import SALES
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)

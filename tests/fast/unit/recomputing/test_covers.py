@@ -3,9 +3,9 @@
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from deploy.recomputing.rollback import covers
+from deploy.recompute.rollback import covers
 from speed_layer.generation import Generation
-from views.core.pointer_row import Publication
+from views.control.pointer_row import Publication
 
 CUT = datetime(2026, 11, 21, 18, tzinfo=UTC)
 TO = Publication(3, CUT, "run-3", 1, CUT, "test", "a test", {"sales": "a"})

@@ -7,7 +7,7 @@ import pytest
 from cassandra import OperationTimedOut, WriteTimeout
 from cassandra.cluster import NoHostAvailable
 
-from deploy.recomputing.failures import naming_failures
+from deploy.recompute.failures import naming_failures
 from master_dataset.errors import CutNotReached, DiskFull, GalateaError, StoreUnavailable
 
 TOLD_BY_SPARK = "Job aborted due to stage failure: Task 3 in stage 12.0 failed 4 times: {}"

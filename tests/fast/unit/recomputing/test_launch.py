@@ -7,12 +7,12 @@ import pytest
 from cassandra import OperationTimedOut
 from cassandra.cluster import NoHostAvailable
 
-from batch_layer.asked import Asked
-from batch_layer.recompute import Recompute
-from deploy.process.operating import AirflowElseRunner
-from deploy.recomputing.launch import Launch
+from batch_layer.recompute.recompute import Recompute
+from batch_layer.recompute.request import Asked
+from deploy.recompute.launch import Launch
+from deploy.services.operating import AirflowElseRunner
 from master_dataset.errors import GalateaError, OperatorError, StoreUnavailable, Unavailable
-from serving_layer.recomputing import RecomputeAsk
+from serving_layer.admin.recomputes import RecomputeAsk
 from tests.fast.unit.recomputing.written_down import WrittenDown
 
 

@@ -10,12 +10,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-from batch_layer.asked import Asked
-from batch_layer.recompute import Recompute
-from deploy.recomputing import runner as runner_file
-from deploy.recomputing.runner import Runner, rebuild_command
+from batch_layer.recompute.recompute import Recompute
+from batch_layer.recompute.request import Asked
+from deploy.recompute import runner as runner_file
+from deploy.recompute.runner import Runner, rebuild_command
 from master_dataset.errors import OperatorError
-from serving_layer.refusals import TooBusy
+from serving_layer.errors import TooBusy
 from tests.fast.unit.recomputing.written_down import ASKED, WrittenDown
 
 Command = Callable[[Recompute], Sequence[str]]
@@ -46,7 +46,7 @@ def test_the_command_is_a_list_in_which_no_value_is_taken_for_an_option() -> Non
     kept.ask("mine", asked=asked)
 
     assert rebuild_command(kept.find("mine"))[1:] == [
-        "-m", "deploy.cli.main", "rebuild", "sales", "--from=2026-11-01", "--to=2026-11-02", "--store=--full",
+        "-m", "galatea.cli.main", "rebuild", "sales", "--from=2026-11-01", "--to=2026-11-02", "--store=--full",
         "--store=a b", "--full", "--dry-run", "--id=mine", "--why=a test", "--by=operator", "--json",
     ]  # fmt: skip
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from batch_layer.asked import Asked
-from batch_layer.recompute import Recompute, State
+from batch_layer.recompute.recompute import Recompute, State
+from batch_layer.recompute.request import Asked
 from master_dataset.errors import UnknownName
 
 ASKED = Asked(views=("sales",))

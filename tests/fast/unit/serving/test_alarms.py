@@ -6,17 +6,17 @@ from typing import Any
 
 import pytest
 
-from serving_layer.alarms import alarms
-from serving_layer.basis import Basis
-from serving_layer.known import Known
-from serving_layer.ledger import Ledger
-from serving_layer.readers import Position
-from serving_layer.watched import READERS, Found, Hook, Measured, Noticed
+from serving_layer.admin.ledger import Ledger
+from serving_layer.health.alarms import alarms
+from serving_layer.health.known import Known
+from serving_layer.health.watched import READERS, Found, Hook, Measured, Noticed
+from serving_layer.query.read_snapshot import Basis
+from serving_layer.store.readers import Position
 from tests.support import World
 from tests.support.asking import Asking
 from tests.support.watch import WorldWatch
+from views.control.publication import Pointer
 from views.core.cut import BEGINNING
-from views.core.publication import Pointer
 
 CUT = datetime(2026, 11, 21, 9, tzinfo=UTC)
 PUBLISHED = CUT + timedelta(minutes=1)

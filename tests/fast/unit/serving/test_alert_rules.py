@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from master_dataset.errors import StoreUnavailable
-from master_dataset.stores import Store
-from serving_layer.alerting import alerting
+from master_dataset.registry.stores import Store
+from serving_layer.alerts import service as alerting
 from tests.fast.unit.alerts.test_refused_rules import REFUSED
 from tests.support import World
 from tests.support.asking import MOST_RULES, OPERATOR_KEY, Asking, Body

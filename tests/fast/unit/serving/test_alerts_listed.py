@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from master_dataset.stores import Store
-from serving_layer.alerting import alerts
-from serving_layer.alerting.history import Kept
+from master_dataset.registry.stores import Store
+from serving_layer.alerts import alerts
+from serving_layer.alerts.history import Kept
 from tests.support import World
 from tests.support.asking import OPERATOR_KEY, Asking, Body
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from deploy.audit import Audit
-from deploy.cli import main as command_line
+from galatea.cli import main as command_line
 from tests.support import World, receipt
 from tests.support.asking import OPERATOR_KEY, Asking
 from tests.support.browsing import Browsing

@@ -5,9 +5,9 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from master_dataset.stores import Store
-from serving_layer.local_time import written
-from serving_layer.timeline import timeline
+from master_dataset.registry.stores import Store
+from serving_layer.query.local_time import written
+from serving_layer.query.timeline import timeline
 from views.core.business_days import BusinessDays, Span
 
 

@@ -4,8 +4,8 @@ from datetime import date
 
 import pytest
 
-from master_dataset.stores import Store
-from serving_layer.comparable_stores import Sides, left_out
+from master_dataset.registry.stores import Store
+from serving_layer.compare.comparable_stores import Sides, left_out
 from tests.support import World, receipt
 from tests.support.asking import Asking
 

@@ -1,7 +1,7 @@
 """Context stands beside the points of an answer, and never in them."""
 
-from master_dataset.stores import Store
-from serving_layer.public_holidays import VERSION
+from master_dataset.registry.stores import Store
+from serving_layer.compare.public_holidays import VERSION
 from tests.support import World
 from tests.support.asking import Asking, Body
 

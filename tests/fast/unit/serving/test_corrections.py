@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from serving_layer import corrections
-from serving_layer.ledger import Ledger
-from serving_layer.recomputing import RecomputeRecord
+from serving_layer.admin import corrections
+from serving_layer.admin.ledger import Ledger
+from serving_layer.admin.recomputes import RecomputeRecord
 from tests.support import World, receipt
 from tests.support.asking import OPERATOR_KEY, Asking, Body
 from tests.support.world import at

@@ -2,7 +2,7 @@
 
 from datetime import date
 
-from serving_layer.counterparts import MonthsBefore
+from serving_layer.compare.calendar import MonthsBefore
 
 YEAR = MonthsBefore(12)
 

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from prometheus_client import REGISTRY
 
-from master_dataset.currency import currency
-from master_dataset.stores import Store
-from serving_layer import letters
+from master_dataset.registry.currency import currency
+from master_dataset.registry.stores import Store
+from serving_layer.admin import dead_letters as letters
 from tests.support import World
 from tests.support.archiving import TILLS
 from tests.support.asking import OPERATOR_KEY, Asking, Body

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from master_dataset.registry.stores import Store
 from master_dataset.sources import registered_sources
-from master_dataset.stores import Store
 from tests.support import World
 from tests.support.asking import Asking
 from tests.support.receipts import receipt

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from master_dataset.currency import Currency
-from master_dataset.stores import Store
-from serving_layer.limits import LIMITS
+from master_dataset.registry.currency import Currency
+from master_dataset.registry.stores import Store
+from serving_layer.api.limits import LIMITS
 from tests.support import World
 from tests.support.asking import Asking
 from tests.support.corpus.case import Case, by_hand, receipt

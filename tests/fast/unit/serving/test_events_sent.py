@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 from prometheus_client import REGISTRY
 
-from master_dataset.courier import Fate, Outgoing
 from master_dataset.errors import StoreUnavailable
+from master_dataset.kafka.producer import Fate, Outgoing
 from master_dataset.parsing.key import key_of
+from master_dataset.registry.stores import Store
 from master_dataset.sources import registered_sources
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from master_dataset.sources.wifi_sightings import WIFI_SIGHTINGS
-from master_dataset.stores import Store
-from serving_layer import ingest
-from serving_layer.ingest import Ingest
-from serving_layer.posted import Posted
+from serving_layer.ingest import ingest
+from serving_layer.ingest.body import Posted
+from serving_layer.ingest.ingest import Ingest
 from tests.support import World, receipt
 from tests.support.asking import Asking
 from tests.support.corpus.record import record

@@ -2,7 +2,7 @@
 
 import pytest
 
-from deploy.reference.metrics import FLAGS, UNITS
+from galatea.cli.reference.metrics import FLAGS, UNITS
 from tests.support import World
 from tests.support.asking import Asking
 from views.core.example import of_nothing, worked

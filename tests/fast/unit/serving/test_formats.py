@@ -13,8 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from master_dataset.currency import currency
-from master_dataset.stores import Store
+from master_dataset.registry.currency import currency
+from master_dataset.registry.stores import Store
 from serving_layer.files.as_csv import as_csv
 from serving_layer.files.body import BASIS
 from serving_layer.files.metric_table import LABELS

@@ -7,9 +7,9 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from master_dataset.currency import currency
+from master_dataset.registry.currency import currency
+from master_dataset.registry.stores import Store
 from master_dataset.sources.weather_observations import WEATHER_OBSERVATIONS
-from master_dataset.stores import Store
 from tests.support import World, receipt
 from tests.support.asking import Asking, Body
 from tests.support.weather import observation

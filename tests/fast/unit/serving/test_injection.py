@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 import pytest
 
-from master_dataset.stores import Store
+from master_dataset.registry.stores import Store
 from serving_layer.files.as_csv import FORMULA
 from tests.support import World
 from tests.support.asking import OPERATOR_KEY, Asking

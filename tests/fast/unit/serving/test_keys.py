@@ -8,10 +8,10 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from master_dataset.errors import StoreUnavailable
+from serving_layer.errors import KeyMissing, KeyWrong
 from serving_layer.keys.caller import OPERATOR, Caller
 from serving_layer.keys.key import Key, id_of
 from serving_layer.keys.known_keys import REFRESH_SECONDS, STALE_SECONDS, KnownKeys
-from serving_layer.refusals import KeyMissing, KeyWrong
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 DAY = timedelta(days=1)

@@ -11,13 +11,13 @@ import pytest
 import uvicorn
 
 from master_dataset.errors import StoreUnavailable, UnknownName
+from serving_layer.api.limits import Limits
+from serving_layer.errors import TooBusy, TooManyAtOnce
 from serving_layer.keys.caller import OPERATOR, Caller
-from serving_layer.limits import Limits
-from serving_layer.live import Event, Live
-from serving_layer.metrics_answer import MetricsAsk
-from serving_layer.questions import MetricAsk
-from serving_layer.refusals import TooBusy, TooManyAtOnce
-from serving_layer.store_page import Page
+from serving_layer.query.live import Event, Live
+from serving_layer.query.metrics_answer import MetricsAsk
+from serving_layer.query.questions import MetricAsk
+from serving_layer.query.store_page import Page
 from tests.support import World, receipt
 from tests.support.asking import OPERATOR_KEY, Asking
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from master_dataset.registry.stores import Sensor, Store
 from master_dataset.sources import registered_sources
-from master_dataset.stores import Sensor, Store
 from tests.support import World, receipt
 from tests.support.asking import Asking, Body
 

@@ -3,7 +3,7 @@
 import orjson
 import pytest
 
-from serving_layer.numbers import money
+from serving_layer.query.numbers import money
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from master_dataset.stores import Store
+from master_dataset.registry.stores import Store
 from views.core.business_days import BusinessDays
 from views.core.local_time import first_instant
 from views.core.open_windows import open_windows

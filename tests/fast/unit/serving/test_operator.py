@@ -2,10 +2,10 @@
 
 import pytest
 
-from master_dataset.endpoint import Endpoint
-from master_dataset.endpoint_state import Blocking, EndpointState, Registered
-from serving_layer.alerting.rules import AlertRules, Author
-from serving_layer.recomputing import RecomputeRecord
+from master_dataset.webhooks.endpoint import Endpoint
+from master_dataset.webhooks.endpoint_state import Blocking, EndpointState, Registered
+from serving_layer.admin.recomputes import RecomputeRecord
+from serving_layer.alerts.rules import AlertRules, Author
 from tests.support import World, receipt
 from tests.support.asking import OPERATOR_KEY, Asking
 from views.alerts.alert import Window, raised_id

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from master_dataset.stores import Store
+from master_dataset.registry.stores import Store
 from tests.support import World, receipt
 from tests.support.asking import Asking, Body
 

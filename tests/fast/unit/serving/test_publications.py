@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from master_dataset.errors import OperatorError, UnknownName
-from serving_layer.refusals import TooBusy
-from serving_layer.rolling_back import Rollbacks, RolledBack
+from serving_layer.admin.rollbacks import Rollbacks, RolledBack
+from serving_layer.errors import TooBusy
 from tests.support import World, receipt
 from tests.support.asking import OPERATOR_KEY, Asking
 from tests.support.world import at

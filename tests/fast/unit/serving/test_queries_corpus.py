@@ -4,7 +4,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from master_dataset.stores import Store
+from master_dataset.registry.stores import Store
 from serving_layer.api.problems import DOCS
 from tests.support import World, receipt
 from tests.support.asking import OPERATOR_KEY, Asking

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from serving_layer.recent import Recent
+from serving_layer.caching.refresh_ahead import Recent
 
 
 class Read:

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from master_dataset.errors import BrokerUnavailable, Unavailable
-from serving_layer.recomputing import RecomputeAsk
-from serving_layer.refusals import TooBusy
+from serving_layer.admin.recomputes import RecomputeAsk
+from serving_layer.errors import TooBusy
 from tests.support import World
 from tests.support.asking import OPERATOR_KEY, Asking, Body
 

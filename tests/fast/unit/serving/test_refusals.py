@@ -4,12 +4,12 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from master_dataset.currency import currency
 from master_dataset.errors import RangeTooLong
-from master_dataset.stores import Store
-from serving_layer.limits import Ranges
-from serving_layer.questions import span
-from serving_layer.timeline import Grain
+from master_dataset.registry.currency import currency
+from master_dataset.registry.stores import Store
+from serving_layer.api.limits import Ranges
+from serving_layer.query.questions import span
+from serving_layer.query.timeline import Grain
 from tests.support import World, receipt
 from tests.support.asking import OPERATOR_KEY, Asking
 from views.core.business_days import BusinessDays

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from serving_layer.remembered import Remembered
+from serving_layer.caching.response_cache import Remembered
 
 
 def test_those_who_ask_together_have_it_made_once_and_those_who_ask_later_not_at_all() -> None:

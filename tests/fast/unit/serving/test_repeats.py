@@ -5,10 +5,10 @@ from dataclasses import replace
 import pytest
 from prometheus_client import REGISTRY
 
-from master_dataset.stores import Store
-from serving_layer.keys.gate import Gate
+from master_dataset.registry.stores import Store
+from serving_layer.keys.authenticator import Gate
 from serving_layer.keys.rates import Rates
-from serving_layer.metrics_answer import MetricsAsk
+from serving_layer.query.metrics_answer import MetricsAsk
 from tests.support import World, receipt
 from tests.support.asking import Asking
 

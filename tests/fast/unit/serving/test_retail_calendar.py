@@ -4,8 +4,8 @@ from datetime import date
 
 import pytest
 
-from serving_layer.counterparts import DaysBefore, RetailYearBefore
-from serving_layer.retail_calendar import RetailDay, calendar_day, first_day, retail_day, weeks_in
+from serving_layer.compare.calendar import DaysBefore, RetailYearBefore
+from serving_layer.compare.retail_calendar import RetailDay, calendar_day, first_day, retail_day, weeks_in
 
 
 def test_the_retail_year_2023_is_that_of_the_nrf() -> None:

@@ -5,10 +5,10 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from serving_layer.comparison import AskedTime
-from serving_layer.counterparts import DaysBefore
-from serving_layer.earlier import earlier
-from serving_layer.timeline import timeline
+from serving_layer.compare.calendar import DaysBefore
+from serving_layer.compare.comparison import AskedTime
+from serving_layer.compare.period import earlier
+from serving_layer.query.timeline import timeline
 from views.core.business_days import BusinessDays, Span
 from views.core.local_time import STEP
 

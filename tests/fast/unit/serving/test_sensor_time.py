@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from master_dataset.registry.stores import Sensor, Store
 from master_dataset.sources.people_counts import PEOPLE_COUNTS
 from master_dataset.sources.sensor_heartbeats import SENSOR_HEARTBEATS
-from master_dataset.stores import Sensor, Store
 from tests.support import World
 from tests.support.asking import Asking, Body
 

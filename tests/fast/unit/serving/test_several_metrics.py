@@ -8,8 +8,8 @@ from datetime import date, datetime
 import pytest
 
 from master_dataset.errors import RangeTooLong
-from serving_layer.metrics_answer import MOST_BYTES, refuse_long
-from serving_layer.readers import SpeedBlock
+from serving_layer.query.metrics_answer import MOST_BYTES, refuse_long
+from serving_layer.store.readers import SpeedBlock
 from tests.support import World, receipt
 from tests.support.asking import Asking
 from tests.support.readers import WorldTables

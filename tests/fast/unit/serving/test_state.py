@@ -3,7 +3,7 @@
 from datetime import date
 from decimal import Decimal
 
-from master_dataset.stores import Sensor, Store, Zone
+from master_dataset.registry.stores import Sensor, Store, Zone
 from tests.support import World, receipt
 from tests.support.asking import Asking
 

@@ -3,7 +3,7 @@
 import pytest
 from fastapi.routing import APIRoute
 
-from master_dataset.stores import Store
+from master_dataset.registry.stores import Store
 from serving_layer.api.described import scopes
 from tests.support import World, receipt
 from tests.support.asking import OPERATOR_KEY, Asking

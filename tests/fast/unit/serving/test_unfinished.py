@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from master_dataset.stores import Store
+from master_dataset.registry.stores import Store
 from tests.support import World, receipt
 from tests.support.asking import Asking, Body
 

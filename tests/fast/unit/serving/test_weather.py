@@ -2,10 +2,10 @@
 
 import pytest
 
+from master_dataset.registry.stores import Store
 from master_dataset.sources.weather_observations import WEATHER_OBSERVATIONS
-from master_dataset.stores import Store
 from serving_layer.context import asked_kinds
-from serving_layer.refusals import NotAvailable
+from serving_layer.errors import NotAvailable
 from tests.support import World, receipt
 from tests.support.asking import Asking, Body
 from tests.support.weather import observation

@@ -6,9 +6,9 @@ from datetime import UTC, datetime, timedelta
 import httpx
 import pytest
 
-from master_dataset.endpoint import MOST_URL, Endpoint
-from master_dataset.endpoint_state import Blocking, EndpointState, Registered
-from serving_layer.webhooks import Trial
+from master_dataset.webhooks.endpoint import MOST_URL, Endpoint
+from master_dataset.webhooks.endpoint_state import Blocking, EndpointState, Registered
+from serving_layer.webhooks.service import Trial
 from tests.support import World
 from tests.support.asking import MOST_WEBHOOKS, OPERATOR_KEY, Asking, Body
 

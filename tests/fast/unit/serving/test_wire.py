@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from deploy.listening.connection_limits import ConnectionLimits
-from master_dataset.stores import Store
-from serving_layer.limits import Limits
+from master_dataset.registry.stores import Store
+from serving_layer.api.limits import Limits
+from serving_layer.http.connection_limits import ConnectionLimits
 from tests.support import World
 from tests.support.asking import Asking
 from tests.support.corpus.wire.wire_case import WireCase, wire_cases

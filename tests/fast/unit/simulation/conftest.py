@@ -2,8 +2,8 @@
 
 import pytest
 
-from deploy.simulation.equipment import equipped
-from master_dataset.stores import Store
+from lab.simulation.equipment import equipped
+from master_dataset.registry.stores import Store
 
 
 @pytest.fixture

@@ -4,16 +4,16 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from deploy.simulation.record import Delivery
-from deploy.simulation.simulation import delivered, told
-from deploy.simulation.tally import Tally
-from deploy.simulation.world import World
+from lab.simulation.record import Delivery
+from lab.simulation.simulation import delivered, told
+from lab.simulation.tally import Tally
+from lab.simulation.world import World
 from master_dataset.parsing.dead_letter import DeadLetter
 from master_dataset.parsing.event import Event
 from master_dataset.parsing.parse import parse
+from master_dataset.registry.stores import Store
+from master_dataset.registry.terms import DEFAULT_TERMS
 from master_dataset.sources import source_named
-from master_dataset.stores import Store
-from master_dataset.terms import DEFAULT_TERMS
 
 
 def told_by(world: World, *topics: str) -> list[Delivery]:

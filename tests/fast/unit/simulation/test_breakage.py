@@ -4,13 +4,13 @@ from datetime import UTC, date, datetime
 
 import pytest
 
-from deploy.simulation.breakage import BREAKAGES
-from deploy.simulation.shop_day import shop_day
-from deploy.simulation.world import World
+from lab.simulation.breakage import BREAKAGES
+from lab.simulation.shop_day import shop_day
+from lab.simulation.world import World
 from master_dataset.parsing.dead_letter import DeadLetter, Reason
 from master_dataset.parsing.parse import parse
+from master_dataset.registry.stores import Store
 from master_dataset.sources import registered_sources, source_named
-from master_dataset.stores import Store
 
 RECEIVED_US = int(datetime(2026, 3, 9, tzinfo=UTC).timestamp()) * 1_000_000
 BESIDE = {

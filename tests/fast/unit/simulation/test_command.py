@@ -6,11 +6,11 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from deploy import cassandra, registering
-from deploy.cli.main import app
-from deploy.simulation import sending
-from deploy.simulation.record import Delivery
+from galatea.cli.main import app
+from lab.simulation import sending
+from lab.simulation.record import Delivery
 from master_dataset.errors import LinesNotSent
-from master_dataset.stores import Store
+from master_dataset.registry.stores import Store
 
 WORDS = ["simulate", "--stores", "1", "--from", "2026-03-07", "--to", "2026-03-07", "--sources", "weather_observations"]
 
@@ -58,7 +58,7 @@ def test_a_send_that_fails_is_repeated_with_the_same_seed(monkeypatch: pytest.Mo
 def test_it_says_that_it_is_simulated(monkeypatch: pytest.MonkeyPatch) -> None:
     Stack(monkeypatch)
     said: list[str] = []
-    monkeypatch.setattr("deploy.cli.simulate.say", said.append)
+    monkeypatch.setattr("galatea.cli.simulate.say", said.append)
 
     simulate("--send", "--live", "100000")
 

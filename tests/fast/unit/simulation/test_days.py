@@ -5,11 +5,11 @@ from itertools import pairwise
 
 import pytest
 
-from deploy.simulation.clock import HOUR_MS, QUARTER_MS
-from deploy.simulation.shop_day import shop_day
-from deploy.simulation.world import World
+from lab.simulation.clock import HOUR_MS, QUARTER_MS
+from lab.simulation.shop_day import shop_day
+from lab.simulation.world import World
+from master_dataset.registry.stores import Store
 from master_dataset.sources import registered_sources
-from master_dataset.stores import Store
 
 WEEK = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 

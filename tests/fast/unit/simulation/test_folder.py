@@ -9,14 +9,14 @@ import orjson
 import pytest
 from typer.testing import CliRunner
 
-from deploy.cli.main import app
-from deploy.simulation.invented_stores import invented_stores
-from deploy.simulation.stores_text import stores_text
-from master_dataset.currency import Currency
+from galatea.cli.main import app
+from lab.simulation.invented_stores import invented_stores
+from lab.simulation.stores_text import stores_text
 from master_dataset.errors import RequestError
+from master_dataset.registry.currency import Currency
+from master_dataset.registry.stores import Sensor, Store, Zone
+from master_dataset.registry.stores_file import load, read
 from master_dataset.sources import registered_sources
-from master_dataset.stores import Sensor, Store, Zone
-from master_dataset.stores_file import load, read
 
 FULL = Store(
     id="010", timezone="Asia/Kathmandu", name="Čaj", tenant="t", currency=Currency("NPR", 2),

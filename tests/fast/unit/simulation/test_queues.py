@@ -8,12 +8,12 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deploy.simulation.checkout import MOST_TILLS, Turn
-from deploy.simulation.clock import milliseconds
-from deploy.simulation.equipment import equipped
-from deploy.simulation.shop_day import shop_day
-from deploy.simulation.world import World
-from master_dataset.stores import Store
+from lab.simulation.checkout import MOST_TILLS, Turn
+from lab.simulation.clock import milliseconds
+from lab.simulation.equipment import equipped
+from lab.simulation.shop_day import shop_day
+from lab.simulation.world import World
+from master_dataset.registry.stores import Store
 from tests.fast.unit.simulation.reading import Read, told_by
 
 DAY = date(2026, 3, 7)

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from deploy.simulation.shop_day import shop_day
-from deploy.simulation.simulation import Simulation
-from deploy.simulation.world import World
-from master_dataset.stores import Store
+from lab.simulation.shop_day import shop_day
+from lab.simulation.simulation import Simulation
+from lab.simulation.world import World
+from master_dataset.registry.stores import Store
 from tests.fast.unit.simulation.reading import Read
 
 DAY = date(2026, 3, 7)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from deploy.simulation.request import Asked, check_past
+from lab.simulation.request import Asked, check_past
 from master_dataset.errors import BadFile, RequestError, UnknownName
 
 DAY = date(2026, 3, 7)

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from deploy.simulation import sending
-from deploy.simulation.pacing import paced
-from deploy.simulation.record import Delivery
+from lab.simulation import sending
+from lab.simulation.pacing import paced
+from lab.simulation.record import Delivery
 from master_dataset.errors import BrokerUnavailable
-from master_dataset.ingest import IngestResult
+from master_dataset.kafka.ingest import IngestResult
 from master_dataset.source import Source
 from master_dataset.sources import registered_sources
 

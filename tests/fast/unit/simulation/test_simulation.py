@@ -5,12 +5,12 @@ from datetime import date, timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deploy.simulation.equipment import equipped
-from deploy.simulation.invented_stores import invented_stores
-from deploy.simulation.simulation import Simulation
-from deploy.simulation.tally import DEAD_LETTERS, DRIFTED, DUPLICATES, EVENTS, LATE, SILENCED
+from lab.simulation.equipment import equipped
+from lab.simulation.invented_stores import invented_stores
+from lab.simulation.simulation import Simulation
+from lab.simulation.tally import DEAD_LETTERS, DRIFTED, DUPLICATES, EVENTS, LATE, SILENCED
+from master_dataset.registry.stores import Sensor, Store
 from master_dataset.sources import registered_sources
-from master_dataset.stores import Sensor, Store
 from tests.fast.unit.simulation.reading import Read
 
 DAY = date(2026, 3, 7)

@@ -6,10 +6,10 @@ from statistics import mean
 
 import pytest
 
-from deploy.simulation.demand import demand
-from deploy.simulation.shop_day import ShopDay, shop_day
-from deploy.simulation.weather import Weather, weather
-from master_dataset.stores import Store
+from lab.simulation.demand import demand
+from lab.simulation.shop_day import ShopDay, shop_day
+from lab.simulation.weather import Weather, weather
+from master_dataset.registry.stores import Store
 
 
 def days(zone: str, first: date, number: int) -> Iterator[ShopDay]:

@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from deploy.simulation.clock import QUARTER_MS, milliseconds
-from deploy.simulation.equipment import equipped
-from deploy.simulation.matching import matching, sensor_topics
-from deploy.simulation.shop_day import shop_day
-from deploy.simulation.simulation import Simulation
-from deploy.simulation.visitors import IDLE
-from deploy.simulation.world import World
+from lab.simulation.clock import QUARTER_MS, milliseconds
+from lab.simulation.equipment import equipped
+from lab.simulation.matching import matching, sensor_topics
+from lab.simulation.shop_day import shop_day
+from lab.simulation.simulation import Simulation
+from lab.simulation.visitors import IDLE
+from lab.simulation.world import World
+from master_dataset.registry.stores import Store
 from master_dataset.sources import registered_sources
-from master_dataset.stores import Store
 from tests.fast.unit.simulation.reading import Read
 
 ZONES = ("Europe/Bratislava", "America/New_York", "Asia/Kathmandu", "Australia/Lord_Howe", "Africa/Cairo")

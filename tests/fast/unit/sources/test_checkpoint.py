@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from master_dataset.checkpoint import drop_torn, sync_plan, unfinished
+from master_dataset.delta.checkpoint import drop_torn, sync_plan, unfinished
 
 
 def written(folder: Path, *names: str, text: str = "v1\n") -> None:

@@ -7,9 +7,9 @@ import pytest
 
 from master_dataset.parsing.dead_letter import DeadLetter
 from master_dataset.parsing.parse import parse
+from master_dataset.registry.terms import DEFAULT_TERMS
 from master_dataset.source import Source
 from master_dataset.sources import registered_sources
-from master_dataset.terms import DEFAULT_TERMS
 from tests.support.corpus.record import MISSING, record
 
 RECEIVED_US = int(datetime(2026, 3, 7, 9, tzinfo=UTC).timestamp()) * 1_000_000

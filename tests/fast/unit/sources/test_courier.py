@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from master_dataset.courier import Courier, Fate, Outgoing, courier_settings
-from master_dataset.courier_room import CourierRoom
+from master_dataset.kafka.buffer_limits import CourierRoom
+from master_dataset.kafka.producer import Courier, Fate, Outgoing, courier_settings
 
 MOST_RECORDS, MOST_BYTES = CourierRoom()
 TOPIC = "pos_transactions"

@@ -2,8 +2,8 @@
 
 import pytest
 
+from master_dataset.registry.stores import Sensor, Store
 from master_dataset.sources.demographics import AGE_BANDS, DEMOGRAPHICS, GENDERS
-from master_dataset.stores import Sensor, Store
 from tests.support.corpus.record import MISSING, is_repeat, payload, refusal
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
+from master_dataset.registry.stores import Sensor, Store
 from master_dataset.sources.people_counts import PEOPLE_COUNTS
-from master_dataset.stores import Sensor, Store
 from tests.support.corpus.record import MISSING, event, is_repeat, payload, refusal
 
 COUNTS = ("people_in", "people_out", "group_in", "group_out", "staff_in", "staff_out")

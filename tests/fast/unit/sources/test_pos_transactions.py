@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from master_dataset.currency import DEFAULT_CURRENCY, Currency, currency
 from master_dataset.parsing.event import Event
 from master_dataset.parsing.parse import identity_hash, parse
+from master_dataset.registry.currency import DEFAULT_CURRENCY, Currency, currency
+from master_dataset.registry.terms import Terms
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS, Item, Line, Receipt
-from master_dataset.terms import Terms
 
 
 def event(*lines: dict[str, Any], money: Currency = DEFAULT_CURRENCY, **fields: object) -> Event[Receipt]:

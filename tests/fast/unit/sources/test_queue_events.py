@@ -2,8 +2,8 @@
 
 import pytest
 
+from master_dataset.registry.stores import Sensor, Store
 from master_dataset.sources.queue_events import QUEUE_EVENTS
-from master_dataset.stores import Sensor, Store
 from tests.support.corpus.record import MISSING, is_repeat, payload, refusal
 
 LEFT = {

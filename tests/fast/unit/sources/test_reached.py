@@ -6,10 +6,10 @@ from itertools import permutations
 
 import pyarrow as pa
 
+from master_dataset.kafka.partition_progress import Reached, Seen, SeenParam, received, seen
 from master_dataset.parsing.rows import HEADERS, INSTANT, rows
-from master_dataset.reached import Reached, Seen, SeenParam, received, seen
+from master_dataset.registry.terms import DEFAULT_TERMS
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
-from master_dataset.terms import DEFAULT_TERMS
 from tests.support.corpus.case import receipt
 
 NOW = datetime(2026, 3, 7, 9, 6, tzinfo=UTC)

@@ -10,10 +10,10 @@ import pytest
 from deltalake import write_deltalake
 
 from deploy.registering import register, restore
-from master_dataset import registry
-from master_dataset.currency import Currency
 from master_dataset.errors import CurrencyFixed, DayFixed, OperatorError
-from master_dataset.stores import Sensor, Store
+from master_dataset.registry import registry
+from master_dataset.registry.currency import Currency
+from master_dataset.registry.stores import Sensor, Store
 
 BEFORE = Store("1", "Europe/Bratislava")
 CZK = Currency("CZK", 2)

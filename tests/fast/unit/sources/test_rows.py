@@ -6,8 +6,8 @@ from typing import Any
 import pyarrow as pa
 
 from master_dataset.parsing.rows import HEADERS, INSTANT, output_schema, rows
+from master_dataset.registry.terms import DEFAULT_TERMS
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
-from master_dataset.terms import DEFAULT_TERMS
 from tests.support.corpus.case import receipt
 
 RECEIVED = datetime(2026, 3, 7, 9, 6, tzinfo=UTC)

@@ -2,9 +2,9 @@
 
 import pytest
 
+from master_dataset.registry.stores import Sensor, Store
 from master_dataset.sources import registered_sources
 from master_dataset.sources.sensor_heartbeats import SENSOR_HEARTBEATS, WATCHED
-from master_dataset.stores import Sensor, Store
 from tests.support.corpus.record import MISSING, is_repeat, payload, refusal
 
 

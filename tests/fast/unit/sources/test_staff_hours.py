@@ -6,8 +6,8 @@ import pytest
 
 from master_dataset.parsing.dead_letter import DeadLetter
 from master_dataset.parsing.parse import parse
+from master_dataset.registry.terms import DEFAULT_TERMS
 from master_dataset.sources.staff_hours import STAFF_HOURS
-from master_dataset.terms import DEFAULT_TERMS
 from tests.support.corpus.record import MISSING, is_repeat, payload, record, refusal
 
 EVENING = "2026-03-07T22:00:00Z"

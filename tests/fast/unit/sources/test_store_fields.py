@@ -5,10 +5,10 @@ from decimal import Decimal
 
 import pytest
 
-from master_dataset.currency import Currency
 from master_dataset.errors import BadFile
-from master_dataset.stores import Sensor, Store, Zone
-from master_dataset.stores_file import read
+from master_dataset.registry.currency import Currency
+from master_dataset.registry.stores import Sensor, Store, Zone
+from master_dataset.registry.stores_file import read
 
 FULL = """
 stores:

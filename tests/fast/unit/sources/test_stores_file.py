@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from master_dataset.currency import DEFAULT_CURRENCY, Currency
 from master_dataset.errors import BadFile
-from master_dataset.stores import Store
-from master_dataset.stores_file import load, read
+from master_dataset.registry.currency import DEFAULT_CURRENCY, Currency
+from master_dataset.registry.stores import Store
+from master_dataset.registry.stores_file import load, read
 
 FULL = """
 stores:

@@ -8,10 +8,10 @@ import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 
-from master_dataset.delta_history import MARK
-from master_dataset.small_commit import append_synced
-from master_dataset.synced import sync, sync_beginning
-from master_dataset.untold import told, untold
+from master_dataset.delta.append import append_synced
+from master_dataset.delta.commit_intents import told, untold
+from master_dataset.delta.fsync import sync, sync_beginning
+from master_dataset.delta.history import MARK
 
 
 def commit(table: Path, mark: str, day: str) -> None:

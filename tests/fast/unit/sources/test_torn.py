@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 
-from master_dataset.compaction import put_together
-from master_dataset.torn import drop_unbegun, take_back_torn
-from master_dataset.untold import told, untold
+from master_dataset.delta.commit_intents import told, untold
+from master_dataset.delta.compaction import put_together
+from master_dataset.delta.incomplete_commits import drop_unbegun, take_back_torn
 
 
 def commit(table: Path, mark: str, day: str) -> None:
@@ -24,7 +24,7 @@ def commit(table: Path, mark: str, day: str) -> None:
 def unsynced() -> Iterator[None]:
     """The machine loses its power between a commit and its sync."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("master_dataset.untold.sync", Mock(side_effect=OSError))
+        patch.setattr("master_dataset.delta.commit_intents.sync", Mock(side_effect=OSError))
         yield
 
 
@@ -142,7 +142,7 @@ def test_who_is_ended_while_taking_back_takes_it_back_at_the_next_start(
 ) -> None:
     file(table, 2).write_bytes(b"")
     with monkeypatch.context() as patch:
-        patch.setattr("master_dataset.torn.sync_one", Mock(side_effect=OSError("ended")))
+        patch.setattr("master_dataset.delta.incomplete_commits.sync_one", Mock(side_effect=OSError("ended")))
         with pytest.raises(OSError, match="ended"):
             take_back_torn(str(table), ["query 2"])
 

@@ -4,9 +4,9 @@ from datetime import date
 
 import pytest
 
+from master_dataset.registry.stores import Sensor, Store
+from master_dataset.registry.terms import business_date
 from master_dataset.sources.wifi_sightings import WIFI_SIGHTINGS
-from master_dataset.stores import Sensor, Store
-from master_dataset.terms import business_date
 from tests.support.corpus.record import MISSING, event, is_repeat, payload, refusal
 
 HASH = "9f86d081884c7d659a2feaa0c55ad015"

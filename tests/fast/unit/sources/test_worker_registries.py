@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from master_dataset import registry
-from master_dataset.registry import store_terms
+from master_dataset.registry import registry
+from master_dataset.registry.registry import store_terms
 from master_dataset.sources import registered_sources
 
 TASKS = 25

@@ -2,8 +2,8 @@
 
 import pytest
 
+from master_dataset.registry.stores import Sensor, Store, Zone
 from master_dataset.sources.zone_presence import ZONE_PRESENCE
-from master_dataset.stores import Sensor, Store, Zone
 from tests.support.corpus.record import MISSING, is_repeat, payload, refusal
 
 NOON = "2026-03-07T12:00:00Z"

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from master_dataset.crash_points import CrashPoint, Planned, planned
+from master_dataset.failpoints import CrashPoint, Planned, planned
 
 PASSES_THREE_TIMES = """
 import sys
 from pathlib import Path
-from master_dataset.crash_points import CrashPoint, arm, passing
+from master_dataset.failpoints import CrashPoint, arm, passing
 
 arm(sys.argv[1], Path(sys.argv[2]))
 for number in range(3):

@@ -3,9 +3,9 @@
 import socket
 from pathlib import Path
 
+from deploy.local.elsewhere import elsewhere
+from deploy.local.ports import free_ports
 from deploy.settings import Settings
-from deploy.stack.elsewhere import elsewhere
-from deploy.stack.ports import free_ports
 
 
 def found(settings: Settings) -> dict[str, bool]:

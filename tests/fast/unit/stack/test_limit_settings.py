@@ -6,10 +6,10 @@ import pytest
 from pydantic import ValidationError
 
 from deploy.limits import LimitSettings
-from deploy.listening.connection_limits import ConnectionLimits
 from deploy.settings import Settings
-from master_dataset.courier_room import CourierRoom
-from serving_layer.limits import LIMITS, RANGES, Limits, Ranges
+from master_dataset.kafka.buffer_limits import CourierRoom
+from serving_layer.api.limits import LIMITS, RANGES, Limits, Ranges
+from serving_layer.http.connection_limits import ConnectionLimits
 
 SETTINGS = LimitSettings.model_fields
 

@@ -8,12 +8,12 @@ import httpx
 import pytest
 from prometheus_client import REGISTRY
 
-from deploy.process import edge
-from deploy.process.archive_watch import ArchiveWatch
-from deploy.stack import targets
-from master_dataset.lag import Lag
-from master_dataset.lag_table import moved
-from master_dataset.reached import Reached
+from deploy.local import targets
+from deploy.services import runner as edge
+from deploy.services.archive_watch import ArchiveWatch
+from master_dataset.kafka.lag import Lag
+from master_dataset.kafka.lag_table import moved
+from master_dataset.kafka.partition_progress import Reached
 from tests.support.wire import wire
 
 START = datetime(2026, 11, 21, 9, tzinfo=UTC)

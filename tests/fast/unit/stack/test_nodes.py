@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from deploy.nodes import Node, Nodes, keep_nodes, kept_nodes
+from deploy.local.broker import brokers
+from deploy.local.cassandra_node import ring
+from deploy.local.checkup import checkup
+from deploy.local.nodes import Node, Nodes, keep_nodes, kept_nodes
+from deploy.local.stack import components
 from deploy.settings import Settings
-from deploy.stack.broker import brokers
-from deploy.stack.checkup import checkup
-from deploy.stack.stack import components
-from deploy.stack.store import ring
 from master_dataset.errors import OperatorError
 
 THREE = Nodes(3, 3)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from deploy.cli.output import table
+from deploy.console import table
 
 
 def test_a_long_cell_is_whole_where_nobody_looks(capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,7 +5,7 @@ import socket
 
 import pytest
 
-from deploy.stack.ports import check_free, free_ports, is_free
+from deploy.local.ports import check_free, free_ports, is_free
 from master_dataset.errors import OperatorError
 
 

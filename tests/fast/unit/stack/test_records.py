@@ -10,7 +10,7 @@ import orjson
 import psutil
 import pytest
 
-from deploy.stack.records import Records
+from deploy.local.records import Records
 
 # Like Spark's Python daemon: a process group of its own, the session of its component, and deaf to SIGTERM.
 LEADER_WITH_A_DAEMON = """

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from deploy.stack.room import LEAST_MB, MB, refuse_full
+from deploy.local.room import LEAST_MB, MB, refuse_full
 from master_dataset.errors import DiskFull
 
 Usage = namedtuple("Usage", "total used free")  # noqa: PYI024 - as shutil has it

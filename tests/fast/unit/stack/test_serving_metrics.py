@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import get_args
 
-from deploy.process.serving_metrics import ServingMetrics
+from deploy.services.serving_metrics import ServingMetrics
 from master_dataset.errors import StoreUnavailable
-from serving_layer.alarms import RULES
-from serving_layer.freshness import Freshness
-from serving_layer.ledger import Cause
-from serving_layer.watched import Measured
+from serving_layer.admin.ledger import Cause
+from serving_layer.health.alarms import RULES
+from serving_layer.health.freshness import Freshness
+from serving_layer.health.watched import Measured
 from tests.support import World
 from tests.support.asking import Asking
 from tests.support.watch import WorldWatch

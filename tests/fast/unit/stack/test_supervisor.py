@@ -10,10 +10,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from deploy.stack import board
-from deploy.stack.component import Component
-from deploy.stack.records import Records
-from deploy.stack.supervisor import Supervisor
+from deploy.local import board
+from deploy.local.component import Component
+from deploy.local.records import Records
+from deploy.local.supervisor import Supervisor
 from master_dataset.errors import DiskFull, OperatorError, StoreUnavailable
 
 LIVES = "import time; time.sleep(60)"

@@ -5,11 +5,11 @@ import sys
 
 import pytest
 
-from deploy.tether import ENDED, VARIABLE
+from deploy.parent_watchdog import ENDED, VARIABLE
 
 CODE = """
 import time
-from deploy.tether import tether_if_asked
+from deploy.parent_watchdog import tether_if_asked
 tether_if_asked()
 print("on", flush=True)
 time.sleep(600)

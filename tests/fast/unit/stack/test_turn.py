@@ -6,8 +6,8 @@ from collections.abc import Callable
 import pytest
 from cassandra import OperationTimedOut
 
-from deploy.process import turn
-from deploy.process.turn import Turn
+from deploy.services import leader_election as turn
+from deploy.services.leader_election import Turn
 from master_dataset.errors import UpkeepRuns
 
 

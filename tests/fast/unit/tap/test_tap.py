@@ -5,10 +5,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from deploy.stack.ports import free_ports
-from deploy.tap import Action, Api, Rule, Tap
-from deploy.tap.frame import NOT_ENOUGH_REPLICAS, answered, head_of, refusal
-from deploy.tap.tap import UNREAD
+from deploy.local.ports import free_ports
+from lab.fault_proxy import Action, Api, Rule, Tap
+from lab.fault_proxy.frame import NOT_ENOUGH_REPLICAS, answered, head_of, refusal
+from lab.fault_proxy.tap import UNREAD
 from tests.fast.unit.tap.scripted_broker import TOPIC, Client, ScriptedBroker, produced, request
 
 

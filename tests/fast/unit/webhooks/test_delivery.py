@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from master_dataset.consuming import Again, Done, Record, Refused, Verdict
-from master_dataset.endpoint import Endpoint
 from master_dataset.errors import Unavailable
+from master_dataset.kafka.consumer import Again, Done, Record, Refused, Verdict
+from master_dataset.webhooks.endpoint import Endpoint
 from speed_layer.webhooks.delivery import SKIPPED, Delivery
 from tests.support.raised import alert, record
 

@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 import pytest
 from confluent_kafka import KafkaException
 
-from master_dataset.endpoint import Endpoint
-from master_dataset.endpoint_state import EndpointState
 from master_dataset.errors import StoreUnavailable
+from master_dataset.webhooks.endpoint import Endpoint
+from master_dataset.webhooks.endpoint_state import EndpointState
 from speed_layer.webhooks.beginning import PlaceLost
 from speed_layer.webhooks.dispatcher import Dispatcher
 from speed_layer.webhooks.running import SETTLED_SECONDS

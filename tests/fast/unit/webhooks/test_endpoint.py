@@ -4,8 +4,8 @@ from ipaddress import ip_network
 
 import pytest
 
-from master_dataset.endpoint import Endpoint, new_secret, refuse_uncallable
 from master_dataset.errors import RequestError
+from master_dataset.webhooks.endpoint import Endpoint, new_secret, refuse_uncallable
 
 BAD = [
     "", "shop.example/alerts", "http://shop.example/", "ftp://shop.example/", "https:///alerts", "https://",

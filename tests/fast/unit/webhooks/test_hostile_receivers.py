@@ -12,9 +12,9 @@ from ipaddress import ip_network
 
 import pytest
 
-from master_dataset.consuming import Again, Consuming, Limits, Record, Verdict, backoff
-from master_dataset.endpoint import Endpoint
-from master_dataset.networks import Network
+from master_dataset.kafka.consumer import Again, Consuming, Limits, Record, Verdict, backoff
+from master_dataset.webhooks.endpoint import Endpoint
+from master_dataset.webhooks.networks import Network
 from speed_layer.webhooks import sender as sending
 from speed_layer.webhooks.address import Resolve
 from speed_layer.webhooks.delivery import Delivery

@@ -9,8 +9,8 @@ from ipaddress import ip_network
 import httpx
 import pytest
 
-from master_dataset.consuming import Again, Done, Refused, Verdict
-from master_dataset.endpoint import Endpoint
+from master_dataset.kafka.consumer import Again, Done, Refused, Verdict
+from master_dataset.webhooks.endpoint import Endpoint
 from speed_layer.webhooks import sender as sending
 from speed_layer.webhooks.address import Resolve
 from speed_layer.webhooks.resolver import Resolver

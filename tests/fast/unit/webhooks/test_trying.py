@@ -7,9 +7,9 @@ from ipaddress import ip_network
 
 import pytest
 
-from deploy.trying_webhooks import TryingWebhooks
-from master_dataset.endpoint import Endpoint
-from serving_layer.webhooks import Trial
+from deploy.webhooks.trial import TryingWebhooks
+from master_dataset.webhooks.endpoint import Endpoint
+from serving_layer.webhooks.service import Trial
 from speed_layer.webhooks.address import Resolve
 from tests.support.hostile_receivers import Behaviour, answers, listening
 

@@ -1,0 +1,1 @@
+"""Compares what is published with a full recompute."""

@@ -1,0 +1,120 @@
+"""What the local stack needs of the machine, looked at one by one."""
+
+import shutil
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import psutil
+
+from deploy.airflow.component import is_installed
+from deploy.jars import missing_jars
+from deploy.java import find_java
+from deploy.local.elsewhere import as_folder, elsewhere
+from deploy.local.finding import Finding
+from deploy.local.generation_check import generation_finding
+from deploy.local.ports import holder, is_free
+from deploy.local.records import Records
+from deploy.local.stack import components
+from deploy.local.supervisor import SUPERVISOR
+from master_dataset.errors import OperatorError
+
+if TYPE_CHECKING:
+    from deploy.settings import Settings
+
+GIB = 1 << 30
+NEEDED_MEMORY = 6 * GIB
+"""The whole stack with a rebuild, and something for the machine itself."""
+MORE_BROKER, MORE_CASSANDRA = GIB // 2, 3 * GIB // 4
+"""What another node of each kind takes."""
+MORE_AIRFLOW = 3 * GIB // 4
+"""Airflow, and the commands that its tasks run beside one another."""
+NEEDED_DISK = 4 * GIB
+
+
+def checkup(settings: "Settings") -> list[Finding]:
+    """Every finding, good ones too."""
+    running = Records(settings.home).pid(SUPERVISOR) is not None
+    findings = [
+        _python(),
+        _java(),
+        _jars(settings),
+        _memory(settings, running=running),
+        _disk(settings),
+        _copies(settings),
+        *elsewhere(settings),
+    ]
+    leftovers = list(_leftovers(settings, running=running))
+    return [
+        *findings,
+        *leftovers,
+        *([generation_finding(settings)] if running else []),
+        *([] if running or leftovers else _ports(settings)),
+    ]  # leftovers hold their own ports
+
+
+def _python() -> Finding:
+    version = ".".join(map(str, sys.version_info[:3]))
+    return Finding("python", ok=True, found=version)
+
+
+def _java() -> Finding:
+    try:
+        java = find_java()
+    except OperatorError as error:
+        return Finding("java", ok=False, found=error.message, do=error.do, blocks=True)
+    return Finding("java", ok=True, found=f"{java.version}{' (bundled)' if java.bundled else ''}")
+
+
+def _jars(settings: "Settings") -> Finding:
+    missing = len(missing_jars(settings))
+    do = "galatea up fetches them; without network copy the cache folder of another machine (GALATEA_CACHE_DIR)"
+    return Finding(
+        "jars", ok=not missing, found=f"{missing} missing" if missing else "all verified", do=do if missing else ""
+    )
+
+
+def _memory(settings: "Settings", *, running: bool) -> Finding:
+    free = psutil.virtual_memory().available
+    nodes = (settings.kafka_brokers - 1) * MORE_BROKER + (settings.cassandra_nodes - 1) * MORE_CASSANDRA
+    needed = NEEDED_MEMORY + nodes + (MORE_AIRFLOW if is_installed() else 0)
+    ok = running or free >= needed
+    without_speed = ",".join(component.name for component in components(settings) if component.name != "speed")
+    do = "" if ok else f"close something, or leave a part out: galatea up --only {without_speed}"
+    return Finding("memory", ok, f"{free / GIB:.1f} GiB free, all parts take {needed / GIB:.1f}", do)
+
+
+def _disk(settings: "Settings") -> Finding:
+    wanted = [settings.home, as_folder(settings.master_uri) or settings.home]
+    there = [next(each for each in (place, *place.parents) if each.exists()) for place in wanted]
+    free = min(shutil.disk_usage(place).free for place in there)
+    do = "" if free >= NEEDED_DISK else "free some, or set GALATEA_HOME to a folder on another disk"
+    return Finding("disk", free >= NEEDED_DISK, f"{free / GIB:.1f} GiB free", do, blocks=free < GIB)
+
+
+def _copies(settings: "Settings") -> Finding:
+    nodes = (settings.kafka_brokers, settings.cassandra_nodes)
+    if nodes == (1, 1):
+        found = "one node each: acknowledged data survives crashes, not the loss of the disk"
+    else:
+        topics, tables = nodes
+        found = f"topics in {topics}, tables in {tables}: of three nodes one may be lost; all are on this machine"
+    return Finding("copies", ok=True, found=found)
+
+
+def _leftovers(settings: "Settings", *, running: bool) -> Iterator[Finding]:
+    records = Records(settings.home)
+    left = [] if running else [name for name in records.names() if records.session(name)]
+    if left:
+        yield Finding("leftovers", ok=False, found=f"{', '.join(left)} without a supervisor", do="galatea down")
+
+
+def _ports(settings: "Settings") -> Iterator[Finding]:
+    for component in components(settings, airflow=True):
+        host = component.host
+        for port, setting in component.ports.items():
+            if is_free(port, host):
+                yield Finding(f"port {port}", ok=True, found=f"free for {component.name}")
+            else:
+                do = f"end that process, or set {setting} to a free port"
+                yield Finding(f"port {port}", ok=False, found=f"held by {holder(port, host)}", do=do, blocks=True)

@@ -1,0 +1,244 @@
+"""Starts the components in order, starts again what dies, and stops everything in the end."""
+
+import fcntl
+import os
+import subprocess
+import time
+from collections.abc import Callable, Collection, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Self
+
+from deploy.local import board
+from deploy.local.component import Component
+from deploy.local.ports import check_free
+from deploy.local.records import Records
+from deploy.local.signals import uninterrupted
+from master_dataset.errors import DiskFull, OperatorError, Unavailable
+
+NAMED_STOP = 3
+FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 0.5, 30.0
+STEADY_SECONDS = 60.0
+"""A component that ran this long has recovered: its next restart waits as little as the first."""
+
+SUPERVISOR = "supervisor"
+Told = Callable[[str, str, float], None]
+"""Told (component, state, seconds since its start) as the states change."""
+
+
+@dataclass
+class Child:
+    """One component and its process, as they are now."""
+
+    component: Component
+    process: subprocess.Popen[bytes] | None = None
+    state: str = board.STOPPED
+    started: float = 0.0
+    again_at: float = 0.0
+    wait_seconds: float = FIRST_WAIT_SECONDS
+
+
+class Supervisor:
+    """One per home: a lock keeps a second one out. Use as a context manager; leaving it stops everything."""
+
+    def __init__(
+        self, home: Path, components: Iterable[Component], told: Told = lambda _name, _state, _seconds: None
+    ) -> None:
+        """`components` in the order in which they are started."""
+        self._home, self._told = home, told
+        self._children = [Child(component) for component in components]
+        self._records = Records(home)
+        self._lock: IO[str] | None = None
+        self._is_behind = False
+
+    def __enter__(self) -> Self:
+        """Take the lock, and end what a supervisor that was killed has left."""
+        (self._home / "logs").mkdir(parents=True, exist_ok=True)
+        self._lock = (self._home / "run" / "lock").open("w")
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            self._lock.close()
+            message = f"a stack is already running in `{self._home}`"
+            raise OperatorError(message, do="galatea status, or galatea down") from error
+        end_orphans(self._home, [child.component for child in self._children])
+        self._records.write(SUPERVISOR, os.getpid())
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Stop in reverse order; no process is left, however impatient the person at the keyboard is."""
+        with uninterrupted():
+            self.stop()
+
+    def start(self, unawaited: Collection[str] = ()) -> None:
+        """Start all, stage by stage. OperatorError with the end of its log if a component does not serve.
+
+        Those named in `unawaited` go on starting while `watch` looks after them.
+        """
+        for child in self._children:
+            check_free(child.component.name, child.component.ports, child.component.host)
+        for _, stage in groupby(self._children, lambda child: child.component.stage):
+            children = list(stage)
+            for child in children:
+                self._start(child)
+            for child in children:
+                if child.component.name not in unawaited:
+                    self._await(child)
+
+    def watch(self, until: Callable[[], bool]) -> None:
+        """Start again what dies, with back-off, until told to leave."""
+        while not until():
+            self.look_after()
+            time.sleep(0.2)
+
+    def look_after(self) -> None:
+        """One round of `watch`."""
+        if self._is_behind:
+            self._write_down()
+        for child in self._children:
+            self._look_after(child)
+
+    def stop(self) -> None:
+        """End every child's whole session, the last stage first. Safe to call twice."""
+        for _, stage in groupby(reversed(self._children), lambda child: child.component.stage):
+            children = list(stage)
+            with ThreadPoolExecutor(len(children)) as pool:
+                list(pool.map(self._end, children))
+            for child in children:
+                self._set(child, board.STOPPED)
+        self._records.forget(SUPERVISOR)
+        if self._lock is not None:
+            self._lock.close()
+
+    def _end(self, child: Child) -> None:
+        self._records.end(child.component.name, child.component.grace_seconds)
+        if child.process is not None:
+            child.process.wait()
+
+    def _start(self, child: Child) -> None:
+        component = child.component
+        component.prepare()
+        environment = {**os.environ, **component.environment, "GALATEA_HOME": str(self._home)}
+        command = component.command()
+        with component.log(self._home).open("ab") as log, uninterrupted():
+            child.process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment, start_new_session=True
+            )
+            self._remember(component.name, child.process)
+        child.started = time.monotonic()
+        self._set(child, board.STARTING)
+
+    def _remember(self, name: str, process: subprocess.Popen[bytes]) -> None:
+        """What is not written down is not to run: a later command would not find it."""
+        try:
+            self._records.write(name, process.pid)
+        except OSError:
+            process.kill()
+            process.wait()
+            raise
+
+    def _await(self, child: Child) -> None:
+        component = child.component
+        while missing := _missing(component):
+            ended = child.process is not None and child.process.poll() is not None
+            if ended or time.monotonic() - child.started > component.start_seconds:
+                self._set(child, board.FAILED)
+                what = "ended" if ended else f"did not serve within {component.start_seconds:.0f} s, {missing}"
+                message = f"{component.name} {what}: {last_line(component.log(self._home))}"
+                raise OperatorError(message, do=f"read `{component.log(self._home)}`, or galatea doctor")
+            time.sleep(0.1)
+        self._set(child, board.RUNNING)
+
+    def _look_after(self, child: Child) -> None:
+        if child.state in (board.RUNNING, board.STARTING) and child.process is not None:
+            code = child.process.poll()
+            if code is not None:
+                self._died(child, code)
+            elif child.state == board.STARTING and not _missing(child.component):
+                self._set(child, board.RUNNING)
+        elif child.state == board.BACKING_OFF and time.monotonic() >= child.again_at:
+            self._start_again(child)
+
+    def _start_again(self, child: Child) -> None:
+        """What cannot start again is for an operator; the others go on without it. For room it waits."""
+        try:
+            self._start(child)
+        except OSError as error:
+            self._say(child, str(error))
+            self._wait(child)
+        except OperatorError as error:
+            self._say(child, f"{error.message}. Next: {error.do}")
+            if isinstance(error, DiskFull):
+                self._wait(child)
+            else:
+                self._set(child, board.FAILED)
+
+    def _say(self, child: Child, why: str) -> None:
+        """In the log of the component, which may lie on that full disk."""
+        with suppress(OSError), child.component.log(self._home).open("a") as log:
+            log.write(f"{why}\n")
+
+    def _died(self, child: Child, code: int) -> None:
+        self._records.end(child.component.name, 0)
+        if code == NAMED_STOP:
+            self._set(child, board.FAILED)
+            return
+        if time.monotonic() - child.started > STEADY_SECONDS:
+            child.wait_seconds = FIRST_WAIT_SECONDS
+        self._wait(child)
+
+    def _wait(self, child: Child) -> None:
+        child.again_at = time.monotonic() + child.wait_seconds
+        child.wait_seconds = min(2 * child.wait_seconds, LONGEST_WAIT_SECONDS)
+        self._set(child, board.BACKING_OFF)
+
+    def _set(self, child: Child, state: str) -> None:
+        child.state = state
+        seconds = time.monotonic() - child.started if child.started else 0.0
+        self._write_down()
+        self._told(child.component.name, state, seconds)
+
+    def _write_down(self) -> None:
+        """The states; where there is no room, at the next round."""
+        try:
+            board.write(self._home, {each.component.name: each.state for each in self._children})
+        except OSError:
+            self._is_behind = True
+        else:
+            self._is_behind = False
+
+
+def _missing(component: Component) -> str:
+    """Why it is not ready: it does not serve, or what follows its start is not done, perhaps for want of others."""
+    if not component.serves():
+        return "it does not answer"
+    try:
+        component.once_ready()
+    except Unavailable as error:
+        return error.message
+    return ""
+
+
+def end_orphans(home: Path, components: Sequence[Component]) -> list[str]:
+    """End what is written down and has no supervisor any more, last first. Gives back the names of what still ran."""
+    records = Records(home)
+    order = [component.name for component in components]
+    names = sorted(records.names(), key=lambda name: order.index(name) if name in order else -1, reverse=True)
+    found = []
+    for name in names:
+        if records.session(name):
+            found.append(name)
+        records.end(name, next((each.grace_seconds for each in components if each.name == name), 5))
+    return found
+
+
+def last_line(log: Path) -> str:
+    """The last thing that a component said."""
+    lines = log.read_text(errors="replace").strip().splitlines() if log.exists() else []
+    return lines[-1] if lines else "it said nothing"

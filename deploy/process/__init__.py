@@ -1,1 +1,0 @@
-"""Galatea's own processes: each is `python -m deploy.process.<name>`."""

@@ -1,0 +1,1 @@
+"""Galatea's own processes: each is `python -m deploy.services.<name>`."""

@@ -1,0 +1,165 @@
+"""The relay of alerts, child of `deploy.services.alerts`: `alerts_relay PIPE`. A thread for each partition, one that
+keeps what was told where serving lists it, and one that ticks.
+"""  # noqa: D205 - one sentence needs two lines
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import TYPE_CHECKING
+
+import structlog
+from confluent_kafka import KafkaException
+from prometheus_client import Counter, Gauge
+
+from deploy.cassandra import session_of
+from deploy.parent_watchdog import tether_if_asked
+from deploy.services.alerts import READY
+from deploy.services.misrouted import Miskeyed
+from deploy.services.runner import Process
+from deploy.services.ticking import Ticking
+from deploy.settings import Settings
+from master_dataset.alarm_table import AlarmTable
+from master_dataset.errors import BrokerUnavailable
+from master_dataset.kafka.topics import Topics
+from master_dataset.registry.registry import Registry
+from master_dataset.registry.rule_versions import RuleVersions
+from master_dataset.sources import registered_sources
+from speed_layer.alerts.buffer import Room
+from speed_layer.alerts.held_back import HeldBack
+from speed_layer.alerts.history.sink import TopicOutlet
+from speed_layer.alerts.history.table import HistoryTable
+from speed_layer.alerts.history.writer import Keeper
+from speed_layer.alerts.known import known_for
+from speed_layer.alerts.processor import Relay, Work
+from speed_layer.alerts.rule_store import TableShelf, Ticker
+from speed_layer.alerts.snapshots import Snapshots
+from views.alerts.alert import CORRECTIONS, TOPIC, Alert
+from views.alerts.rule_history import left_out
+
+if TYPE_CHECKING:
+    from cassandra.cluster import Session
+
+TOLD = Counter("galatea_alerts_told", "Alerts that were told since the process started.", ("kind",))
+CORRECTED = Counter(
+    "galatea_alert_corrections", "Records that publications asked for, and were told.", ("kind", "cause")
+)
+DISCARDED = Counter(
+    "galatea_alerts_discarded", "Producers given up because an outcome was not certain.", ("partition",)
+)
+IDENTITIES = Gauge("galatea_alerts_identities_bytes", "Memory of the identities of the last day.")
+LEFT_OUT = Gauge(
+    "galatea_alerts_rules_left_out", "Versions of rules that this release cannot follow, found since the process began."
+)
+LSO_LAG = Gauge("galatea_alerts_lso_lag", "Records of alerts behind an open transaction, which no reader sees.")
+HELD_BACK = Gauge("galatea_alerts_held_back_seconds", "For how long readers of alerts have been held back by it.")
+BEAT_SECONDS, LOOK_SECONDS = 1.0, 5.0
+
+log = structlog.get_logger()
+
+
+class Lane:
+    """What one of those who have to get on, a partition or another, says to whoever watches."""
+
+    def __init__(self, pipe: int, number: int) -> None:
+        """`number` is below `READY`."""
+        self._pipe, self.number = pipe, number
+        self._beaten_at = 0.0
+        self._is_ready = False
+
+    def beat(self) -> None:
+        """It gets on."""
+        if time.monotonic() - self._beaten_at > BEAT_SECONDS:
+            os.write(self._pipe, bytes([self.number]))
+            self._beaten_at = time.monotonic()
+
+    def ready(self) -> None:
+        """It reads what comes in."""
+        if not self._is_ready:
+            os.write(self._pipe, bytes([READY]))
+            self._is_ready = True
+
+
+def run(process: Process, settings: Settings) -> None:
+    """Until the process ends, or one of its partitions does."""
+    tether_if_asked()
+    pipe = int(sys.argv[1])
+    topics = Topics(settings.kafka_bootstrap)
+    for topic in (*registered_sources(), TOPIC, CORRECTIONS):
+        topics.check(topic, settings.kafka_partitions)
+    session = session_of(settings.cassandra_address)
+    versions = RuleVersions(session, timedelta(seconds=settings.alert_rules_seconds))
+    shelf = TableShelf(versions, settings.skew)
+    ticking = _ticking(settings, session, shelf, Lane(pipe, settings.kafka_partitions + 1))
+    process.show_metrics(settings.alerts_metrics_port)
+    threading.Thread(target=_watch_readers, args=(topics,), name="readers", daemon=True).start()
+    room = Room(settings.alerts_identities_mb)
+    IDENTITIES.set_function(lambda: room.bytes)
+    LEFT_OUT.set_function(left_out)
+    miskeyed = Miskeyed(AlarmTable(session).notice)
+    lanes_of = (Lane(pipe, number) for number in range(settings.kafka_partitions))
+    relays = [_relay(settings, shelf, room, miskeyed, lane) for lane in lanes_of]
+    keeper = _keeper(settings, session, Lane(pipe, settings.kafka_partitions))
+    tick = partial(ticking.run, settings.alerts_tick_seconds)
+    lanes: Sequence[Callable[[], None]] = [keeper.run, tick, *(relay.run for relay in relays)]
+    pool = ThreadPoolExecutor(len(lanes))  # never waited for: when one lane ends, the process does
+    done, _ = wait([pool.submit(lane) for lane in lanes], return_when=FIRST_EXCEPTION)
+    for each in done:
+        each.result()
+
+
+def _relay(settings: Settings, shelf: TableShelf, room: Room, miskeyed: Miskeyed, lane: Lane) -> Relay:
+    number = lane.number
+    snapshots = Snapshots(settings.home / "alerts" / str(number))
+    discarded = DISCARDED.labels(number).inc
+    work = Work(
+        settings.kafka_bootstrap, tuple(registered_sources()), shelf, snapshots,
+        beat=lane.beat, ready=lane.ready, told=_count, discarded=discarded, room=room,
+        miskeyed=miskeyed.count, known_for=known_for(settings.retention),
+    )  # fmt: skip
+    return Relay(work, number)
+
+
+def _ticking(settings: Settings, session: "Session", shelf: TableShelf, lane: Lane) -> Ticking:
+    """Stores that were registered before it began are noted: no record is read before."""
+    registry = Registry(session)
+    shelf.note(registry.stores(), lane.beat)
+    ticker = Ticker(settings.kafka_bootstrap, range(settings.kafka_partitions))
+    return Ticking(shelf, registry.stores, ticker, lane.beat)
+
+
+def _keeper(settings: Settings, session: "Session", lane: Lane) -> Keeper:
+    now = partial(datetime.now, UTC)
+    outlet = TopicOutlet(settings.kafka_bootstrap, tuple(registered_sources()), now)
+    return Keeper(outlet, HistoryTable(session), now, beat=lane.beat)
+
+
+def _count(alerts: Sequence[Alert]) -> None:
+    for alert in alerts:
+        TOLD.labels(alert.kind).inc()
+        if alert.cause is not None:
+            CORRECTED.labels("late" if alert.late else alert.kind, alert.cause).inc()
+
+
+def _watch_readers(topics: Topics) -> None:
+    held_back = HeldBack()
+    while True:
+        try:
+            stable = topics.committed_ends(TOPIC)
+            held = held_back.look(topics.end_offsets(TOPIC), stable, time.monotonic())
+        except (KafkaException, BrokerUnavailable) as error:
+            log.warning("alerts.readers_not_seen", why=str(error))
+        else:
+            LSO_LAG.set(held.records)
+            HELD_BACK.set(held.seconds)
+            if held.is_too_long:
+                log.warning("alerts.readers_held_back", records=held.records, seconds=round(held.seconds))
+        time.sleep(LOOK_SECONDS)
+
+
+if __name__ == "__main__":
+    Process("alerts").main(run)

@@ -1,0 +1,117 @@
+"""The REST interface as a process of the local stack: `python -m deploy.services.api`. Listens on this machine only."""
+
+import asyncio
+import secrets
+import shutil
+import time
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from prometheus_client import REGISTRY
+
+from deploy.airflow.deployed import airflow_of
+from deploy.audit import Audit
+from deploy.cassandra import session_of
+from deploy.local import board
+from deploy.local.nodes import LOOPBACK, nodes_of
+from deploy.recompute.rest_rollback import RestRollback
+from deploy.services.operating import AirflowElseRunner, alerting_of, operations_of, readers_of, runner_of
+from deploy.services.pressure_metrics import PressureMetrics, pressures
+from deploy.services.runner import Process
+from deploy.services.serving_metrics import ServingMetrics
+from deploy.settings import Settings
+from master_dataset.kafka.producer import Courier, courier_settings
+from serving_layer.api.app import create_app
+from serving_layer.health.freshness import Freshness
+from serving_layer.http.server import Listening, Server
+from serving_layer.ingest.disk_room import DiskRoom
+from serving_layer.ingest.ingest import Ingest
+from serving_layer.keys.authenticator import Gate
+from serving_layer.keys.concurrency import Concurrency
+from serving_layer.keys.known_keys import KnownKeys
+from serving_layer.keys.rates import Rates
+from serving_layer.query.answers import Answers, Clocks
+from serving_layer.query.catalogue import Catalogue
+from serving_layer.tables import Bridge, KeyTables, WatchTables
+from views import registered_views
+from views.metrics import registered_metrics
+
+if TYPE_CHECKING:
+    from serving_layer.query.live import Live
+
+RECENT_SECONDS = 0.05
+"""How long before a question what its answer rests on may have been read. `Cache-Control: no-cache` asks for newer."""
+
+
+def run(process: Process, settings: Settings) -> None:
+    """Answer until the process is told to stop."""
+    readers = readers_of(settings)
+    catalogue = Catalogue({view.name: view for view in registered_views()}, registered_metrics(), settings.ranges)
+    now = partial(datetime.now, UTC)
+    clocks = Clocks(time.monotonic, now)
+    answers = Answers(readers, catalogue, settings.speed_ttl, clocks, recent_seconds=RECENT_SECONDS)
+    freshness = Freshness(answers, WatchTables(Bridge(session_of(settings.cassandra_address))), settings.speed_ttl, now)
+    runner = runner_of(settings)
+    trigger = AirflowElseRunner(lambda: airflow_of(settings), runner)
+    operations = operations_of(settings, answers, trigger, RestRollback(settings))
+    courier = Courier(courier_settings(settings.kafka_bootstrap), room=settings.courier_room)
+    disk = disk_room(settings)
+    ingest = Ingest(courier, answers.stores.all, lambda: time.time_ns() // 1000, settings.limits, disk.refuse_low)
+    app = create_app(
+        answers,
+        freshness,
+        operations,
+        gate_of(settings),
+        ingest,
+        alerting=alerting_of(settings),
+        limits=settings.limits,
+        audit=Audit(settings.home).request,
+    )
+    config = Listening(app, settings.connection_limits, host=LOOPBACK, port=settings.api_port)
+
+    def listening() -> None:
+        REGISTRY.register(ServingMetrics(freshness, asyncio.get_running_loop(), partial(board.read, settings.home)))
+        REGISTRY.register(PressureMetrics(pressures(app, ingest, courier, config.open, disk)))
+        process.show_metrics(settings.api_metrics_port)
+        runner.start()
+        process.ready()
+
+    live: Live = app.state.live
+
+    def ended() -> None:
+        runner.stop()
+        courier.close()
+
+    Server(config, listening, live.close, ended).run()
+
+
+def gate_of(settings: Settings) -> Gate:
+    """Who may ask, and how often."""
+    tables = KeyTables(Bridge(session_of(settings.cassandra_address)))
+    own = operator_key(settings.home / "operator.key")
+    keys = KnownKeys(tables, own, settings.anonymous_tenant, time.monotonic, partial(datetime.now, UTC))
+    rates = Rates(settings.reads_per_second, settings.ingests_per_second)
+    return Gate(keys, rates, Concurrency(settings.requests_per_key))
+
+
+def disk_room(settings: Settings) -> DiskRoom:
+    """Of the home, and of the brokers' folders in it, which may be disks of their own."""
+    folders = [settings.home, *(settings.home / node.name for node in nodes_of("kafka", settings.kafka_brokers))]
+    return DiskRoom(
+        folders, settings.disk_free_percent, settings.disk_free_mb * 10**6, shutil.disk_usage, time.monotonic
+    )
+
+
+def operator_key(path: Path) -> str:
+    """The key of this stack, made when it is first needed. Only its owner may read it."""
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch(mode=0o600)
+        path.write_text(secrets.token_urlsafe(32))
+    return path.read_text().strip()
+
+
+if __name__ == "__main__":
+    Process("api").main(run)

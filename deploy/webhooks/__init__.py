@@ -1,0 +1,1 @@
+"""Webhooks, wired from settings."""

@@ -1,0 +1,153 @@
+"""`galatea alerts`: what was told, and the rules by which it is."""
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from deploy.console import answer, say, table
+from deploy.settings import Settings
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from serving_layer.alerts.alerts import Alerts, AlertsAsk, Page
+    from serving_layer.alerts.applying import Step
+    from serving_layer.alerts.audited_cut import AuditReader
+    from serving_layer.alerts.service import Alerting
+    from serving_layer.store.readers import PublishedReader
+
+DEFAULT = "default"
+app = typer.Typer(no_args_is_help=True, help="Apply rules of alerts, list them, and list what was told.")
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
+
+
+@app.command()
+def apply(
+    file: Annotated[Path, typer.Argument(help="alerts.yaml: a list `rules` of {kind, id, ...}.")],
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the difference, and change nothing.")] = False,
+    tenant: Annotated[str, typer.Option("--tenant", help="Whose, where neither rule nor file says it.")] = "",
+    prune: Annotated[bool, typer.Option("--prune", help="Remove rules of these tenants not in FILE.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Create the rules of FILE, or change those that are there; nothing if one of them makes no sense."""
+    from serving_layer.alerts.applying import applied, planned
+    from serving_layer.alerts.rules_file import load
+
+    said = load(file)
+    usual = tenant or said.tenant or DEFAULT
+    wanted = [(str(rule.get("tenant", usual)), rule) for rule in said.rules]
+    alerting, stores = _alerting(), _stores()
+    speaks_of = dict.fromkeys([usual, *(of for of, _ in wanted)]) if prune else ()
+    steps = planned(alerting.rules, stores, wanted, prune=speaks_of)
+    if not dry_run:
+        for _ in applied(alerting.rules, stores, steps):
+            pass
+    if as_json:
+        answer({"dry_run": dry_run, "rules": [_step(step) for step in steps]})
+        return
+    table(("tenant", "rule", "does", "difference"), [_line(step) for step in steps])
+    changes = sum(step.does != "keep" for step in steps)
+    say(f"  {changes} of {len(steps)} rules {'would change' if dry_run else 'changed'}{_when(alerting, changes)}")
+
+
+@app.command()
+def rules(
+    tenant: Annotated[str, typer.Option("--tenant", help="Whose.")] = DEFAULT, as_json: AsJson = False
+) -> None:  # fmt: skip
+    """List the rules of a tenant."""
+    entries = [entry.shown() for entry in _alerting().rules.listed(tenant)]
+    if as_json:
+        from orjson import dumps, loads
+
+        answer({"rules": loads(dumps(entries))})
+        return
+    rows = [(each["id"], each["version"], each["effective_at"], each["in_words"]) for each in entries]
+    table(("rule", "version", "holds from", "says"), rows)
+
+
+@app.command("list")
+def list_alerts(
+    tenant: Annotated[str, typer.Option("--tenant", help="Whose; every tenant's if it is left out.")] = "",
+    store: Annotated[list[str] | None, typer.Option("--store", help="Only of this store; may be repeated.")] = None,
+    state: Annotated[str, typer.Option("--state", help="open, resolved or retracted; all if it is left out.")] = "",
+    limit: Annotated[int, typer.Option("--limit", min=1, max=1000, help="How many.")] = 50,
+    as_json: AsJson = False,
+) -> None:
+    """List what was told, newest first, and as of when that is all of it."""
+    from orjson import dumps, loads
+
+    from serving_layer.alerts.alerts import STATES, AlertsAsk
+    from serving_layer.keys.key import EVERY_TENANT
+
+    if state and state not in STATES:
+        from master_dataset.errors import UnknownName
+
+        raise UnknownName("state", state, STATES)
+    chosen = next((each for each in STATES if each == state), None)
+    ask = AlertsAsk(tenant or EVERY_TENANT, frozenset(store or ()), None, chosen, limit=limit)
+    page, cut = asyncio.run(_page(_alerting().alerts, *_publications(), ask))
+    told = loads(dumps([each.shown(cut) for each in page.told]))
+    if as_json:
+        answer({**page.kept.shown(), "alerts": told})
+        return
+    rows = [(each["raised_at"], each["state"], each["tenant"], each["store"], each["sentence"]) for each in told]
+    table(("raised", "state", "tenant", "store", "says"), rows)
+    as_of = page.kept.shown()["alerts_as_of"]
+    say(f"  as of {as_of}" if as_of else "  nobody keeps alerts here yet: is the component `alerts` running?")
+
+
+async def _page(
+    alerts: "Alerts", audits: "AuditReader", published: "PublishedReader", ask: "AlertsAsk"
+) -> "tuple[Page, datetime]":
+    """And up to where alerts were compared with what is published."""
+    from serving_layer.alerts.audited_cut import audited_cut
+
+    cut = await audited_cut(audits, published)
+    return await alerts.page(ask), cut
+
+
+def _alerting() -> "Alerting":
+    from deploy.services.operating import alerting_of
+
+    return alerting_of(Settings())
+
+
+def _publications() -> "tuple[AuditReader, PublishedReader]":
+    from deploy.cassandra import session_of
+    from serving_layer.tables import Bridge, PublishedTables, WatchTables
+
+    bridge = Bridge(session_of(Settings().cassandra_address))
+    return WatchTables(bridge), PublishedTables(bridge)
+
+
+def _stores() -> Any:  # noqa: ANN401 - a mapping whose type is imported late
+    from deploy.cassandra import session_of
+    from master_dataset.registry.registry import Registry
+
+    return Registry(session_of(Settings().cassandra_address)).stores()
+
+
+def _step(step: "Step") -> dict[str, Any]:
+    differs = {name: [_said(one) for one in both] for name, both in step.differs.items()}
+    return {"tenant": step.tenant, "id": step.id, "does": step.does, "differs": differs}
+
+
+def _line(step: "Step") -> tuple[str, str, str, str]:
+    from views.alerts.in_words import in_words
+
+    if step.does == "create" and step.after:
+        return step.tenant, step.id, step.does, in_words(step.after)
+    told = [f"{name}: {_said(old)} -> {_said(new)}" for name, (old, new) in step.differs.items()]
+    return step.tenant, step.id, step.does, "" if step.does in ("keep", "remove") else ", ".join(told)
+
+
+def _said(value: object) -> Any:  # noqa: ANN401 - any JSON
+    from decimal import Decimal
+
+    return str(value) if isinstance(value, Decimal) else value
+
+
+def _when(alerting: "Alerting", changes: int) -> str:
+    return f"; they hold from {alerting.rules.effective_at():%H:%M:%S} UTC" if changes else ""

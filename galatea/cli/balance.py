@@ -1,0 +1,69 @@
+"""`galatea balance`: whether every record that was received is still there."""
+
+from collections.abc import Mapping
+from typing import Annotated, NamedTuple
+
+from typer import Exit, Option
+
+from deploy.console import Steps, answer, say, table
+from deploy.settings import Settings
+
+
+class Counted(NamedTuple):
+    """Of a topic: before which offset each partition is counted, and what the archive has read nothing of."""
+
+    until: Mapping[int, int]
+    not_read: list[str]
+
+
+def balance(as_json: Annotated[bool, Option("--json", help="One JSON object on stdout.")] = False) -> None:
+    """Compare topics and tables: received = events + duplicates + dead letters. Exit 1 unless each is there once."""
+    from deploy.cassandra import session_of
+    from master_dataset.archive.positions import ArchivePositions
+    from master_dataset.archive.reconcile import balance as counted
+    from master_dataset.kafka.offset_audit import census
+    from master_dataset.kafka.topics import Topics
+    from master_dataset.sources import registered_sources
+
+    settings = Settings()
+    positions = ArchivePositions(session_of(settings.cassandra_address)).read()  # first: the tables are never behind
+    bootstrap, topics = settings.kafka_bootstrap, Topics(settings.kafka_bootstrap)
+    of = {
+        topic: counted_until(topic, topics.end_offsets(topic) if topic in positions else {}, positions.get(topic, {}))
+        for topic in registered_sources()
+    }
+    with Steps("balance") as steps:
+        found = [
+            counted(settings.master_uri, topic, census(bootstrap, topic, own.until, steps.step))
+            for topic, own in of.items()
+            if own.until
+        ]
+    unread = [each for own in of.values() for each in own.not_read]
+    if as_json:
+        answer({"topics": [each.shown() for each in found], "not_read": unread})
+    else:
+        rows = [
+            (
+                each.received, each.events, each.duplicates, sum(each.dead_letters.values()),
+                each.missing, each.twice, each.phantom,
+            )
+            for each in found
+        ]  # fmt: skip
+        columns = ("topic", "received", "events", "duplicates", "dead letters", "missing", "twice", "phantom")
+        table(columns, [(each.topic, *map("{:,}".format, own)) for each, own in zip(found, rows, strict=True)])
+        if unread:
+            say(f"  not counted, as the archive has read none of it yet: {', '.join(unread)}")
+        say("  counted up to the archive's positions, of what the topics still hold")
+    if not all(each.is_well for each in found):
+        raise Exit(1)
+
+
+def counted_until(topic: str, ends: Mapping[int, int], positions: Mapping[int, int]) -> Counted:
+    """`ends`: of the partitions that the broker has; `positions`: the archive's. A partition that never had any has 0.
+
+    Named are partitions with records of which the archive has read none; a topic of which it has read none, whole.
+    """
+    if not positions:
+        return Counted({}, [topic])
+    until = {part: positions.get(part, 0) for part in ends}
+    return Counted(until, [f"{topic}/{part}" for part, end in ends.items() if end and part not in positions])

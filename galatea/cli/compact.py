@@ -1,0 +1,36 @@
+"""`galatea compact`: fewer and larger files for the master dataset."""
+
+from dataclasses import asdict
+from typing import Annotated
+
+from typer import Option
+
+from deploy.console import Steps, answer, say, table
+from deploy.settings import Settings
+
+
+def compact(as_json: Annotated[bool, Option("--json", help="One JSON object on stdout.")] = False) -> None:
+    """Put small files of the master dataset together and remove those replaced long ago. The archive may go on."""
+    from deltalake import DeltaTable
+
+    from deploy.cassandra import session_of
+    from master_dataset.dead_letters.replay_table import REPLAYS
+    from master_dataset.dead_letters.table import TABLES as LETTERS
+    from master_dataset.delta.compaction import Compaction
+    from master_dataset.delta.tables import MasterTables
+    from master_dataset.lease import leased
+    from master_dataset.sources import registered_sources
+
+    settings = Settings()
+    tables = MasterTables(settings.master_uri)
+    paths = [tables.path(name) for name in (*registered_sources(), *LETTERS, REPLAYS)]
+    with Steps("compact") as steps, leased(session_of(settings.cassandra_address), "compaction") as lease:
+        compaction = Compaction(lease.renew, settings.vacuum_days)
+        done = [compaction.run(path, steps.step) for path in paths if DeltaTable.is_deltatable(path)]
+    if as_json:
+        answer({"tables": [asdict(each) for each in done]})
+        return
+    columns = ("table", "files before", "after", "bytes before", "after", "removed")
+    counts = [(each.files_before, each.files_after, each.bytes_before, each.bytes_after, each.removed) for each in done]
+    table(columns, [(each.table, *map("{:,}".format, own)) for each, own in zip(done, counts, strict=True)])
+    say(f"  replaced files are kept for {settings.vacuum_days} days, then the next compaction removes them")

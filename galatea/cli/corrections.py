@@ -1,0 +1,71 @@
+"""`galatea corrections`: what a publication changed in what readers were shown, and why."""
+
+import asyncio
+from typing import TYPE_CHECKING, Annotated, Any, get_args
+
+from typer import Argument, Option
+
+from deploy.console import answer, say, table
+from deploy.settings import Settings
+from galatea.cli.recomputes import corrections as told
+
+if TYPE_CHECKING:
+    from serving_layer.admin.ledger import Cause
+
+SHOWN = ("view", "store", "window", "dimensions", "state", "shown", "corrected", "difference", "cause", "events")
+
+
+def corrections(  # noqa: PLR0913, PLR0917 - one parameter per option
+    number: Annotated[int | None, Argument(metavar="[N]", help="Of a publication; the newest, if left out.")] = None,
+    recompute: Annotated[str | None, Option("--recompute", metavar="ID", help="Of a recompute, or a preview.")] = None,
+    view: Annotated[str | None, Option("--view", help="Of one view.")] = None,
+    store: Annotated[str | None, Option("--store", help="Of one store.")] = None,
+    cause: Annotated[str | None, Option("--cause", help="Of one cause, such as `unexplained`.")] = None,
+    limit: Annotated[int, Option("--limit", min=1, max=1000, help="At most so many lines.")] = 100,
+    as_json: Annotated[bool, Option("--json", help="One JSON object on stdout.")] = False,
+) -> None:
+    """List the states of cells whose shown value a publication changed: shown, corrected, cause, events responsible."""
+    page, more = asyncio.run(_page(number, recompute, view, store, cause, limit))
+    if as_json:
+        answer({**page, "more": more})
+        return
+    rows = page["corrections"]
+    if rows:
+        table(SHOWN, [_row(row) for row in rows])
+    if page["pending"]:
+        say("  the ledger is not written yet: the next rebuild does it, when the speed layer has read up to the cut")
+    elif page["totals"] is not None:
+        told(page["totals"])
+    if more:
+        say(f"  and more than these {len(rows)}: ask with --limit, --view, --store, --cause, or GET /v1/corrections")
+
+
+async def _page(  # noqa: PLR0913, PLR0917 - likewise
+    number: int | None, recompute: str | None, view: str | None, store: str | None, cause: str | None, limit: int
+) -> tuple[dict[str, Any], bool]:
+    from deploy.services.operating import corrections_of, readers_of
+    from serving_layer.admin.corrections import CorrectionsAsk
+
+    ask = CorrectionsAsk(number, recompute, view, store, cause_named(cause) if cause else None, limit)
+    settings = Settings()
+    page, following = await corrections_of(settings, readers_of(settings)).page(ask)
+    return page, following is not None
+
+
+def cause_named(word: str) -> "Cause":
+    """UnknownName with the nearest one."""
+    from master_dataset.errors import UnknownName
+    from serving_layer.admin.ledger import Cause
+
+    for known in get_args(Cause):
+        if known == word:
+            named: Cause = known
+            return named
+    raise UnknownName("cause", word, get_args(Cause))
+
+
+def _row(row: dict[str, Any]) -> tuple[object, ...]:
+    dimensions = ", ".join(f"{name} {text}" for name, text in row["dimensions"].items())
+    named = len(row["events"])
+    events = ", ".join(row["events"][:2]) + (f" and {row['events_total'] - 2} more" if named > 2 else "")  # noqa: PLR2004 - as many as fit
+    return (*(row[name] for name in SHOWN[:3]), dimensions, *(row[name] for name in SHOWN[4:-1]), events)

@@ -1,0 +1,132 @@
+"""`galatea dead-letters`: the records that could not become events, and the way back for those that can be mended."""
+
+import sys
+from getpass import getuser
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from deploy.console import Steps, answer, fields, say, stdout, table
+from deploy.settings import Settings
+from galatea.cli.mending import mend_of
+from galatea.cli.replays import last, said, tell
+
+if TYPE_CHECKING:
+    from master_dataset.dead_letters.question import LetterQuestion
+
+app = typer.Typer(no_args_is_help=True, help="Look at the records that could not become events, mend and replay them.")
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
+Reason = Annotated[str | None, typer.Option("--reason", help="Only this reason code.")]
+Source = Annotated[str | None, typer.Option("--source", help="Only this source.")]
+Since = Annotated[str | None, typer.Option("--from", help="Received then or later: a UTC day, or an instant.")]
+Until = Annotated[str | None, typer.Option("--to", help="Received before that, likewise.")]
+Replayed = Annotated[bool | None, typer.Option("--replayed/--open", help="Only those that were sent again, or not.")]
+Id = Annotated[str, typer.Argument(metavar="ID", help="topic/partition/offset")]
+Ids = Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="topic/partition/offset of each.")]
+Body = Annotated[Path | None, typer.Option("--with", metavar="FILE", help="Send this record instead; `-` reads stdin.")]
+Put = Annotated[list[str] | None, typer.Option("--set", metavar="POINTER=JSON", help="Set a field; may be repeated.")]
+SHOWN_TEXT = 4096
+LISTED = ("id", "reason", "field", "received_at", "sentence")
+
+
+@app.command("list")
+def list_letters(  # noqa: PLR0913, PLR0917 - one parameter per option
+    reason: Reason = None, source: Source = None, since: Since = None, until: Until = None, replayed: Replayed = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=10_000, help="How many, newest first.")] = 50,
+    as_json: AsJson = False,
+) -> None:  # fmt: skip
+    """List dead letters, newest first, with the number of each reason and what became of replays."""
+    from deploy.dead_letters import desk_of
+
+    listed = desk_of(Settings()).listed(_question(reason, source, since, until, replayed), limit)
+    counts = listed.counts
+    if as_json:
+        answer({
+            "counts": counts and counts.letters, "replayed": counts and counts.replayed, "dead_letters": listed.told,
+        })  # fmt: skip
+        return
+    if counts is None:
+        say("  too many to be counted: name a source, or a shorter time")
+    else:
+        rows = [(number, counts.replayed.get(code, 0), code) for code, number in counts.letters.items()]
+        table(("count", "replayed", "reason"), rows)
+    table(
+        ("id", "reason", "field", "received at", "why", "replay"),
+        [(*(each[name] for name in LISTED), last(each["replays"])) for each in listed.told],
+    )
+
+
+@app.command()
+def show(
+    identity: Id,
+    raw: Annotated[bool, typer.Option("--raw", help="Its bytes alone, such as to mend them in a file.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show one dead letter with its bytes, the field that fails, and what became of its replays."""
+    from deploy.dead_letters import desk_of
+    from master_dataset.dead_letters.place import Place
+    from master_dataset.dead_letters.pointer import span
+
+    letter, told = desk_of(Settings()).shown(Place.of(identity))
+    if raw:
+        sys.stdout.buffer.write(letter.value or b"")
+        return
+    if as_json:
+        answer(told)
+        return
+    fields({name: told[name] for name in (*LISTED, "key", "bytes")})
+    fields({f"header {each['key']}": each["value"] for each in told["headers"]})
+    if found := span(told["text"], letter.field):
+        fields({"the field says": told["text"][found[0] : found[1]][:SHOWN_TEXT]})
+    stdout.print(told["text"][:SHOWN_TEXT], markup=False)
+    if replays := told["replays"]:
+        shown = ("at", "by", "mended")
+        table((*shown, "outcome"), [(*(each[name] for name in shown), said(each)) for each in replays])
+
+
+@app.command()
+def replay(  # noqa: PLR0913, PLR0917 - one parameter per option
+    identities: Ids = None, reason: Reason = None, source: Source = None, since: Since = None, until: Until = None,
+    body: Body = None, put: Put = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=100_000, help="How many at most, oldest first.")] = 1000,
+    after: Annotated[str | None, typer.Option("--after", metavar="ID", help="Only what was received after it.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what each would become, and send nothing.")] = False,
+    as_json: AsJson = False,
+) -> None:  # fmt: skip
+    """Send dead letters again, as they are or mended: those named, or those that fit and were never sent again."""
+    from deploy.cassandra import session_of
+    from deploy.dead_letters import desk_of, replaying_of
+    from master_dataset.dead_letters.place import Place
+    from master_dataset.dead_letters.replaying import Asked
+    from master_dataset.errors import RequestError
+    from master_dataset.registry.registry import Registry
+
+    settings = Settings()
+    if bool(identities) == any((reason, source, since, until)):
+        raise RequestError("Dead letters are named, or chosen by reason, source or time.", do="Do one of both.")
+    if identities and after:
+        raise RequestError("`--after` is about dead letters that are chosen.", do="Leave it out, or name none.")
+    mend, more = mend_of(body, put or (), len(identities or ())), False
+    asked = Asked([Place.of(each) for each in identities or ()], mend, getuser(), dry_run)
+    if not identities:
+        desk = desk_of(settings)
+        behind = desk.where(Place.of(after)) if after else None
+        page = desk.open(_question(reason, source, since, until, None), limit, behind)
+        more = page.following is not None
+        asked = Asked([each.place for each in page.letters], mend, getuser(), dry_run, page.letters)
+    registry = Registry(session_of(settings.cassandra_address))
+    registry.stores()
+    with Steps("dead letters") as steps:
+        items = replaying_of(settings).run(asked, registry.terms_of, steps.step)
+    tell(items, dry_run=dry_run, more=more, as_json=as_json)
+    if any(each.outcome in {"refused", "unknown"} for each in items):
+        raise typer.Exit(1)
+
+
+def _question(
+    reason: str | None, source: str | None, since: str | None, until: str | None, replayed: bool | None
+) -> "LetterQuestion":
+    from master_dataset.dead_letters.question import LetterQuestion, received_bound
+
+    return LetterQuestion(reason, source, received_bound(since), received_bound(until), replayed)

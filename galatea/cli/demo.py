@@ -1,0 +1,107 @@
+"""`galatea demo`: the whole lambda on real receipts, from one command."""
+
+import os
+import signal
+import sys
+import time
+from datetime import UTC, datetime, timedelta
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated
+
+from typer import Option
+
+from deploy.console import say, stdout
+from deploy.local import board
+
+if TYPE_CHECKING:
+    from deploy.settings import Settings
+    from lab.demo.verdict import Verdict
+
+SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+INTERRUPTED = 130
+_ONCE = "Stop everything at the end, and exit 0 only if every number was right."
+
+
+def demo(once: Annotated[bool, Option("--once", help=_ONCE)] = False) -> None:
+    """Play a year of real receipts and a live day on a fresh local stack, and check every cell by another way."""
+    from deploy.airflow.component import is_installed
+    from deploy.local.stack import Stack
+    from lab.demo.home import remove, settings_of_the_demo
+    from lab.demo.journey import ORIGIN
+    from lab.demo.opening import Opening
+    from lab.demo.scenario import Scenario
+
+    began = time.monotonic()
+    for number in SIGNALS:
+        signal.signal(number, _leave)
+    settings = settings_of_the_demo(once=once)
+    say(f"  {ORIGIN}")
+    _fetch_jars(settings)
+    opening = Opening(settings)
+
+    def told(name: str, state: str, seconds: float) -> None:
+        _told(name, state, seconds)
+        opening.told(name, state, seconds)
+
+    with Stack(settings, told=told, airflow=True) as stack:
+        found = Scenario(settings, *opening.result(), has_airflow=is_installed()).run()
+        _conclude(found, settings, time.monotonic() - began)
+        if not once:
+            _go_on(settings)
+            stack.wait()
+    if once and found.is_right:
+        remove(settings.home)
+    sys.stdout.flush()
+    os._exit(0 if found.is_right else 1)  # Spark's Java ends with this process
+
+
+def _fetch_jars(settings: "Settings") -> None:
+    from deploy.jars import ensure_jars
+    from lab.demo.screen import Stage
+
+    with Stage("jars") as stage:
+        ensure_jars(settings, lambda done, total: stage.step(done, total, "checked"))
+
+
+def _conclude(found: "Verdict", settings: "Settings", seconds: float) -> None:
+    parts = found.deliveries
+    stdout.print(f"{found.cells:,} cells compared, {found.differing:,} differing")
+    stdout.print(
+        f"{found.sent:,} records sent = {parts.events:,} events + {parts.duplicates:,} duplicates + "
+        f"{found.dead_letters + parts.conflicts:,} dead letters (of these {parts.conflicts:,} conflicting duplicates)"
+        f"{'' if found.is_conserved else '   DOES NOT ADD UP'}"
+    )
+    stdout.print(
+        f"{found.waiting:,} waiting for the next publication: {parts.old:,} events that are left out of both sides, "
+        f"and repeats of old ones{'' if found.is_waiting_told else '   DOES NOT FIT'}"
+    )
+    for example in found.examples:
+        stdout.print(f"  {example}", markup=False)
+    if not found.is_right:
+        say(f"  kept for looking at: {settings.home}")
+    say(f"  {seconds:.0f} s in all")
+
+
+def _go_on(settings: "Settings") -> None:
+    from deploy.airflow.component import is_installed
+
+    url = f"http://localhost:{settings.api_port}"
+    today = datetime.now(UTC).date()
+    question = f"store=367&from={today - timedelta(days=364)}&to={today + timedelta(days=1)}&grain=month"
+    say(f"\nNext:  open {url}/    galatea status    galatea verify    galatea down")
+    say(f"       curl '{url}/v1/metrics/net_sales?{question}'")
+    if is_installed():
+        who = f"as {settings.airflow_user}, password in {settings.airflow_password_file}"
+        say(f"       Airflow: {settings.airflow_url} {who}")
+    say("All keeps running until Ctrl-C.")
+
+
+def _told(name: str, state: str, seconds: float) -> None:
+    if state in (board.RUNNING, board.FAILED, board.BACKING_OFF):
+        say(f"  {name:<10} {state} {seconds:.1f} s")
+
+
+def _leave(_number: int, _frame: FrameType | None) -> None:
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_IGN)  # the stop that follows is not to be interrupted
+    raise SystemExit(INTERRUPTED)

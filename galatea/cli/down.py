@@ -1,0 +1,18 @@
+"""`galatea down`: stop the local stack."""
+
+from typing import Annotated
+
+from typer import Option
+
+from deploy.console import answer, say
+from deploy.local.stack import down as stop
+from deploy.settings import Settings
+
+
+def down(as_json: Annotated[bool, Option("--json", help="One JSON object on stdout.")] = False) -> None:
+    """Stop every component of this home, also those that a killed supervisor left behind."""
+    ended = stop(Settings())
+    if as_json:
+        answer({"ended": ended})
+    else:
+        say(f"  ended {', '.join(ended)}" if ended else "  nothing was running")

@@ -1,0 +1,30 @@
+"""`galatea export`: corrected views as Delta tables."""
+
+from dataclasses import asdict
+from typing import Annotated
+
+from typer import Argument, Option
+
+from deploy.console import Steps, answer, say, table
+from deploy.settings import Settings
+
+
+def export(
+    views: Annotated[list[str] | None, Argument(help="Views; all if none is named.", show_default=False)] = None,
+    as_json: Annotated[bool, Option("--json", help="One JSON object on stdout.")] = False,
+) -> None:
+    """Bring the Delta tables of corrected views to the current publication. Only days that changed are written."""
+    from deploy.exporting import exported
+
+    settings = Settings()
+    with Steps("export") as steps:
+        publication, done = exported(settings, views or [], steps.step)
+    if as_json:
+        told = [asdict(each) for each in done]
+        answer({"publication": publication, "uri": settings.corrected_uri, "tables": told})
+        return
+    counts = [(each.view, *map("{:,}".format, (each.days, each.gone, each.cells))) for each in done]
+    table(("view", "days written", "days gone", "cells written"), counts)
+    say(
+        f"  publication {publication}, in {settings.corrected_uri}; what was replaced stays {settings.vacuum_days} days"
+    )

@@ -1,0 +1,102 @@
+"""`galatea ingest`: bring the records of a file to their topic."""
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, BinaryIO, Self
+
+from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as Bar
+from typer import Argument, Exit, Option
+
+from deploy.console import answer, is_terminal, say, stderr
+from deploy.settings import Settings
+from master_dataset.errors import BadFile
+from master_dataset.sources import source_named
+
+if TYPE_CHECKING:
+    from master_dataset.kafka.ingest import IngestResult
+
+PLAIN_SECONDS = 5.0
+
+
+def ingest(
+    source: Annotated[str, Argument(help="A source, such as pos_transactions.")],
+    file: Annotated[Path, Argument(help="JSON Lines: one record a line. `-` reads stdin.")],
+    rate: Annotated[float | None, Option(help="Records per second at most.", min=0.001)] = None,
+    from_line: Annotated[int, Option("--from-line", help="The first line to send, to resume.", min=1)] = 1,
+    as_json: Annotated[bool, Option("--json", help="One JSON object on stdout.")] = False,
+) -> None:
+    """Send the records of FILE to the topic of SOURCE, and wait until the broker has acknowledged each."""
+    from master_dataset.kafka.ingest import Terms
+    from master_dataset.kafka.ingest import ingest as send
+    from master_dataset.parsing.json_lines import paced, read_lines
+
+    into = source_named(source)
+    with _opened(file) as opened, Shown(opened) as shown:
+        lines = islice(read_lines(opened), from_line - 1, None)
+        in_time = paced(lines, rate) if rate else lines
+        result = send(into, in_time, Settings().kafka_bootstrap, shown.tell, Terms(first_line=from_line))
+    if result.rejected:
+        named = ", ".join(map(str, result.rejected_lines))
+        say(f"  {result.rejected:,} lines are larger than the broker takes and were not sent: {named}")
+    if as_json:
+        answer({name: value for name, value in asdict(result).items() if name != "rejected_lines"})
+    else:
+        say(f"  {_counted(result)}")
+    if result.rejected:
+        raise Exit(1)
+
+
+@contextmanager
+def _opened(file: Path) -> Iterator[BinaryIO]:
+    if str(file) == "-":
+        yield sys.stdin.buffer
+        return
+    try:
+        opened = file.open("rb")
+    except OSError as error:
+        raise BadFile(f"`{file}` cannot be read: {error.strerror}.", do="Name a file of JSON lines, or `-`.") from error
+    with opened:
+        yield opened
+
+
+def _counted(result: "IngestResult") -> str:
+    rate = result.acknowledged / result.seconds if result.seconds else 0
+    counts = f"{result.sent:,} sent, {result.acknowledged:,} acknowledged, {result.rejected:,} too large"
+    return f"{counts} in {result.seconds:.1f} s ({rate:,.0f}/s)"
+
+
+class Shown:
+    """Rate and progress on stderr: a bar with an estimate where the size is known, plain lines without a terminal."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        """`file` tells how much of it was read, if it is a file."""
+        self._file = file
+        self._size = os.fstat(file.fileno()).st_size if file.seekable() else None
+        columns = (TextColumn("  {task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+        self._bar = Bar(*columns, console=stderr, disable=not is_terminal())
+        self._task = self._bar.add_task("", total=self._size)
+        self._said_at = 0.0
+
+    def __enter__(self) -> Self:
+        """Start drawing."""
+        self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Stop drawing."""
+        self._bar.stop()
+
+    def tell(self, result: "IngestResult") -> None:
+        """Show what became of the lines so far."""
+        if not self._bar.disable:
+            read = self._file.tell() if self._size is not None else 0
+            self._bar.update(self._task, completed=read, description=_counted(result))
+        elif result.seconds - self._said_at >= PLAIN_SECONDS:
+            self._said_at = result.seconds
+            say(f"  {_counted(result)}")

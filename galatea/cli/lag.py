@@ -1,0 +1,49 @@
+"""`galatea lag`: how far each layer is behind the topics."""
+
+from datetime import UTC, datetime
+from typing import Annotated
+
+from typer import Option
+
+from deploy.console import answer, table
+from deploy.settings import Settings
+
+
+def lag(as_json: Annotated[bool, Option("--json", help="One JSON object on stdout.")] = False) -> None:
+    """Show, per partition, how many records archive and speed have still to read, and how long the oldest waits."""
+    from deploy.cassandra import session_of
+    from master_dataset.archive.positions import ArchivePositions
+    from master_dataset.kafka.lag import Probe
+    from master_dataset.sources import registered_sources
+    from speed_layer.generation import Generations
+
+    settings = Settings()
+    session = session_of(settings.cassandra_address)
+    generations = Generations(session)
+    readers = {
+        "archive": ArchivePositions(session).read(),
+        "speed": generations.positions(generations.greatest()),  # the one that runs, published or catching up
+    }
+    with Probe(settings.kafka_bootstrap) as probe:
+        measured = {reader: probe.measure(registered_sources(), positions) for reader, positions in readers.items()}
+    now = datetime.now(UTC)
+    rows = [
+        {
+            "reader": reader,
+            "topic": each.topic,
+            "partition": each.partition,
+            "position": each.position,
+            "end": each.end,
+            "records": each.records,
+            "seconds": round(each.seconds(now), 3),
+        }
+        for reader, own in measured.items()
+        for each in own
+    ]
+    if as_json:
+        answer({"lag": rows})
+    else:
+        table(
+            ("reader", "topic", "partition", "position", "end", "records", "seconds"),
+            [tuple(row.values()) for row in rows],
+        )

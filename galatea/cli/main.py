@@ -1,0 +1,88 @@
+"""The command line: one verb, one file. Every error of ours becomes one sentence, the next step, and an exit code."""
+
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import structlog
+import typer
+from pydantic import ValidationError
+from typer.core import TyperGroup
+
+from deploy.audit import CHANGES, Audit
+from deploy.console import complain, say
+from deploy.failpoints import arm_if_asked
+from deploy.garbage import look_seldom
+from deploy.parent_watchdog import tether_if_asked
+from master_dataset.errors import GalateaError
+
+VERBS = (
+    "up", "down", "status", "doctor", "ingest", "rebuild", "rollback", "publications", "corrections", "verify",
+    "balance", "compact", "collect", "export", "lag", "views", "metrics", "simulate", "prove", "demo",
+)  # fmt: skip
+GROUPS = ("recompute", "stores", "keys", "dead_letters", "speed", "alerts", "webhooks")
+
+
+class Verbs(TyperGroup):
+    """Reads the file of a verb when it is asked for, so that `galatea status` never waits for Spark."""
+
+    def list_commands(self, ctx: object) -> list[str]:  # noqa: ARG002 - typer's signature
+        """Every verb, in the order of a first day."""
+        return [name.replace("_", "-") for name in (*VERBS, *GROUPS) if Path(__file__).with_name(f"{name}.py").exists()]
+
+    def get_command(self, ctx: object, cmd_name: str) -> Any:  # noqa: ANN401 - typer's signature
+        """The verb of that name, or None."""
+        name = cmd_name.replace("-", "_")
+        if cmd_name not in self.list_commands(ctx):
+            return None
+        module = importlib.import_module(f"galatea.cli.{name}")
+        if name in GROUPS:
+            group = typer.main.get_group(module.app)
+            group.name = cmd_name
+            return group
+        app = typer.Typer(add_completion=False)
+        app.command(name=cmd_name)(getattr(module, name))
+        return typer.main.get_command(app)
+
+
+app = typer.Typer(cls=Verbs, add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
+
+
+@app.callback()
+def galatea() -> None:
+    """Live and exact numbers of physical stores: a lambda-architecture platform."""
+
+
+def main() -> None:
+    """The process edge of the command line. Exit 0 done, 1 a fault was met, 2 asked wrongly, 130 interrupted."""
+    look_seldom()
+    tether_if_asked()
+    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))  # stdout is the answer
+    try:
+        arm_if_asked()
+        audited(sys.argv[1:])
+        app()
+    except GalateaError as error:
+        complain(error)
+        sys.stdout.flush()
+        os._exit(error.exit_code) if "pyspark" in sys.modules else sys.exit(error.exit_code)
+    except ValidationError as error:
+        for wrong in error.errors():
+            name = "_".join(("GALATEA", *(str(part) for part in wrong["loc"]))).upper()
+            say(f"BadSetting: `{name}`: {wrong['msg']}. Next: correct the variable, or unset it for the default")
+        sys.exit(2)
+
+
+def audited(words: Sequence[str]) -> None:
+    """Write down what is asked for, if it would change something: whoever is killed has asked all the same."""
+    if " ".join(words[:1]) in CHANGES or " ".join(words[:2]) in CHANGES:
+        from deploy.settings import Settings
+
+        Audit(Settings().home).command(words)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,20 @@
+"""`galatea metrics`: which numbers may be asked for."""
+
+from typing import Annotated
+
+from typer import Option
+
+from deploy.console import answer, table
+from serving_layer.query.catalogue import Catalogue
+from views import registered_views
+from views.metrics import registered_metrics
+
+
+def metrics(as_json: Annotated[bool, Option("--json", help="One JSON object on stdout.")] = False) -> None:
+    """List every metric: its name, unit and formula over summed states."""
+    catalogue = Catalogue({view.name: view for view in registered_views()}, registered_metrics())
+    if as_json:
+        answer({"metrics": catalogue.listed()})
+        return
+    rows = [(metric.id, metric.name, metric.unit, metric.formula.text) for metric in catalogue.metrics.values()]
+    table(("metric", "name", "unit", "formula"), rows)

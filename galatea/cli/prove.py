@@ -1,0 +1,53 @@
+"""`galatea prove`: delivery guarantees, and what breaks them, on a real broker."""
+
+import signal
+from typing import TYPE_CHECKING, Annotated, NoReturn
+
+from typer import Argument, Exit, Option
+
+from deploy.console import Steps, answer, say, table
+from deploy.settings import Settings
+from master_dataset.errors import RequestError
+
+if TYPE_CHECKING:
+    from lab.guarantees.suite import Proof
+
+
+def prove(
+    experiments: Annotated[list[str] | None, Argument(help="P01 to P23; all if none is named.")] = None,
+    seed: Annotated[int, Option(help="Decides where processes die and how long work takes.")] = 1,
+    bootstrap: Annotated[str, Option(help="host:port of a broker to use; without it one is started.")] = "",
+    brokers: Annotated[int, Option(help="1: leave out what needs three nodes of its own; or 3.")] = 3,
+    as_json: Annotated[bool, Option("--json", help="One JSON object on stdout.")] = False,
+) -> None:
+    """Break delivery guarantees on a real broker, and count what is lost and duplicated. Exit 1 on any difference."""
+    from lab.guarantees.suite import ONE, THREE, Asked, document, is_as_expected
+    from lab.guarantees.suite import prove as run
+    from lab.guarantees.table import COLUMNS, rows
+
+    if brokers not in {ONE, THREE}:
+        raise RequestError("experiments use one broker, or three nodes besides", do="--brokers 1 or --brokers 3")
+    signal.signal(signal.SIGTERM, _leave)
+    asked = Asked([each.upper() for each in experiments or ()], seed, bootstrap=bootstrap, brokers=brokers)
+    with Steps("prove") as steps:
+        proofs = run(Settings(), asked, steps.step)
+    if as_json:
+        answer(document(asked, proofs))
+    else:
+        table(COLUMNS, [row for each in document(asked, proofs)["experiments"] for row in rows(each)])
+        _conclude(proofs)
+    if not is_as_expected(proofs):
+        raise Exit(1)
+
+
+def _conclude(proofs: "list[Proof]") -> None:
+    from lab.guarantees.line import Verdict
+
+    counts = {verdict: sum(proof.verdict == verdict for proof in proofs) for verdict in Verdict}
+    said = ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count)
+    say(f"  of {len(proofs)} experiments: {said}")
+
+
+def _leave(_number: int, _frame: object) -> NoReturn:
+    """As Ctrl-C, so that brokers are stopped."""
+    raise KeyboardInterrupt

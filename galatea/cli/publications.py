@@ -1,0 +1,39 @@
+"""`galatea publications`: the history of what readers saw."""
+
+import asyncio
+from typing import Annotated
+
+from typer import Option
+
+from deploy.cassandra import session_of
+from deploy.console import answer, table
+from deploy.settings import Settings
+from serving_layer.admin.publication_entry import GREATEST, PublicationEntry
+from serving_layer.tables import Bridge, PublishedTables
+
+SHOWN = ("publication", "cut", "published_at", "by", "why")
+PAGE = 1000
+
+
+def publications(as_json: Annotated[bool, Option("--json", help="One JSON object on stdout.")] = False) -> None:
+    """List every publication, newest first: its number, its cut, when, by whom and why, and what it took."""
+    published = PublishedTables(Bridge(session_of(Settings().cassandra_address)))
+    listed = asyncio.run(_all(published))
+    if as_json:
+        answer({"publications": listed})
+        return
+    rows = [(*(each[name] for name in SHOWN), *_told(each)) for each in listed]
+    table((*(name.replace("_", " ") for name in SHOWN), "partitions", "seconds", "note"), rows)
+
+
+async def _all(published: PublishedTables) -> list[dict[str, object]]:
+    found: list[PublicationEntry] = []
+    while page := await published.history(found[-1].publication if found else GREATEST, PAGE):
+        found += page
+    return [entry.shown() for entry in found]
+
+
+def _told(entry: dict[str, object]) -> tuple[object, object, str]:
+    notes = [f"restores {entry['restores']}"] if entry["restores"] else []
+    notes += ["collected"] if entry["collected"] else []
+    return entry["partitions"] or "", entry["seconds"] or "", ", ".join(notes)

@@ -1,0 +1,90 @@
+"""`galatea recompute`: the steps of a recompute one by one, for whoever schedules them."""
+
+from getpass import getuser
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from deploy.console import Steps, answer, fields
+from deploy.settings import Settings
+from galatea.cli.asking import DryRun, First, Full, Last, Stores, Views, Wait, Why, asked_of
+from galatea.cli.recomputes import leave, noted, shown, told
+
+if TYPE_CHECKING:
+    from batch_layer.recompute.recompute import Recompute
+
+app = typer.Typer(no_args_is_help=True, help="Take a recompute step by step: plan, compute, publish; or look at one.")
+
+Id = Annotated[str, typer.Argument(metavar="ID", help="Its id. The same id takes up what was interrupted.")]
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
+
+
+@app.command()
+def plan(  # noqa: PLR0913, PLR0917 - one parameter per option
+    id_: Id,
+    views: Views = None,
+    first: First = None,
+    last: Last = None,
+    store: Stores = None,
+    full: Full = False,
+    wait: Wait = False,
+    dry_run: DryRun = False,
+    why: Why = "asked on the command line",
+    by: Annotated[str, typer.Option("--by", help="Who asks; the user, if left out.", show_default=False)] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Write down what is asked, reach a cut, and choose what is to be recomputed."""
+    from batch_layer.recompute.recompute import checked_id
+    from deploy.recompute.recompute import ask
+
+    asked = asked_of(views, first, last, store, full=full, wait=wait, dry_run=dry_run)
+    ask(Settings(), asked, why=why, by=by or getuser(), id_=checked_id(id_))
+    _step(id_, "plan", as_json=as_json)
+
+
+@app.command()
+def compute(id_: Id, as_json: AsJson = False) -> None:
+    """Write the cells of the plan. Readers see nothing of them yet. What an interrupted attempt has done stays done."""
+    _step(id_, "compute", as_json=as_json)
+
+
+@app.command()
+def publish(id_: Id, as_json: AsJson = False) -> None:
+    """Switch all readers to the cells; or end the preview. At most one publication, however often it is tried."""
+    _step(id_, "publish", as_json=as_json)
+
+
+@app.command()
+def show(id_: Id, as_json: AsJson = False) -> None:
+    """Say how far it is, or what became of it."""
+    from batch_layer.recompute.recompute import Recomputes
+    from deploy.cassandra import session_of
+
+    found = Recomputes(session_of(Settings().cassandra_address)).find(id_)
+    if as_json:
+        answer(shown(found) | {"asked": found.asked.shown(), "why": found.why, "progress": found.progress})
+        return
+    fields({"id": found.id, "state": found.state, "asked by": found.asked_by, "why": found.why})
+    for what, amount in (found.progress or {}).items():
+        fields({what: f"{amount['done']:,} of {amount['total']:,}" if isinstance(amount, dict) else amount})
+    if found.problem:
+        fields({"problem": found.problem["message"], "next": found.problem["do"]})
+    told(found)
+
+
+def _step(id_: str, name: str, *, as_json: bool) -> None:
+    from deploy.airflow.task_note import Noted, TaskNote
+    from deploy.recompute.attempt import Attempt
+    from deploy.recompute.failures import naming_failures
+
+    settings = Settings()
+    note = TaskNote.of_this_process(settings)
+    with Steps(name) as steps, Attempt(settings, id_, Noted(steps, note)) as attempt, naming_failures(id_):
+        done: Recompute = getattr(attempt, name)()
+    note.write(noted(done))
+    if as_json:
+        answer(shown(done))
+    else:
+        fields({"id": done.id, "state": done.state})
+        told(done)
+    leave()

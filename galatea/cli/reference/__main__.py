@@ -1,0 +1,26 @@
+"""Write the reference: `python -m galatea.cli.reference [FOLDER]`, by default into `docs/reference`.
+
+By default it also writes the measured tables of `docs/delivery.md`.
+"""
+
+import sys
+from pathlib import Path
+
+from galatea.cli.reference import measured
+from galatea.cli.reference.files import files
+
+HERE = Path(__file__).resolve().parents[3] / "docs" / "reference"
+
+
+def main(folder: Path) -> None:
+    """Write it; a file of a thing that is gone is left for git to show."""
+    for name, text in files().items():
+        file = folder / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]) if sys.argv[1:] else HERE)
+    if not sys.argv[1:]:
+        measured.PAGE.write_text(measured.written(), encoding="utf-8")

@@ -1,0 +1,109 @@
+"""The page of the metrics: every number that may be asked for, and what it is in a small case."""
+
+from collections.abc import Mapping
+
+import orjson
+
+from galatea.cli.reference.page import Page, code, codes
+from serving_layer.query.numbers import printed
+from views import registered_views
+from views.core.example import of_nothing, worked
+from views.core.metric import Metric
+from views.metrics import registered_metrics
+
+DIGITS = 2
+"""Of the money in the examples."""
+UNITS = {
+    "n": "whole pieces",
+    "money": "the currency's major unit, written from whole minor units",
+    "percent": "100 times the fraction",
+    "ratio": "the fraction itself",
+    "ms": "milliseconds",
+    "hours": "hours",
+    "years": "years of age",
+    "celsius": "degrees Celsius",
+    "mm": "millimetres",
+    "list": "a list of items, each with its count and its share in percent",
+}
+RULES = {
+    "Zero, or nothing": "A sum over a range without events is 0 if the store has the source: a till always, a sensor "
+    "if it is registered, anything if the range holds a cell of the view. Otherwise it is null, with `no_source`.",
+    "Sensor time": "`people_counts` prove by their intervals that a sensor was alive, every other one by heartbeats. "
+    "A metric with `low_coverage` says so below 95 % of the time of the registered sensors of its sources, over the "
+    "windows that are over, and is null below 50 %, with `masked`. Nothing is imputed. A store that registers no such "
+    "sensor is not judged. `only_covered=true` keeps the windows in which each source had 95 %; `comp=true` leaves "
+    "out stores that had less on either side.",
+    "People inside": "`occupancy` is read from the start of the business day, whatever `from`, and shows the end of "
+    "the last window of a point. `drift_high` stands at days that are over. `count_drift` takes whole business days.",
+}
+FLAGS = {
+    "above_100": "A share above 100 %: the parts were measured in different ways. It is not cut off.",
+    "below_zero": "The target was passed.",
+    "device_based": "Devices were counted, not people.",
+    "device_days": "The point holds several business days, and a device counts once in each.",
+    "drift_high": "Of a business day, more than 5 % of the people who came in never left, or the other way round.",
+    "estimate": "A sketch or midpoints stand for what was not kept.",
+    "low_coverage": "The sensors were alive for less than 95 % of the time.",
+    "masked": "The sensors were alive for less than 50 % of the time: the value is null.",
+    "no_net_units": "No more was sold than was returned: the value is null.",
+    "no_opening_hours": "`hours=open` was asked of a store without opening hours: the value is null.",
+    "no_source": "The store has no such sensor and no such event in the range: the value is null.",
+    "no_staff_split": "A sensor does not tell staff from visitors.",
+    "open_only": "Only windows inside the opening hours count.",
+    "planned_only": "Work was planned, and none was recorded.",
+    "small_sample": "The share is one of fewer than 30.",
+}
+
+
+def page() -> Page:
+    """A table of all, their examples, and what units and flags are."""
+    metrics = registered_metrics().values()
+    written = Page(
+        "Metrics",
+        "Ask for one with `GET /v1/metrics/{metric}` (see [rest](rest.md)). States are summed before the formula is "
+        "applied, so a ratio is never a mean of ratios; a denominator of zero gives null. A name without a view is a "
+        "state of the first view. What may stand in a formula is said in `views/core/term.py`.",
+    )
+    written.table(
+        ("metric", "name", "unit", "formula", "views", "flags", "of nothing"),
+        [(*_described(each), _of_nothing(each)) for each in metrics],
+    )
+    written.heading("Examples")
+    written.paragraph("Worked out by the code from the states on the left. Money is in cents there.")
+    written.table(
+        ("metric", "of", "is", "where it is from"),
+        [(code(each.id), _given(each.example), code(_worked(each)), each.note) for each in metrics],
+    )
+    for heading, text in RULES.items():
+        written.heading(heading)
+        written.paragraph(text)
+    _units_and_flags(written)
+    return written
+
+
+def _units_and_flags(written: Page) -> None:
+    written.heading("Units")
+    written.table(("unit", "what the number counts"), [(code(unit), meaning) for unit, meaning in UNITS.items()])
+    written.heading("Flags")
+    written.paragraph("A flag stands beside a value, and changes it only where it says that the value is null.")
+    written.table(("flag", "meaning"), [(code(flag), meaning) for flag, meaning in FLAGS.items()])
+
+
+def _described(metric: Metric) -> tuple[str, ...]:
+    formula, views = code(metric.formula.text), codes(metric.views)
+    return code(metric.id), metric.name, metric.unit, formula, views, codes(metric.flags)
+
+
+def _of_nothing(metric: Metric) -> str:
+    value = of_nothing(metric, {view.name: view for view in registered_views()})
+    return "null" if value is None else "0, or null with `no_source`"
+
+
+def _worked(metric: Metric) -> str:
+    value = printed(worked(metric, {view.name: view for view in registered_views()}), metric, DIGITS)
+    items = [each for each in value if each["count"]] if isinstance(value, list) else value
+    return orjson.dumps(items).decode()
+
+
+def _given(example: Mapping[str, object]) -> str:
+    return ", ".join(f"{code(name)} = {value}" for name, value in example.items())

@@ -1,0 +1,42 @@
+"""`galatea rollback`: show readers again what an older publication said."""
+
+from getpass import getuser
+from typing import Annotated
+
+from typer import Argument, Option
+
+from deploy.console import Steps, answer, say
+from deploy.settings import Settings
+from galatea.cli.recomputes import corrections, leave
+
+
+def rollback(
+    number: Annotated[int, Argument(metavar="N", help="Of a publication, see galatea publications.")],
+    dry_run: Annotated[bool, Option("--dry-run", help="Say what would change, and change nothing.")] = False,
+    why: Annotated[str, Option("--why", help="Kept with the publication.")] = "asked on the command line",
+    as_json: Annotated[bool, Option("--json", help="One JSON object on stdout.")] = False,
+) -> None:
+    """Publish again, under a new number, the cells and the cut of publication N. Readers see all of it at once."""
+    from deploy.recompute.computing import Computing
+    from deploy.recompute.ledgers import LedgerKeeper
+    from deploy.recompute.rollback import Rollback
+
+    settings = Settings()
+    with Steps("rollback") as steps:
+        done = Rollback(settings).run(number, why, getuser(), steps, dry_run=dry_run)
+        would = "would show" if dry_run else "shows"
+        cut = f"{done.cut:%Y-%m-%d %H:%M:%S} UTC"
+        say(f"  publication {done.publication} {would} again what {number} said, cut {cut}")
+        say(f"  {done.partitions} days of views are of another run")
+        if dry_run and done.builds_generation:
+            say("  a generation of the speed layer would be built first: the one of now begins after that cut")
+        keeper = LedgerKeeper(settings, Computing(settings, is_long=False).spark)
+        if not dry_run:
+            keeper.catch_up(steps)
+    totals = keeper.table.totals(str(done.publication)) if not dry_run else None
+    if as_json:
+        answer(done._asdict() | {"corrections": totals})
+    elif not dry_run:
+        corrections(totals)
+        say(f"  Undo: galatea rollback {done.publication - 1}")
+    leave()

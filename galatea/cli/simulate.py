@@ -1,0 +1,122 @@
+"""`galatea simulate`: shops whose sensors fit each other, as files or to the topics of a stack. Nothing is real."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Self
+
+from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as Bar
+from typer import Option
+
+from deploy.console import answer, is_terminal, say, stderr
+from deploy.settings import Settings
+from master_dataset.errors import LinesNotSent, RequestError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from lab.simulation.record import Delivery
+    from lab.simulation.simulation import Simulation
+
+_DAY = ["%Y-%m-%d"]
+PLAIN_SECONDS = 5.0
+TELL_EVERY = 500  # records
+
+
+def simulate(  # noqa: PLR0913, PLR0917 - one parameter per option
+    first: Annotated[datetime, Option("--from", formats=_DAY, help="First business day of the stores.")],
+    last: Annotated[datetime, Option("--to", formats=_DAY, help="Last business day, included.")],
+    stores: Annotated[int | None, Option(help="So many invented stores, 1 to 100.", min=1, max=100)] = None,
+    stores_file: Annotated[Path | None, Option("--stores-file", help="The stores of a stores.yaml instead.")] = None,
+    seed: Annotated[str, Option(help="The same seed gives the same bytes.")] = "1",
+    sources: Annotated[str, Option(help="Only these sources, commas between them.")] = "",
+    faults: Annotated[bool, Option("--faults/--no-faults", help="Outages, repeats, broken records; on.")] = True,
+    out: Annotated[Path | None, Option(help="Write JSON lines, stores.yaml and manifest.json to a new folder.")] = None,
+    send: Annotated[bool, Option("--send", help="Register the stores in the running stack, and send to it.")] = False,
+    live: Annotated[float | None, Option(help="Send at this speed; 1 is real time.", min=0.01, max=100_000)] = None,
+    as_json: Annotated[bool, Option("--json", help="One JSON object on stdout: the manifest.")] = False,
+) -> None:
+    """Simulate stores: what all their sensors and tills send on these days. It says of itself that it is simulated."""
+    from lab.simulation.folder import SIMULATED, manifest
+    from lab.simulation.request import Asked, check_past
+    from lab.simulation.tally import DEAD_LETTERS, DUPLICATES, EVENTS
+
+    if (out is None) != send:
+        raise RequestError("Either a folder or the running stack is to be named.", do="--out FOLDER or --send")
+    if live is not None and not send:
+        raise RequestError("`--live` paces what is sent, and a folder is only written.", do="--send --live SPEED")
+    asked = Asked(stores, stores_file, first.date(), last.date(), seed, sources, faults)
+    simulation = asked.simulation()
+    if send:
+        check_past(simulation, live)
+    say(f"  {SIMULATED}")
+    with Shown(simulation) as shown:
+        _written(simulation, out, shown) if out else _sent(simulation, live, shown)
+    tally = simulation.tally
+    events, duplicates, letters = (tally.of(kind) for kind in (EVENTS, DUPLICATES, DEAD_LETTERS))
+    parts = f"{events:,} events + {duplicates:,} duplicates + {letters:,} dead letters"
+    say(f"  simulated: {tally.sent:,} records = {parts}")
+    if as_json:
+        answer(manifest(simulation))
+
+
+def _written(simulation: "Simulation", out: Path, shown: "Shown") -> None:
+    from lab.simulation.folder import write
+
+    write(simulation, out, shown.tell)
+
+
+def _sent(simulation: "Simulation", live: float | None, shown: "Shown") -> None:
+    from deploy.cassandra import session_of
+    from deploy.registering import register
+    from lab.simulation.pacing import paced
+    from lab.simulation.sending import send
+
+    def told(deliveries: "Iterator[Delivery]") -> "Iterator[Delivery]":
+        for each in deliveries:
+            shown.tell(each.send_at)
+            yield each
+
+    settings = Settings()
+    register(settings, session_of(settings.cassandra_address), simulation.stores)
+    deliveries = simulation.deliveries()
+    try:
+        acknowledged = send(told(paced(deliveries, live) if live else deliveries), settings.kafka_bootstrap)
+    except LinesNotSent as error:
+        do = "Repeat the command with the same seed: what arrives twice counts once."
+        raise LinesNotSent(error.message, do=do) from error
+    say(f"  {acknowledged:,} acknowledged")
+
+
+class Shown:
+    """How far the simulated time has come: a bar with an estimate on a terminal, else a line every few seconds."""
+
+    def __init__(self, simulation: "Simulation") -> None:
+        """The time to come is that of the simulated days."""
+        columns = (TextColumn("  {task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+        self._bar = Bar(*columns, console=stderr, disable=not is_terminal())
+        self._first = datetime.combine(simulation.first, datetime.min.time(), UTC)
+        self._hours = len(simulation.days) * 24
+        self._task = self._bar.add_task("simulated", total=self._hours)
+        self._records, self._said_at = 0, datetime.now(UTC)
+
+    def __enter__(self) -> Self:
+        """Start drawing."""
+        self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Stop drawing."""
+        self._bar.stop()
+
+    def tell(self, send_at: datetime) -> None:
+        """Hear of one record more, which is sent then."""
+        self._records += 1
+        if self._records % TELL_EVERY:
+            return
+        hours = min(max((send_at - self._first) / timedelta(hours=1), 0), self._hours)
+        said = f"simulated {self._records:,} records"
+        self._bar.update(self._task, completed=hours, description=said)
+        if self._bar.disable and (datetime.now(UTC) - self._said_at).total_seconds() >= PLAIN_SECONDS:
+            self._said_at = datetime.now(UTC)
+            say(f"  {said}, until {send_at:%Y-%m-%d %H:%M} UTC")

@@ -1,0 +1,56 @@
+"""`galatea speed`: the speed layer's generations."""
+
+import time
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from deploy.console import Steps, answer, say
+from deploy.settings import Settings
+
+if TYPE_CHECKING:
+    from speed_layer.generation import Generations
+
+app = typer.Typer(no_args_is_help=True, help="Replace a generation of the speed layer.")
+POLL_SECONDS = 0.5
+
+
+@app.callback()
+def speed() -> None:
+    """Keeps `restart` a verb of its own while it is the only one."""
+
+
+@app.command()
+def restart(
+    wait: Annotated[bool, typer.Option("--wait", help="Return when readers have moved to the new one.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")] = False,
+) -> None:
+    """Begin a new generation. Readers stay with the old one, which stands still, until the new one has come as far."""
+    from deploy.cassandra import session_of
+    from master_dataset.errors import SpeedUnavailable
+    from speed_layer.generation import Generations
+
+    generations = Generations(session_of(Settings().cassandra_address))
+    old = generations.greatest()
+    if not old:
+        raise SpeedUnavailable("there is no generation of the speed layer to replace", do="galatea up --detach")
+    generations.claims.replace(old)
+    say(f"  generation {old} writes nothing more; the speed layer begins another, see galatea doctor")
+    shown = _wait(generations, old) if wait else generations.pointer().generation
+    if as_json:
+        answer({"replaced": old, "generation": shown})
+    elif wait:
+        say(f"  generation {shown} is read now")
+
+
+def _wait(generations: "Generations", old: int) -> int:
+    with Steps("speed") as steps:
+        while (shown := generations.pointer().generation) <= old:
+            new = generations.find(generations.greatest())
+            if new is not None and new.number > old:
+                done, total = generations.progress(new, shown)
+                steps.step(done, total, f"generation {new.number}")
+            else:
+                steps.step(0, 1, "no generation begun yet, is the speed process running? See galatea status.")
+            time.sleep(POLL_SECONDS)
+    return shown

@@ -1,0 +1,25 @@
+"""`galatea status`: which components run, and where."""
+
+from pathlib import Path
+from typing import Annotated
+
+from typer import Option
+
+from deploy.console import answer, stdout, table
+from deploy.local.stack import status as read
+from deploy.settings import Settings
+
+
+def status(as_json: Annotated[bool, Option("--json", help="One JSON object on stdout.")] = False) -> None:
+    """Show the state of every component."""
+    found = read(Settings())
+    if as_json:
+        answer(found)
+        return
+    stdout.print(f"home {found['home']}", markup=False)
+    stdout.print(f"the operator's key lies in {Path(found['home'], 'operator.key')}", markup=False)
+    rows = [
+        (each["name"], each["state"], each["pid"] or "", each.get("url") or each.get("address") or "")
+        for each in found["components"]
+    ]
+    table(("component", "state", "pid", "where"), rows)

@@ -1,0 +1,51 @@
+"""`galatea stores`: the registry of stores."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from deploy.console import answer, say, table
+from deploy.settings import Settings
+
+app = typer.Typer(no_args_is_help=True, help="Register stores, and list them.")
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
+
+
+@app.command()
+def load(
+    file: Annotated[Path, typer.Argument(help="stores.yaml: a list `stores` of {id, timezone, ...}.")],
+    is_lost: Annotated[
+        bool, typer.Option("--restore", help="All of the registry is lost: these are the stores as they were.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Add the stores of FILE, or change those that are registered already."""
+    from deploy.cassandra import session_of
+    from deploy.registering import register, restore
+    from master_dataset.registry.stores_file import load as read
+
+    settings = Settings()
+    stores = read(file)
+    save = restore if is_lost else register
+    save(settings, session_of(settings.cassandra_address), stores)
+    if as_json:
+        answer({"loaded": len(stores)})
+    else:
+        say(f"  {len(stores)} stores registered; every process has seen them")
+
+
+@app.command("list")
+def list_stores(as_json: AsJson = False) -> None:
+    """List the registered stores."""
+    from deploy.cassandra import session_of
+    from master_dataset.registry.registry import Registry
+
+    stores = Registry(session_of(Settings().cassandra_address)).stores()
+    if as_json:
+        answer({"stores": [{"id": each.id, "name": each.name, "timezone": each.timezone} for each in stores.values()]})
+    else:
+        table(
+            ("id", "name", "time zone", "currency"),
+            [(s.id, s.name, s.timezone, s.currency.code) for s in stores.values()],
+        )

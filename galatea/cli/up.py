@@ -1,0 +1,109 @@
+"""`galatea up`: start the local stack."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from types import FrameType
+from typing import Annotated
+
+from typer import Option
+
+from deploy.airflow.component import NAME as AIRFLOW
+from deploy.airflow.component import is_installed
+from deploy.console import Steps, say
+from deploy.local import board
+from deploy.local.nodes import keep_nodes
+from deploy.local.stack import components, status, supervisor
+from deploy.local.supervisor import last_line
+from deploy.settings import Settings
+from master_dataset.errors import OperatorError
+
+_NODES = "1 or 3; a home keeps what it was made with. Of three, one may be lost."
+_NO_AIRFLOW = "Leave Airflow out: nothing is rebuilt by the clock."
+_AIRFLOW_SECONDS = 180.0
+"""For so long its start is waited for. Nothing else needs it, so all else stays up however long it takes."""
+
+
+def up(
+    detach: Annotated[bool, Option("--detach", help="Return when all is running.")] = False,
+    without_airflow: Annotated[bool, Option("--without-airflow", help=_NO_AIRFLOW)] = False,
+    only: Annotated[str, Option("--only", help="Names of components, separated by commas.")] = "",
+    brokers: Annotated[int, Option("--brokers", help=f"Brokers, {_NODES}", show_default=False)] = 0,
+    cassandra: Annotated[int, Option("--cassandra", help=f"Cassandra nodes, {_NODES}", show_default=False)] = 0,
+) -> None:
+    """Start brokers, Cassandra, our own processes and Airflow; keep them running until Ctrl-C or `galatea down`."""
+    asked = {"kafka_brokers": brokers, "cassandra_nodes": cassandra}
+    settings = Settings(**{name: number for name, number in asked.items() if number})  # type: ignore[arg-type]
+    names = [name for name in only.split(",") if name]
+    airflow = not (without_airflow or names)
+    if airflow and not is_installed():
+        say("  Airflow is not installed and is left out. To have it: uv sync --group airflow")
+    _fetch_jars(settings)
+    if detach:
+        _detached(settings, names, airflow=airflow)
+    else:
+        _attached(settings, names, airflow=airflow)
+    say("Next: galatea status    galatea ingest pos_transactions FILE    galatea down")
+
+
+def _fetch_jars(settings: Settings) -> None:
+    from deploy.jars import ensure_jars
+    from deploy.java import find_java
+
+    with Steps("jars") as steps:
+        total = ensure_jars(settings, lambda done, all_: steps.step(done, all_, "checked"))
+    java = find_java()
+    say(f"  java {java.version} {'(bundled) ' if java.bundled else ''}ok    jars {total} of {total} checked")
+
+
+def _attached(settings: Settings, names: list[str], *, airflow: bool) -> None:
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, _leave)
+    with supervisor(settings, names, _told, airflow=airflow) as running:
+        running.start(unawaited={AIRFLOW})
+        said = "all but Airflow, which starts yet," if airflow else "all"
+        say(f"  {said} is running in {settings.home}; Ctrl-C stops it")
+        running.watch(lambda: False)
+
+
+def _leave(_number: int, _frame: FrameType | None) -> None:
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)  # the stop that follows is not to be interrupted
+    raise SystemExit(0)
+
+
+def _told(name: str, state: str, seconds: float) -> None:
+    if state != board.STARTING:
+        say(f"  {name:<11} {state}" + (f" {seconds:.1f} s" if state == board.RUNNING else ""))
+
+
+def _detached(settings: Settings, names: list[str], *, airflow: bool) -> None:
+    log = settings.home / "logs" / "supervisor.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    keep_nodes(settings.home, settings.nodes)
+    chosen = ["--only", ",".join(names)] if names else [] if airflow else ["--without-airflow"]
+    command = [sys.executable, "-m", "galatea.cli.main", "up", *chosen]
+    wanted = {each.name for each in components(settings, names, airflow=airflow)}
+    with log.open("ab") as file:
+        child = subprocess.Popen(  # noqa: S603 - our own command
+            command, stdin=subprocess.DEVNULL, stdout=file, stderr=file, start_new_session=True,
+            env={**os.environ, **settings.environment()},
+        )  # fmt: skip
+    states: dict[str, str] = {}
+    began = time.monotonic()
+    while True:
+        now = {each["name"]: each["state"] for each in status(settings)["components"] if each["name"] in wanted}
+        for name in (name for name, state in now.items() if state == board.RUNNING != states.get(name)):
+            say(f"  {name:<11} running")
+        states = now
+        late = {name for name, state in now.items() if state != board.RUNNING}
+        if late == {AIRFLOW} and time.monotonic() - began > _AIRFLOW_SECONDS:
+            say("  airflow     still starts; nothing is rebuilt by the clock until it runs: galatea status")
+            return
+        if not late:
+            return
+        if child.poll() is not None:
+            raise OperatorError(f"the stack did not start: {last_line(log)}", do=f"read {log}")
+        time.sleep(0.2)

@@ -1,0 +1,44 @@
+"""`galatea verify`: the merged answer against a full recompute."""
+
+import os
+import secrets
+import sys
+from typing import Annotated
+
+from typer import Option
+
+from deploy.console import Steps, answer, say
+from deploy.settings import Settings
+
+
+def verify(
+    sample: Annotated[int | None, Option("--sample", min=1, help="Compare so many days, drawn by chance.")] = None,
+    seed: Annotated[int | None, Option("--seed", help="Draws the same days again. It is said of every sample.")] = None,
+    as_json: Annotated[bool, Option("--json", help="One JSON object on stdout.")] = False,
+) -> None:
+    """Close an epoch in both layers and compare every merged cell with a full recompute. Exit 1 on any difference."""
+    from deploy.verify import Sample, Verification
+    from master_dataset.errors import RequestError
+
+    if seed is not None and sample is None:
+        raise RequestError("--seed draws the days of a sample, and none is asked for", do="add --sample N")
+    drawn = None if sample is None else Sample(sample, secrets.randbelow(2**31) if seed is None else seed)
+    if drawn:
+        say(f"  seed {drawn.seed}")
+    with Steps("verify") as steps:
+        verdict = Verification(Settings()).run(steps.step, drawn)
+    if as_json:
+        counted = {"cells": verdict.cells, "differing": verdict.differing}
+        more = {"waiting_for_batch": verdict.waiting_for_batch, "epoch": verdict.epoch, "examples": verdict.examples}
+        answer(counted | more | ({"days": verdict.days, "seed": drawn.seed} if drawn else {}))
+    else:
+        for example in verdict.examples:
+            say(f"  {example}")
+        if verdict.days is not None:
+            say(f"  of {len(verdict.days)} days: {', '.join(map(str, verdict.days))}")
+        say(
+            f"  {verdict.cells:,} cells compared at {verdict.epoch:%Y-%m-%d %H:%M:%S} UTC, "
+            f"{verdict.differing:,} differing, {verdict.waiting_for_batch:,} events wait for the next publication"
+        )
+    sys.stdout.flush()
+    os._exit(1 if verdict.differing else 0)  # Spark's Java ends with this process

@@ -1,0 +1,27 @@
+"""`galatea views`: which questions are answered."""
+
+from typing import Annotated
+
+from typer import Option
+
+from deploy.console import answer, table
+from views import registered_views
+
+
+def views(as_json: Annotated[bool, Option("--json", help="One JSON object on stdout.")] = False) -> None:
+    """List every view: its question, its source, its dimensions and states."""
+    listed = [
+        {
+            "view": view.name,
+            "question": view.question,
+            "source": view.source.topic,
+            "dimensions": list(view.dimensions),
+            "states": list(view.columns),
+            "definition": view.definition_hash,
+        }
+        for view in registered_views()
+    ]
+    if as_json:
+        answer({"views": listed})
+        return
+    table(("view", "source", "question"), [(each["view"], each["source"], each["question"]) for each in listed])

@@ -1,0 +1,192 @@
+"""`galatea webhooks`: who is told of alerts, and where."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from getpass import getuser
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
+
+from deploy.console import answer, fields, say, table
+from deploy.settings import Settings
+from master_dataset.errors import RequestError
+
+if TYPE_CHECKING:
+    from master_dataset.webhooks.endpoint_state import Registered
+    from serving_layer.webhooks.service import Trial, Webhooks
+
+app = typer.Typer(no_args_is_help=True, help="Say where tenants are told of alerts, and see how each is doing.")
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
+Id = Annotated[str, typer.Argument(metavar="ID", help="As `webhooks list` shows it.")]
+Found = TypeVar("Found")
+LISTED = ("id", "tenant", "url", "state", "since", "last_status", "last_delivered_at")
+
+
+@app.command()
+def add(
+    url: Annotated[str, typer.Argument(metavar="URL", help="https://host/path")],
+    tenant: Annotated[str, typer.Option("--tenant", help="Whose alerts it is told.")],
+    batch: Annotated[int, typer.Option("--batch", min=1, max=500, help="Alerts of one call, at most.")] = 100,
+    as_json: AsJson = False,
+) -> None:
+    """Tell this address of a tenant's alerts from now on, and show the secret of its signatures, once."""
+    _told_secret(_with(lambda hooks: hooks.make(tenant, url, batch)), as_json=as_json)
+
+
+@app.command("list")
+def list_webhooks(as_json: AsJson = False) -> None:
+    """List the addresses, and how each is doing. Secrets are shown to nobody."""
+    found = [_told(each) for each in _with(lambda hooks: hooks.listed(None))]
+    if as_json:
+        answer({"webhooks": found})
+        return
+    rows = [[*(_plain(each[name]) for name in LISTED), each["lag"]["records"]] for each in found]
+    table((*(name.replace("_", " ") for name in LISTED), "left"), rows)
+
+
+@app.command()
+def show(id_: Id, as_json: AsJson = False) -> None:
+    """Show how one is doing, and what blocks it."""
+    _shown(_with(lambda hooks: hooks.found(None, id_)), as_json=as_json)
+
+
+@app.command()
+def change(
+    id_: Id,
+    url: Annotated[str | None, typer.Option("--url", help="https://host/path")] = None,
+    batch: Annotated[int | None, typer.Option("--batch", min=1, max=500, help="Alerts of one call, at most.")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Call another address, or with more or fewer alerts; it goes on where it stood."""
+
+    async def changed(hooks: "Webhooks") -> "Registered":
+        return await hooks.change(await hooks.found(None, id_), url, batch)
+
+    _shown(_with(changed), as_json=as_json)
+
+
+@app.command()
+def remove(id_: Id, as_json: AsJson = False) -> None:
+    """Tell it nothing more."""
+
+    async def removed(hooks: "Webhooks") -> "Registered":
+        found = await hooks.found(None, id_)
+        await hooks.keeper.remove(found.endpoint)
+        return found
+
+    _done(_with(removed), "is told nothing more", as_json=as_json)
+
+
+@app.command()
+def resume(id_: Id, as_json: AsJson = False) -> None:
+    """Tell an address again that was suspended; it goes on where it stood."""
+
+    async def resumed(hooks: "Webhooks") -> "Registered":
+        return await hooks.resume(await hooks.found(None, id_))
+
+    _done(_with(resumed), "is told again", as_json=as_json)
+
+
+@app.command()
+def rotate(id_: Id, as_json: AsJson = False) -> None:
+    """Sign with another secret from now on, and show it, once."""
+
+    async def rotated(hooks: "Webhooks") -> "Registered":
+        return await hooks.rotate(await hooks.found(None, id_))
+
+    _told_secret(_with(rotated), as_json=as_json)
+
+
+@app.command("test")
+def try_out(id_: Id, as_json: AsJson = False) -> None:
+    """Call it once, signed and without an alert, and say what a call with alerts would have come to."""
+
+    async def called(hooks: "Webhooks") -> "Trial":
+        return await hooks.trying.call((await hooks.found(None, id_)).endpoint)
+
+    trial = _with(called)
+    if as_json:
+        answer(trial._asdict())
+    else:
+        said = trial.sentence or f"the endpoint answered {trial.status}"
+        say(f"  {trial.outcome}: {said}, after {trial.milliseconds} ms")
+
+
+@app.command()
+def skip(
+    id_: Id,
+    record: Annotated[str, typer.Argument(metavar="[RECORD]", help="topic/partition/offset; needless for one.")] = "",
+    as_json: AsJson = False,
+) -> None:
+    """Go on without the one record that blocks; it becomes a dead letter."""
+
+    async def skipped(hooks: "Webhooks") -> str:
+        found = await hooks.found(None, id_)
+        named = record or _only(found)
+        await hooks.skip(found, named, getuser())
+        return named
+
+    named = _with(skipped)
+    if as_json:
+        answer({"webhook": id_, "record": named})
+    else:
+        say(f"  {id_} goes on without {named}, which becomes a dead letter")
+
+
+def _with(work: Callable[["Webhooks"], Awaitable[Found]]) -> Found:
+    from deploy.webhooks.service import webhooks_of
+
+    async def done() -> Found:
+        return await work(webhooks_of(Settings()))
+
+    return asyncio.run(done())
+
+
+def _only(found: "Registered") -> str:
+    """RequestError unless just one store is blocked."""
+    blocking = found.state.blocking
+    if len(blocking) == 1:
+        return blocking[0].id
+    known = ", ".join(each.id for each in blocking)
+    message = f"{len(blocking)} records block stores of `{found.endpoint.id}`"
+    do = f"name one of them: {known}" if known else f"galatea webhooks show {found.endpoint.id}"
+    raise RequestError(message, do=do)
+
+
+def _told(found: "Registered") -> dict[str, Any]:
+    from datetime import UTC, datetime
+
+    from serving_layer.webhooks.service import shown
+
+    return shown(found, datetime.now(UTC))
+
+
+def _shown(found: "Registered", *, as_json: bool) -> None:
+    told = _told(found)
+    if as_json:
+        answer(told)
+        return
+    blocking = told.pop("blocking")
+    lag = told.pop("lag")
+    fields({**{name: _plain(value) for name, value in told.items()}, "left": f"{lag['records']} records"})
+    table(("record", "store", "since", "why"), [list(each.values()) for each in blocking])
+
+
+def _plain(value: object) -> str:
+    return "" if value is None else str(value)
+
+
+def _told_secret(made: "Registered", *, as_json: bool) -> None:
+    endpoint = made.endpoint
+    if as_json:
+        answer({"id": endpoint.id, "secret": endpoint.secret})
+        return
+    say(f"  {endpoint.id} is told within seconds; its signatures are made with this secret, which is not shown again:")
+    say(f"  {endpoint.secret}")
+
+
+def _done(found: "Registered", what: str, *, as_json: bool) -> None:
+    if as_json:
+        answer(_told(found))
+    else:
+        say(f"  {found.endpoint.id} of tenant `{found.endpoint.tenant}` {what}")

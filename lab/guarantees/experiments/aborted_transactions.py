@@ -1,0 +1,57 @@
+"""P15, what an aborted transaction leaves: records that nobody should read, and gaps that are no loss.
+
+Ten transactions of ten records are committed and ten are aborted. All 200 records are in the log. Who reads committed
+records is given 100; who does not is given all. Each transaction ends with a control record that has an offset and is
+given to nobody: positions jump over it. So "every offset was seen" is no test for completeness, and "the last offset
+was reached" waits for ever; Galatea compares positions with ends. Every reader of Galatea reads committed records
+only.
+"""
+
+from collections.abc import Sequence
+
+from lab.guarantees.counting import Tally
+from lab.guarantees.experiment import Experiment
+from lab.guarantees.ground import Ground
+from lab.guarantees.line import Line, exactly
+from lab.guarantees.reading import COMMITTED, UNCOMMITTED, read
+from lab.guarantees.sending import flush, producer
+
+TRANSACTIONS, EACH = 20, 10
+KEPT = TRANSACTIONS // 2 * EACH
+
+
+def run(ground: Ground) -> Sequence[Line]:
+    """Commit every other transaction, abort the rest, and read both ways."""
+    topic = ground.topic("p15")
+    sender = producer(ground.bootstrap, transactional_id=ground.name("p15"))
+    sender.init_transactions(60)
+    for transaction in range(TRANSACTIONS):
+        sender.begin_transaction()
+        for number in range(EACH):
+            sender.produce(topic, str(transaction * EACH + number).encode())
+        flush(sender)
+        if transaction % 2:
+            sender.abort_transaction(60)
+        else:
+            sender.commit_transaction(60)
+    jumped = TRANSACTIONS - 2 + KEPT - EACH  # control records and aborted ones before the last committed record
+    return [
+        _line(ground, topic, COMMITTED, phantom=0, jumped=jumped),
+        _line(ground, topic, UNCOMMITTED, phantom=KEPT, jumped=TRANSACTIONS - 1),
+    ]
+
+
+def _line(ground: Ground, topic: str, isolation: str, *, phantom: int, jumped: int) -> Line:
+    """Lost are committed records that were not given, phantom are aborted ones that were."""
+    [seen] = read(ground.bootstrap, topic, isolation)
+    committed = {each.number for each in seen if each.number // EACH % 2 == 0}
+    gaps = seen[-1].offset + 1 - len(seen) if seen else 0
+    return Line(
+        f"read with {isolation}", f"{TRANSACTIONS // 2} of {TRANSACTIONS} transactions aborted", KEPT,
+        Tally(KEPT - len(committed), 0, 0),
+        {"phantom": exactly(phantom), "offsets without a record": exactly(jumped)},
+        {"phantom": len(seen) - len(committed), "offsets without a record": gaps},
+    )  # fmt: skip
+
+
+EXPERIMENT = Experiment("P15", "read_committed and read_uncommitted; a gap is no loss", run)

@@ -1,0 +1,90 @@
+"""P03, auto-commit: the client commits by the clock what it has handed out, whether it was worked off or not.
+
+(a) Records wait in a queue of the process while their positions are committed already: who dies then loses the queue.
+(b) Records are worked off while no commit was due yet: who dies then works them off again. The same setting loses and
+duplicates, so it guarantees nothing. A rule of this repository forbids it everywhere but in this file.
+"""
+
+import time
+from collections import deque
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from confluent_kafka import Consumer, KafkaError, TopicPartition
+
+from lab.guarantees.child import die
+from lab.guarantees.counting import tally
+from lab.guarantees.experiment import Experiment
+from lab.guarantees.ground import Ground
+from lab.guarantees.journal import worked, write
+from lab.guarantees.line import ANY, Bound, Line, at_least, exactly
+from lab.guarantees.lives import lives
+from lab.guarantees.reading import resumed
+
+QUEUE, WORK_SECONDS = 50, 0.02
+SOON_MS, LATE_MS = 100, 60_000
+RECORDS = 100
+
+
+def run(ground: Ground) -> Sequence[Line]:
+    """Kill it with a full queue behind a commit, and after work before a commit."""
+    return [
+        _line(ground, f"auto-commit every {SOON_MS} ms", "kill -9 with work queued", SOON_MS, {"lost": at_least(1)}),
+        _line(
+            ground, f"auto-commit every {LATE_MS // 1000} s", "kill -9 after work, before the next commit", LATE_MS,
+            {"duplicated": at_least(1), "reordered": ANY},
+        ),
+    ]  # fmt: skip
+
+
+def _line(ground: Ground, mode: str, fault: str, interval_ms: int, expected: Mapping[str, Bound]) -> Line:
+    name = f"p03-{interval_ms}"
+    topic, journal = ground.numbered(name, count=RECORDS), ground.file(name)
+    task = {
+        "bootstrap": ground.bootstrap, "topic": topic, "group": topic, "journal": str(journal),
+        "interval_ms": interval_ms,
+    }  # fmt: skip
+    killed, faults = lives(__name__, task, [True]), {"faults": exactly(1)}
+    return Line(mode, fault, RECORDS, tally(RECORDS, worked(journal)), {**expected, **faults}, {"faults": killed})
+
+
+def live(bootstrap: str, topic: str, group: str, journal: str, interval_ms: int, dies_at: bool | None) -> None:  # noqa: PLR0913, PLR0917, FBT001 - a task
+    """One life: hand out up to a queue full, work slowly, and let the client commit."""
+    committed = 0
+
+    def heard(_error: KafkaError | None, places: list[TopicPartition]) -> None:
+        nonlocal committed
+        committed = max([committed, *(place.offset for place in places)])
+
+    auto = {"enable.auto.commit": True, "auto.commit.interval.ms": interval_ms, "on_commit": heard}
+    reader, queue, done = resumed(bootstrap, group, topic, auto), deque[int](), 0  # type: ignore[arg-type]
+    with Path(journal).open("a") as file:
+        more = True
+        while more or queue:
+            more = more and _take(reader, queue)
+            if dies_at and queue and committed > done:
+                die()  # (a): what is queued was committed
+            if not queue:
+                continue
+            number = queue.popleft()
+            time.sleep(WORK_SECONDS)
+            write(file, number)
+            done = number + 1
+            if dies_at and interval_ms == LATE_MS and done > RECORDS // 4 > committed:
+                die()  # (b): what is worked off was not
+    reader.close()
+
+
+def _take(reader: Consumer, queue: deque[int]) -> bool:
+    """Fill the queue with what is there; whether there may be more to come."""
+    while len(queue) < QUEUE:
+        message = reader.poll(0 if queue else 0.1)
+        if message is None:
+            return True
+        if message.error():
+            return False
+        queue.append(int(message.value() or b""))
+    return True
+
+
+EXPERIMENT = Experiment("P03", "auto-commit: no guarantee", run)

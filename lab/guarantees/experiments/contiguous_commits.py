@@ -1,0 +1,193 @@
+"""P19, records worked off side by side are done out of order, and so are careless commits.
+
+Eight workers take records as they come; each takes a while of its own. (a) Who commits a record when it is done commits
+everything before it too, for a position is one number: a slower record before it is forgotten when the process dies.
+(b) Who commits only up to the first record that is not done loses none, and does some again. Both do the records of one
+key in the wrong order. (c) One lane for each key keeps that order as well, and still works several records at a time.
+That is what Galatea's own module does (`master_dataset.kafka.consumer`), which commits every second.
+"""
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from queue import SimpleQueue
+from random import Random
+from typing import IO, Any
+
+from confluent_kafka import Consumer, TopicPartition
+
+from lab.guarantees.child import die
+from lab.guarantees.counting import Tally, inversions, tally
+from lab.guarantees.experiment import Experiment
+from lab.guarantees.ground import Ground
+from lab.guarantees.journal import worked, write
+from lab.guarantees.line import ANY, Bound, Line, at_least, exactly
+from lab.guarantees.lives import lives
+from lab.guarantees.members import member, until
+from lab.guarantees.reading import resumed
+from master_dataset.kafka.consumer import Done, Limits, Record, Refused
+
+WORKERS, KEYS, LONGEST_MS = 8, 4, 20
+COMPLETED, PREFIX, LANES, OWN = "completed", "prefix", "lanes", "own"
+
+
+def run(ground: Ground) -> Sequence[Line]:
+    """Four ways, each killed half-way with work under way."""
+    some = at_least(1)
+    return [
+        _line(ground, COMPLETED, "commit on completion", {"lost": some, "duplicated": ANY, "reordered": some}),
+        _line(ground, PREFIX, "commit the contiguous prefix", {"duplicated": some, "reordered": some}),
+        _line(ground, LANES, "the same, a lane for each key", {"duplicated": ANY}),
+        _line(ground, OWN, "the same, `master_dataset.kafka.consumer`", {"duplicated": ANY}),
+    ]
+
+
+def _line(ground: Ground, how: str, mode: str, expected: Mapping[str, Bound]) -> Line:
+    sent, name = ground.size.records, f"p19-{how}"
+    topic = ground.filled(name, ((str(number % KEYS).encode(), str(number).encode()) for number in range(sent)))
+    journals = [ground.file(f"{name}-{life}") for life in (0, 1)]
+    task = {
+        "bootstrap": ground.bootstrap, "topic": topic, "journals": list(map(str, journals)), "how": how,
+        "seed": ground.seed,
+    }  # fmt: skip
+    killed = lives(__name__, task, [sent // 2])
+    done = [worked(journal) for journal in journals]
+    found = tally(sent, *done)
+    # Of one key and within one life: that a second life does a record again is no disorder.
+    reordered = sum(inversions(each for each in life if each % KEYS == key) for life in done for key in range(KEYS))
+    counted, bounds = Tally(found.lost, found.duplicated, reordered), {**expected, "faults": exactly(1)}
+    return Line(mode, "kill -9 half-way, 8 under way", sent, counted, bounds, {"faults": killed})
+
+
+class Commits:
+    """Which records are under way, and up to where a careless and a careful consumer commit."""
+
+    def __init__(self, reader: Consumer, topic: str, how: str) -> None:
+        """`how` is COMPLETED, or any other for the prefix."""
+        self._reader, self._topic, self._how = reader, topic, how
+        self.under_way: set[int] = set()
+        self.reached = self.committed = 0
+
+    def begun(self, number: int) -> None:
+        """A record was given to a worker. It has the offset of its number: one partition, no transaction."""
+        self.under_way.add(number)
+        self.reached = number + 1
+
+    def done(self, number: int) -> None:
+        """Commit what this allows."""
+        self.under_way.remove(number)
+        prefix = min(self.under_way, default=self.reached)
+        self._commit(number + 1 if self._how == COMPLETED else prefix)
+
+    def _commit(self, position: int) -> None:
+        if position != self.committed:
+            self.committed = position
+            self._reader.commit(offsets=[TopicPartition(self._topic, 0, position)], asynchronous=False)
+
+    def forgets(self) -> bool:
+        """Whether a death would matter now: a record under way lies before what is committed, or one done behind it."""
+        oldest = min(self.under_way, default=self.reached)
+        return oldest < self.committed if self._how == COMPLETED else self.reached - oldest > len(self.under_way)
+
+
+def live(bootstrap: str, topic: str, journals: Sequence[str], how: str, seed: int, dies_at: int | None) -> None:  # noqa: PLR0913, PLR0917 - a task
+    """One life: hand out up to eight records, and take back what is done, in the order in which it is done."""
+    if how == OWN:
+        asyncio.run(_consume(bootstrap, topic, Path(journals[0 if dies_at is not None else 1]), seed, dies_at))
+        return
+    reader, chance = resumed(bootstrap, topic, topic), Random(seed)  # noqa: S311 - reproducible on purpose
+    commits, finished = Commits(reader, topic, how), SimpleQueue[int]()
+    lanes = [ThreadPoolExecutor(1) for _ in range(KEYS)] if how == LANES else [ThreadPoolExecutor(WORKERS)]
+    more, done = True, 0
+    with Path(journals[0 if dies_at is not None else 1]).open("a") as file:
+        while more or commits.under_way:
+            if more and len(commits.under_way) < WORKERS:
+                message = reader.poll(1)
+                if message is None:
+                    continue
+                if message.error():
+                    more = False
+                    continue
+                number = int(message.value() or b"")
+                commits.begun(number)
+                lanes[number % KEYS % len(lanes)].submit(_work, number, chance.randint(1, LONGEST_MS), finished)
+                continue
+            number = finished.get()
+            write(file, number)
+            commits.done(number)
+            done += 1
+            if dies_at is not None and done >= dies_at and commits.forgets():
+                die()
+    reader.close()
+
+
+def _work(number: int, milliseconds: int, finished: SimpleQueue[int]) -> None:
+    time.sleep(milliseconds / 1000)
+    finished.put(number)
+
+
+class Journalling:
+    """Works off what Galatea's own module hands over; dies with a record done behind one that is not."""
+
+    def __init__(self, file: IO[str], seed: int, dies_at: int | None) -> None:
+        """`dies_at`: after so many records, and a commit; None: never."""
+        self._file, self._dies_at, self._chance = file, dies_at, Random(seed)  # noqa: S311 - reproducible on purpose
+        self._under_way, self.done, self.commits = set[int](), 0, 0
+
+    def connect(self, settings: dict[str, Any]) -> "Committing":
+        """What is read with."""
+        return Committing(settings, self)
+
+    def wants(self, _record: Record) -> bool:
+        """Everything."""
+        return True
+
+    async def take(self, records: Sequence[Record]) -> Done:
+        """One at a time."""
+        [number] = (int(record.value) for record in records)
+        self._under_way.add(number)
+        await asyncio.sleep(self._chance.randint(1, LONGEST_MS) / 1000)
+        while self._may_die() and not self.commits:  # noqa: ASYNC110 - a commit is told on another thread
+            await asyncio.sleep(LONGEST_MS / 1000)
+        write(self._file, number)
+        self._under_way.remove(number)
+        self.done += 1
+        if self._may_die() and min(self._under_way, default=number) < number:
+            die()
+        return Done()
+
+    async def put_aside(self, _record: Record, _refused: Refused) -> Done:
+        """Nothing is refused here."""
+        return Done()
+
+    def _may_die(self) -> bool:
+        return self._dies_at is not None and self.done >= self._dies_at
+
+
+class Committing(Consumer):
+    """Tells of its commits."""
+
+    def __init__(self, settings: dict[str, Any], journalling: Journalling) -> None:
+        """As any consumer."""
+        super().__init__(settings)
+        self._journalling = journalling
+
+    def commit(self, *said: Any, **more: Any) -> Any:  # noqa: ANN401 - as the driver has it
+        """Returns when the broker has it."""
+        committed = super().commit(*said, **more)
+        self._journalling.commits += 1
+        return committed
+
+
+async def _consume(bootstrap: str, topic: str, journal: Path, seed: int, dies_at: int | None) -> None:
+    """A member of one name: the next life is given its partition at once, as no other member would be."""
+    settings = {"bootstrap.servers": bootstrap, "group.id": topic, "group.instance.id": "the only one"}
+    with journal.open("a") as file:
+        work = Journalling(file, seed, dies_at)
+        async with member(settings, topic, work, Limits(WORKERS, batch=1), work.connect) as consuming:
+            await until(lambda: work.done > 0 and not consuming.behind.records, lambda: work.done)
+
+
+EXPERIMENT = Experiment("P19", "asynchronous work that commits out of order", run)

@@ -1,0 +1,171 @@
+"""P21, an error and a failure are two things.
+
+An error comes again with the same record: every hundredth is refused by the sink (422), today and tomorrow. A failure
+passes: in the middle the sink is down for a while (503), and then takes the same record. Who tells them apart puts the
+bad record aside as a dead letter with its reason and goes on, and repeats the other in order until it is taken: nothing
+is lost. Who skips on any exception loses every record that came while the sink was down, and says nothing. Galatea's
+own module (`master_dataset.kafka.consumer`) hands over many at once: of a batch that is refused it tries each alone.
+"""
+
+import asyncio
+from collections.abc import Sequence
+
+from confluent_kafka import Message
+
+from lab.guarantees.counting import Tally, inversions, tally
+from lab.guarantees.experiment import Experiment
+from lab.guarantees.ground import Ground
+from lab.guarantees.line import Bound, Line, exactly
+from lab.guarantees.members import member, until
+from lab.guarantees.reading import commit, numbers, resumed, until_end
+from lab.guarantees.sending import flush, producer
+from master_dataset.kafka.consumer import Again, Done, Limits, Record, Refused, Verdict
+
+EVERY, OUTAGE_TRIES = 100, 20
+REASON = "rejected"
+
+
+class Rejected(Exception):
+    """422: this record is wrong, and will be."""
+
+
+class Down(Exception):
+    """503: whatever the record, come again."""
+
+
+class Sink:
+    """Refuses every hundredth record; after half of them it is down for so many tries."""
+
+    def __init__(self, half: int) -> None:
+        """Takes `half` records before it goes down."""
+        self.taken: list[int] = []
+        self._half, self._tries_down = half, OUTAGE_TRIES
+
+    def take(self, *numbers: int) -> None:
+        """Take them all, or say why none."""
+        if len(self.taken) >= self._half and self._tries_down:
+            self._tries_down -= 1
+            raise Down
+        if any(number % EVERY == EVERY - 1 for number in numbers):
+            raise Rejected
+        self.taken += numbers
+
+
+class Skipping:
+    """Goes on whatever happens. Do not do this."""
+
+    def __init__(self, sink: Sink) -> None:
+        """Gives everything to the sink, once."""
+        self._sink = sink
+
+    def work(self, message: Message) -> None:
+        """One try."""
+        try:
+            self._sink.take(int(message.value() or b""))
+        except (Rejected, Down):
+            return
+
+
+class Telling:
+    """Tells an error from a failure."""
+
+    def __init__(self, sink: Sink, bootstrap: str, dead_letters: str) -> None:
+        """What the sink refuses goes to the topic of dead letters."""
+        self._sink, self._dead_letters = sink, dead_letters
+        self._producer = producer(bootstrap, acks="all", enable_idempotence=True)
+
+    def work(self, message: Message) -> None:
+        """Until the record is taken or put aside."""
+        while True:
+            try:
+                self._sink.take(int(message.value() or b""))
+            except Down:
+                continue  # the same record again, and nothing before it: the order is kept
+            except Rejected:
+                self.put(message.value() or b"")
+            return
+
+    def put(self, value: bytes) -> None:
+        """Aside; the topic of dead letters has it."""
+        self._producer.produce(self._dead_letters, value, headers={"reason": REASON})
+        flush(self._producer)
+
+
+class Taking:
+    """What Galatea's own module hands records to: it only says which is which."""
+
+    def __init__(self, sink: Sink, telling: Telling) -> None:
+        """`telling` puts aside."""
+        self._sink, self._telling = sink, telling
+        self.put_aside_so_far = 0
+
+    def wants(self, _record: Record) -> bool:
+        """Everything."""
+        return True
+
+    async def take(self, records: Sequence[Record]) -> Verdict:
+        """One call of the sink."""
+        try:
+            self._sink.take(*(int(record.value) for record in records))
+        except Down:
+            return Again("503: come again")
+        except Rejected:
+            return Refused("422: this record is wrong")
+        return Done()
+
+    async def put_aside(self, record: Record, _refused: Refused) -> Done:
+        """A dead letter."""
+        self._telling.put(record.value)
+        self.put_aside_so_far += 1
+        return Done()
+
+
+def run(ground: Ground) -> Sequence[Line]:
+    """The same sink, met in three ways."""
+    sent = ground.size.records
+    bad = sent // EVERY
+    topic = ground.filled("p21", ((b"one key", str(number).encode()) for number in range(sent)))
+    skipped, told, own = Sink(sent // 2), Sink(sent // 2), Sink(sent // 2)
+    letters, own_letters = ground.topic("p21-dead-letters"), ground.topic("p21-own-dead-letters")
+    _read(ground, topic, "skipping", Skipping(skipped))
+    _read(ground, topic, "telling", Telling(told, ground.bootstrap, letters))
+    asyncio.run(_consume(ground, topic, own, Telling(own, ground.bootstrap, own_letters)))
+    fault = f"{bad} records bad, the sink down for {OUTAGE_TRIES} tries"
+    return [
+        Line(
+            "skip on any exception", fault, sent, Tally(sent - len(skipped.taken), 0, inversions(skipped.taken)),
+            {"lost": exactly(bad + OUTAGE_TRIES)},
+        ),
+        _told(ground, "dead letter, or retry in order", fault, told, letters),
+        _told(ground, "the same, `master_dataset.kafka.consumer`", fault, own, own_letters),
+    ]  # fmt: skip
+
+
+def _told(ground: Ground, mode: str, fault: str, sink: Sink, letters: str) -> Line:
+    sent, bad, [put_aside] = ground.size.records, ground.size.records // EVERY, numbers(ground.bootstrap, letters)
+    expected: dict[str, Bound] = {"delivered": exactly(sent - bad), "dead letters": exactly(bad)}
+    counted = {"delivered": len(sink.taken), "dead letters": len(put_aside)}
+    return Line(mode, fault, sent, tally(sent, sink.taken, put_aside), expected, counted)
+
+
+def _read(ground: Ground, topic: str, name: str, reading: Skipping | Telling) -> None:
+    """Work off, then commit: P02."""
+    reader = resumed(ground.bootstrap, ground.name(f"p21-{name}"), topic)
+    for message in until_end(reader):
+        reading.work(message)
+        commit(reader, message)
+    reader.close()
+
+
+async def _consume(ground: Ground, topic: str, sink: Sink, telling: Telling) -> None:
+    settings = {"bootstrap.servers": ground.bootstrap, "group.id": ground.name("p21-own")}
+    taking = Taking(sink, telling)
+    async with member(settings, topic, taking, Limits(longest_wait=0.01)):
+        await until(lambda: _done(sink, taking) >= ground.size.records, lambda: _done(sink, taking))
+
+
+def _done(sink: Sink, taking: Taking) -> int:
+    return len(sink.taken) + taking.put_aside_so_far
+
+
+EXPERIMENT = Experiment("P21", "an error is put aside, a failure is repeated", run)

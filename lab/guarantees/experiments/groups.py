@@ -1,0 +1,143 @@
+"""P18, consumer groups: members of one group share the partitions, and every group gets everything.
+
+Three processes of one group are given two of six partitions each; together they work off every record once. One is
+killed with five records worked off and not committed: its partitions move to the others, who begin where it
+committed, so just these five come twice, and none is lost. Three groups, instead, each read all records. The
+archive and speed read the same topics like that, each for itself.
+"""
+
+import subprocess
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import ExitStack, suppress
+from pathlib import Path
+
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+
+from lab.guarantees.child import die
+from lab.guarantees.counting import Tally, tally
+from lab.guarantees.experiment import Experiment
+from lab.guarantees.ground import Ground, await_that
+from lab.guarantees.journal import worked, write
+from lab.guarantees.line import ANY, Line, exactly
+from lab.guarantees.lives import started
+from lab.guarantees.reading import Options, consumer, until_end
+from lab.guarantees.sending import flush, producer
+
+PARTITIONS, MEMBERS, EACH = 6, 3, 2
+PORTION, UNCOMMITTED, DIES_AFTER = 10, 5, 50
+COOPERATIVE: Options = {
+    "partition.assignment.strategy": "cooperative-sticky", "session.timeout.ms": 10_000, "heartbeat.interval.ms": 500,
+}  # fmt: skip
+
+
+def run(ground: Ground) -> Sequence[Line]:
+    """Balance with a death, and broadcast."""
+    return [_balanced(ground), _broadcast(ground)]
+
+
+def _balanced(ground: Ground) -> Line:
+    sent, topic = ground.size.records, ground.topic("p18", PARTITIONS)
+    journals = [ground.file(f"p18-{member}") for member in range(MEMBERS)]
+    tasks = [
+        {
+            "bootstrap": ground.bootstrap,
+            "topic": topic,
+            "journal": str(journal),
+            "dies_at": DIES_AFTER if first else None,
+        }
+        for first, journal in zip((True, False, False), journals, strict=True)
+    ]
+    with ExitStack() as running:
+        members = [running.enter_context(started(__name__, task)) for task in tasks]
+        for member in members:
+            running.callback(member.kill)
+        await_that(lambda: all(_assigned(each) == EACH for each in journals), "the partitions were not shared evenly")
+        _fill(ground, topic, sent)
+        await_that(lambda: members[0].poll() is not None, "the first member was not killed")
+        moved = _assigned(journals[0])
+        await_that(lambda: _done(journals) >= sent or _have_ended(members[1:]), "records were not worked off")
+        survivors = sum(_assigned(each) for each in journals[1:])
+    lines = [worked(journal) for journal in journals]
+    everything = tally(sent, [number for each in lines for number in each])
+    return Line(
+        "one group of three members", "one member killed", sent, everything,
+        {"duplicated": exactly(UNCOMMITTED), "reordered": ANY, "partitions moved": exactly(EACH)},
+        {"partitions moved": moved * (survivors == PARTITIONS)},
+    )  # fmt: skip
+
+
+def _broadcast(ground: Ground) -> Line:
+    topic = ground.numbered("p18-groups", PARTITIONS)
+    sent, counts = ground.size.records, Counter[int]()
+    for group in range(MEMBERS):
+        reader = consumer(ground.bootstrap, ground.name(f"p18-group-{group}"))
+        reader.subscribe([topic])
+        counts.update(int(message.value() or b"") for message in until_end(reader, PARTITIONS))
+        reader.close()
+    lost = sum(counts[number] < MEMBERS for number in range(sent))
+    return Line(
+        "three groups", "none", sent, Tally(lost, 0, 0),
+        {"given": exactly(MEMBERS * sent)}, {"given": counts.total()},
+    )  # fmt: skip
+
+
+def live(bootstrap: str, topic: str, journal: str, dies_at: int | None) -> None:
+    """A member until it is ended: works records off, and commits every ten of them."""
+    reader = consumer(bootstrap, topic, COOPERATIVE)
+    held: set[int] = set()
+
+    def given(_reader: Consumer, places: list[TopicPartition]) -> None:
+        held.update(place.partition for place in places)
+        _tell(journal, len(held))
+
+    def taken(_reader: Consumer, places: list[TopicPartition]) -> None:
+        held.difference_update(place.partition for place in places)
+        _tell(journal, len(held))
+
+    reader.subscribe([topic], on_assign=given, on_revoke=taken)
+    done = 0
+    with Path(journal).open("a") as file:
+        while True:
+            message = reader.poll(1)
+            if message is None or message.error():
+                continue
+            write(file, int(message.value() or b""))
+            done += 1
+            if dies_at is not None and done == dies_at + UNCOMMITTED:
+                die()
+            if done % PORTION == 0:
+                with suppress(KafkaException):  # while partitions move: the next one says the same, and more
+                    reader.commit(asynchronous=False)
+
+
+def _tell(journal: str, held: int) -> None:
+    """How many partitions this member has now."""
+    part = Path(f"{journal}.part")
+    part.write_text(str(held))
+    part.replace(f"{journal}.held")
+
+
+def _assigned(journal: Path) -> int:
+    held = Path(f"{journal}.held")
+    return int(held.read_text()) if held.exists() else 0
+
+
+def _done(journals: Sequence[Path]) -> int:
+    return len({number for journal in journals for number in worked(journal)})
+
+
+def _have_ended(members: Sequence[subprocess.Popen[bytes]]) -> bool:
+    return any(member.poll() is not None for member in members)
+
+
+def _fill(ground: Ground, topic: str, sent: int) -> None:
+    """The numbers, in turn over all partitions, so that each member has enough of them."""
+    sender = producer(ground.bootstrap, acks="all", enable_idempotence=True, batch_num_messages=1000)
+    for number in range(sent):
+        sender.produce(topic, str(number).encode(), partition=number % PARTITIONS)
+        sender.poll(0)
+    flush(sender)
+
+
+EXPERIMENT = Experiment("P18", "a group balances, several groups broadcast", run)

@@ -1,0 +1,22 @@
+"""P07, the idempotent producer: the broker knows a record that it has, by producer id and sequence number.
+
+The same lost acknowledgements as in P06, and the same retries. But the broker numbers what a producer sends to a
+partition, and answers a repetition without writing it. Every producer of Galatea is set like this.
+"""
+
+from collections.abc import Sequence
+
+from lab.guarantees.experiment import Experiment, Need
+from lab.guarantees.experiments.retrying_producer import lost_answers
+from lab.guarantees.ground import Ground
+from lab.guarantees.line import Line, exactly
+
+
+def run(ground: Ground) -> Sequence[Line]:
+    """P06 with one setting changed."""
+    records = ground.size.records
+    expected = {"ok": exactly(records), "log": exactly(records)}
+    return [lost_answers(ground, "p07", "idempotent, acks=all", expected, enable_idempotence=True)]
+
+
+EXPERIMENT = Experiment("P07", "idempotent producer", run, Need.TAP)

@@ -1,0 +1,77 @@
+"""P17, a commit that the network delivers late ends the next transaction.
+
+The tap holds the end of transaction 1 and breaks the connection. The client sends it again by itself, tells nobody,
+and the commit is done. Transaction 2 has written to its first target when the tap delivers what it held. It comes
+from the same producer in the same epoch, so the broker takes it for the end of transaction 2: the first half of it is
+committed, without a position. Then the application aborts transaction 2 and does it again: the half is there twice.
+
+Who looks at the connection after each commit and discards the producer when it broke (rule 6 of the loop) is in a new
+epoch by then: the late end is refused with 47, and nothing is torn. (librdkafka issue 5423; brokers and clients that
+both know KIP-890 raise the epoch at every transaction.)
+"""
+
+from collections.abc import Mapping, Sequence
+
+from lab.fault_proxy import Action, Api, Rule, Tap
+from lab.guarantees.counting import tally, together
+from lab.guarantees.experiment import Experiment, Need
+from lab.guarantees.ground import Ground
+from lab.guarantees.line import Bound, Line, at_least, exactly
+from lab.guarantees.reading import numbers
+from lab.guarantees.transactional_copy import Abandoned, Route, TransactionalCopy
+
+EACH, RECORDS = 10, 30
+INVALID_PRODUCER_EPOCH = 47
+
+
+class Attack:
+    """Holds the first end of a transaction, delivers it in the middle of the second, and lets that one be abandoned."""
+
+    def __init__(self, tap: Tap) -> None:
+        """From now on."""
+        self._tap, self._transactions = tap, 0
+        self.answered = -1
+        tap.harm(Rule(Api.END_TXN, Action.HOLD))
+
+    def passed(self, call: str) -> None:
+        """Called by the loop behind every call."""
+        self._transactions += call == "begin"
+        if self._transactions == 2 and self.answered < 0:  # noqa: PLR2004 - the second
+            if call == "first target" and self._tap.await_held():
+                self.answered = self._tap.release()
+        elif self._transactions == 2 and call == "second target":  # noqa: PLR2004 - likewise
+            self._transactions += 1  # once
+            raise Abandoned
+
+
+def run(ground: Ground) -> Sequence[Line]:
+    """The same attack on both kinds of loop."""
+    return [
+        _line(
+            ground, "transactions, producer kept",
+            {"duplicated": exactly(EACH), "reordered": exactly(1), "late end answered with": exactly(0),
+             "producers discarded": exactly(0)},
+            keeps_producer=True,
+        ),
+        _line(
+            ground, "transactions, producer discarded",
+            {"late end answered with": exactly(INVALID_PRODUCER_EPOCH), "producers discarded": at_least(2)},
+            keeps_producer=False,
+        ),
+    ]  # fmt: skip
+
+
+def _line(ground: Ground, mode: str, expected: Mapping[str, Bound], *, keeps_producer: bool) -> Line:
+    name = "p17-kept" if keeps_producer else "p17"
+    targets = [ground.topic(f"{name}-b"), ground.topic(f"{name}-c")]
+    route = Route(ground.tapped, ground.numbered(name, count=RECORDS), targets, ground.name(name), EACH)
+    attack = Attack(ground.the_tap)
+    copy = TransactionalCopy(route, attack.passed, keeps_producer=keeps_producer)
+    copy.run()
+    ground.the_tap.heal()
+    found = together(tally(RECORDS, *numbers(ground.bootstrap, target)) for target in targets)
+    also = {"late end answered with": attack.answered, "producers discarded": copy.discarded}
+    return Line(mode, "an end held, delivered in the next", len(targets) * RECORDS, found, expected, also)
+
+
+EXPERIMENT = Experiment("P17", "a late commit tears the next transaction", run, Need.TAP)

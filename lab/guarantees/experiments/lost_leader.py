@@ -1,0 +1,143 @@
+"""P12, acks=1 against acks=all: the leader dies with what only it had.
+
+A controller, and two brokers that hold a partition: 3 leads, 2 follows, one copy in step is enough. The follower is
+stopped (it looks alive for some seconds), and more records are sent. With acks=1 the leader alone says that it has
+them. It is killed, the follower goes on and leads: what was acknowledged is gone. With acks=all the producer was told
+nothing yet, because the follower had not answered; it sends the rest to the new leader, and nothing is lost. Galatea
+acknowledges with acks=all, and with three brokers only when two copies have a record.
+"""
+
+import os
+import signal
+import time
+from collections.abc import Sequence
+
+import psutil
+from confluent_kafka import KafkaError, Message, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from lab.guarantees.brokers import FOLLOWER, LEADER, SILENCE_MS, Cluster
+from lab.guarantees.counting import tally
+from lab.guarantees.experiment import Experiment, Need
+from lab.guarantees.ground import Ground, await_leaders, await_that
+from lab.guarantees.line import Line, at_least, exactly
+from lab.guarantees.reading import consumer, numbers
+from lab.guarantees.sending import flush, producer
+from master_dataset.errors import OperatorError
+
+BEFORE = AFTER = 100
+SENT = BEFORE + AFTER
+ONE, ALL = "acks-1", "acks-all"
+THREADS_SECONDS = 0.2
+"""Within it each thread of a process stops of which one has."""
+
+
+class Sender:
+    """A producer, and how many of its records were acknowledged."""
+
+    def __init__(self, bootstrap: str, topic: str, **more: str | float | bool) -> None:
+        """Sends to one topic."""
+        self.topic, self.ok = topic, 0
+        self.producer: Producer = producer(bootstrap, **more)
+
+    def send(self, numbers_: range) -> None:
+        """Hand records over; wait for nothing."""
+        for number in numbers_:
+            self.producer.produce(self.topic, str(number).encode(), on_delivery=self._reported)
+
+    def _reported(self, error: KafkaError | None, _message: Message) -> None:
+        self.ok += error is None
+
+
+def run(ground: Ground) -> Sequence[Line]:
+    """Both modes in one cluster, so that they meet the same fault."""
+    if ground.cluster is None:
+        raise LookupError("this ground has no cluster")
+    with ground.cluster() as cluster:
+        return _lines(cluster)
+
+
+def _lines(cluster: Cluster) -> Sequence[Line]:
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap, "log_level": 0})
+    _create(admin)
+    one = Sender(cluster.bootstrap, ONE, acks=1, enable_idempotence=False)
+    all_ = Sender(cluster.bootstrap, ALL, acks="all", enable_idempotence=True)
+    for sender in (one, all_):
+        for number in range(BEFORE):  # one by one: a new leader may refuse the first, and retries reorder (P09)
+            sender.send(range(number, number + 1))
+            flush(sender.producer)
+        await_that(lambda topic=sender.topic: _high(cluster, topic) == BEFORE, "the follower does not follow")  # type: ignore[misc]
+    acknowledged = _lose_leader(cluster, one, all_)
+    await_that(lambda: _leaders(admin) == {FOLLOWER}, "the follower was not made leader")
+    flush(all_.producer)
+    seen = {topic: numbers(cluster.bootstrap, topic) for topic in (ONE, ALL)}
+    fault = "follower stopped, leader killed"
+    return [
+        Line(
+            "acks=1, two copies", fault, SENT, tally(SENT, *seen[ONE]),
+            # What it had asked for when it was stopped may still bring it the first of them.
+            {"lost": at_least(AFTER // 2), "ok": exactly(SENT)}, {"ok": one.ok},
+        ),
+        Line(
+            "acks=all, two copies", fault, SENT, tally(SENT, *seen[ALL]),
+            {"ok before the election": exactly(BEFORE), "ok": exactly(SENT)},
+            {"ok before the election": acknowledged, "ok": all_.ok},
+        ),
+    ]  # fmt: skip
+
+
+def _create(admin: AdminClient) -> None:
+    topics = [
+        NewTopic(name, 1, replica_assignment=[[LEADER, FOLLOWER]], config={"min.insync.replicas": "1"})
+        for name in (ONE, ALL)
+    ]
+    for future in admin.create_topics(topics, operation_timeout=30).values():
+        future.result()
+    for topic in (ONE, ALL):
+        await_leaders(admin, topic, 1)
+
+
+def _lose_leader(cluster: Cluster, one: Sender, all_: Sender) -> int:
+    """Stop the follower, send, kill the leader, let the follower go on; how many acks=all had acknowledged by then.
+
+    OperatorError if it took so long that the follower itself was given up: then the fault was another one.
+    """
+    follower, leader = cluster.pid(FOLLOWER), cluster.pid(LEADER)
+    began = time.monotonic()
+    try:
+        _stop(follower)
+        all_.send(range(BEFORE, SENT))
+        one.send(range(BEFORE, SENT))
+        flush(one.producer)
+        all_.producer.poll(0)
+        os.kill(leader, signal.SIGKILL)
+    finally:
+        os.kill(follower, signal.SIGCONT)
+    if time.monotonic() - began > SILENCE_MS / 1000 - 2:
+        raise OperatorError("the machine was so slow that the follower was given up too", do="galatea prove P12")
+    return all_.ok
+
+
+def _stop(pid: int) -> None:
+    """The signal is on its way when `kill` returns: on a busy machine a thread may still answer the leader twice."""
+    os.kill(pid, signal.SIGSTOP)
+    process = psutil.Process(pid)
+    await_that(lambda: process.status() == psutil.STATUS_STOPPED, "the follower does not stop")
+    time.sleep(THREADS_SECONDS)
+
+
+def _high(cluster: Cluster, topic: str) -> int:
+    """How many records every copy in step has."""
+    reader = consumer(cluster.bootstrap, "galatea-prove-reader")
+    try:
+        return int(reader.get_watermark_offsets(TopicPartition(topic, 0), timeout=30)[1])
+    finally:
+        reader.close()
+
+
+def _leaders(admin: AdminClient) -> set[int]:
+    topics = admin.list_topics(timeout=30).topics
+    return {topics[name].partitions[0].leader for name in (ONE, ALL)}
+
+
+EXPERIMENT = Experiment("P12", "acks=1 and acks=all when the leader is lost", run, Need.NODES)

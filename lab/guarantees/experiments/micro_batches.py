@@ -1,0 +1,116 @@
+"""P23, micro-batches that take what is there: no timer, no fixed size.
+
+Work costs 20 ms, and 0.05 ms for each record. Who waits for one record and then takes all that came meanwhile has
+batches of one while little comes, and of a hundred and more while much comes: the load itself makes them larger. A
+fixed batch of a hundred lets the first record wait for ninety-nine others, which takes as long as they take to come.
+The speed layer takes what is there, up to a limit. Only counts decide; delays are printed.
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+from confluent_kafka import Consumer, Message
+
+from lab.guarantees.counting import tally
+from lab.guarantees.experiment import Experiment
+from lab.guarantees.ground import Ground
+from lab.guarantees.line import Bound, Line, at_least, at_most, exactly
+from lab.guarantees.reading import PATIENCE_SECONDS, resumed
+from lab.guarantees.sending import flush, producer
+
+BATCH_SECONDS, RECORD_SECONDS = 0.02, 0.00005
+FIXED, MOST = 100, 500
+SLOW, FAST = (100, 20), (10_000, 5000)
+"""Records, and records a second."""
+Take = Callable[[Consumer], list[Message]]
+
+
+class Worker:
+    """Works batches off, and keeps how large they were and how old their records were when they were done."""
+
+    def __init__(self, ground: Ground, topic: str, take: Take) -> None:
+        """A group of its own."""
+        self._reader = resumed(ground.bootstrap, ground.name(f"p23-{id(self)}"), topic, {"enable.partition.eof": False})
+        self._take = take
+        self.sizes: list[int] = []
+        self.numbers: list[int] = []
+        self.delays_ms: list[float] = []
+
+    def run(self, records: int) -> None:
+        """Until it has so many. TimeoutError if they do not come."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while len(self.numbers) < records:
+            batch = [message for message in self._take(self._reader) if message.error() is None]
+            if time.monotonic() > deadline:
+                raise TimeoutError("records did not come")
+            if not batch:
+                continue
+            time.sleep(BATCH_SECONDS + RECORD_SECONDS * len(batch))
+            now_ms = time.time() * 1000
+            self.sizes.append(len(batch))
+            self.numbers += [int(message.value() or b"") for message in batch]
+            self.delays_ms += [now_ms - message.timestamp()[1] for message in batch]
+        self._reader.close()
+
+
+def run(ground: Ground) -> Sequence[Line]:
+    """Little load on both kinds, much load on the adaptive one."""
+    few, many = {"mean batch": at_most(2)}, {"mean batch": at_least(FIXED)}
+    [slow, fixed] = _loaded(ground, "slow", SLOW, [what_is_there, partial(a_fixed_batch, FIXED)])
+    [fast] = _loaded(ground, "fast", FAST, [what_is_there])
+    return [
+        _line("take what is there", SLOW, slow, few),
+        _line("take what is there", FAST, fast, many),
+        _line(f"wait for {FIXED}", SLOW, fixed, {"mean batch": exactly(FIXED)}),
+    ]
+
+
+def what_is_there(reader: Consumer) -> list[Message]:
+    """Wait for one; take what came with it."""
+    first = reader.poll(1)
+    return [] if first is None else [first, *reader.consume(MOST - 1, 0)]
+
+
+def a_fixed_batch(size: int, reader: Consumer) -> list[Message]:
+    """Wait for so many."""
+    return list(reader.consume(size, PATIENCE_SECONDS))
+
+
+def _loaded(ground: Ground, name: str, load: tuple[int, int], takes: Sequence[Take]) -> list[Worker]:
+    topic = ground.topic(f"p23-{name}")
+    workers = [Worker(ground, topic, take) for take in takes]
+    with ThreadPoolExecutor(len(workers)) as pool:
+        working = [pool.submit(worker.run, load[0]) for worker in workers]
+        _send(ground, topic, *load)
+        for each in working:
+            each.result()
+    return workers
+
+
+def _send(ground: Ground, topic: str, records: int, per_second: int) -> None:
+    """So many a second on the whole: what a slow machine could not send in time is sent as soon as it can."""
+    sender = producer(ground.bootstrap, acks="all", enable_idempotence=True, batch_num_messages=1000)
+    began, sent = time.monotonic(), 0
+    while sent < records:
+        due = min(int((time.monotonic() - began) * per_second) + 1, records)
+        for number in range(sent, due):
+            sender.produce(topic, str(number).encode())
+        sent = due
+        sender.poll(0)
+        time.sleep(0.002)
+    flush(sender)
+
+
+def _line(mode: str, load: tuple[int, int], worker: Worker, expected: Mapping[str, Bound]) -> Line:
+    records, per_second = load
+    delays = sorted(worker.delays_ms)
+    return Line(
+        mode, f"{per_second:,} records/s", records, tally(records, worker.numbers), expected,
+        {"mean batch": round(records / len(worker.sizes))},
+        {"delay p95": f"{delays[int(len(delays) * 0.95)]:,.0f} ms"},
+    )  # fmt: skip
+
+
+EXPERIMENT = Experiment("P23", "adaptive micro-batches", run)

@@ -1,0 +1,80 @@
+"""P13, order holds within a partition only, and more partitions move keys.
+
+A key's records keep their order because they share a partition, which is the hash of the key modulo the number of
+partitions. A thousand keys are sent twice. With as many partitions as before each finds its own again; with three more
+two thirds of them do not, and their records now lie in two partitions, between which no order exists. So the key of
+Galatea's topics is the store and the number of their partitions is fixed; to change it is to make a new topic.
+"""
+
+from collections.abc import Sequence
+
+from confluent_kafka.admin import AdminClient, NewPartitions
+
+from lab.guarantees.counting import Tally
+from lab.guarantees.experiment import Experiment
+from lab.guarantees.ground import Ground, await_leaders
+from lab.guarantees.line import Line, exactly
+from lab.guarantees.reading import read
+from lab.guarantees.sending import flush, producer
+
+KEYS, PARTITIONS, MORE = 1000, 6, 3
+
+
+def run(ground: Ground) -> Sequence[Line]:
+    """Send all keys, add partitions or not, and send them again."""
+    moving = sum(murmur2(key) % PARTITIONS != murmur2(key) % (PARTITIONS + MORE) for key in keys())
+    return [
+        _line(ground, 0, "none", 0),
+        _line(ground, MORE, f"{MORE} partitions added to {PARTITIONS}", moving),
+    ]
+
+
+def keys() -> Sequence[bytes]:
+    """As stores are called."""
+    return [f"store-{number}".encode() for number in range(KEYS)]
+
+
+def _line(ground: Ground, more: int, fault: str, moving: int) -> Line:
+    topic = ground.topic(f"p13-{more}", PARTITIONS)
+    _send(ground, topic, 0)
+    if more:
+        admin = AdminClient({"bootstrap.servers": ground.bootstrap, "log_level": 0})
+        admin.create_partitions([NewPartitions(topic, PARTITIONS + more)], operation_timeout=30)[topic].result()
+        await_leaders(admin, topic, PARTITIONS + more)
+    _send(ground, topic, 1)
+    partitions = read(ground.bootstrap, topic)
+    homes: dict[bytes, list[int]] = {key: [] for key in keys()}
+    for seen in (each for partition in partitions for each in partition):
+        homes[seen.key].append(seen.partition)
+    found = sum(map(len, homes.values()))
+    moved = sum(len(set(places)) > 1 for places in homes.values())
+    return Line(
+        "one partition for each key", fault, 2 * KEYS, Tally(2 * KEYS - found, 0, 0),
+        {"keys in two partitions": exactly(moving)}, {"keys in two partitions": moved},
+    )  # fmt: skip
+
+
+def _send(ground: Ground, topic: str, round_: int) -> None:
+    """Every key once, by a producer that has just asked how many partitions there are."""
+    sender = producer(ground.bootstrap, acks="all", enable_idempotence=True, batch_num_messages=1000)
+    for key in keys():
+        sender.produce(topic, str(round_).encode(), key)
+        sender.poll(0)
+    flush(sender)
+
+
+def murmur2(key: bytes) -> int:
+    """As Java's producer hashes keys, worked out here a second time: what is expected may not be what is measured."""
+    scale, mask = 0x5BD1E995, 0xFFFFFFFF
+    found = (0x9747B28C ^ len(key)) & mask
+    whole = len(key) - len(key) % 4
+    for at in range(0, whole, 4):
+        word = int.from_bytes(key[at : at + 4], "little") * scale & mask
+        found = (found * scale & mask) ^ ((word ^ word >> 24) * scale & mask)
+    if rest := key[whole:]:
+        found = (found ^ int.from_bytes(rest, "little")) * scale & mask
+    found = (found ^ found >> 13) * scale & mask
+    return (found ^ found >> 15) & 0x7FFFFFFF
+
+
+EXPERIMENT = Experiment("P13", "a key has one partition, until there are more", run)

@@ -1,0 +1,91 @@
+"""P08, idempotence ends with the session: a sender that starts again is another producer.
+
+A till is killed half-way and, since it does not know what arrived, sends its last ten receipts again. It has a new
+producer id now, so the broker takes them: ten duplicates in the topic, although the producer is idempotent. What makes
+them harmless is the identity of a receipt. The same records go through Galatea's own parser, and the first delivery of
+each identity is kept, by partition and offset: the rule by which both layers count. (What Spark makes of that rule is
+tested where Spark runs; here the rule itself is shown, on records that a real broker holds.)
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import count
+
+import orjson
+
+from lab.guarantees.child import die
+from lab.guarantees.counting import tally
+from lab.guarantees.experiment import Experiment
+from lab.guarantees.ground import Ground
+from lab.guarantees.line import Line, exactly
+from lab.guarantees.lives import lives
+from lab.guarantees.reading import Seen, read
+from lab.guarantees.sending import flush, producer
+
+AGAIN = 10
+PRICE_MINOR = 109
+
+
+def run(ground: Ground) -> Sequence[Line]:
+    """Kill the sender half-way; count the records of the topic, and the events that they say."""
+    records, topic = ground.size.records, ground.topic("p08")
+    task = {"bootstrap": ground.bootstrap, "topic": topic, "records": records}
+    killed = lives(__name__, task, [records // 2])
+    [seen] = read(ground.bootstrap, topic)
+    events = list(first_deliveries(seen))
+    net = sum(minor for _, minor in events)
+    fault = f"sender killed, sends its last {AGAIN} again"
+    return [
+        Line(
+            "idempotent producer, restarted", fault, records, tally(records, [_number(each) for each in seen]),
+            {"duplicated": exactly(AGAIN), "reordered": exactly(1), "faults": exactly(1)}, {"faults": killed},
+        ),
+        Line(
+            "first delivery of each identity", fault, records, tally(records, [number for number, _ in events]),
+            {"net sales": exactly(records * PRICE_MINOR)}, {"net sales": net},
+        ),
+    ]  # fmt: skip
+
+
+def first_deliveries(seen: Sequence[Seen]) -> Iterator[tuple[int, int]]:
+    """Number and money (minor units) of each event, as the layers know them: parsed, then the least offset counts."""
+    from master_dataset.parsing.dead_letter import DeadLetter  # noqa: PLC0415 - the sender does without
+    from master_dataset.parsing.parse import parse  # noqa: PLC0415 - likewise
+    from master_dataset.registry.terms import Terms  # noqa: PLC0415 - likewise
+    from master_dataset.sources import source_named  # noqa: PLC0415 - likewise
+
+    source, known = source_named("pos_transactions"), set()
+    for each in seen:
+        event = parse(source, each.value, lambda _store: Terms())
+        if isinstance(event, DeadLetter):
+            raise TypeError(f"a receipt of ours is none: {event}")
+        if event.identity not in known:
+            known.add(event.identity)
+            yield _number(each), event.payload.gross_sales - event.payload.returns_value
+
+
+def live(bootstrap: str, topic: str, records: int, dies_at: int | None) -> None:
+    """One life of a till: send all that is due; after a death, what it is not sure of and the rest."""
+    sender = producer(bootstrap, acks="all", enable_idempotence=True)
+    first = 0 if dies_at is not None else records // 2 - AGAIN
+    for number in count(first):
+        if number == dies_at:
+            flush(sender)
+            die()
+        if number == records:
+            break
+        sender.produce(topic, receipt(number), b"1")
+    flush(sender)
+
+
+def receipt(number: int) -> bytes:
+    """A receipt of one pint of milk; its number is that of the transaction."""
+    line = {"title": "Milk 1 l", "price": PRICE_MINOR / 100, "amount": 1}
+    head = {"happened_at": "2026-11-16T10:00:00+00:00", "operation_id": 1, "vendor_fiscal_module": 1}
+    return orjson.dumps({**head, "transaction_id": number, "transactions": [line]})
+
+
+def _number(seen: Seen) -> int:
+    return int(orjson.loads(seen.value)["transaction_id"])
+
+
+EXPERIMENT = Experiment("P08", "idempotence is for one session; identity covers the rest", run)

@@ -1,0 +1,142 @@
+"""P22, work of different kinds belongs into groups of its own.
+
+Two endpoints get the same records, in order, so each failure blocks what comes behind it. One of them is down: it
+refuses whatever it is given, or it never answers. (a) One member that serves both stands still behind its first record,
+and the healthy endpoint gets nothing more although it could. (b) With a member in a group of its own for each, side by
+side in one process, only the one whose endpoint is down stands still: the healthy one has everything while the other
+has nothing. In the end both have everything, either way. So whoever delivers to several endpoints wants a group for
+each. The members are those of Galatea's webhooks (`master_dataset.kafka.consumer`).
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from lab.guarantees.counting import tally, together
+from lab.guarantees.experiment import Experiment
+from lab.guarantees.ground import Ground
+from lab.guarantees.line import Bound, Line, at_least, exactly
+from lab.guarantees.members import member, until
+from master_dataset.kafka.consumer import Again, Done, Limits, Record, Refused
+
+TRIES = 50
+LIMITS = Limits(longest_wait=0.01)
+REFUSES, SILENT = "one of two endpoints is down", "one of two endpoints never answers"
+
+
+class Endpoint:
+    """Takes records, in order, while it is up. `is_silent`: down, it does not answer at all."""
+
+    def __init__(self, *, is_silent: bool = False) -> None:
+        """It is up."""
+        self.up, self._is_silent = asyncio.Event(), is_silent
+        self.up.set()
+        self.taken: list[int] = []
+        self.tried = 0
+
+    def wants(self, _record: Record) -> bool:
+        """Everything."""
+        return True
+
+    async def take(self, records: Sequence[Record]) -> Done | Again:
+        """Take them, or be down."""
+        if not self.up.is_set():
+            self.tried += 1
+            if not self._is_silent:
+                return Again("503: come again")
+            await self.up.wait()
+        self.taken += [int(record.value) for record in records]
+        return Done()
+
+    async def put_aside(self, _record: Record, _refused: Refused) -> Done:
+        """Nothing is refused for good here."""
+        return Done()
+
+
+class Both(Endpoint):
+    """One taker for two endpoints: a batch is done when both have it."""
+
+    def __init__(self, healthy: Endpoint, other: Endpoint) -> None:
+        """The healthy one is given a batch first, and once."""
+        super().__init__()
+        self._healthy, self._other = healthy, other
+        self._given = -1
+
+    async def take(self, records: Sequence[Record]) -> Done | Again:
+        """What the other endpoint says."""
+        fresh = [record for record in records if record.offset > self._given]
+        if fresh:
+            await self._healthy.take(fresh)
+            self._given = fresh[-1].offset
+        return await self._other.take(records)
+
+
+def run(ground: Ground) -> Sequence[Line]:
+    """One group for both, then a group each: beside an endpoint that refuses, and beside one that never answers."""
+    sent = ground.size.records
+    topic = ground.filled("p22", ((b"one store", str(number).encode()) for number in range(sent)))
+    return [
+        asyncio.run(_together(ground, topic, sent)),
+        asyncio.run(_apart(ground, topic, sent, is_silent=False)),
+        asyncio.run(_apart(ground, topic, sent, is_silent=True)),
+    ]
+
+
+async def _together(ground: Ground, topic: str, sent: int) -> Line:
+    """The other endpoint is down from the first record on, for so many tries."""
+    healthy, other = Endpoint(), Endpoint()
+    other.up.clear()
+    moves = _moves(healthy, other)
+    async with member(_settings(ground, "both"), topic, Both(healthy, other), LIMITS):
+        await until(lambda: other.tried >= TRIES, moves)
+        meanwhile = _meanwhile(healthy, other)
+        other.up.set()
+        await until(lambda: _has_all(sent, healthy, other), moves)
+    return _line("one group for both endpoints", REFUSES, (healthy, other), meanwhile, {"delivered": exactly(1)}, sent)
+
+
+async def _apart(ground: Ground, topic: str, sent: int, *, is_silent: bool) -> Line:
+    """The other endpoint is down until the healthy one has everything, or gets nothing more."""
+    healthy, other = Endpoint(), Endpoint(is_silent=is_silent)
+    other.up.clear()
+    least, name, moves = 1 if is_silent else TRIES, "silent" if is_silent else "down", _moves(healthy, other)
+    async with (
+        member(_settings(ground, name), topic, other, LIMITS),
+        member(_settings(ground, f"beside-{name}"), topic, healthy, LIMITS),
+    ):
+        await until(lambda: other.tried >= least and _has_all(sent, healthy), moves)
+        meanwhile = _meanwhile(healthy, other)
+        other.up.set()
+        await until(lambda: _has_all(sent, healthy, other), moves)
+    fault, expected = SILENT if is_silent else REFUSES, {"delivered": exactly(sent), "tried": at_least(least)}
+    return _line("a group for each endpoint", fault, (healthy, other), meanwhile, expected, sent)
+
+
+def _settings(ground: Ground, name: str) -> dict[str, Any]:
+    return {"bootstrap.servers": ground.bootstrap, "group.id": ground.name(f"p22-{name}")}
+
+
+def _has_all(sent: int, *endpoints: Endpoint) -> bool:
+    return all(len(each.taken) >= sent for each in endpoints)
+
+
+def _moves(*endpoints: Endpoint) -> Callable[[], int]:
+    return lambda: sum(len(each.taken) + each.tried for each in endpoints)
+
+
+def _meanwhile(healthy: Endpoint, other: Endpoint) -> dict[str, int]:
+    """What has happened while the other endpoint is down."""
+    return {"delivered": len(healthy.taken), "delivered to the other": len(other.taken), "tried": other.tried}
+
+
+def _line(  # noqa: PLR0913, PLR0917 - what was done, and what came of it
+    mode: str, fault: str, endpoints: tuple[Endpoint, Endpoint], meanwhile: dict[str, int],
+    expected: dict[str, Bound], sent: int,
+) -> Line:  # fmt: skip
+    found = together(tally(sent, each.taken) for each in endpoints)
+    bounds = {"delivered to the other": exactly(0), "tried": at_least(TRIES), **expected}
+    said = {f"{name} meanwhile": bounds[name] for name in meanwhile}
+    return Line(mode, fault, 2 * sent, found, said, {f"{name} meanwhile": count for name, count in meanwhile.items()})
+
+
+EXPERIMENT = Experiment("P22", "different work in groups of its own", run)

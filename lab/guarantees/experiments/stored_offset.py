@@ -1,0 +1,83 @@
+"""P05, exactly once by storing output and position together.
+
+Result and position go into one transaction of one database, and the consumer asks that database, not Kafka, where it
+stands. Whatever statement it dies behind, either both are there or neither. The archive works like this (one Delta
+commit holds rows and positions), and so do transactions of Kafka (P14).
+"""
+
+import sqlite3
+from collections.abc import Callable, Sequence
+
+from confluent_kafka import Message, TopicPartition
+
+from lab.guarantees.child import die
+from lab.guarantees.counting import tally
+from lab.guarantees.experiment import Experiment
+from lab.guarantees.ground import Ground
+from lab.guarantees.line import Line, exactly
+from lab.guarantees.lives import lives
+from lab.guarantees.reading import consumer, until_end
+
+STATEMENTS = ("none", "begin", "output", "position", "commit")
+TABLES = (
+    "CREATE TABLE IF NOT EXISTS output (value INTEGER)",
+    "CREATE TABLE IF NOT EXISTS position (only INTEGER PRIMARY KEY CHECK (only = 1), next INTEGER)",
+)
+
+
+def run(ground: Ground) -> Sequence[Line]:
+    """Kill it behind every statement, one after the other."""
+    topic, place = ground.numbered("p05"), ground.file("p05.db")
+    task = {"bootstrap": ground.bootstrap, "topic": topic, "database": str(place)}
+    deaths = [(at, STATEMENTS[count % len(STATEMENTS)]) for count, at in enumerate(ground.deaths("p05"))]
+    killed = lives(__name__, task, deaths)
+    database = sqlite3.connect(place)
+    rows = [value for (value,) in database.execute("SELECT value FROM output ORDER BY rowid")]
+    database.close()
+    sent = ground.size.records
+    return [
+        Line(
+            "output and position in one transaction",
+            "kill -9 behind each statement",
+            sent,
+            tally(sent, rows),
+            {"faults": exactly(len(deaths))},
+            {"faults": killed},
+        )
+    ]
+
+
+def live(bootstrap: str, topic: str, database: str, dies_at: tuple[int, str] | None) -> None:
+    """One life: go on where the database stands."""
+    rows = sqlite3.connect(database, isolation_level=None)
+    for table in TABLES:
+        rows.execute(table)
+    [stands] = rows.execute("SELECT coalesce(max(next), 0) FROM position").fetchone()
+    reader = consumer(bootstrap, topic)
+    reader.assign([TopicPartition(topic, 0, stands)])
+    for message in until_end(reader):
+        number = int(message.value() or b"")
+
+        def passed(statement: str, number: int = number) -> None:
+            if dies_at is not None and (number, statement) == tuple(dies_at):
+                die()
+
+        work(rows, message, number, passed)
+    reader.close()
+    rows.close()
+
+
+def work(rows: sqlite3.Connection, message: Message, number: int, passed: Callable[[str], None]) -> None:
+    """One transaction: the output, and where to go on."""
+    passed("none")
+    rows.execute("BEGIN")
+    passed("begin")
+    rows.execute("INSERT INTO output VALUES (?)", (number,))
+    passed("output")
+    rows.execute("INSERT OR REPLACE INTO position VALUES (1, ?)", ((message.offset() or 0) + 1,))
+    passed("position")
+    rows.execute("COMMIT")
+    passed("commit")
+
+
+EXPERIMENT = Experiment("P05", "exactly once by storing output and position together", run)

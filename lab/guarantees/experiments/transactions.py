@@ -1,0 +1,77 @@
+"""P14, exactly once across partitions: output and position in one transaction of Kafka.
+
+A process copies a topic to two others, ten records a transaction, and is killed behind each of its six calls, five
+times each. Whoever reads only what is committed sees each record once in both topics, and both are equal after every
+death. Who reads uncommitted records sees the attempts of the dead as well.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from lab.guarantees.child import die
+from lab.guarantees.counting import Tally, tally, together
+from lab.guarantees.experiment import Experiment
+from lab.guarantees.ground import Ground
+from lab.guarantees.line import ANY, ZERO, Line, exactly
+from lab.guarantees.lives import live as live_once
+from lab.guarantees.reading import COMMITTED, UNCOMMITTED, numbers
+from lab.guarantees.transactional_copy import CALLS, Route, TransactionalCopy, settle
+
+PER_TRANSACTION, ENOUGH = 10, 100
+"""A round of deaths, one behind each call, commits seven transactions at most."""
+ATTEMPTED = {"first target": 1, "second target": 2, "offsets": 2}
+"""Targets that have the records of a transaction which dies behind that call."""
+
+
+def run(ground: Ground) -> Sequence[Line]:
+    """Kill it everywhere; compare both targets after every death, and all in the end."""
+    sent = max(ground.size.records // 2, ENOUGH)
+    times = sent // ENOUGH
+    targets = [ground.topic("p14-b"), ground.topic("p14-c")]
+    route = Route(ground.bootstrap, ground.numbered("p14", count=sent), targets, ground.name("p14"), PER_TRANSACTION)
+    torn = killed = 0
+    for death in [*deaths(times), None]:
+        killed += live_once(__name__, {"route": route._asdict(), "dies_at": death})
+        settle(route)
+        torn += _seen(route, COMMITTED, 0) != _seen(route, COMMITTED, 1)
+    fault, aborted = "kill -9 behind each call", sum(ATTEMPTED.values()) * PER_TRANSACTION * times
+    return [
+        Line(
+            f"transactions, {COMMITTED}", fault, 2 * sent, _both(route, COMMITTED, sent),
+            {"torn": ZERO, "faults": exactly(times * len(CALLS))}, {"torn": torn, "faults": killed},
+        ),
+        Line(
+            f"the same, {UNCOMMITTED}", fault, 2 * sent, _both(route, UNCOMMITTED, sent),
+            {"duplicated": exactly(aborted), "reordered": ANY},
+        ),
+    ]  # fmt: skip
+
+
+def deaths(times: int) -> Iterator[tuple[str, int]]:
+    """Behind which call, and the how many-th of that life: the second, so that each life but the first gets on."""
+    for _ in range(times):
+        for call in CALLS:
+            yield call, 1 if call == "init" else 2
+
+
+def live(route: dict[str, object], dies_at: tuple[str, int] | None) -> None:
+    """One life of the copying process."""
+    passes = dict.fromkeys(CALLS, 0)
+
+    def passed(call: str) -> None:
+        passes[call] += 1
+        if dies_at is not None and (call, passes[call]) == tuple(dies_at):
+            die()
+
+    TransactionalCopy(Route(**route), passed).run()  # type: ignore[arg-type]
+
+
+def _seen(route: Route, isolation: str, target: int) -> list[int]:
+    [seen] = numbers(route.bootstrap, route.targets[target], isolation)
+    return seen
+
+
+def _both(route: Route, isolation: str, sent: int) -> Tally:
+    return together(tally(sent, _seen(route, isolation, target)) for target in (0, 1))
+
+
+EXPERIMENT = Experiment("P14", "transactions: output and position, whole or not at all", run)

@@ -1,0 +1,67 @@
+"""P16, zombie fencing: of two owners of one transactional id, the older can do nothing more.
+
+A process that everybody takes for dead (it was only paused) holds an open transaction; another takes over and copies
+the same records. With one transactional id the new owner's `init_transactions` raises the epoch: the transaction of
+the old one is aborted, and its commit is refused, for good. With an id for each process nobody knows that they are
+the same, both commit, and every record is there twice. So an id belongs to the work (a partition), never to the
+process.
+"""
+
+from collections.abc import Sequence
+
+from confluent_kafka import KafkaException, Producer
+
+from lab.guarantees.counting import tally
+from lab.guarantees.experiment import Experiment
+from lab.guarantees.ground import Ground
+from lab.guarantees.line import Line, exactly
+from lab.guarantees.reading import numbers
+from lab.guarantees.sending import flush, producer
+
+RECORDS = 10
+
+
+def run(ground: Ground) -> Sequence[Line]:
+    """One id for both, and one for each."""
+    return [
+        _line(ground, "one transactional id", ("p16", "p16"), {"fenced": 1}),
+        _line(
+            ground, "an id for each process", ("p16-a", "p16-b"), {"fenced": 0, "duplicated": RECORDS, "reordered": 1}
+        ),
+    ]
+
+
+def _line(ground: Ground, mode: str, ids: tuple[str, str], expected: dict[str, int]) -> Line:
+    topic = ground.topic("-".join(("of", *ids)))
+    paused = _begun(ground, topic, ids[0])
+    successor = _begun(ground, topic, ids[1])
+    successor.commit_transaction(60)
+    fenced = _is_fenced(paused)
+    seen = numbers(ground.bootstrap, topic)
+    return Line(
+        mode, "paused with an open transaction, replaced, wakes up", RECORDS, tally(RECORDS, *seen),
+        {name: exactly(number) for name, number in expected.items()}, {"fenced": int(fenced)},
+    )  # fmt: skip
+
+
+def _begun(ground: Ground, topic: str, id_: str) -> Producer:
+    """Has sent all records in a transaction that is open."""
+    sender = producer(ground.bootstrap, transactional_id=ground.name(id_))
+    sender.init_transactions(60)
+    sender.begin_transaction()
+    for number in range(RECORDS):
+        sender.produce(topic, str(number).encode())
+    flush(sender)
+    return sender
+
+
+def _is_fenced(sender: Producer) -> bool:
+    """Whether its commit is refused because another has taken over, which is fatal for it."""
+    try:
+        sender.commit_transaction(60)
+    except KafkaException as error:
+        return bool(error.args[0].fatal())
+    return False
+
+
+EXPERIMENT = Experiment("P16", "zombie fencing by the transactional id", run)

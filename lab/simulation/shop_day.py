@@ -1,0 +1,87 @@
+"""One shop on one business day, and when it is open. The days of a shop follow without gap or overlap."""
+
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from random import Random
+from zoneinfo import ZoneInfo
+
+from lab.simulation.chance import chance
+from lab.simulation.clock import HOUR_MS, MINUTE_MS, QUARTER_MS, milliseconds
+from master_dataset.registry.opening_hours import WEEKDAYS
+from master_dataset.registry.stores import Store
+
+Span = tuple[int, int]
+USUAL_HOURS = ("09:00-20:00",)
+"""Of a store that says nothing of its hours."""
+GRACE_MS = 30 * MINUTE_MS
+"""After closing, in which the last visitors and the staff go home."""
+
+
+@dataclass(frozen=True)
+class ShopDay:
+    """[begins, ends) in ms, on the 15-minute grid. `open`: periods in it. `name`: of the day, to seed its chance."""
+
+    store: Store
+    name: str
+    seed: str
+    begins: int
+    ends: int
+    open: tuple[Span, ...]
+
+    def chance(self, noun: str) -> Random:
+        """Give the stream of chance of one noun of this day."""
+        return chance(self.seed, self.store.id, self.name, noun)
+
+    def quarters(self) -> range:
+        """Give the start of every window."""
+        return range(self.begins, self.ends, QUARTER_MS)
+
+    def period(self, instant_ms: int) -> Span:
+        """Give the opening period around an instant, or the whole day around one outside of all."""
+        return next((span for span in self.open if span[0] <= instant_ms < span[1]), (self.begins, self.ends))
+
+    def closing(self, instant_ms: int) -> int:
+        """Give when the last of those who are inside at that instant has to be out."""
+        return min(self.period(instant_ms)[1] + GRACE_MS, self.ends)
+
+    def local(self, instant_ms: int) -> datetime:
+        """Give the clock on the shop's wall."""
+        return datetime.fromtimestamp(instant_ms // 1000, ZoneInfo(self.store.timezone))
+
+
+def shop_day(store: Store, day: date, seed: str) -> ShopDay:
+    """Lay out a business day. It ends half an hour after the last closing if that lies in the next day."""
+    begins, ends = _boundary(store, day), _boundary(store, day + timedelta(days=1))
+    spans = ((max(opens, begins), min(closes, ends)) for opens, closes in _periods(store, day))
+    clear: list[Span] = []
+    for opens, closes in sorted(spans):
+        opens_clear = max(opens, clear[-1][1] + GRACE_MS) if clear else opens
+        if opens_clear < closes:
+            clear.append((opens_clear, closes))
+    return ShopDay(store, day.isoformat(), seed, begins, ends, tuple(clear))
+
+
+def _boundary(store: Store, day: date) -> int:
+    """Where the business day begins, or the one before has let its last visitor out."""
+    closings = (closes + GRACE_MS for _, closes in _periods(store, day - timedelta(days=1)))
+    begins = _instant(store, day, store.day_starts_at)
+    late = max(closings, default=begins)
+    return late if begins < late <= begins + 12 * HOUR_MS else begins
+
+
+def _periods(store: Store, day: date) -> list[Span]:
+    if day in store.closed_on:
+        return []
+    hours = store.opening_hours.get(WEEKDAYS[day.weekday()], ()) if store.opening_hours else USUAL_HOURS
+    found = []
+    for opens, _, closes in (period.partition("-") for period in hours):
+        closing_day = day + timedelta(days=closes <= opens)
+        found.append((_instant(store, day, opens), _instant(store, closing_day, closes)))
+    return found
+
+
+def _instant(store: Store, day: date, clock: str) -> int:
+    if clock == "24:00":
+        day, clock = day + timedelta(days=1), "00:00"
+    there = datetime.combine(day, time.fromisoformat(clock), ZoneInfo(store.timezone))
+    return milliseconds(there.astimezone(UTC))

@@ -1,0 +1,1 @@
+"""Keeps every record: the archive, its positions, and the audit of both."""

@@ -1,0 +1,142 @@
+"""Is every record that was received still there? received = events + duplicates + dead letters, of each topic.
+
+Counted before the archive's committed positions, of what the topic still holds: from the topic itself on the one side,
+from the tables on the other. The archive keeps every delivery. Which of them repeat an event is told as a rebuild tells
+it: of deliveries with one identity the first is the event, those that say the same are duplicates, and those that do
+not are dead letters (`conflicting_duplicate`), whether a rebuild has found them yet or not.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import reduce
+from operator import or_
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from deltalake import DeltaTable
+
+from master_dataset.archive.places_compared import compared
+from master_dataset.dead_letters import rows
+from master_dataset.dead_letters.kept_events import Delivery, first_of
+from master_dataset.dead_letters.place import Place
+from master_dataset.delta.dataset import opened
+from master_dataset.delta.lost_files import naming_lost_files
+from master_dataset.kafka.offset_audit import Census
+from master_dataset.parsing.dead_letter import Reason
+
+DEAD_LETTERS = "dead_letters"
+_AT = pa.schema([rows.HEADING.field("partition"), rows.HEADING.field("offset")])
+DELIVERY = [*rows.PLACE, "received_at", "identity_hash", "payload_hash"]
+
+
+@dataclass(frozen=True)
+class Balance:
+    """Of one topic. `dead_letters`: reason to how many.
+
+    `missing`: records that no table has. `twice`: events that are dead letters as well. `phantom`: rows of places at
+    which the topic has no record. All three are 0 unless something is wrong.
+    """
+
+    topic: str
+    received: int
+    events: int
+    duplicates: int
+    dead_letters: Mapping[str, int]
+    missing: int
+    twice: int
+    phantom: int
+
+    @property
+    def is_well(self) -> bool:
+        """Every record has its one place, and nothing else has."""
+        return not (self.missing or self.twice or self.phantom)
+
+    def shown(self) -> dict[str, Any]:
+        """In the words of the interface."""
+        counted: dict[str, Any] = {
+            "topic": self.topic,
+            "received": self.received,
+            "events": self.events,
+            "missing": self.missing,
+        }
+        counted |= {"duplicates": self.duplicates, "dead_letters": dict(self.dead_letters)}
+        return counted | {"twice": self.twice, "phantom": self.phantom}
+
+
+def balance(root: str, topic: str, spans: Mapping[int, Census]) -> Balance:
+    """`root` of the master dataset; `spans`: what the topic has, by partition. MasterFileLost.
+
+    Day by day, as an identity lies in one. A 64-bit hash stands for the identity: two that share one, which is hardly
+    ever so, would be told as a conflict; the sum does not change by that.
+    """
+    kept: Counter[str] = Counter()
+    lie = [_AT.empty_table()]
+    for day in _days(f"{root}/{topic}"):
+        kept += _judged(rows.once(day), spans)
+        lie.append(day.filter(_within(spans)).select(_AT.names).cast(_AT))
+    letters = _letters(root, topic, spans)
+    told = rows.by_reason(letters)
+    if conflicts := kept[Reason.CONFLICTING_DUPLICATE]:
+        told[Reason.CONFLICTING_DUPLICATE.value] = conflicts
+    found = [
+        compared(each, *(_of(part, all_) for all_ in (pa.concat_tables(lie), letters))) for part, each in spans.items()
+    ]
+    wrong = [sum(each) for each in zip(*found, strict=True)] or [0, 0, 0]
+    received = sum(each.records for each in spans.values())
+    return Balance(topic, received, kept["event"], kept["duplicate"], told, *wrong)
+
+
+def _days(path: str) -> Iterator[pa.Table]:
+    if DeltaTable.is_deltatable(path):
+        table = DeltaTable(path)
+        dataset = opened(table)
+        days = pa.table(table.get_add_actions(flatten=True))["partition.day"].unique()
+        for day in days:
+            with naming_lost_files(table):
+                yield dataset.to_table(columns=DELIVERY, filter=pc.field("day") == day)
+
+
+def _judged(day: pa.Table, spans: Mapping[int, Census]) -> Counter[str]:
+    """What the deliveries within the spans are; those before are looked at, too: they may be first."""
+    counts = day.group_by("identity_hash").aggregate([([], "count_all")])
+    several = counts.filter(pc.greater(counts["count_all"], 1)).select(["identity_hash"])
+    alone = day.join(several, "identity_hash", join_type="left anti").filter(_within(spans))
+    found = Counter({"event": alone.num_rows})
+    same: dict[int, list[Delivery]] = {}
+    for row in day.join(several, "identity_hash", join_type="left semi").to_pylist():
+        place = Place(row["topic"], row["partition"], row["offset"])
+        same.setdefault(row["identity_hash"], []).append(Delivery(place, row["received_at"], "", row["payload_hash"]))
+    for deliveries in same.values():
+        first = first_of(deliveries)
+        for each in deliveries:
+            span = spans.get(each.place.partition)
+            if span is not None and span.first <= each.place.offset < span.until:
+                is_same = each.content == first.content
+                later = "duplicate" if is_same else Reason.CONFLICTING_DUPLICATE.value
+                found["event" if each.place == first.place else later] += 1
+    return found
+
+
+def _of(partition: int, places: pa.Table) -> pa.ChunkedArray:
+    return places.filter(pc.field("partition") == partition)["offset"]
+
+
+def _letters(root: str, topic: str, spans: Mapping[int, Census]) -> pa.Table:
+    path = f"{root}/{DEAD_LETTERS}"
+    if not spans or not DeltaTable.is_deltatable(path):
+        return rows.HEADING.empty_table()
+    table = DeltaTable(path)
+    where = (pc.field("topic") == topic) & _within(spans)
+    with naming_lost_files(table):
+        found = opened(table).to_table(columns=[*rows.PLACE, "reason"], filter=where)
+    return rows.once(found)
+
+
+def _within(spans: Mapping[int, Census]) -> rows.Expression:
+    offset = pc.field("offset")
+    parts = [
+        (pc.field("partition") == part) & (offset >= span.first) & (offset < span.until) for part, span in spans.items()
+    ]
+    return reduce(or_, parts, pc.scalar(False))  # noqa: FBT003 - nothing is within no span

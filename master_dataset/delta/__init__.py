@@ -1,0 +1,1 @@
+"""The Delta tables: appends, commits that survive a power cut, and compaction."""

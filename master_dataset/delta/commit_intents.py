@@ -1,0 +1,64 @@
+"""Commits that nobody was told of yet: a note of each is on the disk before it is made, until it is there itself.
+
+A micro-batch of the archive has its plan for that. What else commits to a table leaves such a note, so that a power cut
+between a commit and its sync leaves nothing that a start does not find. A note says in which life of the machine it was
+made: only in a later one can its commit be torn.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from uuid import uuid4
+
+from master_dataset.delta.fsync import sync, sync_files, sync_one
+from master_dataset.delta.history import DeltaHistory
+
+NOTES = "_untold"
+_LIFE = Path("/proc/sys/kernel/random/boot_id")
+
+
+@contextmanager
+def told(table: str) -> Iterator[str]:
+    """The mark that a commit to this table has to carry; it is on the disk in the end. OSError.
+
+    A table on an object store needs no note.
+    """
+    mark, history = uuid4().hex, DeltaHistory.of(table)
+    is_local = history.folder.exists()
+    if is_local:
+        _note(history, mark)
+    try:
+        yield mark
+    except BaseException:
+        if is_local and history.marked(mark) is None:
+            forget(table, mark)
+        raise
+    sync(table, mark)
+    if is_local:
+        forget(table, mark)
+
+
+def untold(table: str) -> dict[str, bool]:
+    """Marks of commits that are under way or were never told of, and whether the machine has lost its power since."""
+    life = _life()
+    notes = (DeltaHistory.of(table).folder / NOTES).glob("*")
+    return {note.name: bool(life) and note.read_text() != life for note in sorted(notes)}
+
+
+def forget(table: str, mark: str) -> None:
+    """That commit is on the disk, or was taken back. Its note may not come again: then it would be taken back."""
+    folder = DeltaHistory.of(table).folder
+    (folder / NOTES / mark).unlink(missing_ok=True)
+    sync_one(folder / NOTES)
+
+
+def _note(history: DeltaHistory, mark: str) -> None:
+    note = history.folder / NOTES / mark
+    note.parent.mkdir(exist_ok=True)
+    note.write_text(_life())
+    sync_files([note], history.folder)
+
+
+def _life() -> str:
+    """Of the machine, from one start to the next; empty where nobody says."""
+    return _LIFE.read_text() if _LIFE.exists() else ""

@@ -1,0 +1,109 @@
+"""The Delta tables of the master dataset: one per source, one for dead letters, one for conflicting duplicates.
+
+Append-only, partitioned by the UTC day of `happened_at`, so a duplicate always lies in the partition of its first
+delivery. Columns of a source's table: the place (topic, partition, offset), `received_at`, identity, the typed payload
+with what a receipt adds up to, the raw bytes.
+"""
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from delta.tables import DeltaTable
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from master_dataset.delta.commit_intents import told
+from master_dataset.delta.fsync import sync, sync_beginning
+from master_dataset.delta.history import KEPT, MARK
+from master_dataset.delta.incomplete_commits import drop_unbegun, take_back_torn
+from master_dataset.parsing.rows import output_schema
+
+if TYPE_CHECKING:
+    from master_dataset.source import Source
+
+DEAD_LETTERS = "dead_letters"
+CONFLICTS = "conflicts"
+DEAD_LETTER_COLUMNS = (
+    "topic", "partition", "offset", "received_at", "reason", "field", "sentence", "key", "value", "headers",
+)  # fmt: skip
+_NEWEST_COMMITS = 100
+NOT_OF_EVENTS = ("kind", "reason", "field", "sentence", "headers")
+
+
+@dataclass(frozen=True)
+class MasterTables:
+    """Where the tables are: `root` is a folder or any URI that Spark's Delta can write."""
+
+    root: str
+
+    def path(self, name: str) -> str:
+        """The place of one table."""
+        return f"{self.root}/{name}"
+
+    def create(self, spark: SparkSession, source: "Source[Any]") -> None:
+        """Create the tables that this source needs, if they are not there yet."""
+        _create(spark, self.path(source.topic), event_schema(source), "day")
+        _create(spark, self.path(DEAD_LETTERS), dead_letter_schema(source), "topic")
+        _create(spark, self.path(CONFLICTS), dead_letter_schema(source), "topic")
+
+    def append_events(self, source: "Source[Any]", events: DataFrame, mark: str) -> None:
+        """Append the events of one micro-batch in one commit that carries this mark."""
+        columns = event_schema(source).names
+        writer = events.select(*columns).repartition("day").write.format("delta").mode("append")
+        writer.option(MARK, mark).save(self.path(source.topic))
+
+    def append_dead_letters(self, letters: DataFrame, mark: str) -> None:
+        """Append the dead letters of one micro-batch, likewise."""
+        writer = letters.select(*DEAD_LETTER_COLUMNS).coalesce(1).write.format("delta").mode("append")
+        writer.option(MARK, mark).save(self.path(DEAD_LETTERS))
+
+    def append_conflicts(self, letters: DataFrame) -> None:
+        """Append what a rebuild has found, in one commit that is on the disk then."""
+        with told(self.path(CONFLICTS)) as mark:
+            writer = letters.select(*DEAD_LETTER_COLUMNS).coalesce(1).write.format("delta").mode("append")
+            writer.option(MARK, mark).save(self.path(CONFLICTS))
+
+    def take_back_torn(self, name: str, unfinished: Collection[str] = ()) -> None:
+        """What a power cut has left of commits that nobody was told of, before Spark reads the table."""
+        take_back_torn(self.path(name), unfinished)
+
+    def sync(self, name: str, mark: str) -> None:
+        """Have the commit with this mark on the disk, if there is one."""
+        sync(self.path(name), mark)
+
+    def holds(self, spark: SparkSession, name: str, mark: str) -> bool:
+        """Whether one of the table's newest commits carries this mark.
+
+        Delta's own `txnVersion` answers it too, but rebuilds the table's whole state for it at every append.
+        """
+        newest = DeltaTable.forPath(spark, self.path(name)).history(_NEWEST_COMMITS)
+        return not newest.where(F.col(MARK) == mark).isEmpty()
+
+
+def event_schema(source: "Source[Any]") -> pa.Schema:
+    """The columns of the source's table."""
+    return pa.schema([field for field in output_schema(source) if field.name not in NOT_OF_EVENTS])
+
+
+def dead_letter_schema(source: "Source[Any]") -> pa.Schema:
+    """The columns of a dead letter: bytes, place, reason code and a sentence."""
+    return pa.schema([output_schema(source).field(name) for name in DEAD_LETTER_COLUMNS])
+
+
+def _create(spark: SparkSession, path: str, schema: pa.Schema, partitioned_by: str) -> None:
+    drop_unbegun(path)
+    table = (
+        DeltaTable.createIfNotExists(spark)
+        .location(path)
+        .addColumns(from_arrow_schema(schema))
+        .partitionedBy(partitioned_by)
+        .property("delta.appendOnly", "true")
+        .property("delta.dataSkippingStatsColumns", "received_at")  # what a rebuild asks for; each column costs
+    )
+    for name, value in KEPT.items():
+        table = table.property(name, value)
+    table.execute()
+    sync_beginning(path)

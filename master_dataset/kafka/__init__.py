@@ -1,0 +1,1 @@
+"""Topics, producers, consumers, and how far each reader has come."""

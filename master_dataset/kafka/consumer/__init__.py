@@ -1,0 +1,14 @@
+"""Consuming a topic record by record: in order for each key, several keys side by side, bounded, at least once.
+
+An error comes again with the same call: the record is put aside, and the stream goes on. A failure may pass: it is
+tried again, and what follows it waits.
+"""
+
+from master_dataset.kafka.consumer.blocked import Behind, Blocked
+from master_dataset.kafka.consumer.handler import Taker
+from master_dataset.kafka.consumer.keyed_consumer import Consuming
+from master_dataset.kafka.consumer.limits import Limits
+from master_dataset.kafka.consumer.record import Record
+from master_dataset.kafka.consumer.verdict import Again, Done, Refused, Verdict
+
+__all__ = ["Again", "Behind", "Blocked", "Consuming", "Done", "Limits", "Record", "Refused", "Taker", "Verdict"]

@@ -1,0 +1,125 @@
+"""How far a reader is behind the topics, from the positions that it recorded itself.
+
+A position may lie before the end though nothing is left to read: markers of transactions and aborted records take
+offsets, too. So where a position is not at the end, the next committed record is fetched: if there is one, its stamp
+says since when the reader is behind; if there is none, there is no lag.
+"""
+
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import NamedTuple, Self
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from master_dataset.errors import BrokerUnavailable
+from master_dataset.kafka.topics import Topics
+
+Offsets = Mapping[str, Mapping[int, int]]
+"""Topic to partition to offset: everything before it is read."""
+
+PROBE_SECONDS = 10.0
+_POLL_SECONDS = 0.5
+
+
+class Unread(NamedTuple):
+    """The oldest record of a partition that was not read: its place, and when the broker stamped it."""
+
+    offset: int
+    received_at: datetime
+
+
+@dataclass(frozen=True)
+class Lag:
+    """One partition of one reader. `end`: behind the last committed record. `oldest`: None if all of them are read."""
+
+    topic: str
+    partition: int
+    position: int
+    end: int
+    oldest: Unread | None
+
+    @property
+    def records(self) -> int:
+        """How many offsets are left to read; those that carry no record, between two that do, are counted as well."""
+        return max(self.end - self.oldest.offset, 1) if self.oldest else 0
+
+    def seconds(self, now: datetime) -> float:
+        """For how long the oldest record has been waiting."""
+        return max((now - self.oldest.received_at) / timedelta(seconds=1), 0.0) if self.oldest else 0.0
+
+
+class Probe:
+    """Measures lag. Joins no group and commits nothing."""
+
+    def __init__(self, bootstrap: str) -> None:
+        """`bootstrap`: host:port of any broker."""
+        self._topics = Topics(bootstrap)
+        self._consumer = Consumer({
+            "bootstrap.servers": bootstrap,
+            "group.id": "galatea.lag",  # the client asks for one; it is never joined
+            "enable.auto.commit": False,
+            "isolation.level": "read_committed",
+            "auto.offset.reset": "earliest",
+            "enable.partition.eof": True,
+            "queued.min.messages": 1,
+            "queued.max.messages.kbytes": 64,
+            "fetch.message.max.bytes": 16_384,
+        })  # fmt: skip
+
+    def __enter__(self) -> Self:
+        """Nothing is opened before it is needed."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close the connections."""
+        self._consumer.close()
+
+    def measure(self, topics: Iterable[str], positions: Offsets) -> list[Lag]:
+        """The lag of every partition. BrokerUnavailable if it cannot be told within a few seconds."""
+        try:
+            found = [
+                (topic, partition, positions.get(topic, {}).get(partition, 0), end)
+                for topic in topics
+                for partition, end in sorted(self._topics.committed_ends(topic).items())
+            ]
+            behind = {(topic, partition): at for topic, partition, at, end in found if at < end}
+            oldest = self._oldest(behind) if behind else {}
+        except KafkaException as error:
+            message = f"the lag could not be measured: {error.args[0].str()}"
+            raise BrokerUnavailable(message, do="galatea status") from error
+        return [Lag(*each, oldest=oldest.get(each[:2])) for each in found]
+
+    def _oldest(self, behind: Mapping[tuple[str, int], int]) -> dict[tuple[str, int], Unread]:
+        """The first committed record at or behind each of these places; a place without one is left out."""
+        self._consumer.assign([TopicPartition(topic, partition, at) for (topic, partition), at in behind.items()])
+        found: dict[tuple[str, int], Unread] = {}
+        open_places = set(behind)
+        deadline = time.monotonic() + PROBE_SECONDS
+        try:
+            while open_places:
+                if time.monotonic() > deadline:
+                    raise BrokerUnavailable(f"no answer for {sorted(open_places)} in time", do="galatea status")
+                read = self._consumer.poll(_POLL_SECONDS)
+                if read is None:
+                    continue
+                place = (read.topic() or "", read.partition() or 0)
+                if _is_record(read) and place in open_places:
+                    found[place] = Unread(read.offset() or 0, _stamp(read))
+                open_places.discard(place)
+        finally:
+            self._consumer.unassign()
+        return found
+
+
+def _is_record(message: Message) -> bool:
+    """Whether this is a record and not the end of its partition. KafkaException for anything else."""
+    error = message.error()
+    if error is not None and error.code() != KafkaError._PARTITION_EOF:  # noqa: SLF001 - the client's public name for it
+        raise KafkaException(error)
+    return error is None
+
+
+def _stamp(message: Message) -> datetime:
+    return datetime.fromtimestamp(message.timestamp()[1] / 1000, UTC)

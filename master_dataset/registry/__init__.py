@@ -1,0 +1,1 @@
+"""The registered stores, and how their records are read."""

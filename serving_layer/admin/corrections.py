@@ -1,0 +1,172 @@
+"""What a publication or a preview corrected, a page at a time: by view, store, day and place in the day's block.
+
+Blocks are read a few at a time, so an answer takes as much memory as its page and the largest block.
+"""
+
+from collections.abc import AsyncIterator, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date, timedelta
+from itertools import islice
+from typing import Any, NamedTuple
+
+import orjson
+
+from master_dataset.errors import UnknownName
+from serving_layer.admin.ledger import BlockPlace, Cause, Ledger, LedgerBlock, LedgerReader
+from serving_layer.admin.publication_entry import GREATEST
+from serving_layer.admin.recomputes import RecomputeReader, found
+from serving_layer.admin.whole_block import whole_rows
+from serving_layer.errors import BadQuestion, PublicationCollected
+from serving_layer.query.local_time import written
+from serving_layer.query.read_snapshot import entry_of
+from serving_layer.query.timestamps import stamp
+from serving_layer.store.readers import Readers
+from views.core import View
+
+Row = dict[str, Any]
+DAY = timedelta(days=1)
+OTHER, AS_BEFORE = "`after` belongs to another question.", "Ask as for the page before, or leave it out."
+READ_AT_ONCE, READ_AT_MOST = 16, 2000
+"""Blocks: of one read, and of one page. A page that looks for a rare cause may be empty and still have a next one."""
+
+
+class Place(NamedTuple):
+    """Of one correction, as a row of its day's block; the next page begins there. `subject` as in Ledger."""
+
+    subject: str
+    view: str
+    store: str
+    day: date
+    row: int
+
+
+@dataclass(frozen=True)
+class CorrectionsAsk:
+    """Without a publication or a recompute: the newest publication. `start`: None for the first page."""
+
+    publication: int | None = None
+    recompute: str | None = None
+    view: str | None = None
+    store: str | None = None
+    cause: Cause | None = None
+    limit: int = 100
+    start: Place | None = None
+
+
+class _Subject(NamedTuple):
+    key: str
+    publication: int | None
+    recompute: str | None
+    is_awaited: bool
+
+
+class Corrections:
+    """Reads the ledgers of one deployment."""
+
+    def __init__(
+        self, readers: Readers, ledgers: LedgerReader, recomputes: RecomputeReader, views: Mapping[str, View]
+    ) -> None:
+        """`views`: the registered ones by name."""
+        self._readers, self._ledgers, self._recomputes, self._views = readers, ledgers, recomputes, views
+
+    async def page(self, ask: CorrectionsAsk) -> tuple[dict[str, object], Place | None]:
+        """A page and where the next one begins. UnknownName, BadQuestion, PublicationCollected."""
+        views = self._views_of(ask)
+        subject = await self._subject(ask)
+        if ask.start is not None and ask.start.subject != subject.key:
+            raise BadQuestion(OTHER, do=AS_BEFORE)
+        ledger = await self._ledgers.ledger(subject.key)
+        rows: list[Row] = []
+        following = None
+        if ledger is not None and _may_have(ledger, ask):
+            rows, following = await self._rows(ledger, views, ask)
+        told: dict[str, object] = {
+            "publication": subject.publication,
+            "recompute": subject.recompute,
+            "base": ledger and ledger.base,
+            "written_at": ledger and stamp(ledger.written_at),
+            "pending": ledger is None and subject.is_awaited,
+            "totals": ledger and ledger.totals,
+            "corrections": rows,
+        }
+        return told, following
+
+    def _views_of(self, ask: CorrectionsAsk) -> list[str]:
+        """Those that are left to read, in order."""
+        if ask.view is not None and ask.view not in self._views:
+            raise UnknownName("view", ask.view, self._views)
+        views = sorted(self._views) if ask.view is None else [ask.view]
+        if ask.start is None:
+            return views
+        if ask.start.view not in views or ask.store not in (None, ask.start.store):
+            raise BadQuestion(OTHER, do=AS_BEFORE)
+        return views[views.index(ask.start.view) :]
+
+    async def _subject(self, ask: CorrectionsAsk) -> _Subject:
+        if ask.recompute is not None and ask.publication is not None:
+            raise BadQuestion("`publication` and `recompute` are asked for at once.", do="Leave one of them out.")
+        if ask.recompute is not None:
+            record = await found(self._recomputes, ask.recompute)
+            key = str(record.publication) if record.publication else record.id
+            return _Subject(key, record.publication, record.id, record.state not in {"unchanged", "failed"})
+        number = ask.publication
+        if number is None and ask.start is not None and ask.start.subject.isdecimal():
+            number = min(int(ask.start.subject), GREATEST)  # the newest one of the first page
+        if number is None:
+            number = (await self._readers.published.pointer()).publication
+        await entry_of(self._readers.published, number)
+        return _Subject(str(number), number, None, is_awaited=True)
+
+    async def _rows(self, ledger: Ledger, views: list[str], ask: CorrectionsAsk) -> tuple[list[Row], Place | None]:
+        page: list[Row] = []
+        read = 0
+        async for view, block, skipped in self._blocks(ledger.lines, views, ask):
+            if read == READ_AT_MOST:
+                return page, Place(ledger.subject, view.name, block.store, block.day, skipped)
+            read += 1
+            rows = islice(enumerate(await self._rows_of(view, block, ask.cause)), skipped, None)
+            for number, row in rows:
+                if ask.cause not in (None, row["cause"]):
+                    continue
+                if len(page) == ask.limit:
+                    return page, Place(ledger.subject, view.name, block.store, block.day, number)
+                page.append(_shown(view, block, row))
+        return page, None
+
+    async def _blocks(
+        self, lines: str, views: list[str], ask: CorrectionsAsk
+    ) -> AsyncIterator[tuple[View, LedgerBlock, int]]:
+        """With how many rows of the block were on the page before."""
+        for name in views:
+            start, skipped = BlockPlace(ask.store or "", date.min), 0
+            if ask.start is not None and ask.start.view == name:
+                start, skipped = BlockPlace(ask.start.store, ask.start.day), ask.start.row
+            while True:
+                blocks = await self._ledgers.ledger_blocks(lines, name, ask.store, start, READ_AT_ONCE)
+                for block in blocks:
+                    is_first = (block.store, block.day) == start
+                    yield self._views[name], block, skipped if is_first else 0
+                if len(blocks) < READ_AT_ONCE:
+                    break
+                start, skipped = BlockPlace(blocks[-1].store, blocks[-1].day + DAY), 0
+
+    async def _rows_of(self, view: View, block: LedgerBlock, cause: Cause | None) -> Iterator[Row]:
+        """Its rows as they are kept, or those that its run's cells stand for."""
+        rows: list[Row] | dict[str, Any] = orjson.loads(block.block)
+        if isinstance(rows, list):
+            return iter(rows)
+        if cause not in (None, rows["whole"]):
+            return iter(())
+        cells = await self._readers.batch.blocks(view.name, block.store, rows["run"], [block.day])
+        if block.day not in cells:
+            message = f"The cells of `{view.name}` on {block.day} that were new then were collected."
+            raise PublicationCollected(message, do="Ask for another `view`, `store` or `cause`; `totals` are kept.")
+        return whole_rows(view, cells[block.day], rows["whole"], rows["events_total"])
+
+
+def _may_have(ledger: Ledger, ask: CorrectionsAsk) -> bool:
+    return ask.cause is None or ledger.cells(ask.cause) > 0
+
+
+def _shown(view: View, block: LedgerBlock, row: Row) -> Row:
+    return {"view": view.name, "store": block.store, **row, "window": written(row["window"])}

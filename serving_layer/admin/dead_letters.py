@@ -1,0 +1,90 @@
+"""Dead letters for those who ask over HTTP: looked at and sent again beside the event loop, a few at a time."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from prometheus_client import Counter
+
+from master_dataset.dead_letters.desk import Desk, Listed, Told
+from master_dataset.dead_letters.item import Item
+from master_dataset.dead_letters.letter import Cursor, Letter
+from master_dataset.dead_letters.mend import Mend
+from master_dataset.dead_letters.place import Place
+from master_dataset.dead_letters.question import LetterQuestion
+from master_dataset.dead_letters.replaying import Asked, Replaying
+from master_dataset.registry.stores import Store
+from master_dataset.registry.terms import DEFAULT_TERMS, Terms
+from serving_layer.errors import TooBusy
+
+MOST_WAITING = 16
+"""Questions about dead letters that are under way in a process: one reads, one replays, the others wait for them."""
+MOST_REPLAYED = 500
+"""Letters in one request."""
+REPLAYED = Counter(
+    "galatea_replayed_letters", "Dead letters that were to be sent again over HTTP.", ("topic", "outcome")
+)
+
+Registry = Callable[[], Awaitable[tuple[int, Mapping[str, Store]]]]
+Found = TypeVar("Found")
+
+
+@dataclass(frozen=True)
+class ReplayAsk:
+    """Letters by their places, or the oldest `limit` behind `after` that fit the question and were never sent again."""
+
+    places: tuple[Place, ...] = ()
+    question: LetterQuestion | None = None
+    limit: int = MOST_REPLAYED
+    after: Cursor | None = None
+    mend: Mend = field(default_factory=Mend)
+    dry_run: bool = False
+
+
+class Letters:
+    """One per process and event loop. To read and to replay have a thread each: a broker that is away stops no list."""
+
+    def __init__(self, desk: Desk, replaying: Replaying, registry: Registry) -> None:
+        """`registry`: its version and the stores in it."""
+        self._desk, self._replaying, self._registry = desk, replaying, registry
+        self._reader, self._sender = ThreadPoolExecutor(1, "letters"), ThreadPoolExecutor(1, "replays")
+        self._waiting = 0
+
+    async def listed(self, question: LetterQuestion, limit: int, after: Cursor | None) -> Listed:
+        """As Desk. TooBusy."""
+        return await self._beside(self._reader, lambda: self._desk.listed(question, limit, after))
+
+    async def shown(self, place: Place) -> tuple[Letter, Told]:
+        """As Desk. UnknownName, TooBusy."""
+        return await self._beside(self._reader, lambda: self._desk.shown(place))
+
+    async def replay(self, ask: ReplayAsk, by: str) -> tuple[list[Item], Cursor | None]:
+        """An item for each letter, and behind which one others fit. UnknownName, BrokerUnavailable, TooBusy."""
+        _, stores = await self._registry()
+
+        def terms_of(store: str) -> Terms:
+            return stores[store].terms if store in stores else DEFAULT_TERMS
+
+        def run() -> tuple[list[Item], Cursor | None]:
+            asked, following = Asked(ask.places, ask.mend, by, ask.dry_run), None
+            if ask.question is not None:
+                page = self._desk.open(ask.question, ask.limit, ask.after)
+                places = [each.place for each in page.letters]
+                asked, following = Asked(places, ask.mend, by, ask.dry_run, page.letters), page.following
+            return self._replaying.run(asked, terms_of, lambda *_: None), following
+
+        items, following = await self._beside(self._sender, run)
+        for item in () if ask.dry_run else items:
+            REPLAYED.labels(item.place.topic, item.outcome.value).inc()
+        return items, following
+
+    async def _beside(self, thread: ThreadPoolExecutor, work: Callable[[], Found]) -> Found:
+        if self._waiting >= MOST_WAITING:
+            raise TooBusy(f"{MOST_WAITING} questions about dead letters are under way already.", do="Ask again.")
+        self._waiting += 1
+        try:
+            return await asyncio.get_running_loop().run_in_executor(thread, work)
+        finally:
+            self._waiting -= 1

@@ -1,0 +1,26 @@
+"""What the operator does and looks at over REST, in one hand."""
+
+import asyncio
+from dataclasses import dataclass
+
+from serving_layer.admin.corrections import Corrections
+from serving_layer.admin.dead_letters import Letters
+from serving_layer.admin.recomputes import RecomputeAsk, RecomputeReader, Recomputing
+from serving_layer.admin.rollbacks import Rollbacks
+from serving_layer.webhooks.service import Webhooks
+
+
+@dataclass(frozen=True)
+class Operations:
+    """The parts that the app is made with."""
+
+    recomputing: Recomputing
+    recomputes: RecomputeReader
+    rollbacks: Rollbacks
+    corrections: Corrections
+    letters: Letters
+    webhooks: Webhooks
+
+    async def start(self, asked: RecomputeAsk, reason: str, by: str) -> str:
+        """As Recomputing, beside the event loop."""
+        return await asyncio.to_thread(self.recomputing.start, asked, reason, by)

@@ -1,0 +1,143 @@
+"""The rules of one tenant after the other: listed, judged and changed, the same for REST, pages and the command line.
+
+Everything here blocks. Each change is a version behind the one that its author has seen, so nobody overwrites what
+somebody else has just written.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import NamedTuple, Protocol
+
+import msgspec
+
+from master_dataset.errors import BadRule, UnknownName
+from master_dataset.registry.rule_versions import Kind, VersionRow
+from master_dataset.registry.stores import Store
+from serving_layer.alerts.rule_entry import RuleEntry
+from serving_layer.errors import RuleExists, RuleMoved
+from views.alerts.rule import Rule
+from views.alerts.rule_text import read_rule
+
+MOST_RULES = 100
+"""Of one tenant, unless a setting says otherwise."""
+WHATEVER = -1
+"""As the version that is expected: any."""
+
+
+class Versions(Protocol):
+    """Where rules are kept: `RuleVersions`. Errors are StoreUnavailable by the time they come here."""
+
+    def rules(self, tenant: str) -> Sequence[VersionRow]:
+        """The newest version of every rule that the tenant has, or had."""
+
+    def all_of(self, kind: Kind, id_: str) -> Sequence[VersionRow]:
+        """Every version, the newest first."""
+
+    def follow(self, id_: str, body: str, after: int) -> VersionRow | None:
+        """A version behind the one of that number; None if another one stands there by now."""
+
+    def effective_at(self) -> datetime:
+        """From when on a version holds that is written now."""
+
+
+class Author(NamedTuple):
+    """Whose rules, and every registered store."""
+
+    tenant: str
+    stores: Mapping[str, Store]
+
+
+class AlertRules:
+    """One per process."""
+
+    def __init__(self, versions: Versions, most: int = MOST_RULES) -> None:
+        """`most`: of one tenant."""
+        self._versions, self.most = versions, most
+
+    def listed(self, tenant: str) -> list[RuleEntry]:
+        """Those that there are, by id."""
+        found = (RuleEntry.of(row) for row in self._versions.rules(tenant) if row.body)
+        return sorted(found, key=lambda entry: entry.id)
+
+    def one(self, tenant: str, id_: str) -> RuleEntry:
+        """As it was written last. UnknownName."""
+        newest = next(iter(self._of(tenant, id_)), None)
+        if newest is None or newest.removed:
+            raise self._unknown(tenant, id_)
+        return newest
+
+    def history(self, tenant: str, id_: str) -> list[RuleEntry]:
+        """Every version, the newest first, also of a rule that was removed. UnknownName."""
+        found = self._of(tenant, id_)
+        if not found:
+            raise self._unknown(tenant, id_)
+        return found
+
+    def judged(self, author: Author, said: object, id_: str | None = None) -> Rule:
+        """The rule of plain values. `id_`: the one that it has to be. BadRule."""
+        if isinstance(said, dict):
+            said = {**({"id": id_} if id_ is not None else {}), "tenant": author.tenant, **said}
+            if said["tenant"] != author.tenant:
+                raise BadRule("tenant", f"`tenant` is not `{author.tenant}`.", do="Leave `tenant` out.")
+            if id_ is not None and said["id"] != id_:
+                message = f"`id` is not `{id_}`, which is the rule to be changed."
+                raise BadRule("id", message, do="Leave `id` out, or make another rule of it.")
+        return read_rule(said, author.stores)
+
+    def create(self, author: Author, said: object) -> RuleEntry:
+        """A rule that there is not yet. BadRule, RuleExists."""
+        rule = self.judged(author, said)
+        newest = next(iter(self._of(author.tenant, rule.id)), None)
+        if newest and not newest.removed:
+            raise RuleExists(f"There is a rule `{rule.id}` already.", do="Change that one, or choose another `id`.")
+        self.refuse_many(author.tenant, len(self.listed(author.tenant)) + 1)
+        return self._follow(rule, newest.version if newest else 0)
+
+    def replace(self, author: Author, id_: str, said: object, expected: int = WHATEVER) -> RuleEntry:
+        """Another version of a rule, which has to be at the `expected` one. UnknownName, BadRule, RuleMoved."""
+        before = self._expected(author.tenant, id_, expected)
+        rule = self.judged(author, said, id_)
+        if before.rule == rule:
+            return before
+        return self._follow(rule, before.version)
+
+    def remove(self, tenant: str, id_: str, expected: int = WHATEVER) -> RuleEntry:
+        """From now on it watches nothing. UnknownName, RuleMoved."""
+        before = self._expected(tenant, id_, expected)
+        row = self._versions.follow(f"{tenant}/{id_}", "", before.version)
+        if row is None:
+            raise _moved(id_)
+        return RuleEntry.of(row)
+
+    def effective_at(self) -> datetime:
+        """From when on a rule holds that is written now."""
+        return self._versions.effective_at()
+
+    def refuse_many(self, tenant: str, number: int) -> None:
+        """BadRule if a tenant may not have so many."""
+        if number > self.most:
+            message = f"The tenant `{tenant}` would have {number} rules, and may have {self.most}."
+            raise BadRule("id", message, do="Remove some, or raise `GALATEA_ALERT_RULES_PER_TENANT`.")
+
+    def _expected(self, tenant: str, id_: str, expected: int) -> RuleEntry:
+        before = self.one(tenant, id_)
+        if expected not in (WHATEVER, before.version):
+            raise _moved(id_)
+        return before
+
+    def _follow(self, rule: Rule, after: int) -> RuleEntry:
+        row = self._versions.follow(f"{rule.tenant}/{rule.id}", msgspec.json.encode(rule).decode(), after)
+        if row is None:
+            raise _moved(rule.id)
+        return RuleEntry.of(row)
+
+    def _of(self, tenant: str, id_: str) -> list[RuleEntry]:
+        return [RuleEntry.of(row) for row in self._versions.all_of("rule", f"{tenant}/{id_}")]
+
+    def _unknown(self, tenant: str, id_: str) -> UnknownName:
+        return UnknownName("rule", id_, [entry.id for entry in self.listed(tenant)])
+
+
+def _moved(id_: str) -> RuleMoved:
+    message = f"The rule `{id_}` was changed since you read it."
+    return RuleMoved(message, do="Read it again, and change what it says now.")

@@ -1,0 +1,1 @@
+"""Freshness and alarms."""

@@ -1,0 +1,97 @@
+"""How old everything is, how far each reader is behind, and which alarms stand."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from serving_layer.admin.ledger import Ledger
+from serving_layer.health import alert_alarms
+from serving_layer.health.alarms import UNEXPLAINED_TIME, Alarm, alarms
+from serving_layer.health.known import Known
+from serving_layer.health.watched import READERS, Measured, WatchReader
+from serving_layer.query.answers import Answers
+from serving_layer.query.read_snapshot import Basis
+from serving_layer.query.timestamps import stamp
+from serving_layer.store.readers import Position
+from views.core.cut import BEGINNING
+
+
+@dataclass(frozen=True)
+class Fresh:
+    """All of it at one moment. `archived`: positions of the archive. `ledger`: the newest one that is written.
+
+    `alerts_as_of`: every event received before it is judged, and its alerts are listed; None: nobody ever kept any.
+    """
+
+    at: datetime
+    basis: Basis
+    published_at: datetime | None
+    archived: Sequence[Position]
+    lag: Sequence[Measured]
+    alarms: Sequence[Alarm]
+    ledger: Ledger | None
+    alerts_as_of: datetime | None = None
+
+    @property
+    def archive_as_of(self) -> datetime | None:
+        """When the newest record was received that the archive keeps."""
+        return max((at.received_at for at in self.archived if at.received_at), default=None)
+
+    def shown(self) -> dict[str, object]:
+        """As the API shows it."""
+        speed_as_of, archive_as_of = self.basis.speed_as_of, self.archive_as_of
+        lag = speed_as_of - archive_as_of if speed_as_of and archive_as_of else None
+        speed = [each.seconds for each in self.lag if each.reader == "speed"]
+        return {
+            "publication": self.basis.pointer.publication,
+            "cut": stamp(self.basis.pointer.cut),
+            "published_at": stamp(self.published_at),
+            "generation": self.basis.pointer.generation,
+            "layers": self.basis.layers,
+            "speed_as_of": stamp(speed_as_of),
+            "speed_lag_ms": int(max(speed) * 1000) if speed else None,
+            "archive_as_of": stamp(archive_as_of),
+            "archive_lag_ms": None if lag is None else max(0, int(lag.total_seconds() * 1000)),
+            "alerts_as_of": stamp(self.alerts_as_of),
+            "speed": [_position(each) for each in self.basis.positions],
+            "archive": [_position(each) for each in self.archived],
+            "lag": [each.shown() for each in self.lag],
+            "alarms": [each._asdict() | {"since": stamp(each.since)} for each in self.alarms],
+        }
+
+
+class Freshness:
+    """Reads it, as often as it is asked."""
+
+    def __init__(self, answers: Answers, watched: WatchReader, ttl: timedelta, now: Callable[[], datetime]) -> None:
+        """`ttl`: how long speed rows live. `now`: the time of day, for alarms."""
+        self._answers, self._watched, self._ttl, self._now = answers, watched, ttl, now
+
+    async def read(self) -> Fresh:
+        """StoreUnavailable when the store does not answer."""
+        basis = await self._answers.basis()
+        topics = sorted({view.source.topic for view in self._answers.catalogue.views.values()})
+        archived = [each for topic in topics for each in await self._answers.readers.receipts.archived(topic)]
+        lag = [each for reader in READERS for each in await self._watched.lag(reader)]
+        found = await self._watched.publication(basis.pointer.publication)
+        now = self._now()
+        noticed = await self._watched.noticed("clock_stepped_back", found.read_at or BEGINNING)
+        odd_alerts = await self._watched.noticed("alerts_unexplained", now - UNEXPLAINED_TIME)
+        left_out = await self._watched.noticed("alerts_miskeyed", now - alert_alarms.LEFT_OUT_TIME)
+        ledgers = await self._watched.ledgers(basis.pointer.publication)
+        alerts_as_of = (await self._watched.alerts()).as_of
+        hooks = await self._watched.hooks()
+        looked_at = await self._watched.alerts_looked_at()
+        known = Known(
+            now, basis, found.published_at, found.stats, noticed, lag, self._ttl, ledgers, alerts_as_of, hooks,
+            odd_alerts, looked_at, left_out,
+        )  # fmt: skip
+        return Fresh(now, basis, found.published_at, archived, lag, alarms(known), known.ledger, alerts_as_of)
+
+    async def alerts_looked_at(self) -> int:
+        """The publication whose numbers alerts were compared with last; 0: none. StoreUnavailable."""
+        return await self._watched.alerts_looked_at()
+
+
+def _position(position: Position) -> dict[str, object]:
+    return position._asdict() | {"received_at": stamp(position.received_at)}

@@ -1,0 +1,82 @@
+"""All connections of a process: looked at once a second, and those that wait too long for their client are ended."""
+
+import asyncio
+from collections import OrderedDict
+from typing import Protocol
+
+from prometheus_client import Counter
+
+from serving_layer.http.connection_limits import ConnectionLimits
+
+LOOK_SECONDS = 1.0
+LOOK_AT_ONCE = 50
+"""Then requests have a turn: thousands may be due at the same moment, and each gets its refusal."""
+ENDED = Counter("galatea_connections_ended", "Connections that the process ended, by why.", ("why",))
+
+
+class Watched(Protocol):
+    """A connection."""
+
+    def look(self, now: float) -> int:
+        """End it if it waits too long. `now`: seconds of the event loop's clock. Bytes its client has yet to take."""
+
+    def end(self, why: str) -> None:
+        """Let it go at once, with whatever has not been sent."""
+
+
+class Connections:
+    """One per process and event loop."""
+
+    def __init__(self, limits: ConnectionLimits) -> None:
+        """`limits`: of each and of all."""
+        self.limits = limits
+        self._open: set[Watched] = set()
+        self._waiting: OrderedDict[Watched, None] = OrderedDict()  # for a request, the longest first
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self._open)
+
+    def enter(self, connection: Watched) -> None:
+        """A new one. Where that is one too many, the one that waits longest for a request makes room; or itself."""
+        self._open.add(connection)
+        self.wait(connection)
+        if len(self._open) > self.limits.connections:
+            longest = next(iter(self._waiting))
+            longest.end("too_many")
+
+    def leave(self, connection: Watched) -> None:
+        """It has ended."""
+        self._open.discard(connection)
+        self._waiting.pop(connection, None)
+
+    def wait(self, connection: Watched) -> None:
+        """It waits for a request from now on."""
+        self._waiting[connection] = None
+        self._waiting.move_to_end(connection)
+
+    def work(self, connection: Watched) -> None:
+        """A request of it is there."""
+        self._waiting.pop(connection, None)
+
+    async def look(self, now: float) -> None:
+        """Look at all of them."""
+        unsent = {}
+        for number, connection in enumerate(list(self._open)):
+            if number % LOOK_AT_ONCE == 0:
+                await asyncio.sleep(0)
+            if connection in self._open and (size := connection.look(now)):
+                unsent[connection] = size
+        total = sum(unsent.values())
+        for connection in sorted(unsent, key=unsent.__getitem__, reverse=True):
+            if total <= self.limits.unsent_bytes:
+                break
+            total -= unsent[connection]
+            connection.end("not_read")
+
+    async def look_for_ever(self) -> None:
+        """A task of the process."""
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            await self.look(loop.time())

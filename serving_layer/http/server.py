@@ -1,0 +1,58 @@
+"""uvicorn with bounded connections. Says when it listens, and when it no longer does."""
+
+import asyncio
+from collections.abc import Callable
+from socket import socket
+from typing import Any
+
+import uvicorn
+
+from serving_layer.http.connection import Connection
+from serving_layer.http.connection_limits import ConnectionLimits
+from serving_layer.http.connections import Connections
+from serving_layer.http.open_files import allow_files
+
+OTHER_FILES = 512
+"""What the process opens beside connections."""
+
+
+class Listening(uvicorn.Config):
+    """uvicorn's configuration of a process that speaks HTTP/1.1 alone."""
+
+    def __init__(self, app: Any, limits: ConnectionLimits, **more: Any) -> None:  # noqa: ANN401 - uvicorn's own
+        """`app`: the ASGI application. `more`: as uvicorn has it."""
+        self.open = Connections(limits)
+        super().__init__(
+            app, http=Connection, ws="none", access_log=False, server_header=False, proxy_headers=False,
+            log_level="warning", backlog=limits.connections,
+            timeout_keep_alive=int(limits.idle_seconds), **more,
+        )  # fmt: skip
+
+
+class Server(uvicorn.Server):
+    """`config` is a Listening."""
+
+    def __init__(
+        self, config: Listening, listening: Callable[[], None] = lambda: None,
+        ending: Callable[[], None] = lambda: None, ended: Callable[[], None] = lambda: None,
+    ) -> None:  # fmt: skip
+        """`listening` is called once, when questions are taken, `ending` when no more are, `ended` after the last."""
+        super().__init__(config)
+        self._open = config.open
+        self._listening, self._ending, self._ended = listening, ending, ended
+        self._looking: asyncio.Task[None] | None = None
+
+    async def startup(self, sockets: list[socket] | None = None) -> None:
+        """Listen, then say so."""
+        allow_files(self._open.limits.connections + OTHER_FILES)
+        await super().startup(sockets)
+        self._looking = asyncio.ensure_future(self._open.look_for_ever())
+        self._listening()
+
+    async def shutdown(self, sockets: list[socket] | None = None) -> None:
+        """Answer what was asked, then say so."""
+        self._ending()
+        await super().shutdown(sockets)
+        if self._looking is not None:
+            self._looking.cancel()
+        self._ended()

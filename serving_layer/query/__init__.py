@@ -1,0 +1,1 @@
+"""The query path: from a request to the numbers of its answer."""

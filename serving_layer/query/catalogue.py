@@ -1,0 +1,46 @@
+"""What may be asked for, by name."""
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.metadata import version
+
+import orjson
+
+from serving_layer.api.limits import RANGES, Ranges
+from views.core import View
+from views.core.metric import Metric
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """The registered views and metrics, or those of a test; and how long a time may be asked for."""
+
+    views: Mapping[str, View]
+    metrics: Mapping[str, Metric]
+    ranges: Ranges = RANGES
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Changes with what answers are made with: definitions, formulas, this version, and some libraries'."""
+        versions = [version(name) for name in ("galatea-platform", "holidays", "tzdata", "pyarrow")]
+        definitions = {name: view.definition_hash for name, view in self.views.items()}
+        said = orjson.dumps([versions, definitions, [repr(metric) for metric in self.metrics.values()]])
+        return hashlib.blake2b(said, digest_size=16).hexdigest()
+
+    def listed(self) -> list[dict[str, object]]:
+        """Every metric: what it is called, how it is made, and from which views. No `grains` means all."""
+        return [
+            {
+                "metric": metric.id,
+                "name": metric.name,
+                "formula": metric.formula.text,
+                "unit": metric.unit,
+                "views": metric.views,
+                "flags": metric.flags,
+                "grains": metric.grains,
+                "note": metric.note,
+            }
+            for metric in self.metrics.values()
+        ]

@@ -1,0 +1,70 @@
+"""Several metrics in one answer, all of one moment; of one metric its own answer, as if it were asked for alone."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import orjson
+
+from master_dataset.errors import RangeTooLong
+from serving_layer.errors import BadQuestion, TooManyMetrics
+from serving_layer.query import metric_answer
+from serving_layer.query.as_of import rests_on
+from serving_layer.query.questions import MetricAsk
+from serving_layer.query.read_snapshot import Basis
+from serving_layer.query.resolved_query import Asked
+from serving_layer.query.store_page import Page
+from serving_layer.store.merged_cells import MergedCells
+
+MOST_METRICS = 10
+"""How many one answer may hold."""
+MOST_BYTES = 32 * 1024 * 1024
+"""Of an answer that is kept whole until it is written: of several metrics, or of a table. Half a million points."""
+
+
+@dataclass(frozen=True)
+class MetricsAsk:
+    """Questions that differ in the metric alone. `is_table`: the answer becomes a file, where nobody sees `next`."""
+
+    asks: tuple[MetricAsk, ...]
+    page: Page = field(default_factory=Page)
+    is_table: bool = False
+
+    @property
+    def one(self) -> MetricAsk:
+        """The first: in all but the metric they are the same."""
+        return self.asks[0]
+
+
+def named(text: str) -> tuple[str, ...]:
+    """The metrics of a path, separated by commas. BadQuestion, TooManyMetrics."""
+    names = tuple(name.strip() for name in text.split(","))
+    if len(names) > MOST_METRICS:
+        message = f"{len(names)} metrics in one answer are more than {MOST_METRICS}."
+        raise TooManyMetrics(message, do="Ask in several questions.")
+    if len(names) > 1 and not all(names):
+        message = f"`metric={text}` has a comma without a name beside it."
+        raise BadQuestion(message, do="Separate names by one comma each.")
+    if len(set(names)) < len(names):
+        message = f"`metric={text}` names a metric twice."
+        raise BadQuestion(message, do="Name each metric once.")
+    return names
+
+
+async def answer(asked: Sequence[Asked], basis: Basis, cells: MergedCells, following: dict[str, object]) -> bytes:
+    """The body. `following`: `next`, where there is more, or pages were asked for. RangeTooLong."""
+    if len(asked) == 1:
+        return orjson.dumps(await metric_answer.answer(asked[0], basis, cells) | following)
+    bodies, once = [], cells.for_one_answer()
+    for each in asked:
+        bodies.append(orjson.dumps(await metric_answer.answer(each, basis, once)))
+        refuse_long(sum(map(len, bodies)))
+    told = {"answers": [orjson.Fragment(body) for body in bodies], "as_of": rests_on(basis)}
+    return orjson.dumps(told | following)
+
+
+def refuse_long(length: int) -> None:
+    """RangeTooLong if so many bytes are more than one such answer may hold."""
+    if length > MOST_BYTES:
+        message = f"The answer is longer than {MOST_BYTES // 2**20} MiB as JSON."
+        do = "Ask with a coarser `grain`, for a shorter range, for fewer metrics, or with a lesser `limit`."
+        raise RangeTooLong(message, do=do)

@@ -1,0 +1,171 @@
+"""What one answer rests on: the pointer, and how far speed has read. Read once per request, before any row.
+
+`speed_as_of` is the greatest receipt time over the partitions: speed has read a record received then, and in that
+partition everything before it. An idle partition does not hold it back; a lagging one is not shown by it
+(`/v1/freshness` lists every partition).
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+
+from master_dataset.errors import GalateaError, SpeedExpired, SpeedUnavailable, StoreUnavailable, UnknownName
+from serving_layer.admin.publication_entry import PublicationEntry
+from serving_layer.caching.refresh_ahead import Recent
+from serving_layer.errors import DefinitionNotPublished, PublicationBehind, PublicationCollected
+from serving_layer.store.readers import Position, PublishedReader, Readers
+from views.control.publication import Pointer
+from views.core import View
+
+DAY = timedelta(days=1)
+
+
+@dataclass(frozen=True)
+class Basis:
+    """`missing` names the layers that a partial answer had to do without.
+
+    `is_past`: a publication was asked for by its number, and its cells alone are the answer.
+    """
+
+    pointer: Pointer
+    positions: tuple[Position, ...]
+    missing: tuple[str, ...]
+    is_past: bool = False
+
+    @property
+    def speed_as_of(self) -> datetime | None:
+        """None if speed has read nothing yet, or is missing."""
+        return max((at.received_at for at in self.positions if at.received_at), default=None)
+
+    @property
+    def as_of_at(self) -> datetime:
+        """Until when the answer knows what happened: batch up to the cut, speed as far as it has read."""
+        return max(self.pointer.cut, self.speed_as_of or self.pointer.cut)
+
+    @property
+    def has_speed(self) -> bool:
+        """Whether speed rows are part of the answer."""
+        return not self.missing and not self.is_past
+
+    @property
+    def layers(self) -> tuple[str, ...]:
+        """The layers that were read. Publication 0 has no cells, so it is no layer."""
+        batch = ("batch",) if self.pointer.publication else ()
+        return (*batch, "speed") if self.has_speed else batch
+
+    def received_days(self, ttl: timedelta) -> Sequence[date]:
+        """Which days of receipt may hold rows that count: from the cut, or as long as rows live, to the day after."""
+        if self.speed_as_of is None:
+            return ()
+        last = self.speed_as_of.astimezone(UTC).date() + DAY
+        first = max(self.pointer.cut.astimezone(UTC), self.speed_as_of.astimezone(UTC) - ttl - DAY).date()
+        return [first + DAY * number for number in range((last - first).days + 1)]
+
+    def refuse_unpublished(self, view: View) -> None:
+        """Raise DefinitionNotPublished if the view says something else than what was published."""
+        published = self.pointer.definitions.get(view.name)
+        is_beginning = not self.pointer.publication and not self.pointer.definitions  # there are no rows yet either
+        if published != view.definition_hash and not is_beginning:
+            known = f"published as `{published}`" if published else "not published yet"
+            when = f" in publication `{self.pointer.publication}`" if self.is_past else ""
+            message = f"The view `{view.name}` is defined as `{view.definition_hash}` and {known}{when}."
+            do = "Ask as of a publication since the change." if self.is_past else "galatea rebuild"
+            raise DefinitionNotPublished(message, do=do)
+
+
+class BasisReader:
+    """Reads the basis of one request after another; never goes back behind a publication it has served."""
+
+    def __init__(
+        self, readers: Readers, speed_ttl: timedelta, now: Callable[[], datetime],
+        *, recent_seconds: float = 0, clock: Callable[[], float] = time.monotonic,
+    ) -> None:  # fmt: skip
+        """`speed_ttl`: how long speed rows live. `now`: the time by which they expire.
+
+        `recent_seconds`: how long before a question its basis may have been read, by `clock`.
+        """
+        self._readers, self._ttl, self._now = readers, speed_ttl, now
+        self._begun: datetime | None = None
+        self._served = -1
+        self._whole: Basis | None = None
+        self._recent = Recent(self._read, recent_seconds, clock)
+
+    async def read(self, *, partial: bool, at_once: bool = False) -> Basis:
+        """The basis as of now. SpeedUnavailable, SpeedExpired unless `partial`, then a basis without speed.
+
+        `at_once`: read after this call began.
+        """
+        basis, failed = await self._recent.read(at_once=at_once)
+        if failed is not None and not partial:
+            raise failed
+        return basis
+
+    def look_again(self) -> None:
+        """The next basis is read after this call."""
+        self._recent.forget()
+
+    async def _read(self) -> tuple[Basis, GalateaError | None]:
+        """The basis, without speed where its reading failed."""
+        pointer = await self._readers.published.pointer()
+        if pointer.publication < self._served:
+            message = (
+                f"A replica shows publication `{pointer.publication}`, and `{self._served}` was answered from already."
+            )
+            raise PublicationBehind(message, do="Ask again.")
+        self._served = pointer.publication
+        try:
+            basis = Basis(pointer, await self._positions_of(pointer), ())
+        except (StoreUnavailable, SpeedUnavailable, SpeedExpired) as error:
+            return Basis(pointer, (), ("speed",)), error
+        if basis != self._whole:  # what is equal stays the same object, so that answers are compared with it at no cost
+            self._whole = basis
+        return self._whole, None
+
+    async def _positions_of(self, pointer: Pointer) -> tuple[Position, ...]:
+        number = pointer.generation
+        if not number:
+            raise SpeedUnavailable(
+                "No generation of the speed layer is published yet.", do="galatea status, or `partial=true`"
+            )
+        read = await self._readers.speed.positions(number)
+        since = pointer.cut if pointer.publication else await self._beginning()
+        if since is not None and is_expired(since, self._now(), self._ttl):
+            what = f"Nothing received since {since:%Y-%m-%d %H:%M} UTC is published"
+            message = f"{what}, and speed rows live {self._ttl.days} days."
+            raise SpeedExpired(message, do="galatea rebuild")
+        return tuple(sorted(read))
+
+    async def _beginning(self) -> datetime | None:
+        """When publication 0 was written down: before the first speed row."""
+        if self._begun is None:
+            first = await self._readers.published.entry(0)
+            self._begun = first.published_at if first else None
+        return self._begun
+
+
+async def past_basis(published: PublishedReader, number: int) -> Basis:
+    """The cells of one publication exactly as they were published. UnknownName, PublicationCollected."""
+    entry = await entry_of(published, number)
+    if entry.collected_at is not None:
+        message = f"The cells of publication `{number}` were collected at {entry.collected_at:%Y-%m-%d %H:%M} UTC."
+        raise PublicationCollected(message, do="`GET /v1/publications` says which are kept.")
+    return Basis(entry.pointer, (), (), is_past=True)
+
+
+async def entry_of(published: PublishedReader, number: int) -> PublicationEntry:
+    """A publication that says something. UnknownName: publication 0 has no cells."""
+    entry = await published.entry(number) if number else None
+    if entry is None:
+        raise UnknownName("publication", str(number), (), do="`GET /v1/publications` lists them.")
+    return entry
+
+
+def expires_at(since: datetime, ttl: timedelta) -> datetime:
+    """From when on rows of what was received since then may be gone, with a day to spare (R10)."""
+    return since + ttl - DAY
+
+
+def is_expired(since: datetime, now: datetime, ttl: timedelta) -> bool:
+    """Judged by the clock, as rows expire by it, and not by how far speed has read: it may have stood still."""
+    return now > expires_at(since, ttl)

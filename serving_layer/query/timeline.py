@@ -1,0 +1,156 @@
+"""The points of an answer: which windows belong together under a grain, in a time zone.
+
+Windows are 15 minutes in UTC. Hours have the key (local date, hour, UTC offset): a repeated hour is two points and a
+skipped one none. Days are the shop's business days, and weeks, months and years are made of them; hours are those of
+the clock. `hour_of_week` adds both passes of a repeated hour.
+"""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date
+from functools import cached_property, lru_cache
+from itertools import groupby, pairwise
+from typing import Literal
+from zoneinfo import ZoneInfo
+
+from serving_layer.query.local_time import written
+from views.core.business_days import ONE_DAY, BusinessDays, Span
+from views.core.local_time import STEP, clock, offset, round_down, round_up
+
+Grain = Literal["15m", "hour", "day", "week", "month", "year", "hour_of_week", "total"]
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """`spans` follow each other; `points[i]` is the place of the point that `spans[i]` belongs to.
+
+    A question's spans leave no gap, and every point has one. What it is compared with may have gaps, and lack points.
+    `labels`: per point what its start alone does not say (weekday and hour of `hour_of_week`).
+    """
+
+    spans: tuple[Span, ...]
+    points: tuple[int, ...]
+    labels: tuple[Mapping[str, float], ...] = ()
+
+    @cached_property
+    def _starts(self) -> list[int]:
+        return [span.start for span in self.spans]
+
+    @cached_property
+    def bounds(self) -> list[Span]:
+        """Per point the start of its first window and the end of its last."""
+        found: dict[int, Span] = {}
+        for span, point in zip(self.spans, self.points, strict=True):
+            start = found[point].start if point in found else span.start
+            found[point] = Span(start, span.end)
+        return [found[point] for point in range(len(found))]
+
+    @cached_property
+    def starts(self) -> list[str]:
+        """How the points are labelled."""
+        return [written(bound.start) for bound in self.bounds]
+
+    @property
+    def start(self) -> int:
+        """The first window of all."""
+        return self.spans[0].start
+
+    @property
+    def end(self) -> int:
+        """Where the last window ends."""
+        return self.spans[-1].end
+
+    def between(self, part: Span) -> Iterator[tuple[Span, int]]:
+        """The spans that have a window in this part, each with the place of its point."""
+        first = max(bisect_right(self._starts, part.start) - 1, 0)
+        for place in range(first, bisect_left(self._starts, part.end)):
+            if self.spans[place].end > part.start:
+                yield self.spans[place], self.points[place]
+
+    def point_of(self, window: int) -> int:
+        """The place of the point that a window within the timeline belongs to."""
+        return self.points[bisect_right(self._starts, window) - 1]
+
+
+@lru_cache(maxsize=32)
+def timeline(grain: Grain, days: BusinessDays, start: int, end: int) -> Timeline:
+    """The points of all windows that touch [start, end), seconds since 1970. `start` must be before `end`."""
+    whole = Span(round_down(start), round_up(end))
+    if grain == "hour_of_week":
+        return _by_hour_of_week(days.zone, clock_hours(days.zone, whole))
+    spans = _clipped(_spans(grain, days, whole), whole)
+    return Timeline(spans, tuple(range(len(spans))))
+
+
+def _clipped(spans: Iterator[Span], whole: Span) -> tuple[Span, ...]:
+    inside = (Span(max(span.start, whole.start), min(span.end, whole.end)) for span in spans)
+    return tuple(span for span in inside if span.start < span.end)
+
+
+def _spans(grain: Grain, days: BusinessDays, whole: Span) -> Iterator[Span]:
+    if grain == "total":
+        return iter([whole])
+    if grain == "15m":
+        return (Span(at, at + STEP) for at in range(whole.start, whole.end, STEP))
+    if grain == "hour":
+        return _hours(days.zone, whole)
+    return _days(grain, days, whole)
+
+
+def _days(grain: Grain, days: BusinessDays, whole: Span) -> Iterator[Span]:
+    """Days, or weeks, months and years made of them; the first and last may reach beyond `whole`."""
+    starts: list[int] = []
+    day = _floor(grain, days, days.day_of(whole.start))
+    while not starts or starts[-1] < whole.end:
+        starts.append(days.start(day))
+        day = _next(grain, day)
+    return (Span(start, end) for start, end in pairwise(starts))
+
+
+def clock_hours(zone: ZoneInfo, whole: Span) -> tuple[Span, ...]:
+    """The hours of the clock within these windows, cut off where they reach beyond."""
+    return _clipped(_hours(zone, whole), whole)
+
+
+def _hours(zone: ZoneInfo, whole: Span) -> Iterator[Span]:
+    for day in _days("day", BusinessDays(zone), whole):
+        if offset(zone, day.start) == offset(zone, day.end - STEP) and not clock(zone, day.start).minute:
+            yield from (Span(at, min(at + 3600, day.end)) for at in range(day.start, day.end, 3600))
+            continue
+        windows = range(day.start, day.end, STEP)
+        for _, group in groupby(windows, key=lambda at: (clock(zone, at).hour, offset(zone, at))):
+            hour = list(group)
+            yield Span(hour[0], hour[-1] + STEP)
+
+
+def _by_hour_of_week(zone: ZoneInfo, hours: tuple[Span, ...]) -> Timeline:
+    keys = [weekday_and_hour(zone, hour) for hour in hours]
+    present: dict[tuple[int, int], int] = {}
+    for key, hour in zip(keys, hours, strict=True):
+        present[key] = present.get(key, 0) + hour.end - hour.start
+    order = {key: place for place, key in enumerate(sorted(present))}
+    labels = tuple({"weekday": day, "hour": hour, "hours_present": present[day, hour] / 3600} for day, hour in order)
+    return Timeline(hours, tuple(order[key] for key in keys), labels)
+
+
+def weekday_and_hour(zone: ZoneInfo, hour: Span) -> tuple[int, int]:
+    """The key of an hour of the week: ISO weekday and hour of the clock."""
+    at = clock(zone, hour.start)
+    return at.isoweekday(), at.hour
+
+
+def _floor(grain: Grain, days: BusinessDays, day: date) -> date:
+    if grain == "week":
+        return days.week_of(day)
+    if grain == "month":
+        return day.replace(day=1)
+    return day.replace(month=1, day=1) if grain == "year" else day
+
+
+def _next(grain: Grain, day: date) -> date:
+    if grain == "month":
+        return (day.replace(day=28) + ONE_DAY * 4).replace(day=1)
+    if grain == "year":
+        return day.replace(year=day.year + 1)
+    return day + ONE_DAY * (7 if grain == "week" else 1)

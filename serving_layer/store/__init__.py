@@ -1,0 +1,1 @@
+"""Reading: published cells, speed rows, and both merged."""

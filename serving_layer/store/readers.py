@@ -1,0 +1,115 @@
+"""What serving reads, as Protocols of a few methods each: implemented by Cassandra, and by the World of the tests.
+
+Every method raises StoreUnavailable when the store does not answer in time. What a run wrote never changes (R11), so
+its readers may be cached for ever; pointer, positions, speed rows and the registry's version must not be.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import NamedTuple, Protocol
+
+from master_dataset.registry.stores import Store
+from serving_layer.admin.publication_entry import PublicationEntry
+from views.control.publication import Pointer
+
+
+class Position(NamedTuple):
+    """How far a layer has read one partition. `received_at`: of the newest record read, or None if there was none."""
+
+    topic: str
+    partition: int
+    position: int
+    received_at: datetime | None
+
+
+class SpeedBlock(NamedTuple):
+    """A speed row: what one micro-batch adds to the cells of an epoch; for the block see `views.core.cells`."""
+
+    epoch: datetime
+    block: str
+
+
+class ReceiptPlace(NamedTuple):
+    """Where a receipt lies within its (store, day): newest first, then by till and number."""
+
+    happened_at: datetime
+    till: str
+    transaction_id: str
+
+
+class RawReceipt(NamedTuple):
+    """A receipt as it was received. `value` is its JSON text."""
+
+    place: ReceiptPlace
+    received_at: datetime | None
+    value: str
+
+
+class PublishedReader(Protocol):
+    """What is published."""
+
+    async def pointer(self) -> Pointer:
+        """The pointer row, at QUORUM. Publication 0 exists from the start."""
+
+    async def manifest(self, name: str) -> Mapping[tuple[str, date], str]:
+        """(view, day) to the run that wrote its cells. Immutable. Empty for the name ""."""
+
+    async def entry(self, number: int) -> PublicationEntry | None:
+        """One publication of the history; None if there never was one of that number."""
+
+    async def history(self, before: int, limit: int) -> Sequence[PublicationEntry]:
+        """At most `limit` publications with a number less than `before`, newest first."""
+
+
+class BatchReader(Protocol):
+    """What runs wrote. Immutable."""
+
+    async def stores_of(self, run: str, view: str) -> Mapping[date, frozenset[str]]:
+        """Which stores have a block, per day that the run computed."""
+
+    async def blocks(self, view: str, store: str, run: str, days: Sequence[date]) -> Mapping[date, str]:
+        """The blocks of days of one month. A day that has none is left out: the caller knows if it must be there."""
+
+
+class SpeedReader(Protocol):
+    """What the speed layer has written. A reader may see half a micro-batch, hence: positions first, then rows."""
+
+    async def positions(self, generation: int) -> Sequence[Position]:
+        """How far the generation has read."""
+
+    async def rows(
+        self, view: str, store: str, received_day: date, generation: int, cut: datetime
+    ) -> Sequence[SpeedBlock]:
+        """The rows of one received day with an epoch at or after the cut."""
+
+
+class StoreReader(Protocol):
+    """The registry of shops."""
+
+    async def version(self) -> int:
+        """Changes with every load of the registry."""
+
+    async def stores(self) -> Sequence[Store]:
+        """Every registered store."""
+
+
+class ReceiptReader(Protocol):
+    """Receipts as they came."""
+
+    async def receipts(self, store: str, day: date, after: ReceiptPlace | None, limit: int) -> Sequence[RawReceipt]:
+        """At most `limit` receipts of a store and UTC day, in the order of ReceiptPlace, behind `after`."""
+
+    async def archived(self, topic: str) -> Sequence[Position]:
+        """How far the master dataset has read the topic."""
+
+
+@dataclass(frozen=True)
+class Readers:
+    """Everything that serving reads from."""
+
+    published: PublishedReader
+    batch: BatchReader
+    speed: SpeedReader
+    stores: StoreReader
+    receipts: ReceiptReader

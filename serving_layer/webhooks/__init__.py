@@ -1,0 +1,1 @@
+"""Webhooks, for REST, pages and the command line."""

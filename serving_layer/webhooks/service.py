@@ -1,0 +1,146 @@
+"""Webhooks for those who ask over HTTP: whose an endpoint is, how it is doing, and what may be done with it."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Literal, NamedTuple, Protocol
+
+from master_dataset.errors import UnknownName
+from master_dataset.webhooks.endpoint import Endpoint, new_id, new_secret, refuse_uncallable
+from master_dataset.webhooks.endpoint_state import Registered
+from master_dataset.webhooks.networks import Network
+from serving_layer.errors import NotBlocking, TooManyWebhooks
+from serving_layer.query.timestamps import stamp
+
+Place = tuple[str, int, int]
+Outcome = Literal["done", "failed", "refused"]
+
+
+class Trial(NamedTuple):
+    """What became of a test call, in the words of real ones. `status`: None if there was no answer.
+
+    `sentence`: None if it is done.
+    """
+
+    outcome: Outcome
+    status: int | None
+    sentence: str | None
+    milliseconds: int
+
+
+class Keeper(Protocol):
+    """Where endpoints are kept. Every method raises StoreUnavailable."""
+
+    async def all(self) -> Sequence[Registered]:
+        """Those that are not removed, the oldest first."""
+
+    async def add(self, endpoint: Endpoint) -> None:
+        """Call it from now on."""
+
+    async def change(self, endpoint: Endpoint) -> None:
+        """Its address and batch are these from now on."""
+
+    async def remove(self, endpoint: Endpoint) -> None:
+        """Call it no more, and forget its secret."""
+
+    async def resume(self, endpoint: Endpoint) -> None:
+        """Call it again."""
+
+    async def renew(self, endpoint: Endpoint, secret: str) -> None:
+        """Sign with this secret from now on."""
+
+    async def skip(self, endpoint: Endpoint, place: Place, by: str) -> None:
+        """Go on without this record."""
+
+
+class Trying(Protocol):
+    """Whoever makes test calls."""
+
+    async def call(self, endpoint: Endpoint) -> Trial:
+        """Call it once, signed, with no alert. TooBusy."""
+
+
+@dataclass(frozen=True)
+class Webhooks:
+    """`most`: endpoints of a tenant. `allowed`: private networks that may be called.
+
+    A tenant of None is whoever sees those of all tenants.
+    """
+
+    keeper: Keeper
+    trying: Trying
+    most: int
+    now: Callable[[], datetime]
+    allowed: Sequence[Network] = ()
+
+    async def listed(self, tenant: str | None) -> Sequence[Registered]:
+        """The tenant's, the oldest first."""
+        return [each for each in await self.keeper.all() if tenant is None or each.endpoint.tenant == tenant]
+
+    async def found(self, tenant: str | None, id_: str) -> Registered:
+        """One of the tenant's. UnknownName, for those of another tenant too."""
+        known = {each.endpoint.id: each for each in await self.listed(tenant)}
+        if id_ not in known:
+            raise UnknownName("webhook", id_, known, do="`GET /v1/webhooks` lists those that there are.")
+        return known[id_]
+
+    async def make(self, tenant: str, url: str, batch: int) -> Registered:
+        """Call this address from now on. BadEndpoint, TooManyWebhooks."""
+        refuse_uncallable(url, self.allowed)
+        if len(await self.listed(tenant)) >= self.most:
+            message = f"The tenant `{tenant}` has {self.most} webhooks, and may have no more."
+            raise TooManyWebhooks(message, do="Remove one that is needed no more.")
+        made_ms = int(self.now().timestamp() * 1000)
+        endpoint = Endpoint(new_id(), tenant, url, new_secret(), batch, made_ms)
+        await self.keeper.add(endpoint)
+        return Registered(endpoint)
+
+    async def change(self, found: Registered, url: str | None, batch: int | None) -> Registered:
+        """Call it there, with so many alerts; None: as before. It goes on where it stood. BadEndpoint."""
+        if url is not None:
+            refuse_uncallable(url, self.allowed)
+        old = found.endpoint
+        changed = replace(old, url=old.url if url is None else url, batch=old.batch if batch is None else batch)
+        await self.keeper.change(changed)
+        return found._replace(endpoint=changed)
+
+    async def rotate(self, found: Registered) -> Registered:
+        """Another secret, with which it is signed from now on."""
+        renewed = replace(found.endpoint, secret=new_secret())
+        await self.keeper.renew(renewed, renewed.secret)
+        return found._replace(endpoint=renewed)
+
+    async def resume(self, found: Registered) -> Registered:
+        """Go on where it stood. One that was not suspended goes on as it does."""
+        if found.suspended_at is not None:
+            await self.keeper.resume(found.endpoint)
+        state = replace(found.state, failing_since=None) if found.suspended_at else found.state
+        return found._replace(suspended_at=None, state=state)
+
+    async def skip(self, found: Registered, record: str, by: str) -> None:
+        """Go on without this record, and no other. NotBlocking unless it blocks its store."""
+        blocking = {each.id: each for each in found.state.blocking}
+        if record not in blocking:
+            message = f"The record `{record}` does not block the webhook `{found.endpoint.id}`."
+            known = ", ".join(f"`{id_}`" for id_ in blocking)
+            raise NotBlocking(message, do=f"Name one of these: {known}." if known else "Nothing blocks it now.")
+        each = blocking[record]
+        await self.keeper.skip(found.endpoint, (each.topic, each.partition, each.offset), by)
+
+
+def shown(found: Registered, now: datetime) -> dict[str, object]:
+    """As it is shown to whoever may see it. The secret is no part of it."""
+    endpoint, state = found.endpoint, found.state
+    waits = (now - state.oldest_at).total_seconds() if state.oldest_at else 0.0
+    return {
+        "id": endpoint.id, "tenant": endpoint.tenant, "url": endpoint.url, "batch": endpoint.batch,
+        "created_at": stamp(endpoint.made_at), "state": found.word, "since": stamp(found.since),
+        "last_status": state.status, "last_answer_at": stamp(state.answered_at),
+        "last_delivered_at": stamp(state.delivered_at),
+        "lag": {"records": state.records, "seconds": round(max(0.0, waits), 3)},
+        "blocking": [
+            {"record": each.id, "store": each.store, "since": stamp(each.since), "why": each.why}
+            for each in state.blocking
+        ],
+        "seen_at": stamp(state.seen_at),
+    }  # fmt: skip

@@ -1,0 +1,1 @@
+"""What readers are shown: the pointer and the publication it names."""
