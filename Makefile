@@ -7,7 +7,7 @@ OWN_UV     := $(CACHE)/uv-$(UV_VERSION)/bin/uv
 UV         := $(or $(shell command -v uv 2>/dev/null),$(OWN_UV))
 RUN         = $(UV) run --no-sync
 STAMP      := .venv/.synced
-FAST_LOG   := .pytest_cache/fast.log
+BESIDE     := .pytest_cache/beside.log
 SHARD      ?= 1/1
 SPLIT       = --splits $(word 2,$(subst /, ,$(SHARD))) --group $(word 1,$(subst /, ,$(SHARD)))
 
@@ -22,15 +22,18 @@ help: ## List the targets
 demo: $(STAMP) ## Start everything, play a trading day on real receipts; ARGS=--once stops and checks
 	@$(RUN) galatea demo $(ARGS)
 
-# Integration tests share one stack and mostly wait for it; fast tests use the processors meanwhile, and report at the end.
+# Integration tests share one stack and mostly wait for it. Fast tests and those of the system, which start what they need,
+# run beside them and report at the end.
 test: $(STAMP) ## What CI runs, within 12 minutes: fast tests, and each feature once on real parts; or the tests in ARGS
 ifdef ARGS
 	@$(RUN) pytest $(ARGS)
 else
-	@mkdir -p .pytest_cache; $(RUN) pytest tests/fast -q -n auto --dist worksteal -m "not nightly" >$(FAST_LOG) 2>&1 & fast=$$!; \
-	trap 'kill $$fast 2>/dev/null' INT TERM; \
-	$(RUN) pytest tests/integration tests/system -m "not nightly"; real=$$?; \
-	wait $$fast; quick=$$?; cat $(FAST_LOG); exit $$((real | quick))
+	@mkdir -p .pytest_cache; \
+	{ $(RUN) pytest tests/fast -q -n auto --dist worksteal -m "not nightly"; fast=$$?; \
+	  $(RUN) pytest tests/system -q -m "not nightly"; exit $$((fast | $$?)); } >$(BESIDE) 2>&1 & beside=$$!; \
+	trap 'kill $$beside 2>/dev/null' INT TERM; \
+	$(RUN) pytest tests/integration -m "not nightly"; shared=$$?; \
+	wait $$beside; others=$$?; cat $(BESIDE); exit $$((shared | others))
 endif
 
 test-all: $(STAMP) ## Every test: deployments, drills, soak, mutation; hours. SHARD=1/4 runs the first of four parts
