@@ -8,8 +8,6 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-import structlog
-
 CHANGES = {
     "up", "down", "rebuild", "rollback", "collect", "compact", "export", "recompute plan", "recompute compute",
     "recompute publish", "stores load", "keys create", "keys rotate", "keys revoke", "dead-letters replay",
@@ -20,8 +18,6 @@ CHANGES = {
 
 _ADDRESS = re.compile(r"://(?:[^/@\s]*@)?([^/?#\s]*)\S*")
 """The path of a webhook's address is often the secret of whoever receives it."""
-
-log = structlog.get_logger()
 
 
 class Audit:
@@ -47,7 +43,9 @@ class Audit:
         try:
             self.write(by, "rest", act, status)
         except OSError:
-            log.exception("audit.not_written", by=by, act=act, status=status)
+            import structlog  # noqa: PLC0415 - not every command logs
+
+            structlog.get_logger().exception("audit.not_written", by=by, act=act, status=status)
 
     def command(self, words: Sequence[str]) -> None:
         """One by the command line, before it is done; what changes nothing is left out."""

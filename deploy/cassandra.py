@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from cassandra import ConsistencyLevel, OperationTimedOut, RequestExecutionException
 from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile, NoHostAvailable, Session
 from cassandra.policies import ConstantReconnectionPolicy, RetryPolicy, RoundRobinPolicy, TokenAwarePolicy
 from cassandra.protocol import ErrorMessage
 
+from deploy.address import Address
 from master_dataset.errors import StoreUnavailable
 
 CONNECT_SECONDS = 10.0
@@ -20,14 +21,6 @@ FAILURES = (RequestExecutionException, OperationTimedOut, NoHostAvailable, Error
 """What the driver raises when the nodes do not answer, or too few of them, or do not know what became of a switch."""
 _TRIES = 3
 """The first one included."""
-
-
-class Address(NamedTuple):
-    """Where Cassandra is, and Galatea's keyspace in it."""
-
-    contact_points: tuple[str, ...]
-    port: int
-    keyspace: str | None
 
 
 class AnotherNode(RetryPolicy):  # type: ignore[misc]  # the driver has no types

@@ -9,7 +9,7 @@ from typing import Annotated, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from deploy.cassandra import Address
+from deploy.address import Address
 from deploy.local.nodes import HOSTS, LOOPBACK, ONE, THREE, Nodes, addresses, kept_nodes
 from deploy.webhooks.settings import WebhookSettings
 from master_dataset.failpoints import planned

@@ -7,8 +7,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import httpx
-
 from deploy.airflow.home import AirflowHome
 from deploy.local.component import Component
 from deploy.local.nodes import LOOPBACK
@@ -93,6 +91,8 @@ def _airflow(settings: "Settings", home: AirflowHome) -> "Mapping[str, str]":
 
 def _is_healthy(url: str) -> bool:
     """Whether runs can be triggered and are started."""
+    import httpx
+
     try:
         answer = httpx.get(f"{url}/api/v2/monitor/health", timeout=5, trust_env=False)
         found = answer.json() if answer.is_success else {}

@@ -4,24 +4,16 @@ A file is there only if it was whole and right when it was put there: it is writ
 """
 
 import hashlib
-import os
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import httpx
-import stamina
-
 from deploy.jars.lock import Jar, locked_jars
-from master_dataset.errors import OperatorError, Unavailable
 
 if TYPE_CHECKING:
     from deploy.settings import Settings
 
 PARTS = ("kafka", "cassandra", "spark")
-_AT_ONCE = 8
-_CHUNK = 1 << 20
 
 Progress = Callable[[int, int], None]
 """Told how many jars of how many are there."""
@@ -50,43 +42,13 @@ def ensure_jars(
     done = total - len(missing)
     progress(done, total)
     if missing:
-        for _ in _fetched(missing, settings):
+        from deploy.jars.fetch import fetched  # noqa: PLC0415 - a command that fetches nothing needs no HTTP client
+
+        places = {jar: _place(jar, settings.cache_dir) for jar in missing}
+        for _ in fetched(places, settings.maven_url):
             done += 1
             progress(done, total)
     return total
-
-
-def _fetched(jars: Iterable[Jar], settings: "Settings") -> Iterable[Jar]:
-    with httpx.Client(follow_redirects=True, timeout=60) as client, ThreadPoolExecutor(_AT_ONCE) as pool:
-        waiting = {pool.submit(_fetch, client, jar, settings): jar for jar in jars}
-        try:
-            for future in as_completed(waiting):
-                future.result()
-                yield waiting[future]
-        except httpx.HTTPError as error:
-            pool.shutdown(cancel_futures=True)
-            message = f"a jar could not be fetched from `{settings.maven_url}`: {error}"
-            raise Unavailable(
-                message, do="check the network, HTTPS_PROXY and GALATEA_MAVEN_URL; then run it again"
-            ) from error
-
-
-@stamina.retry(on=httpx.TransportError, attempts=4)
-def _fetch(client: httpx.Client, jar: Jar, settings: "Settings") -> None:
-    place = _place(jar, settings.cache_dir)
-    place.parent.mkdir(parents=True, exist_ok=True)
-    part = place.with_suffix(f".{os.getpid()}.part")
-    digest = hashlib.sha256()
-    with client.stream("GET", f"{settings.maven_url.rstrip('/')}/{jar.path}") as answer, part.open("wb") as file:
-        answer.raise_for_status()
-        for chunk in answer.iter_bytes(_CHUNK):
-            digest.update(chunk)
-            file.write(chunk)
-    if digest.hexdigest() != jar.sha256:
-        part.unlink()
-        message = f"`{jar.file_name}` from `{settings.maven_url}` is not the file that the lock names"
-        raise OperatorError(message, do="check GALATEA_MAVEN_URL; a mirror may have altered the file")
-    part.replace(place)
 
 
 def _place(jar: Jar, cache: Path) -> Path:

@@ -11,10 +11,7 @@ from deploy.local.kafka_node import format_log, kafka_command, new_cluster, serv
 from deploy.local.nodes import ONE, THREE, Node, addresses, nodes_of
 from deploy.local.room import refuse_full
 from master_dataset.errors import OperatorError
-from master_dataset.kafka.topics import Topics, majority
-from master_dataset.sources import registered_sources
-from views.alerts.alert import CORRECTIONS
-from views.alerts.alert import TOPIC as ALERTS
+from master_dataset.kafka.majority import majority
 
 if TYPE_CHECKING:
     from deploy.settings import Settings
@@ -123,6 +120,11 @@ def _cluster_of(files: Iterable[Path]) -> str:
 
 
 def _create_topics(settings: "Settings") -> None:
+    from master_dataset.kafka.topics import Topics
+    from master_dataset.sources import registered_sources
+    from views.alerts.alert import CORRECTIONS
+    from views.alerts.alert import TOPIC as ALERTS
+
     retention_ms = int(settings.retention.total_seconds() * 1000)
     topics = Topics(addresses(settings.kafka_brokers, settings.kafka_port))
     wanted = [*registered_sources(), ALERTS, CORRECTIONS]

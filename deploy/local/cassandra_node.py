@@ -7,15 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from deploy.cassandra import FAILURES, connect
 from deploy.jars import jar_paths
 from deploy.java import ONE_COMPILER, find_java
 from deploy.local.component import Component
 from deploy.local.nodes import HOSTS, ONE, THREE, Node, addresses, nodes_of
 from deploy.local.room import refuse_full
-from deploy.schema import migrate
 from master_dataset.errors import OperatorError, StoreUnavailable
-from views.control.pointer_row import PointerRow
 
 if TYPE_CHECKING:
     from deploy.settings import Settings
@@ -143,6 +140,8 @@ def _in_ring(node: Node, nodes: int) -> dict[str, Any]:
 
 
 def _serves(node: Node, settings: "Settings") -> bool:
+    from deploy.cassandra import connect
+
     try:
         session = connect([node.host], settings.cassandra_port, None)
     except StoreUnavailable:
@@ -152,6 +151,10 @@ def _serves(node: Node, settings: "Settings") -> bool:
 
 
 def _create_tables(settings: "Settings") -> None:
+    from deploy.cassandra import FAILURES, connect
+    from deploy.schema import migrate
+    from views.control.pointer_row import PointerRow
+
     session = connect(HOSTS[: settings.cassandra_nodes], settings.cassandra_port, None)
     try:
         known = len(session.cluster.metadata.all_hosts())

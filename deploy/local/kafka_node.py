@@ -6,9 +6,6 @@ import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from confluent_kafka import KafkaException
-from confluent_kafka.admin import AdminClient
-
 from deploy.jars import jar_paths
 from deploy.java import ONE_COMPILER, find_java
 from master_dataset.errors import OperatorError
@@ -54,6 +51,9 @@ def new_cluster() -> str:
 
 def serves(number: int, address: str) -> bool:
     """Whether the node of this number has been taken in by the cluster, as the node at this address says."""
+    from confluent_kafka import KafkaException
+    from confluent_kafka.admin import AdminClient
+
     try:
         return number in AdminClient({"bootstrap.servers": address, "log_level": 0}).list_topics(timeout=2).brokers
     except KafkaException:

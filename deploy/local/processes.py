@@ -5,8 +5,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import httpx
-
 from deploy.local.component import Component
 from deploy.local.nodes import LOOPBACK
 from deploy.local.room import refuse_full
@@ -68,6 +66,8 @@ def _prepare(ready: Path, folders: Sequence[Path]) -> None:
 
 
 def _answers(url: str) -> bool:
+    import httpx
+
     try:
         return httpx.get(url, timeout=2, trust_env=False).is_success
     except httpx.HTTPError:

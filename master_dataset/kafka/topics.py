@@ -10,6 +10,7 @@ from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec, ResourceType
 
 from master_dataset.errors import BrokerUnavailable, OperatorError
+from master_dataset.kafka.majority import majority
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -35,11 +36,6 @@ ends of the partition over the same connection: these would wait, by Kafka's def
 def _may_pass(error: Exception) -> bool:
     """A topic that was made a moment ago may have no leader yet."""
     return isinstance(error, KafkaException) and error.args[0].retriable()
-
-
-def majority(copies: int) -> int:
-    """How many copies have to be written before a record counts as written."""
-    return copies // 2 + 1
 
 
 @dataclass(frozen=True)

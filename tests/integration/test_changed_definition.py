@@ -16,7 +16,8 @@ from batch_layer.ledger.facts import Ages
 from batch_layer.ledger.ledger import Ledger
 from batch_layer.ledger.table import Ledgers
 from batch_layer.run import digest_of
-from deploy.cassandra import Address, session_of
+from deploy.address import Address
+from deploy.cassandra import session_of
 from master_dataset.visits.visit import RULES
 from tests.integration.conftest import Stack
 from views.core.cells import CellKey, write_block

@@ -1,11 +1,14 @@
 """What is loaded when a part is imported, seen from a fresh interpreter."""
 
 import ast
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+from galatea.cli.main import GROUPS, VERBS
 from tests.fast.house.tree import ROOT, named, product, tree
 
 BLOCKED = """
@@ -90,3 +93,33 @@ def test_the_client_needs_its_few_packages_and_no_other() -> None:
     few = {"galatea", "msgspec", "stamina", "tenacity", "typing_extensions"} | of_httpx
 
     run(alone.replace("{names}", repr(few)) + "from galatea.client import AsyncClient, Client\nClient()")
+
+
+HEAVY = {
+    "airflow", "cassandra", "confluent_kafka", "datasketches", "deltalake", "fastapi", "holidays", "httpx", "numpy",
+    "pandas", "pyarrow", "pyspark", "uvicorn",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("words", [["--help"], ["status", "--help"], ["status", "--json"]], ids=" ".join)
+def test_help_and_status_load_no_driver_and_no_engine(words: list[str], tmp_path: Path) -> None:
+    code = f"""
+import os, sys
+os.environ["GALATEA_HOME"] = {str(tmp_path)!r}
+sys.argv = ["galatea", *{words!r}]
+from galatea.cli.main import main
+try:
+    main()
+except SystemExit as ended:
+    assert not ended.code, ended.code
+print()
+print("LOADED", *({HEAVY!r} & sys.modules.keys()))
+"""
+
+    assert run(code).splitlines()[-1] == "LOADED"
+
+
+def test_help_lists_every_verb_with_its_summary_as_its_file_says_it() -> None:
+    listed = run("import sys\nsys.argv = ['galatea', '--help']\nfrom galatea.cli.main import main\nmain()")
+
+    assert [name for name in (*VERBS, *GROUPS) if not re.search(rf"│ {name.replace('_', '-')} +\w", listed)] == []
