@@ -15,4 +15,4 @@ with DAG(
     tags=["galatea"],
     doc_md=__doc__,
 ):
-    GalateaCommand(task_id="collect", words=("collect",))
+    GalateaCommand(task_id="collect", words=("gc",))

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 CHANGES = {
-    "up", "down", "rebuild", "rollback", "collect", "compact", "export", "recompute plan", "recompute compute",
+    "up", "down", "rebuild", "rollback", "gc", "collect", "compact", "export", "recompute plan", "recompute compute",
     "recompute publish", "stores load", "keys create", "keys rotate", "keys revoke", "dead-letters replay",
     "alerts apply", "speed restart", "webhooks add", "webhooks change", "webhooks remove", "webhooks rotate",
     "webhooks resume", "webhooks skip",

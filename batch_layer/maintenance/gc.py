@@ -114,7 +114,7 @@ class Collector:
         for number in survey.let_go:
             if not self._session.execute(mark, (self._now, number, survey.current)).one().applied:
                 message = f"somebody published after publication {survey.current}, on which this collection was based"
-                raise PublicationMoved(message, do="galatea collect")
+                raise PublicationMoved(message, do="galatea gc")
         passing(CrashPoint.COLLECT_MARKED)
         self._forget_plans(survey)
         self._garbage.delete_previews(survey.previews)
@@ -133,7 +133,7 @@ class Collector:
             plan = None if found.state == "published" else found.plan
             if plan and not recomputes.plan(found, {"number": plan["number"]}):
                 message = f"recompute `{id_}` was taken up again while this collection was planned"
-                raise PublicationMoved(message, do="galatea collect")
+                raise PublicationMoved(message, do="galatea gc")
             if id_ in survey.abandoned:
                 problem = {"code": "recompute_interrupted", "message": _ABANDONED, "do": f"galatea rebuild --id {id_}"}
                 recomputes.update(id_, "failed", problem=problem)

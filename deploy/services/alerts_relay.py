@@ -44,7 +44,8 @@ from views.alerts.rule_history import left_out
 if TYPE_CHECKING:
     from cassandra.cluster import Session
 
-TOLD = Counter("galatea_alerts_told", "Alerts that were told since the process started.", ("kind",))
+EMITTED = Counter("galatea_alerts_emitted", "Alerts emitted since the process started.", ("kind",))
+TOLD = Counter("galatea_alerts_told", "Former name of galatea_alerts_emitted.", ("kind",))
 CORRECTED = Counter(
     "galatea_alert_corrections", "Records that publications asked for, and were told.", ("kind", "cause")
 )
@@ -140,6 +141,7 @@ def _keeper(settings: Settings, session: "Session", lane: Lane) -> Keeper:
 
 def _count(alerts: Sequence[Alert]) -> None:
     for alert in alerts:
+        EMITTED.labels(alert.kind).inc()
         TOLD.labels(alert.kind).inc()
         if alert.cause is not None:
             CORRECTED.labels("late" if alert.late else alert.kind, alert.cause).inc()

@@ -44,13 +44,18 @@ def pressures(
 ) -> Sequence[Pressure]:
     """Those of a process that answers and takes events. Each has a limit among the settings."""
     state = app.state
+
+    def inflight() -> int:
+        return courier.under_way.records
+
     return [
         Pressure("galatea_connections", "Connections that are open.", lambda: len(connections)),
         Pressure("galatea_requests_in_flight", "Requests that are worked on.", lambda: state.in_flight.now),
         Pressure("galatea_ingests_in_flight", "Those with events.", lambda: ingest.in_flight),
         Pressure("galatea_bodies_bytes", "Bytes of bodies that are held.", lambda: state.bodies.held),
         Pressure("galatea_live_followers", "Who follows live answers.", state.live.followers.total),
-        Pressure("galatea_courier_records", "Events on their way.", lambda: courier.under_way.records),
+        Pressure("galatea_producer_inflight_records", "Events sent but not acknowledged.", inflight),
+        Pressure("galatea_courier_records", "The former name of galatea_producer_inflight_records.", inflight),
         Pressure("galatea_courier_bytes", "Their bytes.", lambda: courier.under_way.size),
         Pressure("galatea_disk_free_bytes", "What is left of the disk.", disk.free),
     ]

@@ -33,7 +33,7 @@ class ServingMetrics(Collector):
         return []
 
     def collect(self) -> Iterator[Metric]:
-        """What runs; then, if the store answers, what is in it."""
+        """What runs; then, if Cassandra answers, what is in it."""
         running = GaugeMetricFamily("galatea_component_running", "Whether the component runs.", labels=["component"])
         for name, state in self._states().items():
             running.add_metric([name], state == RUNNING)
@@ -43,12 +43,17 @@ class ServingMetrics(Collector):
             fresh = asked.result(TIMEOUT_SECONDS)
         except (GalateaError, TimeoutError) as error:
             log.warning("metrics.not_read", error=str(error))
-            yield GaugeMetricFamily("galatea_store_up", "Whether the store answers.", 0)
+            yield from _cassandra_up(0)
             return
-        yield GaugeMetricFamily("galatea_store_up", "Whether the store answers.", 1)
+        yield from _cassandra_up(1)
         yield from _published(fresh)
         yield from _alarms(fresh)
         yield from _corrections(fresh)
+
+
+def _cassandra_up(value: int) -> Iterator[Metric]:
+    yield GaugeMetricFamily("galatea_cassandra_up", "Whether Cassandra answers.", value)
+    yield GaugeMetricFamily("galatea_store_up", "Former name of galatea_cassandra_up.", value)
 
 
 def _published(fresh: Fresh) -> Iterator[Metric]:

@@ -20,8 +20,10 @@ from master_dataset.errors import GalateaError
 
 VERBS = (
     "up", "down", "status", "doctor", "ingest", "rebuild", "rollback", "publications", "corrections", "verify",
-    "balance", "compact", "collect", "export", "lag", "views", "metrics", "simulate", "prove", "demo",
+    "reconcile", "compact", "gc", "export", "lag", "views", "metrics", "simulate", "prove", "demo",
 )  # fmt: skip
+FORMER = {"collect": "gc", "balance": "reconcile"}
+"""Names that verbs had before: understood for one more release, and not listed."""
 GROUPS = ("recompute", "stores", "keys", "dead_letters", "speed", "alerts", "webhooks")
 
 
@@ -44,6 +46,7 @@ class Verbs(TyperGroup):
 
     def get_command(self, ctx: object, cmd_name: str) -> Any:  # noqa: ANN401 - typer's signature
         """The verb of that name, or None."""
+        cmd_name = FORMER.get(cmd_name, cmd_name)
         name = cmd_name.replace("-", "_")
         if cmd_name not in self.list_commands(ctx):
             return None

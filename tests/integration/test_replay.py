@@ -135,7 +135,7 @@ def sent_blindly(stack: Stack, place: Place, time_: bytes, nowhere: Path) -> str
 def balanced(stack: Stack) -> None:
     """received = events + duplicates + dead letters, of every topic, and received is what a consumer reads."""
     positions = ArchivePositions(session_of(stack.settings.cassandra_address)).read()[TOPIC]
-    found = {each["topic"]: each for each in stack.galatea("balance")["topics"]}
+    found = {each["topic"]: each for each in stack.galatea("reconcile")["topics"]}
 
     assert [topic for topic, each in found.items() if each["missing"]] == []
     own = found[TOPIC]

@@ -89,7 +89,7 @@ def test_compaction_and_collection_change_no_answer_and_raise_no_alarm_and_a_sam
     before = shown(stack)
 
     compacted = {each["table"]: each for each in stack.galatea("compact")["tables"]}
-    collected = stack.galatea("collect", "--keep", "1")
+    collected = stack.galatea("gc", "--keep", "1")
     known, own = known_days(stack), Master.newest(path).days()
     seed, drawn = next((seed, day) for seed in count() for day in Sample(1, seed).draw(known) if day in own)
     with hidden(path, drawn):

@@ -9,7 +9,7 @@ from tests.integration.dags.conftest import Airflow
     ("dag", "words"),
     [
         ("compact_master", ["compact", "--json"]),
-        ("collect_garbage", ["collect", "--json"]),
+        ("collect_garbage", ["gc", "--json"]),
         ("export_views", ["export", "--json"]),
         ("verify_views", ["verify", "--sample=3", "--json"]),
     ],

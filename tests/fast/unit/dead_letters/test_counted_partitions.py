@@ -1,6 +1,6 @@
 """What is counted of each topic: up to the archive's positions, and what has none is named."""
 
-from galatea.cli.balance import Counted, counted_until
+from galatea.cli.reconcile import Counted, counted_until
 
 ENDS = {0: 7, 1: 5, 2: 0}
 

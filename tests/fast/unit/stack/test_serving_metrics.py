@@ -48,6 +48,7 @@ def test_publication_ages_and_every_alarm_are_told() -> None:
 
     values = told(WorldWatch(world), CUT + timedelta(days=5))
 
+    assert values["galatea_cassandra_up"] == 1
     assert (values["galatea_store_up"], values["galatea_publications_total"], values["galatea_generation"]) == (1, 1, 1)
     assert values["galatea_cut_age_seconds"] == timedelta(days=5).total_seconds()
     assert values["galatea_speed_as_of_age_seconds"] == values["galatea_cut_age_seconds"] - 20
@@ -73,5 +74,6 @@ def test_the_newest_ledger_is_told_by_cause() -> None:
 
 def test_without_the_store_only_what_runs_is_told() -> None:
     assert told(Down(World()), CUT) == {
-        "galatea_component_running speed": 1, "galatea_component_running archive": 0, "galatea_store_up": 0,
+        "galatea_component_running speed": 1, "galatea_component_running archive": 0,
+        "galatea_cassandra_up": 0, "galatea_store_up": 0,
     }  # fmt: skip

@@ -1,4 +1,4 @@
-"""`galatea collect`: cells and publications that nobody can ask for any more go."""
+"""`galatea gc`: deletes cells and publications that nobody can ask for any more."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Annotated
@@ -9,7 +9,7 @@ from deploy.console import Steps, answer, fields, say
 from deploy.settings import Settings
 
 
-def collect(
+def gc(
     keep: Annotated[int | None, Option("--keep", min=1, help="How many of the newest publications stay whole.")] = None,
     dry_run: Annotated[bool, Option("--dry-run", help="Say what would go; change nothing.")] = False,
     as_json: Annotated[bool, Option("--json", help="One JSON object on stdout.")] = False,
@@ -23,15 +23,15 @@ def collect(
     settings = Settings()
     kept = Keep(keep or settings.keep_publications, timedelta(days=settings.keep_days))
     try:
-        with Steps("collect") as steps:
+        with Steps("gc") as steps:
             collector = Collector(session_of(settings.cassandra_address), kept, datetime.now(UTC))
             survey = collector.survey(steps.step)
             say(f"  {len(survey.let_go)} publications, {survey.blocks:,} blocks {'would' if dry_run else 'will'} go")
             if not dry_run:
                 collector.carry_out(survey, steps.step)
     except FAILURES as error:
-        message = "Cassandra did not answer in time; what is collected stays collected"
-        raise StoreUnavailable(message, do="galatea status, then: galatea collect") from error
+        message = "Cassandra did not answer in time; what was deleted stays deleted"
+        raise StoreUnavailable(message, do="galatea status, then: galatea gc") from error
     found = survey.shown() | {"dry_run": dry_run}
     if as_json:
         answer(found)

@@ -1,4 +1,4 @@
-"""`galatea balance`: whether every record that was received is still there."""
+"""`galatea reconcile`: checks that every record that was received is still there."""
 
 from collections.abc import Mapping
 from typing import Annotated, NamedTuple
@@ -16,7 +16,7 @@ class Counted(NamedTuple):
     not_read: list[str]
 
 
-def balance(as_json: Annotated[bool, Option("--json", help="One JSON object on stdout.")] = False) -> None:
+def reconcile(as_json: Annotated[bool, Option("--json", help="One JSON object on stdout.")] = False) -> None:
     """Compare topics and tables: received = events + duplicates + dead letters. Exit 1 unless each is there once."""
     from deploy.cassandra import session_of
     from master_dataset.archive.positions import ArchivePositions
@@ -32,7 +32,7 @@ def balance(as_json: Annotated[bool, Option("--json", help="One JSON object on s
         topic: counted_until(topic, topics.end_offsets(topic) if topic in positions else {}, positions.get(topic, {}))
         for topic in registered_sources()
     }
-    with Steps("balance") as steps:
+    with Steps("reconcile") as steps:
         found = [
             counted(settings.master_uri, topic, census(bootstrap, topic, own.until, steps.step))
             for topic, own in of.items()
