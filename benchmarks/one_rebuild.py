@@ -10,7 +10,6 @@ import time
 from dataclasses import dataclass
 from datetime import datetime
 
-from batch_layer.recompute.request import Asked
 from benchmarks.processor import Meter
 from deploy.recompute.attempt import Attempt
 from deploy.recompute.planning import Planning
@@ -18,6 +17,7 @@ from deploy.recompute.planning import Steps as Told
 from deploy.recompute.recompute import ask
 from deploy.settings import Settings
 from views.control.publication import Pointer
+from views.control.recompute_request import RecomputeRequest
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ def main(cut: datetime, *, full: bool) -> None:
     """Rebuild; one JSON object on stdout: seconds from the plan to the publication, and of Spark's start before it."""
     began = time.monotonic()
     settings = Settings()
-    id_ = ask(settings, Asked(full=full), why="measured", by="benchmarks")
+    id_ = ask(settings, RecomputeRequest(full=full), why="measured", by="benchmarks")
     steps = Steps()
     with Attempt(settings, id_, steps, Unfenced(settings, cut)) as attempt:
         attempt.computing.spark()

@@ -6,12 +6,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import orjson
+from msgspec import Struct
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
 from master_dataset.errors import GalateaError
+from serving_layer.responses.encoding import encode
 
 _LONG = 1000
 """More than any line needs."""
@@ -20,8 +22,13 @@ stderr = Console(stderr=True, highlight=False, soft_wrap=True)
 
 
 def answer(data: Any) -> None:  # noqa: ANN401 - any JSON
-    """One JSON object on stdout."""
-    sys.stdout.write(orjson.dumps(data, option=orjson.OPT_INDENT_2 | orjson.OPT_UTC_Z, default=str).decode() + "\n")
+    """One JSON object on stdout. What REST responds with is written as there."""
+    written = orjson.dumps(data, option=orjson.OPT_INDENT_2 | orjson.OPT_UTC_Z, default=_plain)
+    sys.stdout.write(written.decode() + "\n")
+
+
+def _plain(value: object) -> object:
+    return orjson.loads(encode(value)) if isinstance(value, Struct) else str(value)
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:

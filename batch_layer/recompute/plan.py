@@ -6,9 +6,9 @@ from datetime import date, datetime, timedelta
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
-from batch_layer.recompute.request import Asked
 from batch_layer.recompute.touched import Master
 from views.control.publication import Pointer
+from views.control.recompute_request import RecomputeRequest
 from views.core.view import View
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class Planner:
     epoch: timedelta
     visit_gap: timedelta = timedelta(0)
 
-    def plan(self, asked: Asked, cut: datetime, generation: int, definitions: Mapping[str, str]) -> Plan:
+    def plan(self, asked: RecomputeRequest, cut: datetime, generation: int, definitions: Mapping[str, str]) -> Plan:
         """The plan for `asked` at this cut. A partial question is planned at the published cut."""
         chosen = [view for view in self.views if not asked.views or view.name in asked.views]
         all_days = cache(lambda topic: self.masters[topic].days(asked.stores))  # views of one source share its days
@@ -87,7 +87,7 @@ class Planner:
         found = tuple(dict.fromkeys(alarms))
         return Plan(self.base, cut, work, self.masters, versions, generation, definitions, found, whys)
 
-    def _why(self, view: View, asked: Asked, definitions: Mapping[str, str]) -> Why:
+    def _why(self, view: View, asked: RecomputeRequest, definitions: Mapping[str, str]) -> Why:
         if asked.full or asked.is_partial:
             return "asked for"
         return "new events" if self._is_known(view, definitions) else "changed definition"
@@ -106,5 +106,5 @@ class Planner:
         return master.days_received(since - gap, cut), master.days_stepped_back(self.base_versions[topic], since)
 
 
-def _between(days: set[date], asked: Asked) -> set[date]:
+def _between(days: set[date], asked: RecomputeRequest) -> set[date]:
     return {day for day in days if (asked.first or date.min) <= day <= (asked.last or date.max)}

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import orjson
 
-from batch_layer.recompute.request import Asked
 from master_dataset.errors import RequestError, UnknownName
+from views.control.recompute_request import RecomputeRequest
 from views.core.cut import utc
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class Recompute:
     """
 
     id: str
-    asked: Asked
+    asked: RecomputeRequest
     asked_by: str
     why: str
     asked_at: datetime
@@ -62,7 +62,7 @@ class Recomputes:
             "INSERT INTO recomputes (id, asked, asked_by, why, asked_at, state, updated_at) "
             "VALUES (?, ?, ?, ?, ?, ?, ?) IF NOT EXISTS"
         )
-        asked = orjson.dumps(recompute.asked.shown()).decode()
+        asked = recompute.asked.to_json()
         at = recompute.asked_at
         self._session.execute(insert, (recompute.id, asked, recompute.asked_by, recompute.why, at, recompute.state, at))
 
@@ -74,7 +74,7 @@ class Recomputes:
         json = {name: _read(getattr(row, name)) for name in ("plan", "progress", "problem", "report")}
         portions = {number: orjson.loads(counted) for number, counted in (row.portions or {}).items()}
         return Recompute(
-            id_, Asked.read(orjson.loads(row.asked)), row.asked_by, row.why, utc(row.asked_at), row.state,
+            id_, RecomputeRequest.from_json(row.asked), row.asked_by, row.why, utc(row.asked_at), row.state,
             utc(row.updated_at), portions=portions, publication=row.publication, **json,
         )  # fmt: skip
 

@@ -11,15 +11,13 @@ import httpx
 from master_dataset.errors import AirflowUnavailable, OperatorError, RequestError
 
 if TYPE_CHECKING:
-    from batch_layer.recompute.request import Asked
     from deploy.settings import Settings
+    from views.control.recompute_request import RecomputeRequest
 
 RECOMPUTE, REBUILD = "recompute", "rebuild_views"
 """The DAG that recomputes on demand, whose runs have the ids of the recomputes; the one that the clock starts."""
 LONGEST_NOTE = 1000
 _SECONDS = 10.0
-_UNASKED = ("wait",)
-"""What a recompute can be asked for and the form of the DAG does not have."""
 
 
 class Task(NamedTuple):
@@ -46,13 +44,12 @@ class AirflowClient:
         """The Airflow that the settings name."""
         return cls(settings.airflow_url, settings.airflow_user, Path(settings.airflow_password_file))
 
-    def trigger(self, recompute_id: str, asked: "Asked", reason: str) -> None:
+    def trigger(self, recompute_id: str, request: "RecomputeRequest", reason: str) -> None:
         """Begin a DAG run for this recompute. One that was begun already stays as it is.
 
         RequestError if Airflow refuses what is asked.
         """
-        conf = {name: value for name, value in asked.shown().items() if name not in _UNASKED} | {"reason": reason}
-        self._begin(RECOMPUTE, recompute_id, conf, reason)
+        self._begin(RECOMPUTE, recompute_id, {**request.to_form(), "reason": reason}, reason)
 
     def begin_rebuild(self, run_id: str, reason: str) -> None:
         """Begin at once what the clock begins otherwise. A run that was begun already stays as it is."""

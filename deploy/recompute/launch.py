@@ -9,10 +9,9 @@ from typing import Any, Protocol
 from cassandra import DriverException
 
 from batch_layer.recompute.recompute import Recompute, State, new_id
-from batch_layer.recompute.request import Asked
 from deploy.cassandra import FAILURES
 from master_dataset.errors import GalateaError, StoreUnavailable
-from serving_layer.admin.recomputes import RecomputeAsk
+from views.control.recompute_request import RecomputeRequest
 
 
 class Kept(Protocol):
@@ -31,7 +30,7 @@ class Kept(Protocol):
 class Trigger(Protocol):
     """Whoever does recomputes: a scheduler, or this process's own runner."""
 
-    def trigger(self, recompute_id: str, asked: Asked, reason: str) -> None:
+    def trigger(self, recompute_id: str, request: RecomputeRequest, reason: str) -> None:
         """See that it is done. Unavailable if nobody takes it now."""
 
 
@@ -42,14 +41,13 @@ class Launch:
     recomputes: Kept
     trigger: Trigger
 
-    def start(self, asked: RecomputeAsk, reason: str, by: str) -> str:
+    def start(self, request: RecomputeRequest, reason: str, by: str) -> str:
         """Its id can be looked at from the first moment. One that nobody takes is `failed`, and says why."""
         id_ = new_id()
-        what = Asked(asked.views, asked.first, asked.last, asked.stores, asked.full, mode=asked.mode)
         with answering():
-            self.recomputes.create(Recompute(id_, what, by, reason, datetime.now(UTC), "asked"))
+            self.recomputes.create(Recompute(id_, request, by, reason, datetime.now(UTC), "asked"))
         try:
-            self.trigger.trigger(id_, what, reason)
+            self.trigger.trigger(id_, request, reason)
         except GalateaError as error:
             with answering():
                 self.recomputes.update(id_, "failed", problem=problem_of(error))

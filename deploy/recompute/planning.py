@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Protocol
 
 from batch_layer.fence import Fence
 from batch_layer.recompute.plan import Plan, Planner
-from batch_layer.recompute.request import Asked
 from batch_layer.recompute.touched import Master
 from deploy.cassandra import session_of
 from deploy.definitions import definitions
@@ -19,6 +18,7 @@ from speed_layer.generation import Generations
 from views import registered_views, view_named
 from views.control.pointer_row import PointerRow
 from views.control.publication import Pointer
+from views.control.recompute_request import RecomputeRequest
 from views.core.cut import ceil_to, floor_to
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class Planning:
     def _session(self) -> "Session":
         return session_of(self.settings.cassandra_address)
 
-    def plan(self, asked: Asked, progress: Steps) -> Plan:
+    def plan(self, asked: RecomputeRequest, progress: Steps) -> Plan:
         """Reach a cut and say what would be recomputed. Changes nothing but for the markers.
 
         Without Kafka only what the published cut covers can be recomputed: BrokerUnavailable if that is nothing.
@@ -83,7 +83,7 @@ class Planning:
         return self._planned(asked, base, versions, generation, cut)
 
     def _planned(
-        self, asked: Asked, base: Pointer, versions: Mapping[str, int], generation: int, cut: datetime
+        self, asked: RecomputeRequest, base: Pointer, versions: Mapping[str, int], generation: int, cut: datetime
     ) -> Plan:
         refuse_gap(Generations(self._session), generation, cut)
         read_at = datetime.now(UTC)

@@ -4,17 +4,17 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from batch_layer.recompute.recompute import Recompute, Recomputes, new_id
-from batch_layer.recompute.request import Asked
 from deploy.cassandra import session_of
 from deploy.recompute.attempt import Attempt
 from deploy.recompute.failures import naming_failures
 from deploy.recompute.planning import Steps
+from views.control.recompute_request import RecomputeRequest
 
 if TYPE_CHECKING:
     from deploy.settings import Settings
 
 
-def ask(settings: "Settings", asked: Asked, *, why: str, by: str, id_: str | None = None) -> str:
+def ask(settings: "Settings", asked: RecomputeRequest, *, why: str, by: str, id_: str | None = None) -> str:
     """Write down what is asked, before anything is done; gives back the id. One of that id stays as it was asked."""
     recompute = Recompute(id_ or new_id(), asked, by, why, datetime.now(UTC), "asked")
     Recomputes(session_of(settings.cassandra_address)).create(recompute)
@@ -31,6 +31,6 @@ def carry_out(settings: "Settings", id_: str, steps: Steps) -> Recompute:
         return attempt.found
 
 
-def recompute(settings: "Settings", asked: Asked, *, why: str, by: str, steps: Steps) -> Recompute:
+def recompute(settings: "Settings", asked: RecomputeRequest, *, why: str, by: str, steps: Steps) -> Recompute:
     """Both."""
     return carry_out(settings, ask(settings, asked, why=why, by=by), steps)

@@ -16,12 +16,12 @@ from pathlib import Path
 import structlog
 
 from batch_layer.recompute.recompute import Recompute
-from batch_layer.recompute.request import Asked
 from batch_layer.recompute.unfinished import Unfinished
 from deploy.recompute.launch import Kept, problem_of
 from master_dataset.errors import UnknownName
 from serving_layer.admin.recomputes import ENDS
 from serving_layer.errors import RecomputeInterrupted, TooBusy
+from views.control.recompute_request import RecomputeRequest
 
 AT_MOST = 100
 """So many may wait, the one that is under way included."""
@@ -31,14 +31,9 @@ log = structlog.get_logger()
 
 
 def rebuild_command(recompute: Recompute) -> list[str]:
-    """The command that does it. Values stand behind a `=`, so none is taken for an option."""
-    asked = recompute.asked
-    days = {"--from": asked.first, "--to": asked.last}
+    """The command that does it."""
     return [
-        sys.executable, "-m", "galatea.cli.main", "rebuild", *asked.views,
-        *(f"{name}={day.isoformat()}" for name, day in days.items() if day),
-        *(f"--store={store}" for store in asked.stores),
-        *(["--full"] if asked.full else []), *(["--dry-run"] if asked.mode == "preview" else []),
+        sys.executable, "-m", "galatea.cli.main", "rebuild", *recompute.asked.views, *recompute.asked.options(),
         f"--id={recompute.id}", f"--why={recompute.why}", f"--by={recompute.asked_by}", "--json",
     ]  # fmt: skip
 
@@ -68,7 +63,7 @@ class Runner:
         for id_ in self._unfinished.ids():
             self._later(partial(self._settle, id_, "ended with the service"))
 
-    def trigger(self, recompute_id: str, asked: Asked, reason: str) -> None:  # noqa: ARG002 - the record says it too
+    def trigger(self, recompute_id: str, request: RecomputeRequest, reason: str) -> None:  # noqa: ARG002 - the record says it too
         """Do it when those before it are done. TooBusy if too many wait."""
         if not self._unfinished.add(recompute_id, AT_MOST):
             raise TooBusy(f"{AT_MOST} recomputes wait already.", do="Ask again when some of them are done.")

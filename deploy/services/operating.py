@@ -35,9 +35,9 @@ from serving_layer.tables import (
 from views import registered_views
 
 if TYPE_CHECKING:
-    from batch_layer.recompute.request import Asked
     from deploy.settings import Settings
     from serving_layer.query.answers import Answers
+    from views.control.recompute_request import RecomputeRequest
 
 
 @dataclass(frozen=True)
@@ -47,9 +47,9 @@ class AirflowElseRunner:
     airflow: Callable[[], Trigger | None]
     runner: Trigger
 
-    def trigger(self, recompute_id: str, asked: "Asked", reason: str) -> None:
+    def trigger(self, recompute_id: str, request: "RecomputeRequest", reason: str) -> None:
         """As Trigger. AirflowUnavailable, TooBusy."""
-        (self.airflow() or self.runner).trigger(recompute_id, asked, reason)
+        (self.airflow() or self.runner).trigger(recompute_id, request, reason)
 
 
 def runner_of(settings: "Settings") -> Runner:

@@ -10,14 +10,14 @@ from deploy.webhooks.settings import Networks
 from master_dataset.kafka.consumer import Again, Done, Refused, Verdict
 from master_dataset.webhooks.endpoint import Endpoint
 from serving_layer.errors import TooBusy
-from serving_layer.webhooks.service import Outcome, Trial
+from serving_layer.responses.webhooks import TrialOutcome, WebhookTrial
 from speed_layer.webhooks.address import Resolve
 from speed_layer.webhooks.sender import Sender, client
 
 AT_ONCE = 4
 """Test calls of a process: each lasts ten seconds at most."""
 BODY = orjson.dumps({"alerts": [], "test": True})
-_OUTCOMES: dict[type[Verdict], Outcome] = {Done: "done", Again: "failed", Refused: "refused"}
+_OUTCOMES: dict[type[Verdict], TrialOutcome] = {Done: "done", Again: "failed", Refused: "refused"}
 
 
 class TryingWebhooks:
@@ -28,7 +28,7 @@ class TryingWebhooks:
         self._allowed, self._trust, self._resolving = networks, trust, resolving
         self._under_way = 0
 
-    async def call(self, endpoint: Endpoint) -> Trial:
+    async def call(self, endpoint: Endpoint) -> WebhookTrial:
         """Call it once. TooBusy."""
         if self._under_way >= AT_ONCE:
             raise TooBusy(f"{AT_ONCE} test calls are under way already.", do="Ask again in some seconds.")
@@ -41,4 +41,4 @@ class TryingWebhooks:
         finally:
             self._under_way -= 1
         sentence = None if isinstance(verdict, Done) else verdict.why
-        return Trial(_OUTCOMES[type(verdict)], sender.status, sentence, took)
+        return WebhookTrial(_OUTCOMES[type(verdict)], sender.status, sentence, took)

@@ -57,13 +57,11 @@ def rules(
     tenant: Annotated[str, typer.Option("--tenant", help="Whose.")] = DEFAULT, as_json: AsJson = False
 ) -> None:  # fmt: skip
     """List the rules of a tenant."""
-    entries = [entry.shown() for entry in _alerting().rules.listed(tenant)]
+    entries = [entry.response() for entry in _alerting().rules.listed(tenant)]
     if as_json:
-        from orjson import dumps, loads
-
-        answer({"rules": loads(dumps(entries))})
+        answer({"rules": entries})
         return
-    rows = [(each["id"], each["version"], each["effective_at"], each["in_words"]) for each in entries]
+    rows = [(each.id, each.version, each.effective_at, each.in_words) for each in entries]
     table(("rule", "version", "holds from", "says"), rows)
 
 
@@ -76,10 +74,9 @@ def list_alerts(
     as_json: AsJson = False,
 ) -> None:
     """List what was told, newest first, and as of when that is all of it."""
-    from orjson import dumps, loads
-
     from serving_layer.alerts.alerts import STATES, AlertsAsk
     from serving_layer.keys.key import EVERY_TENANT
+    from serving_layer.query.timestamps import stamp
 
     if state and state not in STATES:
         from master_dataset.errors import UnknownName
@@ -88,13 +85,13 @@ def list_alerts(
     chosen = next((each for each in STATES if each == state), None)
     ask = AlertsAsk(tenant or EVERY_TENANT, frozenset(store or ()), None, chosen, limit=limit)
     page, cut = asyncio.run(_page(_alerting().alerts, *_publications(), ask))
-    told = loads(dumps([each.shown(cut) for each in page.told]))
+    told = [each.response(cut) for each in page.told]
+    as_of, complete_from = stamp(page.kept.as_of), stamp(page.kept.complete_from)
     if as_json:
-        answer({**page.kept.shown(), "alerts": told})
+        answer({"alerts_as_of": as_of, "complete_from": complete_from, "alerts": told})
         return
-    rows = [(each["raised_at"], each["state"], each["tenant"], each["store"], each["sentence"]) for each in told]
+    rows = [(each.raised_at, each.state, each.tenant, each.store, each.sentence) for each in told]
     table(("raised", "state", "tenant", "store", "says"), rows)
-    as_of = page.kept.shown()["alerts_as_of"]
     say(f"  as of {as_of}" if as_of else "  nobody keeps alerts here yet: is the component `alerts` running?")
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Argument, Option
 
 if TYPE_CHECKING:
-    from batch_layer.recompute.request import Asked
+    from views.control.recompute_request import RecomputeRequest
 
 _DAY = ["%Y-%m-%d"]
 
@@ -29,12 +29,14 @@ def asked_of(  # noqa: PLR0913 - one parameter per option
     full: bool,
     wait: bool,
     dry_run: bool,
-) -> "Asked":
+) -> "RecomputeRequest":
     """What these options ask for. UnknownName, RequestError."""
-    from batch_layer.recompute.request import Asked
     from views import view_named
+    from views.control.recompute_request import RecomputeRequest
 
     for name in views or ():
         view_named(name)
     days = (first.date() if first else None, last.date() if last else None)
-    return Asked(tuple(views or ()), *days, tuple(stores or ()), full, wait, "preview" if dry_run else "publish")
+    return RecomputeRequest(
+        tuple(views or ()), *days, tuple(stores or ()), full, wait, "preview" if dry_run else "publish"
+    )

@@ -1,16 +1,19 @@
 """`galatea corrections`: what a publication changed in what readers were shown, and why."""
 
 import asyncio
-from typing import TYPE_CHECKING, Annotated, Any, get_args
+from typing import TYPE_CHECKING, Annotated, get_args
 
+import msgspec
 from typer import Argument, Option
 
 from deploy.console import answer, say, table
 from deploy.settings import Settings
 from galatea.cli.recomputes import corrections as told
+from serving_layer.responses.encoding import fields_of
 
 if TYPE_CHECKING:
     from serving_layer.admin.ledger import Cause
+    from serving_layer.responses.publications import Correction, CorrectionPage
 
 SHOWN = ("view", "store", "window", "dimensions", "state", "shown", "corrected", "difference", "cause", "events")
 
@@ -27,22 +30,22 @@ def corrections(  # noqa: PLR0913, PLR0917 - one parameter per option
     """List the states of cells whose shown value a publication changed: shown, corrected, cause, events responsible."""
     page, more = asyncio.run(_page(number, recompute, view, store, cause, limit))
     if as_json:
-        answer({**page, "more": more})
+        answer({**fields_of(page), "more": more})
         return
-    rows = page["corrections"]
+    rows = page.corrections
     if rows:
         table(SHOWN, [_row(row) for row in rows])
-    if page["pending"]:
+    if page.pending:
         say("  the ledger is not written yet: the next rebuild does it, when the speed layer has read up to the cut")
-    elif page["totals"] is not None:
-        told(page["totals"])
+    elif page.totals is not None:
+        told(msgspec.to_builtins(page.totals))
     if more:
         say(f"  and more than these {len(rows)}: ask with --limit, --view, --store, --cause, or GET /v1/corrections")
 
 
 async def _page(  # noqa: PLR0913, PLR0917 - likewise
     number: int | None, recompute: str | None, view: str | None, store: str | None, cause: str | None, limit: int
-) -> tuple[dict[str, Any], bool]:
+) -> "tuple[CorrectionPage, bool]":
     from deploy.services.operating import corrections_of, readers_of
     from serving_layer.admin.corrections import CorrectionsAsk
 
@@ -64,8 +67,13 @@ def cause_named(word: str) -> "Cause":
     raise UnknownName("cause", word, get_args(Cause))
 
 
-def _row(row: dict[str, Any]) -> tuple[object, ...]:
-    dimensions = ", ".join(f"{name} {text}" for name, text in row["dimensions"].items())
-    named = len(row["events"])
-    events = ", ".join(row["events"][:2]) + (f" and {row['events_total'] - 2} more" if named > 2 else "")  # noqa: PLR2004 - as many as fit
-    return (*(row[name] for name in SHOWN[:3]), dimensions, *(row[name] for name in SHOWN[4:-1]), events)
+def _row(row: "Correction") -> tuple[object, ...]:
+    dimensions = ", ".join(f"{name} {text}" for name, text in row.dimensions.items())
+    named = len(row.events)
+    events = ", ".join(row.events[:2]) + (f" and {row.events_total - 2} more" if named > 2 else "")  # noqa: PLR2004 - as many as fit
+    return (
+        *(getattr(row, name) for name in SHOWN[:3]),
+        dimensions,
+        *(getattr(row, name) for name in SHOWN[4:-1]),
+        events,
+    )

@@ -67,7 +67,7 @@ def log_to_stderr() -> None:
     """Send what a verb logs to stderr: stdout is its answer."""
     import structlog
 
-    structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.stderr))
+    structlog.configure(logger_factory=lambda *_: structlog.PrintLogger(sys.stderr))
 
 
 def summary(name: str) -> str:

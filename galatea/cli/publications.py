@@ -9,6 +9,7 @@ from deploy.cassandra import session_of
 from deploy.console import answer, table
 from deploy.settings import Settings
 from serving_layer.admin.publication_entry import GREATEST, PublicationEntry
+from serving_layer.responses.publications import ListedPublication
 from serving_layer.tables import Bridge, PublishedTables
 
 SHOWN = ("publication", "cut", "published_at", "by", "why")
@@ -22,18 +23,18 @@ def publications(as_json: Annotated[bool, Option("--json", help="One JSON object
     if as_json:
         answer({"publications": listed})
         return
-    rows = [(*(each[name] for name in SHOWN), *_told(each)) for each in listed]
+    rows = [(*(getattr(each, name) for name in SHOWN), *_told(each)) for each in listed]
     table((*(name.replace("_", " ") for name in SHOWN), "partitions", "seconds", "note"), rows)
 
 
-async def _all(published: PublishedTables) -> list[dict[str, object]]:
+async def _all(published: PublishedTables) -> list[ListedPublication]:
     found: list[PublicationEntry] = []
     while page := await published.history(found[-1].publication if found else GREATEST, PAGE):
         found += page
-    return [entry.shown() for entry in found]
+    return [entry.response() for entry in found]
 
 
-def _told(entry: dict[str, object]) -> tuple[object, object, str]:
-    notes = [f"restores {entry['restores']}"] if entry["restores"] else []
-    notes += ["collected"] if entry["collected"] else []
-    return entry["partitions"] or "", entry["seconds"] or "", ", ".join(notes)
+def _told(entry: ListedPublication) -> tuple[object, object, str]:
+    notes = [f"restores {entry.restores}"] if entry.restores else []
+    notes += ["collected"] if entry.collected else []
+    return entry.partitions or "", entry.seconds or "", ", ".join(notes)

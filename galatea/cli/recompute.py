@@ -62,7 +62,7 @@ def show(id_: Id, as_json: AsJson = False) -> None:
 
     found = Recomputes(session_of(Settings().cassandra_address)).find(id_)
     if as_json:
-        answer(shown(found) | {"asked": found.asked.shown(), "why": found.why, "progress": found.progress})
+        answer(shown(found) | {"asked": found.asked, "why": found.why, "progress": found.progress})
         return
     fields({"id": found.id, "state": found.state, "asked by": found.asked_by, "why": found.why})
     for what, amount in (found.progress or {}).items():

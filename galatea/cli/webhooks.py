@@ -3,17 +3,19 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from getpass import getuser
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
 from deploy.console import answer, fields, say, table
 from deploy.settings import Settings
 from master_dataset.errors import RequestError
+from serving_layer.responses.encoding import fields_of
 
 if TYPE_CHECKING:
     from master_dataset.webhooks.endpoint_state import Registered
-    from serving_layer.webhooks.service import Trial, Webhooks
+    from serving_layer.responses.webhooks import Webhook, WebhookTrial
+    from serving_layer.webhooks.service import Webhooks
 
 app = typer.Typer(no_args_is_help=True, help="Say where tenants are told of alerts, and see how each is doing.")
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
@@ -40,7 +42,7 @@ def list_webhooks(as_json: AsJson = False) -> None:
     if as_json:
         answer({"webhooks": found})
         return
-    rows = [[*(_plain(each[name]) for name in LISTED), each["lag"]["records"]] for each in found]
+    rows = [[*(_plain(getattr(each, name)) for name in LISTED), each.lag.records] for each in found]
     table((*(name.replace("_", " ") for name in LISTED), "left"), rows)
 
 
@@ -101,12 +103,12 @@ def rotate(id_: Id, as_json: AsJson = False) -> None:
 def try_out(id_: Id, as_json: AsJson = False) -> None:
     """Call it once, signed and without an alert, and say what a call with alerts would have come to."""
 
-    async def called(hooks: "Webhooks") -> "Trial":
+    async def called(hooks: "Webhooks") -> "WebhookTrial":
         return await hooks.trying.call((await hooks.found(None, id_)).endpoint)
 
     trial = _with(called)
     if as_json:
-        answer(trial._asdict())
+        answer(trial)
     else:
         said = trial.sentence or f"the endpoint answered {trial.status}"
         say(f"  {trial.outcome}: {said}, after {trial.milliseconds} ms")
@@ -153,12 +155,12 @@ def _only(found: "Registered") -> str:
     raise RequestError(message, do=do)
 
 
-def _told(found: "Registered") -> dict[str, Any]:
+def _told(found: "Registered") -> "Webhook":
     from datetime import UTC, datetime
 
-    from serving_layer.webhooks.service import shown
+    from serving_layer.webhooks.service import described
 
-    return shown(found, datetime.now(UTC))
+    return described(found, datetime.now(UTC))
 
 
 def _shown(found: "Registered", *, as_json: bool) -> None:
@@ -166,10 +168,9 @@ def _shown(found: "Registered", *, as_json: bool) -> None:
     if as_json:
         answer(told)
         return
-    blocking = told.pop("blocking")
-    lag = told.pop("lag")
-    fields({**{name: _plain(value) for name, value in told.items()}, "left": f"{lag['records']} records"})
-    table(("record", "store", "since", "why"), [list(each.values()) for each in blocking])
+    said = {name: _plain(value) for name, value in fields_of(told).items() if name not in {"lag", "blocking"}}
+    fields({**said, "left": f"{told.lag.records} records"})
+    table(("record", "store", "since", "why"), [list(fields_of(each).values()) for each in told.blocking])
 
 
 def _plain(value: object) -> str:

@@ -7,7 +7,6 @@ from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from batch_layer.recompute.request import Asked
 from deploy.cassandra import session_of
 from deploy.console import say
 from deploy.local.nodes import LOOPBACK
@@ -29,6 +28,7 @@ from lab.demo.watch import Watch
 from lab.simulation.sending import send
 from master_dataset.delta.tables import MasterTables
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
+from views.control.recompute_request import RecomputeRequest
 from views.core.cut import seconds
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class Scenario:
 
     def _rebuild(self, stage: Stage | None = None) -> str:
         progress = stage or Silent()
-        done = recompute(self.settings, Asked(wait=True), why="the demo", by=BY, steps=progress)
+        done = recompute(self.settings, RecomputeRequest(wait=True), why="the demo", by=BY, steps=progress)
         report = done.report or {}
         cut = datetime.fromisoformat(report["cut"])
         return f"publication {done.publication} at cut {cut:%H:%M:%S} UTC: {report['days']} days rebuilt"

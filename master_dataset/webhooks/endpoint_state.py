@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from master_dataset.webhooks.endpoint import Endpoint
 
+EndpointWord = Literal["ok", "refusing", "retrying", "suspended"]
 MOST_BLOCKED = 20
 """So many of the stores that are blocked are told, those that wait longest."""
 
@@ -56,7 +57,7 @@ class Registered(NamedTuple):
     has_begun: bool = False
 
     @property
-    def word(self) -> str:
+    def word(self) -> EndpointWord:
         """`ok`, `refusing`, `retrying` or `suspended`."""
         if self.suspended_at:
             return "suspended"

@@ -9,6 +9,7 @@ from datetime import date, timedelta
 from itertools import islice
 from typing import Any, NamedTuple
 
+import msgspec
 import orjson
 
 from master_dataset.errors import UnknownName
@@ -20,6 +21,7 @@ from serving_layer.errors import BadQuestion, PublicationCollected
 from serving_layer.query.local_time import written
 from serving_layer.query.read_snapshot import entry_of
 from serving_layer.query.timestamps import stamp
+from serving_layer.responses.publications import Correction, CorrectionPage, CorrectionTotals
 from serving_layer.store.readers import Readers
 from views.core import View
 
@@ -69,27 +71,28 @@ class Corrections:
         """`views`: the registered ones by name."""
         self._readers, self._ledgers, self._recomputes, self._views = readers, ledgers, recomputes, views
 
-    async def page(self, ask: CorrectionsAsk) -> tuple[dict[str, object], Place | None]:
+    async def page(self, ask: CorrectionsAsk) -> tuple[CorrectionPage, Place | None]:
         """A page and where the next one begins. UnknownName, BadQuestion, PublicationCollected."""
         views = self._views_of(ask)
         subject = await self._subject(ask)
         if ask.start is not None and ask.start.subject != subject.key:
             raise BadQuestion(OTHER, do=AS_BEFORE)
         ledger = await self._ledgers.ledger(subject.key)
-        rows: list[Row] = []
+        rows: list[Correction] = []
         following = None
         if ledger is not None and _may_have(ledger, ask):
             rows, following = await self._rows(ledger, views, ask)
-        told: dict[str, object] = {
-            "publication": subject.publication,
-            "recompute": subject.recompute,
-            "base": ledger and ledger.base,
-            "written_at": ledger and stamp(ledger.written_at),
-            "pending": ledger is None and subject.is_awaited,
-            "totals": ledger and ledger.totals,
-            "corrections": rows,
-        }
-        return told, following
+        page = CorrectionPage(
+            publication=subject.publication,
+            recompute=subject.recompute,
+            base=ledger.base if ledger else None,
+            written_at=stamp(ledger.written_at) if ledger else None,
+            pending=ledger is None and subject.is_awaited,
+            totals=msgspec.convert(ledger.totals, CorrectionTotals) if ledger else None,
+            corrections=rows,
+            next=None,
+        )
+        return page, following
 
     def _views_of(self, ask: CorrectionsAsk) -> list[str]:
         """Those that are left to read, in order."""
@@ -117,8 +120,10 @@ class Corrections:
         await entry_of(self._readers.published, number)
         return _Subject(str(number), number, None, is_awaited=True)
 
-    async def _rows(self, ledger: Ledger, views: list[str], ask: CorrectionsAsk) -> tuple[list[Row], Place | None]:
-        page: list[Row] = []
+    async def _rows(
+        self, ledger: Ledger, views: list[str], ask: CorrectionsAsk
+    ) -> tuple[list[Correction], Place | None]:
+        page: list[Correction] = []
         read = 0
         async for view, block, skipped in self._blocks(ledger.lines, views, ask):
             if read == READ_AT_MOST:
@@ -130,7 +135,7 @@ class Corrections:
                     continue
                 if len(page) == ask.limit:
                     return page, Place(ledger.subject, view.name, block.store, block.day, number)
-                page.append(_shown(view, block, row))
+                page.append(_correction(view, block, row))
         return page, None
 
     async def _blocks(
@@ -168,5 +173,5 @@ def _may_have(ledger: Ledger, ask: CorrectionsAsk) -> bool:
     return ask.cause is None or ledger.cells(ask.cause) > 0
 
 
-def _shown(view: View, block: LedgerBlock, row: Row) -> Row:
-    return {"view": view.name, "store": block.store, **row, "window": written(row["window"])}
+def _correction(view: View, block: LedgerBlock, row: Row) -> Correction:
+    return Correction(**{"view": view.name, "store": block.store, **row, "window": written(row["window"])})

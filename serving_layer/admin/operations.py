@@ -5,9 +5,10 @@ from dataclasses import dataclass
 
 from serving_layer.admin.corrections import Corrections
 from serving_layer.admin.dead_letters import Letters
-from serving_layer.admin.recomputes import RecomputeAsk, RecomputeReader, Recomputing
+from serving_layer.admin.recomputes import RecomputeReader, Recomputing
 from serving_layer.admin.rollbacks import Rollbacks
 from serving_layer.webhooks.service import Webhooks
+from views.control.recompute_request import RecomputeRequest
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,6 @@ class Operations:
     letters: Letters
     webhooks: Webhooks
 
-    async def start(self, asked: RecomputeAsk, reason: str, by: str) -> str:
+    async def start(self, request: RecomputeRequest, reason: str, by: str) -> str:
         """As Recomputing, beside the event loop."""
-        return await asyncio.to_thread(self.recomputing.start, asked, reason, by)
+        return await asyncio.to_thread(self.recomputing.start, request, reason, by)

@@ -6,12 +6,11 @@ from datetime import datetime
 from typing import Any
 
 from serving_layer.query.timestamps import stamp
+from serving_layer.responses.publications import ListedPublication
 from views.control.publication import Pointer
 
 GREATEST = 2**63 - 1
 """No publication has a greater number than the table can hold."""
-
-_COUNTED = ("partitions", "days", "blocks", "seconds", "views")
 
 
 @dataclass(frozen=True)
@@ -36,19 +35,23 @@ class PublicationEntry:
         """As if it were pointed at, without speed rows: those of its time may have expired."""
         return Pointer(self.publication, self.cut, self.manifest, 0, self.definitions)
 
-    def shown(self) -> dict[str, object]:
+    def response(self) -> ListedPublication:
         """As the API and the command line show it. What its recompute did not count is null."""
-        return {
-            "publication": self.publication,
-            "cut": stamp(self.cut),
-            "published_at": stamp(self.published_at),
-            "by": self.by,
-            "why": self.why,
-            "collected": self.collected_at is not None,
-            "restores": self.stats.get("restores"),
-            "rows": self._rows,
-            **{name: self.stats.get(name) for name in _COUNTED},
-        }
+        return ListedPublication(
+            publication=self.publication,
+            cut=stamp(self.cut),
+            published_at=stamp(self.published_at),
+            by=self.by,
+            why=self.why,
+            collected=self.collected_at is not None,
+            restores=self.stats.get("restores"),
+            rows=self._rows,
+            partitions=self.stats.get("partitions"),
+            days=self.stats.get("days"),
+            blocks=self.stats.get("blocks"),
+            seconds=self.stats.get("seconds"),
+            views=self.stats.get("views"),
+        )
 
     @property
     def _rows(self) -> int | None:

@@ -6,6 +6,7 @@ from typing import NamedTuple, Protocol
 
 from serving_layer.errors import TooBusy
 from serving_layer.query.timestamps import stamp
+from serving_layer.responses import publications as responses
 
 
 class RolledBack(NamedTuple):
@@ -21,9 +22,16 @@ class RolledBack(NamedTuple):
     partitions: int
     dry_run: bool
 
-    def shown(self) -> dict[str, object]:
+    def response(self) -> responses.RolledBack:
         """As the API shows it."""
-        return self._asdict() | {"cut": stamp(self.cut)}
+        return responses.RolledBack(
+            publication=self.publication,
+            restores=self.restores,
+            cut=stamp(self.cut),
+            generation=self.generation,
+            partitions=self.partitions,
+            dry_run=self.dry_run,
+        )
 
 
 class RollingBack(Protocol):

@@ -9,6 +9,8 @@ import orjson
 
 from master_dataset.errors import UnknownName
 from serving_layer.alerts.history import AlertReader, Kept, Spot, Told
+from serving_layer.responses.encoding import encoded
+from views.alerts.alert import Alert
 from views.core.cut import BEGINNING
 
 State = Literal["open", "resolved", "retracted"]
@@ -89,7 +91,7 @@ class Alerts:
                 found.append(told)
         return Page(kept, found, None)
 
-    async def one(self, sight: str | None, alert_id: str) -> tuple[Told, list[orjson.Fragment]]:
+    async def one(self, sight: str | None, alert_id: str) -> tuple[Told, list[Alert]]:
         """An alert and every record of it, in their order. `sight`: None: everybody's. UnknownName."""
         records = {"raised": "", "resolved": "", "retracted": ""}
         for body in await self._reader.records(alert_id):
@@ -100,7 +102,7 @@ class Alerts:
             do = "Use an id that `GET /v1/alerts` gave."
             raise UnknownName("alert", alert_id, (), do=do)
         told = Told(datetime.fromisoformat(said["raised_at"]), alert_id, *(text or None for text in records.values()))  # type: ignore[arg-type]  # the first is there
-        return told, [orjson.Fragment(text) for text in records.values() if text]
+        return told, [encoded(text, Alert) for text in records.values() if text]
 
     async def _open_ones(self, ask: AlertsAsk) -> AsyncIterator[Told]:
         before = ask.before

@@ -5,14 +5,13 @@ from datetime import date, datetime, timedelta
 from typing import NamedTuple, Protocol, Self
 
 import msgspec
-import orjson
 
 from serving_layer.query.timestamps import stamp
+from serving_layer.responses.alerts import AlertDetail, AlertState, ListedAlert
 from views.alerts.alert import Alert
 from views.alerts.open_alerts import is_provisional, standings
 from views.core.cut import BEGINNING
 
-_encode = msgspec.json.Encoder(decimal_format="number").encode
 _decode = msgspec.json.Decoder(Alert).decode
 _MS = timedelta(milliseconds=1)
 
@@ -44,7 +43,7 @@ class Told(NamedTuple):
         return _decode(self.body)
 
     @property
-    def state(self) -> str:
+    def state(self) -> AlertState:
         """`open` as long as nothing followed."""
         return "retracted" if self.retracted else "resolved" if self.resolved else "open"
 
@@ -60,17 +59,41 @@ class Told(NamedTuple):
         [standing] = standings(records).values()
         return is_provisional(standing, (cut - BEGINNING) // _MS)
 
-    def shown(self, cut: datetime) -> dict[str, object]:
-        """As the API shows it; numbers as they were told. `cut`: see `audited_cut`."""
-        said = {name: orjson.Fragment(_encode(value)) for name, value in msgspec.structs.asdict(self.alert).items()}
-        for name in ("kind", "about", "reason"):
-            del said[name]
+    def response(self, cut: datetime) -> ListedAlert:
+        """As the API lists it; numbers as they were told. `cut`: see `audited_cut`."""
+        alert = self.alert
         resolved, retracted = (_decode(text) if text else None for text in (self.resolved, self.retracted))
-        return {
-            "alert_id": said.pop("alert_id"), "state": self.state, **said, "provisional": self.is_provisional(cut),
-            "resolved_at": resolved and resolved.raised_at, "resolved_because": resolved and resolved.reason,
-            "retracted_at": retracted and retracted.raised_at, "retracted_because": retracted and retracted.reason,
-        }  # fmt: skip
+        return ListedAlert(
+            alert_id=alert.alert_id,
+            state=self.state,
+            rule=alert.rule,
+            version=alert.version,
+            tenant=alert.tenant,
+            store=alert.store,
+            window=alert.window,
+            dimensions=alert.dimensions,
+            value=alert.value,
+            threshold=alert.threshold,
+            baseline=alert.baseline,
+            sentence=alert.sentence,
+            provisional=self.is_provisional(cut),
+            late=alert.late,
+            raised_at=alert.raised_at,
+            place=alert.place,
+            publication=alert.publication,
+            cause=alert.cause,
+            shown=alert.shown,
+            corrected=alert.corrected,
+            resolved_at=resolved.raised_at if resolved else None,
+            resolved_because=resolved.reason if resolved else None,
+            retracted_at=retracted.raised_at if retracted else None,
+            retracted_because=retracted.reason if retracted else None,
+        )
+
+    def detail(self, cut: datetime, kept: "Kept", records: Sequence[Alert]) -> AlertDetail:
+        """As the API shows it alone. `kept`: read before the records. `cut`: see `audited_cut`."""
+        listed = msgspec.structs.asdict(self.response(cut))
+        return AlertDetail(stamp(kept.as_of), stamp(kept.complete_from), **listed, records=records)
 
 
 class Kept(NamedTuple):
@@ -88,10 +111,6 @@ class Kept(NamedTuple):
         times = [part.as_of for part in parts]
         as_of = None if not times or None in times else min(at for at in times if at)
         return cls(as_of, max((part.complete_from for part in parts if part.complete_from), default=None))
-
-    def shown(self) -> dict[str, object]:
-        """As every answer about alerts says it."""
-        return {"alerts_as_of": stamp(self.as_of), "complete_from": stamp(self.complete_from)}
 
 
 class AlertReader(Protocol):

@@ -1,19 +1,16 @@
 """What a rule would be, before it is written: accepted or not, why, which stores it would watch, and from when on."""
 
-from typing import Any
-
-import orjson
-
 from master_dataset.errors import BadRule, UnknownName
-from serving_layer.alerts.rule_entry import written_of
 from serving_layer.alerts.rules import AlertRules, Author
 from serving_layer.query.timestamps import stamp
+from serving_layer.responses.alerts import RulePreview, RuleProblem
 from views.alerts.in_words import in_words
+from views.alerts.rule import Rule
 
 SHOWN_STORES = 20
 
 
-def preview(rules: AlertRules, author: Author, said: object) -> dict[str, Any]:
+def preview(rules: AlertRules, author: Author, said: object) -> RulePreview:
     """As the API shows it. StoreUnavailable."""
     try:
         rule = rules.judged(author, said)
@@ -21,27 +18,33 @@ def preview(rules: AlertRules, author: Author, said: object) -> dict[str, Any]:
         if before is None:
             rules.refuse_many(author.tenant, len(rules.listed(author.tenant)) + 1)
     except BadRule as error:
-        problem = {"field": error.field, "title": error.message, "detail": error.do, "code": error.code}
-        nothing: dict[str, Any] = {
-            "in_words": None,
-            "stores": [],
-            "stores_total": 0,
-            "effective_at": None,
-            "rule": None,
-            "before": None,
-        }
-        return {"accepted": False, "fires": error.fires, "problem": problem, **nothing}
+        return RulePreview(
+            accepted=False,
+            fires=error.fires,
+            problem=RuleProblem(error.field, error.message, error.do, error.code),
+            in_words=None,
+            stores=[],
+            stores_total=0,
+            effective_at=None,
+            rule=None,
+            before=None,
+        )
     watched = sorted(each.id for each in author.stores.values() if rule.watches(each.id, each.tenant))
-    return {
-        "accepted": True, "fires": None, "problem": None, "in_words": in_words(rule),
-        "stores": watched[:SHOWN_STORES], "stores_total": len(watched),
-        "effective_at": stamp(rules.effective_at()), "rule": written_of(rule), "before": before,
-    }  # fmt: skip
+    return RulePreview(
+        accepted=True,
+        fires=None,
+        problem=None,
+        in_words=in_words(rule),
+        stores=watched[:SHOWN_STORES],
+        stores_total=len(watched),
+        effective_at=stamp(rules.effective_at()),
+        rule=rule,
+        before=before,
+    )
 
 
-def _before(rules: AlertRules, tenant: str, id_: str) -> orjson.Fragment | None:
+def _before(rules: AlertRules, tenant: str, id_: str) -> Rule | None:
     try:
-        found = rules.one(tenant, id_).rule
+        return rules.one(tenant, id_).rule
     except UnknownName:
         return None
-    return written_of(found) if found else None

@@ -6,16 +6,14 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any, Self
 
-import msgspec
-import orjson
-
 from master_dataset.registry.rule_versions import VersionRow
 from serving_layer.query.timestamps import stamp
+from serving_layer.responses.alerts import AlertRule
+from serving_layer.responses.encoding import encode
 from views.alerts.in_words import in_words
 from views.alerts.rule import Rule
 from views.alerts.rule_history import read_version
 
-_encode = msgspec.json.Encoder(decimal_format="number").encode
 UNREADABLE = "Watches nothing: this release cannot read it, as a newer one may have written it. Replace or remove it."
 
 
@@ -49,21 +47,21 @@ class RuleEntry:
             return UNREADABLE if self.unreadable else None
         return in_words(self.rule)
 
-    def shown(self) -> dict[str, Any]:
+    def response(self) -> AlertRule:
         """As the API shows it; numbers as they were written."""
-        return {
-            "id": self.id, "tenant": self.tenant, "version": self.version, "effective_at": stamp(self.effective_at),
-            "removed": self.removed, "unreadable": self.unreadable, "in_words": self.in_words,
-            "rule": written_of(self.rule) if self.rule else None,
-        }  # fmt: skip
-
-
-def written_of(rule: Rule) -> orjson.Fragment:
-    """As JSON, numbers as they were written."""
-    return orjson.Fragment(_encode(rule))
+        return AlertRule(
+            id=self.id,
+            tenant=self.tenant,
+            version=self.version,
+            effective_at=stamp(self.effective_at),
+            removed=self.removed,
+            unreadable=self.unreadable,
+            in_words=self.in_words,
+            rule=self.rule,
+        )
 
 
 def fields_of(rule: Rule) -> dict[str, Any]:
     """A rule as plain values, without what is as ever: as its author would write it."""
-    said: dict[str, Any] = json.loads(_encode(rule), parse_float=Decimal)
+    said: dict[str, Any] = json.loads(encode(rule), parse_float=Decimal)
     return {name: value for name, value in said.items() if value is not None}

@@ -1,10 +1,10 @@
 """`/v1/alert-rules`: when somebody wants to be told. Each change is a version, and the versions stay."""
 
 from http import HTTPStatus
-from typing import Annotated, Any
+from typing import Annotated
 
-import orjson
 from fastapi import APIRouter, Header, Path, Query, Request, Response
+from msgspec import Struct
 from pydantic import BaseModel, ConfigDict, Field
 
 from serving_layer.alerts.preview import preview
@@ -12,8 +12,11 @@ from serving_layer.alerts.rule_entry import RuleEntry
 from serving_layer.alerts.rules import Author
 from serving_layer.api.bounded import Bounded
 from serving_layer.api.caller import AlertingOf, AnswersOf, Configurer, Reader
-from serving_layer.api.rule_bodies import ANY_BODY, BODY, JSON, expected, rule_in, said_of, tag_of
+from serving_layer.api.rule_bodies import ANY_BODY, BODY, expected, returns_rule, rule_in, tag_of
 from serving_layer.api.tenant import DEFAULT, TenantName, tenant_of
+from serving_layer.responses.alerts import AlertRuleList, AlertRuleVersions, RulePreview
+from serving_layer.responses.encoding import JSON, encode
+from serving_layer.responses.schemas import returns
 
 PAGE = 1000
 MOST_BODY = 1_000_000
@@ -49,7 +52,7 @@ class VersionsQuestion(OfTenant):
 Whose = Annotated[OfTenant, Query()]
 
 
-@router.get("/alert-rules", operation_id="list_alert_rules")
+@router.get("/alert-rules", operation_id="list_alert_rules", responses=returns(AlertRuleList))
 async def list_alert_rules(asked: Whose, alerting: AlertingOf, caller: Reader) -> Response:
     """Every rule of the tenant, by id, and how many it may have at `most`.
 
@@ -58,17 +61,17 @@ async def list_alert_rules(asked: Whose, alerting: AlertingOf, caller: Reader) -
     """
     tenant = tenant_of(caller, asked.tenant, DEFAULT)
     found = await alerting.beside(lambda rules: rules.listed(tenant))
-    return _answer({"rules": [entry.shown() for entry in found], "most": alerting.rules.most})
+    return _answer(AlertRuleList([entry.response() for entry in found], alerting.rules.most))
 
 
-@router.get("/alert-rules/{id}", operation_id="get_alert_rule", responses={200: said_of("The rule.")})
+@router.get("/alert-rules/{id}", operation_id="get_alert_rule", responses=returns_rule("The rule."))
 async def get_alert_rule(id: RuleId, asked: Whose, alerting: AlertingOf, caller: Reader) -> Response:  # noqa: A002 - the name in the path
     """One rule as it was written last. Its `ETag` is for `If-Match`, when it is changed."""
     tenant = tenant_of(caller, asked.tenant, DEFAULT)
     return _entry(await alerting.beside(lambda rules: rules.one(tenant, id)))
 
 
-@router.get("/alert-rules/{id}/versions", operation_id="list_alert_rule_versions")
+@router.get("/alert-rules/{id}/versions", operation_id="list_alert_rule_versions", responses=returns(AlertRuleVersions))
 async def list_alert_rule_versions(
     id: RuleId, asked: Annotated[VersionsQuestion, Query()], alerting: AlertingOf, caller: Reader  # noqa: A002
 ) -> Response:  # fmt: skip
@@ -78,10 +81,15 @@ async def list_alert_rule_versions(
     rest = [entry for entry in found if asked.before is None or entry.version < asked.before]
     page = rest[: asked.limit]
     following = page[-1].version if len(rest) > asked.limit else None
-    return _answer({"versions": [entry.shown() for entry in page], "next": following})
+    return _answer(AlertRuleVersions([entry.response() for entry in page], following))
 
 
-@router.post("/alert-rules/preview", operation_id="preview_alert_rule", openapi_extra=ANY_BODY)
+@router.post(
+    "/alert-rules/preview",
+    operation_id="preview_alert_rule",
+    openapi_extra=ANY_BODY,
+    responses=returns(RulePreview),
+)
 async def preview_alert_rule(
     request: Request, asked: Whose, alerting: AlertingOf, answers: AnswersOf, caller: Reader
 ) -> Response:
@@ -97,7 +105,7 @@ async def preview_alert_rule(
 
 @router.post(
     "/alert-rules", operation_id="create_alert_rule", status_code=HTTPStatus.CREATED, openapi_extra=BODY,
-    responses={201: said_of("The rule that was made.")},
+    responses=returns_rule("The rule that was made.", HTTPStatus.CREATED),
 )  # fmt: skip
 async def create_alert_rule(
     request: Request, asked: Whose, alerting: AlertingOf, answers: AnswersOf, by: Configurer
@@ -116,7 +124,7 @@ async def create_alert_rule(
 
 @router.put(
     "/alert-rules/{id}", operation_id="change_alert_rule", openapi_extra=BODY,
-    responses={200: said_of("The rule as it is now.")},
+    responses=returns_rule("The rule as it is now."),
 )  # fmt: skip
 async def change_alert_rule(  # noqa: PLR0913, PLR0917 - what FastAPI hands over
     id: RuleId, request: Request, asked: Whose, alerting: AlertingOf, answers: AnswersOf, by: Configurer,  # noqa: A002
@@ -132,7 +140,7 @@ async def change_alert_rule(  # noqa: PLR0913, PLR0917 - what FastAPI hands over
     return _entry(await alerting.beside(lambda rules: rules.replace(author, id, said, seen)))
 
 
-@router.delete("/alert-rules/{id}", operation_id="remove_alert_rule", responses={200: said_of("That it is no more.")})
+@router.delete("/alert-rules/{id}", operation_id="remove_alert_rule", responses=returns_rule("That it is no more."))
 async def remove_alert_rule(
     id: RuleId, asked: Whose, alerting: AlertingOf, by: Configurer, if_match: Match = None  # noqa: A002
 ) -> Response:  # fmt: skip
@@ -148,8 +156,8 @@ async def _author(caller: Reader, asked: OfTenant, answers: AnswersOf) -> Author
 
 
 def _entry(entry: RuleEntry, status: int = HTTPStatus.OK) -> Response:
-    return Response(orjson.dumps(entry.shown()), status, {"ETag": tag_of(entry.version)}, JSON)
+    return Response(encode(entry.response()), status, {"ETag": tag_of(entry.version)}, JSON)
 
 
-def _answer(body: dict[str, Any]) -> Response:
-    return Response(orjson.dumps(body), media_type=JSON)
+def _answer(body: Struct) -> Response:
+    return Response(encode(body), media_type=JSON)

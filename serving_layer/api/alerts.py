@@ -16,7 +16,7 @@ from serving_layer.alerts.alerts import END, AlertsAsk, State
 from serving_layer.alerts.audited_cut import audited_cut
 from serving_layer.alerts.history import Spot
 from serving_layer.api.caller import AlertingOf, AnswersOf, FreshnessOf, Reader
-from serving_layer.api.downloads import SAID, in_form
+from serving_layer.api.downloads import in_form, returns_or_file
 from serving_layer.api.tenant import TenantName, tenant_of
 from serving_layer.errors import BadQuestion
 from serving_layer.files.alerts_table import alerts_table
@@ -25,10 +25,13 @@ from serving_layer.health.freshness import Freshness
 from serving_layer.keys.caller import Caller
 from serving_layer.keys.key import EVERY_TENANT
 from serving_layer.query.answers import Answers
+from serving_layer.query.timestamps import stamp
+from serving_layer.responses.alerts import AlertDetail, AlertPage
+from serving_layer.responses.encoding import JSON, encode
+from serving_layer.responses.schemas import returns
 from views.core.cut import BEGINNING
 
 router = APIRouter(prefix="/v1", tags=["alerts"])
-JSON = "application/json"
 PAGE = 1000
 _ID = re.compile(r"[0-9a-f]{32}").fullmatch
 Bound = Annotated[str | None, Field(max_length=40)]
@@ -62,7 +65,7 @@ class AlertsQuestion(BaseModel):
         return AlertsAsk(sight, frozenset(self.store), self.rule, self.state, since, until, self.limit, after)
 
 
-@router.get("/alerts", operation_id="list_alerts", responses=SAID)
+@router.get("/alerts", operation_id="list_alerts", responses=returns_or_file(AlertPage))
 async def list_alerts(
     asked: Annotated[AlertsQuestion, Query()],
     alerting: AlertingOf,
@@ -83,15 +86,16 @@ async def list_alerts(
         await answers.stores.asked(asked.store, caller)
     cut = await cut_of(freshness, answers)
     page = await alerting.alerts.page(ask)
-    body = {
-        **page.kept.shown(),
-        "alerts": [told.shown(cut) for told in page.told],
-        "next": None if page.following is None else write_token(page.following),
-    }
-    return await in_form(asked.format, orjson.dumps(body), alerts_table, ["alerts"])
+    body = AlertPage(
+        alerts_as_of=stamp(page.kept.as_of),
+        complete_from=stamp(page.kept.complete_from),
+        alerts=[told.response(cut) for told in page.told],
+        next=None if page.following is None else write_token(page.following),
+    )
+    return await in_form(asked.format, encode(body), alerts_table, ["alerts"])
 
 
-@router.get("/alerts/{alert_id}", operation_id="get_alert")
+@router.get("/alerts/{alert_id}", operation_id="get_alert", responses=returns(AlertDetail))
 async def get_alert(
     alert_id: Annotated[str, Path(max_length=64)],
     alerting: AlertingOf,
@@ -106,7 +110,7 @@ async def get_alert(
     cut = await cut_of(freshness, answers)
     kept = await alerting.alerts.kept()
     told, records = await alerting.alerts.one(caller.tenant, alert_id)
-    return Response(orjson.dumps({**kept.shown(), **told.shown(cut), "records": records}), media_type=JSON)
+    return Response(encode(told.detail(cut, kept, records)), media_type=JSON)
 
 
 async def cut_of(freshness: Freshness, answers: Answers) -> datetime:

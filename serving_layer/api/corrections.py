@@ -14,6 +14,9 @@ from serving_layer.admin.ledger import Cause
 from serving_layer.admin.publication_entry import GREATEST
 from serving_layer.api.caller import OperationsOf, Operator
 from serving_layer.errors import BadQuestion
+from serving_layer.responses.encoding import JSON, encode
+from serving_layer.responses.publications import CorrectionPage
+from serving_layer.responses.schemas import returns
 
 router = APIRouter(prefix="/v1", tags=["corrections"])
 PAGE = 1000
@@ -40,7 +43,7 @@ class CorrectionsQuestion(BaseModel):
         return CorrectionsAsk(self.publication, self.recompute, self.view, self.store, self.cause, self.limit, start)
 
 
-@router.get("/corrections", operation_id="list_corrections")
+@router.get("/corrections", operation_id="list_corrections", responses=returns(CorrectionPage))
 async def list_corrections(
     asked: Annotated[CorrectionsQuestion, Query()], operations: OperationsOf, _: Operator
 ) -> Response:
@@ -51,9 +54,9 @@ async def list_corrections(
     all. `totals` are over everything, whatever was asked. `pending`: the ledger is not written yet. A page may hold
     fewer rows than `limit`, or none, while `next` says that there are more.
     """
-    told, following = await operations.corrections.page(asked.understood())
-    body = told | {"next": following and write_token(following)}
-    return Response(orjson.dumps(body), media_type="application/json")
+    page, following = await operations.corrections.page(asked.understood())
+    page.next = write_token(following) if following else None
+    return Response(encode(page), media_type=JSON)
 
 
 def write_token(place: Place) -> str:

@@ -1,19 +1,21 @@
 """`/v1/dead-letters`: records that could not become events, looked at, mended and sent again."""
 
 from collections import Counter
-from typing import Annotated, Any
+from typing import Annotated
 
-import orjson
 from fastapi import APIRouter, Path, Query, Request, Response
 
 from master_dataset.dead_letters.desk import Told
+from master_dataset.dead_letters.item import Item
 from master_dataset.dead_letters.place import GREATEST_OFFSET, GREATEST_PARTITION, Place
 from serving_layer.api.bounded import Bounded
 from serving_layer.api.caller import OperationsOf, Operator
 from serving_layer.api.letter_questions import LettersQuestion, ReplayQuestion, write_token
 from serving_layer.query.timestamps import stamp
+from serving_layer.responses.dead_letters import DeadLetter, DeadLetterPage, LetterReplay, Replayed, ReplayItem
+from serving_layer.responses.encoding import JSON, encode
+from serving_layer.responses.schemas import returns
 
-JSON = "application/json"
 MOST_BODY = 2_200_000
 """A record as JSON text, most of whose characters are written as two."""
 
@@ -27,7 +29,7 @@ class WithARecord(Bounded):
 router = APIRouter(prefix="/v1", tags=["dead letters"], route_class=WithARecord)
 
 
-@router.get("/dead-letters", operation_id="list_dead_letters")
+@router.get("/dead-letters", operation_id="list_dead_letters", responses=returns(DeadLetterPage))
 async def list_dead_letters(
     asked: Annotated[LettersQuestion, Query()], operations: OperationsOf, _: Operator
 ) -> Response:
@@ -41,16 +43,16 @@ async def list_dead_letters(
     """
     listed = await operations.letters.listed(*asked.understood())
     counts = listed.counts
-    body = {
-        "counts": None if counts is None else counts.letters,
-        "replayed": None if counts is None else counts.replayed,
-        "dead_letters": [stamped(each) for each in listed.told],
-        "next": None if listed.following is None else write_token(listed.following),
-    }
-    return Response(orjson.dumps(body), media_type=JSON)
+    body = DeadLetterPage(
+        counts=None if counts is None else counts.letters,
+        replayed=None if counts is None else counts.replayed,
+        dead_letters=[described(each) for each in listed.told],
+        next=None if listed.following is None else write_token(listed.following),
+    )
+    return Response(encode(body), media_type=JSON)
 
 
-@router.get("/dead-letters/{topic}/{partition}/{offset}", operation_id="get_dead_letter")
+@router.get("/dead-letters/{topic}/{partition}/{offset}", operation_id="get_dead_letter", responses=returns(DeadLetter))
 async def get_dead_letter(
     topic: str,
     partition: Annotated[int, Path(ge=0, le=GREATEST_PARTITION)],
@@ -64,10 +66,10 @@ async def get_dead_letter(
     `field` is a JSON pointer to what is wrong, empty for the record as a whole.
     """
     told = (await operations.letters.shown(Place(topic, partition, offset)))[1]
-    return Response(orjson.dumps(stamped(told)), media_type=JSON)
+    return Response(encode(described(told)), media_type=JSON)
 
 
-@router.post("/dead-letters/replay", operation_id="replay_dead_letters")
+@router.post("/dead-letters/replay", operation_id="replay_dead_letters", responses=returns(Replayed))
 async def replay_dead_letters(
     request: Request, asked: ReplayQuestion, operations: OperationsOf, by: Operator
 ) -> Response:
@@ -79,16 +81,30 @@ async def replay_dead_letters(
     once). The dead letter itself stays. `next`: others fit the filter; send it as `after`, with the same filter.
     """
     items, following = await operations.letters.replay(asked.understood(await request.body()), by.name)
-    body = {
-        "dry_run": asked.dry_run,
-        "counts": Counter(each.outcome.value for each in items),
-        "items": [each.shown() for each in items],
-        "next": None if following is None else write_token(following),
-    }
-    return Response(orjson.dumps(body), media_type=JSON)
+    body = Replayed(
+        dry_run=asked.dry_run,
+        counts=Counter(each.outcome.value for each in items),
+        items=[_item(each) for each in items],
+        next=None if following is None else write_token(following),
+    )
+    return Response(encode(body), media_type=JSON)
 
 
-def stamped(told: Told) -> dict[str, Any]:
+def _item(item: Item) -> ReplayItem:
+    why = item.refusal
+    return ReplayItem(
+        id=item.place.id,
+        outcome=item.outcome,
+        sent_to=item.to.id if item.to else None,
+        duplicate_of=item.of.id if item.of else None,
+        store=item.store,
+        reason=why.reason.value if why else None,
+        field=why.field if why else None,
+        sentence=why.sentence if why else None,
+    )
+
+
+def described(told: Told) -> DeadLetter:
     """What is told of a letter, its instants as every answer writes them."""
-    replays = [each | {"at": stamp(each["at"])} for each in told["replays"]]
-    return told | {"received_at": stamp(told["received_at"]), "replays": replays}
+    replays = [LetterReplay(**{**each, "at": stamp(each["at"])}) for each in told["replays"]]
+    return DeadLetter(**{**told, "received_at": stamp(told["received_at"]), "replays": replays})

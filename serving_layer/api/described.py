@@ -12,23 +12,18 @@ from serving_layer.api.caller import Needs
 from serving_layer.api.links import LINKS
 from serving_layer.api.problems import MEDIA_TYPE
 from serving_layer.keys.key import Scope
+from serving_layer.responses.problem import Problem
+from serving_layer.responses.schemas import components, schema_of
 
 Document = dict[str, Any]
 PROBLEM: Document = {
-    "title": "Problem",
-    "description": "RFC 9457. `title` says what happened, `detail` what to do, `code` stays from version to version.",
-    "type": "object",
-    "required": ["type", "title", "detail", "code", "status"],
-    "properties": {
-        "type": {"type": "string", "format": "uri"}, "title": {"type": "string"}, "detail": {"type": "string"},
-        "code": {"type": "string"}, "status": {"type": "integer"},
-        "field": {"type": "string", "description": "What of the body has to be changed; empty: all of it."},
-    },
-    "example": {
-        "type": "https://galatea.example/docs/errors/unknown_name", "title": "There is no metric `net_sale`.",
-        "detail": "Did you mean `net_sales`?", "code": "unknown_name", "status": 404,
-    },
-}  # fmt: skip
+    "type": "https://galatea.example/docs/errors/unknown_name",
+    "title": "There is no metric `net_sale`.",
+    "detail": "Did you mean `net_sales`?",
+    "code": "unknown_name",
+    "status": 404,
+}
+"""An example."""
 EXAMPLES: Document = {
     "metric": "net_sales", "view": "sales", "source": "pos_transactions", "store": ["1"], "from": "2026-03-07",
     "to": "2026-03-08", "grain": "hour", "day": "2026-03-07", "number": 1, "webhook": "5f0c81d2a9b3",
@@ -37,7 +32,7 @@ EXAMPLES: Document = {
 }  # fmt: skip
 OF_ALL = (
     HTTPStatus.BAD_REQUEST, HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
-    HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.SERVICE_UNAVAILABLE,
+    HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.INTERNAL_SERVER_ERROR, HTTPStatus.SERVICE_UNAVAILABLE,
 )  # fmt: skip
 OF_KEYS = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.TOO_MANY_REQUESTS)
 OF_NAMES = (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT, HTTPStatus.GONE)
@@ -61,7 +56,8 @@ def _completed(app: FastAPI, document: Document) -> Document:
     schemas = document.setdefault("components", {}).setdefault("schemas", {})
     for name in ("HTTPValidationError", "ValidationError"):
         schemas.pop(name, None)
-    schemas["Problem"] = PROBLEM
+    schemas |= components()
+    schemas["Problem"]["example"] = PROBLEM
     for route in app.routes:
         if isinstance(route, APIRoute) and route.include_in_schema:
             for method in route.methods:
@@ -90,7 +86,7 @@ def _complete(operation: Document, route: APIRoute) -> None:
         own = {kind: each for kind, each in said.get("content", {}).items() if "HTTPValidationError" not in str(each)}
         operation["responses"][str(status.value)] = {
             "description": f"Refused: {status.phrase}.",
-            "content": {**own, MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}},
+            "content": {**own, MEDIA_TYPE: {"schema": schema_of(Problem)}},
         }
 
 

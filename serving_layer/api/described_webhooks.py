@@ -2,7 +2,6 @@
 
 from typing import Any
 
-JSON = "application/json"
 ENTRY: dict[str, Any] = {
     "id": "5f0c81d2a9b3", "tenant": "acme", "url": "https://acme.example/alerts", "batch": 100,
     "created_at": "2026-11-22T09:00:00Z", "state": "retrying", "since": "2026-11-22T10:12:07.250Z",
@@ -22,8 +21,3 @@ MADE = {
 }  # fmt: skip
 TRIAL = {"outcome": "failed", "status": 503, "sentence": "the endpoint answered 503", "milliseconds": 31}
 SKIPPED = {"webhook": "5f0c81d2a9b3", "record": "alerts/0/42", "dead_letter": "webhook.5f0c81d2a9b3/0/42"}
-
-
-def example(body: dict[str, Any]) -> dict[str, Any]:
-    """For the description of an answer."""
-    return {"content": {JSON: {"example": body}}}

@@ -5,8 +5,8 @@ import re
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from http import HTTPStatus
-from typing import Any
 
+import msgspec
 from fastapi import Response
 
 from serving_layer.errors import NotAvailable
@@ -14,18 +14,23 @@ from serving_layer.files.body import Body, as_json, read
 from serving_layer.files.formats import FORMS, Form, Format
 from serving_layer.files.table import Table
 from serving_layer.query.metrics_answer import refuse_long
+from serving_layer.responses.encoding import JSON
+from serving_layer.responses.schemas import Responses, returns
 
 NAME = re.compile(r"[^A-Za-z0-9._-]+")
 MOST_NAME = 120
 """Characters of a file's name."""
-JSON = "application/json"
 WRITERS = ThreadPoolExecutor(max_workers=2, thread_name_prefix="tables")
 """A long table takes seconds and much memory: others are answered meanwhile, and few are written at once."""
-SAID: dict[int | str, dict[str, Any]] = {
-    HTTPStatus.OK: {"content": {JSON: {}} | {form.media_type: {} for form in FORMS.values()}},
-    HTTPStatus.NOT_MODIFIED: {"description": "The caller has this answer: `If-None-Match` names its `ETag`."},
-}
-"""For the description of the interface."""
+_FILE = {"schema": {"type": "string", "format": "binary"}}
+_KNOWN = {"description": "The caller has this answer: `If-None-Match` names its `ETag`."}
+
+
+def returns_or_file(*models: type[msgspec.Struct]) -> Responses:
+    """For `responses=` of a route whose answer is one of these models, or a file of the same."""
+    responses = returns(*models)
+    responses[HTTPStatus.OK]["content"] |= {form.media_type: _FILE for form in FORMS.values()}
+    return responses | {HTTPStatus.NOT_MODIFIED: _KNOWN}
 
 
 async def in_form(asked: Format, body: bytes, made: Callable[[Body], Table], about: list[str]) -> Response:

@@ -1,17 +1,19 @@
 """`/v1/events/{source}`: bring events to their topic."""
 
 from http import HTTPStatus
-from typing import Annotated, Any
+from typing import Annotated
 
-import orjson
 from fastapi import APIRouter, Depends, Request, Response
 
 from master_dataset.sources import source_named
 from serving_layer.api.caller import Ingester
 from serving_layer.api.limits import LIMITS
-from serving_layer.api.receiving import JSON, LINES, received
+from serving_layer.api.receiving import LINES, received
 from serving_layer.errors import NotOffered
 from serving_layer.ingest.ingest import Ingest
+from serving_layer.responses.encoding import JSON, encode
+from serving_layer.responses.events import EventOutcomes
+from serving_layer.responses.schemas import returns
 
 router = APIRouter(prefix="/v1", tags=["events"])
 EVENT = {"type": "object", "description": "As the source says; see the JSON Schema of its topic."}
@@ -20,24 +22,7 @@ BODY = {
     "required": True,
     "content": {JSON: {"schema": {"oneOf": [EVENT, MANY]}}, LINES: {"schema": {"type": "string"}}},
 }
-ITEM = {
-    "type": "object",
-    "required": ["index", "outcome", "reason", "pointer"],
-    "properties": {
-        "index": {"type": "integer"},
-        "outcome": {"enum": ["accepted", "rejected", "unknown"]},
-        **{name: {"type": ["string", "null"]} for name in ("reason", "pointer", "sentence")},
-    },
-}
-OUTCOMES = {
-    "type": "object",
-    "required": ["accepted", "rejected", "unknown", "items"],
-    "properties": {
-        **{name: {"type": "integer"} for name in ("accepted", "rejected", "unknown")},
-        "items": {"type": "array", "items": ITEM},
-    },
-}
-SAID: dict[str, Any] = {"description": "What became of each event.", "content": {JSON: {"schema": OUTCOMES}}}
+_STATUSES = (HTTPStatus.ACCEPTED, HTTPStatus.MULTI_STATUS, HTTPStatus.UNPROCESSABLE_ENTITY)
 
 
 async def ingest_of(request: Request) -> Ingest:
@@ -53,7 +38,7 @@ async def ingest_of(request: Request) -> Ingest:
     operation_id="send_events",
     status_code=HTTPStatus.ACCEPTED,
     openapi_extra={"requestBody": BODY},
-    responses=dict.fromkeys((HTTPStatus.ACCEPTED, HTTPStatus.MULTI_STATUS, HTTPStatus.UNPROCESSABLE_ENTITY), SAID),
+    responses=returns(EventOutcomes, status=_STATUSES, description="What became of each event."),
 )
 async def send_events(
     source: str, request: Request, caller: Ingester, ingest: Annotated[Ingest, Depends(ingest_of)]
@@ -71,4 +56,4 @@ async def send_events(
     async with received(request) as posted:
         with ingest.admitted():
             outcomes = await ingest.take(into, posted, caller.tenant)
-    return Response(orjson.dumps(outcomes.shown()), outcomes.status(), media_type=JSON)
+    return Response(encode(outcomes.response()), outcomes.status(), media_type=JSON)

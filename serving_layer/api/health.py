@@ -1,26 +1,36 @@
 """`/healthz`: the process lives. `/readyz`: it can answer. `/metrics`: how it does."""
 
+from http import HTTPStatus
+
 from fastapi import APIRouter, Response
 from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, generate_latest
 
 from serving_layer.api.caller import AnswersOf, Operator
+from serving_layer.responses.encoding import JSON, encode
+from serving_layer.responses.freshness import Health, Readiness
+from serving_layer.responses.schemas import returns
 
 router = APIRouter(tags=["health"])
 
 
-@router.get("/healthz", operation_id="get_health")
-async def get_health() -> dict[str, str]:
+@router.get("/healthz", operation_id="get_health", responses=returns(Health))
+async def get_health() -> Response:
     """Reads nothing."""
-    return {"status": "ok"}
+    return Response(encode(Health("ok")), media_type=JSON)
 
 
-@router.get("/readyz", operation_id="get_readiness")
-async def get_readiness(answers: AnswersOf) -> dict[str, object]:
+@router.get("/readyz", operation_id="get_readiness", responses=returns(Readiness))
+async def get_readiness(answers: AnswersOf) -> Response:
     """Reads the pointer; 503 while the store does not answer."""
-    return {"status": "ready", "as_of": await answers.as_of()}
+    return Response(encode(Readiness("ready", await answers.provenance())), media_type=JSON)
 
 
-@router.get("/metrics", operation_id="get_metrics_of_process", response_class=Response)
+@router.get(
+    "/metrics",
+    operation_id="get_metrics_of_process",
+    response_class=Response,
+    responses={HTTPStatus.OK: {"content": {"text/plain": {"schema": {"type": "string"}}}}},
+)
 def get_metrics_of_process(_: Operator) -> Response:
     """What Prometheus collects of this process, which also listens for it on a port of its own. Names no store.
 

@@ -12,9 +12,11 @@ from serving_layer.api.provenance import RestsOn
 from serving_layer.caching.etag import etag
 from serving_layer.index.question import FEWEST_WEEKS, MOST_WEEKS, USUAL_WEEKS, IndexAsk, IndexGrain
 from serving_layer.query.questions import Hours
+from serving_layer.responses.encoding import JSON
+from serving_layer.responses.index import IndexResponse
+from serving_layer.responses.schemas import returns
 
 router = APIRouter(prefix="/v1", tags=["index"])
-JSON = "application/json"
 EXAMPLE = {
     "metric": "net_sales",
     "kind": "model",
@@ -64,7 +66,7 @@ class IndexQuestion(BaseModel):
     "/index/{metric}",
     operation_id="get_index",
     summary="A metric against what a model expected",
-    responses={200: {"content": {JSON: {"example": EXAMPLE}}}},
+    responses=returns(IndexResponse, example=EXAMPLE),
 )
 async def get_index(
     request: Request,

@@ -2,13 +2,12 @@
 
 from typing import Annotated
 
-import orjson
 from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from serving_layer.api.caller import AnswersOf, Reader
 from serving_layer.api.conditional import unless_known, wants_newest
-from serving_layer.api.downloads import JSON, SAID, in_form, refuse_beside_points
+from serving_layer.api.downloads import in_form, refuse_beside_points, returns_or_file
 from serving_layer.api.numbers import AsOfNumber
 from serving_layer.api.provenance import RestsOn
 from serving_layer.caching.etag import etag
@@ -23,6 +22,9 @@ from serving_layer.query.metrics_answer import MOST_METRICS, MetricsAsk, named
 from serving_layer.query.questions import Hours, MetricAsk
 from serving_layer.query.store_page import Page, read_token
 from serving_layer.query.timeline import Grain
+from serving_layer.responses.encoding import JSON, encode
+from serving_layer.responses.metrics import MetricList, MetricResponse, MetricsResponse
+from serving_layer.responses.schemas import returns
 
 router = APIRouter(prefix="/v1", tags=["metrics"])
 COMPARE = f"What each point is compared with: {', '.join(f'`{name}`' for name in COMPARISONS)}."
@@ -69,18 +71,18 @@ class MetricQuestion(BaseModel):
         return MetricsAsk(asks, page, is_table=self.format != "json")
 
 
-@router.get("/metrics", operation_id="list_metrics")
+@router.get("/metrics", operation_id="list_metrics", responses=returns(MetricList))
 async def list_metrics(request: Request, answers: AnswersOf, caller: Reader) -> Response:
     """Every metric: what it is called, how it is made, and from which views."""
     tag = etag(("listed metrics",), caller.sight, (), answers.catalogue.fingerprint)
 
     async def answer() -> Response:
-        return Response(orjson.dumps({"metrics": answers.catalogue.listed()}), media_type=JSON)
+        return Response(encode(MetricList(answers.catalogue.listed())), media_type=JSON)
 
     return await unless_known(request, tag, answer)
 
 
-@router.get("/metrics/{metric}", operation_id="get_metric", responses=SAID)
+@router.get("/metrics/{metric}", operation_id="get_metric", responses=returns_or_file(MetricResponse, MetricsResponse))
 async def get_metric(
     request: Request,
     metric: Annotated[str, Path(description=METRIC)],

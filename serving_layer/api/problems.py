@@ -5,15 +5,17 @@ import secrets
 from collections.abc import Mapping
 from http import HTTPStatus
 
-import orjson
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
+from msgspec import UNSET
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
 from master_dataset.errors import BadEndpoint, BadRule, GalateaError, Unavailable
 from serving_layer.api.headers import HEADERS
 from serving_layer.api.refused import REFUSED
+from serving_layer.responses.encoding import encode
+from serving_layer.responses.problem import Problem
 
 log = logging.getLogger(__name__)
 
@@ -33,9 +35,8 @@ DOCS = "https://galatea.example/docs/errors"
 def problem(status: int, code: str, title: str, detail: str, field: str | None = None) -> Response:
     """`title` is one sentence, `detail` what to do. `field`: of the body, where one is to blame."""
     REFUSED.labels(code).inc()
-    body = {"type": f"{DOCS}/{code}", "title": title, "detail": detail, "code": code, "status": status}
-    body |= {} if field is None else {"field": field}
-    return Response(orjson.dumps(body), status, HEADERS_OF.get(status), MEDIA_TYPE)
+    body = Problem(f"{DOCS}/{code}", title, detail, code, status, UNSET if field is None else field)
+    return Response(encode(body), status, HEADERS_OF.get(status), MEDIA_TYPE)
 
 
 def install(app: FastAPI) -> None:

@@ -2,7 +2,6 @@
 
 from typing import Annotated
 
-import orjson
 from fastapi import APIRouter, Path, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -10,9 +9,11 @@ from serving_layer.admin.publication_entry import GREATEST
 from serving_layer.api.bounded import Bounded
 from serving_layer.api.caller import AnswersOf, OperationsOf, Operator, Reader
 from serving_layer.api.words import Reason
+from serving_layer.responses.encoding import JSON, encode
+from serving_layer.responses.publications import PublicationPage, RolledBack
+from serving_layer.responses.schemas import returns
 
 router = APIRouter(prefix="/v1", tags=["publications"], route_class=Bounded)
-JSON = "application/json"
 PAGE = 1000
 
 
@@ -34,7 +35,7 @@ class RollbackQuestion(BaseModel):
     dry_run: bool = Field(default=False, strict=True, description="Say what would be published; change nothing.")
 
 
-@router.get("/publications", operation_id="list_publications")
+@router.get("/publications", operation_id="list_publications", responses=returns(PublicationPage))
 async def list_publications(asked: Annotated[PublicationsQuestion, Query()], answers: AnswersOf, _: Reader) -> Response:
     """Publications, newest first. `next` is null on the last page.
 
@@ -46,11 +47,10 @@ async def list_publications(asked: Annotated[PublicationsQuestion, Query()], ans
     found = await answers.readers.published.history(before, asked.limit + 1)
     page = found[: asked.limit]
     following = page[-1].publication if len(found) > asked.limit else None
-    body = {"publications": [entry.shown() for entry in page], "next": following}
-    return Response(orjson.dumps(body), media_type=JSON)
+    return Response(encode(PublicationPage([entry.response() for entry in page], following)), media_type=JSON)
 
 
-@router.post("/publications/{number}/rollback", operation_id="roll_back")
+@router.post("/publications/{number}/rollback", operation_id="roll_back", responses=returns(RolledBack))
 async def roll_back(
     number: Annotated[int, Path(ge=0, le=GREATEST)], asked: RollbackQuestion, operations: OperationsOf, by: Operator
 ) -> Response:
@@ -59,4 +59,4 @@ async def roll_back(
     `publication`: the new one, which `restores` the old one at its `cut`, with speed rows of `generation`.
     """
     done = await operations.rollbacks.run(number, asked.reason, by.name, dry_run=asked.dry_run)
-    return Response(orjson.dumps(done.shown()), media_type=JSON)
+    return Response(encode(done.response()), media_type=JSON)

@@ -5,6 +5,7 @@ import binascii
 from datetime import UTC, datetime
 from typing import Annotated
 
+import msgspec
 import orjson
 from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
@@ -13,6 +14,9 @@ from serving_layer.api.caller import AnswersOf, Reader
 from serving_layer.api.days import Day
 from serving_layer.errors import BadQuestion
 from serving_layer.query.timestamps import stamp
+from serving_layer.responses.encoding import JSON, encode
+from serving_layer.responses.schemas import returns
+from serving_layer.responses.stores import Receipt, ReceiptPage
 from serving_layer.store.readers import RawReceipt, ReceiptPlace
 
 router = APIRouter(prefix="/v1/raw", tags=["raw"])
@@ -30,31 +34,27 @@ class ReceiptsQuestion(BaseModel):
     after: str | None = Field(None, max_length=2048)
 
 
-@router.get("/pos_transactions", operation_id="get_raw_receipts")
+@router.get("/pos_transactions", operation_id="get_raw_receipts", responses=returns(ReceiptPage))
 async def get_raw_receipts(asked: Annotated[ReceiptsQuestion, Query()], answers: AnswersOf, caller: Reader) -> Response:
     """Receipts newest first. `next` is null on the last page."""
     await answers.stores.asked([asked.store], caller)
     after = None if asked.after is None else read_token(asked.after)
     found = await answers.readers.receipts.receipts(asked.store, asked.day, after, asked.limit + 1)
     page = found[: asked.limit]
-    body = {
-        "store": asked.store,
-        "day": asked.day.isoformat(),
-        "receipts": [shown(receipt) for receipt in page],
-        "next": write_token(page[-1].place) if len(found) > asked.limit else None,
-    }
-    return Response(orjson.dumps(body), media_type="application/json")
+    following = write_token(page[-1].place) if len(found) > asked.limit else None
+    body = ReceiptPage(asked.store, asked.day, [_receipt(receipt) for receipt in page], following)
+    return Response(encode(body), media_type=JSON)
 
 
-def shown(receipt: RawReceipt) -> dict[str, object]:
+def _receipt(receipt: RawReceipt) -> Receipt:
     """The receipt's place beside its own text, which is JSON already and stays byte for byte."""
-    return {
-        "happened_at": stamp(receipt.place.happened_at),
-        "received_at": stamp(receipt.received_at),
-        "vendor_fiscal_module": receipt.place.till,
-        "transaction_id": receipt.place.transaction_id,
-        "receipt": orjson.Fragment(receipt.value),
-    }
+    return Receipt(
+        happened_at=stamp(receipt.place.happened_at),
+        received_at=stamp(receipt.received_at),
+        vendor_fiscal_module=receipt.place.till,
+        transaction_id=receipt.place.transaction_id,
+        receipt=msgspec.Raw(receipt.value),
+    )
 
 
 def write_token(place: ReceiptPlace) -> str:

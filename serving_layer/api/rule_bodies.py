@@ -3,15 +3,17 @@
 import json
 import re
 from decimal import Decimal
+from http import HTTPStatus
 from typing import Any
 
 from fastapi import Request
 
 from serving_layer.alerts.rules import WHATEVER
 from serving_layer.errors import BadQuestion, UnsupportedBody, VersionNotSaid
-from views.alerts.rule_text import KINDS
+from serving_layer.responses.alerts import AlertRule
+from serving_layer.responses.encoding import JSON
+from serving_layer.responses.schemas import Responses, returns
 
-JSON = "application/json"
 _TAG = re.compile(r'"([0-9]{1,9})"').fullmatch
 _OF_ALL: dict[str, Any] = {
     "id": {"type": "string", "pattern": "^[a-z0-9][a-z0-9._-]{0,63}$"},
@@ -49,22 +51,14 @@ EXAMPLE = {"kind": "level", "id": "queue", "of": "queue", "above": 4, "minutes":
 ANY_BODY = {"requestBody": {"required": True, "content": {JSON: {"schema": {}, "example": EXAMPLE}}}}
 """Whatever it is, a preview says what is wrong with it."""
 BODY = {"requestBody": {"required": True, "content": {JSON: {"schema": RULE, "example": EXAMPLE}}}}
-ENTRY = {
-    "type": "object",
-    "required": ["id", "tenant", "version", "effective_at", "removed", "unreadable", "in_words", "rule"],
-    "properties": {
-        "id": {"type": "string"}, "tenant": {"type": "string"}, "version": {"type": "integer"},
-        "effective_at": {"type": "string"}, "removed": {"type": "boolean"},
-        "unreadable": {"type": "boolean"}, "in_words": {"type": ["string", "null"]},
-        "rule": {"type": ["object", "null"], "properties": {"kind": {"enum": list(KINDS)}}},
-    },
-}  # fmt: skip
+_ETAG = {"ETag": {"description": "Its version, for `If-Match`.", "schema": {"type": "string"}}}
 
 
-def said_of(entry_description: str) -> dict[str, Any]:
-    """For the description of an answer that is one rule."""
-    header = {"ETag": {"description": "Its version, for `If-Match`.", "schema": {"type": "string"}}}
-    return {"description": entry_description, "headers": header, "content": {JSON: {"schema": ENTRY}}}
+def returns_rule(description: str, status: HTTPStatus = HTTPStatus.OK) -> Responses:
+    """For `responses=` of a route that responds with one rule."""
+    responses = returns(AlertRule, status=status, description=description)
+    responses[status]["headers"] = _ETAG
+    return responses
 
 
 async def rule_in(request: Request) -> object:

@@ -7,13 +7,14 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from serving_layer.api.caller import AnswersOf, Reader
 from serving_layer.api.conditional import unless_known, wants_newest
-from serving_layer.api.downloads import SAID, in_form
+from serving_layer.api.downloads import in_form, returns_or_file
 from serving_layer.api.numbers import AsOfNumber
 from serving_layer.api.provenance import RestsOn
 from serving_layer.caching.etag import etag
 from serving_layer.files.cells_table import cells_table
 from serving_layer.files.formats import Format
 from serving_layer.query.questions import CellsAsk
+from serving_layer.responses.cells import CellsResponse
 
 router = APIRouter(prefix="/v1", tags=["views"])
 
@@ -31,7 +32,7 @@ class CellsQuestion(BaseModel):
     as_of: AsOfNumber = None
 
 
-@router.get("/views/{view}/cells", operation_id="get_cells", responses=SAID)
+@router.get("/views/{view}/cells", operation_id="get_cells", responses=returns_or_file(CellsResponse))
 async def get_cells(
     request: Request,
     view: str,

@@ -1,22 +1,24 @@
 """`/v1/webhooks`: where tenants are told of alerts, how each endpoint is doing, and a way on for one that is stuck."""
 
 from http import HTTPStatus
-from typing import Annotated, Any
+from typing import Annotated
 
-import orjson
 from fastapi import APIRouter, Path, Query, Response
+from msgspec import Struct
 from pydantic import BaseModel, ConfigDict, Field
 
 from master_dataset.webhooks.endpoint_state import Registered
 from serving_layer.api.bounded import Bounded
 from serving_layer.api.caller import Configurer, OperationsOf
-from serving_layer.api.described_webhooks import ENTRY, MADE, SKIPPED, TRIAL, example
+from serving_layer.api.described_webhooks import ENTRY, MADE, SKIPPED, TRIAL
 from serving_layer.api.tenant import DEFAULT, TenantName, tenant_of
 from serving_layer.api.words import PRINTED
-from serving_layer.webhooks.service import Webhooks, shown
+from serving_layer.responses.encoding import JSON, encode
+from serving_layer.responses.schemas import returns
+from serving_layer.responses.webhooks import SkippedBlocker, Webhook, WebhookPage, WebhookTrial
+from serving_layer.webhooks.service import Webhooks, described
 
 router = APIRouter(prefix="/v1", tags=["webhooks"], route_class=Bounded)
-JSON = "application/json"
 PAGE = 1000
 MOST_URL_TEXT = 4000
 """Characters that are read; what is longer than an address may be is said by name."""
@@ -62,7 +64,11 @@ class SkippedRecord(BaseModel):
     record: Annotated[str, Field(max_length=300, pattern=PRINTED, description="topic/partition/offset")]
 
 
-@router.get("/webhooks", operation_id="list_webhooks", responses={200: example({"webhooks": [ENTRY], "next": None})})
+@router.get(
+    "/webhooks",
+    operation_id="list_webhooks",
+    responses=returns(WebhookPage, example={"webhooks": [ENTRY], "next": None}),
+)
 async def list_webhooks(
     asked: Annotated[WebhooksQuestion, Query()], operations: OperationsOf, by: Configurer
 ) -> Response:
@@ -79,14 +85,16 @@ async def list_webhooks(
     rest = found[ids.index(asked.after) + 1 :] if asked.after in ids else found if asked.after is None else ()
     page = rest[: asked.limit]
     now = operations.webhooks.now()
-    body = {
-        "webhooks": [shown(each, now) for each in page],
-        "next": page[-1].endpoint.id if len(rest) > asked.limit else None,
-    }
-    return _answer(body)
+    following = page[-1].endpoint.id if len(rest) > asked.limit else None
+    return _answer(WebhookPage([described(each, now) for each in page], following))
 
 
-@router.post("/webhooks", operation_id="create_webhook", status_code=HTTPStatus.CREATED, responses={201: example(MADE)})
+@router.post(
+    "/webhooks",
+    operation_id="create_webhook",
+    status_code=HTTPStatus.CREATED,
+    responses=returns(Webhook, status=HTTPStatus.CREATED, example=MADE),
+)
 async def create_webhook(asked: NewWebhook, operations: OperationsOf, by: Configurer) -> Response:
     """Tell this address of the tenant's alerts from now on. Needs the scope `configure`.
 
@@ -98,13 +106,13 @@ async def create_webhook(asked: NewWebhook, operations: OperationsOf, by: Config
     return _with_secret(operations.webhooks, made, HTTPStatus.CREATED, where)
 
 
-@router.get("/webhooks/{webhook}", operation_id="get_webhook", responses={200: example(ENTRY)})
+@router.get("/webhooks/{webhook}", operation_id="get_webhook", responses=returns(Webhook, example=ENTRY))
 async def get_webhook(webhook: HookId, operations: OperationsOf, by: Configurer) -> Response:
     """One webhook as it is now. Needs the scope `configure`."""
     return _entry(operations.webhooks, await operations.webhooks.found(by.tenant, webhook))
 
 
-@router.patch("/webhooks/{webhook}", operation_id="change_webhook", responses={200: example(ENTRY)})
+@router.patch("/webhooks/{webhook}", operation_id="change_webhook", responses=returns(Webhook, example=ENTRY))
 async def change_webhook(webhook: HookId, asked: ChangedWebhook, operations: OperationsOf, by: Configurer) -> Response:
     """Call another address, or with more or fewer alerts. Needs the scope `configure`; it goes on where it stood."""
     found = await operations.webhooks.found(by.tenant, webhook)
@@ -119,14 +127,14 @@ async def remove_webhook(webhook: HookId, operations: OperationsOf, by: Configur
     return Response(status_code=HTTPStatus.NO_CONTENT)
 
 
-@router.post("/webhooks/{webhook}/rotate", operation_id="rotate_webhook", responses={200: example(MADE)})
+@router.post("/webhooks/{webhook}/rotate", operation_id="rotate_webhook", responses=returns(Webhook, example=MADE))
 async def rotate_webhook(webhook: HookId, operations: OperationsOf, by: Configurer) -> Response:
     """Sign with another `secret` within seconds, shown here and never again. Needs the scope `configure`."""
     found = await operations.webhooks.found(by.tenant, webhook)
     return _with_secret(operations.webhooks, await operations.webhooks.rotate(found))
 
 
-@router.post("/webhooks/{webhook}/test", operation_id="test_webhook", responses={200: example(TRIAL)})
+@router.post("/webhooks/{webhook}/test", operation_id="test_webhook", responses=returns(WebhookTrial, example=TRIAL))
 async def test_webhook(webhook: HookId, operations: OperationsOf, by: Configurer) -> Response:
     """Call it once, signed, with `{"alerts": [], "test": true}`. Needs the scope `configure`.
 
@@ -134,10 +142,10 @@ async def test_webhook(webhook: HookId, operations: OperationsOf, by: Configurer
     become a dead letter), and why in `sentence`. `status`: of the answer, null if there was none.
     """
     found = await operations.webhooks.found(by.tenant, webhook)
-    return _answer((await operations.webhooks.trying.call(found.endpoint))._asdict())
+    return _answer(await operations.webhooks.trying.call(found.endpoint))
 
 
-@router.post("/webhooks/{webhook}/resume", operation_id="resume_webhook", responses={200: example(ENTRY)})
+@router.post("/webhooks/{webhook}/resume", operation_id="resume_webhook", responses=returns(Webhook, example=ENTRY))
 async def resume_webhook(webhook: HookId, operations: OperationsOf, by: Configurer) -> Response:
     """Call a suspended webhook again; it goes on where it stood, in order. Needs the scope `configure`."""
     found = await operations.webhooks.found(by.tenant, webhook)
@@ -146,7 +154,7 @@ async def resume_webhook(webhook: HookId, operations: OperationsOf, by: Configur
 
 @router.post(
     "/webhooks/{webhook}/skip", operation_id="skip_webhook_record", status_code=HTTPStatus.ACCEPTED,
-    responses={202: example(SKIPPED)},
+    responses=returns(SkippedBlocker, status=HTTPStatus.ACCEPTED, example=SKIPPED),
 )  # fmt: skip
 async def skip_webhook_record(
     webhook: HookId, asked: SkippedRecord, operations: OperationsOf, by: Configurer
@@ -159,21 +167,19 @@ async def skip_webhook_record(
     await operations.webhooks.skip(found, asked.record, by.name)
     _, place = asked.record.split("/", 1)
     letter = f"webhook.{found.endpoint.id}/{place}"
-    return _answer({"webhook": found.endpoint.id, "record": asked.record, "dead_letter": letter}, HTTPStatus.ACCEPTED)
+    return _answer(SkippedBlocker(found.endpoint.id, asked.record, letter), HTTPStatus.ACCEPTED)
 
 
 def _entry(webhooks: Webhooks, found: Registered) -> Response:
-    return _answer(shown(found, webhooks.now()))
+    return _answer(described(found, webhooks.now()))
 
 
 def _with_secret(
     webhooks: Webhooks, found: Registered, status: HTTPStatus = HTTPStatus.OK, headers: dict[str, str] | None = None
 ) -> Response:
-    body = {**shown(found, webhooks.now()), "secret": found.endpoint.secret}
+    body = described(found, webhooks.now(), with_secret=True)
     return _answer(body, status, {"Cache-Control": "no-store", **(headers or {})})
 
 
-def _answer(
-    body: dict[str, Any], status: HTTPStatus = HTTPStatus.OK, headers: dict[str, str] | None = None
-) -> Response:
-    return Response(orjson.dumps(body), status, headers, JSON)
+def _answer(body: Struct, status: HTTPStatus = HTTPStatus.OK, headers: dict[str, str] | None = None) -> Response:
+    return Response(encode(body), status, headers, JSON)

@@ -4,23 +4,42 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
+from msgspec import UNSET, UnsetType
+
 from serving_layer.compare.change import change, change_points
 from serving_layer.query.evaluate import Reckoned, reckon
 from serving_layer.query.numbers import printed
 from serving_layer.query.resolved_query import Asked
 from serving_layer.query.store_part import StorePart
+from serving_layer.responses.metrics import DaysCompared, Point, Value
 
 NO_COUNTERPART = ("no_counterpart",)
 
 
 class Change(NamedTuple):
-    """What a point says of its comparison.
+    """What a point says of its comparison; for the fields see `Point`. `flags` are added to those of the point.
 
     Whether the point is final does not depend on it: a late event of the earlier side is too old for speed, and waits.
     """
 
-    told: dict[str, object]
+    before: Value
+    change: float | None
+    change_points: float | UnsetType | None
+    is_partial: bool
+    days: DaysCompared | UnsetType
+    before_flags: tuple[str, ...]
     flags: tuple[str, ...]
+
+    def put_into(self, point: Point) -> None:
+        """Let the point say so."""
+        point.before, point.change, point.change_points = self.before, self.change, self.change_points
+        point.days = self.days
+        if self.is_partial:
+            point.partial = True
+        if self.before_flags:
+            point.before_flags = self.before_flags
+        if self.flags:
+            point.flags = (*(point.flags or ()), *self.flags)
 
 
 def changes(
@@ -37,21 +56,19 @@ def changes(
 
 def _change(asked: Asked, part: StorePart, number: int, sides: tuple[Reckoned, Reckoned | None], digits: int) -> Change:
     now, before = (each.value if each and isinstance(each.value, Fraction) else None for each in sides)
-    changed = change(now, before)
-    told: dict[str, object] = {
-        "before": printed(sides[1].value if sides[1] else None, asked.metric, digits),
-        "change": None if changed is None else float(changed),
-    }
-    if asked.metric.unit == "percent":
-        points = change_points(now, before)
-        told["change_points"] = None if points is None else float(points)
+    there = sides[1]
     bound = part.asked.timeline.bounds[number]
-    if bound.end > part.until:
-        told["partial"] = True
-    if part.earlier and number in part.earlier.lengths:
-        told["days"] = dict(zip(("now", "before"), part.earlier.lengths[number], strict=True))
-    if sides[1] is None:
-        return Change(told, NO_COUNTERPART if bound.start < part.until else ())
-    if sides[1].flags:
-        told["before_flags"] = sides[1].flags
-    return Change(told, ())
+    days = part.earlier.lengths.get(number) if part.earlier else None
+    return Change(
+        before=printed(there.value if there else None, asked.metric, digits),
+        change=_float(change(now, before)),
+        change_points=_float(change_points(now, before)) if asked.metric.unit == "percent" else UNSET,
+        is_partial=bound.end > part.until,
+        days=UNSET if days is None else DaysCompared(*days),
+        before_flags=there.flags if there else (),
+        flags=NO_COUNTERPART if there is None and bound.start < part.until else (),
+    )
+
+
+def _float(value: Fraction | None) -> float | None:
+    return None if value is None else float(value)

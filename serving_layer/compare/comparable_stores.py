@@ -6,19 +6,12 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from master_dataset.registry.stores import Store
+from serving_layer.responses.metrics import LeftOut
 
 ENOUGH = Fraction(95, 100)
 """Of the time of all sensors, for their zeroes to be trusted."""
 SETTLES_IN = timedelta(days=364)
 """A store is comparable so long after it opened, unless its `comp_start_date` says otherwise."""
-
-
-class LeftOut(NamedTuple):
-    """A store that is not in the answer. `reason` is a code that stays, `detail` one sentence."""
-
-    store: str
-    reason: str
-    detail: str
 
 
 class Sides(NamedTuple):

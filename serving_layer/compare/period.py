@@ -77,7 +77,7 @@ def _there(at: AskedTime, by: Counterparts, own: Sequence[date]) -> list[date]:
 
 
 def _by_hour_of_week(days: BusinessDays, now: Timeline, dates: Sequence[date]) -> Iterator[Placed]:
-    places = {(label["weekday"], label["hour"]): place for place, label in enumerate(now.labels)}
+    places = {(label.weekday, label.hour): place for place, label in enumerate(now.labels)}
     for run in _runs(days, dates):
         for hour in clock_hours(days.zone, run):
             place = places.get(weekday_and_hour(days.zone, hour))

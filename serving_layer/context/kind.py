@@ -5,8 +5,7 @@ from typing import Protocol
 
 from serving_layer.context.reading import Reading
 from serving_layer.query.resolved_query import Asked
-
-Row = dict[str, object]
+from serving_layer.responses.metrics import Holidays, Weather
 
 
 class Kind(Protocol):
@@ -20,5 +19,5 @@ class Kind(Protocol):
     def views(self) -> Sequence[str]:
         """The views it reads; without them it is not available."""
 
-    async def told(self, asked: Asked, reading: Reading) -> Row:
+    async def told(self, asked: Asked, reading: Reading) -> Holidays | Weather:
         """What the answer says under that name: `rows`, and where they come from."""

@@ -1,15 +1,17 @@
 """Which kinds of context there are, and what an answer says of those that were asked for."""
 
 from collections.abc import Container
+from typing import cast
 
 from master_dataset.errors import UnknownName
 from serving_layer.context.holidays import Holidays
-from serving_layer.context.kind import Kind, Row
+from serving_layer.context.kind import Kind
 from serving_layer.context.reading import Reading
 from serving_layer.context.weather import Weather
 from serving_layer.errors import NotAvailable
 from serving_layer.query.read_snapshot import Basis
 from serving_layer.query.resolved_query import Asked
+from serving_layer.responses.metrics import Context
 from serving_layer.store.merged_cells import MergedCells
 
 KINDS: dict[str, Kind] = {kind.name: kind for kind in (Holidays(), Weather())}
@@ -28,7 +30,7 @@ def asked_kinds(text: str, views: Container[str]) -> tuple[str, ...]:
     return names
 
 
-async def told_of(asked: Asked, basis: Basis, cells: MergedCells) -> Row:
+async def told_of(asked: Asked, basis: Basis, cells: MergedCells) -> Context:
     """What stands beside the points, by kind."""
     reading = Reading(basis, cells)
-    return {name: await KINDS[name].told(asked, reading) for name in asked.context}
+    return cast("Context", {name: await KINDS[name].told(asked, reading) for name in asked.context})

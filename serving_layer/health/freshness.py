@@ -12,6 +12,7 @@ from serving_layer.health.watched import READERS, Measured, WatchReader
 from serving_layer.query.answers import Answers
 from serving_layer.query.read_snapshot import Basis
 from serving_layer.query.timestamps import stamp
+from serving_layer.responses import freshness as responses
 from serving_layer.store.readers import Position
 from views.core.cut import BEGINNING
 
@@ -37,27 +38,27 @@ class Fresh:
         """When the newest record was received that the archive keeps."""
         return max((at.received_at for at in self.archived if at.received_at), default=None)
 
-    def shown(self) -> dict[str, object]:
+    def response(self) -> responses.Freshness:
         """As the API shows it."""
         speed_as_of, archive_as_of = self.basis.speed_as_of, self.archive_as_of
         lag = speed_as_of - archive_as_of if speed_as_of and archive_as_of else None
         speed = [each.seconds for each in self.lag if each.reader == "speed"]
-        return {
-            "publication": self.basis.pointer.publication,
-            "cut": stamp(self.basis.pointer.cut),
-            "published_at": stamp(self.published_at),
-            "generation": self.basis.pointer.generation,
-            "layers": self.basis.layers,
-            "speed_as_of": stamp(speed_as_of),
-            "speed_lag_ms": int(max(speed) * 1000) if speed else None,
-            "archive_as_of": stamp(archive_as_of),
-            "archive_lag_ms": None if lag is None else max(0, int(lag.total_seconds() * 1000)),
-            "alerts_as_of": stamp(self.alerts_as_of),
-            "speed": [_position(each) for each in self.basis.positions],
-            "archive": [_position(each) for each in self.archived],
-            "lag": [each.shown() for each in self.lag],
-            "alarms": [each._asdict() | {"since": stamp(each.since)} for each in self.alarms],
-        }
+        return responses.Freshness(
+            publication=self.basis.pointer.publication,
+            cut=stamp(self.basis.pointer.cut),
+            published_at=stamp(self.published_at),
+            generation=self.basis.pointer.generation,
+            layers=self.basis.layers,
+            speed_as_of=stamp(speed_as_of),
+            speed_lag_ms=int(max(speed) * 1000) if speed else None,
+            archive_as_of=stamp(archive_as_of),
+            archive_lag_ms=None if lag is None else max(0, int(lag.total_seconds() * 1000)),
+            alerts_as_of=stamp(self.alerts_as_of),
+            speed=[_position(each) for each in self.basis.positions],
+            archive=[_position(each) for each in self.archived],
+            lag=[each.response() for each in self.lag],
+            alarms=[responses.ActiveAlarm(each.name, stamp(each.since), each.meaning, each.do) for each in self.alarms],
+        )
 
 
 class Freshness:
@@ -93,5 +94,5 @@ class Freshness:
         return await self._watched.alerts_looked_at()
 
 
-def _position(position: Position) -> dict[str, object]:
-    return position._asdict() | {"received_at": stamp(position.received_at)}
+def _position(at: Position) -> responses.ReadPosition:
+    return responses.ReadPosition(at.topic, at.partition, at.position, stamp(at.received_at))

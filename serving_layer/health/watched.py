@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Protocol
 from serving_layer.admin.ledger import Ledger
 from serving_layer.alerts.history import Kept
 from serving_layer.query.timestamps import stamp
+from serving_layer.responses.freshness import ReaderLag
 
 READERS = ("archive", "speed")
 
@@ -34,11 +35,18 @@ class Measured:
         """For how long the oldest record had been waiting when it was measured; 0 if none was."""
         return max((self.measured_at - self.oldest_at).total_seconds(), 0.0) if self.oldest_at else 0.0
 
-    def shown(self) -> dict[str, object]:
+    def response(self) -> ReaderLag:
         """As the API shows it."""
-        place = {"reader": self.reader, "topic": self.topic, "partition": self.partition}
-        behind = {"position": self.position, "end": self.end, "records": self.records, "seconds": self.seconds}
-        return {**place, **behind, "measured_at": stamp(self.measured_at)}
+        return ReaderLag(
+            reader=self.reader,
+            topic=self.topic,
+            partition=self.partition,
+            position=self.position,
+            end=self.end,
+            records=self.records,
+            seconds=self.seconds,
+            measured_at=stamp(self.measured_at),
+        )
 
 
 class Noticed(NamedTuple):

@@ -3,9 +3,11 @@
 from bisect import bisect_right
 from collections.abc import Mapping
 from datetime import date
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from serving_layer.index.question import IndexGrain
+from serving_layer.responses.index import IndexConditions
+from serving_layer.responses.metrics import WeatherRow
 
 EDGES = (0, 10, 20, 30)
 BANDS = ("below 0", "0 to 10", "10 to 20", "20 to 30", "30 and above")
@@ -33,13 +35,14 @@ class Conditions(NamedTuple):
         """What a factor may belong to, in the order of `Factors`."""
         return self.cell, self.temperature, self.rain
 
-    def shown(self) -> dict[str, object]:
+    def response(self) -> IndexConditions:
         """As the answer shows them."""
-        return {"temperature": self.temperature, "rain": self.rain, "holidays": self.holidays}
+        return IndexConditions(self.temperature, self.rain, self.holidays)
 
 
-def weather(row: Mapping[str, Any] | None, grain: IndexGrain) -> tuple[str | None, bool | None]:
+def weather(row: WeatherRow | None, grain: IndexGrain) -> tuple[str | None, bool | None]:
     """The band and whether it rained, of a row of `context=weather`; of none nothing is known."""
     if row is None:
         return None, None
-    return BANDS[bisect_right(EDGES, row["temperature_avg"])], row["precipitation"] >= RAINS_FROM[grain]
+    band = None if row.temperature_avg is None else BANDS[bisect_right(EDGES, row.temperature_avg)]
+    return band, row.precipitation >= RAINS_FROM[grain]

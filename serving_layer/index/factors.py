@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from serving_layer.index.conditions import Cell, Conditions
+from serving_layer.responses.index import IndexFactors
 
 
 @dataclass(frozen=True)
@@ -24,9 +25,9 @@ class Factors:
         """Whether there is a factor for all of its weather."""
         return of.temperature in self.temperature and of.rain in self.rain
 
-    def shown(self) -> dict[str, dict[str, float]]:
+    def response(self) -> IndexFactors:
         """As the answer shows them; the bases are in what it expects."""
-        return {
-            "temperature": {band: round(factor, 4) for band, factor in sorted(self.temperature.items())},
-            "rain": {"wet" if is_wet else "dry": round(factor, 4) for is_wet, factor in sorted(self.rain.items())},
-        }
+        return IndexFactors(
+            temperature={band: round(factor, 4) for band, factor in sorted(self.temperature.items())},
+            rain={"wet" if is_wet else "dry": round(factor, 4) for is_wet, factor in sorted(self.rain.items())},
+        )

@@ -2,21 +2,13 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from enum import StrEnum
 from http import HTTPStatus
 from typing import NamedTuple
 
 from master_dataset.errors import BrokerUnavailable
 from master_dataset.parsing.dead_letter import DeadLetter, Reason
 from master_dataset.parsing.json_bytes import MAX_BYTES
-
-
-class Outcome(StrEnum):
-    """ACCEPTED: the broker has it, on every replica that is in step. REJECTED: it was not sent. UNKNOWN: either."""
-
-    ACCEPTED = "accepted"
-    REJECTED = "rejected"
-    UNKNOWN = "unknown"
+from serving_layer.responses.events import EventOutcome, EventOutcomes, Outcome
 
 
 class Item(NamedTuple):
@@ -68,7 +60,11 @@ class Outcomes:
         none = self.counts[Outcome.REJECTED] == len(self.items)
         return HTTPStatus.UNPROCESSABLE_ENTITY if none else HTTPStatus.MULTI_STATUS
 
-    def shown(self) -> dict[str, object]:
+    def response(self) -> EventOutcomes:
         """Counts, and every event by its place in the request, from 0 on."""
-        counts = {outcome.value: self.counts[outcome] for outcome in Outcome}
-        return counts | {"items": [{"index": at} | item._asdict() for at, item in enumerate(self.items)]}
+        return EventOutcomes(
+            accepted=self.counts[Outcome.ACCEPTED],
+            rejected=self.counts[Outcome.REJECTED],
+            unknown=self.counts[Outcome.UNKNOWN],
+            items=[EventOutcome(at, *item) for at, item in enumerate(self.items)],
+        )

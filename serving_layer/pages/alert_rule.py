@@ -19,6 +19,7 @@ from serving_layer.pages.forms import Fields, first, read_own_form
 from serving_layer.pages.page_route import routes
 from serving_layer.pages.rule_form import filled, rule_of
 from serving_layer.pages.visit import ConfigurerVisit, Visit
+from serving_layer.responses.alerts import RulePreview, RuleProblem
 from views.alerts.followed import followed_metrics
 from views.alerts.rule_text import KINDS
 
@@ -100,13 +101,13 @@ def _back(visit: Visit, whose: str, done: str) -> Response:
 
 
 async def _form(
-    visit: Visit, said: Mapping[str, str], whose: str, *, tried: Mapping[str, Any] | None = None,
+    visit: Visit, said: Mapping[str, str], whose: str, *, tried: RulePreview | None = None,
     refused: GalateaError | None = None,
 ) -> Response:  # fmt: skip
-    problem = (tried or {}).get("problem")
+    problem = tried.problem if tried else None
     if refused:
         field = refused.field if isinstance(refused, BadRule) else ""
-        problem = {"field": field, "title": refused.message, "detail": refused.do}
+        problem = RuleProblem(field, refused.message, refused.do, refused.code)
     kind = said.get("kind", "") if said.get("kind") in KINDS else "level"
     told = {
         "said": {**said, "kind": kind}, "kind": kind, "whose": whose, "tried": tried, "problem": problem,

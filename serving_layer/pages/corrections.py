@@ -1,8 +1,8 @@
 """`/corrections`: what a publication changed in what readers were shown, and why. For operators."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import groupby
-from typing import Annotated, Any, get_args
+from typing import Annotated, get_args
 
 from fastapi import Query, Response
 from pydantic import BaseModel, Field
@@ -13,10 +13,10 @@ from serving_layer.admin.publication_entry import GREATEST
 from serving_layer.api.corrections import read_token, write_token
 from serving_layer.pages.page_route import routes
 from serving_layer.pages.visit import OperatorVisit
+from serving_layer.responses.publications import Correction, CorrectionPage
 
 router = routes()
 PAGE = 100
-CELL = ("window", "view", "store", "dimensions", "cause")
 CAUSES: tuple[Cause, ...] = get_args(Cause)
 MEANINGS = {
     "waited": "speed had left the events to batch, because they were too old when they came",
@@ -51,19 +51,23 @@ async def get_corrections(visit: OperatorVisit, asked: Annotated[CorrectionsForm
     """A page of the ledger of one publication, or of a preview."""
     fresh = await visit.fresh()
     ask = asked.understood()
-    told: dict[str, object] = {}
+    told: CorrectionPage | None = None
     following = None
     if ask.publication or ask.recompute or fresh.basis.pointer.publication:  # publication 0 has none: no error here
         told, following = await visit.operations.corrections.page(ask)
     said = {
-        "told": told, "cells": cells(told), "asked": asked, "causes": CAUSES, "meanings": MEANINGS,
+        "told": told, "cells": cells(told.corrections if told else ()), "asked": asked,
+        "causes": CAUSES, "meanings": MEANINGS,
         "views": sorted(visit.answers.all.catalogue.views), "following": following and write_token(following),
     }  # fmt: skip
     return visit.page("corrections.html", fresh, said)
 
 
-def cells(told: Mapping[str, Any]) -> Sequence[Sequence[Mapping[str, Any]]]:
+def cells(rows: Sequence[Correction]) -> Sequence[Sequence[Correction]]:
     """The lines of a ledger, those of a cell together. Of a cell that is new, states that are nothing are left out."""
-    rows: Sequence[Mapping[str, Any]] = told.get("corrections", ())
-    found = (list(of) for _, of in groupby(rows, key=lambda row: [row[name] for name in CELL]))
-    return [[row for row in cell if row["shown"] is not None or row["corrected"]] or cell[:1] for cell in found]
+    found = (list(of) for _, of in groupby(rows, key=_cell))
+    return [[row for row in cell if row.shown is not None or row.corrected] or cell[:1] for cell in found]
+
+
+def _cell(row: Correction) -> tuple[object, ...]:
+    return row.window, row.view, row.store, row.dimensions, row.cause

@@ -39,9 +39,8 @@ class DayStates:
             told, _ = await corrections.page(CorrectionsAsk(publication, view=view.name, limit=MOST_ROWS))
         except GalateaError:  # not written yet, or collected: the grid says that it does not know
             return cls(view, frozenset(), is_readable=False)
-        rows: list[dict[str, Any]] = told["corrections"]  # type: ignore[assignment]  # an answer as JSON
-        found = {(str(row["store"]), _window(row["window"])) for row in rows if row["shown"] is not None}
-        return cls(view, frozenset(found), is_readable=not told["pending"])
+        found = {(row.store, _window(row.window)) for row in told.corrections if row.shown is not None}
+        return cls(view, frozenset(found), is_readable=not told.pending)
 
     def of(self, store: Store, day: date, point: Mapping[str, Any], *, has_cells: bool) -> State:
         """`point`: of a metric that rests on the view, of that day."""

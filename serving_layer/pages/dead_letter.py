@@ -14,7 +14,7 @@ from master_dataset.dead_letters.place import GREATEST_OFFSET, GREATEST_PARTITIO
 from master_dataset.errors import GalateaError
 from master_dataset.parsing.dead_letter import Reason
 from serving_layer.admin.dead_letters import ReplayAsk
-from serving_layer.api.dead_letters import stamped
+from serving_layer.api.dead_letters import described
 from serving_layer.pages.bytes_shown import edited, hex_lines, sent_back, shown
 from serving_layer.pages.forms import first, read_own_form
 from serving_layer.pages.page_route import routes
@@ -61,7 +61,7 @@ async def _shown(
     letter, told = await visit.operations.letters.shown(place)
     text = edited(letter) or "" if written is None else written
     said = {
-        "letter": stamped(told), "shown": shown(letter), "hexed": list(hex_lines(letter.value or b"")),
+        "letter": described(told), "shown": shown(letter), "hexed": list(hex_lines(letter.value or b"")),
         "written": text, "written_rows": min(max(text.count("\n") + 2, 8), 24),
         "is_editable": edited(letter) is not None, "item": item.shown() if item else None, "meaning": _meaning(letter),
         "why": refused.message if refused else "", "do": refused.do if refused else "",

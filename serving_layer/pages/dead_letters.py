@@ -14,7 +14,7 @@ from master_dataset.errors import GalateaError, RequestError
 from master_dataset.parsing.dead_letter import Reason
 from master_dataset.sources import registered_sources
 from serving_layer.admin.dead_letters import ReplayAsk
-from serving_layer.api.dead_letters import stamped
+from serving_layer.api.dead_letters import described
 from serving_layer.api.letter_questions import LetterFilter, LettersQuestion, read_token, refused, write_token
 from serving_layer.errors import BadQuestion
 from serving_layer.pages.forms import Fields, first, read_own_form
@@ -71,7 +71,7 @@ async def get_dead_letters(visit: OperatorVisit, asked: Annotated[LettersForm, Q
         raise BadQuestion(f"{wrong['loc'][0]}: {wrong['msg']}.", do="Go back and say it otherwise.") from error
     listed = await visit.operations.letters.listed(*question.understood())
     said = {
-        "counts": listed.counts, "letters": [stamped(each) for each in listed.told], "asked": asked,
+        "counts": listed.counts, "letters": [described(each) for each in listed.told], "asked": asked,
         "following": listed.following and write_token(listed.following), "meanings": MEANINGS,
         "reasons": [reason.value for reason in Reason], "sources": list(registered_sources()), "at_once": AT_ONCE,
     }  # fmt: skip

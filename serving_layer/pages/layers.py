@@ -36,7 +36,7 @@ async def get_layers(visit: ReaderVisit) -> Response:
     """Three parts, and where they meet."""
     fresh = await visit.fresh()
     newest = await visit.answers.all.readers.published.history(GREATEST, 1)
-    entry = newest[0].shown() if newest else {}
+    entry = newest[0].response() if newest else None
     said = {
         "entry": entry, "ages": _ages(fresh), "span": _span(fresh), "is_partial": False,
         "archived": _records(fresh.archived), "read": _records(fresh.basis.positions),

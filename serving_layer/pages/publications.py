@@ -22,6 +22,6 @@ async def get_publications(
     fresh = await visit.fresh()
     found = await visit.answers.all.readers.published.history(before, PAGE + 1)
     following = found[PAGE - 1].publication if len(found) > PAGE else None
-    entries = [entry.shown() for entry in found[:PAGE]]
+    entries = [entry.response() for entry in found[:PAGE]]
     said = {"entries": entries, "following": following, "restored": restored}
     return visit.page("publications.html", fresh, said)

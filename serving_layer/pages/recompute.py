@@ -15,6 +15,7 @@ from serving_layer.errors import BadQuestion
 from serving_layer.pages.forms import Fields, first, read_own_form
 from serving_layer.pages.page_route import routes
 from serving_layer.pages.visit import OperatorVisit, Visit
+from serving_layer.responses.encoding import fields_of
 
 router = routes()
 STEPS = ("asked", "planning", "planned", "computing", "computed")
@@ -46,8 +47,9 @@ async def start(visit: OperatorVisit) -> Response:
 @router.get("/recomputes/{id_}")
 async def get_recompute(visit: OperatorVisit, id_: str) -> Response:
     """How far it is; when it has ended, what it did."""
-    record = (await found(visit.operations.recomputes, id_)).shown()
-    said = {"record": record, "has_ended": record["state"] in ENDS, "steps": STEPS}
+    record = (await found(visit.operations.recomputes, id_)).response()
+    report = fields_of(record.report) if record.report else {}
+    said = {"record": record, "report": report, "has_ended": record.state in ENDS, "steps": STEPS}
     return visit.page("recompute_progress.html", await visit.fresh(), said)
 
 

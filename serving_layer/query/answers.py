@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-import orjson
+from msgspec import UNSET, UnsetType
 
 from master_dataset.errors import UnknownName
 from serving_layer.caching.response_cache import Remembered
@@ -18,7 +18,7 @@ from serving_layer.index import answer as index_answer
 from serving_layer.index.question import IndexAsk
 from serving_layer.keys.caller import Caller
 from serving_layer.query import cells_answer, metrics_answer
-from serving_layer.query.as_of import rests_on
+from serving_layer.query.as_of import provenance
 from serving_layer.query.catalogue import Catalogue
 from serving_layer.query.known_stores import MOST_STORES, KnownStores
 from serving_layer.query.local_time import zone_named
@@ -27,6 +27,8 @@ from serving_layer.query.questions import CellsAsk, MetricAsk, span, understood
 from serving_layer.query.read_snapshot import Basis, BasisReader, past_basis
 from serving_layer.query.read_version import Moment
 from serving_layer.query.store_page import StorePage, write_token
+from serving_layer.responses.encoding import encode
+from serving_layer.responses.metrics import Provenance
 from serving_layer.store.merged_cells import MergedCells
 from serving_layer.store.readers import Readers
 from views.core import View
@@ -82,7 +84,7 @@ class Answers:
 
         async def told() -> bytes:
             stores = await self.stores.asked(ask.stores, caller)
-            return orjson.dumps(await index_answer.answer(ask, stores, self.catalogue, moment.basis, self._cells))
+            return encode(await index_answer.answer(ask, stores, self.catalogue, moment.basis, self._cells))
 
         return await self._remembered(ask, moment, told, caller)
 
@@ -94,7 +96,7 @@ class Answers:
         spans = [(store, *span(ask.start, ask.end, of, "15m", self.catalogue.ranges)) for store, of in days.items()]
         told = await cells_answer.answer(view, spans, moment.basis, self._cells)
         await self._refuse_collected(moment.basis)
-        return orjson.dumps(told)
+        return encode(told)
 
     def view(self, ask: CellsAsk) -> View:
         """The view of a question about cells. UnknownName."""
@@ -106,9 +108,9 @@ class Answers:
         """Somebody was told of now: nothing is answered from before it any more."""
         self._basis.look_again()
 
-    async def as_of(self) -> dict[str, object]:
-        """What an answer of now would rest on."""
-        return rests_on(await self._basis.read(partial=True))
+    async def provenance(self) -> Provenance:
+        """What an answer of now would be computed from."""
+        return provenance(await self._basis.read(partial=True))
 
     async def basis(self) -> Basis:
         """The basis of now, partial if need be."""
@@ -143,8 +145,8 @@ def _refuse_unseen(ask: MetricsAsk, page: StorePage) -> None:
         raise TooManyStores(message, do=do)
 
 
-def _following(ask: MetricsAsk, page: StorePage) -> dict[str, object]:
+def _following(ask: MetricsAsk, page: StorePage) -> str | UnsetType | None:
     """`next`, where there is more, or pages were asked for."""
     if page.following is None and not ask.page.is_asked:
-        return {}
-    return {"next": None if page.following is None else write_token(page.following)}
+        return UNSET
+    return None if page.following is None else write_token(page.following)

@@ -9,6 +9,7 @@ from importlib.metadata import version
 import orjson
 
 from serving_layer.api.limits import RANGES, Ranges
+from serving_layer.responses.metrics import ListedMetric
 from views.core import View
 from views.core.metric import Metric
 
@@ -29,18 +30,18 @@ class Catalogue:
         said = orjson.dumps([versions, definitions, [repr(metric) for metric in self.metrics.values()]])
         return hashlib.blake2b(said, digest_size=16).hexdigest()
 
-    def listed(self) -> list[dict[str, object]]:
+    def listed(self) -> list[ListedMetric]:
         """Every metric: what it is called, how it is made, and from which views. No `grains` means all."""
         return [
-            {
-                "metric": metric.id,
-                "name": metric.name,
-                "formula": metric.formula.text,
-                "unit": metric.unit,
-                "views": metric.views,
-                "flags": metric.flags,
-                "grains": metric.grains,
-                "note": metric.note,
-            }
+            ListedMetric(
+                metric=metric.id,
+                name=metric.name,
+                formula=metric.formula.text,
+                unit=metric.unit,
+                views=metric.views,
+                flags=metric.flags,
+                grains=metric.grains,
+                note=metric.note,
+            )
             for metric in self.metrics.values()
         ]

@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from serving_layer.query.as_of import as_of
 from serving_layer.query.local_time import written
 from serving_layer.query.read_snapshot import Basis
+from serving_layer.responses.cells import CellsResponse, CellStates
 from serving_layer.store.merged_cells import MergedCells
-from views.core import States, View
+from views.core import View
 from views.core.merge import Cell
 
 
-async def answer(
-    view: View, spans: Sequence[tuple[str, int, int]], basis: Basis, cells: MergedCells
-) -> dict[str, object]:
+async def answer(view: View, spans: Sequence[tuple[str, int, int]], basis: Basis, cells: MergedCells) -> CellsResponse:
     """`spans`: per store the first window and where the last one ends. States are whole: money in minor units."""
     read = await asyncio.gather(*(cells.read(basis, view, *span) for span in spans))
     waiting = await asyncio.gather(*(cells.waiting(basis, [view], *span) for span in spans))
@@ -22,23 +21,19 @@ async def answer(
         for (store, _, _), found in zip(spans, read, strict=True)
         for cell in sorted(found, key=_order)
     ]
-    return {"view": view.name, "cells": shown, "as_of": as_of(basis, sum(waiting))}
+    return CellsResponse(view.name, shown, as_of(basis, sum(waiting)))
 
 
 def _order(cell: Cell) -> tuple[int, tuple[str, ...]]:
     return cell.key.window, tuple(value or "" for value in cell.key.dimensions)
 
 
-def _shown(view: View, store: str, cell: Cell) -> dict[str, object]:
-    return {
-        "store": store,
-        "window": written(cell.key.window),
-        "dimensions": dict(zip(view.dimensions, cell.key.dimensions, strict=True)),
-        "batch": _states(view, cell.batch),
-        "speed": _states(view, cell.speed),
-        "merged": _states(view, cell.merged),
-    }
-
-
-def _states(view: View, states: States | None) -> dict[str, object] | None:
-    return None if states is None else dict(view.present_states(states))
+def _shown(view: View, store: str, cell: Cell) -> CellStates:
+    return CellStates(
+        store=store,
+        window=written(cell.key.window),
+        dimensions=dict(zip(view.dimensions, cell.key.dimensions, strict=True)),
+        batch=None if cell.batch is None else view.present_states(cell.batch),
+        speed=None if cell.speed is None else view.present_states(cell.speed),
+        merged=view.present_states(cell.merged),
+    )

@@ -2,11 +2,13 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+
+from msgspec import UNSET
 
 from master_dataset.errors import MixedCurrencies
 from master_dataset.registry.currency import currency
-from serving_layer.compare.comparable_stores import LeftOut, unseen
+from serving_layer.compare.comparable_stores import unseen
 from serving_layer.compare.compared import compared
 from serving_layer.context import told_of
 from serving_layer.query.aggregate import CURRENCY
@@ -15,13 +17,12 @@ from serving_layer.query.points import points
 from serving_layer.query.read_snapshot import Basis
 from serving_layer.query.resolved_query import Asked
 from serving_layer.query.store_part import StorePart, read_part
+from serving_layer.responses.metrics import LeftOut, MetricResponse, Series
 from serving_layer.store.merged_cells import MergedCells
 from views.core.metric import OF_ANSWERS
 
-Body = dict[str, object]
 
-
-async def answer(asked: Asked, basis: Basis, cells: MergedCells) -> Body:
+async def answer(asked: Asked, basis: Basis, cells: MergedCells) -> MetricResponse:
     """The body of the answer. MixedCurrencies if money of several currencies would be in it unsplit."""
     read = await asyncio.gather(*(read_part(asked, basis, cells, each) for each in asked.stores))
     left_out = None if asked.left_out is None else [*asked.left_out, *_unseen(read)]
@@ -29,41 +30,29 @@ async def answer(asked: Asked, basis: Basis, cells: MergedCells) -> Body:
     parts = [each for each in read if each.asked.store.id not in gone]
     shared = _currency(asked, parts)
     zones = {part.asked.zone for part in parts}
-    told: Body = {
-        "metric": asked.metric.id,
-        "unit": asked.metric.unit,
-        "grain": asked.grain,
-        "timezone": zones.pop() if len(zones) == 1 else None,
-        "series": [each for part in parts for each in _series(asked, basis, part, shared)],
-        "as_of": as_of(basis, sum(part.waiting for part in parts)),
-    }
-    if asked.metric.unit == "money":
-        told["currency"] = shared
-    flags = [flag for flag in asked.metric.flags if flag in OF_ANSWERS]
-    told |= {"flags": flags} if flags else {}
     odd = sum((part.now.odd for part in parts), Counter[str]())
-    told |= {"event_flags": dict(sorted(odd.items()))} if odd else {}
-    told |= _about_time(asked, parts)
-    if left_out is not None:
-        told["left_out"] = [each._asdict() for each in left_out]
-    if asked.context:
-        told["context"] = await told_of(asked, basis, cells)
-    return told
+    return MetricResponse(
+        metric=asked.metric.id,
+        unit=asked.metric.unit,
+        grain=asked.grain,
+        timezone=zones.pop() if len(zones) == 1 else None,
+        series=[each for part in parts for each in _series(asked, basis, part, shared)],
+        as_of=as_of(basis, sum(part.waiting for part in parts)),
+        currency=shared if asked.metric.unit == "money" else UNSET,
+        flags=[flag for flag in asked.metric.flags if flag in OF_ANSWERS] or UNSET,
+        event_flags=dict(sorted(odd.items())) or UNSET,
+        hours="open" if asked.hours_asked else UNSET,
+        only_covered=asked.only_covered or UNSET,
+        compare=asked.compare or UNSET,
+        change_unit="percent" if asked.compare else UNSET,
+        partial=(bool(asked.compare) and any(part.is_partial for part in parts)) or UNSET,
+        left_out=UNSET if left_out is None else left_out,
+        context=await told_of(asked, basis, cells) if asked.context else UNSET,
+    )
 
 
 def _unseen(parts: Iterable[StorePart]) -> Iterable[LeftOut]:
     return (found for part in parts if (found := unseen(part.asked.store, part.sensor_time)))
-
-
-def _about_time(asked: Asked, parts: Sequence[StorePart]) -> Body:
-    """What was asked for beyond a range and a grain, and how it was understood."""
-    told: Body = {"hours": "open"} if asked.hours_asked else {}
-    told |= {"only_covered": True} if asked.only_covered else {}
-    if asked.compare:
-        told |= {"compare": asked.compare, "change_unit": "percent"}
-        if any(part.is_partial for part in parts):
-            told["partial"] = True
-    return told
 
 
 def _currency(asked: Asked, parts: Iterable[StorePart]) -> str | None:
@@ -79,14 +68,14 @@ def _currency(asked: Asked, parts: Iterable[StorePart]) -> str | None:
     return next(iter(found), None)
 
 
-def _series(asked: Asked, basis: Basis, part: StorePart, shared: str | None) -> Iterable[Body]:
-    comparison = {} if part.asked.by is None else {"compared": compared(part, part.asked.by.calendar)}
+def _series(asked: Asked, basis: Basis, part: StorePart, shared: str | None) -> Iterable[Series]:
+    comparison = UNSET if part.asked.by is None else compared(part, part.asked.by.calendar)
     for dimensions in part.series(asked.by):
         code = dimensions.get(CURRENCY) or shared or part.asked.store.currency.code
-        yield {
-            "store": part.asked.store.id,
-            "timezone": part.asked.zone,
-            "dimensions": dimensions,
-            "points": points(asked, basis, part, dimensions, currency(code).digits),
-            **comparison,
-        }
+        yield Series(
+            store=part.asked.store.id,
+            timezone=part.asked.zone,
+            dimensions=dimensions,
+            points=points(asked, basis, part, dimensions, currency(code).digits),
+            compared=comparison,
+        )

@@ -3,16 +3,18 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-import orjson
+from msgspec import UnsetType
 
 from master_dataset.errors import RangeTooLong
 from serving_layer.errors import BadQuestion, TooManyMetrics
 from serving_layer.query import metric_answer
-from serving_layer.query.as_of import rests_on
+from serving_layer.query.as_of import provenance
 from serving_layer.query.questions import MetricAsk
 from serving_layer.query.read_snapshot import Basis
 from serving_layer.query.resolved_query import Asked
 from serving_layer.query.store_page import Page
+from serving_layer.responses.encoding import encode, encoded
+from serving_layer.responses.metrics import MetricResponse, MetricsResponse
 from serving_layer.store.merged_cells import MergedCells
 
 MOST_METRICS = 10
@@ -50,16 +52,18 @@ def named(text: str) -> tuple[str, ...]:
     return names
 
 
-async def answer(asked: Sequence[Asked], basis: Basis, cells: MergedCells, following: dict[str, object]) -> bytes:
+async def answer(asked: Sequence[Asked], basis: Basis, cells: MergedCells, following: str | UnsetType | None) -> bytes:
     """The body. `following`: `next`, where there is more, or pages were asked for. RangeTooLong."""
     if len(asked) == 1:
-        return orjson.dumps(await metric_answer.answer(asked[0], basis, cells) | following)
+        response = await metric_answer.answer(asked[0], basis, cells)
+        response.next = following
+        return encode(response)
     bodies, once = [], cells.for_one_answer()
     for each in asked:
-        bodies.append(orjson.dumps(await metric_answer.answer(each, basis, once)))
+        bodies.append(encode(await metric_answer.answer(each, basis, once)))
         refuse_long(sum(map(len, bodies)))
-    told = {"answers": [orjson.Fragment(body) for body in bodies], "as_of": rests_on(basis)}
-    return orjson.dumps(told | following)
+    answers = [encoded(body, MetricResponse) for body in bodies]
+    return encode(MetricsResponse(answers, provenance(basis), following))
 
 
 def refuse_long(length: int) -> None:

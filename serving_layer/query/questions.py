@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple, get_args
 from master_dataset.errors import RangeTooLong, UnknownName
 from master_dataset.registry.stores import Store
 from serving_layer.api.limits import RANGES, Ranges
-from serving_layer.compare.comparable_stores import LeftOut, Sides, left_out
+from serving_layer.compare.comparable_stores import Sides, left_out
 from serving_layer.compare.comparison import AskedTime, counterparts
 from serving_layer.context import asked_kinds
 from serving_layer.errors import BadQuestion
@@ -16,6 +16,7 @@ from serving_layer.query.local_time import read_bound, zone_named
 from serving_layer.query.resolved_query import Asked, StoreTime
 from serving_layer.query.sensor_coverage import PROOFS, sensed
 from serving_layer.query.timeline import Grain, timeline
+from serving_layer.responses.metrics import LeftOut
 from views.core import View
 from views.core.business_days import BusinessDays, Span
 from views.core.local_time import STEP, round_down, round_up

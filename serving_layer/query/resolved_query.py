@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from master_dataset.registry.stores import Store
 from serving_layer.compare.calendar import Counterparts
-from serving_layer.compare.comparable_stores import LeftOut
 from serving_layer.compare.comparison import AskedTime
 from serving_layer.query.aggregate import Totals, Where
 from serving_layer.query.timeline import Grain, Timeline
+from serving_layer.responses.metrics import LeftOut
 from views.core import View
 from views.core.metric import Metric
 

@@ -6,12 +6,12 @@ the clock. `hour_of_week` adds both passes of a repeated hour.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property, lru_cache
 from itertools import groupby, pairwise
-from typing import Literal
+from typing import Literal, NamedTuple
 from zoneinfo import ZoneInfo
 
 from serving_layer.query.local_time import written
@@ -19,6 +19,14 @@ from views.core.business_days import ONE_DAY, BusinessDays, Span
 from views.core.local_time import STEP, clock, offset, round_down, round_up
 
 Grain = Literal["15m", "hour", "day", "week", "month", "year", "hour_of_week", "total"]
+
+
+class HourOfWeek(NamedTuple):
+    """ISO weekday, hour of the clock, and how many such hours the timeline has."""
+
+    weekday: int
+    hour: int
+    hours_present: float
 
 
 @dataclass(frozen=True)
@@ -31,7 +39,7 @@ class Timeline:
 
     spans: tuple[Span, ...]
     points: tuple[int, ...]
-    labels: tuple[Mapping[str, float], ...] = ()
+    labels: tuple[HourOfWeek, ...] = ()
 
     @cached_property
     def _starts(self) -> list[int]:
@@ -130,7 +138,7 @@ def _by_hour_of_week(zone: ZoneInfo, hours: tuple[Span, ...]) -> Timeline:
     for key, hour in zip(keys, hours, strict=True):
         present[key] = present.get(key, 0) + hour.end - hour.start
     order = {key: place for place, key in enumerate(sorted(present))}
-    labels = tuple({"weekday": day, "hour": hour, "hours_present": present[day, hour] / 3600} for day, hour in order)
+    labels = tuple(HourOfWeek(day, hour, present[day, hour] / 3600) for day, hour in order)
     return Timeline(hours, tuple(order[key] for key in keys), labels)
 
 

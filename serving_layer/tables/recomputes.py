@@ -1,13 +1,16 @@
 """`recomputes`."""
 
-from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from typing import TypeVar
 
-import orjson
+import msgspec
 
 from serving_layer.admin.recomputes import RecomputeRecord
+from serving_layer.responses.publications import RecomputeProblem, RecomputeProgress, RecomputeReport
 from serving_layer.tables.bridge import Bridge, instant_of
+from views.control.recompute_request import RecomputeRequest
+
+Model = TypeVar("Model")
 
 
 class RecomputeTables:
@@ -40,8 +43,9 @@ class RecomputeTables:
                 return None
             at = (_instant(asked_at), _instant(updated_at), _instant(ended_at))
             return RecomputeRecord(
-                id_, state or "asked", orjson.loads(asked), by or "", why or "", *at,
-                _json(progress), number, _json(problem), _json(report),
+                id_, state or "asked", RecomputeRequest.from_json(asked), by or "", why or "", *at,
+                _read(progress, RecomputeProgress), number, _read(problem, RecomputeProblem),
+                _read(report, RecomputeReport),
             )  # fmt: skip
         return None
 
@@ -50,5 +54,5 @@ def _instant(value: datetime | None) -> datetime | None:
     return value and instant_of(value)
 
 
-def _json(text: str | None) -> Mapping[str, Any] | None:
-    return orjson.loads(text) if text else None
+def _read(text: str | None, what: type[Model]) -> Model | None:
+    return msgspec.json.decode(text, type=what) if text else None

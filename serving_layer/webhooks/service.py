@@ -3,7 +3,9 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Literal, NamedTuple, Protocol
+from typing import Protocol
+
+from msgspec import UNSET
 
 from master_dataset.errors import UnknownName
 from master_dataset.webhooks.endpoint import Endpoint, new_id, new_secret, refuse_uncallable
@@ -11,21 +13,9 @@ from master_dataset.webhooks.endpoint_state import Registered
 from master_dataset.webhooks.networks import Network
 from serving_layer.errors import NotBlocking, TooManyWebhooks
 from serving_layer.query.timestamps import stamp
+from serving_layer.responses.webhooks import BlockingRecord, Webhook, WebhookLag, WebhookTrial
 
 Place = tuple[str, int, int]
-Outcome = Literal["done", "failed", "refused"]
-
-
-class Trial(NamedTuple):
-    """What became of a test call, in the words of real ones. `status`: None if there was no answer.
-
-    `sentence`: None if it is done.
-    """
-
-    outcome: Outcome
-    status: int | None
-    sentence: str | None
-    milliseconds: int
 
 
 class Keeper(Protocol):
@@ -56,7 +46,7 @@ class Keeper(Protocol):
 class Trying(Protocol):
     """Whoever makes test calls."""
 
-    async def call(self, endpoint: Endpoint) -> Trial:
+    async def call(self, endpoint: Endpoint) -> WebhookTrial:
         """Call it once, signed, with no alert. TooBusy."""
 
 
@@ -128,19 +118,23 @@ class Webhooks:
         await self.keeper.skip(found.endpoint, (each.topic, each.partition, each.offset), by)
 
 
-def shown(found: Registered, now: datetime) -> dict[str, object]:
-    """As it is shown to whoever may see it. The secret is no part of it."""
+def described(found: Registered, now: datetime, *, with_secret: bool = False) -> Webhook:
+    """As it is shown to whoever may see it; the secret only where it was just made."""
     endpoint, state = found.endpoint, found.state
     waits = (now - state.oldest_at).total_seconds() if state.oldest_at else 0.0
-    return {
-        "id": endpoint.id, "tenant": endpoint.tenant, "url": endpoint.url, "batch": endpoint.batch,
-        "created_at": stamp(endpoint.made_at), "state": found.word, "since": stamp(found.since),
-        "last_status": state.status, "last_answer_at": stamp(state.answered_at),
-        "last_delivered_at": stamp(state.delivered_at),
-        "lag": {"records": state.records, "seconds": round(max(0.0, waits), 3)},
-        "blocking": [
-            {"record": each.id, "store": each.store, "since": stamp(each.since), "why": each.why}
-            for each in state.blocking
-        ],
-        "seen_at": stamp(state.seen_at),
-    }  # fmt: skip
+    return Webhook(
+        id=endpoint.id,
+        tenant=endpoint.tenant,
+        url=endpoint.url,
+        batch=endpoint.batch,
+        created_at=stamp(endpoint.made_at),
+        state=found.word,
+        since=stamp(found.since),
+        last_status=state.status,
+        last_answer_at=stamp(state.answered_at),
+        last_delivered_at=stamp(state.delivered_at),
+        lag=WebhookLag(state.records, round(max(0.0, waits), 3)),
+        blocking=[BlockingRecord(each.id, each.store, stamp(each.since), each.why) for each in state.blocking],
+        seen_at=stamp(state.seen_at),
+        secret=endpoint.secret if with_secret else UNSET,
+    )

@@ -20,7 +20,6 @@ import httpx
 import pytest
 from cassandra.cluster import Session
 
-from batch_layer.recompute.request import Asked
 from deploy.cassandra import connect
 from deploy.jars import ensure_jars
 from deploy.local.ports import free_ports
@@ -31,6 +30,7 @@ from deploy.settings import Settings
 from deploy.spark import Work, spark_session
 from deploy.verify import Verdict, Verification
 from galatea.cli.recomputes import shown
+from views.control.recompute_request import RecomputeRequest
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -53,7 +53,7 @@ class Stack:
 
     def rebuild(self, *, is_preview: bool = False) -> dict[str, Any]:
         """As `galatea rebuild --wait`, but in this process, whose Spark has started: that takes as long as the rest."""
-        asked = Asked(wait=True, mode="preview" if is_preview else "publish")
+        asked = RecomputeRequest(wait=True, mode="preview" if is_preview else "publish")
         return shown(recompute(self.settings, asked, why="a test", by="a test", steps=self))
 
     def verify(self) -> Verdict:

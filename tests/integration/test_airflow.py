@@ -17,7 +17,6 @@ import httpx
 import pytest
 
 from batch_layer.recompute.recompute import new_id
-from batch_layer.recompute.request import Asked
 from deploy.airflow.client import AirflowClient
 from deploy.airflow.component import airflow, connections
 from deploy.local.ports import free_ports
@@ -26,6 +25,7 @@ from deploy.settings import Settings
 from tests.integration.conftest import PATIENCE_SECONDS, Stack, around_now
 from tests.support.receipts import receipt
 from views import registered_views
+from views.control.recompute_request import RecomputeRequest
 
 STORE = "airflow-1"
 VIEWS = [view.name for view in registered_views()]
@@ -110,7 +110,9 @@ def test_a_recompute_that_rest_asks_for_publishes_once_under_its_own_id(scheduli
     before, id_ = scheduling.publications(), new_id()
 
     for _ in range(2):
-        scheduling.client.trigger(id_, Asked(views=("sales",), stores=(STORE,), full=True), "late; $(invoices)")
+        scheduling.client.trigger(
+            id_, RecomputeRequest(views=("sales",), stores=(STORE,), full=True), "late; $(invoices)"
+        )
     wait_until(lambda: scheduling.client.state(id_) in {"success", "failed"})
 
     tasks = scheduling.ask("GET", f"dags/recompute/dagRuns/{id_}/taskInstances")["task_instances"]

@@ -11,7 +11,6 @@ import pytest
 from confluent_kafka import Producer
 
 from batch_layer.alerts.alert_log import AlertLog
-from batch_layer.recompute.request import Asked
 from deploy.cassandra import session_of
 from deploy.jars import ensure_jars
 from deploy.local.stack import Stack
@@ -24,6 +23,7 @@ from tests.integration.conftest import PATIENCE_SECONDS, settings_of
 from tests.integration.test_ledger import Sent
 from views.alerts.alert import Alert, following_id
 from views.alerts.rule_text import read_rule
+from views.control.recompute_request import RecomputeRequest
 
 NOW = datetime.now(UTC)
 OVER = NOW.replace(minute=NOW.minute // 15 * 15, second=0, microsecond=0) - timedelta(minutes=45)
@@ -71,7 +71,7 @@ def rebuilt(settings: Settings) -> dict[str, Any]:
         def step(self, done: int, total: int, what: str) -> None:
             """Nobody looks."""
 
-    done = recompute(settings, Asked(wait=True), why="a test", by="a test", steps=Steps())
+    done = recompute(settings, RecomputeRequest(wait=True), why="a test", by="a test", steps=Steps())
     return {"state": done.state, "publication": done.publication}
 
 

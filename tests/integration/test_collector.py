@@ -7,18 +7,17 @@ from collections.abc import Iterable
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
-import orjson
 import pytest
 from cassandra.cluster import Session
 
 from batch_layer.maintenance.gc import Collector
 from batch_layer.maintenance.reachable import Keep
 from batch_layer.recompute.recompute import Recomputes
-from batch_layer.recompute.request import Asked
 from batch_layer.run import Run, read_manifest
 from master_dataset.errors import PublicationMoved
 from tests.integration.conftest import Stack
 from views.control.pointer_row import PointerRow, Publication
+from views.control.recompute_request import RecomputeRequest
 from views.core.cut import month_of
 
 DAYS = [date(2026, 2, 28), date(2026, 3, 1), date(2026, 3, 2)]
@@ -71,7 +70,7 @@ def publish(session: Session, days: Iterable[date], manifest: str = "") -> None:
 
 
 def recompute(session: Session, id_: str, state: str, age: timedelta) -> None:
-    asked, plan = orjson.dumps(Asked().shown()).decode(), '{"number":2,"run":"of it"}'
+    asked, plan = RecomputeRequest().to_json(), '{"number":2,"run":"of it"}'
     values = (id_, state, LATER - age, LATER - age, asked, plan)
     insert = "INSERT INTO recomputes (id, state, asked_at, updated_at, asked, plan) VALUES (%s, %s, %s, %s, %s, %s)"
     session.execute(insert, values)

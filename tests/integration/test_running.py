@@ -13,10 +13,10 @@ from cassandra.cluster import Session
 
 from batch_layer.recompute.plan import Plan
 from batch_layer.recompute.recompute import Recompute, Recomputes
-from batch_layer.recompute.request import Asked
 from batch_layer.recompute.running import Running
 from master_dataset.errors import RecomputeRunning
 from views.control.publication import Pointer
+from views.control.recompute_request import RecomputeRequest
 from views.sales import SALES
 
 NOON = datetime(2026, 3, 7, 12, 0, tzinfo=UTC)
@@ -64,7 +64,7 @@ def test_a_second_process_is_refused_as_long_as_the_first_one_lives(cassandra: S
 
 def test_a_process_that_stood_still_while_another_took_over_changes_nothing_more(cassandra: Session) -> None:
     recomputes = Recomputes(cassandra)
-    recomputes.create(Recompute("mine", Asked(), "test", "a test", NOON, "asked"))
+    recomputes.create(Recompute("mine", RecomputeRequest(), "test", "a test", NOON, "asked"))
     slow, quick = (recomputes.find("mine") for _ in range(2))
 
     with Running(cassandra, "mine") as standing_still:

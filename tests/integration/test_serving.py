@@ -4,10 +4,10 @@ import json
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING
 
+import orjson
 import pytest
 
 from batch_layer.recompute.recompute import Recompute, Recomputes
-from batch_layer.recompute.request import Asked
 from serving_layer.store.readers import Readers
 from serving_layer.tables import (
     BatchTables,
@@ -24,6 +24,7 @@ from tests.support import World, receipt
 from tests.support.asking import OPERATOR_KEY, Asking
 from tests.support.world import at
 from tests.support.written import write
+from views.control.recompute_request import RecomputeRequest
 
 if TYPE_CHECKING:
     from cassandra.cluster import Session
@@ -210,7 +211,7 @@ def test_a_recompute_is_shown_as_it_was_written_down(
     unchanged: tuple[World, Asking], shared_cassandra: "Session"
 ) -> None:
     _, real = unchanged
-    asked = Asked(("sales",), date(2026, 11, 1), None, ("12",))
+    asked = RecomputeRequest(("sales",), date(2026, 11, 1), None, ("12",))
     written_down = Recomputes(shared_cassandra)
     written_down.create(Recompute("mine", asked, "operator", "a test", datetime(2026, 11, 21, tzinfo=UTC), "asked"))
     first = real.body("/v1/recomputes/mine", key=OPERATOR_KEY)
@@ -220,7 +221,15 @@ def test_a_recompute_is_shown_as_it_was_written_down(
     last = real.body("/v1/recomputes/mine", key=OPERATOR_KEY)
 
     told = ("state", "asked", "asked_at", "progress", "problem", "publication", "report")
-    assert [first[name] for name in told] == ["asked", asked.shown(), "2026-11-21T00:00:00Z", None, None, None, None]
+    assert [first[name] for name in told] == [
+        "asked",
+        orjson.loads(asked.to_json()),
+        "2026-11-21T00:00:00Z",
+        None,
+        None,
+        None,
+        None,
+    ]
     assert [last[name] for name in told[3:5]] == [{"working_on": "sales"}, problem]
     assert (first["ended_at"], last["ended_at"]) == (None, last["updated_at"])
     assert real.refusal("/v1/recomputes/yours", key=OPERATOR_KEY)["code"] == "unknown_name"

@@ -37,6 +37,7 @@ from tests.support.broker import WorldBroker
 from tests.support.hooked import WorldEndpoints, WorldTrying
 from tests.support.keys import WorldKeys
 from tests.support.operating import WorldRecomputing, WorldRollingBack
+from tests.support.promised import refuse_unannounced
 from tests.support.readers import WorldTables
 from tests.support.watch import WorldWatch
 from tests.support.world import World
@@ -132,14 +133,16 @@ class Asking:
         return self.request("POST", f"/v1/events/{source}", headers=named, content=said)
 
     def request(self, method: str, path: str, **said: Any) -> httpx.Response:
-        """The response to a request as httpx makes it."""
+        """The response to a request as httpx makes it. AssertionError if the OpenAPI document does not announce it."""
 
         async def ask() -> httpx.Response:
             transport = httpx.ASGITransport(self.app, raise_app_exceptions=False)
             async with httpx.AsyncClient(transport=transport, base_url="http://galatea") as client:
                 return await client.request(method, path, **said)
 
-        return asyncio.run(ask())
+        response = asyncio.run(ask())
+        refuse_unannounced(method, response)
+        return response
 
     def body(self, path: str, **arguments: object) -> Body:
         """The body of an answer that must be one."""

@@ -5,9 +5,10 @@ from dataclasses import dataclass, field, replace
 
 from master_dataset.webhooks.endpoint import Endpoint
 from master_dataset.webhooks.endpoint_state import Registered
-from serving_layer.webhooks.service import Place, Trial
+from serving_layer.responses.webhooks import WebhookTrial
+from serving_layer.webhooks.service import Place
 
-WELL = Trial("done", 204, None, 12)
+WELL = WebhookTrial("done", 204, None, 12)
 
 
 @dataclass
@@ -49,9 +50,9 @@ class WorldEndpoints:
 class WorldTrying:
     """Trying: says what `trial` says."""
 
-    trial: Trial = WELL
+    trial: WebhookTrial = WELL
     called: list[Endpoint] = field(default_factory=list)
 
-    async def call(self, endpoint: Endpoint) -> Trial:
+    async def call(self, endpoint: Endpoint) -> WebhookTrial:
         self.called.append(endpoint)
         return self.trial

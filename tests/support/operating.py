@@ -4,9 +4,10 @@ from datetime import UTC
 from typing import TYPE_CHECKING
 
 from master_dataset.errors import RequestError, UnknownName
-from serving_layer.admin.recomputes import RecomputeAsk, RecomputeRecord
+from serving_layer.admin.recomputes import RecomputeRecord
 from serving_layer.admin.rollbacks import RolledBack
 from tests.support.world import World
+from views.control.recompute_request import RecomputeRequest
 
 if TYPE_CHECKING:
     from master_dataset.errors import GalateaError
@@ -17,17 +18,17 @@ class WorldRecomputing:
 
     def __init__(self, world: World) -> None:
         self.world = world
-        self.asked: list[RecomputeAsk] = []
+        self.asked: list[RecomputeRequest] = []
         self.refuses: GalateaError | None = None
 
-    def start(self, asked: RecomputeAsk, reason: str, by: str) -> str:
+    def start(self, request: RecomputeRequest, reason: str, by: str) -> str:
         if self.refuses:
             raise self.refuses
-        self.asked.append(asked)
+        self.asked.append(request)
         id_ = f"recompute-{len(self.asked)}"
         now = self.world.now().astimezone(UTC)
         self.world.recomputes[id_] = RecomputeRecord(
-            id_, "asked", {"views": list(asked.views)}, by, reason, now, now, None, None, None, None, None
+            id_, "asked", request, by, reason, now, now, None, None, None, None, None
         )
         return id_
 

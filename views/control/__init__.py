@@ -1,1 +1,1 @@
-"""What readers are shown: the pointer and the publication it names."""
+"""What says which data readers see, and what changes it."""

@@ -1,11 +1,10 @@
 """The page of the metrics: every number that may be asked for, and what it is in a small case."""
 
-from collections.abc import Mapping
-
-import orjson
+from collections.abc import Mapping, Sequence
 
 from galatea.cli.reference.page import Page, code, codes
 from serving_layer.query.numbers import printed
+from serving_layer.responses.encoding import encode
 from views import registered_views
 from views.core.example import of_nothing, worked
 from views.core.metric import Metric
@@ -101,8 +100,8 @@ def _of_nothing(metric: Metric) -> str:
 
 def _worked(metric: Metric) -> str:
     value = printed(worked(metric, {view.name: view for view in registered_views()}), metric, DIGITS)
-    items = [each for each in value if each["count"]] if isinstance(value, list) else value
-    return orjson.dumps(items).decode()
+    items = [each for each in value if each.count] if isinstance(value, Sequence) else value
+    return encode(items).decode()
 
 
 def _given(example: Mapping[str, object]) -> str:

@@ -70,7 +70,7 @@ def test_4_a_day_has_its_hours_at_every_grain(zone: str, day: str, hours: float)
     lines = {grain: days(zone, day, after, grain) for grain in GRAINS}
 
     assert {grain: sum(windows(line)) / 4 for grain, line in lines.items()} == dict.fromkeys(GRAINS, hours)
-    assert sum(label["hours_present"] for label in lines["hour_of_week"].labels) == hours
+    assert sum(label.hours_present for label in lines["hour_of_week"].labels) == hours
 
 
 @settings(max_examples=60, deadline=None)
@@ -174,8 +174,8 @@ def test_weeks_start_on_monday_and_are_clipped_to_the_question() -> None:
 def test_hour_of_week_adds_both_passes_of_a_repeated_hour() -> None:
     line = days("Europe/Bratislava", "2026-10-19", "2026-11-02", "hour_of_week")
 
-    [sunday_two] = [label for label in line.labels if (label["weekday"], label["hour"]) == (7, 2)]
+    [sunday_two] = [label for label in line.labels if (label.weekday, label.hour) == (7, 2)]
     assert len(line.labels) == 168
-    assert sunday_two["hours_present"] == 3  # 25 October twice, 1 November once
-    assert sum(label["hours_present"] for label in line.labels) == sum(windows(line)) / 4
+    assert sunday_two.hours_present == 3  # 25 October twice, 1 November once
+    assert sum(label.hours_present for label in line.labels) == sum(windows(line)) / 4
     assert datetime.fromtimestamp(line.start, UTC).isoformat() == "2026-10-18T22:00:00+00:00"

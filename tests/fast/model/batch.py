@@ -10,7 +10,6 @@ from cassandra import OperationTimedOut
 from batch_layer.fence import Fence, Marked
 from batch_layer.publish import publish
 from batch_layer.recompute.plan import Plan, Planner
-from batch_layer.recompute.request import Asked
 from deploy.recompute.covering import generation_to_publish, hand_over, refuse_partial
 from master_dataset.errors import GalateaError, PublicationMoved
 from speed_layer.generation import Offsets
@@ -20,6 +19,7 @@ from tests.fast.model.rules import Rule
 from tests.fast.model.tables import Outcome
 from views.control.pointer_row import Publication
 from views.control.publication import Pointer
+from views.control.recompute_request import RecomputeRequest
 from views.core.cells import CellKey, write_block
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ class Run:
     """One rebuild. `marked`: None as long as the clock has not passed the cut."""
 
     name: str
-    asked: Asked
+    asked: RecomputeRequest
     code: Code
     base: Pointer
     versions: dict[str, int]
@@ -68,7 +68,7 @@ class Batch:
         """How far clocks may differ, as rebuilds believe."""
         return SKEW if self.world.keeps(Rule.SKEW) else timedelta(0)
 
-    def begin(self, slot: int, asked: Asked, *, wait: bool) -> None:
+    def begin(self, slot: int, asked: RecomputeRequest, *, wait: bool) -> None:
         """Read the published row and choose a cut. GalateaError if the product refuses."""
         world = self.world
         base = world.pointer.read()

@@ -6,7 +6,6 @@ from datetime import timedelta
 from random import Random
 from typing import NamedTuple
 
-from batch_layer.recompute.request import Asked
 from master_dataset.errors import GalateaError
 from tests.fast.model.adding import added_by_arrow
 from tests.fast.model.rebuilding import rebuilt
@@ -14,6 +13,7 @@ from tests.fast.model.rules import Rule
 from tests.fast.model.speed import Crash
 from tests.fast.model.steps import SCENES, STEPS, Scene
 from tests.fast.model.world import Different, World
+from views.control.recompute_request import RecomputeRequest
 
 MOST_STEPS = 70
 
@@ -94,7 +94,7 @@ def _rest(world: World) -> None:
         for part in world.topic.parts:
             world.topic.send(world.now, None, part.number)  # life goes on, and every partition has something to read
         _caught_up(world)
-        rebuilt(world, Asked(full=world.has_lost), wait=True)
+        rebuilt(world, RecomputeRequest(full=world.has_lost), wait=True)
     world.compare()
     _caught_up(world)
     world.compare()

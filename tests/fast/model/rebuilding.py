@@ -4,13 +4,13 @@ from datetime import timedelta
 from random import Random
 from typing import TYPE_CHECKING
 
-from batch_layer.recompute.request import Asked
 from deploy.recompute.rollback import covers
 from tests.fast.model.batch import REFUSALS, Run
 from tests.fast.model.facts import HORIZONS, PARTITIONS
 from tests.fast.model.rules import Rule
 from tests.fast.model.tables import Outcome
 from views.control.pointer_row import Publication
+from views.control.recompute_request import RecomputeRequest
 
 if TYPE_CHECKING:
     from tests.fast.model.world import World
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 def begin(world: "World", chance: Random) -> str | None:
     """A rebuild starts."""
     slot = chance.randrange(2)
-    asked = Asked(full=chance.random() < 0.1)
+    asked = RecomputeRequest(full=chance.random() < 0.1)
     if chance.random() < 0.25 and world.facts:
         day = chance.choice(world.facts).happened_at.date()
         views = (chance.choice(world.code.views).name,) if chance.random() < 0.5 else ()
-        asked = Asked(views=views, first=day, last=day)
+        asked = RecomputeRequest(views=views, first=day, last=day)
     try:
         world.batch.begin(slot, asked, wait=chance.random() < 0.3)
     except REFUSALS as refusal:
@@ -103,15 +103,15 @@ def rebuild_part(world: "World", chance: Random) -> str | None:
         return None
     day = chance.choice(world.facts).happened_at.date()
     views = (chance.choice(world.code.views).name,) if chance.random() < 0.5 else ()
-    return rebuilt(world, Asked(views=views, first=day, last=day), wait=chance.random() < 0.5)
+    return rebuilt(world, RecomputeRequest(views=views, first=day, last=day), wait=chance.random() < 0.5)
 
 
 def rebuild(world: "World", chance: Random) -> str | None:
     """A whole rebuild with nothing in between."""
-    return rebuilt(world, Asked(), wait=chance.random() < 0.5)
+    return rebuilt(world, RecomputeRequest(), wait=chance.random() < 0.5)
 
 
-def rebuilt(world: "World", asked: Asked, *, wait: bool) -> str:
+def rebuilt(world: "World", asked: RecomputeRequest, *, wait: bool) -> str:
     """Begin, let the archive read, compute, publish."""
     try:
         world.batch.begin(2, asked, wait=wait)

@@ -17,7 +17,6 @@ import pytest
 from confluent_kafka import Producer
 
 from batch_layer.fence import Fence
-from batch_layer.recompute.request import Asked
 from deploy.cassandra import session_of
 from deploy.jars import ensure_jars
 from deploy.local.ports import free_ports
@@ -34,6 +33,7 @@ from speed_layer.generation import Generations, Offsets, reached
 from tests.integration.conftest import PATIENCE_SECONDS
 from tests.integration.conftest import Stack as Asking
 from tests.system.drills.feeding import stamped_by
+from views.control.recompute_request import RecomputeRequest
 
 pytestmark = pytest.mark.nightly
 
@@ -121,7 +121,7 @@ def published(settings: Settings, cut: datetime, monkeypatch: pytest.MonkeyPatch
     """Publish at a cut of the past, as if it were now."""
     with monkeypatch.context() as clock:
         clock.setattr(Fence, "newest_cut", lambda _: cut)
-        done = recompute(settings, Asked(), why="a test", by="a test", steps=Nothing())
+        done = recompute(settings, RecomputeRequest(), why="a test", by="a test", steps=Nothing())
     assert done.report
     assert datetime.fromisoformat(done.report["cut"]) == cut
     assert done.publication

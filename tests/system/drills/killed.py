@@ -17,7 +17,6 @@ from pathlib import Path
 
 import psutil
 
-from batch_layer.recompute.request import Asked
 from deploy.airflow.client import AirflowClient
 from deploy.local.ports import free_ports
 from deploy.local.records import Records
@@ -26,6 +25,7 @@ from tests.integration.test_ledger import Sent, send
 from tests.system.drills.faults import wait_until
 from tests.system.drills.ledger_files import append
 from tests.system.drills.moments import CRASHES, Hammer, rebuilt
+from views.control.recompute_request import RecomputeRequest
 
 STORES = ("killed-1", "killed-2")
 AFTER_SECONDS = (2.5, 5.0)
@@ -101,7 +101,7 @@ class Killed:
     def _scheduled(
         self, id_: str, moments: tuple[tuple[str, float], ...], kill: Callable[[psutil.Process], None]
     ) -> int:
-        self._client.trigger(id_, Asked(), "a drill")
+        self._client.trigger(id_, RecomputeRequest(), "a drill")
         for step, after in moments:
             process = self._found(step, id_)
             time.sleep(after)

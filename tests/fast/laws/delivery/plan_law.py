@@ -8,9 +8,9 @@ from random import Random
 from typing import Any
 
 from batch_layer.recompute.plan import Planner
-from batch_layer.recompute.request import Asked
 from master_dataset.visits.visit import RULES
 from views.control.publication import Pointer
+from views.control.recompute_request import RecomputeRequest
 from views.core.cut import BEGINNING
 from views.registry import registered_views
 
@@ -72,6 +72,6 @@ def every_visit_that_ends_is_read(seeds: int = 20) -> None:
         for base, cut in pairwise(cuts):
             pointer = Pointer(1, base, "run-1", 1, definitions)
             planner = Planner([VISITS], {topic: master}, pointer, {topic: 1}, EPOCH, GAP)
-            plan = planner.plan(Asked(), cut, 1, definitions)
+            plan = planner.plan(RecomputeRequest(), cut, 1, definitions)
             ended = {day for day, times in closings(devices).items() if any(base <= at < cut for at in times)}
             assert ended <= plan.days, f"seed {seed}, {base} to {cut}: {ended - plan.days} are not read"

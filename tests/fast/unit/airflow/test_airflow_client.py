@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from batch_layer.recompute.request import Asked
 from deploy.airflow.client import AirflowClient, Task
 from deploy.airflow.deployed import airflow_of
 from deploy.airflow.task_note import TaskNote
@@ -13,6 +12,7 @@ from deploy.local import board
 from deploy.local.ports import free_ports
 from deploy.settings import Settings
 from master_dataset.errors import AirflowUnavailable
+from views.control.recompute_request import RecomputeRequest
 
 TASK = Task("recompute", "recompute-1", "rebuild")
 
@@ -26,7 +26,7 @@ def settings(tmp_path: Path) -> Settings:
 
 def test_an_airflow_that_is_away_is_unavailable(settings: Settings) -> None:
     with pytest.raises(AirflowUnavailable, match="does not answer") as refused:
-        AirflowClient.of(settings).trigger("recompute-1", Asked(), "late invoices")
+        AirflowClient.of(settings).trigger("recompute-1", RecomputeRequest(), "late invoices")
 
     assert "secret" not in str(refused.value)
 

@@ -13,10 +13,10 @@ from batch_layer.recompute.kept_plan import kept, read_plan
 from batch_layer.recompute.partitions import listed
 from batch_layer.recompute.plan import Planner
 from batch_layer.recompute.portions import portions
-from batch_layer.recompute.request import Asked
 from batch_layer.recompute.running import overlapping, spans
 from batch_layer.recompute.touched import Master
 from views.control.publication import Pointer
+from views.control.recompute_request import RecomputeRequest
 from views.sales import SALES
 
 NOON = datetime(2026, 3, 7, 12, 0, tzinfo=UTC)
@@ -41,7 +41,9 @@ def planner(path: Path, base_version: int, definition: str = SALES.definition_ha
     return Planner([SALES], {TOPIC: Master.newest(str(path))}, base, {TOPIC: base_version}, EPOCH)
 
 
-def days_of(path: Path, base_version: int, asked: Asked, definition: str = SALES.definition_hash) -> set[date]:
+def days_of(
+    path: Path, base_version: int, asked: RecomputeRequest, definition: str = SALES.definition_hash
+) -> set[date]:
     plan = planner(path, base_version, definition).plan(asked, NOON + timedelta(hours=1), 1, NOW)
     return plan.days
 
@@ -57,19 +59,19 @@ def master(tmp_path: Path) -> Path:
 def test_only_days_of_events_received_since_the_published_cut_are_touched(master: Path) -> None:
     append(master, (date(2026, 3, 5), NOON + timedelta(minutes=2)))  # a late sale
 
-    assert days_of(master, 1, Asked()) == {date(2026, 3, 5), date(2026, 3, 7)}
+    assert days_of(master, 1, RecomputeRequest()) == {date(2026, 3, 5), date(2026, 3, 7)}
 
 
 def test_an_event_received_behind_the_new_cut_touches_nothing_yet(master: Path) -> None:
     append(master, (date(2026, 3, 4), NOON + timedelta(hours=2)))
 
-    assert date(2026, 3, 4) not in days_of(master, 1, Asked())
+    assert date(2026, 3, 4) not in days_of(master, 1, RecomputeRequest())
 
 
 def test_a_row_archived_since_with_an_older_stamp_is_found_and_alarmed(master: Path) -> None:
     append(master, (date(2026, 3, 1), NOON - timedelta(hours=3)))
 
-    plan = planner(master, 1).plan(Asked(), NOON + timedelta(hours=1), 1, NOW)
+    plan = planner(master, 1).plan(RecomputeRequest(), NOON + timedelta(hours=1), 1, NOW)
 
     assert date(2026, 3, 1) in plan.days
     assert plan.alarms == ("clock_stepped_back: pos_transactions on 2026-03-01",)
@@ -82,7 +84,9 @@ def test_files_that_were_only_put_together_are_no_rows_with_an_older_stamp(maste
     compacted = planner(master, 1)
     append(master, (date(2026, 3, 6), NOON + timedelta(minutes=4)))
 
-    plans = [each.plan(Asked(), NOON + timedelta(hours=1), 1, NOW) for each in (compacted, planner(master, 1))]
+    plans = [
+        each.plan(RecomputeRequest(), NOON + timedelta(hours=1), 1, NOW) for each in (compacted, planner(master, 1))
+    ]
 
     assert [plan.days - {date(2026, 3, 7)} for plan in plans] == [
         {date(2026, 3, 5)},
@@ -99,7 +103,7 @@ def test_older_stamps_are_found_before_between_and_after_compactions_of_their_fi
         DeltaTable(master).vacuum(retention_hours=0, dry_run=False, enforce_retention_duration=False)
     append(master, (date(2026, 3, 3), NOON - timedelta(hours=3)))
 
-    plan = planner(master, 1).plan(Asked(), NOON + timedelta(hours=1), 1, NOW)
+    plan = planner(master, 1).plan(RecomputeRequest(), NOON + timedelta(hours=1), 1, NOW)
 
     assert plan.alarms == ("clock_stepped_back: pos_transactions on 2026-03-01, 2026-03-02, 2026-03-03",)
 
@@ -113,7 +117,7 @@ def test_commits_that_came_after_the_version_that_is_read_change_nothing(master:
     append(master, (date(2026, 3, 7), NOON + timedelta(minutes=2)))
     DeltaTable(master).optimize.compact()
 
-    plan = planned.plan(Asked(), NOON + timedelta(hours=1), 1, NOW)
+    plan = planned.plan(RecomputeRequest(), NOON + timedelta(hours=1), 1, NOW)
 
     assert plan.alarms == ("clock_stepped_back: pos_transactions on 2026-03-01",)
 
@@ -124,41 +128,41 @@ def test_where_the_log_no_longer_says_what_was_added_every_day_is_recomputed(mas
     for commit in (master / "_delta_log").glob("*0[01].json"):
         commit.unlink()
 
-    assert days_of(master, 1, Asked()) == {date(2026, 3, day) for day in (5, 6, 7, 8)}
+    assert days_of(master, 1, RecomputeRequest()) == {date(2026, 3, day) for day in (5, 6, 7, 8)}
 
 
 def test_a_changed_definition_recomputes_every_day(master: Path) -> None:
-    assert len(days_of(master, 1, Asked(), definition="another")) == 3
+    assert len(days_of(master, 1, RecomputeRequest(), definition="another")) == 3
 
 
 def test_a_question_for_some_days_is_kept_to_them(master: Path) -> None:
-    asked = Asked(first=date(2026, 3, 6), last=date(2026, 3, 6))
+    asked = RecomputeRequest(first=date(2026, 3, 6), last=date(2026, 3, 6))
 
     assert days_of(master, 1, asked) == {date(2026, 3, 6)}
 
 
 def test_everything_is_recomputed_when_asked(master: Path) -> None:
-    assert len(days_of(master, 1, Asked(full=True))) == 3
+    assert len(days_of(master, 1, RecomputeRequest(full=True))) == 3
 
 
 def test_a_part_relies_on_no_newer_table_version_than_its_base(master: Path) -> None:
     append(master, (date(2026, 3, 1), NOON - timedelta(hours=3)))
     plans = planner(master, 1)
 
-    part = plans.plan(Asked(views=("sales",), first=date(2026, 3, 7)), NOON, 1, NOW)
-    whole = plans.plan(Asked(), NOON, 1, NOW)
+    part = plans.plan(RecomputeRequest(views=("sales",), first=date(2026, 3, 7)), NOON, 1, NOW)
+    whole = plans.plan(RecomputeRequest(), NOON, 1, NOW)
 
     assert part.master_versions == {TOPIC: 1}
     assert whole.master_versions == {TOPIC: 2}
 
 
 def test_a_question_for_a_store_is_kept_to_the_days_it_has_events_on(master: Path) -> None:
-    assert days_of(master, 1, Asked(stores=("1",))) == {date(2026, 3, 5), date(2026, 3, 6), date(2026, 3, 7)}
-    assert days_of(master, 1, Asked(stores=("2",))) == set()
+    assert days_of(master, 1, RecomputeRequest(stores=("1",))) == {date(2026, 3, 5), date(2026, 3, 6), date(2026, 3, 7)}
+    assert days_of(master, 1, RecomputeRequest(stores=("2",))) == set()
 
 
 def test_a_plan_that_was_kept_is_read_back_as_it_was(master: Path) -> None:
-    plan = replace(planner(master, 0).plan(Asked(), NOON + timedelta(hours=1), 7, NOW), read_at=NOON)
+    plan = replace(planner(master, 0).plan(RecomputeRequest(), NOON + timedelta(hours=1), 7, NOW), read_at=NOON)
 
     told = orjson.loads(orjson.dumps(kept(plan, "run-4")))
 
@@ -167,7 +171,7 @@ def test_a_plan_that_was_kept_is_read_back_as_it_was(master: Path) -> None:
 
 
 def test_work_is_cut_into_portions_of_whole_days_that_cover_it_once(master: Path) -> None:
-    plan = planner(master, 1).plan(Asked(full=True), NOON + timedelta(hours=1), 1, NOW)
+    plan = planner(master, 1).plan(RecomputeRequest(full=True), NOON + timedelta(hours=1), 1, NOW)
 
     found = portions(plan, together=2)
 
@@ -177,7 +181,7 @@ def test_work_is_cut_into_portions_of_whole_days_that_cover_it_once(master: Path
 
 
 def test_a_preview_names_the_stores_of_a_day_and_which_of_them_have_new_events(master: Path) -> None:
-    plan = planner(master, 0).plan(Asked(), NOON + timedelta(hours=1), 1, NOW)
+    plan = planner(master, 0).plan(RecomputeRequest(), NOON + timedelta(hours=1), 1, NOW)
 
     found = listed(plan)
 
@@ -188,7 +192,7 @@ def test_a_preview_names_the_stores_of_a_day_and_which_of_them_have_new_events(m
 
 
 def test_runs_that_have_a_day_of_a_view_in_common_overlap(master: Path) -> None:
-    own = spans(planner(master, 1).plan(Asked(full=True), NOON + timedelta(hours=1), 1, NOW))
+    own = spans(planner(master, 1).plan(RecomputeRequest(full=True), NOON + timedelta(hours=1), 1, NOW))
 
     assert own == {"sales": [("2026-03-05", "2026-03-07")]}
     assert overlapping(own, {"sales": [("2026-03-07", "2026-03-09")]}) == "sales"

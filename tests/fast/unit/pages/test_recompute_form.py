@@ -4,12 +4,14 @@ from dataclasses import replace
 from datetime import date
 from urllib.parse import urlencode
 
+import msgspec
 import pytest
 
-from serving_layer.admin.recomputes import RecomputeAsk
 from serving_layer.errors import TooBusy
+from serving_layer.responses.publications import RecomputeProblem, RecomputeProgress, RecomputeReport
 from tests.support.asking import OPERATOR_KEY
 from tests.support.browsing import TOKEN, Browsing, words
+from views.control.recompute_request import RecomputeRequest
 
 
 @pytest.fixture
@@ -29,7 +31,7 @@ def test_a_form_starts_a_recompute_and_leads_to_where_it_is_watched(operator: Br
     response = operator.post("/recomputes", urlencode(fields))
 
     days = date(2026, 11, 1), date(2026, 11, 2)
-    asked = RecomputeAsk(("sales", "traffic"), *days, ("12", "40"), full=True, mode="publish")
+    asked = RecomputeRequest(("sales", "traffic"), *days, ("12", "40"), full=True, mode="publish")
     assert operator.asking.recomputing.asked == [asked]
     assert (response.status_code, response.headers["location"]) == (303, "/recomputes/recompute-1")
     assert "a wrong price list" in operator.get("/recomputes/recompute-1")
@@ -38,7 +40,7 @@ def test_a_form_starts_a_recompute_and_leads_to_where_it_is_watched(operator: Br
 def test_a_form_that_says_nothing_else_is_a_preview_of_everything(operator: Browsing) -> None:
     operator.send("/recomputes", form_of="/recomputes", reason="to see")
 
-    assert operator.asking.recomputing.asked == [RecomputeAsk(mode="preview")]
+    assert operator.asking.recomputing.asked == [RecomputeRequest(mode="preview")]
 
 
 @pytest.mark.parametrize(
@@ -77,15 +79,19 @@ def test_progress_is_shown_until_the_report(operator: Browsing) -> None:
         "partitions": {"done": 3, "total": 12}, "events": {"done": 1500, "total": 6000}, "rows_per_second": 900.4,
         "seconds_left": 5.0, "working_on": "sales",
     }  # fmt: skip
-    record = replace(world.recomputes["recompute-1"], state="computing", progress=progress)
+    record = replace(
+        world.recomputes["recompute-1"], state="computing", progress=msgspec.convert(progress, RecomputeProgress)
+    )
     world.recomputes["recompute-1"] = record
 
     page = operator.get("/recomputes/recompute-1")
     assert "1,500 of 6,000 events, 900 a second; about 5 s left" in page
     assert "data-region" in page
 
-    report = {"days": 14, "rows": 6000, "corrections": {"cells": 1, "causes": {"waited": {"cells": 1}}}}
-    world.recomputes["recompute-1"] = replace(record, state="published", publication=2, report=report)
+    report = {"days": 14, "blocks": 6000, "corrections": {"cells": 1, "causes": {"waited": {"cells": 1}}}}
+    world.recomputes["recompute-1"] = replace(
+        record, state="published", publication=2, report=msgspec.convert(report, RecomputeReport)
+    )
     page = operator.get("/recomputes/recompute-1")
     assert "publication 2" in page
     assert "6,000" in page
@@ -95,7 +101,7 @@ def test_progress_is_shown_until_the_report(operator: Browsing) -> None:
 def test_why_one_failed_is_said_with_the_next_step(operator: Browsing) -> None:
     operator.send("/recomputes", form_of="/recomputes", reason="x")
     world = operator.asking.world
-    problem = {"code": "disk_full", "message": "No room is left.", "do": "Make some."}
+    problem = RecomputeProblem("disk_full", "No room is left.", "Make some.")
     world.recomputes["recompute-1"] = replace(world.recomputes["recompute-1"], state="failed", problem=problem)
 
     page = operator.get("/recomputes/recompute-1")

@@ -1,11 +1,11 @@
 """Long lists as people read them: corrections by cell, lag by topic."""
 
 from datetime import datetime
-from typing import Any
 
 from serving_layer.health.watched import Measured
 from serving_layer.pages.corrections import cells
 from serving_layer.pages.stack import Behind, topics
+from serving_layer.responses.publications import Correction
 from tests.support import World
 from tests.support.asking import Asking
 from tests.support.browsing import Browsing
@@ -15,11 +15,11 @@ from tests.support.world import at
 NOW = "2026-11-21T09:31:00Z"
 
 
-def line(state: str, shown: int | None, corrected: int | None, window: str = "10:00") -> dict[str, Any]:
-    return {
-        "window": window, "view": "sales", "store": "12", "dimensions": {}, "cause": "waited", "state": state,
-        "shown": shown, "corrected": corrected,
-    }  # fmt: skip
+def line(state: str, shown: int | None, corrected: int | None, window: str = "10:00") -> Correction:
+    return Correction(
+        view="sales", store="12", window=window, dimensions={}, state=state, shown=shown, corrected=corrected,
+        cause="waited", events=(), events_total=0, difference=(corrected or 0) - (shown or 0),
+    )  # fmt: skip
 
 
 def measured(reader: str, topic: str, partition: int, records: int, seconds: float) -> Measured:
@@ -30,25 +30,25 @@ def measured(reader: str, topic: str, partition: int, records: int, seconds: flo
 
 
 def test_the_lines_of_a_cell_stand_together() -> None:
-    told = {"corrections": [line("units", 1, 2), line("net", 5, 9), line("net", 1, 0, "10:15")]}
+    told = [line("units", 1, 2), line("net", 5, 9), line("net", 1, 0, "10:15")]
 
-    assert [[row["state"] for row in cell] for cell in cells(told)] == [["units", "net"], ["net"]]
+    assert [[row.state for row in cell] for cell in cells(told)] == [["units", "net"], ["net"]]
 
 
 def test_of_a_new_cell_only_what_it_has_is_shown() -> None:
-    told = {"corrections": [line("stay_0", None, 0), line("visits", None, 3), line("stay_1", None, None)]}
+    told = [line("stay_0", None, 0), line("visits", None, 3), line("stay_1", None, None)]
 
-    assert [[row["state"] for row in cell] for cell in cells(told)] == [["visits"]]
+    assert [[row.state for row in cell] for cell in cells(told)] == [["visits"]]
 
 
 def test_a_new_cell_that_has_nothing_is_not_lost() -> None:
-    told = {"corrections": [line("a", None, 0), line("b", None, 0)]}
+    told = [line("a", None, 0), line("b", None, 0)]
 
-    assert [[row["state"] for row in cell] for cell in cells(told)] == [["a"]]
+    assert [[row.state for row in cell] for cell in cells(told)] == [["a"]]
 
 
 def test_a_state_that_became_nothing_is_shown() -> None:
-    assert len(cells({"corrections": [line("a", 4, 0), line("b", 0, 0)]})[0]) == 2
+    assert len(cells([line("a", 4, 0), line("b", 0, 0)])[0]) == 2
 
 
 def test_the_lag_of_a_topic_is_that_of_all_its_partitions() -> None:

@@ -3,17 +3,17 @@
 from dataclasses import dataclass, field
 from datetime import date
 
+import orjson
 import pytest
 from cassandra import OperationTimedOut
 from cassandra.cluster import NoHostAvailable
 
 from batch_layer.recompute.recompute import Recompute
-from batch_layer.recompute.request import Asked
 from deploy.recompute.launch import Launch
 from deploy.services.operating import AirflowElseRunner
 from master_dataset.errors import GalateaError, OperatorError, StoreUnavailable, Unavailable
-from serving_layer.admin.recomputes import RecomputeAsk
 from tests.fast.unit.recomputing.written_down import WrittenDown
+from views.control.recompute_request import RecomputeRequest
 
 
 @dataclass
@@ -24,7 +24,7 @@ class Taking:
     refuses: GalateaError | None = None
     states: list[str] = field(default_factory=list)
 
-    def trigger(self, recompute_id: str, asked: Asked, reason: str) -> None:
+    def trigger(self, recompute_id: str, asked: RecomputeRequest, reason: str) -> None:
         assert (self.kept.rows[recompute_id].asked, self.kept.rows[recompute_id].why) == (asked, reason)
         self.states.append(self.kept.rows[recompute_id].state)
         if self.refuses:
@@ -34,13 +34,13 @@ class Taking:
 def test_it_is_written_down_first_as_it_was_asked() -> None:
     kept = WrittenDown()
     taking = Taking(kept)
-    asked = RecomputeAsk(("sales",), date(2026, 11, 1), date(2026, 11, 2), ("12",), full=True, mode="preview")
+    asked = RecomputeRequest(("sales",), date(2026, 11, 1), date(2026, 11, 2), ("12",), full=True, mode="preview")
 
     id_ = Launch(kept, taking).start(asked, "a wrong price list", "operator")
 
     assert taking.states == ["asked"]
     assert (kept.rows[id_].asked_by, kept.rows[id_].state) == ("operator", "asked")
-    assert kept.rows[id_].asked.shown() == {
+    assert orjson.loads(kept.rows[id_].asked.to_json()) == {
         "views": ["sales"], "from": "2026-11-01", "to": "2026-11-02", "stores": ["12"], "full": True, "wait": False,
         "mode": "preview",
     }  # fmt: skip
@@ -50,7 +50,7 @@ def test_every_recompute_has_an_id_of_its_own() -> None:
     kept = WrittenDown()
     launch = Launch(kept, Taking(kept))
 
-    ids = {launch.start(RecomputeAsk(), "why", "operator") for _ in range(3)}
+    ids = {launch.start(RecomputeRequest(), "why", "operator") for _ in range(3)}
 
     assert ids == set(kept.rows)
     assert len(ids) == 3
@@ -61,7 +61,7 @@ def test_one_that_nobody_takes_has_failed_and_says_why(error: GalateaError) -> N
     kept = WrittenDown()
 
     with pytest.raises(type(error)):
-        Launch(kept, Taking(kept, error)).start(RecomputeAsk(), "why", "operator")
+        Launch(kept, Taking(kept, error)).start(RecomputeRequest(), "why", "operator")
 
     [record] = kept.rows.values()
     assert (record.state, record.problem) == (
@@ -81,7 +81,7 @@ def test_one_that_cannot_be_written_down_is_refused_and_not_handed_over(failure:
     taking = Taking(Silent())
 
     with pytest.raises(StoreUnavailable):
-        Launch(taking.kept, taking).start(RecomputeAsk(), "why", "operator")
+        Launch(taking.kept, taking).start(RecomputeRequest(), "why", "operator")
 
     assert taking.states == []
 

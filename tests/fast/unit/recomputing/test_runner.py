@@ -11,12 +11,12 @@ import psutil
 import pytest
 
 from batch_layer.recompute.recompute import Recompute
-from batch_layer.recompute.request import Asked
 from deploy.recompute import runner as runner_file
 from deploy.recompute.runner import Runner, rebuild_command
 from master_dataset.errors import OperatorError
 from serving_layer.errors import TooBusy
 from tests.fast.unit.recomputing.written_down import ASKED, WrittenDown
+from views.control.recompute_request import RecomputeRequest
 
 Command = Callable[[Recompute], Sequence[str]]
 
@@ -42,7 +42,9 @@ def left(home: Path) -> str:
 
 def test_the_command_is_a_list_in_which_no_value_is_taken_for_an_option() -> None:
     kept = WrittenDown()
-    asked = Asked(("sales",), date(2026, 11, 1), date(2026, 11, 2), ("--full", "a b"), full=True, mode="preview")
+    asked = RecomputeRequest(
+        ("sales",), date(2026, 11, 1), date(2026, 11, 2), ("--full", "a b"), full=True, mode="preview"
+    )
     kept.ask("mine", asked=asked)
 
     assert rebuild_command(kept.find("mine"))[1:] == [
@@ -53,7 +55,7 @@ def test_the_command_is_a_list_in_which_no_value_is_taken_for_an_option() -> Non
 
 def test_the_command_line_understands_the_command() -> None:
     kept = WrittenDown()
-    kept.ask("mine", asked=Asked(("no_such_view",), stores=("--full",), mode="preview"))
+    kept.ask("mine", asked=RecomputeRequest(("no_such_view",), stores=("--full",), mode="preview"))
 
     said = subprocess.run(rebuild_command(kept.find("mine")), capture_output=True, text=True, check=False)
 

@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from batch_layer.recompute.recompute import Recompute, State
-from batch_layer.recompute.request import Asked
 from master_dataset.errors import UnknownName
+from views.control.recompute_request import RecomputeRequest
 
-ASKED = Asked(views=("sales",))
+ASKED = RecomputeRequest(views=("sales",))
 
 
 class WrittenDown:
@@ -35,6 +35,6 @@ class WrittenDown:
             self.rows[seen.id] = replace(self.rows[seen.id], plan=plan)
         return is_seen
 
-    def ask(self, id_: str, state: State = "asked", asked: Asked = ASKED) -> None:
+    def ask(self, id_: str, state: State = "asked", asked: RecomputeRequest = ASKED) -> None:
         """Somebody has asked for it."""
         self.create(Recompute(id_, asked, "operator", "a test", datetime(2026, 11, 21, tzinfo=UTC), state))

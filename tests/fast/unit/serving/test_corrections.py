@@ -10,9 +10,11 @@ import pytest
 from serving_layer.admin import corrections
 from serving_layer.admin.ledger import Ledger
 from serving_layer.admin.recomputes import RecomputeRecord
+from serving_layer.responses.publications import RecomputeState
 from tests.support import World, receipt
 from tests.support.asking import OPERATOR_KEY, Asking, Body
 from tests.support.world import at
+from views.control.recompute_request import RecomputeRequest
 
 PATH = "/v1/corrections"
 FRIDAY, SATURDAY = date(2026, 11, 20), date(2026, 11, 21)
@@ -190,10 +192,10 @@ def test_a_ledger_that_is_not_written_yet_is_pending(world: World) -> None:
     ],
 )
 def test_a_recompute_leads_to_its_preview_or_to_what_it_published(
-    world: World, state: str, publication: int | None, expected: list[int]
+    world: World, state: RecomputeState, publication: int | None, expected: list[int]
 ) -> None:
     rest = (None, None, None, None)
-    record = RecomputeRecord("mine", state, {}, "operator", "a test", *rest, publication, None, None)
+    record = RecomputeRecord("mine", state, RecomputeRequest(), "operator", "a test", *rest, publication, None, None)
     world.recomputes["mine"] = replace(record)
     if state == "previewed":
         world.ledgers["mine"] = world.ledgers["2"]._replace(subject="mine")

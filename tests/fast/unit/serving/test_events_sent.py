@@ -5,6 +5,7 @@ import gzip
 import json
 from typing import Any
 
+import orjson
 import pytest
 from prometheus_client import REGISTRY
 
@@ -18,6 +19,7 @@ from master_dataset.sources.wifi_sightings import WIFI_SIGHTINGS
 from serving_layer.ingest import ingest
 from serving_layer.ingest.body import Posted
 from serving_layer.ingest.ingest import Ingest
+from serving_layer.responses.encoding import encode
 from tests.support import World, receipt
 from tests.support.asking import Asking
 from tests.support.corpus.record import record
@@ -168,7 +170,7 @@ def test_events_of_stores_of_others_are_rejected_whether_or_not_there_is_such_a_
     taken = asyncio.run(taking.take(POS_TRANSACTIONS, posted, tenant="ours"))
 
     foreign = ("rejected", "foreign_store", "/operation_id")
-    assert outcomes(taken.shown()) == [("accepted", None, None), foreign, foreign]
+    assert outcomes(orjson.loads(encode(taken.response()))) == [("accepted", None, None), foreign, foreign]
     assert {item.sentence for item in taken.items[1:]} == {
         "`/operation_id` names a store that is none of the sender's."
     }

@@ -8,6 +8,7 @@ from serving_layer.index.conditions import BANDS, Conditions, weather
 from serving_layer.index.fitting import Past
 from serving_layer.index.model import NOTHING_EXPECTED, TOO_LITTLE_HISTORY, WEATHER_LEFT_OUT, Model
 from serving_layer.index.student import quantile
+from serving_layer.responses.metrics import WeatherRow
 
 MONDAY = date(2026, 1, 5)
 MILD, COLD = "10 to 20", "below 0"
@@ -172,18 +173,26 @@ def test_the_same_history_has_the_same_model() -> None:
     assert Model.of(MIXED) == Model.of(MIXED)
 
 
+def observed(celsius: float, rain: float) -> WeatherRow:
+    return WeatherRow(
+        store="1", start="2026-03-07T00:00:00Z", temperature_avg=celsius, temperature_min=celsius,
+        temperature_max=celsius, precipitation=rain, wind_avg=None, cloud_avg=None, providers=(), observations=1,
+        final=True,
+    )  # fmt: skip
+
+
 def test_bands_begin_at_their_lower_edge() -> None:
     def band(celsius: float) -> str | None:
-        return weather({"temperature_avg": celsius, "precipitation": 0.0}, "day")[0]
+        return weather(observed(celsius, 0.0), "day")[0]
 
     assert [band(celsius) for celsius in (-0.1, 0, 9.9, 10, 20, 30)] == [*BANDS[:2], *BANDS[1:]]
 
 
 def test_a_day_is_wet_from_a_millimetre_and_an_hour_from_a_tenth() -> None:
-    row = {"temperature_avg": 0.0, "precipitation": 0.1}
+    row = observed(0.0, 0.1)
 
     assert (weather(row, "hour")[1], weather(row, "day")[1]) == (True, False)
-    assert weather(row | {"precipitation": 1.0}, "day")[1]
+    assert weather(observed(0.0, 1.0), "day")[1]
     assert weather(None, "day") == (None, None)
 
 

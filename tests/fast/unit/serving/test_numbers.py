@@ -1,9 +1,9 @@
 """Money is written from whole numbers, never through a float."""
 
-import orjson
 import pytest
 
 from serving_layer.query.numbers import money
+from serving_layer.responses.encoding import encode
 
 
 @pytest.mark.parametrize(
@@ -18,4 +18,4 @@ from serving_layer.query.numbers import money
     ],
 )
 def test_an_amount_has_the_digits_of_its_currency(minor: int, digits: int, text: str) -> None:
-    assert orjson.dumps(money(minor, digits)).decode() == text
+    assert encode(money(minor, digits)).decode() == text

@@ -9,6 +9,7 @@ from serving_layer.alerts.rules import AlertRules, Author
 from tests.support import World, receipt
 from tests.support.asking import OPERATOR_KEY, Asking
 from views.alerts.alert import Window, raised_id
+from views.control.recompute_request import RecomputeRequest
 
 DAY = {"store": "1", "from_": "2026-11-21", "to": "2026-11-22"}
 BECAUSE = {"reason": "a test"}
@@ -68,7 +69,7 @@ def asking() -> Asking:
     world.rebuild("2026-11-21T09:30:00Z")
     world.rebuild("2026-11-21T10:00:00Z")
     rest = (None, None, None, None, None, None, None)
-    world.recomputes["known"] = RecomputeRecord("known", "asked", {}, "operator", "a test", *rest)
+    world.recomputes["known"] = RecomputeRecord("known", "asked", RecomputeRequest(), "operator", "a test", *rest)
     asking = Asking(world)
     asking.letters.archive.receive(b"{", topic="wifi_sightings")
     AlertRules(asking.versions).create(Author("default", world.stores), RULE)

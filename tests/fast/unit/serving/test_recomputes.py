@@ -4,13 +4,15 @@ from dataclasses import replace
 from datetime import date
 from typing import Any
 
+import msgspec
 import pytest
 
 from master_dataset.errors import BrokerUnavailable, Unavailable
-from serving_layer.admin.recomputes import RecomputeAsk
 from serving_layer.errors import TooBusy
+from serving_layer.responses.publications import RecomputeProblem, RecomputeProgress
 from tests.support import World
 from tests.support.asking import OPERATOR_KEY, Asking, Body
+from views.control.recompute_request import RecomputeRequest
 
 PATH = "/v1/recomputes"
 BECAUSE = {"reason": "a wrong price list"}
@@ -39,10 +41,12 @@ def test_a_recompute_gets_an_id_and_can_be_looked_at_at_once(asking: Asking) -> 
     assert (started.status_code, started.headers["location"]) == (202, f"/v1/recomputes/{id_}")
     days = (date(2026, 11, 1), date(2026, 11, 2))
     assert asking.recomputing.asked == [
-        RecomputeAsk(("sales", "sales_by_sku"), *days, ("12", "77"), full=True, mode="preview")
+        RecomputeRequest(("sales", "sales_by_sku"), *days, ("12", "77"), full=True, mode="preview")
     ]
+    asked = {name: value for name, value in said.items() if name != "reason"}
+    asked |= {"views": ["sales", "sales_by_sku"], "wait": False}
     assert asking.body(f"{PATH}/{id_}", key=OPERATOR_KEY) == {
-        "id": id_, "state": "asked", "asked": {"views": ["sales", "sales_by_sku"]}, "asked_by": "operator",
+        "id": id_, "state": "asked", "asked": asked, "asked_by": "operator",
         "why": "a wrong price list", "asked_at": "2026-11-21T09:00:00Z", "updated_at": "2026-11-21T09:00:00Z",
         "ended_at": None, "progress": None, "publication": None, "problem": None, "report": None,
     }  # fmt: skip
@@ -51,7 +55,7 @@ def test_a_recompute_gets_an_id_and_can_be_looked_at_at_once(asking: Asking) -> 
 def test_whatever_is_left_out_means_everything(asking: Asking) -> None:
     asking.response(PATH, method="POST", key=OPERATOR_KEY, said=BECAUSE)
 
-    assert asking.recomputing.asked == [RecomputeAsk()]
+    assert asking.recomputing.asked == [RecomputeRequest()]
 
 
 def test_what_failed_says_why_and_what_was_taken_up_again_has_not_ended(asking: Asking) -> None:
@@ -59,7 +63,12 @@ def test_what_failed_says_why_and_what_was_taken_up_again_has_not_ended(asking: 
     problem = {"code": "cut_not_reached", "message": "too slow", "do": "galatea lag"}
     progress = {"partitions": {"done": 3, "total": 12}, "working_on": "sales"}
     world = asking.world
-    record = replace(world.recomputes["recompute-1"], ended_at=world.now(), problem=problem, progress=progress)
+    record = replace(
+        world.recomputes["recompute-1"],
+        ended_at=world.now(),
+        problem=msgspec.convert(problem, RecomputeProblem),
+        progress=msgspec.convert(progress, RecomputeProgress),
+    )
 
     told = []
     for state in ("failed", "computing"):

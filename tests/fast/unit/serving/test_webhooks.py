@@ -4,11 +4,12 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import httpx
+import msgspec
 import pytest
 
 from master_dataset.webhooks.endpoint import MOST_URL, Endpoint
 from master_dataset.webhooks.endpoint_state import Blocking, EndpointState, Registered
-from serving_layer.webhooks.service import Trial
+from serving_layer.responses.webhooks import WebhookTrial
 from tests.support import World
 from tests.support.asking import MOST_WEBHOOKS, OPERATOR_KEY, Asking, Body
 
@@ -147,15 +148,15 @@ def test_a_rotated_secret_is_another_one_and_shown_once(asking: Asking) -> None:
 @pytest.mark.parametrize(
     "trial",
     [
-        Trial("done", 204, None, 3),
-        Trial("failed", None, "no answer in 10 s", 10_000),
-        Trial("refused", 301, "the endpoint answered 301", 2),
+        WebhookTrial("done", 204, None, 3),
+        WebhookTrial("failed", None, "no answer in 10 s", 10_000),
+        WebhookTrial("refused", 301, "the endpoint answered 301", 2),
     ],
 )
-def test_what_a_test_call_came_to_is_told(asking: Asking, trial: Trial) -> None:
+def test_what_a_test_call_came_to_is_told(asking: Asking, trial: WebhookTrial) -> None:
     asking.trying.trial = trial
 
-    assert act(asking, "POST", "a1/test").json() == trial._asdict()
+    assert act(asking, "POST", "a1/test").json() == msgspec.to_builtins(trial)
     assert [each.id for each in asking.trying.called] == ["a1"]
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from deploy.webhooks.trial import TryingWebhooks
 from master_dataset.webhooks.endpoint import Endpoint
-from serving_layer.webhooks.service import Trial
+from serving_layer.responses.webhooks import WebhookTrial
 from speed_layer.webhooks.address import Resolve
 from tests.support.hostile_receivers import Behaviour, answers, listening
 
@@ -25,8 +25,8 @@ async def breaking(_: str, __: int) -> Sequence[str]:
     raise ZeroDivisionError
 
 
-def trial(behaviour: Behaviour, resolving: Resolve = here) -> Trial:
-    async def work() -> Trial:
+def trial(behaviour: Behaviour, resolving: Resolve = here) -> WebhookTrial:
+    async def work() -> WebhookTrial:
         async with listening(behaviour) as receiver:
             trying = TryingWebhooks(LOOPBACK, ssl.create_default_context(), resolving)
             return await trying.call(Endpoint("e1", "acme", f"http://shop.example:{receiver.port}/", "secret"))

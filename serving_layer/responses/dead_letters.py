@@ -1,0 +1,85 @@
+"""Dead letters, and what became of those that were sent again."""
+
+from collections.abc import Mapping, Sequence
+
+from msgspec import UNSET, Struct, UnsetType
+
+from master_dataset.dead_letters.became import Became
+from master_dataset.dead_letters.item import Outcome
+from serving_layer.responses.encoding import Instant
+
+
+class LetterReplay(Struct):
+    """One time that a dead letter was sent again, and its outcome as far as it is known by now.
+
+    `duplicate_of`: the delivery that counts. `reason`: of another dead letter.
+    """
+
+    at: Instant
+    by: str
+    mended: bool
+    outcome: Became
+    sent_to: str | None
+    duplicate_of: str | None
+    reason: str | None
+
+
+class LetterHeader(Struct):
+    """A Kafka header; what is not UTF-8 is escaped."""
+
+    key: str
+    value: str | None
+
+
+class DeadLetter(Struct, kw_only=True):
+    """A record that could not become an event. `field`: a JSON pointer, empty for the record as a whole.
+
+    In the answer about one letter: its `key` and `headers`; how many `bytes` its value has; and the first 65,536 of
+    them as `text` (what is not UTF-8 is escaped) and `base64`.
+    """
+
+    id: str
+    reason: str
+    field: str
+    sentence: str
+    received_at: Instant
+    key: str | UnsetType | None = UNSET
+    headers: Sequence[LetterHeader] | UnsetType = UNSET
+    bytes: int | UnsetType = UNSET
+    text: str | UnsetType = UNSET
+    base64: str | UnsetType = UNSET
+    replays: Sequence[LetterReplay]
+
+
+class DeadLetterPage(Struct):
+    """Dead letters, newest first. `counts` by reason of all that fit, and of those that were `replayed`.
+
+    Both are null where there are too many to count. `next`: the `after` of the next page, null on the last.
+    """
+
+    counts: Mapping[str, int] | None
+    replayed: Mapping[str, int] | None
+    dead_letters: Sequence[DeadLetter]
+    next: str | None
+
+
+class ReplayItem(Struct):
+    """What became of one dead letter that was to be sent again; see `replay_dead_letters`."""
+
+    id: str
+    outcome: Outcome
+    sent_to: str | None
+    duplicate_of: str | None
+    store: str | None
+    reason: str | None
+    field: str | None
+    sentence: str | None
+
+
+class Replayed(Struct):
+    """What became of each, and `counts` by outcome. `next`: others fit the filter; send it as `after`."""
+
+    dry_run: bool
+    counts: Mapping[str, int]
+    items: Sequence[ReplayItem]
+    next: str | None

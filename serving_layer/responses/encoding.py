@@ -1,0 +1,31 @@
+"""How a response becomes JSON, and the scalar types that all of them share."""
+
+from decimal import Decimal
+from typing import Annotated, Any, TypeVar, cast
+
+import msgspec
+from msgspec import Meta, UnsetType
+
+JSON = "application/json"
+Number = int | float | Decimal
+"""Written digit by digit: money is a Decimal and never goes through a float."""
+Instant = Annotated[str, Meta(extra_json_schema={"format": "date-time"})]
+"""ISO 8601 in UTC with `Z`; milliseconds where there are any."""
+Optional = UnsetType
+"""Beside a field's type: the field may be absent."""
+
+Model = TypeVar("Model")
+
+encode = msgspec.json.Encoder(decimal_format="number").encode
+"""The bytes of a response, or of a part of one. Decimals are JSON numbers."""
+
+
+def encoded(json: str | bytes, _: type[Model]) -> Model:
+    """JSON that says a `Model` already: it goes into a response as it is, byte for byte, without being parsed."""
+    return cast("Model", msgspec.Raw(json))
+
+
+def fields_of(response: msgspec.Struct) -> dict[str, Any]:
+    """The fields that are written, by the names that the JSON has: for whoever prints a response as a table."""
+    names = zip(response.__struct_fields__, response.__struct_encode_fields__, strict=True)
+    return {said: value for name, said in names if (value := getattr(response, name)) is not msgspec.UNSET}

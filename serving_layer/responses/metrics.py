@@ -1,0 +1,256 @@
+"""Metrics over time, the list of metrics, and what every answer says of the data that it was computed from."""
+
+from collections.abc import Mapping, Sequence
+from datetime import date
+from typing import TypedDict
+
+from msgspec import UNSET, Struct, UnsetType, field
+
+from serving_layer.responses.encoding import Instant, Number
+
+
+class Provenance(Struct):
+    """The data that an answer was computed from, whatever range it is about.
+
+    `publication` and its `cut`: batch covers every event received before. `speed_as_of`: speed has read a record that
+    was received then; null if it has read none. `layers`: those that were read. `missing`: those that a partial answer
+    had to do without; absent if there are none.
+    """
+
+    publication: int
+    cut: Instant
+    speed_as_of: Instant | None
+    layers: Sequence[str]
+    missing: Sequence[str] | UnsetType = UNSET
+
+
+class AsOf(Struct):
+    """The data that an answer was computed from.
+
+    `publication` and its `cut`: batch covers every event received before. `speed_as_of`: speed has read a record that
+    was received then; null if it has read none. `waiting_for_batch`: events of the answer's range that only the next
+    publication will count. `layers`: those that were read. `missing`: those that a partial answer had to do without;
+    absent if there are none.
+    """
+
+    publication: int
+    cut: Instant
+    speed_as_of: Instant | None
+    waiting_for_batch: int
+    layers: Sequence[str]
+    missing: Sequence[str] | UnsetType = UNSET
+
+
+class ListItem(Struct, kw_only=True):
+    """An item of a value that is a list: a bin `from` (inclusive) `to` (exclusive, null: open), or an hour of the week.
+
+    `share`: percent of all.
+    """
+
+    start: Number | UnsetType = field(default=UNSET, name="from")
+    end: Number | UnsetType | None = field(default=UNSET, name="to")
+    weekday: Number | UnsetType = UNSET
+    hour: Number | UnsetType = UNSET
+    count: Number
+    share: Number
+
+
+Value = Number | Sequence[ListItem] | None
+
+
+class DaysCompared(Struct):
+    """How many days a point has, and how many it is compared with, where these differ."""
+
+    now: int
+    before: int
+
+
+class Point(Struct):
+    """One point of a series. `final`: neither late events nor a publication of waiting ones can still change it.
+
+    `value`: null if it cannot be known, which is not zero. `flags`: what to know about the value. With `compare`:
+    `before`, the value that it is compared with; `change` in percent; `change_points` where the metric is a percentage;
+    `partial` if the point is unfinished. At the grain `hour_of_week`: `weekday` (ISO), `hour`, and how many such hours
+    the range has in `hours_present`.
+    """
+
+    start: Instant
+    value: Value
+    final: bool
+    before: Value | UnsetType = UNSET
+    change: float | UnsetType | None = UNSET
+    change_points: float | UnsetType | None = UNSET
+    partial: bool | UnsetType = UNSET
+    days: DaysCompared | UnsetType = UNSET
+    before_flags: Sequence[str] | UnsetType = UNSET
+    flags: Sequence[str] | UnsetType = UNSET
+    weekday: int | UnsetType = UNSET
+    hour: int | UnsetType = UNSET
+    hours_present: float | UnsetType = UNSET
+
+
+class PeriodCompared(Struct):
+    """Local dates `from` (inclusive) `to` (exclusive), how many days and hours, and how many of them are open."""
+
+    start: date = field(name="from")
+    end: date = field(name="to")
+    days: int
+    hours: float
+    open_hours: float
+
+
+class Compared(Struct):
+    """The two periods of a comparison. `before` is null if nothing has a counterpart.
+
+    `partial` and `until` are there if the period of now is unfinished.
+    """
+
+    calendar: str
+    now: PeriodCompared | None
+    before: PeriodCompared | None
+    partial: bool | UnsetType = UNSET
+    until: Instant | UnsetType = UNSET
+
+
+class Series(Struct):
+    """The points of one store and one combination of `dimensions`."""
+
+    store: str
+    timezone: str
+    dimensions: Mapping[str, str | None]
+    points: Sequence[Point]
+    compared: Compared | UnsetType = UNSET
+
+
+class LeftOut(Struct, frozen=True):
+    """A store that is not comparable, and so not in the answer. `reason` is a stable code, `detail` one sentence."""
+
+    store: str
+    reason: str
+    detail: str
+
+
+class Holiday(Struct):
+    """A public holiday of a store on a local date."""
+
+    store: str
+    date: date
+    names: Sequence[str]
+
+
+class HolidaysUnknown(Struct):
+    """A store whose public holidays are unknown. `reason` is a stable code, `detail` one sentence."""
+
+    store: str
+    reason: str
+    detail: str
+
+
+class Holidays(Struct):
+    """Public holidays beside the points. `version`: of the library `holidays`."""
+
+    version: str
+    category: str
+    rows: Sequence[Holiday]
+    unknown: Sequence[HolidaysUnknown]
+
+
+class WeatherUnits(Struct):
+    """The units of weather."""
+
+    temperature: str
+    precipitation: str
+    wind: str
+    cloud: str
+
+
+class WeatherRow(Struct, kw_only=True):
+    """Weather that was observed at a store during one point. `providers`: who observed it.
+
+    Means are over `observations`, whose number is given. `final`: nothing can change it any more.
+    """
+
+    store: str
+    start: Instant
+    weekday: int | UnsetType = UNSET
+    hour: int | UnsetType = UNSET
+    hours_present: float | UnsetType = UNSET
+    temperature_avg: float | None
+    temperature_min: float | None
+    temperature_max: float | None
+    precipitation: float
+    wind_avg: float | None
+    cloud_avg: float | None
+    providers: Sequence[str]
+    observations: int
+    final: bool
+
+
+class Weather(Struct):
+    """Weather beside the points; hourly where the points are finer."""
+
+    grain: str
+    units: WeatherUnits
+    rows: Sequence[WeatherRow]
+
+
+class Context(TypedDict, total=False):
+    """What was asked for with `context`, in the order in which it was asked for."""
+
+    holidays: Holidays
+    weather: Weather
+
+
+class MetricResponse(Struct):
+    """One metric over time, a series per store and combination of dimensions.
+
+    `timezone`: null if the stores have several. `currency`: of every amount; null if the series are split by currency.
+    `flags` hold for the whole answer. `event_flags`: how many of the events are odd, by flag. `left_out`: with
+    `comp=true`, the stores that are not comparable. `next`: where stores are paged, the `after` of the next page, null
+    on the last.
+    """
+
+    metric: str
+    unit: str
+    grain: str
+    timezone: str | None
+    series: Sequence[Series]
+    as_of: AsOf
+    currency: str | UnsetType | None = UNSET
+    flags: Sequence[str] | UnsetType = UNSET
+    event_flags: Mapping[str, int] | UnsetType = UNSET
+    hours: str | UnsetType = UNSET
+    only_covered: bool | UnsetType = UNSET
+    compare: str | UnsetType = UNSET
+    change_unit: str | UnsetType = UNSET
+    partial: bool | UnsetType = UNSET
+    left_out: Sequence[LeftOut] | UnsetType = UNSET
+    context: Context | UnsetType = UNSET
+    next: str | UnsetType | None = UNSET
+
+
+class MetricsResponse(Struct):
+    """Several metrics, all of one publication and one reading of speed. `next` as in an answer about one metric."""
+
+    answers: Sequence[MetricResponse]
+    as_of: Provenance
+    next: str | UnsetType | None = UNSET
+
+
+class ListedMetric(Struct):
+    """A metric that can be asked for. `views`: what it is computed from. `grains`: those it has; empty means all."""
+
+    metric: str
+    name: str
+    formula: str
+    unit: str
+    views: Sequence[str]
+    flags: Sequence[str]
+    grains: Sequence[str]
+    note: str
+
+
+class MetricList(Struct):
+    """Every metric."""
+
+    metrics: Sequence[ListedMetric]
