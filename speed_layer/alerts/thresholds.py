@@ -2,6 +2,7 @@
 
 from speed_layer.alerts.emitter import Found, opened_key
 from speed_layer.alerts.look import Look, ms
+from speed_layer.alerts.state import HOUR_MS
 from views.alerts.followed import followed_metrics, followed_views
 from views.alerts.judge import is_running, judge
 from views.alerts.rule import Threshold
@@ -23,6 +24,7 @@ def heard(look: Look, shop: ShopClock, quarter: int) -> None:
 
 def passed(look: Look) -> None:
     """Time has passed: windows may be over."""
+    _give_up(look)
     state, grace = look.state, ms(look.horizons.grace)
     over = (state.log_ms - grace) // 1000 // STEP * STEP
     if over <= state.closed_s or state.log_ms < state.awake_ms + grace:
@@ -70,6 +72,15 @@ def _is_known_since(look: Look, metric: Metric, rule: Threshold, shop: ShopClock
         return True
     first = min(look.state.cells.get(metric.view, {}).get(shop.store.id, {span.end: []}))
     return first < (shop.week_before(rule.window, span) if rule.versus else span).start
+
+
+def _give_up(look: Look) -> None:
+    """Resolve alerts whose window has left the horizon without a later window having been judged."""
+    rules = {each.key for each in look.page.by_topic.get(look.topic, ()) if isinstance(each.rule, Threshold)}
+    kept_ms = look.state.log_ms // HOUR_MS * HOUR_MS - ms(look.horizons.kept)
+    for key, open_ in sorted(look.state.opened.items()):
+        if open_.key in rules and open_.until_s * 1000 < kept_ms:
+            look.telling.resolve(key, "forgotten", "Its window is so old that it is no longer followed.")
 
 
 def _resolve_followed(look: Look) -> None:

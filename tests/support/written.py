@@ -60,7 +60,7 @@ def _write_receipts(session: "Session", store: str, deliveries: list[Delivery]) 
             continue
         said = each.event.payload
         key = (each.event.day, store, each.event.happened_at, said.till, said.transaction_id)
-        session.execute(insert, (*key, each.received_at, "{}"))
+        session.execute(insert, (*key, each.received_at, each.value.decode()))
 
 
 def _write_batch(world: World, session: "Session") -> None:
