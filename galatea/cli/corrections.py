@@ -30,7 +30,8 @@ def corrections(  # noqa: PLR0913, PLR0917 - one parameter per option
     """List the states of cells whose shown value a publication changed: shown, corrected, cause, events responsible."""
     page, more = asyncio.run(_page(number, recompute, view, store, cause, limit))
     if as_json:
-        answer({**fields_of(page), "more": more})
+        said = {name: each for name, each in fields_of(page).items() if name != "next"}
+        answer({**said, "more": more})
         return
     rows = page.corrections
     if rows:
