@@ -105,7 +105,7 @@ async def preview_alert_rule(
 
 @router.post(
     "/alert-rules", operation_id="create_alert_rule", status_code=HTTPStatus.CREATED, openapi_extra=BODY,
-    responses=returns_rule("The rule that was made.", HTTPStatus.CREATED),
+    responses=returns_rule("The rule that was made.", HTTPStatus.CREATED) | {HTTPStatus.PRECONDITION_FAILED: {}},
 )  # fmt: skip
 async def create_alert_rule(
     request: Request, asked: Whose, alerting: AlertingOf, answers: AnswersOf, by: Configurer

@@ -79,9 +79,10 @@ def _complete(operation: Document, route: APIRoute) -> None:
         if leads := LINKS.get((operation["operationId"], HTTPStatus(int(status)))):
             said["links"] = {link.name: link.described() for link in leads}
     statuses = [*OF_ALL, *(OF_KEYS if scope else ()), *(OF_NAMES if scope else ())]
+    statuses += [HTTPStatus(int(status)) for status in operation["responses"] if status >= "400"]
     statuses += OF_BODIES if "requestBody" in operation else ()
     statuses += OF_VERSIONS if any(said["name"] == "if-match" for said in operation.get("parameters", ())) else ()
-    for status in sorted(statuses):
+    for status in sorted(set(statuses)):
         said = operation["responses"].get(str(status.value), {})
         own = {kind: each for kind, each in said.get("content", {}).items() if "HTTPValidationError" not in str(each)}
         operation["responses"][str(status.value)] = {

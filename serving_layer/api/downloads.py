@@ -23,14 +23,13 @@ MOST_NAME = 120
 WRITERS = ThreadPoolExecutor(max_workers=2, thread_name_prefix="tables")
 """A long table takes seconds and much memory: others are answered meanwhile, and few are written at once."""
 _FILE = {"schema": {"type": "string", "format": "binary"}}
-_KNOWN = {"description": "The caller has this answer: `If-None-Match` names its `ETag`."}
 
 
 def returns_or_file(*models: type[msgspec.Struct]) -> Responses:
     """For `responses=` of a route whose answer is one of these models, or a file of the same."""
     responses = returns(*models)
     responses[HTTPStatus.OK]["content"] |= {form.media_type: _FILE for form in FORMS.values()}
-    return responses | {HTTPStatus.NOT_MODIFIED: _KNOWN}
+    return responses
 
 
 async def in_form(asked: Format, body: bytes, made: Callable[[Body], Table], about: list[str]) -> Response:

@@ -14,7 +14,7 @@ from serving_layer.index.question import FEWEST_WEEKS, MOST_WEEKS, USUAL_WEEKS, 
 from serving_layer.query.questions import Hours
 from serving_layer.responses.encoding import JSON
 from serving_layer.responses.index import IndexResponse
-from serving_layer.responses.schemas import returns
+from serving_layer.responses.schemas import or_known, returns
 
 router = APIRouter(prefix="/v1", tags=["index"])
 EXAMPLE = {
@@ -66,7 +66,7 @@ class IndexQuestion(BaseModel):
     "/index/{metric}",
     operation_id="get_index",
     summary="A metric against what a model expected",
-    responses=returns(IndexResponse, example=EXAMPLE),
+    responses=or_known(returns(IndexResponse, example=EXAMPLE)),
 )
 async def get_index(
     request: Request,

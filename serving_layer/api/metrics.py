@@ -24,7 +24,7 @@ from serving_layer.query.store_page import Page, read_token
 from serving_layer.query.timeline import Grain
 from serving_layer.responses.encoding import JSON, encode
 from serving_layer.responses.metrics import MetricList, MetricResponse, MetricsResponse
-from serving_layer.responses.schemas import returns
+from serving_layer.responses.schemas import or_known, returns
 
 router = APIRouter(prefix="/v1", tags=["metrics"])
 COMPARE = f"What each point is compared with: {', '.join(f'`{name}`' for name in COMPARISONS)}."
@@ -71,7 +71,7 @@ class MetricQuestion(BaseModel):
         return MetricsAsk(asks, page, is_table=self.format != "json")
 
 
-@router.get("/metrics", operation_id="list_metrics", responses=returns(MetricList))
+@router.get("/metrics", operation_id="list_metrics", responses=or_known(returns(MetricList)))
 async def list_metrics(request: Request, answers: AnswersOf, caller: Reader) -> Response:
     """Every metric: what it is called, how it is made, and from which views."""
     tag = etag(("listed metrics",), caller.sight, (), answers.catalogue.fingerprint)
@@ -82,7 +82,9 @@ async def list_metrics(request: Request, answers: AnswersOf, caller: Reader) -> 
     return await unless_known(request, tag, answer)
 
 
-@router.get("/metrics/{metric}", operation_id="get_metric", responses=returns_or_file(MetricResponse, MetricsResponse))
+@router.get(
+    "/metrics/{metric}", operation_id="get_metric", responses=or_known(returns_or_file(MetricResponse, MetricsResponse))
+)
 async def get_metric(
     request: Request,
     metric: Annotated[str, Path(description=METRIC)],

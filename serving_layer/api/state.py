@@ -8,7 +8,7 @@ from serving_layer.api.conditional import unless_known
 from serving_layer.caching.etag import etag
 from serving_layer.responses.encoding import JSON, encode
 from serving_layer.responses.freshness import Freshness
-from serving_layer.responses.schemas import returns
+from serving_layer.responses.schemas import or_known, returns
 from serving_layer.responses.stores import RegisteredStore, StoreList, StoreSensor, StoreZone
 
 router = APIRouter(prefix="/v1", tags=["state"])
@@ -24,7 +24,7 @@ async def get_freshness(freshness: FreshnessOf, _: Reader) -> Response:
     return Response(encode((await freshness.read()).response()), media_type=JSON)
 
 
-@router.get("/stores", operation_id="list_stores", responses=returns(StoreList))
+@router.get("/stores", operation_id="list_stores", responses=or_known(returns(StoreList)))
 async def list_stores(request: Request, answers: AnswersOf, caller: Reader) -> Response:
     """Every registered store of the caller's tenant."""
     version, stores = await answers.stores.all()

@@ -15,6 +15,7 @@ from serving_layer.files.cells_table import cells_table
 from serving_layer.files.formats import Format
 from serving_layer.query.questions import CellsAsk
 from serving_layer.responses.cells import CellsResponse
+from serving_layer.responses.schemas import or_known
 
 router = APIRouter(prefix="/v1", tags=["views"])
 
@@ -32,7 +33,7 @@ class CellsQuestion(BaseModel):
     as_of: AsOfNumber = None
 
 
-@router.get("/views/{view}/cells", operation_id="get_cells", responses=returns_or_file(CellsResponse))
+@router.get("/views/{view}/cells", operation_id="get_cells", responses=or_known(returns_or_file(CellsResponse)))
 async def get_cells(
     request: Request,
     view: str,

@@ -12,12 +12,13 @@ from serving_layer.responses.encoding import Instant
 class LetterReplay(Struct):
     """One time that a dead letter was sent again, and its outcome as far as it is known by now.
 
+    `mended`: the JSON pointers that were changed, separated by blanks, `body` for the whole record, empty for nothing.
     `duplicate_of`: the delivery that counts. `reason`: of another dead letter.
     """
 
     at: Instant
     by: str
-    mended: bool
+    mended: str
     outcome: Became
     sent_to: str | None
     duplicate_of: str | None

@@ -67,6 +67,7 @@ MODELS: tuple[type[msgspec.Struct], ...] = (
     WebhookTrial,
 )
 """Every body that an operation responds with."""
+KNOWN = "The caller has this answer: `If-None-Match` names its `ETag`."
 _REF = "#/components/schemas/{name}"
 
 
@@ -82,6 +83,11 @@ def returns(
         content["example"] = example
     statuses = [status] if isinstance(status, HTTPStatus) else status
     return {each: {"description": description, "content": {JSON: dict(content)}} for each in statuses}
+
+
+def or_known(responses: Responses) -> Responses:
+    """The same for a route that responds with 304 to a caller who has the answer already."""
+    return responses | {HTTPStatus.NOT_MODIFIED: {"description": KNOWN}}
 
 
 def schema_of(*models: type[msgspec.Struct]) -> Schema:

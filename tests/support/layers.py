@@ -23,6 +23,7 @@ class Delivery:
 
     event: Event[Any]
     received_at: datetime
+    value: bytes = b"{}"
 
     @property
     def is_old(self) -> bool:

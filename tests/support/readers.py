@@ -65,7 +65,7 @@ class WorldTables:
             return -at.happened_at.timestamp(), at.till, at.transaction_id
 
         behind = sorted((at for at in places if after is None or rank(at) > rank(after)), key=rank)
-        return [RawReceipt(at, places[at].received_at, "{}") for at in behind[:limit]]
+        return [RawReceipt(at, places[at].received_at, places[at].value.decode()) for at in behind[:limit]]
 
     async def ledger(self, subject: str) -> Ledger | None:
         return self.world.ledgers.get(subject)

@@ -53,7 +53,7 @@ class World:
         stamp = at(received_at)
         event = parse(source, value, self._terms_of, received_us=int(stamp.timestamp() * 1_000_000))
         assert isinstance(event, Event), event
-        self.deliveries.setdefault(event.store, []).append(Delivery(event, stamp))
+        self.deliveries.setdefault(event.store, []).append(Delivery(event, stamp, value))
         self.speed_as_of = max(stamp, self.speed_as_of or stamp)
 
     def speed_blocks(self, store: str) -> Iterator[tuple[str, datetime, str]]:

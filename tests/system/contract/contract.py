@@ -19,7 +19,7 @@ from tests.support.asking import Asking
 from tests.support.listening import served
 
 CONFIGS = Path(__file__).parent
-CALLERS = ("operator", "tenant", "nobody")
+CALLERS = ("operator", "tenant", "reader", "nobody")
 ALONE = "examples,coverage,fuzzing"
 PHASES = {"alone": (ALONE, "schemathesis.toml"), "stateful": ("stateful", "stateful.toml")}
 """Each question for itself; and sequences, in which an answer says what is asked next."""
@@ -66,6 +66,7 @@ def tried(caller: str, phase: str, cases: int, seed: int) -> Tried:
     keys = {
         "operator": asking.keys.make("*", "read", "ingest", "operate"),
         "tenant": asking.keys.make("acme", "read", "ingest", "configure"),
+        "reader": asking.keys.make("*", "read"),
         "nobody": None,
     }
     with served(asking) as url:
