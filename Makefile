@@ -63,7 +63,7 @@ drill: drills ## One of them: ARGS="D08 --seed 4711", or a line of the ledger ag
 campaign: $(STAMP) ## The long set, in parts of 45 minutes: ARGS="--shard 1/4 --seed 7"
 	@$(RUN) python -m tests.system.drills --long $(ARGS)
 
-ledger: $(STAMP) ## Sum up what drills have found, and write the tables of docs/drills.md
+ledger: $(STAMP) ## Sum up the ledgers of the drills
 	@$(RUN) python -m tests.system.drills.ledger
 
 bench: $(STAMP) ## Measure, print the table and keep it

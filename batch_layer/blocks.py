@@ -2,7 +2,7 @@
 
 Spark evaluates the view's row expressions and brings the rows of one store and day together, before array elements are
 taken apart: a tenth of the rows are moved. Arrow adds them up, some ten times quicker than Spark's own aggregation
-where almost every line is a cell of its own (measured: docs/benchmarks.md).
+where almost every line is a cell of its own (measured: docs/explanation/benchmarks.md).
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence

@@ -94,7 +94,7 @@ class Fence:
                 at = positions.get(topic, {}).get(partition, 0)
                 if at > end:
                     message = f"{reader} has read `{topic}/{partition}` to {at}, which ends at {end}: another log"
-                    raise OperatorError(message, do="put the broker's log back, or see docs/operations.md, Backups")
+                    raise OperatorError(message, do="put the broker's log back, or see docs/how-to/backups.md")
 
     def ends(self) -> Offsets:
         """Where the topics end now."""

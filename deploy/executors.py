@@ -1,6 +1,7 @@
 """What Spark's executors on a cluster are given. In local mode there are none, and nothing of it applies.
 
-Jars come from the driver (`spark.jars`). Python and this package have to be on the workers: see docs/operations.md.
+Jars come from the driver (`spark.jars`). Python and this package have to be on the workers:
+see docs/how-to/spark-cluster.md.
 """
 
 import re

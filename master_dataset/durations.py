@@ -1,7 +1,7 @@
 """How long each micro-batch of archive and speed takes, as a metric.
 
 Not from Spark's own listener: to give it to Python, py4j looks in every jar for classes that are in none, which was
-more than a third of what speed's Java did at 1,000 receipts a second (docs/benchmarks.md).
+more than a third of what speed's Java did at 1,000 receipts a second (docs/explanation/benchmarks.md).
 """
 
 from prometheus_client import Histogram

@@ -59,7 +59,9 @@ def _connection(name: str) -> Connection:
     try:
         found: Connection = Connection.get(name)
     except AirflowNotFoundException as error:
-        raise AirflowFailException(f"there is no connection `{name}`: docs/operations.md says what it holds") from error
+        raise AirflowFailException(
+            f"there is no connection `{name}`: docs/how-to/airflow.md says what it holds"
+        ) from error
     return found
 
 

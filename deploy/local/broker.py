@@ -107,7 +107,7 @@ def _refuse_without_log(nodes: Sequence[Node], settings: "Settings") -> None:
     if complete < majority(len(nodes)) and Path(settings.checkpoint_uri, "archive").exists():
         data = settings.home / nodes[0].name / "data"
         message = f"the broker has lost its log, `{data}`, of which the archive knows"
-        raise OperatorError(message, do="put the folder back, or begin a new home: docs/operations.md, Backups")
+        raise OperatorError(message, do="put the folder back, or begin a new home: docs/how-to/backups.md")
 
 
 def _cluster_of(files: Iterable[Path]) -> str:

@@ -126,7 +126,7 @@ def _refuse_without_data(node: Node, nodes: Sequence[Node], settings: "Settings"
     complete = any((place / str(settings.cassandra_address.keyspace)).exists() for place in data.values())
     if complete and not (data[node.name] / "system").exists():
         message = f"{node.name} has lost its data, `{data[node.name]}`, and would answer as if it had never had any"
-        raise OperatorError(message, do="put the folder back, or make all tables anew: docs/operations.md, Backups")
+        raise OperatorError(message, do="put the folder back, or make all tables anew: docs/how-to/backups.md")
 
 
 def _in_ring(node: Node, nodes: int) -> dict[str, Any]:

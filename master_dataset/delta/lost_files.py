@@ -56,5 +56,5 @@ def file_lost(path: str, file: str, how: str) -> MasterFileLost:
     message = f"the data file `{name}` of the table `{path}` {how}"
     if not any(uri.endswith(name) for uri in DeltaTable(path).file_uris()):
         return MasterFileLost(f"{message}, because it was compacted since", do="begin anew: galatea rebuild")
-    do = f"put `{name}` back from a backup of `{path}`, then the same again; without one: docs/operations.md, Backups"
+    do = f"put `{name}` back from a backup of `{path}`, then the same again; without one: docs/how-to/backups.md"
     return MasterFileLost(message, do=do)

@@ -24,13 +24,13 @@ def first_positions(inlet: Inlet, snapshots: Snapshots, known: Committed) -> dic
     if forgotten:
         named = ", ".join(f"`{topic}/{inlet.partition}`" for topic in forgotten)
         what = f"alerts have read {named} before, and nothing is committed any more of how far"
-        raise OperatorError(what, do="say where to go on: see docs/alerts.md, When positions are gone")
+        raise OperatorError(what, do="say where to go on: see docs/how-to/alerts.md, When positions are gone")
     return {topic: inlet.bounds(topic)[topic != CORRECTIONS] for topic in missing}
 
 
 def refuse_lost_log(inlet: Inlet, known: Committed, logs: Mapping[str, Log]) -> None:
     """OperatorError if a topic is not the one that was read to there, or cannot be. RecordsGone if it begins behind."""
-    do = "put the broker's log back, or see docs/alerts.md, When records are gone"
+    do = "put the broker's log back, or see docs/how-to/alerts.md, When records are gone"
     for topic, at in known.positions.items():
         place = f"`{topic}/{inlet.partition}`"
         if known.ids.get(topic, logs[topic].id) != logs[topic].id:

@@ -42,7 +42,7 @@ class RecordsGone(OperatorError):
         """`topic`, `partition`: where."""
         self.topic = topic
         what = f"records of `{topic}/{partition}` are gone before alerts have read them"
-        super().__init__(what, do="see docs/alerts.md, When records are gone")
+        super().__init__(what, do="see docs/how-to/alerts.md, When records are gone")
 
 
 class _Named(msgspec.Struct):

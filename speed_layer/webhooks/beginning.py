@@ -38,7 +38,7 @@ def begin(
             return
         if has_begun and len(new) == len(places):
             message = f"the broker no longer knows where it stood in {len(new)} partitions"
-            raise PlaceLost(message, do="docs/operations.md, What to do when")
+            raise PlaceLost(message, do="see docs/how-to/troubleshooting.md")
         # The ends first: an alert that comes between the two questions lies behind them, or is found by its time.
         ends = {each.partition: _end(consumer, each) for each in new}
         asked = [TopicPartition(topic, each.partition, since_ms) for each in new]

@@ -1,6 +1,6 @@
 """Write the reference: `python -m galatea.cli.reference [FOLDER]`, by default into `docs/reference`.
 
-By default it also writes the measured tables of `docs/delivery.md`.
+By default it also writes the measured tables of `docs/explanation/delivery-guarantees.md`.
 """
 
 import sys

@@ -41,7 +41,7 @@ def page() -> Page:
     _sections(written, HTTP_CODES)
     written.heading("Reasons of dead letters")
     written.paragraph("Not errors of ours: a record says something that no event can hold, and is kept with its bytes.")
-    written.paragraph("What can be mended is sent again: [dead letters](../dead-letters.md).")
+    written.paragraph("What can be mended is sent again: [dead letters](../how-to/dead-letters.md).")
     rows = [(code(reason), MEANINGS[reason].record, MEANINGS[reason].do) for reason in Reason]
     written.table(("reason", "the record", "who acts, and how"), rows)
     written.heading("Reasons of rejected events alone")

@@ -10,7 +10,7 @@ from galatea.cli.reference.page import table
 from lab.guarantees.table import COLUMNS, rows
 
 DOCS = Path(__file__).resolve().parents[3] / "docs"
-PAGE, KEPT = DOCS / "delivery.md", DOCS / "measured" / "delivery.json"
+PAGE, KEPT = DOCS / "explanation" / "delivery-guarantees.md", DOCS / "measured" / "delivery.json"
 _MARKED = re.compile(r"(<!-- measured: ([P0-9 ]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 

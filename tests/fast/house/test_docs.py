@@ -92,14 +92,14 @@ def test_every_setting_says_what_it_is() -> None:
     assert [name for name, field in Settings.model_fields.items() if not field.description] == []
 
 
-def test_every_alarm_has_its_line_in_operations() -> None:
-    page = text(ROOT / "docs" / "operations.md")
+def test_every_alarm_has_its_line_in_the_monitoring_guide() -> None:
+    page = text(ROOT / "docs" / "how-to" / "monitoring.md")
 
     assert [name for name in RULES if f"| `{name}` |" not in page] == []
 
 
-def test_every_metric_of_a_process_has_its_line_in_operations() -> None:
-    page = text(ROOT / "docs" / "operations.md")
+def test_every_metric_of_a_process_has_its_line_in_the_monitoring_guide() -> None:
+    page = text(ROOT / "docs" / "how-to" / "monitoring.md")
     made = {
         name
         for path in product()

@@ -4,7 +4,7 @@ from enum import Enum
 
 
 class Rule(Enum):
-    """What holds; the comment of R1 to R12 is in docs/architecture.md. Without it a history is found that differs."""
+    """A rule, R1 to R12 in docs/explanation/architecture.md: without it some history gives a different answer."""
 
     RECEIPT_TIME = "R1: an event lies on the side of the cut on which it was received, whenever it happened"
     MARKERS = "R2: the archive has to pass a marker, not the last stable offsets of when the cut was made"

@@ -26,7 +26,7 @@ def main() -> int:
     asked = parser.parse_args()
     unknown = set(asked.drills) - {each.id for each in quick.DRILLS}
     if unknown:
-        parser.error(f"there is no quick drill {', '.join(sorted(unknown))}: see the table of docs/drills.md")
+        parser.error(f"there is no quick drill {', '.join(sorted(unknown))}: see docs/explanation/drills.md")
     known = lines_of("drills")
     if asked.line is not None and not 1 <= asked.line <= len(known):
         parser.error(f"--line must lie between 1 and {len(lines_of('drills'))}")

@@ -13,7 +13,7 @@ from tests.system.drills.ledger_files import lines_of
 from tests.system.drills.line import FAIL, PASS, SKIPPED
 from tests.system.drills.matrix import MATRIX
 
-PAGE = Path(__file__).parents[3] / "docs" / "drills.md"
+PAGE = Path(__file__).parents[3] / "docs" / "explanation" / "drills.md"
 _MATRIX = re.compile(r"(<!-- matrix -->\n).*?(<!-- end -->)", re.DOTALL)
 SUMS = ("runs", PASS, FAIL, SKIPPED, "faults", "events sent", "cells compared", "different", "slowest recovery")
 

@@ -28,7 +28,7 @@ def _commit() -> str:
 
 @dataclass
 class Line:
-    """As docs/drills.md describes it. `why`: what was wrong, or why it was skipped."""
+    """As docs/explanation/drills.md describes it. `why`: what was wrong, or why it was skipped."""
 
     drill: str
     seed: int

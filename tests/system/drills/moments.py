@@ -1,7 +1,7 @@
 """A recompute is killed at many moments and taken up again, while a reader looks whether it ever sees half of it.
 
 `python -m tests.system.drills.killed` does it to all: the command, Airflow's worker and the supervisor; see
-docs/drills.md.
+docs/explanation/drills.md.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Makes the pictures of docs/pages.md anew, of the invented shops: `python -m tests.system.pages.pictures [FOLDER]`."""
+"""Takes the screenshots of docs/how-to/pages.md again: `python -m tests.system.pages.pictures [FOLDER]`."""
 
 import sys
 from pathlib import Path
@@ -9,7 +9,7 @@ from tests.support.listening import served
 from tests.system.pages.shops import invented
 from tests.system.pages.window import chromium, opened, sign_in
 
-FOLDER = Path("docs/pages")
+FOLDER = Path("docs/images/pages")
 PATIENCE_MS = 1_000
 """Until what scripts draw is drawn: nobody waits for a picture."""
 

@@ -83,7 +83,7 @@ def test_positions_that_are_gone_while_there_are_snapshots_are_a_named_stop(
     with pytest.raises(OperatorError, match="committed") as said:
         begin(broker, tmp_path)
 
-    assert "docs/alerts.md, When positions are gone" in said.value.do
+    assert "docs/how-to/alerts.md, When positions are gone" in said.value.do
     assert broker.committed == {}
 
 
@@ -138,7 +138,7 @@ def test_a_topic_made_anew_is_known_though_it_is_longer_than_what_was_read(broke
     with pytest.raises(OperatorError, match="made anew") as said:
         begin(broker, tmp_path)
 
-    assert "docs/alerts.md, When records are gone" in said.value.do
+    assert "docs/how-to/alerts.md, When records are gone" in said.value.do
     assert broker.committed[TILLS, 0] == 5
 
 

@@ -16,7 +16,7 @@ from tests.support.asking import OPERATOR_KEY, Asking
 from tests.support.listening import served
 from tests.support.operating import WorldRecomputing
 
-NOTEBOOK = ROOT / "docs" / "notebooks" / "client.ipynb"
+NOTEBOOK = ROOT / "docs" / "tutorial" / "client.ipynb"
 WHERE = "http://127.0.0.1:8000"
 
 
@@ -89,7 +89,7 @@ def test_what_the_guide_shows_runs(
     start = WorldRecomputing.start
     monkeypatch.setattr(WorldRecomputing, "start", publish_at_once)
 
-    scope = executed(blocks("docs/client.md"), world)
+    scope = executed(blocks("docs/how-to/python-client.md"), world)
 
     said = capsys.readouterr().out.splitlines()
     assert said[0] == "2026-11-15 23:00:00+00:00 2.50 True None"
