@@ -43,9 +43,13 @@ def keep_conflicts(
         places = repeats.where("is_conflict").select(PLACE)
         whole = archived.join(small(places, conflicts), on=PLACE, how="left_semi")
         letters = whole.dropDuplicates(_LETTER_PLACE).select(
-            *_LETTER_PLACE, "received_at",
-            F.lit("conflicting_duplicate").alias("reason"), F.lit("").alias("field"), F.lit(SENTENCE).alias("sentence"),
-            "key", "value",
+            *_LETTER_PLACE,
+            "received_at",
+            F.lit("conflicting_duplicate").alias("reason"),
+            F.lit("").alias("field"),
+            F.lit(SENTENCE).alias("sentence"),
+            "key",
+            "value",
             F.lit(None).cast(kept.schema["headers"].dataType).alias("headers"),
-        )  # fmt: skip
+        )
         tables.append_conflicts(letters.join(kept.select(*_LETTER_PLACE), on=_LETTER_PLACE, how="left_anti"))

@@ -21,10 +21,15 @@ if TYPE_CHECKING:
 
     from cassandra.cluster import Session
 
-PLACES = pa.schema([
-    ("view", pa.string()), ("store", pa.string()), ("received_day", pa.date32()), ("day", pa.date32()),
-    ("waiting", pa.int64()),
-])  # fmt: skip
+PLACES = pa.schema(
+    [
+        ("view", pa.string()),
+        ("store", pa.string()),
+        ("received_day", pa.date32()),
+        ("day", pa.date32()),
+        ("waiting", pa.int64()),
+    ]
+)
 """A UTC day of windows that a partition has cells of; or no day, and how many events of it wait for batch."""
 PARTITIONS_SQL = "view string, store string, received_day date"
 _SELECT_KEYS = "SELECT DISTINCT view_name, store, received_day, generation FROM speed_cells"

@@ -63,9 +63,13 @@ def late_visits(first: DataFrame, rules: VisitRules, until: datetime) -> DataFra
 def _sightings(rows: DataFrame, order: tuple[str, ...]) -> DataFrame:
     """Those of one store, device and business day follow each other, of one partition in its order."""
     narrow = rows.select(
-        *_WHOSE, "partition", "offset", F.unix_millis("received_at").alias("received_ms"),
-        F.unix_millis("happened_at").alias("happened_ms"), "is_inside",
-    )  # fmt: skip
+        *_WHOSE,
+        "partition",
+        "offset",
+        F.unix_millis("received_at").alias("received_ms"),
+        F.unix_millis("happened_at").alias("happened_ms"),
+        "is_inside",
+    )
     return narrow.repartition("store", "device").sortWithinPartitions(*_WHOSE, *order)
 
 

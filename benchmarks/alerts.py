@@ -131,10 +131,15 @@ class _Copying:
 
 
 def _from_the_end(settings: "Settings", topic: str) -> Consumer:
-    consumer = Consumer({
-        "bootstrap.servers": settings.kafka_bootstrap, "group.id": "bench", "isolation.level": "read_committed",
-        "enable.auto.commit": False, "fetch.wait.max.ms": 10,
-    })  # fmt: skip
+    consumer = Consumer(
+        {
+            "bootstrap.servers": settings.kafka_bootstrap,
+            "group.id": "bench",
+            "isolation.level": "read_committed",
+            "enable.auto.commit": False,
+            "fetch.wait.max.ms": 10,
+        }
+    )
     ends = Topics(settings.kafka_bootstrap).end_offsets(topic)
     consumer.assign([TopicPartition(topic, number, at) for number, at in ends.items()])
     return consumer

@@ -17,11 +17,18 @@ TABLE = "CREATE TABLE IF NOT EXISTS bench_seen (id text PRIMARY KEY, value blob)
 
 def producer(bootstrap: str, linger_ms: int = 10) -> Any:  # noqa: ANN401 - confluent_kafka ships no types
     """Idempotent, acknowledged by all, compressed: as `galatea ingest` sends."""
-    return Producer({
-        "bootstrap.servers": bootstrap, "enable.idempotence": True, "acks": "all", "compression.type": "lz4",
-        "partitioner": "murmur2_random", "linger.ms": linger_ms, "queue.buffering.max.messages": 100_000,
-        "queue.buffering.max.kbytes": 65_536,
-    })  # fmt: skip
+    return Producer(
+        {
+            "bootstrap.servers": bootstrap,
+            "enable.idempotence": True,
+            "acks": "all",
+            "compression.type": "lz4",
+            "partitioner": "murmur2_random",
+            "linger.ms": linger_ms,
+            "queue.buffering.max.messages": 100_000,
+            "queue.buffering.max.kbytes": 65_536,
+        }
+    )
 
 
 def produce(bootstrap: str, keyed: Sequence[tuple[bytes, bytes]]) -> float:

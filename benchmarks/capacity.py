@@ -58,8 +58,12 @@ def capacity(size: int) -> Iterator[Measured]:
     if counted != theirs:
         raise RuntimeError(f"Quix Streams counted {theirs} and we counted {counted}")
     details = {
-        "events": quix.events, **counted, "seconds": round(ours.seconds, 1), "events_timed": ours.events, **profile,
-    }  # fmt: skip
+        "events": quix.events,
+        **counted,
+        "seconds": round(ours.seconds, 1),
+        "events_timed": ours.events,
+        **profile,
+    }
     yield from _both("bare consumer, our parser", ours, parsed, AT_LEAST_OF_BARE, details)
     yield from _both("bare consumer, msgspec only", ours, decoded, None, {})
     yield from _both("Quix Streams 3.28", ours, quix, AT_LEAST_OF_QUIX, {})

@@ -17,9 +17,14 @@ def main(port: int, size: int) -> None:
         return Response(body, media_type="application/json")
 
     uvicorn.run(
-        app, host="127.0.0.1", port=port, log_level="warning", access_log=False, server_header=False,
+        app,
+        host="127.0.0.1",
+        port=port,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
         proxy_headers=False,
-    )  # fmt: skip
+    )
 
 
 def listens(port: int) -> bool:

@@ -34,9 +34,11 @@ def delays(settings: "Settings", probes: int) -> list[Measured]:
     with beside(stream):
         ours = seconds_until_seen(settings, probes)
     details = {
-        "aim_seconds": AIM_SECONDS, "probes": probes, "sent_per_second": round(stream.rate),
+        "aim_seconds": AIM_SECONDS,
+        "probes": probes,
+        "sent_per_second": round(stream.rate),
         "micro_batch_ms": steps(settings.home / "logs" / "speed.log", probes),
-    }  # fmt: skip
+    }
     both = {"p50": 0.5, "p99": 0.99}
     pairs = {name: (percentile(ours, share), percentile(simple, share)) for name, share in both.items()}
     return [
@@ -115,9 +117,11 @@ class Sender:
         acknowledged: list[float] = []
         value = receipts.line(self._rng, next(self._numbers), datetime.now(UTC), receipts.PROBE)
         self._producer.produce(
-            self._topic, value, key=key.encode(),
+            self._topic,
+            value,
+            key=key.encode(),
             on_delivery=lambda error, _message: None if error else acknowledged.append(time.monotonic()),
-        )  # fmt: skip
+        )
         self._producer.flush(30)
         return acknowledged[0]
 

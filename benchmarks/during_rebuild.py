@@ -46,10 +46,14 @@ def during_rebuild(settings: "Settings", probes: int) -> Iterator[Measured]:
         with beside(rebuilds):
             during = _Felt.now(settings, probes)
     details = {
-        "rebuild_seconds": rebuilds.seconds, "sent_per_second": round(stream.rate), "probes": probes,
-        "answers": len(during.answers), "answers_without": len(without.answers),
-        "p50": round(median(during.answers), 5), "p50_without": round(median(without.answers), 5),
-    }  # fmt: skip
+        "rebuild_seconds": rebuilds.seconds,
+        "sent_per_second": round(stream.rate),
+        "probes": probes,
+        "answers": len(during.answers),
+        "answers_without": len(without.answers),
+        "p50": round(median(during.answers), 5),
+        "p50_without": round(median(without.answers), 5),
+    }
     yield _compared("answers p99", percentile(during.answers, 0.99), percentile(without.answers, 0.99), details)
     for name, share in (("p50", 0.5), ("p99", 0.99)):
         yield _compared(f"delay {name}", percentile(during.delays, share), percentile(without.delays, share), {})
@@ -57,6 +61,12 @@ def during_rebuild(settings: "Settings", probes: int) -> Iterator[Measured]:
 
 def _compared(name: str, during: float, without: float, details: dict[str, object]) -> Measured:
     return Measured(
-        f"during_rebuild, {name}", during, without, "s", "without a rebuild",
-        better="low", limit=AT_MOST, details=details,
-    )  # fmt: skip
+        f"during_rebuild, {name}",
+        during,
+        without,
+        "s",
+        "without a rebuild",
+        better="low",
+        limit=AT_MOST,
+        details=details,
+    )

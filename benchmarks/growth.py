@@ -48,8 +48,9 @@ def _grown(touched: Mapping[str, Sequence[Rebuilt]]) -> Measured:
     costs = {name: median_of(found, "cpu_seconds") for name, found in touched.items()}
     seconds = {name: median_of(found) for name, found in touched.items()}
     ratios = {
-        "cpu_ratio": round(costs["10x"] / costs["1x"], 3), "cpu_ratio_3x": round(costs["3x"] / costs["1x"], 3),
+        "cpu_ratio": round(costs["10x"] / costs["1x"], 3),
+        "cpu_ratio_3x": round(costs["3x"] / costs["1x"], 3),
         "ratio_3x": round(seconds["3x"] / seconds["1x"], 3),
-    }  # fmt: skip
+    }
     both = (seconds["10x"], seconds["1x"])
     return Measured("growth, 10x history", *both, "s", "the same at 1x", better="low", limit=AT_MOST, details=ratios)

@@ -25,10 +25,11 @@ def incremental(size: int) -> list[Measured]:
             full = history.rebuild()
             touched = [history.touch(90 * number) for number in range(1, ROUNDS + 1)]
     details = history.facts | {
-        "full": full, "touched": touched,
+        "full": full,
+        "touched": touched,
         "cpu_ratio": round(median_of(touched, "cpu_seconds") / full["cpu_seconds"], 4),
         "ratio_with_start": round(_whole(touched) / _whole([full]), 4),
-    }  # fmt: skip
+    }
     seconds = (median_of(touched), full["seconds"])
     return [Measured("incremental", *seconds, "s", "full rebuild", better="low", limit=AT_MOST, details=details)]
 

@@ -68,9 +68,10 @@ def _held(settings: "Settings") -> int:
     """Bytes that the answering process holds, when it has come to rest."""
     time.sleep(QUIET)
     (line,) = (
-        line for line in Path(f"/proc/{Records(settings.home).pid('api')}/status").read_text().splitlines()
+        line
+        for line in Path(f"/proc/{Records(settings.home).pid('api')}/status").read_text().splitlines()
         if line.startswith("VmRSS:")
-    )  # fmt: skip
+    )
     return int(line.split()[1]) * KIB
 
 

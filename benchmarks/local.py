@@ -31,10 +31,15 @@ def own_home() -> Iterator[Settings]:
     home = Path(tempfile.mkdtemp(prefix="galatea-bench-"))
     api, kafka, cassandra = free_ports(3)
     os.environ |= {
-        "GALATEA_HOME": str(home), "GALATEA_API_PORT": str(api), "GALATEA_KAFKA_PORT": str(kafka),
-        "GALATEA_CASSANDRA_PORT": str(cassandra), "GALATEA_EPOCH_SECONDS": "10", "GALATEA_SKEW_SECONDS": "1",
-        "GALATEA_MASTER_URI": "", "GALATEA_CHECKPOINT_URI": "",
-    }  # fmt: skip
+        "GALATEA_HOME": str(home),
+        "GALATEA_API_PORT": str(api),
+        "GALATEA_KAFKA_PORT": str(kafka),
+        "GALATEA_CASSANDRA_PORT": str(cassandra),
+        "GALATEA_EPOCH_SECONDS": "10",
+        "GALATEA_SKEW_SECONDS": "1",
+        "GALATEA_MASTER_URI": "",
+        "GALATEA_CHECKPOINT_URI": "",
+    }
     settings = Settings()
     ensure_jars(settings)
     try:

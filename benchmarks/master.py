@@ -106,17 +106,28 @@ def _receipts(rng: np.random.Generator, day: date, receipts: int) -> tuple[pa.Ta
     returned = rng.random(receipts) < 0.02  # noqa: PLR2004 - the share of receipts that give money back
     nothing, never = np.zeros(receipts, "int64"), pa.array(np.zeros(receipts, "bool"))
     columns = {
-        "topic": pa.repeat("pos_transactions", receipts), "store": texts[0], "till": texts[1],
+        "topic": pa.repeat("pos_transactions", receipts),
+        "store": texts[0],
+        "till": texts[1],
         "received_at": pa.array(happened + rng.integers(100_000, 5_000_000, receipts)).cast(instant),
-        "happened_at": pa.array(happened).cast(instant), "identity": identity,
-        "identity_hash": pa.array(hashes[0]), "payload_hash": pa.array(hashes[1]),
-        "transaction_id": texts[2], "currency": pa.repeat("EUR", receipts),
-        "is_sale": pa.array(~returned), "is_return": pa.array(returned), "is_exchange": never,
-        "is_zero": never, "gross_sales": pa.array(np.where(returned, 0, cents)),
-        "returns_value": pa.array(np.where(returned, cents, 0)), "units_sold": pa.array(units),
-        "units_returned": pa.array(nothing), "line_count": pa.array(counts), "items": items,
+        "happened_at": pa.array(happened).cast(instant),
+        "identity": identity,
+        "identity_hash": pa.array(hashes[0]),
+        "payload_hash": pa.array(hashes[1]),
+        "transaction_id": texts[2],
+        "currency": pa.repeat("EUR", receipts),
+        "is_sale": pa.array(~returned),
+        "is_return": pa.array(returned),
+        "is_exchange": never,
+        "is_zero": never,
+        "gross_sales": pa.array(np.where(returned, 0, cents)),
+        "returns_value": pa.array(np.where(returned, cents, 0)),
+        "units_sold": pa.array(units),
+        "units_returned": pa.array(nothing),
+        "line_count": pa.array(counts),
+        "items": items,
         "key": pc.cast(texts[0], pa.binary()),
-    }  # fmt: skip
+    }
     schema = event_schema(POS_TRANSACTIONS)
     empty = pa.array(np.zeros(receipts + 1, "int32"))
     for name in ("lines", "flags"):
@@ -144,13 +155,21 @@ def _add(file: Path, day: date, size: int, rows: pa.Table) -> dict[str, object]:
     found = pc.min_max(rows["received_at"]).as_py()
     least, greatest = found["min"], found["max"] + timedelta(milliseconds=1)  # Delta's statistics count milliseconds
     stats = {
-        "numRecords": rows.num_rows, "minValues": {"received_at": _instant(least)},
-        "maxValues": {"received_at": _instant(greatest)}, "nullCount": {"received_at": 0},
-    }  # fmt: skip
-    return {"add": {
-        "path": str(file), "partitionValues": {"day": str(day)}, "size": size, "modificationTime": 0,
-        "dataChange": True, "stats": json.dumps(stats),
-    }}  # fmt: skip
+        "numRecords": rows.num_rows,
+        "minValues": {"received_at": _instant(least)},
+        "maxValues": {"received_at": _instant(greatest)},
+        "nullCount": {"received_at": 0},
+    }
+    return {
+        "add": {
+            "path": str(file),
+            "partitionValues": {"day": str(day)},
+            "size": size,
+            "modificationTime": 0,
+            "dataChange": True,
+            "stats": json.dumps(stats),
+        }
+    }
 
 
 def _instant(at: datetime) -> str:
@@ -161,10 +180,13 @@ def _write_log(path: Path, adds: list[dict[str, object]]) -> None:
     """Write the first commit (Delta protocol, version 0 of the table)."""
     schema = from_arrow_schema(event_schema(POS_TRANSACTIONS)).json()
     table = {
-        "id": "5b8e6c5e-0000-4000-8000-000000000000", "format": {"provider": "parquet", "options": {}},
-        "schemaString": schema, "partitionColumns": ["day"], "configuration": {"delta.appendOnly": "true"},
+        "id": "5b8e6c5e-0000-4000-8000-000000000000",
+        "format": {"provider": "parquet", "options": {}},
+        "schemaString": schema,
+        "partitionColumns": ["day"],
+        "configuration": {"delta.appendOnly": "true"},
         "createdTime": 0,
-    }  # fmt: skip
+    }
     protocol = {"minReaderVersion": 1, "minWriterVersion": 2}
     actions: list[dict[str, object]] = [{"protocol": protocol}, {"metaData": table}, *adds]
     (path / "_delta_log").mkdir()

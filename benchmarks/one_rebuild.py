@@ -60,9 +60,13 @@ def main(cut: datetime, *, full: bool) -> None:
                 step()
         report = attempt.found.report or {}
     found = {
-        "days": report["days"], "blocks": report["blocks"], "seconds": time.monotonic() - started,
-        "cpu_seconds": meter.seconds, "start_seconds": started - began, "steps_began": steps.since(started),
-    }  # fmt: skip
+        "days": report["days"],
+        "blocks": report["blocks"],
+        "seconds": time.monotonic() - started,
+        "cpu_seconds": meter.seconds,
+        "start_seconds": started - began,
+        "steps_began": steps.since(started),
+    }
     print(json.dumps(found), flush=True)
     os._exit(0)  # as the command: Spark's Java ends with this process
 

@@ -65,10 +65,16 @@ def _producer(bootstrap: str, name: str, number: int) -> Any:  # noqa: ANN401 - 
     own: dict[str, Any] = {"enable.idempotence": name != "plain"}
     if name.startswith("transactions"):
         own |= {"transactional.id": f"bench {name} {number}", "linger.ms": 0}
-    return Producer({
-        "bootstrap.servers": bootstrap, "acks": "all", "compression.type": "lz4", "linger.ms": 10,
-        "queue.buffering.max.messages": 100_000, **own,
-    })  # fmt: skip
+    return Producer(
+        {
+            "bootstrap.servers": bootstrap,
+            "acks": "all",
+            "compression.type": "lz4",
+            "linger.ms": 10,
+            "queue.buffering.max.messages": 100_000,
+            **own,
+        }
+    )
 
 
 def _transact(producer: Any, records: Sequence[bytes]) -> None:  # noqa: ANN401 - likewise

@@ -90,9 +90,12 @@ def _minor(line: Mapping[str, Any]) -> int:
 def main(bootstrap: str, topic: str, events: int, folder: str) -> None:
     """Read so many events from the beginning; one JSON object on stdout in the end."""
     application = Application(
-        broker_address=bootstrap, consumer_group="bench-quix", auto_offset_reset="earliest", state_dir=folder,
+        broker_address=bootstrap,
+        consumer_group="bench-quix",
+        auto_offset_reset="earliest",
+        state_dir=folder,
         loglevel="WARNING",
-    )  # fmt: skip
+    )
     sums = Sums()
     receipts = application.dataframe(application.topic(topic, key_deserializer="bytes", value_deserializer="json"))
     receipts.update(sums, stateful=True)

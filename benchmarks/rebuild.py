@@ -60,10 +60,15 @@ def rebuild(size: int) -> list[Measured]:
 
 def _result(master: Master, ours: Timed, beside: Timed) -> Measured:
     details = {
-        "receipts": master.receipts, "deliveries": master.deliveries, "lines": master.lines, "spark_seconds": ours[0],
-        "duckdb_seconds": beside[0], "spark_cpu_seconds": ours[1], "duckdb_cpu_seconds": beside[1],
+        "receipts": master.receipts,
+        "deliveries": master.deliveries,
+        "lines": master.lines,
+        "spark_seconds": ours[0],
+        "duckdb_seconds": beside[0],
+        "spark_cpu_seconds": ours[1],
+        "duckdb_cpu_seconds": beside[1],
         "cpu_ratio": round(beside[1] / ours[1], 3),
-    }  # fmt: skip
+    }
     rates = (master.deliveries / ours[0], master.deliveries / beside[0])
     return Measured("rebuild", *rates, "deliveries/s", "DuckDB 2", limit=AT_LEAST, details=details)
 

@@ -47,13 +47,15 @@ def live(first: int, seed: int = 8) -> Iterator[bytes]:
 
 def line(rng: random.Random, number: int, happened_at: datetime, store: str | None = None) -> bytes:
     """One receipt of 1 to 18 lines."""
-    return orjson.dumps({
-        "happened_at": happened_at.isoformat(timespec="milliseconds"),
-        "operation_id": int(store or rng.randint(1, STORES)),
-        "transaction_id": number,
-        "vendor_fiscal_module": rng.randint(1, TILLS),
-        "transactions": [_line(rng) for _ in range(rng.randint(1, 18))],
-    })  # fmt: skip
+    return orjson.dumps(
+        {
+            "happened_at": happened_at.isoformat(timespec="milliseconds"),
+            "operation_id": int(store or rng.randint(1, STORES)),
+            "transaction_id": number,
+            "vendor_fiscal_module": rng.randint(1, TILLS),
+            "transactions": [_line(rng) for _ in range(rng.randint(1, 18))],
+        }
+    )
 
 
 def _line(rng: random.Random) -> dict[str, object]:

@@ -91,6 +91,11 @@ def _open() -> Measured:
     parts = (one, one.stretches, stretch, whose, whose.device, *(1 << 40,) * 7)
     size = sum(map(sys.getsizeof, parts)) + 100  # and its place in an ordered dictionary
     return Measured(
-        "sources, a device around", size, sys.getsizeof(whose.device), "bytes", "its text", better="low",
+        "sources, a device around",
+        size,
+        sys.getsizeof(whose.device),
+        "bytes",
+        "its text",
+        better="low",
         details={"held": len(held)},
-    )  # fmt: skip
+    )

@@ -48,9 +48,11 @@ def spans(size: int) -> Iterator[Measured]:
         files = DeltaTable(f"{settings.corrected_uri}/{VIEW}").file_uris()
         year = {"from": first, "to": today, "timezone": "UTC", "store": "1"}
         side = {
-            "from": today - timedelta(days=1), "to": today, "timezone": "UTC",
+            "from": today - timedelta(days=1),
+            "to": today,
+            "timezone": "UTC",
             "store": [str(number + 1) for number in range(STORES)],
-        }  # fmt: skip
+        }
         last = f"day = '{side['from']}' AND CAST(store AS INT) <= {STORES}"
         for name, asked, by, where in (
             ("a year by day", year | {"grain": "day"}, DAY, "store = '1'"),
@@ -74,8 +76,11 @@ def _measured(settings: "Settings", name: str, asked: Mapping[str, Any], sql: st
     if not theirs or ours != theirs:
         raise RuntimeError(f"DuckDB and the answer disagree about {name}: {len(theirs)} and {len(ours)} numbers")
     details = {
-        "first": round(first, 4), "first_beside": round(beside_first, 4), "points": len(ours), "bytes": len(found)
-    }  # fmt: skip
+        "first": round(first, 4),
+        "first_beside": round(beside_first, 4),
+        "points": len(ours),
+        "bytes": len(found),
+    }
     return Measured(f"spans, {name}", median(again), median(beside), "s", "DuckDB", better="low", details=details)
 
 

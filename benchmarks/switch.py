@@ -42,9 +42,11 @@ def switch(size: int) -> Iterator[Measured]:
         for run in runs:
             run.write(local.connecting(settings))
         details = {
-            "cells_in_each": runs[0].cells, "entries_of_a_manifest": len(runs[0].manifest),
-            "written_in_seconds": round(time.monotonic() - began, 1), "rounds": ROUNDS,
-        }  # fmt: skip
+            "cells_in_each": runs[0].cells,
+            "entries_of_a_manifest": len(runs[0].manifest),
+            "written_in_seconds": round(time.monotonic() - began, 1),
+            "rounds": ROUNDS,
+        }
         bare, switching = _Bare(local.cassandra(settings)), _Switching(settings)
         turns = [(bare.switch(), switching.forth(), switching.back()) for _ in range(ROUNDS)]
     simple, *ours = map(list, zip(*turns, strict=True))

@@ -67,11 +67,13 @@ def _measured(settings: "Settings", each: int, stores: int, batch: int) -> Measu
     what = "one store" if stores == 1 else f"{stores} stores"
     size = "an alert a call" if batch == 1 else f"up to {batch} a call"
     details = {
-        "alerts": each * stores, "calls": len(calls), "fewest_calls": _fewest(each, batch) * stores,
+        "alerts": each * stores,
+        "calls": len(calls),
+        "fewest_calls": _fewest(each, batch) * stores,
         "receiver_ms": round(1000 * mean(call.answered - call.came for call in calls), 1),
         # The start of the process is in it.
         "core_ms_a_call": round(1000 * (times.user + times.system) / len(calls), 2),
-    }  # fmt: skip
+    }
     beside = f"calls of {SECONDS * 1000:g} ms, one after the other for each store"
     name = f"webhooks, {what}, {size}"
     return Measured(
@@ -167,7 +169,16 @@ def _child(words: Sequence[str]) -> Iterator[int]:
 def _alert(store: str, number: int) -> Alert:
     window = Window(f"2026-11-22T09:{number // 60_000:02}:{number // 1000 % 60:02}.{number % 1000:03}Z")
     return Alert(
-        alert_id=raised_id("queue", 1, (TENANT, store), window, {}), kind="raised", rule="queue", version=1,
-        tenant=TENANT, store=store, window=window, dimensions={}, value=Decimal(number), threshold=Decimal(4),
-        sentence="More than 4 wait.", raised_at="2026-11-22T09:00:00.000Z",
-    )  # fmt: skip
+        alert_id=raised_id("queue", 1, (TENANT, store), window, {}),
+        kind="raised",
+        rule="queue",
+        version=1,
+        tenant=TENANT,
+        store=store,
+        window=window,
+        dimensions={},
+        value=Decimal(number),
+        threshold=Decimal(4),
+        sentence="More than 4 wait.",
+        raised_at="2026-11-22T09:00:00.000Z",
+    )

@@ -9,11 +9,31 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 CHANGES = {
-    "up", "down", "rebuild", "rollback", "gc", "collect", "compact", "export", "recompute plan", "recompute compute",
-    "recompute publish", "stores load", "keys create", "keys rotate", "keys revoke", "dead-letters replay",
-    "alerts apply", "speed restart", "webhooks add", "webhooks change", "webhooks remove", "webhooks rotate",
-    "webhooks resume", "webhooks skip",
-}  # fmt: skip
+    "up",
+    "down",
+    "rebuild",
+    "rollback",
+    "gc",
+    "collect",
+    "compact",
+    "export",
+    "recompute plan",
+    "recompute compute",
+    "recompute publish",
+    "stores load",
+    "keys create",
+    "keys rotate",
+    "keys revoke",
+    "dead-letters replay",
+    "alerts apply",
+    "speed restart",
+    "webhooks add",
+    "webhooks change",
+    "webhooks remove",
+    "webhooks rotate",
+    "webhooks resume",
+    "webhooks skip",
+}
 """Commands that change something, or begin or end it."""
 
 _ADDRESS = re.compile(r"://(?:[^/@\s]*@)?([^/?#\s]*)\S*")

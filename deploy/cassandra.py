@@ -58,10 +58,14 @@ def connect(contact_points: Sequence[str], port: int, keyspace: str | None) -> S
         retry_policy=AnotherNode(),
     )
     cluster = Cluster(
-        list(contact_points), port=port, protocol_version=5, execution_profiles={EXEC_PROFILE_DEFAULT: profile},
-        connect_timeout=CONNECT_SECONDS, compression=False,
+        list(contact_points),
+        port=port,
+        protocol_version=5,
+        execution_profiles={EXEC_PROFILE_DEFAULT: profile},
+        connect_timeout=CONNECT_SECONDS,
+        compression=False,
         reconnection_policy=ConstantReconnectionPolicy(RECONNECT_SECONDS, max_attempts=None),
-    )  # fmt: skip
+    )
     try:
         session = cluster.connect(keyspace)
     except NoHostAvailable as error:

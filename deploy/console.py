@@ -58,9 +58,15 @@ def is_terminal() -> bool:
 def bar() -> Progress:
     """A progress bar with an estimate on stderr; without a terminal nothing is drawn."""
     return Progress(
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn(),
-        console=stderr, disable=not is_terminal(), transient=False,
-    )  # fmt: skip
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        console=stderr,
+        disable=not is_terminal(),
+        transient=False,
+    )
 
 
 class Steps:

@@ -157,18 +157,20 @@ class Settings(WebhookSettings):
         if not {brokers, nodes} <= {ONE, THREE}:
             raise ValueError("GALATEA_KAFKA_BROKERS and GALATEA_CASSANDRA_NODES must be 1 or 3: of 2 none may be lost")
         known = {
-            "home": home, "cache_dir": self.cache_dir.expanduser().resolve(),
+            "home": home,
+            "cache_dir": self.cache_dir.expanduser().resolve(),
             "master_uri": _rooted(self.master_uri or str(home / "master")),
             "corrected_uri": _rooted(self.corrected_uri or str(home / "corrected")),
             "checkpoint_uri": _rooted(self.checkpoint_uri or str(home / "checkpoints")),
             "kafka_controller_port": self.kafka_controller_port or self.kafka_port + 1,
             "cassandra_storage_port": self.cassandra_storage_port or self.cassandra_port + 1,
-            "kafka_brokers": brokers, "cassandra_nodes": nodes,
+            "kafka_brokers": brokers,
+            "cassandra_nodes": nodes,
             "kafka_bootstrap": self.kafka_bootstrap or addresses(brokers, self.kafka_port),
             "cassandra_contact_points": self.cassandra_contact_points or ",".join(HOSTS[:nodes]),
             "airflow_url": self.airflow_url.rstrip("/") or f"http://{LOOPBACK}:{self.airflow_port}",
             "airflow_password_file": self.airflow_password_file or str(home / "airflow.password"),
-        }  # fmt: skip
+        }
         for name, value in known.items():
             object.__setattr__(self, name, value)
         return self

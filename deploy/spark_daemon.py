@@ -13,9 +13,16 @@ from deploy.failpoints import arm_if_asked
 from deploy.garbage import look_no_more_at_these, look_seldom
 
 NEEDED = (
-    "pyarrow.compute", "pyspark.worker", "batch_layer.blocks", "batch_layer.run", "deploy.cassandra",
-    "master_dataset.registry.registry", "speed_layer.micro_batch", "speed_layer.query", "speed_layer.receipts",
-)  # fmt: skip
+    "pyarrow.compute",
+    "pyspark.worker",
+    "batch_layer.blocks",
+    "batch_layer.run",
+    "deploy.cassandra",
+    "master_dataset.registry.registry",
+    "speed_layer.micro_batch",
+    "speed_layer.query",
+    "speed_layer.receipts",
+)
 """What the functions that Spark runs in its workers import."""
 
 if __name__ == "__main__":

@@ -7,7 +7,9 @@ more than a third of what speed's Java did at 1,000 receipts a second (docs/expl
 from prometheus_client import Histogram
 
 MICRO_BATCH = Histogram(
-    "galatea_micro_batch_seconds", "How long it took to keep or to count a micro-batch.", ("reader",),
+    "galatea_micro_batch_seconds",
+    "How long it took to keep or to count a micro-batch.",
+    ("reader",),
     buckets=(0.1, 0.2, 0.3, 0.5, 0.75, 1, 1.5, 2, 3, 5, 10, 30, 60, 300),
-)  # fmt: skip
+)
 """By `reader`: archive or speed."""

@@ -10,10 +10,27 @@ from master_dataset.fields import Field, Id, Instant, Lines, absent
 from master_dataset.parsing.event import Payload
 from master_dataset.registry.terms import Terms
 
-OF_EVERY_RECORD = frozenset({
-    "kind", "topic", "partition", "offset", "received_at", "store", "happened_at", "day", "identity", "identity_hash",
-    "payload_hash", "reason", "field", "sentence", "key", "value", "headers",
-})  # fmt: skip
+OF_EVERY_RECORD = frozenset(
+    {
+        "kind",
+        "topic",
+        "partition",
+        "offset",
+        "received_at",
+        "store",
+        "happened_at",
+        "day",
+        "identity",
+        "identity_hash",
+        "payload_hash",
+        "reason",
+        "field",
+        "sentence",
+        "key",
+        "value",
+        "headers",
+    }
+)
 """Columns beside the payload: see `master_dataset.parsing.rows`."""
 Record = Mapping[str, Any]  # the values of one record, by field name; typed, an absent optional field is None
 

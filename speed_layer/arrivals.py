@@ -11,9 +11,13 @@ from speed_layer.contributions import CONTRIBUTIONS
 POSITION = "position"
 """The kind of a row that has its place only: every record before it, and itself, was read."""
 _FACT = dict(FACT)
-PLAIN = pa.schema([
-    ("kind", pa.string()), *PLACE, *((name, _FACT[name]) for name in ("store", "happened_at", "day", "identity")),
-])  # fmt: skip
+PLAIN = pa.schema(
+    [
+        ("kind", pa.string()),
+        *PLACE,
+        *((name, _FACT[name]) for name in ("store", "happened_at", "day", "identity")),
+    ]
+)
 ARRIVALS = PLAIN.append(pa.field("contributions", CONTRIBUTIONS))
 """An event has everything."""
 

@@ -25,10 +25,17 @@ if TYPE_CHECKING:
 
     from cassandra.cluster import Session
 
-_READ = pa.schema([
-    ("day", pa.date32()), ("store", pa.string()), ("happened_at", pa.int64()), ("till", pa.string()),
-    ("transaction_id", pa.string()), ("received_at", pa.int64()), ("value", pa.binary()),
-])  # fmt: skip
+_READ = pa.schema(
+    [
+        ("day", pa.date32()),
+        ("store", pa.string()),
+        ("happened_at", pa.int64()),
+        ("till", pa.string()),
+        ("transaction_id", pa.string()),
+        ("received_at", pa.int64()),
+        ("value", pa.binary()),
+    ]
+)
 """Instants in microseconds since 1970: a datetime for each would take longer than all the rest."""
 COLUMNS = tuple(_READ.names)
 """What is read of a parsed record."""

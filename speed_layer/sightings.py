@@ -12,11 +12,20 @@ import pyarrow.compute as pc
 from speed_layer.arrivals import POSITION, of_kind
 
 _PLACE = ("topic", "partition", "offset")
-GIVEN_BACK = pa.schema([
-    ("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64()), ("received_micros", pa.int64()),
-    ("view", pa.string()), ("store", pa.string()), ("device", pa.string()), ("business_day", pa.int64()),
-    ("happened_ms", pa.int64()), ("is_inside", pa.int64()),
-])  # fmt: skip
+GIVEN_BACK = pa.schema(
+    [
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("received_micros", pa.int64()),
+        ("view", pa.string()),
+        ("store", pa.string()),
+        ("device", pa.string()),
+        ("business_day", pa.int64()),
+        ("happened_ms", pa.int64()),
+        ("is_inside", pa.int64()),
+    ]
+)
 """A position has its place and receipt only; the view that a sighting is for makes it one."""
 
 
@@ -37,9 +46,13 @@ def sightings(events: pa.Table, view: str) -> Iterator[pa.RecordBatch]:
         return iter(())
     happened, inside = (pc.list_element(given.field("values"), place) for place in range(2))
     seen = {
-        "view": given.field("view"), "store": places["store"], "device": pc.list_element(given.field("dimensions"), 0),
-        "business_day": given.field("window"), "happened_ms": happened, "is_inside": inside,
-    }  # fmt: skip
+        "view": given.field("view"),
+        "store": places["store"],
+        "device": pc.list_element(given.field("dimensions"), 0),
+        "business_day": given.field("window"),
+        "happened_ms": happened,
+        "is_inside": inside,
+    }
     return _given_back(places, seen)
 
 

@@ -107,10 +107,16 @@ class AlertLog:
 
     def _records(self, topic: str, at: dict[int, int], ends: Mapping[int, int]) -> Iterator[Request]:
         """To the end of everything that was written, its transaction decided or not: that is waited for."""
-        consumer = Consumer({
-            "bootstrap.servers": self._bootstrap, "group.id": "galatea.alert-audit", "enable.partition.eof": True,
-            "isolation.level": "read_committed", "auto.offset.reset": "earliest", **_QUIET,
-        })  # fmt: skip
+        consumer = Consumer(
+            {
+                "bootstrap.servers": self._bootstrap,
+                "group.id": "galatea.alert-audit",
+                "enable.partition.eof": True,
+                "isolation.level": "read_committed",
+                "auto.offset.reset": "earliest",
+                **_QUIET,
+            }
+        )
         try:
             consumer.assign([TopicPartition(topic, number, offset) for number, offset in at.items()])
             moved_at = time.monotonic()

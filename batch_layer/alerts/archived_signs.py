@@ -25,10 +25,17 @@ _MS, _US = timedelta(milliseconds=1), 1000
 _SENSOR, _LASTS = "sensor_id", "interval_ms"
 _AT_ONCE = 10_000
 _NAME = pa.dictionary(pa.int32(), pa.string())
-_ROWS = pa.schema([
-    ("store", _NAME), ("sensor", _NAME), ("happened", pa.int64()), ("ended", pa.int64()), ("received", pa.int64()),
-    ("identity", pa.int64()), ("miskeyed", pa.bool_()),
-])  # fmt: skip
+_ROWS = pa.schema(
+    [
+        ("store", _NAME),
+        ("sensor", _NAME),
+        ("happened", pa.int64()),
+        ("ended", pa.int64()),
+        ("received", pa.int64()),
+        ("identity", pa.int64()),
+        ("miskeyed", pa.bool_()),
+    ]
+)
 """Times are microseconds since 1970."""
 
 

@@ -14,10 +14,14 @@ from views.core.cut import month_of
 if TYPE_CHECKING:
     from cassandra.cluster import Session
 
-UNITS = pa.schema([
-    ("store", pa.string()), ("month", pa.date32()),
-    ("days", pa.list_(pa.date32())), ("received", pa.list_(pa.date32())),
-])  # fmt: skip
+UNITS = pa.schema(
+    [
+        ("store", pa.string()),
+        ("month", pa.date32()),
+        ("days", pa.list_(pa.date32())),
+        ("received", pa.list_(pa.date32())),
+    ]
+)
 """A row per store and month: its days to compare, and on which days speed received what it shows of them."""
 Days = Mapping[date, Mapping[str, Digest | None]]
 """By day and store."""

@@ -95,11 +95,14 @@ class CorrectedTable:
     def _write(self, reader: pa.RecordBatchReader, days: Iterable[date] | None, publication: int) -> None:
         listed = ", ".join(f"'{day}'" for day in sorted(days or ()))
         write_deltalake(
-            self._path, reader, mode="overwrite", partition_by=_PARTITIONS,
+            self._path,
+            reader,
+            mode="overwrite",
+            partition_by=_PARTITIONS,
             predicate=None if days is None else f"day IN ({listed})",
             schema_mode="overwrite" if days is None else None,
             commit_properties=CommitProperties(custom_metadata={"galatea.publication": str(publication)}),
-        )  # fmt: skip
+        )
 
     def _stores(self, runs: Runs) -> Mapping[date, Sequence[str]]:
         """Which stores have cells on each day; a run is asked once for all of its days. PublicationMoved."""
@@ -133,9 +136,11 @@ class CorrectedTable:
         columns: dict[str, Sequence[object]] = orjson.loads(block)
         number = len(columns[WINDOW_KEY])
         known = {
-            "store": pa.repeat(store, number), WINDOW_KEY: pa.array(columns[WINDOW_KEY], pa.timestamp("s", "UTC")),
-            "day": pa.repeat(pa.scalar(day, pa.date32()), number), "run": pa.repeat(run, number),
-        }  # fmt: skip
+            "store": pa.repeat(store, number),
+            WINDOW_KEY: pa.array(columns[WINDOW_KEY], pa.timestamp("s", "UTC")),
+            "day": pa.repeat(pa.scalar(day, pa.date32()), number),
+            "run": pa.repeat(run, number),
+        }
         arrays = [
             known[field.name].cast(field.type) if field.name in known else pa.array(columns[field.name], field.type)
             for field in self._schema

@@ -58,10 +58,16 @@ class Survey:
     def shown(self) -> dict[str, object]:
         """As the command line says it."""
         return {
-            "publication": self.current, "kept": self.kept, "collected": list(self.let_go),
-            "manifests": len(self.manifests), "previews": len(self.previews), "runs": len(self.runs),
-            "blocks": self.blocks, "run_days": self.run_days, "abandoned": len(self.abandoned),
-        }  # fmt: skip
+            "publication": self.current,
+            "kept": self.kept,
+            "collected": list(self.let_go),
+            "manifests": len(self.manifests),
+            "previews": len(self.previews),
+            "runs": len(self.runs),
+            "blocks": self.blocks,
+            "run_days": self.run_days,
+            "abandoned": len(self.abandoned),
+        }
 
 
 class Collector:
@@ -87,10 +93,17 @@ class Collector:
         reach, blocks, run_days = self._garbage_beyond(Reach(places, living))
         marked = {each.number for each in entries if each.is_collected}
         return Survey(
-            current, len(stay), [number for number in let_go if number not in marked],
-            sorted(names - needed), self._garbage.previews(living),
-            blocks.keys() | run_days.keys(), blocks.total(), run_days.total(), living.abandoned(), reach,
-        )  # fmt: skip
+            current,
+            len(stay),
+            [number for number in let_go if number not in marked],
+            sorted(names - needed),
+            self._garbage.previews(living),
+            blocks.keys() | run_days.keys(),
+            blocks.total(),
+            run_days.total(),
+            living.abandoned(),
+            reach,
+        )
 
     def _garbage_beyond(self, reach: Reach) -> tuple[Reach, Counter[str], Counter[str]]:
         """By run, how many blocks and days do not stay. A run that wrote lately stays whole."""

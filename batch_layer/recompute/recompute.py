@@ -74,9 +74,17 @@ class Recomputes:
         json = {name: _read(getattr(row, name)) for name in ("plan", "progress", "problem", "report")}
         portions = {number: orjson.loads(counted) for number, counted in (row.portions or {}).items()}
         return Recompute(
-            id_, RecomputeRequest.from_json(row.asked), row.asked_by, row.why, utc(row.asked_at), row.state,
-            utc(row.updated_at), portions=portions, publication=row.publication, **json,
-        )  # fmt: skip
+            id_,
+            RecomputeRequest.from_json(row.asked),
+            row.asked_by,
+            row.why,
+            utc(row.asked_at),
+            row.state,
+            utc(row.updated_at),
+            portions=portions,
+            publication=row.publication,
+            **json,
+        )
 
     def update(self, id_: str, state: State, **values: Any) -> None:  # noqa: ANN401 - JSON, by column
         """Say how it is now. `values`: progress, publication, problem, report; None takes one back."""

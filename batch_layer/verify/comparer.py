@@ -21,10 +21,15 @@ if TYPE_CHECKING:
 
 Place = tuple[str, date]
 """(store, UTC day of the window)."""
-COMPARED = pa.schema([
-    ("store", pa.string()), ("day", pa.date32()), ("cells", pa.int64()), ("differing", pa.int64()),
-    ("example", pa.string()),
-])  # fmt: skip
+COMPARED = pa.schema(
+    [
+        ("store", pa.string()),
+        ("day", pa.date32()),
+        ("cells", pa.int64()),
+        ("differing", pa.int64()),
+        ("example", pa.string()),
+    ]
+)
 """A row per place: cells of either side, how many differ, one of them in words."""
 _SELECT_BLOCK = "SELECT block FROM batch_cells WHERE view_name = ? AND store = ? AND month = ? AND run = ? AND day = ?"
 

@@ -51,9 +51,13 @@ class GalateaCommand(BaseOperator):
         """
         where, instance = deployment(), context["ti"]
         environment = {
-            **os.environ, **where.environment, "AIRFLOW_CTX_DAG_ID": instance.dag_id,
-            "AIRFLOW_CTX_DAG_RUN_ID": instance.run_id, "AIRFLOW_CTX_TASK_ID": instance.task_id, "GALATEA_TETHERED": "1",
-        }  # fmt: skip
+            **os.environ,
+            **where.environment,
+            "AIRFLOW_CTX_DAG_ID": instance.dag_id,
+            "AIRFLOW_CTX_DAG_RUN_ID": instance.run_id,
+            "AIRFLOW_CTX_TASK_ID": instance.task_id,
+            "GALATEA_TETHERED": "1",
+        }
         words = [where.command, *self.words(context)]
         self.log.info("%s", shlex.join(words))
         with tempfile.TemporaryFile() as answer:

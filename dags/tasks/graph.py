@@ -22,6 +22,9 @@ def recompute_graph() -> None:
     ChooseCut(task_id="choose_cut", step="plan", doc_md=ChooseCut.__doc__) >> job
     done = [ViewDone(task_id=view.name, job=job, doc_md=view.question) for view in views]
     done >> Publish(
-        task_id="publish", step="publish", doc_md=Publish.__doc__,
-        outlets=[view_asset(view.name) for view in views], trigger_rule=TriggerRule.NONE_FAILED,
-    )  # fmt: skip
+        task_id="publish",
+        step="publish",
+        doc_md=Publish.__doc__,
+        outlets=[view_asset(view.name) for view in views],
+        trigger_rule=TriggerRule.NONE_FAILED,
+    )

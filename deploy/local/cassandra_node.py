@@ -18,17 +18,35 @@ if TYPE_CHECKING:
     from deploy.settings import Settings
 
 _EXPORTS = (
-    "java.base/jdk.internal.misc", "java.management.rmi/com.sun.jmx.remote.internal.rmi", "java.rmi/sun.rmi.registry",
-    "java.rmi/sun.rmi.server", "java.sql/java.sql", "java.base/java.lang.ref", "jdk.unsupported/sun.misc",
-    "jdk.attach/sun.tools.attach", "java.base/jdk.internal.ref", "java.base/sun.nio.ch",
-)  # fmt: skip
+    "java.base/jdk.internal.misc",
+    "java.management.rmi/com.sun.jmx.remote.internal.rmi",
+    "java.rmi/sun.rmi.registry",
+    "java.rmi/sun.rmi.server",
+    "java.sql/java.sql",
+    "java.base/java.lang.ref",
+    "jdk.unsupported/sun.misc",
+    "jdk.attach/sun.tools.attach",
+    "java.base/jdk.internal.ref",
+    "java.base/sun.nio.ch",
+)
 _OPENS = (
-    "java.base/java.lang.module", "java.base/jdk.internal.loader", "java.base/jdk.internal.ref",
-    "java.base/jdk.internal.reflect", "java.base/jdk.internal.math", "java.base/jdk.internal.module",
-    "java.base/jdk.internal.util.jar", "jdk.management/com.sun.management.internal", "java.base/sun.nio.ch",
-    "java.base/java.io", "java.base/java.lang", "java.base/java.lang.reflect", "java.base/java.nio",
-    "java.base/java.util", "java.base/java.util.concurrent", "java.base/java.util.concurrent.atomic",
-)  # fmt: skip
+    "java.base/java.lang.module",
+    "java.base/jdk.internal.loader",
+    "java.base/jdk.internal.ref",
+    "java.base/jdk.internal.reflect",
+    "java.base/jdk.internal.math",
+    "java.base/jdk.internal.module",
+    "java.base/jdk.internal.util.jar",
+    "jdk.management/com.sun.management.internal",
+    "java.base/sun.nio.ch",
+    "java.base/java.io",
+    "java.base/java.lang",
+    "java.base/java.lang.reflect",
+    "java.base/java.nio",
+    "java.base/java.util",
+    "java.base/java.util.concurrent",
+    "java.base/java.util.concurrent.atomic",
+)
 _LOGGING = """\
 <configuration><appender name="out" class="ch.qos.logback.core.ConsoleAppender">
 <encoder><pattern>%d{ISO8601} %level %logger{0} %msg%n</pattern></encoder></appender>
@@ -37,8 +55,9 @@ _LOGGING = """\
 _MEMORY_MB = {ONE: (512, 256), THREE: (384, 160)}
 """Heap and direct memory of each node, by the number of nodes."""
 _SYNCED = {
-    ONE: {"commitlog_sync": "batch"}, THREE: {"commitlog_sync": "periodic", "commitlog_sync_period": "1000ms"},
-}  # fmt: skip
+    ONE: {"commitlog_sync": "batch"},
+    THREE: {"commitlog_sync": "periodic", "commitlog_sync_period": "1000ms"},
+}
 """A crash of the process loses nothing. The only copy of a row is on the disk before it is acknowledged; of three one
 may lose in a power cut what it took within the last second.
 """
@@ -78,18 +97,30 @@ def _command(folder: Path, nodes: int, settings: "Settings") -> list[str]:
     heap, direct = _MEMORY_MB[nodes]
     on_21 = ["-Djava.security.manager=allow"] if java.major > 17 else []  # noqa: PLR2004 - a Java version
     return [
-        str(java.executable), f"-Xmx{heap}m", f"-Xms{heap // 2}m", "-XX:+UseSerialGC", ONE_COMPILER,
-        "-XX:+ExitOnOutOfMemoryError", f"-XX:MaxDirectMemorySize={direct}m", *on_21,
+        str(java.executable),
+        f"-Xmx{heap}m",
+        f"-Xms{heap // 2}m",
+        "-XX:+UseSerialGC",
+        ONE_COMPILER,
+        "-XX:+ExitOnOutOfMemoryError",
+        f"-XX:MaxDirectMemorySize={direct}m",
+        *on_21,
         *(flag for name in _EXPORTS for flag in ("--add-exports", f"{name}=ALL-UNNAMED")),
         *(flag for name in _OPENS for flag in ("--add-opens", f"{name}=ALL-UNNAMED")),
-        "-Djdk.attach.allowAttachSelf=true", "-Dio.netty.tryReflectionSetAccessible=true",
-        f"-Dcassandra.config=file:{folder / 'cassandra.yaml'}", f"-Dcassandra.storagedir={folder}",
-        f"-Dlogback.configurationFile={folder / 'logback.xml'}", f"-Djava.io.tmpdir={folder / 'tmp'}",
-        "-Dcassandra-foreground=yes", "-Dcassandra.ring_delay_ms=1", "-Dcassandra.skip_wait_for_gossip_to_settle=0",
+        "-Djdk.attach.allowAttachSelf=true",
+        "-Dio.netty.tryReflectionSetAccessible=true",
+        f"-Dcassandra.config=file:{folder / 'cassandra.yaml'}",
+        f"-Dcassandra.storagedir={folder}",
+        f"-Dlogback.configurationFile={folder / 'logback.xml'}",
+        f"-Djava.io.tmpdir={folder / 'tmp'}",
+        "-Dcassandra-foreground=yes",
+        "-Dcassandra.ring_delay_ms=1",
+        "-Dcassandra.skip_wait_for_gossip_to_settle=0",
         "-Dcassandra.shutdown_announce_in_ms=0",
-        "-cp", ":".join(map(str, jar_paths("cassandra", settings))),
+        "-cp",
+        ":".join(map(str, jar_paths("cassandra", settings))),
         "org.apache.cassandra.service.CassandraDaemon",
-    ]  # fmt: skip
+    ]
 
 
 def _configure(node: Node, nodes: Sequence[Node], settings: "Settings") -> None:
@@ -102,19 +133,33 @@ def _configure(node: Node, nodes: Sequence[Node], settings: "Settings") -> None:
     known = {"seeds": addresses(len(nodes), internode)}
     seeds = [{"class_name": "org.apache.cassandra.locator.SimpleSeedProvider", "parameters": [known]}]
     config = {
-        "cluster_name": "galatea", "num_tokens": 1, "partitioner": "org.apache.cassandra.dht.Murmur3Partitioner",
-        "endpoint_snitch": "SimpleSnitch", "listen_address": node.host, "rpc_address": node.host,
-        "native_transport_port": settings.cassandra_port, "storage_port": internode, "seed_provider": seeds,
+        "cluster_name": "galatea",
+        "num_tokens": 1,
+        "partitioner": "org.apache.cassandra.dht.Murmur3Partitioner",
+        "endpoint_snitch": "SimpleSnitch",
+        "listen_address": node.host,
+        "rpc_address": node.host,
+        "native_transport_port": settings.cassandra_port,
+        "storage_port": internode,
+        "seed_provider": seeds,
         **_SYNCED[len(nodes)],
-        "commit_failure_policy": "die", "disk_failure_policy": "die",  # it is started again as soon as there is room
-        "commitlog_segment_size": "16MiB", "commitlog_total_space": "256MiB",
-        "memtable_heap_space": "96MiB", "memtable_offheap_space": "64MiB",
-        "file_cache_size": "32MiB", "key_cache_size": "16MiB", "concurrent_compactors": 1,
-        "batch_size_warn_threshold": "128KiB", "batch_size_fail_threshold": "1024KiB",
-        "data_file_directories": [str(folder / "data")], "commitlog_directory": str(folder / "commitlog"),
-        "saved_caches_directory": str(folder / "saved_caches"), "hints_directory": str(folder / "hints"),
+        "commit_failure_policy": "die",
+        "disk_failure_policy": "die",  # it is started again as soon as there is room
+        "commitlog_segment_size": "16MiB",
+        "commitlog_total_space": "256MiB",
+        "memtable_heap_space": "96MiB",
+        "memtable_offheap_space": "64MiB",
+        "file_cache_size": "32MiB",
+        "key_cache_size": "16MiB",
+        "concurrent_compactors": 1,
+        "batch_size_warn_threshold": "128KiB",
+        "batch_size_fail_threshold": "1024KiB",
+        "data_file_directories": [str(folder / "data")],
+        "commitlog_directory": str(folder / "commitlog"),
+        "saved_caches_directory": str(folder / "saved_caches"),
+        "hints_directory": str(folder / "hints"),
         "cdc_raw_directory": str(folder / "cdc"),
-    }  # fmt: skip
+    }
     if len(nodes) > ONE:
         config |= _in_ring(node, len(nodes))
     (folder / "cassandra.yaml").write_text(yaml.safe_dump(config))

@@ -64,9 +64,13 @@ class Stack:
     """The stack inside this process, for the demo and for tests: up on entering, looked after, down on leaving."""
 
     def __init__(
-        self, settings: "Settings", only: Collection[str] = (), told: Told = lambda _n, _s, _t: None, *,
+        self,
+        settings: "Settings",
+        only: Collection[str] = (),
+        told: Told = lambda _n, _s, _t: None,
+        *,
         airflow: bool = False,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """`only` chooses components by name; `told` hears of every change of state; `airflow`: with Airflow."""
         self._settings = settings
         self._supervisor = supervisor(settings, only, told, airflow=airflow)

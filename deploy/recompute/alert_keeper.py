@@ -146,16 +146,23 @@ class AlertKeeper:
         # What was told of older windows the topic may have forgotten.
         oldest = max(datetime.now(UTC), found.cut) - settings.retention + _DAY
         bounds = Bounds(
-            found.number, _ms(since), _ms(found.cut), _ms(oldest),
-            horizons.grace // _MS, horizons.fresh // _MS, horizons.kept // _MS,
-        )  # fmt: skip
+            found.number,
+            _ms(since),
+            _ms(found.cut),
+            _ms(oldest),
+            horizons.grace // _MS,
+            horizons.fresh // _MS,
+            horizons.kept // _MS,
+        )
         before = read_manifest(session, base.manifest) if base else {}
         after = read_manifest(session, found.manifest)
         facts = CorrectedFacts(
             PublishedCells(session, before, after, since, (oldest - _WEEK).date()),
             LedgerCauses(session, (base.number if base else 0) + 1, found.number),
-            ArchivedSigns(masters_of(settings, found), found.cut, settings.kafka_partitions), since, settings.oldest,
-        )  # fmt: skip
+            ArchivedSigns(masters_of(settings, found), found.cut, settings.kafka_partitions),
+            since,
+            settings.oldest,
+        )
         told = alerts.standings(_ms(oldest - _BEFORE))
         book = Book([Version(_ms(row.effective_at), row.kind, row.id, row.number, row.body) for row in rows], 0)
         audit = Audit(book, rules, _noted(rows), facts, bounds, told, alerts.unseen)

@@ -180,16 +180,26 @@ class Attempt:
     def _publication(self, plan: Plan, run: str, report: Mapping[str, Any]) -> Publication:
         counted = {name: report[name] for name in ("blocks", "repeats", "conflicts", "miskeyed", "views", "days")}
         counted |= {
-            "alarms": list(plan.alarms), "read_at": plan.read_at, "recompute": self._id,
+            "alarms": list(plan.alarms),
+            "read_at": plan.read_at,
+            "recompute": self._id,
             "read_versions": {topic: master.version for topic, master in plan.masters.items()},
-            "partitions": sum(len(days) for _, days in plan.work), "base_generation": plan.base.generation,
+            "partitions": sum(len(days) for _, days in plan.work),
+            "base_generation": plan.base.generation,
             "seconds": round((datetime.now(UTC) - self.found.asked_at).total_seconds(), 1),
-        }  # fmt: skip
+        }
         return Publication(
-            number=plan.base.publication + 1, cut=plan.cut, manifest=run, generation=plan.generation,
-            published_at=datetime.now(UTC), published_by=self.found.asked_by, why=self.found.why,
-            definitions=plan.definitions, master_versions=plan.master_versions, stats=orjson.dumps(counted).decode(),
-        )  # fmt: skip
+            number=plan.base.publication + 1,
+            cut=plan.cut,
+            manifest=run,
+            generation=plan.generation,
+            published_at=datetime.now(UTC),
+            published_by=self.found.asked_by,
+            why=self.found.why,
+            definitions=plan.definitions,
+            master_versions=plan.master_versions,
+            stats=orjson.dumps(counted).decode(),
+        )
 
     def _planned(self) -> tuple[Plan, str]:
         if self.found.plan is None or not self._is_resumable():
@@ -229,9 +239,13 @@ class Attempt:
     @staticmethod
     def _told(plan: Plan) -> dict[str, Any]:
         return {
-            "base": plan.base.publication, "cut": plan.cut, "days": len(plan.days), "alarms": list(plan.alarms),
-            "why": dict(plan.whys), "corrections": None,
-        }  # fmt: skip
+            "base": plan.base.publication,
+            "cut": plan.cut,
+            "days": len(plan.days),
+            "alarms": list(plan.alarms),
+            "why": dict(plan.whys),
+            "corrections": None,
+        }
 
     def _keep_progress(self, told: dict[str, Any]) -> None:
         self._recomputes.update(self._id, "computing", progress=told)

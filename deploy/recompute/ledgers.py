@@ -116,7 +116,7 @@ class LedgerKeeper:
             Side(base.cut, self._manifest(base.manifest), before, base.definitions),
             Side(found.cut, self._manifest(found.manifest), generation, found.definitions),
             is_rollback=found.restores is not None,
-        )  # fmt: skip
+        )
         self._write(str(found.number), change, base.number, masters_of(self.settings, found), progress)
 
     def _write(

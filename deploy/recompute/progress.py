@@ -35,8 +35,12 @@ class RecordedProgress:
         self._steps.step(done.partitions, total.partitions, f"{what}{speed}")
         if now - self._kept_at >= EVERY_SECONDS or done == total:
             self._kept_at = now
-            self._keep({
-                "partitions": {"done": done.partitions, "total": total.partitions},
-                "events": {"done": done.events, "total": total.events},
-                "rows_per_second": round(rate, 1) if rate else None, "seconds_left": left, "working_on": what,
-            })  # fmt: skip
+            self._keep(
+                {
+                    "partitions": {"done": done.partitions, "total": total.partitions},
+                    "events": {"done": done.events, "total": total.events},
+                    "rows_per_second": round(rate, 1) if rate else None,
+                    "seconds_left": left,
+                    "working_on": what,
+                }
+            )

@@ -115,9 +115,17 @@ class Rollback:
             if not self._covers(seen.generation, to):
                 break
             new = Publication(
-                seen.publication + 1, to.cut, to.manifest, seen.generation, datetime.now(UTC), by, why,
-                to.definitions, to.master_versions, orjson.dumps(told).decode(),
-            )  # fmt: skip
+                seen.publication + 1,
+                to.cut,
+                to.manifest,
+                seen.generation,
+                datetime.now(UTC),
+                by,
+                why,
+                to.definitions,
+                to.master_versions,
+                orjson.dumps(told).decode(),
+            )
             if self._is_switched(pointer, seen, new, to.number):
                 passing(CrashPoint.ROLLBACK_PUBLISHED)
                 log.info("rollback.published", publication=new.number, restores=to.number)

@@ -33,9 +33,17 @@ log = structlog.get_logger()
 def rebuild_command(recompute: Recompute) -> list[str]:
     """The command that does it."""
     return [
-        sys.executable, "-m", "galatea.cli.main", "rebuild", *recompute.asked.views, *recompute.asked.options(),
-        f"--id={recompute.id}", f"--why={recompute.why}", f"--by={recompute.asked_by}", "--json",
-    ]  # fmt: skip
+        sys.executable,
+        "-m",
+        "galatea.cli.main",
+        "rebuild",
+        *recompute.asked.views,
+        *recompute.asked.options(),
+        f"--id={recompute.id}",
+        f"--why={recompute.why}",
+        f"--by={recompute.asked_by}",
+        "--json",
+    ]
 
 
 class Runner:
@@ -93,9 +101,13 @@ class Runner:
             if self._is_stopping:
                 return
             self._child = subprocess.Popen(  # noqa: S603 - our own command, no shell
-                self._command(recompute), stdin=subprocess.DEVNULL, stdout=out, stderr=out, process_group=0,
+                self._command(recompute),
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
+                process_group=0,
                 env={**os.environ, **self._environment},
-            )  # fmt: skip
+            )
         log.info("recompute.started", recompute=id_, pid=self._child.pid)
         code = self._child.wait()
         log.info("recompute.ended", recompute=id_, code=code)

@@ -118,10 +118,18 @@ def _relay(settings: Settings, shelf: TableShelf, room: Room, miskeyed: Miskeyed
     snapshots = Snapshots(settings.home / "alerts" / str(number))
     discarded = DISCARDED.labels(number).inc
     work = Work(
-        settings.kafka_bootstrap, tuple(registered_sources()), shelf, snapshots,
-        beat=lane.beat, ready=lane.ready, told=_count, discarded=discarded, room=room,
-        miskeyed=miskeyed.count, known_for=known_for(settings.retention),
-    )  # fmt: skip
+        settings.kafka_bootstrap,
+        tuple(registered_sources()),
+        shelf,
+        snapshots,
+        beat=lane.beat,
+        ready=lane.ready,
+        told=_count,
+        discarded=discarded,
+        room=room,
+        miskeyed=miskeyed.count,
+        known_for=known_for(settings.retention),
+    )
     return Relay(work, number)
 
 

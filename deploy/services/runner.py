@@ -48,12 +48,14 @@ class Process:
 
     def main(self, run: Callable[["Process", Settings], None]) -> None:
         """Run until the end and leave with an exit code that says what it was."""
-        structlog.configure(processors=[
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso"),
-            structlog.processors.format_exc_info,
-            structlog.processors.LogfmtRenderer(bool_as_flag=False),
-        ])  # fmt: skip
+        structlog.configure(
+            processors=[
+                structlog.processors.add_log_level,
+                structlog.processors.TimeStamper(fmt="iso"),
+                structlog.processors.format_exc_info,
+                structlog.processors.LogfmtRenderer(bool_as_flag=False),
+            ]
+        )
         signal.signal(signal.SIGTERM, _leave)
         look_seldom()
         arm_if_asked()

@@ -59,9 +59,13 @@ def run(process: Process, settings: Settings) -> None:
         generation = begin(generations, ends, definitions(settings), datetime.now(UTC))
     feed = _feed(settings, generation, topics)
     horizons = Horizons(
-        epoch=settings.epoch, oldest=settings.oldest, remembered=settings.remembered, ttl=settings.speed_ttl,
-        visits=settings.visits, skew=settings.skew,
-    )  # fmt: skip
+        epoch=settings.epoch,
+        oldest=settings.oldest,
+        remembered=settings.remembered,
+        ttl=settings.speed_ttl,
+        visits=settings.visits,
+        skew=settings.skew,
+    )
     driver = SpeedDriver(connect, registered_views(), horizons)
     query = driver.start(spark, generation, feed, f"{folder}/{generation.number}")
     _look_out(process, settings, generations, generation)

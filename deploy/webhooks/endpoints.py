@@ -27,12 +27,14 @@ class KeptEndpoints:
         skips = await _beside(self._table.skips)
         return [
             Wanted(
-                each.endpoint, each.suspended_at is not None,
+                each.endpoint,
+                each.suspended_at is not None,
                 each.state.failing_since.timestamp() if each.state.failing_since else None,
-                skips.get(each.endpoint.id, frozenset()), each.has_begun,
+                skips.get(each.endpoint.id, frozenset()),
+                each.has_begun,
             )
             for each in await self.all()
-        ]  # fmt: skip
+        ]
 
     async def all(self) -> Sequence[Registered]:
         """Likewise, with how they are doing; the oldest first."""

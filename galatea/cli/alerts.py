@@ -53,9 +53,7 @@ def apply(
 
 
 @app.command()
-def rules(
-    tenant: Annotated[str, typer.Option("--tenant", help="Whose.")] = DEFAULT, as_json: AsJson = False
-) -> None:  # fmt: skip
+def rules(tenant: Annotated[str, typer.Option("--tenant", help="Whose.")] = DEFAULT, as_json: AsJson = False) -> None:
     """List the rules of a tenant."""
     entries = [entry.response() for entry in _alerting().rules.listed(tenant)]
     if as_json:

@@ -32,19 +32,27 @@ LISTED = ("id", "reason", "field", "received_at", "sentence")
 
 @app.command("list")
 def list_letters(  # noqa: PLR0913, PLR0917 - one parameter per option
-    reason: Reason = None, source: Source = None, since: Since = None, until: Until = None, replayed: Replayed = None,
+    reason: Reason = None,
+    source: Source = None,
+    since: Since = None,
+    until: Until = None,
+    replayed: Replayed = None,
     limit: Annotated[int, typer.Option("--limit", min=1, max=10_000, help="How many, newest first.")] = 50,
     as_json: AsJson = False,
-) -> None:  # fmt: skip
+) -> None:
     """List dead letters, newest first, with the number of each reason and what became of replays."""
     from deploy.dead_letters import desk_of
 
     listed = desk_of(Settings()).listed(_question(reason, source, since, until, replayed), limit)
     counts = listed.counts
     if as_json:
-        answer({
-            "counts": counts and counts.letters, "replayed": counts and counts.replayed, "dead_letters": listed.told,
-        })  # fmt: skip
+        answer(
+            {
+                "counts": counts and counts.letters,
+                "replayed": counts and counts.replayed,
+                "dead_letters": listed.told,
+            }
+        )
         return
     if counts is None:
         say("  too many to be counted: name a source, or a shorter time")
@@ -87,13 +95,18 @@ def show(
 
 @app.command()
 def replay(  # noqa: PLR0913, PLR0917 - one parameter per option
-    identities: Ids = None, reason: Reason = None, source: Source = None, since: Since = None, until: Until = None,
-    body: Body = None, put: Put = None,
+    identities: Ids = None,
+    reason: Reason = None,
+    source: Source = None,
+    since: Since = None,
+    until: Until = None,
+    body: Body = None,
+    put: Put = None,
     limit: Annotated[int, typer.Option("--limit", min=1, max=100_000, help="How many at most, oldest first.")] = 1000,
     after: Annotated[str | None, typer.Option("--after", metavar="ID", help="Only what was received after it.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what each would become, and send nothing.")] = False,
     as_json: AsJson = False,
-) -> None:  # fmt: skip
+) -> None:
     """Send dead letters again, as they are or mended: those named, or those that fit and were never sent again."""
     from deploy.cassandra import session_of
     from deploy.dead_letters import desk_of, replaying_of

@@ -117,7 +117,11 @@ def _shown(text: str, key: Key, *, as_json: bool) -> None:
 def _told(key: Key) -> dict[str, Any]:
     state = "revoked" if key.revoked_at else "good" if key.opens(datetime.now(UTC)) else "expired"
     return {
-        "id": key.id, "tenant": key.tenant, "scopes": sorted(key.scopes), "name": key.name,
+        "id": key.id,
+        "tenant": key.tenant,
+        "scopes": sorted(key.scopes),
+        "name": key.name,
         "created_at": f"{key.created_at:%FT%TZ}",
-        "expires_at": f"{key.expires_at:%FT%TZ}" if key.expires_at else None, "state": state,
-    }  # fmt: skip
+        "expires_at": f"{key.expires_at:%FT%TZ}" if key.expires_at else None,
+        "state": state,
+    }

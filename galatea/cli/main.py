@@ -19,9 +19,27 @@ from deploy.parent_watchdog import tether_if_asked
 from master_dataset.errors import GalateaError
 
 VERBS = (
-    "up", "down", "status", "doctor", "ingest", "rebuild", "rollback", "publications", "corrections", "verify",
-    "reconcile", "compact", "gc", "export", "lag", "views", "metrics", "simulate", "prove", "demo",
-)  # fmt: skip
+    "up",
+    "down",
+    "status",
+    "doctor",
+    "ingest",
+    "rebuild",
+    "rollback",
+    "publications",
+    "corrections",
+    "verify",
+    "reconcile",
+    "compact",
+    "gc",
+    "export",
+    "lag",
+    "views",
+    "metrics",
+    "simulate",
+    "prove",
+    "demo",
+)
 FORMER = {"collect": "gc", "balance": "reconcile"}
 """Names that verbs had before: understood for one more release, and not listed."""
 GROUPS = ("recompute", "stores", "keys", "dead_letters", "speed", "alerts", "webhooks")

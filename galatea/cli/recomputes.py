@@ -18,8 +18,13 @@ def shown(found: "Recompute") -> dict[str, Any]:
     counted = {name: report.get(name, 0) for name in ("days", "blocks", "repeats", "conflicts", "miskeyed")}
     publication = found.publication if found.publication is not None else report.get("base")
     return {
-        "id": found.id, "state": found.state, **report, **counted, "publication": publication, "problem": found.problem,
-    }  # fmt: skip
+        "id": found.id,
+        "state": found.state,
+        **report,
+        **counted,
+        "publication": publication,
+        "problem": found.problem,
+    }
 
 
 def told(found: "Recompute") -> None:

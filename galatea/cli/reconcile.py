@@ -44,11 +44,16 @@ def reconcile(as_json: Annotated[bool, Option("--json", help="One JSON object on
     else:
         rows = [
             (
-                each.received, each.events, each.duplicates, sum(each.dead_letters.values()),
-                each.missing, each.twice, each.phantom,
+                each.received,
+                each.events,
+                each.duplicates,
+                sum(each.dead_letters.values()),
+                each.missing,
+                each.twice,
+                each.phantom,
             )
             for each in found
-        ]  # fmt: skip
+        ]
         columns = ("topic", "received", "events", "duplicates", "dead letters", "missing", "twice", "phantom")
         table(columns, [(each.topic, *map("{:,}".format, own)) for each, own in zip(found, rows, strict=True)])
         if unread:

@@ -11,9 +11,12 @@ if TYPE_CHECKING:
 
 NAMED = 20
 WORDS = {
-    "event": "would become events", "sent": "sent", "duplicate": "are there already, nothing was sent",
-    "refused": "would be dead letters again, not sent", "unknown": "not confirmed by the broker: send them again",
-}  # fmt: skip
+    "event": "would become events",
+    "sent": "sent",
+    "duplicate": "are there already, nothing was sent",
+    "refused": "would be dead letters again, not sent",
+    "unknown": "not confirmed by the broker: send them again",
+}
 
 
 def tell(items: "Sequence[Item]", *, dry_run: bool, more: bool, as_json: bool) -> None:

@@ -88,9 +88,13 @@ def _detached(settings: Settings, names: list[str], *, airflow: bool) -> None:
     wanted = {each.name for each in components(settings, names, airflow=airflow)}
     with log.open("ab") as file:
         child = subprocess.Popen(  # noqa: S603 - our own command
-            command, stdin=subprocess.DEVNULL, stdout=file, stderr=file, start_new_session=True,
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=file,
+            stderr=file,
+            start_new_session=True,
             env={**os.environ, **settings.environment()},
-        )  # fmt: skip
+        )
     states: dict[str, str] = {}
     began = time.monotonic()
     while True:

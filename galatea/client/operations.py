@@ -88,9 +88,14 @@ def recompute(  # noqa: PLR0913 - what the API asks
     since the last publication; `full`: whether touched or not. `mode="preview"` writes corrections and no more.
     """
     said = {
-        "views": listed(views), "from": first, "to": last, "stores": listed(stores), "full": full, "mode": mode,
+        "views": listed(views),
+        "from": first,
+        "to": last,
+        "stores": listed(stores),
+        "full": full,
+        "mode": mode,
         "reason": reason,
-    }  # fmt: skip
+    }
     read = reader(_Started)
     answered = frozenset({HTTPStatus.ACCEPTED})
     return Call(path("recomputes"), lambda body: read(body).id, answered=answered, **_saying(said))

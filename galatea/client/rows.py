@@ -41,10 +41,17 @@ def joined(texts: Iterable[str]) -> str | None:
 def _rows(answer: "Answer") -> Iterator[Row]:
     basis = answer.as_of
     shared: Row = {
-        "metric": answer.metric, "unit": answer.unit, "currency": answer.currency, "grain": answer.grain,
-        "publication": basis.publication, "cut": basis.cut, "speed_as_of": basis.speed_as_of,
-        "waiting_for_batch": basis.waiting_for_batch, "layers": joined(basis.layers), "missing": joined(basis.missing),
-    }  # fmt: skip
+        "metric": answer.metric,
+        "unit": answer.unit,
+        "currency": answer.currency,
+        "grain": answer.grain,
+        "publication": basis.publication,
+        "cut": basis.cut,
+        "speed_as_of": basis.speed_as_of,
+        "waiting_for_batch": basis.waiting_for_batch,
+        "layers": joined(basis.layers),
+        "missing": joined(basis.missing),
+    }
     for series in answer.series:
         whose = shared | _whose(series)
         for point in series.points:
@@ -59,12 +66,21 @@ def _of_point(answer: "Answer", point: "Point") -> Row:
     """What holds for the whole answer is a flag of each row: rows are taken apart."""
     days = point.days or {}
     return {
-        "start": point.start, "value": plain(point.value), "final": point.final,
+        "start": point.start,
+        "value": plain(point.value),
+        "final": point.final,
         "flags": joined([*answer.flags, *point.flags]),
-        "before": plain(point.before), "change": point.change, "change_points": point.change_points,
-        "before_flags": joined(point.before_flags), "days_now": days.get("now"), "days_before": days.get("before"),
-        "partial": point.partial, "weekday": point.weekday, "hour": point.hour, "hours_present": point.hours_present,
-    }  # fmt: skip
+        "before": plain(point.before),
+        "change": point.change,
+        "change_points": point.change_points,
+        "before_flags": joined(point.before_flags),
+        "days_now": days.get("now"),
+        "days_before": days.get("before"),
+        "partial": point.partial,
+        "weekday": point.weekday,
+        "hour": point.hour,
+        "hours_present": point.hours_present,
+    }
 
 
 def plain(value: "Value") -> int | Decimal | str | None:

@@ -20,9 +20,13 @@ def to_arrow(answers: Sequence["Answer"]) -> "pa.Table":
     with _needed("pyarrow"):
         import pyarrow as pa  # noqa: PLC0415 - loaded when it is asked for
     types = {
-        Kind.TEXT: pa.string(), Kind.WHOLE: pa.int64(), Kind.REAL: pa.float64(), Kind.TRUTH: pa.bool_(),
-        Kind.INSTANT: pa.timestamp("us", "UTC"), **{kind: pa.decimal128(DIGITS, at) for kind, at in PLACES.items()},
-    }  # fmt: skip
+        Kind.TEXT: pa.string(),
+        Kind.WHOLE: pa.int64(),
+        Kind.REAL: pa.float64(),
+        Kind.TRUTH: pa.bool_(),
+        Kind.INSTANT: pa.timestamp("us", "UTC"),
+        **{kind: pa.decimal128(DIGITS, at) for kind, at in PLACES.items()},
+    }
     found = rows(answers)
     units = {answer.unit for answer in answers}
     columns = {}

@@ -61,13 +61,15 @@ class Journey:
             part = receipts.iloc[start : start + CHUNK]
             columns = [part[name].to_numpy().tolist() for name in ("store", "basket", "first", "count")]
             for store, basket, first, count, at in zip(*columns, happened_at[start : start + CHUNK], strict=True):
-                yield orjson.dumps({
-                    "happened_at": at,
-                    "operation_id": store,
-                    "transaction_id": basket,
-                    "vendor_fiscal_module": 1 + basket % TILLS,
-                    "transactions": self._lines(first, count),
-                })  # fmt: skip
+                yield orjson.dumps(
+                    {
+                        "happened_at": at,
+                        "operation_id": store,
+                        "transaction_id": basket,
+                        "vendor_fiscal_module": 1 + basket % TILLS,
+                        "transactions": self._lines(first, count),
+                    }
+                )
 
     def _lines(self, first: int, count: int) -> list[dict[str, object]]:
         where = slice(first, first + count)
@@ -92,13 +94,15 @@ def load() -> Journey:
     first = np.flatnonzero(np.diff(frame["basket_id"].to_numpy(), prepend=-1))
     heads = frame.iloc[first]
     wall = heads["transaction_timestamp"].dt.tz_localize("UTC").dt.tz_convert("America/New_York").dt.tz_localize(None)
-    receipts = pd.DataFrame({
-        "store": heads["store_id"].to_numpy(),
-        "basket": heads["basket_id"].to_numpy(),
-        "wall": wall.to_numpy(),
-        "first": first,
-        "count": np.diff(first, append=len(frame)),
-    })  # fmt: skip
+    receipts = pd.DataFrame(
+        {
+            "store": heads["store_id"].to_numpy(),
+            "basket": heads["basket_id"].to_numpy(),
+            "wall": wall.to_numpy(),
+            "first": first,
+            "count": np.diff(first, append=len(frame)),
+        }
+    )
     cents = np.rint(frame["sales_value"].to_numpy() * 100).astype(np.int64)
     return Journey(receipts, frame["product_id"].to_numpy(), frame["quantity"].to_numpy(), cents, _titles())
 

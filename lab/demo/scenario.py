@@ -106,8 +106,10 @@ class Scenario:
             watch = Watch(
                 f"http://{LOOPBACK}:{self.settings.api_port}",
                 MasterTables(self.settings.master_uri).path(POS_TRANSACTIONS.topic),
-                oracle, day.focus, [*day.windows, day.late_window],
-            )  # fmt: skip
+                oracle,
+                day.focus,
+                [*day.windows, day.late_window],
+            )
             bootstrap, sensors = self.settings.kafka_bootstrap, self.sensors.during(day, ends_at)
             with Play(day, bootstrap, PLAY_SECONDS) as play, SensorPlay(sensors, bootstrap, PLAY_SECONDS) as beside:
                 with LiveTable(watch) as table:

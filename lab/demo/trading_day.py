@@ -65,7 +65,7 @@ def trading_day(journey: Journey, ends_at: datetime) -> TradingDay:
         "same_second": [_later(each, _rival(each.value)) for each in deliveries[3::SAME_SECOND_EVERY]],
         "conflicts": [_later(each, _another(each.value)) for each in deliveries[5:250:CONFLICT_EVERY]],
         "broken": [_later(each, _broken(each.value, nth)) for nth, each in enumerate(deliveries[7::BROKEN_EVERY])],
-    }  # fmt: skip
+    }
     everything = sorted([*deliveries, *(each for kind in mixed.values() for each in kind)], key=lambda each: each.at)
     counts = {"receipts": len(deliveries), **{kind: len(each) for kind, each in mixed.items()}}
     soon = round(len(values) * WATCHED_UNTIL)

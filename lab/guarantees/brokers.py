@@ -116,9 +116,13 @@ def _component(
         return serves(number, address) if address else not any(is_free(port) for port in ports)
 
     return Component(
-        name=_name(number), command=lambda: kafka_command(folder, settings), serves=is_there,
-        ports=ports, prepare=prepare, grace_seconds=5,
-    )  # fmt: skip
+        name=_name(number),
+        command=lambda: kafka_command(folder, settings),
+        serves=is_there,
+        ports=ports,
+        prepare=prepare,
+        grace_seconds=5,
+    )
 
 
 def _name(number: int) -> str:

@@ -16,9 +16,12 @@ QUIET_SECONDS, LOOK_SECONDS = 30.0, 0.01
 
 @asynccontextmanager
 async def member(
-    settings: dict[str, Any], topic: str, taker: Taker, limits: Limits,
+    settings: dict[str, Any],
+    topic: str,
+    taker: Taker,
+    limits: Limits,
     connect: Callable[[dict[str, Any]], Any] = Consumer,
-) -> AsyncIterator[Consuming]:  # fmt: skip
+) -> AsyncIterator[Consuming]:
     """Hands records of the topic over meanwhile. `settings`: server and group. Raises what `Consuming.run` raises."""
     consuming = Consuming({"log_level": 0, **settings}, [topic], taker, limits, connect)
     running = asyncio.ensure_future(consuming.run())

@@ -6,9 +6,17 @@ from typing import Any
 from lab.guarantees.line import ZERO
 
 COLUMNS = (
-    "", "delivery mode", "injected fault", "sent", "lost", "duplicated", "reordered", "expected", "counted besides",
+    "",
+    "delivery mode",
+    "injected fault",
+    "sent",
+    "lost",
+    "duplicated",
+    "reordered",
+    "expected",
+    "counted besides",
     "verdict",
-)  # fmt: skip
+)
 _TALLY = ("lost", "duplicated", "reordered")
 
 
@@ -25,6 +33,11 @@ def _cells(line: Mapping[str, Any]) -> tuple[str, ...]:
     besides = [f"{name} {count:,}" for name, count in line["also"].items()]
     besides += [f"{name} {text}" for name, text in line["printed"].items()]
     return (
-        line["mode"], line["fault"], f"{line['sent']:,}", *(f"{line[name]:,}" for name in _TALLY),
-        ", ".join(bounds) or "all 0", ", ".join(besides), line["verdict"],
-    )  # fmt: skip
+        line["mode"],
+        line["fault"],
+        f"{line['sent']:,}",
+        *(f"{line[name]:,}" for name in _TALLY),
+        ", ".join(bounds) or "all 0",
+        ", ".join(besides),
+        line["verdict"],
+    )

@@ -147,9 +147,13 @@ def settle(route: Route) -> None:
 
 def _transactional(route: Route, trouble: Trouble) -> Producer:
     return producer(
-        route.bootstrap, transactional_id=route.transactional_id, transaction_timeout_ms=30_000,
-        batch_num_messages=1000, statistics_interval_ms=_STATISTICS_MS, stats_cb=trouble.hear,
-    )  # fmt: skip
+        route.bootstrap,
+        transactional_id=route.transactional_id,
+        transaction_timeout_ms=30_000,
+        batch_num_messages=1000,
+        statistics_interval_ms=_STATISTICS_MS,
+        stats_cb=trouble.hear,
+    )
 
 
 def _send(sender: Producer, target: str, records: Sequence[Message]) -> None:

@@ -8,10 +8,22 @@ from lab.simulation.record import Records, Wire
 from lab.simulation.shop_day import ShopDay
 
 GOODS = (
-    ("Milk 1 l", 109), ("Bread 500 g", 189), ("Butter 250 g", 259), ("Coffee 250 g", 499), ("Eggs 10", 329),
-    ("Pasta 500 g", 119), ("Tomatoes", 289), ("Apples", 199), ("Chocolate", 149), ("Water 1.5 l", 69),
-    ("Cheese 300 g", 379), ("Yoghurt", 79), ("Tea 40 g", 229), ("Soap", 139), ("Olive oil 0.5 l", 799),
-)  # fmt: skip
+    ("Milk 1 l", 109),
+    ("Bread 500 g", 189),
+    ("Butter 250 g", 259),
+    ("Coffee 250 g", 499),
+    ("Eggs 10", 329),
+    ("Pasta 500 g", 119),
+    ("Tomatoes", 289),
+    ("Apples", 199),
+    ("Chocolate", 149),
+    ("Water 1.5 l", 69),
+    ("Cheese 300 g", 379),
+    ("Yoghurt", 79),
+    ("Tea 40 g", 229),
+    ("Soap", 139),
+    ("Olive oil 0.5 l", 799),
+)
 """Title, and price in hundredths."""
 WEIGHED = ("Tomatoes", "Apples")
 TILLS = 3

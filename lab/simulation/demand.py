@@ -7,7 +7,32 @@ from lab.simulation.clock import MINUTE_MS, QUARTER_MS
 from lab.simulation.shop_day import ShopDay
 from lab.simulation.weather import weather
 
-BY_HOUR = (.1, .1, .1, .1, .1, .2, .4, .6, .7, .8, .9, 1, 1, .8, .7, .8, 1, 1.2, 1.1, .8, .5, .3, .2, .1)  # fmt: skip
+BY_HOUR = (
+    0.1,
+    0.1,
+    0.1,
+    0.1,
+    0.1,
+    0.2,
+    0.4,
+    0.6,
+    0.7,
+    0.8,
+    0.9,
+    1,
+    1,
+    0.8,
+    0.7,
+    0.8,
+    1,
+    1.2,
+    1.1,
+    0.8,
+    0.5,
+    0.3,
+    0.2,
+    0.1,
+)
 BY_WEEKDAY = (0.85, 0.85, 0.9, 1.0, 1.25, 1.4, 0.75)
 WARMING_UP_MS = 10 * MINUTE_MS
 """Nobody has paid so soon after the doors opened."""

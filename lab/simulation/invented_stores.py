@@ -10,10 +10,13 @@ from master_dataset.registry.opening_hours import WEEKDAYS
 from master_dataset.registry.stores import Store
 
 CITIES = (
-    ("Bratislava", "Europe/Bratislava", "EUR", "SK"), ("Praha", "Europe/Prague", "CZK", "CZ"),
-    ("Wien", "Europe/Vienna", "EUR", "AT"), ("London", "Europe/London", "GBP", "GB"),
-    ("New York", "America/New_York", "USD", "US"), ("Kathmandu", "Asia/Kathmandu", "NPR", "NP"),
-)  # fmt: skip
+    ("Bratislava", "Europe/Bratislava", "EUR", "SK"),
+    ("Praha", "Europe/Prague", "CZK", "CZ"),
+    ("Wien", "Europe/Vienna", "EUR", "AT"),
+    ("London", "Europe/London", "GBP", "GB"),
+    ("New York", "America/New_York", "USD", "US"),
+    ("Kathmandu", "Asia/Kathmandu", "NPR", "NP"),
+)
 WEEK = (("08:00-20:00", "09:00-19:00"), ("07:00-21:00", "08:00-20:00"), ("10:00-20:00", "10:00-18:00"))
 """Hours from Monday to Saturday, and on Sunday."""
 OPEN_SINCE = date(2020, 1, 6)

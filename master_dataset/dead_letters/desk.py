@@ -86,7 +86,11 @@ class Desk:
 
 def _told(replay: Replay, end: End) -> Told:
     return {
-        "at": replay.at, "by": replay.by, "mended": replay.mended, "outcome": end.became.value,
-        "sent_to": replay.to.id if replay.to else None, "duplicate_of": end.of.id if end.of else None,
+        "at": replay.at,
+        "by": replay.by,
+        "mended": replay.mended,
+        "outcome": end.became.value,
+        "sent_to": replay.to.id if replay.to else None,
+        "duplicate_of": end.of.id if end.of else None,
         "reason": end.reason,
-    }  # fmt: skip
+    }

@@ -78,6 +78,8 @@ def _file(fragment: Any, log: dict[str, dict[str, Any]]) -> File:  # noqa: ANN40
     oldest, newest = row.get("min.received_at"), row.get("max.received_at")
     # The log may cut a time to milliseconds, so that the newest row lies a little behind it.
     return File(
-        fragment, row.get("num_records") or 0, oldest or BEGINNING,
+        fragment,
+        row.get("num_records") or 0,
+        oldest or BEGINNING,
         END if newest is None else newest.replace(microsecond=newest.microsecond // 1000 * 1000 + 999),
-    )  # fmt: skip
+    )

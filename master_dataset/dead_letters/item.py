@@ -35,8 +35,12 @@ class Item:
         """In the words of the interface."""
         why = self.refusal
         return {
-            "id": self.place.id, "outcome": self.outcome.value, "sent_to": self.to.id if self.to else None,
-            "duplicate_of": self.of.id if self.of else None, "store": self.store,
-            "reason": why.reason.value if why else None, "field": why.field if why else None,
+            "id": self.place.id,
+            "outcome": self.outcome.value,
+            "sent_to": self.to.id if self.to else None,
+            "duplicate_of": self.of.id if self.of else None,
+            "store": self.store,
+            "reason": why.reason.value if why else None,
+            "field": why.field if why else None,
             "sentence": why.sentence if why else None,
-        }  # fmt: skip
+        }

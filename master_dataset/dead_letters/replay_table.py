@@ -24,11 +24,22 @@ from master_dataset.delta.lost_files import naming_lost_files
 from master_dataset.errors import OperatorError
 
 REPLAYS = "replays"
-COLUMNS = pa.schema([
-    ("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64()), ("run", pa.string()),
-    ("at", pa.timestamp("us", tz="UTC")), ("by", pa.string()), ("mended", pa.string()), ("sending", pa.string()),
-    ("to_partition", pa.int32()), ("to_offset", pa.int64()), ("day", pa.date32()), ("identity_hash", pa.int64()),
-])  # fmt: skip
+COLUMNS = pa.schema(
+    [
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("run", pa.string()),
+        ("at", pa.timestamp("us", tz="UTC")),
+        ("by", pa.string()),
+        ("mended", pa.string()),
+        ("sending", pa.string()),
+        ("to_partition", pa.int32()),
+        ("to_offset", pa.int64()),
+        ("day", pa.date32()),
+        ("identity_hash", pa.int64()),
+    ]
+)
 
 
 class ReplayTable:
@@ -43,9 +54,11 @@ class ReplayTable:
         take_back_torn(self._path)
         if not DeltaTable.is_deltatable(self._path):
             DeltaTable.create(
-                self._path, Schema.from_arrow(COLUMNS), partition_by=["topic"],
+                self._path,
+                Schema.from_arrow(COLUMNS),
+                partition_by=["topic"],
                 configuration=KEPT | {"delta.appendOnly": "true"},
-            )  # fmt: skip
+            )
             sync_beginning(self._path)
 
     def append(self, replays: Iterable[Replay]) -> None:
@@ -95,17 +108,29 @@ class ReplayTable:
 
 def _row(replay: Replay) -> dict[str, object]:
     return {
-        **replay.place._asdict(), "run": replay.run, "at": replay.at, "by": replay.by, "mended": replay.mended,
-        "sending": replay.sending.value, "to_partition": None if replay.to is None else replay.to.partition,
-        "to_offset": None if replay.to is None else replay.to.offset, "day": replay.day,
+        **replay.place._asdict(),
+        "run": replay.run,
+        "at": replay.at,
+        "by": replay.by,
+        "mended": replay.mended,
+        "sending": replay.sending.value,
+        "to_partition": None if replay.to is None else replay.to.partition,
+        "to_offset": None if replay.to is None else replay.to.offset,
+        "day": replay.day,
         "identity_hash": replay.identity_hash,
-    }  # fmt: skip
+    }
 
 
 def _replay(row: dict[str, Any]) -> Replay:
     topic, offset = row["topic"], row["to_offset"]
     return Replay(
-        Place(topic, row["partition"], row["offset"]), row["run"], row["at"], row["by"], row["mended"],
-        Sending(row["sending"]), None if offset is None else Place(topic, row["to_partition"], offset), row["day"],
+        Place(topic, row["partition"], row["offset"]),
+        row["run"],
+        row["at"],
+        row["by"],
+        row["mended"],
+        Sending(row["sending"]),
+        None if offset is None else Place(topic, row["to_partition"], offset),
+        row["day"],
         row["identity_hash"],
-    )  # fmt: skip
+    )

@@ -143,9 +143,11 @@ class Replaying:
         """By letter, a replay of it as another event than it would be now, which counts or may count."""
         hashes = {each.place: each.event.identity_hash for each in verdicts if each.event is not None}
         earlier = [
-            replay for place, own in self.replays.of(hashes.keys()).items() for replay in own
+            replay
+            for place, own in self.replays.of(hashes.keys()).items()
+            for replay in own
             if replay.identity_hash != hashes[place]
-        ]  # fmt: skip
+        ]
         ends = became(earlier, self.letters, self.events) if earlier else {}
         return {replay.place: replay for replay, end in ends.items() if end.became not in _FREE}
 

@@ -19,10 +19,17 @@ from master_dataset.parsing.json_bytes import MAX_BYTES
 from master_dataset.parsing.rows import INSTANT
 
 PLACE = ["topic", "partition", "offset"]
-HEADING = pa.schema([
-    ("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64()), ("received_at", INSTANT),
-    ("reason", pa.string()), ("field", pa.string()), ("sentence", pa.string()),
-])  # fmt: skip
+HEADING = pa.schema(
+    [
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("received_at", INSTANT),
+        ("reason", pa.string()),
+        ("field", pa.string()),
+        ("sentence", pa.string()),
+    ]
+)
 BYTES = ["key", "value", "headers"]
 ROWS_AT_ONCE = 64
 """Of letters with their bytes: a value has up to 4 MiB."""
@@ -53,10 +60,13 @@ def at(places: Collection[Place]) -> Expression:
     homes: dict[tuple[str, int], list[int]] = {}
     for place in places:
         homes.setdefault(place[:2], []).append(place.offset)
-    return reduce(or_, (
-        (pc.field("topic") == topic) & (pc.field("partition") == partition) & pc.field("offset").isin(offsets)
-        for (topic, partition), offsets in homes.items()
-    ))  # fmt: skip
+    return reduce(
+        or_,
+        (
+            (pc.field("topic") == topic) & (pc.field("partition") == partition) & pc.field("offset").isin(offsets)
+            for (topic, partition), offsets in homes.items()
+        ),
+    )
 
 
 def once(found: pa.Table) -> pa.Table:

@@ -80,9 +80,13 @@ class Compaction:
         step(len(portions), len(portions), name)
         after = _files(DeltaTable(path))
         found = Compacted(
-            name, len(before), len(after), sum(each["size_bytes"] for each in before),
-            sum(each["size_bytes"] for each in after), len({file.rpartition("/")[2] for file in removed}),
-        )  # fmt: skip
+            name,
+            len(before),
+            len(after),
+            sum(each["size_bytes"] for each in before),
+            sum(each["size_bytes"] for each in after),
+            len({file.rpartition("/")[2] for file in removed}),
+        )
         log.info("master.compacted", table=name, files=len(before), to=len(after), removed=found.removed)
         return found
 
@@ -113,10 +117,12 @@ def put_together(table: DeltaTable, partitions: Collection[str]) -> None:
     [column] = table.metadata().partition_columns
     with naming_lost_files(table), told(path_of(table)) as mark:
         table.optimize.compact(
-            partition_filters=[(column, "in", list(partitions))], target_size=TARGET_BYTES,
-            max_concurrent_tasks=_AT_ONCE, writer_properties=_LIKE_SPARK,
+            partition_filters=[(column, "in", list(partitions))],
+            target_size=TARGET_BYTES,
+            max_concurrent_tasks=_AT_ONCE,
+            writer_properties=_LIKE_SPARK,
             commit_properties=CommitProperties(custom_metadata={**_SAID, MARK: mark}),
-        )  # fmt: skip
+        )
 
 
 def _shorten(path: str) -> None:

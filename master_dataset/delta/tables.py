@@ -27,8 +27,17 @@ if TYPE_CHECKING:
 DEAD_LETTERS = "dead_letters"
 CONFLICTS = "conflicts"
 DEAD_LETTER_COLUMNS = (
-    "topic", "partition", "offset", "received_at", "reason", "field", "sentence", "key", "value", "headers",
-)  # fmt: skip
+    "topic",
+    "partition",
+    "offset",
+    "received_at",
+    "reason",
+    "field",
+    "sentence",
+    "key",
+    "value",
+    "headers",
+)
 _NEWEST_COMMITS = 100
 NOT_OF_EVENTS = ("kind", "reason", "field", "sentence", "headers")
 

@@ -9,7 +9,27 @@ from master_dataset.fields.numbers import BIGINT_MAX, Minor, Scaled, Sign, Whole
 from master_dataset.fields.words import Choice, Flag, Text
 
 __all__ = [
-    "BIGINT_MAX", "HARDWARE_ADDRESS", "ID_BYTES", "LABEL_BYTES", "Choice", "Device", "Field", "Flag", "Id", "Instant",
-    "Label", "Lines", "Minor", "Scaled", "Schema", "Sign", "Text", "Whole", "absent", "millionths", "object_schema",
-    "thousandths", "value_schema",
-]  # fmt: skip
+    "BIGINT_MAX",
+    "HARDWARE_ADDRESS",
+    "ID_BYTES",
+    "LABEL_BYTES",
+    "Choice",
+    "Device",
+    "Field",
+    "Flag",
+    "Id",
+    "Instant",
+    "Label",
+    "Lines",
+    "Minor",
+    "Scaled",
+    "Schema",
+    "Sign",
+    "Text",
+    "Whole",
+    "absent",
+    "millionths",
+    "object_schema",
+    "thousandths",
+    "value_schema",
+]

@@ -77,8 +77,11 @@ class Scaled(Described):
         above = -(-self.below // 10**self.decimals)
         bounds = {"exclusiveMinimum": -above, "exclusiveMaximum": above}
         return {
-            "type": "number", **bounds, "description": f"At most {self.decimals} decimals.", "examples": [1.5],
-        }  # fmt: skip
+            "type": "number",
+            **bounds,
+            "description": f"At most {self.decimals} decimals.",
+            "examples": [1.5],
+        }
 
     def read(self, value: object, _: Currency) -> int:
         """Give value x 10^decimals."""

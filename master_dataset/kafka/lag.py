@@ -56,17 +56,19 @@ class Probe:
     def __init__(self, bootstrap: str) -> None:
         """`bootstrap`: host:port of any broker."""
         self._topics = Topics(bootstrap)
-        self._consumer = Consumer({
-            "bootstrap.servers": bootstrap,
-            "group.id": "galatea.lag",  # the client asks for one; it is never joined
-            "enable.auto.commit": False,
-            "isolation.level": "read_committed",
-            "auto.offset.reset": "earliest",
-            "enable.partition.eof": True,
-            "queued.min.messages": 1,
-            "queued.max.messages.kbytes": 64,
-            "fetch.message.max.bytes": 16_384,
-        })  # fmt: skip
+        self._consumer = Consumer(
+            {
+                "bootstrap.servers": bootstrap,
+                "group.id": "galatea.lag",  # the client asks for one; it is never joined
+                "enable.auto.commit": False,
+                "isolation.level": "read_committed",
+                "auto.offset.reset": "earliest",
+                "enable.partition.eof": True,
+                "queued.min.messages": 1,
+                "queued.max.messages.kbytes": 64,
+                "fetch.message.max.bytes": 16_384,
+            }
+        )
 
     def __enter__(self) -> Self:
         """Nothing is opened before it is needed."""

@@ -40,11 +40,17 @@ class Census(NamedTuple):
 
 def census(bootstrap: str, topic: str, until: Mapping[int, int], step: Step) -> dict[int, Census]:
     """Partition to what it has before the position in `until`. BrokerUnavailable if nobody answers for long."""
-    consumer = Consumer({
-        "bootstrap.servers": bootstrap, "group.id": "galatea.balance", "enable.auto.commit": False,
-        "isolation.level": "read_committed", "enable.partition.eof": True, "log_level": 2,
-        "auto.offset.reset": "error",  # else a partition would go on at its end where its first records are deleted
-    })  # fmt: skip
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": "galatea.balance",
+            "enable.auto.commit": False,
+            "isolation.level": "read_committed",
+            "enable.partition.eof": True,
+            "log_level": 2,
+            "auto.offset.reset": "error",  # else a partition would go on at its end where its first records are deleted
+        }
+    )
     try:
         return _Count(consumer, topic, until).counted(step)
     except KafkaException as error:

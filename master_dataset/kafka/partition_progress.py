@@ -76,13 +76,17 @@ def seen(parsed: pa.RecordBatch, newest: Newest, came: Mapping[int, int]) -> See
     letters, stepped = _dead_letters(parsed), steps(parsed, newest)
     return {
         partition: Reached(
-            row["offset_max"], row["received_at_max"], row["event_sum"],
-            letters.get(partition, Counter()), row["received_at_min"], stepped[partition],
+            row["offset_max"],
+            row["received_at_max"],
+            row["event_sum"],
+            letters.get(partition, Counter()),
+            row["received_at_min"],
+            stepped[partition],
             came.get(partition, 0),
         )
         for row in rows
         for partition in [row["partition"]]
-    }  # fmt: skip
+    }
 
 
 def _dead_letters(parsed: pa.RecordBatch) -> dict[int, Counter[str]]:

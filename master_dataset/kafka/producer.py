@@ -52,9 +52,11 @@ class Courier:
     """One producer of a process, used from one event loop. It can be made while no broker is there."""
 
     def __init__(
-        self, settings: Mapping[str, Any], connect: Callable[[dict[str, Any]], Any] = Producer,
+        self,
+        settings: Mapping[str, Any],
+        connect: Callable[[dict[str, Any]], Any] = Producer,
         room: CourierRoom = CourierRoom(),  # noqa: B008 - a tuple
-    ) -> None:  # fmt: skip
+    ) -> None:
         """`settings`: of librdkafka, such as `courier_settings`. `connect` makes the producer from them."""
         self._connect = partial(connect, {**settings, "error_cb": self._hear_trouble})
         self._producer = self._connect()

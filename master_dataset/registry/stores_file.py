@@ -22,9 +22,24 @@ MOST_BYTES = 4 * 1024 * 1024
 MOST_M2 = 10_000_000
 MOST_LISTED = 1_000  # sensors, zones or closed days of one store
 KNOWN = (
-    "id", "name", "tenant", "timezone", "currency", "opening_hours", "floor_m2", "open_since", "country", "subdivision",
-    "day_starts_at", "closed_on", "week_starts_on", "comp_start_date", "conversion_target", "sensors", "zones",
-)  # fmt: skip
+    "id",
+    "name",
+    "tenant",
+    "timezone",
+    "currency",
+    "opening_hours",
+    "floor_m2",
+    "open_since",
+    "country",
+    "subdivision",
+    "day_starts_at",
+    "closed_on",
+    "week_starts_on",
+    "comp_start_date",
+    "conversion_target",
+    "sensors",
+    "zones",
+)
 LISTED = ("opening_hours", "closed_on", "sensors", "zones")
 SENSOR = ("id", "source", "line", "zone", "queue", "from", "to")
 ZONE = ("id", "m2")

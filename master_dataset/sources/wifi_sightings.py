@@ -33,9 +33,15 @@ def sighting(record: Record, terms: Terms) -> Sighting:
         ("unregistered_sensor", not terms.knows_sensor(record["sensor_id"], "wifi_sightings")),
     )
     return Sighting(
-        record["sensor_id"], record["device"], record["salt_id"], record["zone"] == "inside", record["signal_dbm"],
-        record["randomized"], terms.business_day(record["happened_at"]), odd,
-    )  # fmt: skip
+        record["sensor_id"],
+        record["device"],
+        record["salt_id"],
+        record["zone"] == "inside",
+        record["signal_dbm"],
+        record["randomized"],
+        terms.business_day(record["happened_at"]),
+        odd,
+    )
 
 
 WIFI_SIGHTINGS = Source(

@@ -33,9 +33,14 @@ def presence(record: Record, terms: Terms) -> Presence:
         ("unregistered_sensor", not terms.knows_sensor(record["sensor_id"], "zone_presence")),
     )
     return Presence(
-        record["sensor_id"], record["zone"], record["track"], record["kind"],
-        None if entered is None else entered * 1000, dwell, odd,
-    )  # fmt: skip
+        record["sensor_id"],
+        record["zone"],
+        record["track"],
+        record["kind"],
+        None if entered is None else entered * 1000,
+        dwell,
+        odd,
+    )
 
 
 ZONE_PRESENCE = Source(

@@ -9,10 +9,18 @@ from master_dataset.parsing.rows import INSTANT
 from master_dataset.visits.bundle import Bundle
 from master_dataset.visits.visit import Visit, VisitRules
 
-VISITS = pa.schema([
-    ("store", pa.string()), ("device", pa.string()), ("received_at", INSTANT), ("happened_at", INSTANT),
-    ("is_in_store", pa.bool_()), ("is_bounced", pa.bool_()), ("is_stationary", pa.bool_()), ("stay_ms", pa.int64()),
-])  # fmt: skip
+VISITS = pa.schema(
+    [
+        ("store", pa.string()),
+        ("device", pa.string()),
+        ("received_at", INSTANT),
+        ("happened_at", INSTANT),
+        ("is_in_store", pa.bool_()),
+        ("is_bounced", pa.bool_()),
+        ("is_stationary", pa.bool_()),
+        ("stay_ms", pa.int64()),
+    ]
+)
 """`received_at`: when it was known, which decides its epoch. `happened_at`: whose window it belongs to."""
 
 

@@ -77,9 +77,12 @@ class Stretch(NamedTuple):
         inside = [each for each in (self.first_inside, later.first_inside) if each is not None]
         until = [each for each in (self.last_inside, later.last_inside) if each is not None]
         return Stretch(
-            min(self.first, later.first), max(self.last, later.last), min(inside, default=None),
-            max(until, default=None), later.newest,
-        )  # fmt: skip
+            min(self.first, later.first),
+            max(self.last, later.last),
+            min(inside, default=None),
+            max(until, default=None),
+            later.newest,
+        )
 
 
 def stretched(stretches: Sequence[Stretch], sighting: Sighting, gap: int) -> tuple[Stretch, ...]:

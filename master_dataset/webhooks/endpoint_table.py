@@ -119,10 +119,16 @@ class EndpointTable:
         called = state.answered_at is not None
         blocking = json.dumps([[*each._replace(since=each.since.isoformat())] for each in state.blocking])  # type: ignore[arg-type]
         values = (
-            state.failing_since, state.status if called else unknown, state.answered_at or unknown,
-            state.delivered_at or unknown, state.records, state.oldest_at, blocking, now,
+            state.failing_since,
+            state.status if called else unknown,
+            state.answered_at or unknown,
+            state.delivered_at or unknown,
+            state.records,
+            state.oldest_at,
+            blocking,
+            now,
             state.refusing_since if called else unknown,
-        )  # fmt: skip
+        )
         self._session.execute(self._see, (id_, *values))
 
 
@@ -132,9 +138,16 @@ def _state(row: Any) -> EndpointState:  # noqa: ANN401 - the driver's own rows
         for topic, partition, offset, store, since, why in json.loads(row.blocking or "[]")
     ]
     return EndpointState(
-        _utc(row.failing_since), row.status, _utc(row.answered_at), _utc(row.delivered_at), row.waiting or 0,
-        _utc(row.oldest_at), tuple(blocking), _utc(row.seen_at), _utc(row.refusing_since),
-    )  # fmt: skip
+        _utc(row.failing_since),
+        row.status,
+        _utc(row.answered_at),
+        _utc(row.delivered_at),
+        row.waiting or 0,
+        _utc(row.oldest_at),
+        tuple(blocking),
+        _utc(row.seen_at),
+        _utc(row.refusing_since),
+    )
 
 
 def _utc(at: datetime | None) -> datetime | None:

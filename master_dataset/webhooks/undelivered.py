@@ -23,7 +23,9 @@ def create(path: str) -> None:
     take_back_torn(path)
     if not DeltaTable.is_deltatable(path):
         DeltaTable.create(
-            path, Schema.from_arrow(schema()), partition_by=["topic"],
+            path,
+            Schema.from_arrow(schema()),
+            partition_by=["topic"],
             configuration=KEPT | {"delta.appendOnly": "true"},
-        )  # fmt: skip
+        )
         sync_beginning(path)

@@ -19,10 +19,16 @@ def whole_rows(view: View, block: str, cause: str, events_total: int) -> Iterato
             for state, value in zip(view.columns, states, strict=True):
                 if value is not None:
                     yield {
-                        "window": key.window, "dimensions": dimensions, "state": state,
-                        "shown": None, "corrected": value, "difference": value,
-                        "cause": cause, "events": [], "events_total": events_total,
-                    }  # fmt: skip
+                        "window": key.window,
+                        "dimensions": dimensions,
+                        "state": state,
+                        "shown": None,
+                        "corrected": value,
+                        "difference": value,
+                        "cause": cause,
+                        "events": [],
+                        "events_total": events_total,
+                    }
     except KeyError as error:
         message = f"The view `{view.name}` has a state {error} now, which those cells do not have."
         raise DefinitionNotPublished(message, do="Ask for another `view`, or for a newer publication.") from error

@@ -73,8 +73,11 @@ async def get_alert_rule(id: RuleId, asked: Whose, alerting: AlertingOf, caller:
 
 @router.get("/alert-rules/{id}/versions", operation_id="list_alert_rule_versions", responses=returns(AlertRuleVersions))
 async def list_alert_rule_versions(
-    id: RuleId, asked: Annotated[VersionsQuestion, Query()], alerting: AlertingOf, caller: Reader  # noqa: A002
-) -> Response:  # fmt: skip
+    id: RuleId,  # noqa: A002 - the name in the path
+    asked: Annotated[VersionsQuestion, Query()],
+    alerting: AlertingOf,
+    caller: Reader,
+) -> Response:
     """Every version of a rule, the newest first, also of one that was `removed`. `next` is null on the last page."""
     tenant = tenant_of(caller, asked.tenant, DEFAULT)
     found = await alerting.beside(lambda rules: rules.history(tenant, id))
@@ -104,9 +107,12 @@ async def preview_alert_rule(
 
 
 @router.post(
-    "/alert-rules", operation_id="create_alert_rule", status_code=HTTPStatus.CREATED, openapi_extra=BODY,
+    "/alert-rules",
+    operation_id="create_alert_rule",
+    status_code=HTTPStatus.CREATED,
+    openapi_extra=BODY,
     responses=returns_rule("The rule that was made.", HTTPStatus.CREATED) | {HTTPStatus.PRECONDITION_FAILED: {}},
-)  # fmt: skip
+)
 async def create_alert_rule(
     request: Request, asked: Whose, alerting: AlertingOf, answers: AnswersOf, by: Configurer
 ) -> Response:
@@ -123,13 +129,20 @@ async def create_alert_rule(
 
 
 @router.put(
-    "/alert-rules/{id}", operation_id="change_alert_rule", openapi_extra=BODY,
+    "/alert-rules/{id}",
+    operation_id="change_alert_rule",
+    openapi_extra=BODY,
     responses=returns_rule("The rule as it is now."),
-)  # fmt: skip
+)
 async def change_alert_rule(  # noqa: PLR0913, PLR0917 - what FastAPI hands over
-    id: RuleId, request: Request, asked: Whose, alerting: AlertingOf, answers: AnswersOf, by: Configurer,  # noqa: A002
+    id: RuleId,  # noqa: A002 - the name in the path
+    request: Request,
+    asked: Whose,
+    alerting: AlertingOf,
+    answers: AnswersOf,
+    by: Configurer,
     if_match: Match = None,
-) -> Response:  # fmt: skip
+) -> Response:
     """Let a rule say this instead. Needs the scope `configure`, and `If-Match`: 412 if somebody else was faster.
 
     What is open by the version before is resolved when the new one begins to hold. The same again makes no version.
@@ -142,8 +155,12 @@ async def change_alert_rule(  # noqa: PLR0913, PLR0917 - what FastAPI hands over
 
 @router.delete("/alert-rules/{id}", operation_id="remove_alert_rule", responses=returns_rule("That it is no more."))
 async def remove_alert_rule(
-    id: RuleId, asked: Whose, alerting: AlertingOf, by: Configurer, if_match: Match = None  # noqa: A002
-) -> Response:  # fmt: skip
+    id: RuleId,  # noqa: A002 - the name in the path
+    asked: Whose,
+    alerting: AlertingOf,
+    by: Configurer,
+    if_match: Match = None,
+) -> Response:
     """Remove a rule. Needs the scope `configure`, and `If-Match`. Its versions and alerts stay readable."""
     seen = expected(if_match)
     tenant = tenant_of(by, asked.tenant, DEFAULT)

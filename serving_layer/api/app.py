@@ -43,20 +43,43 @@ from serving_layer.query.live import Live
 Audit = Callable[[str, str, int], None]
 """Who did what, by method and path, and with which status."""
 ROUTERS = (
-    metrics, live, index, views, raw, state, alerts, alert_rules, publications, corrections, dead_letters, recomputes,
-    webhooks, events, health,
-)  # fmt: skip
+    metrics,
+    live,
+    index,
+    views,
+    raw,
+    state,
+    alerts,
+    alert_rules,
+    publications,
+    corrections,
+    dead_letters,
+    recomputes,
+    webhooks,
+    events,
+    health,
+)
 
 
 def create_app(  # noqa: PLR0913 - what every process has, then what one may go without
-    answers: Answers, freshness: Freshness, operations: Operations, gate: Gate, ingest: Ingest | None = None,
-    *, alerting: Alerting, limits: Limits = LIMITS, audit: Audit = lambda *_: None,
-) -> FastAPI:  # fmt: skip
+    answers: Answers,
+    freshness: Freshness,
+    operations: Operations,
+    gate: Gate,
+    ingest: Ingest | None = None,
+    *,
+    alerting: Alerting,
+    limits: Limits = LIMITS,
+    audit: Audit = lambda *_: None,
+) -> FastAPI:
     """`gate`: who may ask. `ingest`: None if this process takes no events. `audit`: is told of what operators do."""
     app = FastAPI(
-        title="Galatea", description="Numbers of physical stores: live within a second, and exact.", version="1",
-        docs_url=None, redoc_url=None,  # they load scripts from elsewhere, which our own headers forbid
-    )  # fmt: skip
+        title="Galatea",
+        description="Numbers of physical stores: live within a second, and exact.",
+        version="1",
+        docs_url=None,
+        redoc_url=None,  # they load scripts from elsewhere, which our own headers forbid
+    )
     app.state.answers = answers
     app.state.freshness = freshness
     app.state.operations = operations

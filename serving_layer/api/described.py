@@ -25,15 +25,31 @@ PROBLEM: Document = {
 }
 """An example."""
 EXAMPLES: Document = {
-    "metric": "net_sales", "view": "sales", "source": "pos_transactions", "store": ["1"], "from": "2026-03-07",
-    "to": "2026-03-08", "grain": "hour", "day": "2026-03-07", "number": 1, "webhook": "5f0c81d2a9b3",
-    "alert_id": "6f0c81d2a9b34e5f8a7b6c5d4e3f2a1b", "rule": "queue",
-    "reason": "bad_time", "topic": "pos_transactions", "partition": 0, "offset": 7,
-}  # fmt: skip
+    "metric": "net_sales",
+    "view": "sales",
+    "source": "pos_transactions",
+    "store": ["1"],
+    "from": "2026-03-07",
+    "to": "2026-03-08",
+    "grain": "hour",
+    "day": "2026-03-07",
+    "number": 1,
+    "webhook": "5f0c81d2a9b3",
+    "alert_id": "6f0c81d2a9b34e5f8a7b6c5d4e3f2a1b",
+    "rule": "queue",
+    "reason": "bad_time",
+    "topic": "pos_transactions",
+    "partition": 0,
+    "offset": 7,
+}
 OF_ALL = (
-    HTTPStatus.BAD_REQUEST, HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
-    HTTPStatus.UNPROCESSABLE_ENTITY, HTTPStatus.INTERNAL_SERVER_ERROR, HTTPStatus.SERVICE_UNAVAILABLE,
-)  # fmt: skip
+    HTTPStatus.BAD_REQUEST,
+    HTTPStatus.REQUEST_TIMEOUT,
+    HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
+    HTTPStatus.UNPROCESSABLE_ENTITY,
+    HTTPStatus.INTERNAL_SERVER_ERROR,
+    HTTPStatus.SERVICE_UNAVAILABLE,
+)
 OF_KEYS = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN, HTTPStatus.TOO_MANY_REQUESTS)
 OF_NAMES = (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT, HTTPStatus.GONE)
 OF_VERSIONS = (HTTPStatus.PRECONDITION_FAILED, HTTPStatus.PRECONDITION_REQUIRED)

@@ -25,23 +25,34 @@ EXAMPLE = {
     "interval_percent": 95,
     "series": [
         {
-            "store": "1", "timezone": "Europe/Bratislava", "unit": "money", "currency": "EUR",
+            "store": "1",
+            "timezone": "Europe/Bratislava",
+            "unit": "money",
+            "currency": "EUR",
             "history": {"from": "2025-12-05T23:00:00Z", "to": "2026-03-06T23:00:00Z", "points": 91},
             "factors": {"temperature": {"0 to 10": 1.0211, "below 0": 0.9388}, "rain": {"dry": 1.0534, "wet": 0.8612}},
             "points": [
                 {
-                    "start": "2026-03-06T23:00:00Z", "value": 1311.4, "expected": 1190.27, "index": 110.18,
-                    "interval": {"low": 94.6, "high": 125.76}, "points_used": 12,
-                    "conditions": {"temperature": "0 to 10", "rain": False, "holidays": []}, "final": True,
+                    "start": "2026-03-06T23:00:00Z",
+                    "value": 1311.4,
+                    "expected": 1190.27,
+                    "index": 110.18,
+                    "interval": {"low": 94.6, "high": 125.76},
+                    "points_used": 12,
+                    "conditions": {"temperature": "0 to 10", "rain": False, "holidays": []},
+                    "final": True,
                 }
             ],
         }
     ],
     "as_of": {
-        "publication": 41, "cut": "2026-03-08T00:00:00.000Z", "speed_as_of": "2026-03-08T00:04:10.250Z",
-        "waiting_for_batch": 0, "layers": ["batch", "speed"],
+        "publication": 41,
+        "cut": "2026-03-08T00:00:00.000Z",
+        "speed_as_of": "2026-03-08T00:04:10.250Z",
+        "waiting_for_batch": 0,
+        "layers": ["batch", "speed"],
     },
-}  # fmt: skip
+}
 
 
 class IndexQuestion(BaseModel):
@@ -81,9 +92,17 @@ async def get_index(
     of the ordinary, at 95 %. `index` is null, and a flag says why, where there is too little history.
     """
     ask = IndexAsk(
-        metric, tuple(asked.store), asked.start, asked.end, asked.grain, asked.timezone, asked.partial, asked.as_of,
-        asked.hours, asked.history_weeks,
-    )  # fmt: skip
+        metric,
+        tuple(asked.store),
+        asked.start,
+        asked.end,
+        asked.grain,
+        asked.timezone,
+        asked.partial,
+        asked.as_of,
+        asked.hours,
+        asked.history_weeks,
+    )
     moment = await answers.moment(ask, at_once=wants_newest(request.headers.get("cache-control")))
     tag = etag(("index", ask), caller.sight, moment.mark, answers.catalogue.fingerprint)
 

@@ -36,19 +36,37 @@ LINKS: Mapping[tuple[str, HTTPStatus], tuple[Link, ...]] = {
     ),
     ("get_metric", HTTPStatus.OK): (
         Link("next page", "get_metric", {**AS_ASKED, "metric": "$request.path.metric", "after": f"{BODY}next"}),
-        Link("the same as of then", "get_metric", {
-            **AS_ASKED, "metric": "$request.path.metric", "as_of": f"{BODY}as_of/publication",
-        }),
+        Link(
+            "the same as of then",
+            "get_metric",
+            {
+                **AS_ASKED,
+                "metric": "$request.path.metric",
+                "as_of": f"{BODY}as_of/publication",
+            },
+        ),
     ),
     ("get_cells", HTTPStatus.OK): (
-        Link("the same as of then", "get_cells", {
-            **AS_ASKED, "view": "$request.path.view", "as_of": f"{BODY}as_of/publication",
-        }),
+        Link(
+            "the same as of then",
+            "get_cells",
+            {
+                **AS_ASKED,
+                "view": "$request.path.view",
+                "as_of": f"{BODY}as_of/publication",
+            },
+        ),
     ),
     ("get_raw_receipts", HTTPStatus.OK): (
-        Link("next page", "get_raw_receipts", {
-            "store": f"{QUERY}store", "day": f"{QUERY}day", "after": f"{BODY}next",
-        }),
+        Link(
+            "next page",
+            "get_raw_receipts",
+            {
+                "store": f"{QUERY}store",
+                "day": f"{QUERY}day",
+                "after": f"{BODY}next",
+            },
+        ),
     ),
     ("list_publications", HTTPStatus.OK): (
         Link("next page", "list_publications", {"before": f"{BODY}next"}),
@@ -104,12 +122,11 @@ LINKS: Mapping[tuple[str, HTTPStatus], tuple[Link, ...]] = {
             Link("its versions", "list_alert_rule_versions", {"id": f"{BODY}id"}),
         )
         for operation, status in (
-            ("create_alert_rule", HTTPStatus.CREATED), ("get_alert_rule", HTTPStatus.OK),
+            ("create_alert_rule", HTTPStatus.CREATED),
+            ("get_alert_rule", HTTPStatus.OK),
             ("change_alert_rule", HTTPStatus.OK),
         )
     },
-    ("list_corrections", HTTPStatus.OK): (
-        Link("next page", "list_corrections", {"after": f"{BODY}next"}),
-    ),
-}  # fmt: skip
+    ("list_corrections", HTTPStatus.OK): (Link("next page", "list_corrections", {"after": f"{BODY}next"}),),
+}
 """By operation and status."""

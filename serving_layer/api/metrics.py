@@ -63,11 +63,23 @@ class MetricQuestion(BaseModel):
         page = Page(self.limit, None if self.after is None else read_token(self.after))
         asks = tuple(
             MetricAsk(
-                name, tuple(self.store), self.start, self.end, self.grain, self.timezone, tuple(self.by),
-                self.partial, self.as_of, self.hours, self.compare, self.comp, self.context, self.only_covered,
+                name,
+                tuple(self.store),
+                self.start,
+                self.end,
+                self.grain,
+                self.timezone,
+                tuple(self.by),
+                self.partial,
+                self.as_of,
+                self.hours,
+                self.compare,
+                self.comp,
+                self.context,
+                self.only_covered,
             )
             for name in named(metric)
-        )  # fmt: skip
+        )
         return MetricsAsk(asks, page, is_table=self.format != "json")
 
 

@@ -6,9 +6,11 @@ from prometheus_client import Histogram
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 SECONDS = Histogram(
-    "galatea_request_seconds", "Duration of a request, until its whole answer is handed over.", ("route", "status"),
+    "galatea_request_seconds",
+    "Duration of a request, until its whole answer is handed over.",
+    ("route", "status"),
     buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
-)  # fmt: skip
+)
 NO_ROUTE = "none"
 """A path that is nobody's, or a request that was refused before it reached one."""
 

@@ -33,20 +33,35 @@ def _kind(kind: str, title: str, needs: list[str], **own: Any) -> dict[str, Any]
 RULE = {
     "oneOf": [
         _kind(
-            "threshold", "A metric of one window beyond a bound", ["metric", "window"], metric={"type": "string"},
-            window={"enum": ["15m", "hour", "day"]}, above=_BOUND, below=_BOUND,
-            versus={"enum": ["previous_week", None]}, hours={"enum": ["open", "always", None]},
+            "threshold",
+            "A metric of one window beyond a bound",
+            ["metric", "window"],
+            metric={"type": "string"},
+            window={"enum": ["15m", "hour", "day"]},
+            above=_BOUND,
+            below=_BOUND,
+            versus={"enum": ["previous_week", None]},
+            hours={"enum": ["open", "always", None]},
         ),
         _kind(
-            "silence", "No event of a source", ["source", "minutes"], source={"type": "string"},
-            minutes={"type": "integer", "minimum": 2, "maximum": 1440}, per={"enum": ["store", "sensor"]}, hours=_HOURS,
+            "silence",
+            "No event of a source",
+            ["source", "minutes"],
+            source={"type": "string"},
+            minutes={"type": "integer", "minimum": 2, "maximum": 1440},
+            per={"enum": ["store", "sensor"]},
+            hours=_HOURS,
         ),
         _kind(
-            "level", "More people than that", ["of", "above", "minutes"], of={"enum": ["queue", "occupancy"]},
-            above={"type": "integer", "minimum": 0}, minutes={"type": "integer", "minimum": 0, "maximum": 1439},
+            "level",
+            "More people than that",
+            ["of", "above", "minutes"],
+            of={"enum": ["queue", "occupancy"]},
+            above={"type": "integer", "minimum": 0},
+            minutes={"type": "integer", "minimum": 0, "maximum": 1439},
         ),
     ],
-}  # fmt: skip
+}
 EXAMPLE = {"kind": "level", "id": "queue", "of": "queue", "above": 4, "minutes": 3}
 ANY_BODY = {"requestBody": {"required": True, "content": {JSON: {"schema": {}, "example": EXAMPLE}}}}
 """Whatever it is, a preview says what is wrong with it."""

@@ -153,9 +153,11 @@ async def resume_webhook(webhook: HookId, operations: OperationsOf, by: Configur
 
 
 @router.post(
-    "/webhooks/{webhook}/skip", operation_id="skip_webhook_record", status_code=HTTPStatus.ACCEPTED,
+    "/webhooks/{webhook}/skip",
+    operation_id="skip_webhook_record",
+    status_code=HTTPStatus.ACCEPTED,
     responses=returns(SkippedBlocker, status=HTTPStatus.ACCEPTED, example=SKIPPED),
-)  # fmt: skip
+)
 async def skip_webhook_record(
     webhook: HookId, asked: SkippedRecord, operations: OperationsOf, by: Configurer
 ) -> Response:

@@ -84,9 +84,20 @@ class Freshness:
         hooks = await self._watched.hooks()
         looked_at = await self._watched.alerts_looked_at()
         known = Known(
-            now, basis, found.published_at, found.stats, noticed, lag, self._ttl, ledgers, alerts_as_of, hooks,
-            odd_alerts, looked_at, left_out,
-        )  # fmt: skip
+            now,
+            basis,
+            found.published_at,
+            found.stats,
+            noticed,
+            lag,
+            self._ttl,
+            ledgers,
+            alerts_as_of,
+            hooks,
+            odd_alerts,
+            looked_at,
+            left_out,
+        )
         return Fresh(now, basis, found.published_at, archived, lag, alarms(known), known.ledger, alerts_as_of)
 
     async def alerts_looked_at(self) -> int:

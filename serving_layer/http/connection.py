@@ -41,9 +41,12 @@ class Connection(HttpToolsProtocol):
     config: "Listening"
 
     def __init__(
-        self, config: "Listening", server_state: ServerState, app_state: dict[str, Any],
+        self,
+        config: "Listening",
+        server_state: ServerState,
+        app_state: dict[str, Any],
         _loop: asyncio.AbstractEventLoop | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """As uvicorn has it."""
         super().__init__(config, server_state, app_state, _loop)
         self._all, self._limits = config.open, config.open.limits

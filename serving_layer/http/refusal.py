@@ -13,5 +13,8 @@ def written(error: GalateaError) -> bytes:
     headers = dict(said.raw_headers) | dict(HEADERS) | {b"connection": b"close"}
     fields = b"".join(b"%b: %b\r\n" % field for field in headers.items())
     return b"HTTP/1.1 %d %b\r\n%b\r\n%b" % (
-        error.status, HTTPStatus(error.status).phrase.encode(), fields, bytes(said.body),
-    )  # fmt: skip
+        error.status,
+        HTTPStatus(error.status).phrase.encode(),
+        fields,
+        bytes(said.body),
+    )

@@ -23,19 +23,29 @@ class Listening(uvicorn.Config):
         """`app`: the ASGI application. `more`: as uvicorn has it."""
         self.open = Connections(limits)
         super().__init__(
-            app, http=Connection, ws="none", access_log=False, server_header=False, proxy_headers=False,
-            log_level="warning", backlog=limits.connections,
-            timeout_keep_alive=int(limits.idle_seconds), **more,
-        )  # fmt: skip
+            app,
+            http=Connection,
+            ws="none",
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            log_level="warning",
+            backlog=limits.connections,
+            timeout_keep_alive=int(limits.idle_seconds),
+            **more,
+        )
 
 
 class Server(uvicorn.Server):
     """`config` is a Listening."""
 
     def __init__(
-        self, config: Listening, listening: Callable[[], None] = lambda: None,
-        ending: Callable[[], None] = lambda: None, ended: Callable[[], None] = lambda: None,
-    ) -> None:  # fmt: skip
+        self,
+        config: Listening,
+        listening: Callable[[], None] = lambda: None,
+        ending: Callable[[], None] = lambda: None,
+        ended: Callable[[], None] = lambda: None,
+    ) -> None:
         """`listening` is called once, when questions are taken, `ending` when no more are, `ended` after the last."""
         super().__init__(config)
         self._open = config.open

@@ -46,9 +46,17 @@ class IndexAsk:
         """The question about the metric itself, over history and range as one."""
         start, end = (written(bound) for bound in reach.whole)
         return MetricAsk(
-            self.metric, (store.id,), start, end, self.grain, self.timezone,
-            partial=self.partial, as_of=self.as_of, hours=self.hours, context="weather,holidays",
-        )  # fmt: skip
+            self.metric,
+            (store.id,),
+            start,
+            end,
+            self.grain,
+            self.timezone,
+            partial=self.partial,
+            as_of=self.as_of,
+            hours=self.hours,
+            context="weather,holidays",
+        )
 
 
 class Reach(NamedTuple):

@@ -28,9 +28,13 @@ class DiskRoom:
     """Looked at once a second at most. Folders that are not there, as those of a broker elsewhere, are passed by."""
 
     def __init__(
-        self, folders: Sequence[Path], least_percent: float, least_bytes: int, usage: Callable[[Path], Usage],
+        self,
+        folders: Sequence[Path],
+        least_percent: float,
+        least_bytes: int,
+        usage: Callable[[Path], Usage],
         clock: Callable[[], float],
-    ) -> None:  # fmt: skip
+    ) -> None:
         """`least_percent`, `least_bytes`: what has to be free; 0 for no matter. `clock`: monotonic seconds."""
         self._folders, self._usage, self._clock = folders, usage, clock
         self._least_percent, self._least_bytes = least_percent, least_bytes

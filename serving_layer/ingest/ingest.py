@@ -41,9 +41,13 @@ class Ingest:
     """One per process and event loop."""
 
     def __init__(
-        self, carrier: Carrier, registry: Registry, now_us: Callable[[], int], limits: Limits = LIMITS,
+        self,
+        carrier: Carrier,
+        registry: Registry,
+        now_us: Callable[[], int],
+        limits: Limits = LIMITS,
         refuse_low: Callable[[], None] = lambda: None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """`registry`: its version and the stores in it. `now_us`: microseconds since 1970. `refuse_low`: DiskLow."""
         self._carrier, self._registry, self._now_us = carrier, registry, now_us
         self._limits, self.refuse_low = limits, refuse_low

@@ -21,9 +21,13 @@ class KnownKeys:
     """`operator_key`: of the stack itself; empty: there is none. `anonymous`: the tenant shown without a key, or ""."""
 
     def __init__(
-        self, reader: KeyReader, operator_key: str, anonymous: str,
-        clock: Callable[[], float], now: Callable[[], datetime],
-    ) -> None:  # fmt: skip
+        self,
+        reader: KeyReader,
+        operator_key: str,
+        anonymous: str,
+        clock: Callable[[], float],
+        now: Callable[[], datetime],
+    ) -> None:
         """`clock`: monotonic seconds."""
         self._reader, self._operator_key, self._clock, self._now = reader, operator_key, clock, now
         self._anonymous = Caller("anonymous", anonymous, _READ) if anonymous else None

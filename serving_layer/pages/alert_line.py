@@ -13,13 +13,20 @@ from views.alerts.alert import Alert
 
 MINUS = "\N{MINUS SIGN}"
 BECAUSE = {
-    "over": "it is over", "corrected": "later events changed the number", "heard": "it was heard again",
-    "closed": "the store closed", "rule_changed": "the rule was changed", "forgotten": "it is no longer waited for",
-    "waited": "late events, which a publication counts", "late": "events that came when the window was judged already",
-    "definition changed": "the metric is defined otherwise now", "miskeyed": "events under the key of another store",
-    "rolled back": "a publication was rolled back", "again": "later events took it back and still later ones did not",
+    "over": "it is over",
+    "corrected": "later events changed the number",
+    "heard": "it was heard again",
+    "closed": "the store closed",
+    "rule_changed": "the rule was changed",
+    "forgotten": "it is no longer waited for",
+    "waited": "late events, which a publication counts",
+    "late": "events that came when the window was judged already",
+    "definition changed": "the metric is defined otherwise now",
+    "miskeyed": "events under the key of another store",
+    "rolled back": "a publication was rolled back",
+    "again": "later events took it back and still later ones did not",
     "unexplained": "nobody knows why the numbers differ",
-}  # fmt: skip
+}
 """Why an alert was resolved or retracted, in words; any other reason stands as it is."""
 
 
@@ -48,10 +55,17 @@ class AlertLine:
         alert, following = told.alert, told.following
         until = datetime.fromisoformat(alert.window.end) if alert.window.end else None
         return cls(
-            alert, stores.get(alert.store), told.state, datetime.fromisoformat(alert.window.start),
-            until, told.raised_at, _against(alert), "provisional" if told.is_provisional(cut) else "final",
-            datetime.fromisoformat(following.raised_at) if following else None, _ended(following),
-        )  # fmt: skip
+            alert,
+            stores.get(alert.store),
+            told.state,
+            datetime.fromisoformat(alert.window.start),
+            until,
+            told.raised_at,
+            _against(alert),
+            "provisional" if told.is_provisional(cut) else "final",
+            datetime.fromisoformat(following.raised_at) if following else None,
+            _ended(following),
+        )
 
     @property
     def zone(self) -> str:

@@ -101,18 +101,28 @@ def _back(visit: Visit, whose: str, done: str) -> Response:
 
 
 async def _form(
-    visit: Visit, said: Mapping[str, str], whose: str, *, tried: RulePreview | None = None,
+    visit: Visit,
+    said: Mapping[str, str],
+    whose: str,
+    *,
+    tried: RulePreview | None = None,
     refused: GalateaError | None = None,
-) -> Response:  # fmt: skip
+) -> Response:
     problem = tried.problem if tried else None
     if refused:
         field = refused.field if isinstance(refused, BadRule) else ""
         problem = RuleProblem(field, refused.message, refused.do, refused.code)
     kind = said.get("kind", "") if said.get("kind") in KINDS else "level"
     told = {
-        "said": {**said, "kind": kind}, "kind": kind, "whose": whose, "tried": tried, "problem": problem,
-        "is_new": said.get("version", "") in ("", "0"), "sources": list(registered_sources()),
-        "metrics": {name: metric.name for name, metric in sorted(followed_metrics().items())}, "quoted": quote,
-    }  # fmt: skip
+        "said": {**said, "kind": kind},
+        "kind": kind,
+        "whose": whose,
+        "tried": tried,
+        "problem": problem,
+        "is_new": said.get("version", "") in ("", "0"),
+        "sources": list(registered_sources()),
+        "metrics": {name: metric.name for name, metric in sorted(followed_metrics().items())},
+        "quoted": quote,
+    }
     status = refused.status if refused else HTTPStatus.UNPROCESSABLE_ENTITY if problem else HTTPStatus.OK
     return visit.page("alert_rule.html", await visit.fresh(), told, status=status)

@@ -57,9 +57,12 @@ async def get_alerts(visit: ReaderVisit, asked: Annotated[AlertsForm, Query()]) 
     rules = await visit.alerting.beside(lambda rules: rules.listed(whose))
     cut = await cut_of(visit.request.app.state.freshness, visit.answers.all)
     said = {
-        "asked": asked, "whose": whose, "rules": rules, "most": visit.alerting.rules.most,
+        "asked": asked,
+        "whose": whose,
+        "rules": rules,
+        "most": visit.alerting.rules.most,
         **await _listed(visit, asked, sight, (stores, cut)),
-    }  # fmt: skip
+    }
     return visit.page("alerts.html", fresh, said)
 
 
@@ -74,7 +77,9 @@ async def _listed(
     after = read_token(asked.after) if asked.after else None
     before = await alerts.page(AlertsAsk(sight, of, rule, ENDED, limit=PAGE, after=after))
     return {
-        "open": [AlertLine.of(each, *known) for each in now.told], "has_more_open": now.following is not None,
-        "ended": [AlertLine.of(each, *known) for each in before.told], "kept": now.kept,
+        "open": [AlertLine.of(each, *known) for each in now.told],
+        "has_more_open": now.following is not None,
+        "ended": [AlertLine.of(each, *known) for each in before.told],
+        "kept": now.kept,
         "following": before.following and write_token(before.following),
-    }  # fmt: skip
+    }

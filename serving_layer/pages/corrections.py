@@ -56,10 +56,14 @@ async def get_corrections(visit: OperatorVisit, asked: Annotated[CorrectionsForm
     if ask.publication or ask.recompute or fresh.basis.pointer.publication:  # publication 0 has none: no error here
         told, following = await visit.operations.corrections.page(ask)
     said = {
-        "told": told, "cells": cells(told.corrections if told else ()), "asked": asked,
-        "causes": CAUSES, "meanings": MEANINGS,
-        "views": sorted(visit.answers.all.catalogue.views), "following": following and write_token(following),
-    }  # fmt: skip
+        "told": told,
+        "cells": cells(told.corrections if told else ()),
+        "asked": asked,
+        "causes": CAUSES,
+        "meanings": MEANINGS,
+        "views": sorted(visit.answers.all.catalogue.views),
+        "following": following and write_token(following),
+    }
     return visit.page("corrections.html", fresh, said)
 
 

@@ -54,18 +54,28 @@ async def replay(visit: OperatorVisit, topic: str, partition: Partition, offset:
 
 
 async def _shown(
-    visit: Visit, place: Place, written: str | None = None, *, item: Item | None = None,
+    visit: Visit,
+    place: Place,
+    written: str | None = None,
+    *,
+    item: Item | None = None,
     refused: GalateaError | None = None,
-) -> Response:  # fmt: skip
+) -> Response:
     """`written`: what was filled in, so that nothing has to be said twice."""
     letter, told = await visit.operations.letters.shown(place)
     text = edited(letter) or "" if written is None else written
     said = {
-        "letter": described(told), "shown": shown(letter), "hexed": list(hex_lines(letter.value or b"")),
-        "written": text, "written_rows": min(max(text.count("\n") + 2, 8), 24),
-        "is_editable": edited(letter) is not None, "item": item.shown() if item else None, "meaning": _meaning(letter),
-        "why": refused.message if refused else "", "do": refused.do if refused else "",
-    }  # fmt: skip
+        "letter": described(told),
+        "shown": shown(letter),
+        "hexed": list(hex_lines(letter.value or b"")),
+        "written": text,
+        "written_rows": min(max(text.count("\n") + 2, 8), 24),
+        "is_editable": edited(letter) is not None,
+        "item": item.shown() if item else None,
+        "meaning": _meaning(letter),
+        "why": refused.message if refused else "",
+        "do": refused.do if refused else "",
+    }
     status = refused.status if refused else HTTPStatus.OK
     return visit.page("dead_letter.html", await visit.fresh(), said, status=status)
 

@@ -71,10 +71,15 @@ async def get_dead_letters(visit: OperatorVisit, asked: Annotated[LettersForm, Q
         raise BadQuestion(f"{wrong['loc'][0]}: {wrong['msg']}.", do="Go back and say it otherwise.") from error
     listed = await visit.operations.letters.listed(*question.understood())
     said = {
-        "counts": listed.counts, "letters": [described(each) for each in listed.told], "asked": asked,
-        "following": listed.following and write_token(listed.following), "meanings": MEANINGS,
-        "reasons": [reason.value for reason in Reason], "sources": list(registered_sources()), "at_once": AT_ONCE,
-    }  # fmt: skip
+        "counts": listed.counts,
+        "letters": [described(each) for each in listed.told],
+        "asked": asked,
+        "following": listed.following and write_token(listed.following),
+        "meanings": MEANINGS,
+        "reasons": [reason.value for reason in Reason],
+        "sources": list(registered_sources()),
+        "at_once": AT_ONCE,
+    }
     return visit.page("dead_letters.html", fresh, said)
 
 
@@ -89,9 +94,11 @@ async def replay(visit: OperatorVisit) -> Response:
     except GalateaError as error:
         return await _done(visit, fields, error.status, {"why": error.message, "do": error.do})
     said: dict[str, object] = {
-        "items": [each.shown() for each in items], "counts": Counter(each.outcome.value for each in items),
-        "following": following and write_token(following), "is_trial": is_trial,
-    }  # fmt: skip
+        "items": [each.shown() for each in items],
+        "counts": Counter(each.outcome.value for each in items),
+        "following": following and write_token(following),
+        "is_trial": is_trial,
+    }
     return await _done(visit, fields, HTTPStatus.OK, said)
 
 

@@ -57,10 +57,15 @@ async def get_stores(
     lines = await _lines(visit.answers, shown, fresh.at)
     pages = -(-len(stores) // PAGE)
     said = {
-        "lines": lines, "count": len(stores), "number": number, "pages": pages, "wanted": wanted,
-        "is_partial": bool(fresh.basis.missing), "turns_at": min((line.day.turns_at for line in lines), default=None),
+        "lines": lines,
+        "count": len(stores),
+        "number": number,
+        "pages": pages,
+        "wanted": wanted,
+        "is_partial": bool(fresh.basis.missing),
+        "turns_at": min((line.day.turns_at for line in lines), default=None),
         "opening": opening,
-    }  # fmt: skip
+    }
     return visit.page("glance.html", fresh, said)
 
 

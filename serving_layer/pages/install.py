@@ -25,9 +25,22 @@ from serving_layer.pages.cookie_key import CookieKey
 from serving_layer.pages.sessions import Sessions
 
 ROUTERS = (
-    glance, store, alerts, alert_rule, layers, publications, rollback, corrections, views, recompute, dead_letters,
-    dead_letter, stack, login, static_files,
-)  # fmt: skip
+    glance,
+    store,
+    alerts,
+    alert_rule,
+    layers,
+    publications,
+    rollback,
+    corrections,
+    views,
+    recompute,
+    dead_letters,
+    dead_letter,
+    stack,
+    login,
+    static_files,
+)
 
 
 def install(app: FastAPI) -> None:

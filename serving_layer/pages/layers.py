@@ -38,10 +38,14 @@ async def get_layers(visit: ReaderVisit) -> Response:
     newest = await visit.answers.all.readers.published.history(GREATEST, 1)
     entry = newest[0].response() if newest else None
     said = {
-        "entry": entry, "ages": _ages(fresh), "span": _span(fresh), "is_partial": False,
-        "archived": _records(fresh.archived), "read": _records(fresh.basis.positions),
+        "entry": entry,
+        "ages": _ages(fresh),
+        "span": _span(fresh),
+        "is_partial": False,
+        "archived": _records(fresh.archived),
+        "read": _records(fresh.basis.positions),
         "pending": sum(each.records for each in fresh.lag if each.reader == "speed"),
-    }  # fmt: skip
+    }
     return visit.page("layers.html", fresh, said)
 
 

@@ -25,9 +25,16 @@ class Question:
     def ask(self) -> MetricAsk:
         """For Answers."""
         return MetricAsk(
-            self.metric, self.stores, self.start, self.end, self.grain, by=self.by, partial=self.partial,
-            compare=self.compare, context=self.context,
-        )  # fmt: skip
+            self.metric,
+            self.stores,
+            self.start,
+            self.end,
+            self.grain,
+            by=self.by,
+            partial=self.partial,
+            compare=self.compare,
+            context=self.context,
+        )
 
     @property
     def arguments(self) -> list[tuple[str, str]]:

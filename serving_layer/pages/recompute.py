@@ -70,7 +70,10 @@ def _question(fields: Fields) -> Mapping[str, object]:
     """In the words of `POST /v1/recomputes`, which knows what is allowed."""
     stores = [store for text in fields.get("stores", []) for store in text.replace(",", " ").split()]
     told: dict[str, object] = {
-        "views": fields.get("views", []), "stores": stores, "full": first(fields, "full") == "yes",
-        "mode": first(fields, "mode") or "preview", "reason": first(fields, "reason"),
-    }  # fmt: skip
+        "views": fields.get("views", []),
+        "stores": stores,
+        "full": first(fields, "full") == "yes",
+        "mode": first(fields, "mode") or "preview",
+        "reason": first(fields, "reason"),
+    }
     return told | {name: day for name in ("from", "to") if (day := first(fields, name))}

@@ -30,10 +30,18 @@ def _environment() -> Environment:
     loader = FileSystemLoader(Path(__file__).parent / "templates")
     made = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     made.filters |= {
-        "figure": figures.figure, "change": figures.change, "direction": figures.direction, "whole": figures.whole,
-        "aged": figures.aged, "read_at": figures.read_at, "lasted": figures.lasted, "local": _local,
-        "parsed_day": date.fromisoformat, "as_data": _as_data, "coded": _coded,
-    }  # fmt: skip
+        "figure": figures.figure,
+        "change": figures.change,
+        "direction": figures.direction,
+        "whole": figures.whole,
+        "aged": figures.aged,
+        "read_at": figures.read_at,
+        "lasted": figures.lasted,
+        "local": _local,
+        "parsed_day": date.fromisoformat,
+        "as_data": _as_data,
+        "coded": _coded,
+    }
     made.globals |= {"asset": address, "as_curl": as_curl, "as_python": as_python}
     return made
 

@@ -47,8 +47,12 @@ async def _form(visit: Visit, number: int, fields: Fields, refused: BadQuestion 
     tried = await visit.operations.rollbacks.run(number, TRIED, visit.visitor.caller.name, dry_run=True)
     [entry] = await visit.answers.all.readers.published.history(number + 1, 1)
     said = {
-        "number": number, "tried": tried, "entry": entry.response(), "reason": first(fields, "reason"),
-        "why": refused.message if refused else "", "do": refused.do if refused else "",
-    }  # fmt: skip
+        "number": number,
+        "tried": tried,
+        "entry": entry.response(),
+        "reason": first(fields, "reason"),
+        "why": refused.message if refused else "",
+        "do": refused.do if refused else "",
+    }
     status = refused.status if refused else HTTPStatus.OK
     return visit.page("rollback.html", await visit.fresh(), said, status=status)

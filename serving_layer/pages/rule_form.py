@@ -40,6 +40,8 @@ def filled(entry: RuleEntry) -> Mapping[str, str]:
     if entry.unreadable:
         told["unreadable"] = entry.in_words or ""
     return told | {
-        "stores": " ".join(said.get("stores", ())), "on": "yes" if said.get("on") or entry.unreadable else "",
-        "version": str(entry.version), "id": entry.id,
-    }  # fmt: skip
+        "stores": " ".join(said.get("stores", ())),
+        "on": "yes" if said.get("on") or entry.unreadable else "",
+        "version": str(entry.version),
+        "id": entry.id,
+    }

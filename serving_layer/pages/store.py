@@ -33,17 +33,24 @@ async def get_store(visit: ReaderVisit, id_: str, day: Annotated[date | None, Qu
     of = BusinessDay.of(store, fresh.at, day)
     parts = await _parts(visit.answers, StoreQuestions(store, of, bool(fresh.basis.missing)), fresh.at)
     said = {
-        "store": store, "day": of, "is_partial": bool(fresh.basis.missing),
-        "tiles": _fed(parts, names.TILES), "queue": _fed(parts, names.QUEUE), "lacking": _lacking(parts),
+        "store": store,
+        "day": of,
+        "is_partial": bool(fresh.basis.missing),
+        "tiles": _fed(parts, names.TILES),
+        "queue": _fed(parts, names.QUEUE),
+        "lacking": _lacking(parts),
         "charts": [(parts[f"hour:{name}"], parts[f"before:{name}"], title) for name, title in _charts(parts)],
         "waits": (parts[f"hour:{names.WAITS}"], parts[f"before:{names.WAITS}"]),
-        "stays": parts[names.STAYS], "productivity": parts[names.PRODUCTIVITY],
-        "heat": _heat(parts[names.PRODUCTIVITY]), "context": _context(parts),
-        "opening": opening(store, of.day), "compared": _compared(parts["change:net_sales"], store),
+        "stays": parts[names.STAYS],
+        "productivity": parts[names.PRODUCTIVITY],
+        "heat": _heat(parts[names.PRODUCTIVITY]),
+        "context": _context(parts),
+        "opening": opening(store, of.day),
+        "compared": _compared(parts["change:net_sales"], store),
         "changes": parts["change:net_sales"].question,
         "open_alerts": await _open_alerts(visit, store),
         "turns_at": None if day else of.turns_at,
-    }  # fmt: skip
+    }
     return visit.page("store.html", fresh, said)
 
 

@@ -52,11 +52,17 @@ async def get_views(
     states = await DayStates.read(corrections, catalogue.views[view], publication)
     grid = await _grid(visit.answers, shown, ends, states, fresh)
     said = {
-        "view": states.view, "views": sorted(catalogue.views), "grid": grid, "last": ends,
-        "earlier": ends - DAYS * DAY, "later": min(ends + DAYS * DAY, today) if ends < today else None,
-        "number": number, "pages": -(-len(stores) // STORES), "metric": metric_of(catalogue, states.view),
+        "view": states.view,
+        "views": sorted(catalogue.views),
+        "grid": grid,
+        "last": ends,
+        "earlier": ends - DAYS * DAY,
+        "later": min(ends + DAYS * DAY, today) if ends < today else None,
+        "number": number,
+        "pages": -(-len(stores) // STORES),
+        "metric": metric_of(catalogue, states.view),
         "is_readable": states.is_readable,
-    }  # fmt: skip
+    }
     return visit.page("views.html", fresh, said)
 
 
@@ -70,9 +76,14 @@ async def _grid(answers: PageAnswers, stores: Sequence[Store], last: date, state
     if not stores or metric is None:
         return Grid(days, [], None, None)
     asked = Question(
-        metric.id, tuple(store.id for store in stores), days[-1].isoformat(), (last + DAY).isoformat(), "day",
-        by=("currency",) if metric.is_of_money else (), partial=bool(fresh.basis.missing),
-    )  # fmt: skip
+        metric.id,
+        tuple(store.id for store in stores),
+        days[-1].isoformat(),
+        (last + DAY).isoformat(),
+        "day",
+        by=("currency",) if metric.is_of_money else (),
+        partial=bool(fresh.basis.missing),
+    )
     told = await answers.tried(asked)
     if isinstance(told, Refused):
         return Grid(days, [], told, asked)

@@ -15,8 +15,12 @@ from views.core.listing import Worth
 from views.core.local_time import STEP
 
 NO_OPENING_HOURS, NO_SOURCE, LOW_COVERAGE, MASKED, DEVICE_DAYS = (
-    "no_opening_hours", "no_source", "low_coverage", "masked", "device_days"
-)  # fmt: skip
+    "no_opening_hours",
+    "no_source",
+    "low_coverage",
+    "masked",
+    "device_days",
+)
 Dimensions = Mapping[str, str | None]
 
 

@@ -78,10 +78,18 @@ def understood(ask: MetricAsk, stores: Sequence[Store], catalogue: Catalogue) ->
     missing = [found for each in times if (found := _left_out(each))] if ask.comp else None
     gone = {each.store for each in missing or ()}
     return Asked(
-        metric, read, grain, ask.by, [each for each in times if each.store.id not in gone],
-        ask.hours == "open", ask.compare, missing, context, ask.only_covered,
+        metric,
+        read,
+        grain,
+        ask.by,
+        [each for each in times if each.store.id not in gone],
+        ask.hours == "open",
+        ask.compare,
+        missing,
+        context,
+        ask.only_covered,
         _proofs(ask, metric, read, views),
-    )  # fmt: skip
+    )
 
 
 def _proofs(ask: MetricAsk, metric: Metric, read: Sequence[View], views: Mapping[str, View]) -> tuple[View, ...]:

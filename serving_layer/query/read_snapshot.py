@@ -78,9 +78,14 @@ class BasisReader:
     """Reads the basis of one request after another; never goes back behind a publication it has served."""
 
     def __init__(
-        self, readers: Readers, speed_ttl: timedelta, now: Callable[[], datetime],
-        *, recent_seconds: float = 0, clock: Callable[[], float] = time.monotonic,
-    ) -> None:  # fmt: skip
+        self,
+        readers: Readers,
+        speed_ttl: timedelta,
+        now: Callable[[], datetime],
+        *,
+        recent_seconds: float = 0,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         """`speed_ttl`: how long speed rows live. `now`: the time by which they expire.
 
         `recent_seconds`: how long before a question its basis may have been read, by `clock`.

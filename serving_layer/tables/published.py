@@ -54,6 +54,13 @@ class PublishedTables:
 def _entry(row: Row) -> PublicationEntry:
     number, cut, at, by, why, manifest, definitions, collected_at, stats = row
     return PublicationEntry(
-        number, instant_of(cut), at and instant_of(at), by or "", why or "", manifest or "", dict(definitions or {}),
-        collected_at and instant_of(collected_at), orjson.loads(stats or "{}"),
-    )  # fmt: skip
+        number,
+        instant_of(cut),
+        at and instant_of(at),
+        by or "",
+        why or "",
+        manifest or "",
+        dict(definitions or {}),
+        collected_at and instant_of(collected_at),
+        orjson.loads(stats or "{}"),
+    )

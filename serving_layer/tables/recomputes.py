@@ -43,10 +43,17 @@ class RecomputeTables:
                 return None
             at = (_instant(asked_at), _instant(updated_at), _instant(ended_at))
             return RecomputeRecord(
-                id_, state or "asked", RecomputeRequest.from_json(asked), by or "", why or "", *at,
-                _read(progress, RecomputeProgress), number, _read(problem, RecomputeProblem),
+                id_,
+                state or "asked",
+                RecomputeRequest.from_json(asked),
+                by or "",
+                why or "",
+                *at,
+                _read(progress, RecomputeProgress),
+                number,
+                _read(problem, RecomputeProblem),
                 _read(report, RecomputeReport),
-            )  # fmt: skip
+            )
         return None
 
 

@@ -47,10 +47,21 @@ class Telling:
         if alert_id in self.state.known:
             return
         alert = Alert(
-            alert_id=alert_id, kind="raised", rule=each.rule.id, version=each.version, tenant=store.tenant,
-            store=store.id, window=window, dimensions=found.dimensions, value=found.value, threshold=found.threshold,
-            baseline=found.baseline, sentence=found.sentence, raised_at=written(self.state.log_ms), place=self.place,
-        )  # fmt: skip
+            alert_id=alert_id,
+            kind="raised",
+            rule=each.rule.id,
+            version=each.version,
+            tenant=store.tenant,
+            store=store.id,
+            window=window,
+            dimensions=found.dimensions,
+            value=found.value,
+            threshold=found.threshold,
+            baseline=found.baseline,
+            sentence=found.sentence,
+            raised_at=written(self.state.log_ms),
+            place=self.place,
+        )
         self.state.known[alert_id] = found.forget_ms
         key = opened_key(store.id, each, found.name)
         self.state.opened[key] = Open(alert, each.key, store.id, found.name, found.since_ms, found.until_s)
@@ -61,12 +72,23 @@ class Telling:
         alert = self.state.opened.pop(key).alert
         self.told.append(
             Alert(
-                alert_id=following_id(alert.alert_id, "resolved"), kind="resolved", about=alert.alert_id,
-                rule=alert.rule, version=alert.version, tenant=alert.tenant, store=alert.store, window=alert.window,
-                dimensions=alert.dimensions, value=value, threshold=alert.threshold, sentence=sentence,
-                raised_at=written(self.state.log_ms), reason=reason, place=self.place,
+                alert_id=following_id(alert.alert_id, "resolved"),
+                kind="resolved",
+                about=alert.alert_id,
+                rule=alert.rule,
+                version=alert.version,
+                tenant=alert.tenant,
+                store=alert.store,
+                window=alert.window,
+                dimensions=alert.dimensions,
+                value=value,
+                threshold=alert.threshold,
+                sentence=sentence,
+                raised_at=written(self.state.log_ms),
+                reason=reason,
+                place=self.place,
             )
-        )  # fmt: skip
+        )
 
 
 def opened_key(store: str, each: Numbered, name: str) -> str:

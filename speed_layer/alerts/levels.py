@@ -112,11 +112,17 @@ def _tell(look: Look, each: Numbered, shop: ShopClock, name: str, since_ms: int)
     lasts = f" for {rule.minutes} minutes" if rule.minutes else ""
     look.telling.tell(
         Found(
-            each, shop, name, since_ms, look.state.log_ms + HOUR_MS, Decimal(value), Decimal(rule.above),
+            each,
+            shop,
+            name,
+            since_ms,
+            look.state.log_ms + HOUR_MS,
+            Decimal(value),
+            Decimal(rule.above),
             f"{_what(name)} of store {store} has been above {rule.above}{lasts}.",
             dimensions={"queue": name} if name else {},
         )
-    )  # fmt: skip
+    )
 
 
 def _what(name: str) -> str:

@@ -46,15 +46,17 @@ class Sender:
         self._partition = partition
         self._samples = self._faults = 0
         self._refused: list[KafkaError] = []
-        self._producer = Producer({
-            **producer_settings(bootstrap, "galatea-alerts", CALL_SECONDS),
-            "transactional.id": f"galatea.alerts.{partition}",
-            "transaction.timeout.ms": TRANSACTION_MS,
-            "linger.ms": 0,
-            "statistics.interval.ms": _SAMPLE_MS,
-            "stats_cb": self._sampled,
-            "error_cb": lambda _: None,
-        })  # fmt: skip
+        self._producer = Producer(
+            {
+                **producer_settings(bootstrap, "galatea-alerts", CALL_SECONDS),
+                "transactional.id": f"galatea.alerts.{partition}",
+                "transaction.timeout.ms": TRANSACTION_MS,
+                "linger.ms": 0,
+                "statistics.interval.ms": _SAMPLE_MS,
+                "stats_cb": self._sampled,
+                "error_cb": lambda _: None,
+            }
+        )
 
     def settle(self) -> None:
         """End what an owner before this one has left open, and keep it out from now on. Discarded, Fenced."""

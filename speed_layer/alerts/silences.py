@@ -58,10 +58,16 @@ def _look_at(look: Look, each: Numbered, shop: ShopClock, name: str) -> None:
     silent = (state.log_ms - since_ms) // MINUTE_MS
     if silent >= rule.minutes:
         found = Found(
-            each, shop, name, since_ms, state.log_ms + HOUR_MS, Decimal(silent), Decimal(rule.minutes),
+            each,
+            shop,
+            name,
+            since_ms,
+            state.log_ms + HOUR_MS,
+            Decimal(silent),
+            Decimal(rule.minutes),
             f"{_who(rule, name)} of store {store} has been silent for {silent} minutes.",
             dimensions={"sensor_id": name} if name else {},
-        )  # fmt: skip
+        )
         look.telling.tell(found)
 
 

@@ -55,12 +55,22 @@ class Inlet:
     def __init__(self, bootstrap: str, topics: Sequence[str], partition: int) -> None:
         """`topics`: of the sources."""
         self.topics, self.partition = topics, partition
-        self._consumer = Consumer({
-            "bootstrap.servers": bootstrap, "group.id": RELAY_GROUP, "client.id": "galatea-alerts",
-            "enable.auto.commit": False, "enable.auto.offset.store": False, "isolation.level": "read_committed",
-            "enable.partition.eof": True, "auto.offset.reset": "error", "fetch.wait.max.ms": 100,
-            "reconnect.backoff.max.ms": 1000, "log_level": 2, "error_cb": lambda _: None,
-        })  # fmt: skip
+        self._consumer = Consumer(
+            {
+                "bootstrap.servers": bootstrap,
+                "group.id": RELAY_GROUP,
+                "client.id": "galatea-alerts",
+                "enable.auto.commit": False,
+                "enable.auto.offset.store": False,
+                "isolation.level": "read_committed",
+                "enable.partition.eof": True,
+                "auto.offset.reset": "error",
+                "fetch.wait.max.ms": 100,
+                "reconnect.backoff.max.ms": 1000,
+                "log_level": 2,
+                "error_cb": lambda _: None,
+            }
+        )
         self._admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 2})
 
     @property

@@ -111,20 +111,26 @@ class State(msgspec.Struct):
         kept_ms = hour_ms - int(horizons.kept / timedelta(milliseconds=1))
         remembered = (hour_ms - int(horizons.remembered / timedelta(milliseconds=1))) // HOUR_MS
         self.identities = {hour: met for hour, met in self.identities.items() if hour >= remembered}
-        self.cells = _without_empty({
-            view: _without_empty({
-                store: {quarter: sums for quarter, sums in own.items() if quarter * 1000 >= kept_ms}
-                for store, own in stores.items()
-            })
-            for view, stores in self.cells.items()
-        })  # fmt: skip
-        self.levels = _without_empty({
-            store: {name: level for name, level in own.items() if level.at_ms >= kept_ms}
-            for store, own in self.levels.items()
-        })  # fmt: skip
-        self.signs = _without_empty({
-            store: {sensor: at for sensor, at in own.items() if at >= kept_ms} for store, own in self.signs.items()
-        })  # fmt: skip
+        self.cells = _without_empty(
+            {
+                view: _without_empty(
+                    {
+                        store: {quarter: sums for quarter, sums in own.items() if quarter * 1000 >= kept_ms}
+                        for store, own in stores.items()
+                    }
+                )
+                for view, stores in self.cells.items()
+            }
+        )
+        self.levels = _without_empty(
+            {
+                store: {name: level for name, level in own.items() if level.at_ms >= kept_ms}
+                for store, own in self.levels.items()
+            }
+        )
+        self.signs = _without_empty(
+            {store: {sensor: at for sensor, at in own.items() if at >= kept_ms} for store, own in self.signs.items()}
+        )
         self.known = {alert: until for alert, until in self.known.items() if until > hour_ms}
         self.awake_ms = self.awake_ms if self.awake_ms >= kept_ms else 0
         self.closed_s = self.closed_s if self.closed_s * 1000 >= kept_ms else 0

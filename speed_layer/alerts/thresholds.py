@@ -57,9 +57,17 @@ def _judge(look: Look, each: Numbered, shop: ShopClock, span: Span) -> None:
     key = opened_key(store, each, name)
     if verdict.holds:
         found = Found(
-            each, shop, name, span.start * 1000, span.end * 1000 + 2 * ms(look.horizons.fresh), verdict.value,
-            bound_said(rule), sentence_of(rule, shop, verdict), verdict.baseline, span.end,
-        )  # fmt: skip
+            each,
+            shop,
+            name,
+            span.start * 1000,
+            span.end * 1000 + 2 * ms(look.horizons.fresh),
+            verdict.value,
+            bound_said(rule),
+            sentence_of(rule, shop, verdict),
+            verdict.baseline,
+            span.end,
+        )
         look.telling.tell(found)
     elif key in look.state.opened:
         what = f"{metric.name} is {verdict.value} after later events, and no longer beyond the bound."

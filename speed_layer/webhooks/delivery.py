@@ -13,9 +13,10 @@ from speed_layer.webhooks.told import told
 
 SKIPPED = "an operator has skipped it"
 TOLD = Counter(
-    "galatea_webhook_alerts", "Alerts that endpoints were told of, or went on without, since the process started.",
+    "galatea_webhook_alerts",
+    "Alerts that endpoints were told of, or went on without, since the process started.",
     ("outcome",),
-)  # fmt: skip
+)
 Place = tuple[str, int, int]
 """Topic, partition, offset."""
 

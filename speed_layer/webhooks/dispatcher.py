@@ -36,9 +36,12 @@ class Dispatcher:
     """Belongs to one event loop."""
 
     def __init__(
-        self, endpoints: Endpoints, telling: Callable[[Wanted], AtWork], suspend_seconds: float = SUSPEND_SECONDS,
+        self,
+        endpoints: Endpoints,
+        telling: Callable[[Wanted], AtWork],
+        suspend_seconds: float = SUSPEND_SECONDS,
         now: Callable[[], float] = time.time,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """`telling` makes what calls an endpoint. It may raise what the broker says, and PlaceLost.
 
         `now`: seconds since 1970.
@@ -150,7 +153,12 @@ class Dispatcher:
 def group(bootstrap: str, endpoint: Endpoint) -> dict[str, Any]:
     """Settings of librdkafka for an endpoint's group. A dead member is missed for ten seconds, then others go on."""
     return {
-        "bootstrap.servers": bootstrap, "group.id": f"{GROUP}{endpoint.id}", "client.id": "galatea-dispatcher",
-        "session.timeout.ms": 10_000, "queued.max.messages.kbytes": MEMORY_KB, "queued.min.messages": 1000,
-        "fetch.message.max.bytes": MEMORY_KB * 1024, "fetch.max.bytes": MEMORY_KB * 1024,
-    }  # fmt: skip
+        "bootstrap.servers": bootstrap,
+        "group.id": f"{GROUP}{endpoint.id}",
+        "client.id": "galatea-dispatcher",
+        "session.timeout.ms": 10_000,
+        "queued.max.messages.kbytes": MEMORY_KB,
+        "queued.min.messages": 1000,
+        "fetch.message.max.bytes": MEMORY_KB * 1024,
+        "fetch.max.bytes": MEMORY_KB * 1024,
+    }

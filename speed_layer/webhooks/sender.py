@@ -36,9 +36,10 @@ MOST_ANSWER = 65_536
 CONNECTIONS = httpx.Limits(max_connections=16, max_keepalive_connections=8, keepalive_expiry=30.0)
 """Of one endpoint. More than there are calls at once: those that are being closed count, too."""
 CALLS = Histogram(
-    "galatea_webhook_call_seconds", "How long a call of an endpoint took that was answered, or was not in time.",
+    "galatea_webhook_call_seconds",
+    "How long a call of an endpoint took that was answered, or was not in time.",
     buckets=(0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
-)  # fmt: skip
+)
 AGAIN = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_REQUESTS})
 
 
@@ -49,9 +50,13 @@ class Sender:
     """
 
     def __init__(
-        self, endpoint: Endpoint, allowed: Sequence[Network], client: httpx.AsyncClient,
-        resolving: Resolve | None = None, now: Callable[[], float] = time.time,
-    ) -> None:  # fmt: skip
+        self,
+        endpoint: Endpoint,
+        allowed: Sequence[Network],
+        client: httpx.AsyncClient,
+        resolving: Resolve | None = None,
+        now: Callable[[], float] = time.time,
+    ) -> None:
         """`allowed`: networks that may be called though they are not public. `now`: seconds since 1970.
 
         `client` is for this endpoint alone: a connection that was opened under one name is good for no other one.
@@ -149,9 +154,13 @@ def client(trust: ssl.SSLContext) -> httpx.AsyncClient:
     """The settings of every call of one endpoint. `trust`: whose certificates are good; several may share it."""
     forgetful = CookieJar(DefaultCookiePolicy(allowed_domains=[]))  # else each answer may add to what is kept and sent
     return httpx.AsyncClient(
-        verify=trust, follow_redirects=False, trust_env=False, timeout=DEADLINE_SECONDS, limits=CONNECTIONS,
+        verify=trust,
+        follow_redirects=False,
+        trust_env=False,
+        timeout=DEADLINE_SECONDS,
+        limits=CONNECTIONS,
         cookies=forgetful,
-    )  # fmt: skip
+    )
 
 
 def _meant(status: int, after: float | None) -> Verdict:

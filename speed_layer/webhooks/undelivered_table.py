@@ -32,12 +32,17 @@ class Letter(NamedTuple):
         """As a dead letter. `topics`: what the topics of such letters begin with."""
         record = self.record
         return {
-            "topic": f"{topics}{self.endpoint.id}", "partition": record.partition, "offset": record.offset,
+            "topic": f"{topics}{self.endpoint.id}",
+            "partition": record.partition,
+            "offset": record.offset,
             "received_at": datetime.fromtimestamp(record.received_ms / 1000, UTC),
-            "reason": Reason.ALERT_DELIVERY_REJECTED.value, "field": "",
+            "reason": Reason.ALERT_DELIVERY_REJECTED.value,
+            "field": "",
             "sentence": f"{self.why[0].upper()}{self.why[1:]}.",
-            "key": record.key, "value": record.value, "headers": [],
-        }  # fmt: skip
+            "key": record.key,
+            "value": record.value,
+            "headers": [],
+        }
 
 
 class UndeliveredTable:

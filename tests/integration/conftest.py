@@ -72,9 +72,13 @@ class Stack:
         """Run Python with this stack's settings; `source` is another tree of the product's packages."""
         done = subprocess.run(
             [sys.executable, *words],
-            env=self.environment, cwd=source or Path.cwd(), capture_output=True, text=True, timeout=PATIENCE_SECONDS,
+            env=self.environment,
+            cwd=source or Path.cwd(),
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_SECONDS,
             check=False,
-        )  # fmt: skip
+        )
         assert done.returncode == 0, f"{' '.join(words)}: {done.returncode}\n{done.stdout}\n{done.stderr}"
         return done.stdout
 
@@ -99,10 +103,16 @@ def settings_of(home: Path, **more: str) -> tuple[Settings, dict[str, str]]:
     """Settings of a stack of its own, and the environment that says the same to its commands. `more`: other ones."""
     api, kafka, cassandra = free_ports(3)
     own = {
-        "GALATEA_HOME": str(home), "GALATEA_API_PORT": str(api), "GALATEA_KAFKA_PORT": str(kafka),
-        "GALATEA_CASSANDRA_PORT": str(cassandra), "GALATEA_EPOCH_SECONDS": "1", "GALATEA_SKEW_SECONDS": "1",
-        "GALATEA_ARCHIVE_SECONDS": "1", "GALATEA_VISIT_GAP_SECONDS": "6", **more,
-    }  # fmt: skip
+        "GALATEA_HOME": str(home),
+        "GALATEA_API_PORT": str(api),
+        "GALATEA_KAFKA_PORT": str(kafka),
+        "GALATEA_CASSANDRA_PORT": str(cassandra),
+        "GALATEA_EPOCH_SECONDS": "1",
+        "GALATEA_SKEW_SECONDS": "1",
+        "GALATEA_ARCHIVE_SECONDS": "1",
+        "GALATEA_VISIT_GAP_SECONDS": "6",
+        **more,
+    }
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GALATEA_")} | own
     fields = {name.removeprefix("GALATEA_").lower(): value for name, value in own.items()}
     return Settings(**fields), environment  # type: ignore[arg-type]

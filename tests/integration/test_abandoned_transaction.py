@@ -31,9 +31,13 @@ def broker(tmp_path: Path) -> Iterator[DrilledBroker]:
 
 def left_open(bootstrap: str, partition: int) -> Producer:
     """One that has written within a transaction, and never says how it ends."""
-    producer = Producer({
-        "bootstrap.servers": bootstrap, "transactional.id": "abandoned", "transaction.timeout.ms": TIMEOUT_MS,
-    })  # fmt: skip
+    producer = Producer(
+        {
+            "bootstrap.servers": bootstrap,
+            "transactional.id": "abandoned",
+            "transaction.timeout.ms": TIMEOUT_MS,
+        }
+    )
     producer.init_transactions()
     producer.begin_transaction()
     producer.produce(TOPIC, b'{"alert_id": "abandoned"}', partition=partition)

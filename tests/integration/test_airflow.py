@@ -117,9 +117,12 @@ def test_a_recompute_that_rest_asks_for_publishes_once_under_its_own_id(scheduli
 
     tasks = scheduling.ask("GET", f"dags/recompute/dagRuns/{id_}/taskInstances")["task_instances"]
     assert {each["task_id"]: each["state"] for each in tasks} == {
-        "choose_cut": "success", "rebuild": "success", "publish": "success",
-        **dict.fromkeys(VIEWS, "skipped"), "sales": "success",
-    }  # fmt: skip
+        "choose_cut": "success",
+        "rebuild": "success",
+        "publish": "success",
+        **dict.fromkeys(VIEWS, "skipped"),
+        "sales": "success",
+    }
     found = scheduling.stack.galatea("recompute", "show", id_)
     assert (found["state"], found["why"]) == ("published", "late; $(invoices)")
     published = scheduling.publications()
@@ -143,8 +146,12 @@ def test_another_airflow_needs_the_folder_the_package_and_two_connections(
     def run(*words: str) -> None:
         done = subprocess.run(
             [sys.executable, "-m", "airflow", *words],
-            env=environment, cwd=tmp_path, capture_output=True, text=True, check=False,
-        )  # fmt: skip
+            env=environment,
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
         assert done.returncode == 0, done.stdout + done.stderr
 
     own = {name: json.loads(value) for name, value in connections(scheduling.settings).items()}

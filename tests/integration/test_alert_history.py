@@ -25,10 +25,19 @@ def raised(number: int, tenant: str) -> Alert:
     at = (AT + timedelta(milliseconds=500 * number)).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     window = Window(at)
     return Alert(
-        alert_id=raised_id("queue", 1, (tenant, "1"), window, {}), kind="raised", rule="queue", version=1,
-        tenant=tenant, store="1", window=window, dimensions={"queue": "Q1"}, value=Decimal("6.50"),
-        threshold=Decimal(4), sentence="The queue is long.", raised_at=at,
-    )  # fmt: skip
+        alert_id=raised_id("queue", 1, (tenant, "1"), window, {}),
+        kind="raised",
+        rule="queue",
+        version=1,
+        tenant=tenant,
+        store="1",
+        window=window,
+        dimensions={"queue": "Q1"},
+        value=Decimal("6.50"),
+        threshold=Decimal(4),
+        sentence="The queue is long.",
+        raised_at=at,
+    )
 
 
 def resolved(alert: Alert) -> Alert:

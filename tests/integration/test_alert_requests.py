@@ -38,11 +38,23 @@ def record(store: str, number: int, kind: str) -> Alert:
     window = Window("2026-03-07T09:00:00Z", "2026-03-07T10:00:00Z")
     return Alert(
         alert_id=raised if kind == "raised" else following_id(raised, "retracted"),
-        kind="raised" if kind == "raised" else "retracted", about=None if kind == "raised" else raised, rule="r",
-        version=1, tenant="default", store=store, window=window, dimensions={}, value=Decimal("1.10"),
-        threshold=Decimal(1), sentence="A sentence.", raised_at="2026-03-07T11:00:00Z", publication=number,
-        cause="late", late=True, provisional=False,
-    )  # fmt: skip
+        kind="raised" if kind == "raised" else "retracted",
+        about=None if kind == "raised" else raised,
+        rule="r",
+        version=1,
+        tenant="default",
+        store=store,
+        window=window,
+        dimensions={},
+        value=Decimal("1.10"),
+        threshold=Decimal(1),
+        sentence="A sentence.",
+        raised_at="2026-03-07T11:00:00Z",
+        publication=number,
+        cause="late",
+        late=True,
+        provisional=False,
+    )
 
 
 @contextmanager

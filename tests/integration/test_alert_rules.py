@@ -68,9 +68,14 @@ def quick_settings(folder: Path) -> Settings:
     """Rules hold two seconds after they were written."""
     api, kafka, cassandra = free_ports(3)
     return Settings(
-        home=folder / "home", api_port=api, kafka_port=kafka, cassandra_port=cassandra,
-        skew_seconds=0.5, alert_rules_seconds=2, alerts_tick_seconds=1,
-    )  # fmt: skip
+        home=folder / "home",
+        api_port=api,
+        kafka_port=kafka,
+        cassandra_port=cassandra,
+        skew_seconds=0.5,
+        alert_rules_seconds=2,
+        alerts_tick_seconds=1,
+    )
 
 
 def told_of_receipts(settings: Settings) -> list[Any]:
@@ -81,9 +86,12 @@ def told_of_receipts(settings: Settings) -> list[Any]:
     for number in count():
         assert time.monotonic() < deadline
         body = {
-            "happened_at": now.isoformat(), "operation_id": 1, "transaction_id": number, "vendor_fiscal_module": 1,
+            "happened_at": now.isoformat(),
+            "operation_id": 1,
+            "transaction_id": number,
+            "vendor_fiscal_module": 1,
             "transactions": [],
-        }  # fmt: skip
+        }
         producer.produce("pos_transactions", key="1", value=json.dumps(body).encode())
         producer.flush(10)
         if told := read_alerts(settings.kafka_bootstrap):

@@ -30,9 +30,10 @@ if TYPE_CHECKING:
 
 DAY, NEW_DAY = date(2026, 3, 7), date(2026, 3, 8)
 OLD = replace(
-    SALES_BY_TILL, dimensions={"currency": "currency"},
+    SALES_BY_TILL,
+    dimensions={"currency": "currency"},
     metrics={name: each for name, each in SALES_BY_TILL.metrics.items() if name != "sale_tx"},
-)  # fmt: skip
+)
 CUT = datetime(2026, 3, 9, tzinfo=UTC)
 
 
@@ -58,9 +59,16 @@ def write(session: Session, run: str, view: View, day: date, cells: Sequence[tup
 def ledger(stack: Stack, cassandra: Session, spark: "SparkSession") -> Ledger:
     """Before: receipts and sales of a day by currency. After: by till, and of another day besides."""
     write(cassandra, "old", OLD, DAY, [(CellKey(at(DAY), ("EUR",)), (3, 654))])
-    write(cassandra, "new", SALES_BY_TILL, DAY, [
-        (CellKey(at(DAY), ("EUR", "1")), (1, 1, 218)), (CellKey(at(DAY), ("EUR", "2")), (2, 2, 436)),
-    ])  # fmt: skip
+    write(
+        cassandra,
+        "new",
+        SALES_BY_TILL,
+        DAY,
+        [
+            (CellKey(at(DAY), ("EUR", "1")), (1, 1, 218)),
+            (CellKey(at(DAY), ("EUR", "2")), (2, 2, 436)),
+        ],
+    )
     write(cassandra, "new", SALES_BY_TILL, NEW_DAY, [(CellKey(at(NEW_DAY), ("EUR", "1")), (1, 1, 100))])
     name = SALES_BY_TILL.name
     change = Change(
@@ -81,10 +89,15 @@ def test_all_that_a_changed_definition_changes_has_that_cause(ledger: Ledger, ca
         (line["dimensions"].get("till"), line["state"]): (line["shown"], line["corrected"]) for line in blocks[DAY]
     }
     assert shown == {
-        (None, "receipts"): (3, None), (None, "net_sales"): (654, None),
-        ("1", "receipts"): (None, 1), ("1", "sale_tx"): (None, 1), ("1", "net_sales"): (None, 218),
-        ("2", "receipts"): (None, 2), ("2", "sale_tx"): (None, 2), ("2", "net_sales"): (None, 436),
-    }  # fmt: skip
+        (None, "receipts"): (3, None),
+        (None, "net_sales"): (654, None),
+        ("1", "receipts"): (None, 1),
+        ("1", "sale_tx"): (None, 1),
+        ("1", "net_sales"): (None, 218),
+        ("2", "receipts"): (None, 2),
+        ("2", "sale_tx"): (None, 2),
+        ("2", "net_sales"): (None, 436),
+    }
     assert {line["cause"] for line in blocks[DAY]} == {"definition changed"}
     assert blocks[NEW_DAY] == {"whole": "definition changed", "run": "new", "events_total": 0}
     differences = {f"{SALES_BY_TILL.name}.receipts": 1, f"{SALES_BY_TILL.name}.net_sales": 100}

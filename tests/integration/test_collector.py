@@ -83,9 +83,15 @@ def history(cassandra: Session) -> Session:
     for days in (DAYS, DAYS[:1], DAYS[1:2], DAYS[2:]):
         publish(cassandra, days)
     publish(cassandra, (), manifest="run-1")
-    for id_, state, age in [("dead", "failed", 3), ("resumed", "failed", 1), ("open", "computing", 1),
-                             ("looked-at", "previewed", 5), ("looked.at", "previewed", 8),
-                             ("abandoned", "computing", 20), ("done", "published", 20)]:  # fmt: skip
+    for id_, state, age in [
+        ("dead", "failed", 3),
+        ("resumed", "failed", 1),
+        ("open", "computing", 1),
+        ("looked-at", "previewed", 5),
+        ("looked.at", "previewed", 8),
+        ("abandoned", "computing", 20),
+        ("done", "published", 20),
+    ]:
         recompute(cassandra, id_, state, timedelta(days=age))
         write(cassandra, f"{id_}#2", DAYS)
         cassandra.execute("INSERT INTO ledgers (subject, base) VALUES (%s, 3)", (id_,))
@@ -115,10 +121,16 @@ def left(session: Session) -> dict[str, list[int]]:
 
 
 LEFT = {
-    "run-1": [0, 1, 2], "run-2": [0], "run-3": [1], "run-4": [2],  # 4 rests on 2 and 3, and 5 is 1 once more
-    "resumed#2": [0, 1, 2], "open#2": [0, 1, 2], "looked-at#2": [0, 1, 2], "no-record-yet": [0, 1, 2],
+    "run-1": [0, 1, 2],
+    "run-2": [0],
+    "run-3": [1],
+    "run-4": [2],  # 4 rests on 2 and 3, and 5 is 1 once more
+    "resumed#2": [0, 1, 2],
+    "open#2": [0, 1, 2],
+    "looked-at#2": [0, 1, 2],
+    "no-record-yet": [0, 1, 2],
     "dead#3": [0, 1, 2],
-}  # fmt: skip
+}
 
 
 def test_a_collection_that_is_killed_is_finished_by_the_next_and_takes_nothing_that_is_reachable(
@@ -137,13 +149,27 @@ def test_a_collection_that_is_killed_is_finished_by_the_next_and_takes_nothing_t
     assert ended == [-signal.SIGKILL, -signal.SIGKILL, 0]
     assert left(history) == LEFT
     assert survey.shown() == {
-        "publication": 5, "kept": 2, "collected": [1, 2, 3], "manifests": 2, "previews": 3, "runs": 5,
-        "blocks": 15, "run_days": 15, "abandoned": 1,
-    }  # fmt: skip
+        "publication": 5,
+        "kept": 2,
+        "collected": [1, 2, 3],
+        "manifests": 2,
+        "previews": 3,
+        "runs": 5,
+        "blocks": 15,
+        "run_days": 15,
+        "abandoned": 1,
+    }
     assert again.shown() == {
-        "publication": 5, "kept": 2, "collected": [], "manifests": 0, "previews": 0, "runs": 0, "blocks": 0,
-        "run_days": 0, "abandoned": 0,
-    }  # fmt: skip
+        "publication": 5,
+        "kept": 2,
+        "collected": [],
+        "manifests": 0,
+        "previews": 0,
+        "runs": 0,
+        "blocks": 0,
+        "run_days": 0,
+        "abandoned": 0,
+    }
     marked = {
         row.publication: row.collected_at
         for row in history.execute("SELECT publication, collected_at FROM publications")
@@ -172,5 +198,6 @@ def test_a_collection_stops_before_it_deletes_where_somebody_published_since_it_
     again = collector.survey(lambda *_: None)
     collector.carry_out(again, lambda *_: None)
     assert {key: days for key, days in left(history).items() if key.startswith("run")} == {
-        "run-1": [0, 1, 2], "run-2": [0],
-    }  # fmt: skip
+        "run-1": [0, 1, 2],
+        "run-2": [0],
+    }

@@ -62,8 +62,12 @@ def test_only_what_changed_is_written_again(shared_cassandra: Session, tmp_path:
 
 
 def test_a_table_with_other_columns_is_written_anew(shared_cassandra: Session, tmp_path: Path) -> None:
-    fewer = View(name=SALES.name, source=SALES.source, dimensions=SALES.dimensions,
-                 metrics={"receipts": SALES.metrics["receipts"]})  # fmt: skip
+    fewer = View(
+        name=SALES.name,
+        source=SALES.source,
+        dimensions=SALES.dimensions,
+        metrics={"receipts": SALES.metrics["receipts"]},
+    )
     put(shared_cassandra, fewer, "narrow", FIRST, {"1": 1})
     put(shared_cassandra, SALES, "wide", FIRST, {"1": 5})
 

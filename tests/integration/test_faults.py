@@ -36,8 +36,11 @@ def sold(stack: Stack) -> None:
 def begun(stack: Stack, *words: str) -> "subprocess.Popen[str]":
     return subprocess.Popen(
         [sys.executable, "-m", "galatea.cli.main", *words],
-        env=stack.environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-    )  # fmt: skip
+        env=stack.environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
 
 
 def failed(stack: Stack, id_: str, *words: str) -> str:

@@ -17,8 +17,12 @@ from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from tests.integration.conftest import PATIENCE_SECONDS, Stack, around_now
 
 LATE, PLANTED, LOST, MISKEYED, CONFLICT = STORES = (
-    "ledger-late", "ledger-planted", "ledger-lost", "ledger-miskeyed", "ledger-conflict",
-)  # fmt: skip
+    "ledger-late",
+    "ledger-planted",
+    "ledger-lost",
+    "ledger-miskeyed",
+    "ledger-conflict",
+)
 NOW = datetime.now(UTC).replace(microsecond=0)
 AGES_AGO = NOW - timedelta(days=3)
 Line = dict[str, Any]
@@ -34,10 +38,15 @@ class Sent(NamedTuple):
 
     def value(self) -> bytes:
         line = {"title": "Milk 1 l", "price": self.total, "amount": 1, "total": self.total, "sku": "8580001"}
-        return json.dumps({
-            "happened_at": self.happened_at.isoformat(), "operation_id": self.store, "transaction_id": self.number,
-            "vendor_fiscal_module": 1, "transactions": [line],
-        }).encode()  # fmt: skip
+        return json.dumps(
+            {
+                "happened_at": self.happened_at.isoformat(),
+                "operation_id": self.store,
+                "transaction_id": self.number,
+                "vendor_fiscal_module": 1,
+                "transactions": [line],
+            }
+        ).encode()
 
 
 class Published(NamedTuple):
@@ -203,8 +212,10 @@ def test_a_planted_and_a_lost_speed_row_are_unexplained_and_found(published: Pub
         ("sales_by_till", "net_sales", -1000)
     ]
     assert {(line["view"], line["state"]): line["difference"] for line in lost} == {
-        ("sales_by_sku", "net_sales"): 200, ("sales_by_sku", "net_units"): 1, ("sales_by_sku", "sku_receipts"): 1,
-    }  # fmt: skip
+        ("sales_by_sku", "net_sales"): 200,
+        ("sales_by_sku", "net_units"): 1,
+        ("sales_by_sku", "sku_receipts"): 1,
+    }
     assert {line["cause"] for line in (*planted, *lost)} == {"unexplained"}
     assert {json.loads(event)[2] for line in (*planted, *lost) for event in line["events"]} == {"6"}
     assert published.totals["causes"]["unexplained"]["cells"] == 2

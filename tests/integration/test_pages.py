@@ -49,10 +49,12 @@ class Shop(NamedTuple):
         """A receipt over HTTP."""
         at = (datetime.now(UTC) - age).isoformat(timespec="milliseconds")
         answer = httpx.post(
-            f"{self.address}/v1/events/pos_transactions", content=receipt(at, minor=minor, number=number, store=STORE),
-            headers={"Authorization": f"Bearer {self.key}", "Content-Type": "application/json"}, trust_env=False,
+            f"{self.address}/v1/events/pos_transactions",
+            content=receipt(at, minor=minor, number=number, store=STORE),
+            headers={"Authorization": f"Bearer {self.key}", "Content-Type": "application/json"},
+            trust_env=False,
             timeout=60,
-        )  # fmt: skip
+        )
         assert answer.status_code == 202, answer.text
 
     def sold(self) -> tuple[float, int]:
@@ -208,9 +210,16 @@ def test_nothing_keeps_anybody_out_of_real_numbers(shop: Shop, browser: Browser)
         with opened(browser, colours=colours) as (page, complaints):
             sign_in(page, shop.address, shop.key)
             for path in (
-                "/", f"/stores/{STORE}", "/layers", "/views", "/publications", f"/publications/{newest}/rollback",
-                "/corrections", "/recomputes", "/stack",
-            ):  # fmt: skip
+                "/",
+                f"/stores/{STORE}",
+                "/layers",
+                "/views",
+                "/publications",
+                f"/publications/{newest}/rollback",
+                "/corrections",
+                "/recomputes",
+                "/stack",
+            ):
                 page.goto(shop.address + path)
                 page.wait_for_timeout(500)
                 found += [(colours, path, *barrier) for barrier in barriers(page)]

@@ -27,12 +27,16 @@ def parsed(sent: Sequence[Sent]) -> pa.RecordBatch:
         receipt({"operation_id": f'"{store}"', "title": f'"{title}"', "happened_at": f'"{happened}"'})
         for store, title, _ in sent
     ]
-    batch = pa.RecordBatch.from_pydict({
-        "key": pa.array([b"k"] * len(sent), pa.binary()), "value": pa.array(values, pa.binary()),
-        "topic": [POS_TRANSACTIONS.topic] * len(sent), "partition": pa.array([0] * len(sent), pa.int32()),
-        "offset": pa.array(range(len(sent)), pa.int64()),
-        "timestamp": pa.array([at for _, _, at in sent], pa.timestamp("us", tz="UTC")),
-    })  # fmt: skip
+    batch = pa.RecordBatch.from_pydict(
+        {
+            "key": pa.array([b"k"] * len(sent), pa.binary()),
+            "value": pa.array(values, pa.binary()),
+            "topic": [POS_TRANSACTIONS.topic] * len(sent),
+            "partition": pa.array([0] * len(sent), pa.int32()),
+            "offset": pa.array(range(len(sent)), pa.int64()),
+            "timestamp": pa.array([at for _, _, at in sent], pa.timestamp("us", tz="UTC")),
+        }
+    )
     [found] = rows(POS_TRANSACTIONS, iter([batch]), lambda _store: DEFAULT_TERMS)
     return found
 

@@ -68,10 +68,16 @@ def sold(stack: Stack) -> tuple[float, int]:
 
 def records(stack: Stack, positions: dict[int, int]) -> int:
     """How many the topic has before these positions, Galatea's own markers left out."""
-    consumer = Consumer({
-        "bootstrap.servers": stack.settings.kafka_bootstrap, "group.id": "a test", "enable.auto.commit": False,
-        "isolation.level": "read_committed", "enable.partition.eof": True, "auto.offset.reset": "earliest",
-    })  # fmt: skip
+    consumer = Consumer(
+        {
+            "bootstrap.servers": stack.settings.kafka_bootstrap,
+            "group.id": "a test",
+            "enable.auto.commit": False,
+            "isolation.level": "read_committed",
+            "enable.partition.eof": True,
+            "auto.offset.reset": "earliest",
+        }
+    )
     consumer.assign([TopicPartition(TOPIC, partition, 0) for partition in positions])
     found, left = 0, set(positions)
     while left:

@@ -35,10 +35,17 @@ def sensed(topic: str, store: str, number: int, wave: int = 1) -> list[bytes]:
 
 
 def sighting(store: str, device: int, zone: str) -> bytes:
-    return orjson.dumps({
-        "happened_at": datetime.now(UTC).isoformat(), "operation_id": store, "sensor_id": "ap",
-        "device": f"{device:032x}", "salt_id": "x", "zone": zone, "signal_dbm": -50,
-    })  # fmt: skip
+    return orjson.dumps(
+        {
+            "happened_at": datetime.now(UTC).isoformat(),
+            "operation_id": store,
+            "sensor_id": "ap",
+            "device": f"{device:032x}",
+            "salt_id": "x",
+            "zone": zone,
+            "signal_dbm": -50,
+        }
+    )
 
 
 def ingest(stack: Stack, tmp_path: Path, topic: str, values: list[bytes]) -> None:

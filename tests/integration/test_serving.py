@@ -68,9 +68,16 @@ def three_days() -> World:
     world.rebuild("2026-11-20T18:00:00Z")
     world.pass_time(sent[-1][0])
     line = {
-        "window": 1795161600, "dimensions": {"currency": "EUR"}, "state": "net_sales", "shown": None, "corrected": 5,
-        "difference": 5, "cause": "unexplained", "events": ["one"], "events_total": 1,
-    }  # fmt: skip
+        "window": 1795161600,
+        "dimensions": {"currency": "EUR"},
+        "state": "net_sales",
+        "shown": None,
+        "corrected": 5,
+        "difference": 5,
+        "cause": "unexplained",
+        "events": ["one"],
+        "events_total": 1,
+    }
     causes = {"waited": {"cells": 9}, "unexplained": {"cells": 2}}
     world.ledgers["1"] = world.ledgers["1"]._replace(totals={"cells": 11, "rows": 20, "causes": causes})
     new = {"whole": "waited", "run": "run-1", "events_total": 7}

@@ -30,11 +30,13 @@ def write(file: Path, first: int, now: datetime) -> Path:
     receipts = [
         {
             "happened_at": (now - timedelta(days=days)).isoformat(timespec="milliseconds"),
-            "operation_id": STORE, "transaction_id": f"{first + days}", "vendor_fiscal_module": "1",
+            "operation_id": STORE,
+            "transaction_id": f"{first + days}",
+            "vendor_fiscal_module": "1",
             "transactions": [{"title": "Milk 1 l", "price": 1.09, "amount": 2, "sku": "8580001"}],
         }
         for days in range(3)
-    ]  # fmt: skip
+    ]
     file.write_text("".join(f"{json.dumps(each)}\n" for each in receipts))
     return file
 

@@ -60,11 +60,16 @@ def parsed(spark: SparkSession, topic: str) -> DataFrame:
     """As both layers have them from the topic."""
     source = source_of(topic)
     stamped = sent(topic)
-    batch = pa.RecordBatch.from_pydict({
-        "key": [b"1"] * len(stamped), "value": [value for _, value in stamped], "topic": [topic] * len(stamped),
-        "partition": pa.array([0] * len(stamped), pa.int32()), "offset": list(range(len(stamped))),
-        "timestamp": pa.array([at for at, _ in stamped], pa.timestamp("us", tz="UTC")),
-    })  # fmt: skip
+    batch = pa.RecordBatch.from_pydict(
+        {
+            "key": [b"1"] * len(stamped),
+            "value": [value for _, value in stamped],
+            "topic": [topic] * len(stamped),
+            "partition": pa.array([0] * len(stamped), pa.int32()),
+            "offset": list(range(len(stamped))),
+            "timestamp": pa.array([at for at, _ in stamped], pa.timestamp("us", tz="UTC")),
+        }
+    )
     [found] = rows(source, iter([batch]), lambda _: STORE.terms)
     return spark.createDataFrame(pa.Table.from_batches([found]), from_arrow_schema(output_schema(source)))
 

@@ -63,10 +63,19 @@ class WorldTold:
         window = Window(at)
         id_ = raised_id(rule, 1, (tenant, store), window, {})
         alert = Alert(
-            alert_id=id_, kind="raised", rule=rule, version=1, tenant=tenant, store=store, window=window, dimensions={},
-            value=Decimal(6), threshold=Decimal(4),
-            sentence=f"The queue of store {store} has been above 4 for 3 minutes.", raised_at=at,
-        )  # fmt: skip
+            alert_id=id_,
+            kind="raised",
+            rule=rule,
+            version=1,
+            tenant=tenant,
+            store=store,
+            window=window,
+            dimensions={},
+            value=Decimal(6),
+            threshold=Decimal(4),
+            sentence=f"The queue of store {store} has been above 4 for 3 minutes.",
+            raised_at=at,
+        )
         alert = msgspec.structs.replace(alert, **said)
         self.rows[id_] = Told(datetime.fromisoformat(at), id_, alert.to_json().decode())
         self.tenants[id_] = tenant
@@ -76,9 +85,14 @@ class WorldTold:
         """That it is over, or was wrong."""
         alert = self.rows[id_].alert
         said = msgspec.structs.replace(
-            alert, alert_id=following_id(id_, kind), kind=kind, about=id_, raised_at=at, reason=reason,
+            alert,
+            alert_id=following_id(id_, kind),
+            kind=kind,
+            about=id_,
+            raised_at=at,
+            reason=reason,
             provisional=alert.provisional and kind != "retracted",
-        )  # fmt: skip
+        )
         text = said.to_json().decode()
         told = self.rows[id_]
         self.rows[id_] = told._replace(resolved=text) if kind == "resolved" else told._replace(retracted=text)

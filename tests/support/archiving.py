@@ -45,9 +45,12 @@ class WorldArchive:
         self.archived: dict[str, int] = {}
 
     def receive(
-        self, *values: bytes | None, topic: str = TILLS, key: bytes | None = b"1",
+        self,
+        *values: bytes | None,
+        topic: str = TILLS,
+        key: bytes | None = b"1",
         headers: Sequence[tuple[str, bytes | None]] = (),
-    ) -> list[Place]:  # fmt: skip
+    ) -> list[Place]:
         """Append them to the topic, and archive them."""
         records = self.topics.setdefault(topic, [])
         first = len(records)
@@ -67,17 +70,29 @@ class WorldArchive:
         """A rebuild finds that this event repeats the identity of another one with another content."""
         key, value, _ = self.topics[place.topic][place.offset]
         row = {
-            **place._asdict(), "received_at": NOON + SECOND * place.offset, "reason": "conflicting_duplicate",
-            "field": "", "sentence": "Another one was first.", "key": key, "value": value, "headers": None,
-        }  # fmt: skip
+            **place._asdict(),
+            "received_at": NOON + SECOND * place.offset,
+            "reason": "conflicting_duplicate",
+            "field": "",
+            "sentence": "Another one was first.",
+            "key": key,
+            "value": value,
+            "headers": None,
+        }
         self._append("conflicts", pa.Table.from_pylist([row], LETTER), "topic")
 
     def letter_of(self, place: Place, table: str = "dead_letters") -> None:
         """Something is kept as a dead letter, whatever else it is."""
         row = {
-            **place._asdict(), "received_at": NOON + SECOND * place.offset, "reason": "not_json", "field": "",
-            "sentence": "It is no JSON.", "key": b"1", "value": b"{", "headers": None,
-        }  # fmt: skip
+            **place._asdict(),
+            "received_at": NOON + SECOND * place.offset,
+            "reason": "not_json",
+            "field": "",
+            "sentence": "It is no JSON.",
+            "key": b"1",
+            "value": b"{",
+            "headers": None,
+        }
         self._append(table, pa.Table.from_pylist([row], LETTER), "topic")
 
     def again(self, topic: str = TILLS) -> None:
@@ -100,8 +115,9 @@ class WorldArchive:
         parsed = pa.Table.from_batches(batches, output_schema(source))
         of_events = [name for name in parsed.column_names if name not in NOT_OF_EVENTS]
         for kind, name, columns_of, by in (
-            ("event", topic, of_events, "day"), ("dead_letter", "dead_letters", LETTER.names, "topic"),
-        ):  # fmt: skip
+            ("event", topic, of_events, "day"),
+            ("dead_letter", "dead_letters", LETTER.names, "topic"),
+        ):
             found = parsed.filter(pc.equal(parsed["kind"], kind)).select(columns_of)
             if found.num_rows:
                 self._append(name, found, by)

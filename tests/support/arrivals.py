@@ -41,19 +41,28 @@ def arrival(  # noqa: PLR0913 - what differs between two deliveries
     """An event that was so old when it was received."""
     happened_at = received_at - age
     return {
-        "kind": EVENT, "topic": "pos_transactions", "partition": partition, "offset": offset,
-        "received_at": received_at, "store": store, "happened_at": happened_at, "day": happened_at.date(),
+        "kind": EVENT,
+        "topic": "pos_transactions",
+        "partition": partition,
+        "offset": offset,
+        "received_at": received_at,
+        "store": store,
+        "happened_at": happened_at,
+        "day": happened_at.date(),
         "identity": identity,
         "contributions": [dict(zip(("view", "window", "dimensions", "values"), each, strict=True)) for each in given],
-    }  # fmt: skip
+    }
 
 
 def position(partition: int, offset: int, received_at: datetime) -> Arrival:
     """How far a partition was read."""
     return {
-        "kind": POSITION, "topic": "pos_transactions", "partition": partition, "offset": offset,
+        "kind": POSITION,
+        "topic": "pos_transactions",
+        "partition": partition,
+        "offset": offset,
         "received_at": received_at,
-    }  # fmt: skip
+    }
 
 
 def arrived(rows: list[Arrival]) -> pa.RecordBatch:

@@ -10,8 +10,13 @@ from itertools import cycle
 from typing import Any, Self
 
 TAKES, HANGS, TAKES_AND_HANGS, DROPS, TAKES_AND_DROPS, AWAY = (
-    "takes", "hangs", "takes, and hangs", "drops", "takes, and drops", "away",
-)  # fmt: skip
+    "takes",
+    "hangs",
+    "takes, and hangs",
+    "drops",
+    "takes, and drops",
+    "away",
+)
 EACH = (TAKES, HANGS, TAKES_AND_HANGS, DROPS, TAKES, TAKES_AND_DROPS, AWAY)
 """What becomes of the calls of a store, one after the other, and then from the beginning."""
 REDIRECTS, ELSEWHERE = "redirects", "/elsewhere"

@@ -12,10 +12,19 @@ def alert(tenant: str, store: str, number: int, kind: Kind = "raised") -> Alert:
     raised = raised_id("queue", number // 1000, (tenant, store), window, {})
     return Alert(
         alert_id=raised if kind == "raised" else following_id(raised, kind),
-        kind=kind, about=None if kind == "raised" else raised, rule="queue", version=number // 1000, tenant=tenant,
-        store=store, window=window, dimensions={}, value=Decimal(number), threshold=Decimal(4),
-        sentence="More than 4 wait.", raised_at="2026-11-22T09:00:00.000Z",
-    )  # fmt: skip
+        kind=kind,
+        about=None if kind == "raised" else raised,
+        rule="queue",
+        version=number // 1000,
+        tenant=tenant,
+        store=store,
+        window=window,
+        dimensions={},
+        value=Decimal(number),
+        threshold=Decimal(4),
+        sentence="More than 4 wait.",
+        raised_at="2026-11-22T09:00:00.000Z",
+    )
 
 
 def record(tenant: str, store: str, number: int, offset: int = 0) -> Record:

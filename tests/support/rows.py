@@ -123,7 +123,17 @@ _FLAGS: Mapping[str, Sequence[str]] = {
     "zone_traffic": ("unknown_zone", "unregistered_sensor"),
 }
 _RULES: Mapping[str, Callable[[Any, int], Iterator[Row]]] = {
-    "sales": _sales, "sales_by_sku": _by_sku, "sales_by_till": _by_till, "traffic": _traffic,
-    "demographics": _demographics, "weather": _weather, "coverage": _coverage, "wifi_devices": _devices,
-    "queue": _queue, "queue_length": _queue_length, "queue_peak": _queue_peak, "zone_traffic": _zones, "labor": _labor,
-}  # fmt: skip
+    "sales": _sales,
+    "sales_by_sku": _by_sku,
+    "sales_by_till": _by_till,
+    "traffic": _traffic,
+    "demographics": _demographics,
+    "weather": _weather,
+    "coverage": _coverage,
+    "wifi_devices": _devices,
+    "queue": _queue,
+    "queue_length": _queue_length,
+    "queue_peak": _queue_peak,
+    "zone_traffic": _zones,
+    "labor": _labor,
+}

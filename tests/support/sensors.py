@@ -93,7 +93,12 @@ def _sighting(_: datetime, amount: int, kind: int) -> dict[str, Any]:
 
 
 _MAKES: Mapping[str, Callable[[datetime, int, int], dict[str, Any]]] = {
-    "people_counts": _counts, "demographics": _demographics, "weather_observations": _weather,
-    "sensor_heartbeats": _beat, "queue_events": _queue, "zone_presence": _zone, "staff_hours": _staff,
+    "people_counts": _counts,
+    "demographics": _demographics,
+    "weather_observations": _weather,
+    "sensor_heartbeats": _beat,
+    "queue_events": _queue,
+    "zone_presence": _zone,
+    "staff_hours": _staff,
     "wifi_sightings": _sighting,
-}  # fmt: skip
+}

@@ -85,10 +85,18 @@ def _write_pointer(world: World, session: "Session") -> None:
             "INSERT INTO publications (series, publication, cut, published_at, published_by, why, manifest, "
             "definitions, collected_at, stats) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s)",
             (
-                SERIES, each.publication, each.cut, each.published_at, each.by, each.why, each.manifest,
-                dict(each.definitions), each.collected_at, json.dumps(dict(each.stats)),
+                SERIES,
+                each.publication,
+                each.cut,
+                each.published_at,
+                each.by,
+                each.why,
+                each.manifest,
+                dict(each.definitions),
+                each.collected_at,
+                json.dumps(dict(each.stats)),
             ),
-        )  # fmt: skip
+        )
     pointer = world.pointer
     session.execute(
         "UPDATE publications SET current = %s, current_cut = %s, current_manifest = %s, current_generation = %s, "

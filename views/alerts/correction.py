@@ -25,12 +25,27 @@ def retracted(standing: Standing, because: Because, bounds: Bounds) -> Alert:
     """That an alert was wrong."""
     first, verdict = standing.raised, because.verdict
     return Alert(
-        alert_id=following_id(first.alert_id, "retracted"), kind="retracted", about=first.alert_id, rule=first.rule,
-        version=first.version, tenant=first.tenant, store=first.store, window=first.window,
-        dimensions=first.dimensions, value=verdict.value, threshold=first.threshold, baseline=verdict.baseline,
-        sentence=because.sentence, provisional=False, raised_at=written(bounds.until_ms), reason=because.cause,
-        publication=bounds.publication, cause=because.cause, shown=first.value, corrected=verdict.value,
-    )  # fmt: skip
+        alert_id=following_id(first.alert_id, "retracted"),
+        kind="retracted",
+        about=first.alert_id,
+        rule=first.rule,
+        version=first.version,
+        tenant=first.tenant,
+        store=first.store,
+        window=first.window,
+        dimensions=first.dimensions,
+        value=verdict.value,
+        threshold=first.threshold,
+        baseline=verdict.baseline,
+        sentence=because.sentence,
+        provisional=False,
+        raised_at=written(bounds.until_ms),
+        reason=because.cause,
+        publication=bounds.publication,
+        cause=because.cause,
+        shown=first.value,
+        corrected=verdict.value,
+    )
 
 
 def window_of(span: Span) -> Window:
@@ -65,20 +80,47 @@ def raised_late(case: Case, because: Because, bounds: Bounds, before: Standing |
     alert_id = before.successor if before else case.alert_id
     rule, store, verdict, version = case.rule, case.shop.store, because.verdict, case.each.version
     raised = Alert(
-        alert_id=alert_id, kind="raised", rule=rule.id, version=version, tenant=store.tenant,
-        store=store.id, window=window_of(case.span), dimensions={}, value=verdict.value, threshold=bound_said(rule),
-        baseline=verdict.baseline, sentence=because.sentence, provisional=False, late=True,
-        raised_at=written(bounds.until_ms), publication=bounds.publication, cause=because.cause,
-        shown=before.raised.value if before else None, corrected=verdict.value,
-    )  # fmt: skip
+        alert_id=alert_id,
+        kind="raised",
+        rule=rule.id,
+        version=version,
+        tenant=store.tenant,
+        store=store.id,
+        window=window_of(case.span),
+        dimensions={},
+        value=verdict.value,
+        threshold=bound_said(rule),
+        baseline=verdict.baseline,
+        sentence=because.sentence,
+        provisional=False,
+        late=True,
+        raised_at=written(bounds.until_ms),
+        publication=bounds.publication,
+        cause=because.cause,
+        shown=before.raised.value if before else None,
+        corrected=verdict.value,
+    )
     return [raised, over_of(raised)]
 
 
 def over_of(late: Alert) -> Alert:
     """That an alert that was raised late is over."""
     return Alert(
-        alert_id=following_id(late.alert_id, "resolved"), kind="resolved", about=late.alert_id, rule=late.rule,
-        version=late.version, tenant=late.tenant, store=late.store, window=late.window, dimensions=late.dimensions,
-        value=None, threshold=late.threshold, sentence="The window was over when it was told.", provisional=False,
-        late=True, raised_at=late.raised_at, reason="over", publication=late.publication,
-    )  # fmt: skip
+        alert_id=following_id(late.alert_id, "resolved"),
+        kind="resolved",
+        about=late.alert_id,
+        rule=late.rule,
+        version=late.version,
+        tenant=late.tenant,
+        store=late.store,
+        window=late.window,
+        dimensions=late.dimensions,
+        value=None,
+        threshold=late.threshold,
+        sentence="The window was over when it was told.",
+        provisional=False,
+        late=True,
+        raised_at=late.raised_at,
+        reason="over",
+        publication=late.publication,
+    )

@@ -15,8 +15,16 @@ _MOST = MappingProxyType[Unit, int](
     }
 )
 """By unit, as people read it; money in the main unit of any currency. Well beyond every shop, whatever the window."""
-_SIGNED = ("net_sales", "net_items_count", "count_drift", "gross_sales", "avg_transaction_value",
-           "avg_items_per_transaction", "returns_value", "return_rate")  # fmt: skip
+_SIGNED = (
+    "net_sales",
+    "net_items_count",
+    "count_drift",
+    "gross_sales",
+    "avg_transaction_value",
+    "avg_items_per_transaction",
+    "returns_value",
+    "return_rate",
+)
 """Metrics that may be below zero: returns, discounts, and cameras that miss somebody."""
 
 

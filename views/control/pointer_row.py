@@ -120,18 +120,33 @@ class PointerRow:
         if row is None or row.publication is None:
             return None
         return Publication(
-            row.publication, utc(row.cut), row.manifest, row.generation,
-            utc(row.published_at), row.published_by, row.why,
-            dict(row.definitions or {}), dict(row.master_versions or {}), row.stats or "{}",
+            row.publication,
+            utc(row.cut),
+            row.manifest,
+            row.generation,
+            utc(row.published_at),
+            row.published_by,
+            row.why,
+            dict(row.definitions or {}),
+            dict(row.master_versions or {}),
+            row.stats or "{}",
             row.collected_at is not None,
-        )  # fmt: skip
+        )
 
 
 def _values(seen: Pointer, new: Publication) -> tuple[Any, ...]:
     definitions = dict(new.definitions)
     pointed = (new.number, new.cut, new.manifest, new.generation, definitions, seen.publication, seen.generation)
     kept = (
-        new.number, new.cut, new.manifest, new.generation, definitions,
-        new.published_at, new.published_by, new.why, dict(new.master_versions), new.stats,
-    )  # fmt: skip
+        new.number,
+        new.cut,
+        new.manifest,
+        new.generation,
+        definitions,
+        new.published_at,
+        new.published_by,
+        new.why,
+        dict(new.master_versions),
+        new.stats,
+    )
     return (*pointed, *kept)

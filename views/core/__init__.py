@@ -4,5 +4,15 @@ from views.core.aggregates import Aggregate, Count, CountDistinct, Histogram, Ma
 from views.core.view import Each, States, View
 
 __all__ = [
-    "Aggregate", "Count", "CountDistinct", "Each", "Histogram", "Max", "Mean", "Min", "States", "Sum", "View",
-]  # fmt: skip
+    "Aggregate",
+    "Count",
+    "CountDistinct",
+    "Each",
+    "Histogram",
+    "Max",
+    "Mean",
+    "Min",
+    "States",
+    "Sum",
+    "View",
+]

@@ -31,8 +31,14 @@ STORE = "store"
 OF_HISTOGRAM = ("percentile", "bins")
 IN_ORDER = ("inside", "most_inside", "busiest")
 """Those that need every window (or hour) by itself, and not only sums."""
-ARGUMENTS = {"percentile": (1, 1), "bins": (1, 0), "distinct": (1, 0), "inside": (2, 0), "most_inside": (2, 0),
-             "busiest": (1, 1)}  # fmt: skip
+ARGUMENTS = {
+    "percentile": (1, 1),
+    "bins": (1, 0),
+    "distinct": (1, 0),
+    "inside": (2, 0),
+    "most_inside": (2, 0),
+    "busiest": (1, 1),
+}
 """Function to how many states it takes, and how many whole numbers after them."""
 
 

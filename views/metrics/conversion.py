@@ -9,33 +9,57 @@ SOLD = {"sales.gross_sales": 941, "sales.returns_value": 359}
 
 BUYERS = (
     Metric(
-        "conversion_rate", "Conversion", Formula("sales.sale_tx / people_in"), "percent", "traffic",
+        "conversion_rate",
+        "Conversion",
+        Formula("sales.sale_tx / people_in"),
+        "percent",
+        "traffic",
         ("above_100", "low_coverage"),
         note="RetailNext, Aura Vision, eMarketer, Bumbee Labs. Above 100 it is flagged and not cut.",
         example={"sales.sale_tx": 3, "people_in": 10},
     ),
     Metric(
-        "group_conversion_rate", "Group conversion", Formula("sales.sale_tx / group_in"), "percent", "traffic",
-        ("above_100",), note="RetailNext.", example={"sales.sale_tx": 3, "group_in": 7},
+        "group_conversion_rate",
+        "Group conversion",
+        Formula("sales.sale_tx / group_in"),
+        "percent",
+        "traffic",
+        ("above_100",),
+        note="RetailNext.",
+        example={"sales.sale_tx": 3, "group_in": 7},
     ),
-)  # fmt: skip
+)
 MONEY = (
     Metric(
-        "shopper_yield", "Sales per visitor", YIELD, "money", "traffic", ("low_coverage",),
-        note="RetailNext, eMarketer. VisionArea gives it per 100 visitors.", example=SOLD | {"people_in": 10},
+        "shopper_yield",
+        "Sales per visitor",
+        YIELD,
+        "money",
+        "traffic",
+        ("low_coverage",),
+        note="RetailNext, eMarketer. VisionArea gives it per 100 visitors.",
+        example=SOLD | {"people_in": 10},
     ),
     Metric(
-        "productivity", "Productivity by hours in week", YIELD, "money", "traffic", ("low_coverage",),
+        "productivity",
+        "Productivity by hours in week",
+        YIELD,
+        "money",
+        "traffic",
+        ("low_coverage",),
         grains=("hour_of_week",),
         note="Pygmalios names tills and people counter, hence visitors divide: `shopper_yield` by hour of the week.",
         example=SOLD | {"people_in": 10},
     ),
     Metric(
-        "missed_sales", "Missed opportunity",
+        "missed_sales",
+        "Missed opportunity",
         Formula(f"people_in * (store.conversion_target / 100 - sales.sale_tx / people_in) * {NET} / sales.sale_tx"),
-        "money", "traffic", ("below_zero",),
+        "money",
+        "traffic",
+        ("below_zero",),
         note="Sensormatic's what-if: visitors x (target - conversion) x ATV, of the store's `conversion_target`; below "
         "zero when the target was passed.",
         example=SOLD | {"people_in": 10, "store.conversion_target": 40, "sales.sale_tx": 3},
     ),
-)  # fmt: skip
+)

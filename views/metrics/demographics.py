@@ -22,21 +22,36 @@ PEOPLE = {_of_bands(band): 10 if band in ("25-34", "45-54") else 0 for band in M
 
 GENDER = tuple(
     Metric(
-        f"{gender}_rate", gender.capitalize(), Formula(f"{_of_gender(gender)} / {KNOWN_GENDER}"), "percent",
-        "demographics", ("small_sample",), note="RetailNext. Of those whose gender is known.",
+        f"{gender}_rate",
+        gender.capitalize(),
+        Formula(f"{_of_gender(gender)} / {KNOWN_GENDER}"),
+        "percent",
+        "demographics",
+        ("small_sample",),
+        note="RetailNext. Of those whose gender is known.",
         example={_of_gender(gender): 21, KNOWN_GENDER: 42},
     )
     for gender in ("female", "male")
-)  # fmt: skip
+)
 AGE = (
     Metric(
-        "age_band_share", "Age bands", Formula(f"{KNOWN_AGE} / total({KNOWN_AGE})"), "percent", "demographics",
-        ("small_sample",), note="Ours. Of those whose age is known; split it with `by=age_band`.",
+        "age_band_share",
+        "Age bands",
+        Formula(f"{KNOWN_AGE} / total({KNOWN_AGE})"),
+        "percent",
+        "demographics",
+        ("small_sample",),
+        note="Ours. Of those whose age is known; split it with `by=age_band`.",
         example={KNOWN_AGE: 20, f"total({KNOWN_AGE})": 80},
     ),
     Metric(
-        "avg_age", "Average age", Formula(f"({YEARS}) / {KNOWN_AGE}"), "years", "demographics", ("estimate",),
+        "avg_age",
+        "Average age",
+        Formula(f"({YEARS}) / {KNOWN_AGE}"),
+        "years",
+        "demographics",
+        ("estimate",),
         note="RetailNext. Each age band stands for its midpoint; the last one for 72.",
         example=PEOPLE | {KNOWN_AGE: 20},
     ),
-)  # fmt: skip
+)

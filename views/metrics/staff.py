@@ -12,26 +12,49 @@ PLAN_OF = {'labor.labor_ms(kind="planned")': 0, f"labor.{WORKED}": HOUR // 2}
 
 STAFF = (
     Metric(
-        "labor_hours", "Labour hours", Formula(f"labor.{WORKED} / {HOUR}"), "hours", "labor", ("planned_only",),
-        cautions=(PLANNED,), note="RetailNext. Of segments that were worked.", example=PLAN_OF,
+        "labor_hours",
+        "Labour hours",
+        Formula(f"labor.{WORKED} / {HOUR}"),
+        "hours",
+        "labor",
+        ("planned_only",),
+        cautions=(PLANNED,),
+        note="RetailNext. Of segments that were worked.",
+        example=PLAN_OF,
     ),
     Metric(
-        "staff_count", "Staff", Formula(f"labor.{WORKED} / store.selected_ms"), "ratio", "labor", ("planned_only",),
-        cautions=(PLANNED,), note="RetailNext. The average over the time that passed.",
+        "staff_count",
+        "Staff",
+        Formula(f"labor.{WORKED} / store.selected_ms"),
+        "ratio",
+        "labor",
+        ("planned_only",),
+        cautions=(PLANNED,),
+        note="RetailNext. The average over the time that passed.",
         example=PLAN_OF | {"store.selected_ms": HOUR // 2},
     ),
-)  # fmt: skip
+)
 PER_HOUR = (
     Metric(
-        "shopper_per_labor_hour", "STAR, visitors per labour hour",
-        Formula(f"people_in * {HOUR} / {ON_THE_FLOOR}"), "ratio", "traffic", ("planned_only",), cautions=(PLANNED,),
+        "shopper_per_labor_hour",
+        "STAR, visitors per labour hour",
+        Formula(f"people_in * {HOUR} / {ON_THE_FLOOR}"),
+        "ratio",
+        "traffic",
+        ("planned_only",),
+        cautions=(PLANNED,),
         note="RetailNext, ShopperTrak: one quotient, two names. Of the role sales_floor, as ShopperTrak has it.",
         example=PLAN_OF | {"people_in": 10, ON_THE_FLOOR: HOUR // 2},
     ),
     Metric(
-        "sales_per_labor_hour", "SPLH",
-        Formula(f"(gross_sales - returns_value) * {HOUR} / labor.{WORKED}"), "money", "sales", ("planned_only",),
-        cautions=(PLANNED,), note="Trade usage. Of all roles.",
+        "sales_per_labor_hour",
+        "SPLH",
+        Formula(f"(gross_sales - returns_value) * {HOUR} / labor.{WORKED}"),
+        "money",
+        "sales",
+        ("planned_only",),
+        cautions=(PLANNED,),
+        note="Trade usage. Of all roles.",
         example=PLAN_OF | {"gross_sales": 941, "returns_value": 359},
     ),
-)  # fmt: skip
+)

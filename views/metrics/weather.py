@@ -8,11 +8,22 @@ SEEN = Only(Formula("temperature_mc_n"))
 
 WEATHER = (
     Metric(
-        "temperature_avg", "Temperature", Formula("temperature_mc_sum / temperature_mc_n / 1000"), "celsius",
-        "weather", note="Of all observations alike.", example={"temperature_mc_sum": 14_900, "temperature_mc_n": 2},
+        "temperature_avg",
+        "Temperature",
+        Formula("temperature_mc_sum / temperature_mc_n / 1000"),
+        "celsius",
+        "weather",
+        note="Of all observations alike.",
+        example={"temperature_mc_sum": 14_900, "temperature_mc_n": 2},
     ),
     Metric(
-        "precipitation", "Precipitation", Formula("precipitation_um / 1000"), "mm", "weather",
-        only=SEEN, note="The sum of all observations.", example={"precipitation_um": 250, "temperature_mc_n": 2},
+        "precipitation",
+        "Precipitation",
+        Formula("precipitation_um / 1000"),
+        "mm",
+        "weather",
+        only=SEEN,
+        note="The sum of all observations.",
+        example={"precipitation_um": 250, "temperature_mc_n": 2},
     ),
-)  # fmt: skip
+)

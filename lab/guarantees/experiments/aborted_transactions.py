@@ -47,11 +47,13 @@ def _line(ground: Ground, topic: str, isolation: str, *, phantom: int, jumped: i
     committed = {each.number for each in seen if each.number // EACH % 2 == 0}
     gaps = seen[-1].offset + 1 - len(seen) if seen else 0
     return Line(
-        f"read with {isolation}", f"{TRANSACTIONS // 2} of {TRANSACTIONS} transactions aborted", KEPT,
+        f"read with {isolation}",
+        f"{TRANSACTIONS // 2} of {TRANSACTIONS} transactions aborted",
+        KEPT,
         Tally(KEPT - len(committed), 0, 0),
         {"phantom": exactly(phantom), "offsets without a record": exactly(jumped)},
         {"phantom": len(seen) - len(committed), "offsets without a record": gaps},
-    )  # fmt: skip
+    )
 
 
 EXPERIMENT = Experiment("P15", "read_committed and read_uncommitted; a gap is no loss", run)

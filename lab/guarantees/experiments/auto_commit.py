@@ -31,19 +31,25 @@ def run(ground: Ground) -> Sequence[Line]:
     return [
         _line(ground, f"auto-commit every {SOON_MS} ms", "kill -9 with work queued", SOON_MS, {"lost": at_least(1)}),
         _line(
-            ground, f"auto-commit every {LATE_MS // 1000} s", "kill -9 after work, before the next commit", LATE_MS,
+            ground,
+            f"auto-commit every {LATE_MS // 1000} s",
+            "kill -9 after work, before the next commit",
+            LATE_MS,
             {"duplicated": at_least(1), "reordered": ANY},
         ),
-    ]  # fmt: skip
+    ]
 
 
 def _line(ground: Ground, mode: str, fault: str, interval_ms: int, expected: Mapping[str, Bound]) -> Line:
     name = f"p03-{interval_ms}"
     topic, journal = ground.numbered(name, count=RECORDS), ground.file(name)
     task = {
-        "bootstrap": ground.bootstrap, "topic": topic, "group": topic, "journal": str(journal),
+        "bootstrap": ground.bootstrap,
+        "topic": topic,
+        "group": topic,
+        "journal": str(journal),
         "interval_ms": interval_ms,
-    }  # fmt: skip
+    }
     killed, faults = lives(__name__, task, [True]), {"faults": exactly(1)}
     return Line(mode, fault, RECORDS, tally(RECORDS, worked(journal)), {**expected, **faults}, {"faults": killed})
 

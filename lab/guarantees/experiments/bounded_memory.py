@@ -83,9 +83,14 @@ def _line(ground: Ground, topic: str, sent: int, limit: int | None, expected: Ma
     reader.close()
     counted = {"peak records": intake.peak, "pauses": intake.pauses, "resumes": intake.resumes}
     return Line(
-        "unbounded queue" if limit is None else f"bounded queue of {limit:,}", f"work {TIMES_FASTER} x slower", sent,
-        tally(sent, done), expected, counted, {"peak": f"{intake.peak_bytes / MEGABYTE:.1f} MB"},
-    )  # fmt: skip
+        "unbounded queue" if limit is None else f"bounded queue of {limit:,}",
+        f"work {TIMES_FASTER} x slower",
+        sent,
+        tally(sent, done),
+        expected,
+        counted,
+        {"peak": f"{intake.peak_bytes / MEGABYTE:.1f} MB"},
+    )
 
 
 class Counted(Consumer):
@@ -158,12 +163,19 @@ async def _consumed(ground: Ground, topic: str, sent: int, expected: Mapping[str
         await until(lambda: len(slow.done) >= sent, lambda: len(slow.done))
     reader = slow.reader
     counted = {
-        "peak records": slow.peak, "pauses": reader.pauses if reader else 0, "resumes": reader.resumes if reader else 0,
-    }  # fmt: skip
+        "peak records": slow.peak,
+        "pauses": reader.pauses if reader else 0,
+        "resumes": reader.resumes if reader else 0,
+    }
     return Line(
-        f"`master_dataset.kafka.consumer`, bound {LIMIT:,}", f"work {TIMES_FASTER} x slower", sent,
-        tally(sent, slow.done), expected, counted, {"peak": f"{RECORD_BYTES * slow.peak / MEGABYTE:.1f} MB"},
-    )  # fmt: skip
+        f"`master_dataset.kafka.consumer`, bound {LIMIT:,}",
+        f"work {TIMES_FASTER} x slower",
+        sent,
+        tally(sent, slow.done),
+        expected,
+        counted,
+        {"peak": f"{RECORD_BYTES * slow.peak / MEGABYTE:.1f} MB"},
+    )
 
 
 EXPERIMENT = Experiment("P20", "unbounded against bounded memory", run)

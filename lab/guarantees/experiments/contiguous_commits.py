@@ -49,9 +49,12 @@ def _line(ground: Ground, how: str, mode: str, expected: Mapping[str, Bound]) ->
     topic = ground.filled(name, ((str(number % KEYS).encode(), str(number).encode()) for number in range(sent)))
     journals = [ground.file(f"{name}-{life}") for life in (0, 1)]
     task = {
-        "bootstrap": ground.bootstrap, "topic": topic, "journals": list(map(str, journals)), "how": how,
+        "bootstrap": ground.bootstrap,
+        "topic": topic,
+        "journals": list(map(str, journals)),
+        "how": how,
         "seed": ground.seed,
-    }  # fmt: skip
+    }
     killed = lives(__name__, task, [sent // 2])
     done = [worked(journal) for journal in journals]
     found = tally(sent, *done)

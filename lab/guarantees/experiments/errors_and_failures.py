@@ -133,12 +133,15 @@ def run(ground: Ground) -> Sequence[Line]:
     fault = f"{bad} records bad, the sink down for {OUTAGE_TRIES} tries"
     return [
         Line(
-            "skip on any exception", fault, sent, Tally(sent - len(skipped.taken), 0, inversions(skipped.taken)),
+            "skip on any exception",
+            fault,
+            sent,
+            Tally(sent - len(skipped.taken), 0, inversions(skipped.taken)),
             {"lost": exactly(bad + OUTAGE_TRIES)},
         ),
         _told(ground, "dead letter, or retry in order", fault, told, letters),
         _told(ground, "the same, `master_dataset.kafka.consumer`", fault, own, own_letters),
-    ]  # fmt: skip
+    ]
 
 
 def _told(ground: Ground, mode: str, fault: str, sink: Sink, letters: str) -> Line:

@@ -27,8 +27,10 @@ from lab.guarantees.sending import flush, producer
 PARTITIONS, MEMBERS, EACH = 6, 3, 2
 PORTION, UNCOMMITTED, DIES_AFTER = 10, 5, 50
 COOPERATIVE: Options = {
-    "partition.assignment.strategy": "cooperative-sticky", "session.timeout.ms": 10_000, "heartbeat.interval.ms": 500,
-}  # fmt: skip
+    "partition.assignment.strategy": "cooperative-sticky",
+    "session.timeout.ms": 10_000,
+    "heartbeat.interval.ms": 500,
+}
 
 
 def run(ground: Ground) -> Sequence[Line]:
@@ -61,10 +63,13 @@ def _balanced(ground: Ground) -> Line:
     lines = [worked(journal) for journal in journals]
     everything = tally(sent, [number for each in lines for number in each])
     return Line(
-        "one group of three members", "one member killed", sent, everything,
+        "one group of three members",
+        "one member killed",
+        sent,
+        everything,
         {"duplicated": exactly(UNCOMMITTED), "reordered": ANY, "partitions moved": exactly(EACH)},
         {"partitions moved": moved * (survivors == PARTITIONS)},
-    )  # fmt: skip
+    )
 
 
 def _broadcast(ground: Ground) -> Line:
@@ -77,9 +82,13 @@ def _broadcast(ground: Ground) -> Line:
         reader.close()
     lost = sum(counts[number] < MEMBERS for number in range(sent))
     return Line(
-        "three groups", "none", sent, Tally(lost, 0, 0),
-        {"given": exactly(MEMBERS * sent)}, {"given": counts.total()},
-    )  # fmt: skip
+        "three groups",
+        "none",
+        sent,
+        Tally(lost, 0, 0),
+        {"given": exactly(MEMBERS * sent)},
+        {"given": counts.total()},
+    )
 
 
 def live(bootstrap: str, topic: str, journal: str, dies_at: int | None) -> None:

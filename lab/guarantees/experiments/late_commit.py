@@ -48,17 +48,23 @@ def run(ground: Ground) -> Sequence[Line]:
     """The same attack on both kinds of loop."""
     return [
         _line(
-            ground, "transactions, producer kept",
-            {"duplicated": exactly(EACH), "reordered": exactly(1), "late end answered with": exactly(0),
-             "producers discarded": exactly(0)},
+            ground,
+            "transactions, producer kept",
+            {
+                "duplicated": exactly(EACH),
+                "reordered": exactly(1),
+                "late end answered with": exactly(0),
+                "producers discarded": exactly(0),
+            },
             keeps_producer=True,
         ),
         _line(
-            ground, "transactions, producer discarded",
+            ground,
+            "transactions, producer discarded",
             {"late end answered with": exactly(INVALID_PRODUCER_EPOCH), "producers discarded": at_least(2)},
             keeps_producer=False,
         ),
-    ]  # fmt: skip
+    ]
 
 
 def _line(ground: Ground, mode: str, expected: Mapping[str, Bound], *, keeps_producer: bool) -> Line:

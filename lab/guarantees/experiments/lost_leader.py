@@ -74,16 +74,23 @@ def _lines(cluster: Cluster) -> Sequence[Line]:
     fault = "follower stopped, leader killed"
     return [
         Line(
-            "acks=1, two copies", fault, SENT, tally(SENT, *seen[ONE]),
+            "acks=1, two copies",
+            fault,
+            SENT,
+            tally(SENT, *seen[ONE]),
             # What it had asked for when it was stopped may still bring it the first of them.
-            {"lost": at_least(AFTER // 2), "ok": exactly(SENT)}, {"ok": one.ok},
+            {"lost": at_least(AFTER // 2), "ok": exactly(SENT)},
+            {"ok": one.ok},
         ),
         Line(
-            "acks=all, two copies", fault, SENT, tally(SENT, *seen[ALL]),
+            "acks=all, two copies",
+            fault,
+            SENT,
+            tally(SENT, *seen[ALL]),
             {"ok before the election": exactly(BEFORE), "ok": exactly(SENT)},
             {"ok before the election": acknowledged, "ok": all_.ok},
         ),
-    ]  # fmt: skip
+    ]
 
 
 def _create(admin: AdminClient) -> None:

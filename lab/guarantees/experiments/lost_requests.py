@@ -39,11 +39,19 @@ def _line(ground: Ground, acks: int) -> Line:
     seen = numbers(ground.bootstrap, topic)
     lost, late = (0, ANY) if acks else (faults, ZERO)  # an answer that is only late is missed too: that is P06
     return Line(
-        f"acks={acks}", "requests lost", size.records, tally(size.records, *seen),
-        {"lost": exactly(lost), "ok": exactly(size.records), "duplicated": late, "reordered": late,
-         "faults": exactly(faults)},
+        f"acks={acks}",
+        "requests lost",
+        size.records,
+        tally(size.records, *seen),
+        {
+            "lost": exactly(lost),
+            "ok": exactly(size.records),
+            "duplicated": late,
+            "reordered": late,
+            "faults": exactly(faults),
+        },
         {"ok": len(sent.ok), "faults": rule.hits},
-    )  # fmt: skip
+    )
 
 
 def _await_all(ground: Ground, topic: str, before: int, sent: Sent, rule: Rule) -> None:

@@ -107,10 +107,14 @@ def _line(mode: str, load: tuple[int, int], worker: Worker, expected: Mapping[st
     records, per_second = load
     delays = sorted(worker.delays_ms)
     return Line(
-        mode, f"{per_second:,} records/s", records, tally(records, worker.numbers), expected,
+        mode,
+        f"{per_second:,} records/s",
+        records,
+        tally(records, worker.numbers),
+        expected,
         {"mean batch": round(records / len(worker.sizes))},
         {"delay p95": f"{delays[int(len(delays) * 0.95)]:,.0f} ms"},
-    )  # fmt: skip
+    )
 
 
 EXPERIMENT = Experiment("P23", "adaptive micro-batches", run)

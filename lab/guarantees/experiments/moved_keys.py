@@ -49,9 +49,13 @@ def _line(ground: Ground, more: int, fault: str, moving: int) -> Line:
     found = sum(map(len, homes.values()))
     moved = sum(len(set(places)) > 1 for places in homes.values())
     return Line(
-        "one partition for each key", fault, 2 * KEYS, Tally(2 * KEYS - found, 0, 0),
-        {"keys in two partitions": exactly(moving)}, {"keys in two partitions": moved},
-    )  # fmt: skip
+        "one partition for each key",
+        fault,
+        2 * KEYS,
+        Tally(2 * KEYS - found, 0, 0),
+        {"keys in two partitions": exactly(moving)},
+        {"keys in two partitions": moved},
+    )
 
 
 def _send(ground: Ground, topic: str, round_: int) -> None:

@@ -41,10 +41,14 @@ def refused(
     ground.the_tap.heal()
     seen = numbers(ground.bootstrap, topic)
     return Line(
-        mode, "requests refused for a moment", size.records, tally(size.records, *seen),
-        {"reordered": reordered, "faults": exactly(size.faults)}, {"faults": hits},
+        mode,
+        "requests refused for a moment",
+        size.records,
+        tally(size.records, *seen),
+        {"reordered": reordered, "faults": exactly(size.faults)},
+        {"faults": hits},
         {"records/s": f"{size.records / seconds:,.0f}"},
-    )  # fmt: skip
+    )
 
 
 EXPERIMENT = Experiment("P09", "retries reorder with several requests in flight", run, Need.TAP)

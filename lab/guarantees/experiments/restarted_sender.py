@@ -36,14 +36,22 @@ def run(ground: Ground) -> Sequence[Line]:
     fault = f"sender killed, sends its last {AGAIN} again"
     return [
         Line(
-            "idempotent producer, restarted", fault, records, tally(records, [_number(each) for each in seen]),
-            {"duplicated": exactly(AGAIN), "reordered": exactly(1), "faults": exactly(1)}, {"faults": killed},
+            "idempotent producer, restarted",
+            fault,
+            records,
+            tally(records, [_number(each) for each in seen]),
+            {"duplicated": exactly(AGAIN), "reordered": exactly(1), "faults": exactly(1)},
+            {"faults": killed},
         ),
         Line(
-            "first delivery of each identity", fault, records, tally(records, [number for number, _ in events]),
-            {"net sales": exactly(records * PRICE_MINOR)}, {"net sales": net},
+            "first delivery of each identity",
+            fault,
+            records,
+            tally(records, [number for number, _ in events]),
+            {"net sales": exactly(records * PRICE_MINOR)},
+            {"net sales": net},
         ),
-    ]  # fmt: skip
+    ]
 
 
 def first_deliveries(seen: Sequence[Seen]) -> Iterator[tuple[int, int]]:

@@ -22,15 +22,19 @@ def run(ground: Ground) -> Sequence[Line]:
     records, faults = ground.size.records, ground.size.faults
     return [
         lost_answers(
-            ground, "p06", "no idempotence, acks=all",
+            ground,
+            "p06",
+            "no idempotence, acks=all",
             {"duplicated": exactly(faults), "ok": exactly(records), "log": exactly(records + faults)},
         ),
         lost_answers(
-            ground, "p06-once", "no idempotence, no retries",
+            ground,
+            "p06-once",
+            "no idempotence, no retries",
             {"ok": exactly(records - faults), "log": exactly(records)},
             retries=0,
         ),
-    ]  # fmt: skip
+    ]
 
 
 def lost_answers(ground: Ground, name: str, mode: str, expected: Mapping[str, Bound], **more: float | bool) -> Line:

@@ -130,9 +130,13 @@ def _meanwhile(healthy: Endpoint, other: Endpoint) -> dict[str, int]:
 
 
 def _line(  # noqa: PLR0913, PLR0917 - what was done, and what came of it
-    mode: str, fault: str, endpoints: tuple[Endpoint, Endpoint], meanwhile: dict[str, int],
-    expected: dict[str, Bound], sent: int,
-) -> Line:  # fmt: skip
+    mode: str,
+    fault: str,
+    endpoints: tuple[Endpoint, Endpoint],
+    meanwhile: dict[str, int],
+    expected: dict[str, Bound],
+    sent: int,
+) -> Line:
     found = together(tally(sent, each.taken) for each in endpoints)
     bounds = {"delivered to the other": exactly(0), "tried": at_least(TRIES), **expected}
     said = {f"{name} meanwhile": bounds[name] for name in meanwhile}

@@ -36,14 +36,21 @@ def run(ground: Ground) -> Sequence[Line]:
     fault, aborted = "kill -9 behind each call", sum(ATTEMPTED.values()) * PER_TRANSACTION * times
     return [
         Line(
-            f"transactions, {COMMITTED}", fault, 2 * sent, _both(route, COMMITTED, sent),
-            {"torn": ZERO, "faults": exactly(times * len(CALLS))}, {"torn": torn, "faults": killed},
+            f"transactions, {COMMITTED}",
+            fault,
+            2 * sent,
+            _both(route, COMMITTED, sent),
+            {"torn": ZERO, "faults": exactly(times * len(CALLS))},
+            {"torn": torn, "faults": killed},
         ),
         Line(
-            f"the same, {UNCOMMITTED}", fault, 2 * sent, _both(route, UNCOMMITTED, sent),
+            f"the same, {UNCOMMITTED}",
+            fault,
+            2 * sent,
+            _both(route, UNCOMMITTED, sent),
             {"duplicated": exactly(aborted), "reordered": ANY},
         ),
-    ]  # fmt: skip
+    ]
 
 
 def deaths(times: int) -> Iterator[tuple[str, int]]:

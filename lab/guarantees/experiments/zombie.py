@@ -39,9 +39,13 @@ def _line(ground: Ground, mode: str, ids: tuple[str, str], expected: dict[str, i
     fenced = _is_fenced(paused)
     seen = numbers(ground.bootstrap, topic)
     return Line(
-        mode, "paused with an open transaction, replaced, wakes up", RECORDS, tally(RECORDS, *seen),
-        {name: exactly(number) for name, number in expected.items()}, {"fenced": int(fenced)},
-    )  # fmt: skip
+        mode,
+        "paused with an open transaction, replaced, wakes up",
+        RECORDS,
+        tally(RECORDS, *seen),
+        {name: exactly(number) for name, number in expected.items()},
+        {"fenced": int(fenced)},
+    )
 
 
 def _begun(ground: Ground, topic: str, id_: str) -> Producer:

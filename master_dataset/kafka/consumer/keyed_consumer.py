@@ -35,14 +35,20 @@ class Consuming:
     """Belongs to one event loop, and runs once."""
 
     def __init__(
-        self, settings: dict[str, Any], topics: Iterable[str], taker: Taker, limits: Limits = USUAL,
+        self,
+        settings: dict[str, Any],
+        topics: Iterable[str],
+        taker: Taker,
+        limits: Limits = USUAL,
         connect: Callable[[dict[str, Any]], Any] = Consumer,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """`settings`: of librdkafka: servers and group, and what is particular."""
         own = {
-            "enable.auto.commit": False, "isolation.level": "read_committed", "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+            "isolation.level": "read_committed",
+            "auto.offset.reset": "earliest",
             "enable.partition.eof": True,
-        }  # fmt: skip
+        }
         self._consumer = connect({**settings, **own})
         self._threads = ThreadPoolExecutor(_THREADS, "consuming")
         self._topics, self._taker, self._limits = list(topics), taker, limits
@@ -191,9 +197,10 @@ class Consuming:
         async with self._one_commit:
             positions = {place: partition.position for place, partition in self._partitions.items()}
             ahead = {
-                place: position for place, position in positions.items()
+                place: position
+                for place, position in positions.items()
                 if position is not None and position != self._committed.get(place)
-            }  # fmt: skip
+            }
             if ahead and await self._beside(self._is_committed, ahead):
                 self._committed |= ahead
 

@@ -57,12 +57,22 @@ class TopicOutlet:
         """`sources`: the topics that the relay reads."""
         self._sources, self._now = sources, now
         self._topics, self._probe = Topics(bootstrap), Probe(bootstrap)
-        usual = {"bootstrap.servers": bootstrap, "enable.auto.commit": False, "isolation.level": "read_committed",
-                 "log_level": 2, "error_cb": lambda _: None}  # fmt: skip
-        self._consumer = Consumer({
-            **usual, "group.id": "galatea.alert-history", "client.id": "galatea-alert-history",
-            "enable.partition.eof": True, "auto.offset.reset": "error",
-        })  # fmt: skip
+        usual = {
+            "bootstrap.servers": bootstrap,
+            "enable.auto.commit": False,
+            "isolation.level": "read_committed",
+            "log_level": 2,
+            "error_cb": lambda _: None,
+        }
+        self._consumer = Consumer(
+            {
+                **usual,
+                "group.id": "galatea.alert-history",
+                "client.id": "galatea-alert-history",
+                "enable.partition.eof": True,
+                "auto.offset.reset": "error",
+            }
+        )
         self._relay = Consumer({**usual, "group.id": RELAY_GROUP})  # asked what is committed, and never joined
 
     def bounds(self) -> Mapping[int, tuple[int, int]]:

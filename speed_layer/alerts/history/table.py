@@ -143,8 +143,12 @@ class HistoryTable:
         columns = "sight, hour, raised_at, alert_id, body"
         self._run(
             f"INSERT INTO alerts_open_by_hour ({columns}) VALUES (?, ?, ?, ?, ?) USING TIMESTAMP 1",  # noqa: S608
-            sight, hour, raised.raised_at, raised.alert_id, body,
-        )  # fmt: skip
+            sight,
+            hour,
+            raised.raised_at,
+            raised.alert_id,
+            body,
+        )
 
     def _follow(self, sight: str, raised: Said, kind: Kind, body: str) -> None:
         place = (raised.raised_at, raised.alert_id)

@@ -96,9 +96,20 @@ def test_the_client_needs_its_few_packages_and_no_other() -> None:
 
 
 HEAVY = {
-    "airflow", "cassandra", "confluent_kafka", "datasketches", "deltalake", "fastapi", "holidays", "httpx", "numpy",
-    "pandas", "pyarrow", "pyspark", "uvicorn",
-}  # fmt: skip
+    "airflow",
+    "cassandra",
+    "confluent_kafka",
+    "datasketches",
+    "deltalake",
+    "fastapi",
+    "holidays",
+    "httpx",
+    "numpy",
+    "pandas",
+    "pyarrow",
+    "pyspark",
+    "uvicorn",
+}
 
 
 @pytest.mark.parametrize("words", [["--help"], ["status", "--help"], ["status", "--json"]], ids=" ".join)

@@ -28,8 +28,11 @@ def tracked() -> Sequence[Path]:
     """Every file that git would take, also those not yet added; without a git every file that is not hidden."""
     listed = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard"],  # noqa: S607 - the git of whoever tests
-        cwd=ROOT, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     if listed.returncode == 0:
         return [ROOT / name for name in sorted(listed.stdout.splitlines()) if (ROOT / name).is_file()]
     visible = (path for path in sorted(ROOT.rglob("*")) if path.is_file())

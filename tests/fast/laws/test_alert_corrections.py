@@ -23,7 +23,7 @@ RULES = [
     {"kind": "threshold", "id": "lots", "metric": "net_sales", "window": "hour", "above": 9},
     {"kind": "threshold", "id": "few", "metric": "net_sales", "window": "hour", "below": 5},
     {"kind": "silence", "id": "silent", "source": "pos_transactions", "minutes": 10},
-]  # fmt: skip
+]
 BOOK = book_of(*RULES)
 BY_KEY = {("default", str(rule["id"]), 1): read_rule(rule) for rule in RULES}
 STEPS = st.sampled_from([0, 100, 5_000, 20_000, MINUTE, 5 * MINUTE, 20 * MINUTE, 3 * 60 * MINUTE, 26 * 60 * MINUTE])

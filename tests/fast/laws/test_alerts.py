@@ -27,12 +27,12 @@ TILLS = book_of(
         "versus": "previous_week",
     },
     {"kind": "silence", "id": "silent", "source": "pos_transactions", "minutes": 10},
-)  # fmt: skip
+)
 QUEUES = book_of(
     {"kind": "level", "id": "queue", "of": "queue", "above": 2, "minutes": 3},
     {"kind": "level", "id": "crowd", "of": "queue", "above": 4, "minutes": 0},
     {"kind": "silence", "id": "silent", "source": "queue_events", "minutes": 5, "per": "sensor", "hours": "always"},
-)  # fmt: skip
+)
 STEPS = st.sampled_from([0, 100, 5_000, 20_000, MINUTE, 5 * MINUTE, 20 * MINUTE, 3 * 60 * MINUTE, 26 * 60 * MINUTE])
 AGES = st.sampled_from([0, 1000, MINUTE, 16 * MINUTE, 70 * MINUTE, 22 * 60 * MINUTE, 24 * 60 * MINUTE, -50 * MINUTE])
 DRAWN = st.lists(st.tuples(STEPS, AGES, st.integers(0, 9)), min_size=1, max_size=60)

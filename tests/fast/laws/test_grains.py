@@ -54,12 +54,17 @@ def test_the_points_of_every_grain_hold_every_window_once(zone: str, day: date, 
 
 
 FIXTURES = (
-    ("Europe/Bratislava", "2026-03-29", 23), ("Europe/Bratislava", "2026-10-25", 25),
-    ("America/New_York", "2026-03-08", 23), ("America/New_York", "2026-11-01", 25),
-    ("Australia/Lord_Howe", "2026-04-05", 24.5), ("Australia/Lord_Howe", "2026-10-04", 23.5),
-    ("Africa/Cairo", "2026-04-24", 23), ("Asia/Kathmandu", "2026-04-24", 24),
-    ("America/Sao_Paulo", "2018-02-17", 25), ("America/Sao_Paulo", "2018-11-04", 23),
-)  # fmt: skip
+    ("Europe/Bratislava", "2026-03-29", 23),
+    ("Europe/Bratislava", "2026-10-25", 25),
+    ("America/New_York", "2026-03-08", 23),
+    ("America/New_York", "2026-11-01", 25),
+    ("Australia/Lord_Howe", "2026-04-05", 24.5),
+    ("Australia/Lord_Howe", "2026-10-04", 23.5),
+    ("Africa/Cairo", "2026-04-24", 23),
+    ("Asia/Kathmandu", "2026-04-24", 24),
+    ("America/Sao_Paulo", "2018-02-17", 25),
+    ("America/Sao_Paulo", "2018-11-04", 23),
+)
 """A zone, a date, and how many hours its day has."""
 
 
@@ -75,9 +80,12 @@ def test_4_a_day_has_its_hours_at_every_grain(zone: str, day: str, hours: float)
 
 @settings(max_examples=60, deadline=None)
 @given(
-    fixture=st.sampled_from(FIXTURES), before=st.integers(0, 4), after=st.integers(1, 4), seed=st.integers(0, 99),
+    fixture=st.sampled_from(FIXTURES),
+    before=st.integers(0, 4),
+    after=st.integers(1, 4),
+    seed=st.integers(0, 99),
     starts_at=st.sampled_from([time(0), time(4), time(5, 30)]),
-)  # fmt: skip
+)
 def test_4_parts_of_every_grain_add_up_to_the_total(
     fixture: tuple[str, str, float], before: int, after: int, seed: int, starts_at: time
 ) -> None:

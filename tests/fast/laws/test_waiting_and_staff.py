@@ -19,8 +19,10 @@ END = BEGIN + timedelta(hours=23)
 SPAN = {"store": "1", "from_": "2026-03-29", "to": "2026-03-30"}
 PEOPLE = st.lists(
     st.tuples(st.integers(0, 1000), st.integers(1, 10_000), st.sampled_from(["serve", "leave", "abandon"])),
-    min_size=1, max_size=6, unique_by=lambda each: each[0],
-)  # fmt: skip
+    min_size=1,
+    max_size=6,
+    unique_by=lambda each: each[0],
+)
 """Minute of joining, seconds of waiting, and what came of it."""
 CUTS = st.none() | st.integers(0, 25 * 60)
 FEW = settings(max_examples=25, deadline=None)
@@ -105,11 +107,18 @@ def test_8_people_inside_do_not_depend_on_the_range_and_end_as_the_drift(
     flows: dict[int, tuple[int, int]], since: int, cut: int | None
 ) -> None:
     said = [
-        (BEGIN + timedelta(minutes=15 * number), {
-            "sensor_id": "c", "line": "A", "interval_ms": 900_000, "people_in": people_in, "people_out": people_out,
-        })
+        (
+            BEGIN + timedelta(minutes=15 * number),
+            {
+                "sensor_id": "c",
+                "line": "A",
+                "interval_ms": 900_000,
+                "people_in": people_in,
+                "people_out": people_out,
+            },
+        )
         for number, (people_in, people_out) in flows.items()
-    ]  # fmt: skip
+    ]
     asking = Asking(world_of("people_counts", said, cut))
     start = (BEGIN + timedelta(minutes=15 * since)).isoformat()
     day, later = values(asking, "occupancy", grain="15m"), values(asking, "occupancy", grain="15m", from_=start)

@@ -34,13 +34,17 @@ def added_by_arrow(given: Iterable[Given], shapes: Shapes) -> Added:
     """The product's own."""
     rows = [
         arrival(
-            record.fact.identity, record.offset, record.received_at,
+            record.fact.identity,
+            record.offset,
+            record.received_at,
             [(name, key.window, list(key.dimensions), list(states)) for name, key, states in cells],
-            store=record.fact.store, partition=record.partition, age=record.received_at - record.fact.happened_at,
+            store=record.fact.store,
+            partition=record.partition,
+            age=record.received_at - record.fact.happened_at,
         )
         for record, _, cells in given
         if record.fact is not None
-    ]  # fmt: skip
+    ]
     return list(additions(pa.Table.from_batches([arrived(rows)]), shapes, HORIZONS.epoch)) if rows else []
 
 

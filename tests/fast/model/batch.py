@@ -146,9 +146,16 @@ class Batch:
         self.manifests[run.name] = manifest
         versions = plan.master_versions if world.keeps(Rule.PARTIAL_VERSIONS) else {TOPIC: masters[TOPIC].version}
         run.publication = Publication(
-            run.base.publication + 1, plan.cut, run.name, plan.generation, world.now, "model", "", plan.definitions,
+            run.base.publication + 1,
+            plan.cut,
+            run.name,
+            plan.generation,
+            world.now,
+            "model",
+            "",
+            plan.definitions,
             versions,
-        )  # fmt: skip
+        )
 
     def _write(self, run: Run, name: str, days: set[date], rows: Sequence[Row]) -> None:
         [view] = [each for each in run.code.views if each.name == name]

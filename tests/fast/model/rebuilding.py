@@ -143,9 +143,16 @@ def roll_back(world: "World", chance: Random) -> str | None:
     if world.now - to.cut > HORIZONS.ttl - timedelta(days=1) or not (covered or not world.keeps(Rule.ROLLBACK_COVERED)):
         return None
     new = Publication(
-        now.publication + 1, to.cut, to.manifest, now.generation, world.now, "model", "rollback", to.definitions,
+        now.publication + 1,
+        to.cut,
+        to.manifest,
+        now.generation,
+        world.now,
+        "model",
+        "rollback",
+        to.definitions,
         to.master_versions,
-    )  # fmt: skip
+    )
     assert world.pointer.publish(now, new)
     world.rolled_back()
     world.published(new)

@@ -65,8 +65,11 @@ class ModelTables:
         own = [
             (key, row) for key, row in rows if (key.shape, key.store) == (view, store) and row.until > self.world.now
         ]
-        return [SpeedBlock(key.epoch, row.block) for key, row in own
-                if key.epoch >= cut and key.epoch.date() == received_day]  # fmt: skip
+        return [
+            SpeedBlock(key.epoch, row.block)
+            for key, row in own
+            if key.epoch >= cut and key.epoch.date() == received_day
+        ]
 
 
 class Requests:

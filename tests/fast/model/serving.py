@@ -42,8 +42,9 @@ class Serving:
     def positions(self, generation: int) -> list[Position]:
         """How far it has read."""
         rows = self.world.tables.positions.items()
-        return [Position(topic, part, row.position, row.received_at) for (of, topic, part), row in rows
-                if of == generation]  # fmt: skip
+        return [
+            Position(topic, part, row.position, row.received_at) for (of, topic, part), row in rows if of == generation
+        ]
 
     def answer(self, code: Code, pointer: Pointer) -> tuple[Shown, int]:
         """All cells of both views, and how many events wait. Raises what serving refuses with."""

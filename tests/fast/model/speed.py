@@ -203,9 +203,10 @@ class Speed:
         deliveries = [_delivery(each) for each in young]
         places = self.of(driver.generation.number).places
         known = {
-            of: place for of, (place, until) in places.items()
+            of: place
+            for of, (place, until) in places.items()
             if until > world.now and world.keeps(Rule.PLACES_REMEMBERED)
-        }  # fmt: skip
+        }
         firsts, own = settled(first_met(deliveries), known)
         lives = HORIZONS.ttl + HORIZONS.remembered if world.keeps(Rule.PLACES_LIVE) else HORIZONS.oldest / 2
         for number, each in enumerate(own):

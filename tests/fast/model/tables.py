@@ -114,9 +114,15 @@ class Tables:
         if number in self.generations:
             return [SimpleNamespace(applied=False)]
         self.generations[number] = SimpleNamespace(
-            generation=number, emit_from=emit_from, definitions=definitions, targets=targets,
-            claimed=None, claimed_ends=None, replaced=None, wanted_from=None,
-        )  # fmt: skip
+            generation=number,
+            emit_from=emit_from,
+            definitions=definitions,
+            targets=targets,
+            claimed=None,
+            claimed_ends=None,
+            replaced=None,
+            wanted_from=None,
+        )
         return [SimpleNamespace(applied=True)]
 
     def _claim(self, values: Sequence[Any]) -> list[Any]:
@@ -161,7 +167,15 @@ def _pointed(values: Sequence[Any]) -> Any:
 
 def _entry(values: Sequence[Any]) -> Any:
     names = (
-        "publication", "cut", "manifest", "generation", "definitions", "published_at", "published_by", "why",
-        "master_versions", "stats",
-    )  # fmt: skip
+        "publication",
+        "cut",
+        "manifest",
+        "generation",
+        "definitions",
+        "published_at",
+        "published_by",
+        "why",
+        "master_versions",
+        "stats",
+    )
     return SimpleNamespace(**dict(zip(names, values, strict=True)), collected_at=None)

@@ -61,10 +61,13 @@ def _running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Airflow]:
     command.chmod(0o755)
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("GALATEA_", "AIRFLOW"))}
     environment |= {
-        "PATH": f"{folder}{os.pathsep}{os.environ['PATH']}", "AIRFLOW_HOME": str(folder / "home"),
-        "AIRFLOW__CORE__DAGS_FOLDER": str(Path("dags").resolve()), "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
-        "AIRFLOW_CONN_GALATEA": json.dumps(GALATEA), "AIRFLOW_CONN_GALATEA_SPARK": json.dumps(SPARK),
-    }  # fmt: skip
+        "PATH": f"{folder}{os.pathsep}{os.environ['PATH']}",
+        "AIRFLOW_HOME": str(folder / "home"),
+        "AIRFLOW__CORE__DAGS_FOLDER": str(Path("dags").resolve()),
+        "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+        "AIRFLOW_CONN_GALATEA": json.dumps(GALATEA),
+        "AIRFLOW_CONN_GALATEA_SPARK": json.dumps(SPARK),
+    }
     with (folder / "log").open("w") as log:
         subprocess.run(
             [sys.executable, "-m", "airflow", "db", "migrate"], env=environment, stdout=log, stderr=log, check=True

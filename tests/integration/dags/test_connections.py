@@ -22,12 +22,13 @@ def connected(airflow: Airflow, galatea: dict[str, Any], spark: dict[str, Any]) 
         ({"host": "spark-1", "port": 7077}, "spark://spark-1:7077", None),
         ({"host": "spark://spark-1:7077,spark-2:7077"}, "spark://spark-1:7077,spark-2:7077", None),
         (
-            {"host": "k8s://https://cluster", "port": 6443, "extra": KUBERNETES}, "k8s://https://cluster:6443",
+            {"host": "k8s://https://cluster", "port": 6443, "extra": KUBERNETES},
+            "k8s://https://cluster:6443",
             {"spark.kubernetes.container.image": "galatea:1", "spark.kubernetes.namespace": "shops"},
         ),
         ({"host": "yarn", "extra": {"queue": "night"}}, "yarn", {"spark.yarn.queue": "night"}),
     ],
-)  # fmt: skip
+)
 def test_every_spark_master_is_said_by_its_connection(
     airflow: Airflow, spark: dict[str, Any], master: str, options: dict[str, str] | None
 ) -> None:

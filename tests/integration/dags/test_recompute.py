@@ -9,17 +9,34 @@ NASTY = '"; touch /tmp/broken; $(id) `id` {{ 7 * 7 }}'
 
 def test_every_field_of_the_form_reaches_the_command_as_one_word(airflow: Airflow) -> None:
     form = {
-        "views": ["sales", "sales_by_till"], "from": "2026-11-01", "to": "2026-11-03", "stores": ["12", "--full"],
-        "full": True, "mode": "publish", "reason": NASTY,
-    }  # fmt: skip
+        "views": ["sales", "sales_by_till"],
+        "from": "2026-11-01",
+        "to": "2026-11-03",
+        "stores": ["12", "--full"],
+        "full": True,
+        "mode": "publish",
+        "reason": NASTY,
+    }
 
     run = airflow.ask(run="recompute", conf=form)
 
     assert run["state"] == "success"
     assert airflow.words()[0] == [
-        "recompute", "plan", "--json", "--from=2026-11-01", "--to=2026-11-03", "--store=12", "--store=--full",
-        "--full", f"--why={NASTY}", "--by=airflow/dag_test", "--", run["id"], "sales", "sales_by_till",
-    ]  # fmt: skip
+        "recompute",
+        "plan",
+        "--json",
+        "--from=2026-11-01",
+        "--to=2026-11-03",
+        "--store=12",
+        "--store=--full",
+        "--full",
+        f"--why={NASTY}",
+        "--by=airflow/dag_test",
+        "--",
+        run["id"],
+        "sales",
+        "sales_by_till",
+    ]
 
 
 def test_the_run_has_the_id_of_its_recompute(airflow: Airflow) -> None:

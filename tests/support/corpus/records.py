@@ -28,10 +28,32 @@ Values = st.SearchStrategy[str]
 """Of JSON texts."""
 
 SCRAPS = st.sampled_from(
-    ["0", "-0", "1.5", "-1", "1e2", "1e-9", "1e400", "null", "true", '""', '"1"', '"a\\"b"', '"\\\\"', '"\\u00e9"',
-     "[]", "{}", '{"a":1,"a":1}', "NaN", "01", '"\\ud800"', '"2026-03-07T09:05:00Z"',
-     '"2026-03-07T09:05:00"', "9223372036854775808"]
-)  # fmt: skip
+    [
+        "0",
+        "-0",
+        "1.5",
+        "-1",
+        "1e2",
+        "1e-9",
+        "1e400",
+        "null",
+        "true",
+        '""',
+        '"1"',
+        '"a\\"b"',
+        '"\\\\"',
+        '"\\u00e9"',
+        "[]",
+        "{}",
+        '{"a":1,"a":1}',
+        "NaN",
+        "01",
+        '"\\ud800"',
+        '"2026-03-07T09:05:00Z"',
+        '"2026-03-07T09:05:00"',
+        "9223372036854775808",
+    ]
+)
 TEXTS = st.text(max_size=8)
 WINDOW = datetime.fromisoformat("2026-03-07T09:00:00Z")
 AHEAD = st.sampled_from([0, 0, 0, 1, 60_000, 899_999, 900_000, -1, -3_600_000]) | st.integers(-4_000_000, 4_000_000)
@@ -96,17 +118,23 @@ def damaged(source: Source[Any]) -> st.SearchStrategy[bytes]:
     return st.one_of(
         st.builds(
             lambda fields, put, drop: _written({k: v for k, v in (fields | put).items() if k not in drop}),
-            fields, scraps, dropped,
+            fields,
+            scraps,
+            dropped,
         ),
         st.builds(
             lambda value, at, byte: value[:at] + byte + value[at + 1 :],
-            good(source), st.integers(0, 400), st.binary(max_size=2),
+            good(source),
+            st.integers(0, 400),
+            st.binary(max_size=2),
         ),
         st.builds(
             lambda value, name, scrap: value[:-1] + f', "{name}": {scrap}}}'.encode(),
-            good(source), names, SCRAPS,
+            good(source),
+            names,
+            SCRAPS,
         ),
-    )  # fmt: skip
+    )
 
 
 def anything(source: Source[Any]) -> st.SearchStrategy[bytes]:

@@ -71,11 +71,29 @@ def tried(caller: str, phase: str, cases: int, seed: int) -> Tried:
     }
     with served(asking) as url:
         words = [
-            sys.executable, "-m", "schemathesis.cli", "--config-file", str(CONFIGS / config),
-            "run", f"{url}/openapi.json", "--exclude-path-regex", "/v1/live/", "--checks", "all",
-            "-n", str(cases), "--seed", str(seed), "--no-color", "--suppress-health-check", "all",
-            "--warnings", "off", "--phases", phases,
-        ]  # fmt: skip
+            sys.executable,
+            "-m",
+            "schemathesis.cli",
+            "--config-file",
+            str(CONFIGS / config),
+            "run",
+            f"{url}/openapi.json",
+            "--exclude-path-regex",
+            "/v1/live/",
+            "--checks",
+            "all",
+            "-n",
+            str(cases),
+            "--seed",
+            str(seed),
+            "--no-color",
+            "--suppress-health-check",
+            "all",
+            "--warnings",
+            "off",
+            "--phases",
+            phases,
+        ]
         if key := keys[caller]:
             words += ["-H", f"Authorization: Bearer {key}"]
         done = subprocess.run(words, capture_output=True, text=True, check=False)

@@ -61,10 +61,13 @@ def standalone(folder: Path, settings: Settings) -> Iterator[Standalone]:
 def _started(folder: Path, name: str, command: list[str], settings: Settings) -> psutil.Popen:
     home = Path(pyspark.__file__).parent
     environment = os.environ | {
-        "JAVA_HOME": str(java_home_for_spark(settings)), "SPARK_HOME": str(home), "SPARK_LOCAL_IP": "127.0.0.1",
-        "SPARK_DAEMON_MEMORY": "128m", "JDK_JAVA_OPTIONS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+        "JAVA_HOME": str(java_home_for_spark(settings)),
+        "SPARK_HOME": str(home),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_DAEMON_MEMORY": "128m",
+        "JDK_JAVA_OPTIONS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
         "SPARK_CONF_DIR": str(folder),
-    }  # fmt: skip
+    }
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / f"{name}.log").open("wb") as log:
         words = [str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{command[0]}", *command[1:]]

@@ -59,9 +59,15 @@ def settings(tmp_path: Path) -> Iterator[Settings]:
     """A stack without archive and speed."""
     api, kafka, cassandra = free_ports(3)
     found = Settings(
-        home=tmp_path / "home", api_port=api, kafka_port=kafka, cassandra_port=cassandra, epoch_seconds=60,
-        skew_seconds=1, archive_seconds=1, records_per_batch=RECORDS_AT_ONCE,
-    )  # fmt: skip
+        home=tmp_path / "home",
+        api_port=api,
+        kafka_port=kafka,
+        cassandra_port=cassandra,
+        epoch_seconds=60,
+        skew_seconds=1,
+        archive_seconds=1,
+        records_per_batch=RECORDS_AT_ONCE,
+    )
     ensure_jars(found)
     with Stack(found, only=("kafka", "cassandra", "api")):
         yield found
@@ -73,9 +79,12 @@ def running(settings: Settings, name: str) -> Iterator[None]:
     environment = {**os.environ, **settings.environment()}
     with (settings.home / "logs" / f"{name}.log").open("ab") as log:
         process = subprocess.Popen(
-            [sys.executable, "-m", f"deploy.services.{name}"], env=environment, stdout=log, stderr=log,
+            [sys.executable, "-m", f"deploy.services.{name}"],
+            env=environment,
+            stdout=log,
+            stderr=log,
             start_new_session=True,
-        )  # fmt: skip
+        )
         try:
             yield
             assert process.poll() is None
@@ -91,13 +100,18 @@ def arrive(settings: Settings, receipts: Receipts) -> None:
         for store, number, happened_at, received_at in receipts:
             body = {
                 "happened_at": stamp(happened_at),
-                "operation_id": store, "transaction_id": number, "vendor_fiscal_module": 1,
+                "operation_id": store,
+                "transaction_id": number,
+                "vendor_fiscal_module": 1,
                 "transactions": [{"title": "Milk 1 l", "price": 1.09, "amount": 1}],
-            }  # fmt: skip
+            }
             producer.produce(
-                POS_TRANSACTIONS.topic, json.dumps(body), store, partition=int(store) % 2,
+                POS_TRANSACTIONS.topic,
+                json.dumps(body),
+                store,
+                partition=int(store) % 2,
                 timestamp=int(received_at.timestamp() * 1000),
-            )  # fmt: skip
+            )
             producer.poll(0)
         assert producer.flush(PATIENCE_SECONDS) == 0
 
@@ -131,9 +145,11 @@ def published(settings: Settings, cut: datetime, monkeypatch: pytest.MonkeyPatch
 def told(settings: Settings) -> tuple[dict[str, int], dict[str, Any]]:
     """Receipts by store, and what the answer rests on."""
     body = Asking(settings, {}).get(
-        "/v1/metrics/total_transactions_count", store=[BUSY, QUIET], grain="total",
+        "/v1/metrics/total_transactions_count",
+        store=[BUSY, QUIET],
+        grain="total",
         **{"from": stamp(NOW - 72 * HOUR), "to": stamp(NOW + 24 * HOUR)},
-    )  # fmt: skip
+    )
     return {each["store"]: each["points"][0]["value"] for each in body["series"]}, body["as_of"]
 
 

@@ -21,8 +21,10 @@ pytestmark = pytest.mark.nightly
 STORES = [str(number) for number in range(1, 7)]
 EACH = 10
 ON_CLUSTER = {
-    "GALATEA_SPEED_PARTITIONS": "2", "GALATEA_SPARK_CORES": "2", "GALATEA_SPARK_EXECUTOR_MEMORY_MB": "512",
-}  # fmt: skip
+    "GALATEA_SPEED_PARTITIONS": "2",
+    "GALATEA_SPARK_CORES": "2",
+    "GALATEA_SPARK_EXECUTOR_MEMORY_MB": "512",
+}
 
 
 @pytest.fixture

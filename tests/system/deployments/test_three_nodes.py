@@ -32,13 +32,18 @@ def receipts(portion: int) -> bytes:
     """Of ten stores, over the last hours."""
     now = datetime.now(UTC)
     return b"".join(
-        json.dumps({
-            "happened_at": (now - timedelta(minutes=number)).isoformat(timespec="milliseconds"),
-            "operation_id": number % 10, "transaction_id": portion * PORTION + number, "vendor_fiscal_module": 1,
-            "transactions": [{"title": "Milk 1 l", "price": 1.09, "amount": 2}],
-        }).encode() + b"\n"
+        json.dumps(
+            {
+                "happened_at": (now - timedelta(minutes=number)).isoformat(timespec="milliseconds"),
+                "operation_id": number % 10,
+                "transaction_id": portion * PORTION + number,
+                "vendor_fiscal_module": 1,
+                "transactions": [{"title": "Milk 1 l", "price": 1.09, "amount": 2}],
+            }
+        ).encode()
+        + b"\n"
         for number in range(PORTION)
-    )  # fmt: skip
+    )
 
 
 def wait_until(is_so: Callable[[], bool]) -> None:

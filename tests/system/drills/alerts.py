@@ -221,9 +221,17 @@ def _asked() -> Plan:
     quarter = 0 if asked.naive == PLAIN else asked.kills // 4  # without transactions there is no end to attack
     taps = quarter if asked.tap is None else min(asked.tap, asked.kills)
     return Plan(
-        asked.kills, asked.alerts, asked.seed, taps, asked.restarts, asked.zombies, asked.twins, asked.pause,
-        asked.naive, asked.minutes,
-    )  # fmt: skip
+        asked.kills,
+        asked.alerts,
+        asked.seed,
+        taps,
+        asked.restarts,
+        asked.zombies,
+        asked.twins,
+        asked.pause,
+        asked.naive,
+        asked.minutes,
+    )
 
 
 def main() -> int:

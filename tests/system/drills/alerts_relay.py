@@ -106,9 +106,14 @@ class _Lane:
 def _follow(orders: Orders, partition: int, lane: _Lane) -> None:
     folder = Path(orders.folder)
     work = Work(
-        orders.bootstrap, TOPICS, FileShelf(folder / BOOK), Snapshots(folder / str(partition)),
-        beat=lane.beat, ready=lane.ready, discarded=partial(note, folder, DISCARDED),
-    )  # fmt: skip
+        orders.bootstrap,
+        TOPICS,
+        FileShelf(folder / BOOK),
+        Snapshots(folder / str(partition)),
+        beat=lane.beat,
+        ready=lane.ready,
+        discarded=partial(note, folder, DISCARDED),
+    )
     relay = NaiveRelay(work, partition, orders.naive) if orders.naive else Relay(work, partition)
     try:
         relay.run()

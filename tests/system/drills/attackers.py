@@ -66,8 +66,9 @@ class Attackers:
         """Until told to stop."""
         tasks = [
             asyncio.ensure_future(self._again(kind, harm, at / max(count, 1)))
-            for kind, (count, harm) in self._kinds.items() for at in range(count)
-        ]  # fmt: skip
+            for kind, (count, harm) in self._kinds.items()
+            for at in range(count)
+        ]
         while not stop.is_set():  # noqa: ASYNC110 - a thread sets it
             await asyncio.sleep(0.05)
         for task in tasks:

@@ -31,9 +31,21 @@ class Job(NamedTuple):
 
 
 ALERTS = (
-    "--kills", "500", "--alerts", "101000", "--tap", "90", "--restarts", "4", "--zombies", "2", "--twins", "2",
-    "--minutes", "60",
-)  # fmt: skip
+    "--kills",
+    "500",
+    "--alerts",
+    "101000",
+    "--tap",
+    "90",
+    "--restarts",
+    "4",
+    "--zombies",
+    "2",
+    "--twins",
+    "2",
+    "--minutes",
+    "60",
+)
 """An hour and more of one shard."""
 JOBS = (
     Job(("D05", "D06", "D01", "D02", "D08", "D14", "D04", "D07", "D17")),

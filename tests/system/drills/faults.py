@@ -98,9 +98,17 @@ def _signal(process: psutil.Process, number: int) -> None:
 def crash_plan(order: "Order") -> str:
     """Some points of archive and speed, each at a pass that comes early: every one has to come."""
     points = [
-        "speed.claimed", "speed.remembered", "speed.rows", "speed.counted", "speed.recorded", "speed.took_over",
-        "archive.begun", "archive.events", "archive.letters", "archive.recorded",
-    ]  # fmt: skip
+        "speed.claimed",
+        "speed.remembered",
+        "speed.rows",
+        "speed.counted",
+        "speed.recorded",
+        "speed.took_over",
+        "archive.begun",
+        "archive.events",
+        "archive.letters",
+        "archive.recorded",
+    ]
     chance = random.Random(f"crashes {order.seed}")
     once = {"speed.took_over", "speed.remembered"}  # in the life of a generation; of a worker it may be
     chosen = chance.sample(points, order.crashes)

@@ -26,9 +26,13 @@ def received_in_the_past(
 ) -> None:
     """Records whose receipt time is spread evenly over [first, last): the topic takes the sender's time meanwhile."""
     step = (last - first) / max(len(lines), 1)
-    producer = Producer({
-        "bootstrap.servers": settings.kafka_bootstrap, "enable.idempotence": True, "partitioner": "murmur2_random",
-    })  # fmt: skip
+    producer = Producer(
+        {
+            "bootstrap.servers": settings.kafka_bootstrap,
+            "enable.idempotence": True,
+            "partitioner": "murmur2_random",
+        }
+    )
     key = key_of(POS_TRANSACTIONS)
     with stamped_by(settings, "CreateTime"):
         for number, each in enumerate(lines):

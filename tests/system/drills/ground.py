@@ -129,9 +129,12 @@ class Ground:
         places = table.filter(pc.field("store").isin(STORES)).to_table(columns=["partition", "offset"])
         archived = len(set(zip(*(places[name].to_pylist() for name in places.column_names), strict=True)))
         found = {
-            "archived": archived, "duplicates": self.roll.duplicates, "dead_letters": letters,
-            "cells_compared": verdict.get("cells", 0), "cells_different": verdict.get("differing", -1),
-        }  # fmt: skip
+            "archived": archived,
+            "duplicates": self.roll.duplicates,
+            "dead_letters": letters,
+            "cells_compared": verdict.get("cells", 0),
+            "cells_different": verdict.get("differing", -1),
+        }
         due = {
             "cells_different": (found["cells_different"], 0),
             "archived": (archived, len(self.roll.deliveries) - self.roll.broken),
@@ -154,8 +157,9 @@ class Ground:
         newest = self.stack.get("/v1/publications", limit=2)["publications"]
         told = (
             self.stack.get("/v1/corrections", publication=each["publication"], cause="unexplained")["corrections"]
-            for each in newest if each["publication"]
-        )  # fmt: skip
+            for each in newest
+            if each["publication"]
+        )
         return sum(map(len, told))
 
 

@@ -80,12 +80,14 @@ class Client:
         self._number += IN_A_POST
         said = [
             {
-                "happened_at": now, "operation_id": self._store, "vendor_fiscal_module": f"till {time.monotonic_ns()}",
+                "happened_at": now,
+                "operation_id": self._store,
+                "vendor_fiscal_module": f"till {time.monotonic_ns()}",
                 "transaction_id": self._number + each,
                 "transactions": [{"title": "Milk", "price": 1.09, "amount": 1, "sku": "1"}],
             }
             for each in range(IN_A_POST)
-        ]  # fmt: skip
+        ]
         body = json.dumps(said).encode()
         head = b"POST /v1/events/pos_transactions HTTP/1.1\r\nContent-Type: application/json\r\n" + self._head
         return head + b"Content-Length: %d\r\n\r\n" % len(body) + body

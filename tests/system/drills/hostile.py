@@ -67,15 +67,24 @@ class Report:
     def told(self) -> dict[str, Any]:
         """As a line of the ledger."""
         return {
-            "at": f"{datetime.now(UTC):%F}", "connections": self.connections, "others": self.others,
-            "rounds": self.rounds, "seconds": self.seconds,
-            "calm": _honest(self.calm), "hostile": _honest(self.hostile), "p99_ratio": self.ratios(),
-            "ended": {kind: {"n": len(each), "p50_s": _at(each, 0.5), "max_s": _at(each, 1)}
-                      for kind, each in self.lasted.items()},
-            "hostile_statuses": dict(self.statuses), "attackers_cpu_s": round(self.attackers_cpu_s, 1),
-            "accepted": self.accepted, "counted": self.counted,
+            "at": f"{datetime.now(UTC):%F}",
+            "connections": self.connections,
+            "others": self.others,
+            "rounds": self.rounds,
+            "seconds": self.seconds,
+            "calm": _honest(self.calm),
+            "hostile": _honest(self.hostile),
+            "p99_ratio": self.ratios(),
+            "ended": {
+                kind: {"n": len(each), "p50_s": _at(each, 0.5), "max_s": _at(each, 1)}
+                for kind, each in self.lasted.items()
+            },
+            "hostile_statuses": dict(self.statuses),
+            "attackers_cpu_s": round(self.attackers_cpu_s, 1),
+            "accepted": self.accepted,
+            "counted": self.counted,
             "wrong": self.wrong(),
-        }  # fmt: skip
+        }
 
     def ratios(self) -> dict[str, float]:
         """How many times longer honest clients waited, beside those that mean no good."""

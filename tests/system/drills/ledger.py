@@ -45,10 +45,15 @@ def _sums(lines: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
     verdicts = Counter(each["verdict"] for each in lines)
     slowest = max((ms for each in lines for ms in each["recovery_ms"].values()), default=0)
     counts = (
-        len(lines), verdicts[PASS], verdicts[FAIL], verdicts[SKIPPED], sum(len(each["faults"]) for each in lines),
-        sum(each["sent"]["ok"] for each in lines), sum(each["cells_compared"] for each in lines),
+        len(lines),
+        verdicts[PASS],
+        verdicts[FAIL],
+        verdicts[SKIPPED],
+        sum(len(each["faults"]) for each in lines),
+        sum(each["sent"]["ok"] for each in lines),
+        sum(each["cells_compared"] for each in lines),
         sum(max(0, each["cells_different"]) for each in lines),  # below 0: nothing was compared
-    )  # fmt: skip
+    )
     return (*(f"{count:,}" for count in counts), f"{slowest / 1000:.1f} s")
 
 

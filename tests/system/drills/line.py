@@ -91,6 +91,9 @@ def machine() -> dict[str, str]:
     """What it ran on."""
     jars = {jar.artifact: jar.version for kind in ("kafka", "cassandra") for jar in locked_jars(kind)}
     return {
-        "kafka": jars["kafka_2.13"], "cassandra": jars["cassandra-all"], "spark": version("pyspark"),
-        "librdkafka": str(libversion()[0]), "python": platform.python_version(),
-    }  # fmt: skip
+        "kafka": jars["kafka_2.13"],
+        "cassandra": jars["cassandra-all"],
+        "spark": version("pyspark"),
+        "librdkafka": str(libversion()[0]),
+        "python": platform.python_version(),
+    }

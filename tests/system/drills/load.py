@@ -37,11 +37,18 @@ class Load(threading.Thread):
         self._sends, self._leave, self._rests = threading.Event(), threading.Event(), threading.Event()
         self._recent: list[Slip] = []
         self._number = 0
-        self._producer = Producer({
-            "bootstrap.servers": bootstrap, "enable.idempotence": True, "acks": "all", "linger.ms": 5,
-            "partitioner": "murmur2_random", "delivery.timeout.ms": 600_000, "log_level": 0,
-            "error_cb": lambda _: None,
-        })  # fmt: skip
+        self._producer = Producer(
+            {
+                "bootstrap.servers": bootstrap,
+                "enable.idempotence": True,
+                "acks": "all",
+                "linger.ms": 5,
+                "partitioner": "murmur2_random",
+                "delivery.timeout.ms": 600_000,
+                "log_level": 0,
+                "error_cb": lambda _: None,
+            }
+        )
 
     def run(self) -> None:
         """A thread's work: as many as are due, ten times a second."""
@@ -110,8 +117,10 @@ def _receipt(chance: Random, number: int) -> Slip:
     happened_at = (datetime.now(UTC) - late).replace(microsecond=chance.randrange(1000) * 1000)
     prices = [chance.randint(1, 9999) for _ in range(chance.randint(1, 3))]
     body = {
-        "happened_at": happened_at.isoformat(timespec="milliseconds"), "operation_id": store,
-        "transaction_id": number, "vendor_fiscal_module": 1,
+        "happened_at": happened_at.isoformat(timespec="milliseconds"),
+        "operation_id": store,
+        "transaction_id": number,
+        "vendor_fiscal_module": 1,
         "transactions": [{"title": "thing", "price": each / 100, "amount": 1, "sku": "1"} for each in prices],
-    }  # fmt: skip
+    }
     return Slip(json.dumps(body).encode(), store, (store, number), happened_at, sum(prices))

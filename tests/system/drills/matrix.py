@@ -17,55 +17,160 @@ class Row(NamedTuple):
 
 
 MATRIX = (
-    Row("D01", "Q L", "broker killed, or stopped by a signal", f"{QUICK}, {LONG}; three brokers: "
-        "`tests/system/deployments/test_three_nodes.py`, `galatea prove P12`"),
-    Row("D02", "L", "broker paused; *packets of broker and Cassandra lost one way, both ways or at random, or refused",
-        f"{LONG}; *{ROOTED}"),
+    Row(
+        "D01",
+        "Q L",
+        "broker killed, or stopped by a signal",
+        f"{QUICK}, {LONG}; three brokers: `tests/system/deployments/test_three_nodes.py`, `galatea prove P12`",
+    ),
+    Row(
+        "D02",
+        "L",
+        "broker paused; *packets of broker and Cassandra lost one way, both ways or at random, or refused",
+        f"{LONG}; *{ROOTED}",
+    ),
     Row("D03", "L", "*power failure of the broker; of all disks at once", ROOTED),
-    Row("D04", "Q L", "API worker killed during requests; lost acknowledgements",
-        f"{QUICK}, `python -m tests.system.drills.posting`; `galatea prove P06 P07`"),
+    Row(
+        "D04",
+        "Q L",
+        "API worker killed during requests; lost acknowledgements",
+        f"{QUICK}, `python -m tests.system.drills.posting`; `galatea prove P06 P07`",
+    ),
     Row("D05", "Q L", "speed ended at the failpoints of a micro-batch", f"{QUICK} (one), {LONG} (all)"),
-    Row("D06", "Q L", "archive ended at the failpoints of a micro-batch",
-        f"{QUICK} (one), {LONG} (all); any step: `tests/fast/laws/delivery/archive_lives.py`"),
-    Row("D07", "Q L", "rebuild ended at each of its steps, and resumed",
-        f"`tests/integration/test_killed_rebuild.py`, {LONG} (one), `python -m tests.system.drills.killed` (all)"),
+    Row(
+        "D06",
+        "Q L",
+        "archive ended at the failpoints of a micro-batch",
+        f"{QUICK} (one), {LONG} (all); any step: `tests/fast/laws/delivery/archive_lives.py`",
+    ),
+    Row(
+        "D07",
+        "Q L",
+        "rebuild ended at each of its steps, and resumed",
+        f"`tests/integration/test_killed_rebuild.py`, {LONG} (one), `python -m tests.system.drills.killed` (all)",
+    ),
     Row("D08", "Q L", "Cassandra killed, paused", f"{QUICK}, {LONG}"),
-    Row("D09", "L", "*power failure of Cassandra; its files damaged", f"{ROOTED}; `python -m tests.system.drills.damaged`"),
-    Row("D10", "L", "*clocks of Cassandra, speed (a driver), archive and API jump by five minutes",
-        f"{ROOTED}; `tests/fast/model` (`SKEW`), no write depends on a clock"),
-    Row("D11", "Q L", "the response to a successful write or switch is lost",
+    Row(
+        "D09",
+        "L",
+        "*power failure of Cassandra; its files damaged",
+        f"{ROOTED}; `python -m tests.system.drills.damaged`",
+    ),
+    Row(
+        "D10",
+        "L",
+        "*clocks of Cassandra, speed (a driver), archive and API jump by five minutes",
+        f"{ROOTED}; `tests/fast/model` (`SKEW`), no write depends on a clock",
+    ),
+    Row(
+        "D11",
+        "Q L",
+        "the response to a successful write or switch is lost",
         "`tests/fast/model` (`OUTCOME_SETTLED`, `OUTCOME_NOT_YES`), `tests/fast/laws/delivery/speed_law.py`; not on a network: "
-        "the fault proxy only knows Kafka's protocol"),
-    Row("D12", "Q L", "the broker's clock steps back", "`tests/fast/model` (`SKEW`), `tests/fast/laws/delivery/fence_law.py`, "
-        "`tests/integration/test_archived.py`"),
-    Row("D13", "Q", "one identity in two partitions", "`tests/integration/test_ledger.py`, `tests/fast/model` (`ONE_HOME`)"),
+        "the fault proxy only knows Kafka's protocol",
+    ),
+    Row(
+        "D12",
+        "Q L",
+        "the broker's clock steps back",
+        "`tests/fast/model` (`SKEW`), `tests/fast/laws/delivery/fence_law.py`, `tests/integration/test_archived.py`",
+    ),
+    Row(
+        "D13",
+        "Q",
+        "one identity in two partitions",
+        "`tests/integration/test_ledger.py`, `tests/fast/model` (`ONE_HOME`)",
+    ),
     Row("D14", "Q L", "speed checkpoint removed while it is being written", f"{QUICK}, {LONG}"),
-    Row("D15", "Q", "speed paused across a cut, both deliveries in one micro-batch",
-        "`tests/integration/test_first_delivery.py`, `tests/system/deployments/test_catch_up.py`"),
+    Row(
+        "D15",
+        "Q",
+        "speed paused across a cut, both deliveries in one micro-batch",
+        "`tests/integration/test_first_delivery.py`, `tests/system/deployments/test_catch_up.py`",
+    ),
     Row("D16", "Q L", "part of a checkpoint lost", "`tests/integration/test_checkpoint.py`"),
-    Row("D17", "Q", "a second speed process; a second relay", f"{QUICK}, `tests/integration/test_claims.py`; "
-        "a second relay: `tests/integration/test_alerts.py`, `python -m tests.system.drills.alerts`, `galatea prove P16`"),
-    Row("D18", "Q L", "records deleted before they are read; a topic recreated",
-        "`tests/integration/test_lost_records.py`, `tests/fast/unit/batch/test_fence.py`"),
-    Row("D19", "Q L", "relay killed at each of its failpoints", "`tests/integration/test_alerts.py`, "
-        "`python -m tests.system.drills.alerts`; any call: `tests/fast/laws/delivery/relay_lives.py`"),
-    Row("D20", "L", "coordinator killed; hanging transactions", "`python -m tests.system.drills.alerts`; left open: "
-        "`tests/integration/test_abandoned_transaction.py`"),
-    Row("D21", "Q L", "EndTxn delayed and repeated", "`galatea prove P17`; the relay: `tests/fast/laws/delivery/relay_lives.py`"),
-    Row("D22", "Q L", "*full disk of broker, Cassandra, master dataset, checkpoints; fsync fails or is slow",
-        f"{ROOTED}; `tests/fast/unit/serving/test_disk_room.py`, `tests/fast/unit/stack/test_supervisor.py`"),
+    Row(
+        "D17",
+        "Q",
+        "a second speed process; a second relay",
+        f"{QUICK}, `tests/integration/test_claims.py`; "
+        "a second relay: `tests/integration/test_alerts.py`, `python -m tests.system.drills.alerts`, `galatea prove P16`",
+    ),
+    Row(
+        "D18",
+        "Q L",
+        "records deleted before they are read; a topic recreated",
+        "`tests/integration/test_lost_records.py`, `tests/fast/unit/batch/test_fence.py`",
+    ),
+    Row(
+        "D19",
+        "Q L",
+        "relay killed at each of its failpoints",
+        "`tests/integration/test_alerts.py`, "
+        "`python -m tests.system.drills.alerts`; any call: `tests/fast/laws/delivery/relay_lives.py`",
+    ),
+    Row(
+        "D20",
+        "L",
+        "coordinator killed; hanging transactions",
+        "`python -m tests.system.drills.alerts`; left open: `tests/integration/test_abandoned_transaction.py`",
+    ),
+    Row(
+        "D21",
+        "Q L",
+        "EndTxn delayed and repeated",
+        "`galatea prove P17`; the relay: `tests/fast/laws/delivery/relay_lives.py`",
+    ),
+    Row(
+        "D22",
+        "Q L",
+        "*full disk of broker, Cassandra, master dataset, checkpoints; fsync fails or is slow",
+        f"{ROOTED}; `tests/fast/unit/serving/test_disk_room.py`, `tests/fast/unit/stack/test_supervisor.py`",
+    ),
     Row("D23", "Q L", "a file of the master dataset lost", "`tests/integration/test_faults.py`"),
-    Row("D24", "L", "Airflow's worker killed", "`python -m tests.system.drills.killed`, `tests/integration/test_airflow.py`"),
-    Row("D25", "Q L", "one publication after another, with readers", "`tests/system/drills/moments.py` in D07, "
-        f"the sampler in {QUICK}"),
-    Row("D26", "Q L", "hostile clients", "`tests/fast/unit/serving/test_connections.py`, `python -m tests.system.drills.hostile`"),
+    Row(
+        "D24",
+        "L",
+        "Airflow's worker killed",
+        "`python -m tests.system.drills.killed`, `tests/integration/test_airflow.py`",
+    ),
+    Row(
+        "D25",
+        "Q L",
+        "one publication after another, with readers",
+        f"`tests/system/drills/moments.py` in D07, the sampler in {QUICK}",
+    ),
+    Row(
+        "D26",
+        "Q L",
+        "hostile clients",
+        "`tests/fast/unit/serving/test_connections.py`, `python -m tests.system.drills.hostile`",
+    ),
     Row("D27", "L", "*too little memory, or a tenth of a CPU, for each component", ROOTED),
     Row("D28", "L", "downgrade and upgrade", "not run: there is only one version so far"),
-    Row("D29", "L", "secrets and certificates change", "keys: `tests/integration/test_keys.py`; the rest is not run: "
-        "the local stack has no encrypted profile"),
-    Row("D30", "Q L", "webhook endpoint that fails in every way", "`tests/integration/test_bad_receivers.py`, "
-        "`tests/integration/test_webhooks.py`; more failures: `tests/fast/unit/webhooks/test_hostile_receivers.py`"),
-    Row("D31", "Q", "extra and missing rows, old events, changed definitions", "`tests/integration/test_ledger.py`, "
-        "`tests/integration/test_changed_definition.py`"),
-    Row("D32", "L", "all of them together", "`python -m tests.system.drills.mixed`, `python -m tests.system.drills.week`"),
-)  # fmt: skip
+    Row(
+        "D29",
+        "L",
+        "secrets and certificates change",
+        "keys: `tests/integration/test_keys.py`; the rest is not run: the local stack has no encrypted profile",
+    ),
+    Row(
+        "D30",
+        "Q L",
+        "webhook endpoint that fails in every way",
+        "`tests/integration/test_bad_receivers.py`, "
+        "`tests/integration/test_webhooks.py`; more failures: `tests/fast/unit/webhooks/test_hostile_receivers.py`",
+    ),
+    Row(
+        "D31",
+        "Q",
+        "extra and missing rows, old events, changed definitions",
+        "`tests/integration/test_ledger.py`, `tests/integration/test_changed_definition.py`",
+    ),
+    Row(
+        "D32",
+        "L",
+        "all of them together",
+        "`python -m tests.system.drills.mixed`, `python -m tests.system.drills.week`",
+    ),
+)

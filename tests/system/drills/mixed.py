@@ -42,9 +42,15 @@ def drill_settings(folder: Path, order: Order) -> Settings:
     """Of a stack of its own, with epochs of a second."""
     api, kafka, cassandra = free_ports(3)
     return Settings(
-        home=folder / "home", api_port=api, kafka_port=kafka, cassandra_port=cassandra,
-        epoch_seconds=1, skew_seconds=1, archive_seconds=1, crash_at=crash_plan(order),
-    )  # fmt: skip
+        home=folder / "home",
+        api_port=api,
+        kafka_port=kafka,
+        cassandra_port=cassandra,
+        epoch_seconds=1,
+        skew_seconds=1,
+        archive_seconds=1,
+        crash_at=crash_plan(order),
+    )
 
 
 if __name__ == "__main__":

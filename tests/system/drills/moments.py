@@ -18,9 +18,17 @@ import httpx
 from tests.integration.conftest import PATIENCE_SECONDS, Stack, around_now
 
 CRASHES = (
-    "rebuild.marked:1", "rebuild.blocks:1", "rebuild.view:1", "rebuild.view:2", "rebuild.view:3", "rebuild.manifest:1",
-    "rebuild.ledger:1", "rebuild.published:1", "rebuild.judged:1", "rebuild.alerts:1",
-)  # fmt: skip
+    "rebuild.marked:1",
+    "rebuild.blocks:1",
+    "rebuild.view:1",
+    "rebuild.view:2",
+    "rebuild.view:3",
+    "rebuild.manifest:1",
+    "rebuild.ledger:1",
+    "rebuild.published:1",
+    "rebuild.judged:1",
+    "rebuild.alerts:1",
+)
 ASKED = ("/v1/metrics/net_sales", "/v1/metrics/avg_items_per_transaction")
 
 
@@ -78,9 +86,11 @@ def rebuilt(stack: Stack, id_: str, *, crash_at: str = "", after: float | None =
     """The exit code of one attempt: at a crash point, killed after so many seconds, or to its end."""
     process = subprocess.Popen(
         [sys.executable, "-m", "galatea.cli.main", "rebuild", "--wait", "--id", id_],
-        env={**stack.environment, "GALATEA_CRASH_AT": crash_at}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        env={**stack.environment, "GALATEA_CRASH_AT": crash_at},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
         start_new_session=True,
-    )  # fmt: skip
+    )
     try:
         process.communicate(timeout=after or PATIENCE_SECONDS)
     except subprocess.TimeoutExpired:

@@ -110,8 +110,9 @@ class Till:
             try:
                 answer = client.post(
                     f"{self._url}/v1/events/pos_transactions",
-                    content=b"[" + b",".join(line for line, _ in waiting) + b"]", headers=self._headers,
-                )  # fmt: skip
+                    content=b"[" + b",".join(line for line, _ in waiting) + b"]",
+                    headers=self._headers,
+                )
             except httpx.TransportError:
                 self._posting.count(again=1)
                 time.sleep(0.1)
@@ -138,9 +139,11 @@ class Till:
         minor = self._chance.randrange(1, 10_000)
         said: dict[str, object] = {
             "happened_at": (self._began + timedelta(milliseconds=37 * self._number)).isoformat(),
-            "operation_id": self._store, "transaction_id": self._number, "vendor_fiscal_module": "1",
+            "operation_id": self._store,
+            "transaction_id": self._number,
+            "vendor_fiscal_module": "1",
             "transactions": [{"title": "thing", "price": minor / 100, "amount": 1, "sku": "1"}],
-        }  # fmt: skip
+        }
         if self._chance.random() < BROKEN:
             del said["vendor_fiscal_module"]
         return json.dumps(said).encode(), minor

@@ -126,10 +126,16 @@ def second_speed(on: Ground, _: Random, line: Line) -> None:
 
 
 DRILLS = (
-    Drill("D05", speed_crashes), Drill("D06", archive_crashes), Drill("D01", broker), Drill("D08", cassandra),
-    Drill("D14", checkpoint), Drill("D04", api), Drill("D17", second_speed), Drill("D07", rebuild_crashes, "L"),
+    Drill("D05", speed_crashes),
+    Drill("D06", archive_crashes),
+    Drill("D01", broker),
+    Drill("D08", cassandra),
+    Drill("D14", checkpoint),
+    Drill("D04", api),
+    Drill("D17", second_speed),
+    Drill("D07", rebuild_crashes, "L"),
     Drill("D02", broker_pauses, "L"),
-)  # fmt: skip
+)
 
 
 def crash_points(seed: int, ids: Sequence[str], *, every: bool = False) -> str:

@@ -184,9 +184,14 @@ def _signal(processes: Iterable[psutil.Process], number: signal.Signals) -> None
 
 
 DRILLS = (
-    Drill("D10", clocks, "L"), Drill("D02", packets, "L"), Drill("D27", processor, "L"), Drill("D27", memory, "L"),
-    Drill("D22", full, "L"), Drill("D22", syncs, "L"), Drill("D03", power, "L"),
-)  # fmt: skip
+    Drill("D10", clocks, "L"),
+    Drill("D02", packets, "L"),
+    Drill("D27", processor, "L"),
+    Drill("D27", memory, "L"),
+    Drill("D22", full, "L"),
+    Drill("D22", syncs, "L"),
+    Drill("D03", power, "L"),
+)
 OF_THREE = (Drill("D03", power_of_one, "L"),)
 """With three brokers."""
 PLACES = ((Place(disks=("", *DISKS)), DRILLS), (Place(brokers=3, disks=OTHERS), OF_THREE))

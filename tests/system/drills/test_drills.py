@@ -43,8 +43,9 @@ def test_a_seed_plans_one_point_of_each_process_that_is_to_crash(seed: int) -> N
     assert crash_points(seed, ["D06"]) == both[1]
     assert crash_points(seed, ["D01"]) == ""
     assert {each.partition(":")[0] for each in crash_points(seed, ["D05", "D06"], every=True).split(",")} == {
-        *SPEED_POINTS, *ARCHIVE_POINTS,
-    }  # fmt: skip
+        *SPEED_POINTS,
+        *ARCHIVE_POINTS,
+    }
 
 
 def test_the_page_lists_every_drill() -> None:

@@ -36,10 +36,15 @@ class Tills:
         self._chance = Random(seed)
         self._stores = [str(number) for number in range(1, stores + 1)]
         self._newest = int(time.time()) // QUARTER * QUARTER - QUARTER
-        self._producer = Producer({
-            "bootstrap.servers": bootstrap, "enable.idempotence": True, "partitioner": "murmur2_random",
-            "log_level": 0, "error_cb": lambda _: None,
-        })  # fmt: skip
+        self._producer = Producer(
+            {
+                "bootstrap.servers": bootstrap,
+                "enable.idempotence": True,
+                "partitioner": "murmur2_random",
+                "log_level": 0,
+                "error_cb": lambda _: None,
+            }
+        )
 
     def send_some(self, receipts: int) -> None:
         """So many, one in ten of them twice."""
@@ -69,8 +74,11 @@ class Tills:
         line = {"title": "thing", "price": cents / 100, "amount": 1}
         body = {
             "happened_at": datetime.fromtimestamp(happened, UTC).isoformat(timespec="milliseconds"),
-            "operation_id": store, "transaction_id": self.sent, "vendor_fiscal_module": 1, "transactions": [line],
-        }  # fmt: skip
+            "operation_id": store,
+            "transaction_id": self.sent,
+            "vendor_fiscal_module": 1,
+            "transactions": [line],
+        }
         for _ in range(2 if self.sent % 10 == 0 else 1):
             self._producer.produce("pos_transactions", key=store, value=json.dumps(body).encode())
 

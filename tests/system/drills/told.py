@@ -16,10 +16,17 @@ START_SECONDS = 120.0
 
 
 def _consumer(bootstrap: str, isolation: str) -> Consumer:
-    return Consumer({
-        "bootstrap.servers": bootstrap, "group.id": GROUP, "isolation.level": isolation, "log_level": 0,
-        "enable.auto.commit": False, "enable.partition.eof": True, "error_cb": lambda _: None,
-    })  # fmt: skip
+    return Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": GROUP,
+            "isolation.level": isolation,
+            "log_level": 0,
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "error_cb": lambda _: None,
+        }
+    )
 
 
 def _to_the_end(consumer: Consumer, at: dict[int, int]) -> Iterator[dict[str, Any]]:

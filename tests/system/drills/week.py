@@ -29,9 +29,13 @@ from tests.integration.conftest import Stack, settings_of
 from tests.system.drills.ledger_files import append
 
 OWN = {
-    "GALATEA_OLDEST_HOURS": "230", "GALATEA_REMEMBERED_HOURS": "240", "GALATEA_KAFKA_RETENTION_DAYS": "20",
-    "GALATEA_EPOCH_SECONDS": "10", "GALATEA_ARCHIVE_SECONDS": "5", "GALATEA_VISIT_GAP_SECONDS": "1800",
-}  # fmt: skip
+    "GALATEA_OLDEST_HOURS": "230",
+    "GALATEA_REMEMBERED_HOURS": "240",
+    "GALATEA_KAFKA_RETENTION_DAYS": "20",
+    "GALATEA_EPOCH_SECONDS": "10",
+    "GALATEA_ARCHIVE_SECONDS": "5",
+    "GALATEA_VISIT_GAP_SECONDS": "1800",
+}
 DAYS = 7
 
 

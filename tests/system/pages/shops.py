@@ -28,13 +28,18 @@ HOURS = dict.fromkeys(("mon", "tue", "wed", "thu", "fri", "sat"), ("08:00-20:00"
 SENSORS = (Sensor("door", "people_counts", "A", date(2026, 1, 1)),)
 STORES = (
     Store(
-        id="12", timezone="Europe/Bratislava", name="Kosice, Hlavna", opening_hours=HOURS, country="SK",
-        conversion_target=Decimal(40), sensors=SENSORS,
+        id="12",
+        timezone="Europe/Bratislava",
+        name="Kosice, Hlavna",
+        opening_hours=HOURS,
+        country="SK",
+        conversion_target=Decimal(40),
+        sensors=SENSORS,
     ),
     Store(id="7", timezone="Europe/Bratislava", name="Bratislava, Old Town", opening_hours=HOURS, country="SK"),
     Store(id="40", timezone="Asia/Tokyo", name="Tokyo, Ginza", currency=currency("JPY"), country="JP"),
     Store(id="acme-1", timezone="Europe/Bratislava", name="Praha, Andel", tenant="acme"),
-)  # fmt: skip
+)
 SHAPE = {8: 2, 9: 4, 10: 6, 11: 7, 12: 5, 13: 4, 14: 5, 15: 6, 16: 8, 17: 9, 18: 6, 19: 3}
 """Visitors of an hour of the clock, before chance."""
 
@@ -116,9 +121,11 @@ def trading_days() -> World:
     world = World(*STORES)
     world.epoch = timedelta(minutes=15)
     made = [
-        Days(STORES[0], 1, 5.0, has_sensors=True), Days(STORES[1], 2, 3.0, has_sensors=False),
-        Days(STORES[2], 3, 4.0, has_sensors=True), Days(STORES[3], 4, 0.3, has_sensors=False),
-    ]  # fmt: skip
+        Days(STORES[0], 1, 5.0, has_sensors=True),
+        Days(STORES[1], 2, 3.0, has_sensors=False),
+        Days(STORES[2], 3, 4.0, has_sensors=True),
+        Days(STORES[3], 4, 0.3, has_sensors=False),
+    ]
     every = sorted((each for days in made for each in days.records()), key=lambda each: each[0])
     for at, topic, value in every:
         if at < NOW:
@@ -135,9 +142,16 @@ def _correct(world: World) -> None:
     world.ledgers["3"] = Ledger("3", "run-3", 2, CUT + timedelta(seconds=20), totals)
     window = int(datetime(2026, 11, 18, 10, tzinfo=UTC).timestamp())
     row: dict[str, Any] = {
-        "window": window, "dimensions": {"currency": "EUR"}, "state": "gross_sales", "shown": 4380, "corrected": 5670,
-        "difference": 1290, "cause": "waited", "events": ["12 · 123 · 88"], "events_total": 1,
-    }  # fmt: skip
+        "window": window,
+        "dimensions": {"currency": "EUR"},
+        "state": "gross_sales",
+        "shown": 4380,
+        "corrected": 5670,
+        "difference": 1290,
+        "cause": "waited",
+        "events": ["12 · 123 · 88"],
+        "events_total": 1,
+    }
     world.corrections["run-3", "sales"] = {
         ("12", date(2026, 11, 18)): json.dumps([row, row | {"window": window + 900}])
     }

@@ -11,12 +11,32 @@ from tests.system.pages.shops import NOW
 from tests.system.pages.window import LAPTOP, NARROW, PHONE, WALL, barriers, opened, sign_in
 
 PAGES = [
-    "/", "/?q=nobody", "/stores/12", "/stores/7", "/stores/none", "/layers", "/views", "/publications",
-    "/publications/1/rollback", "/corrections", "/recomputes", "/stack", "/login", "/nothing", "/dead-letters",
-    "/dead-letters?reason=bad_time", "/dead-letters?from=2027-01-01", "/dead-letters/pos_transactions/0/0",
-    "/dead-letters/pos_transactions/0/2", "/alerts", "/alerts?store=7", "/alerts/rules/queue", "/alerts/rules/tills",
-    "/alerts/rules/new?kind=threshold", "/alerts/rules/nobodys",
-]  # fmt: skip
+    "/",
+    "/?q=nobody",
+    "/stores/12",
+    "/stores/7",
+    "/stores/none",
+    "/layers",
+    "/views",
+    "/publications",
+    "/publications/1/rollback",
+    "/corrections",
+    "/recomputes",
+    "/stack",
+    "/login",
+    "/nothing",
+    "/dead-letters",
+    "/dead-letters?reason=bad_time",
+    "/dead-letters?from=2027-01-01",
+    "/dead-letters/pos_transactions/0/0",
+    "/dead-letters/pos_transactions/0/2",
+    "/alerts",
+    "/alerts?store=7",
+    "/alerts/rules/queue",
+    "/alerts/rules/tills",
+    "/alerts/rules/new?kind=threshold",
+    "/alerts/rules/nobodys",
+]
 
 
 @pytest.mark.parametrize("colours", ["light", "dark"])

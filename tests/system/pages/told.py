@@ -12,9 +12,16 @@ RULES: tuple[dict[str, object], ...] = (
     {"kind": "level", "id": "queue", "name": "Queue too long", "of": "queue", "above": 4, "minutes": 3},
     {"kind": "silence", "id": "tills", "name": "No receipts", "source": "pos_transactions", "minutes": 20},
     {"kind": "threshold", "id": "returns", "metric": "returns_value", "window": "hour", "above": 100, "stores": ["12"]},
-    {"kind": "threshold", "id": "weak-hour", "name": "Weak hour", "metric": "net_sales", "window": "hour", "below": 50,
-     "versus": "previous_week"},
-)  # fmt: skip
+    {
+        "kind": "threshold",
+        "id": "weak-hour",
+        "name": "Weak hour",
+        "metric": "net_sales",
+        "window": "hour",
+        "below": 50,
+        "versus": "previous_week",
+    },
+)
 
 
 def tell(asking: Asking, now: datetime) -> None:
@@ -26,29 +33,48 @@ def tell(asking: Asking, now: datetime) -> None:
     told = asking.told
     told.known = Kept(now - timedelta(seconds=1), None)
     told.raised(
-        _at(now, 6), store="12", sentence="The queue Q1 of store 12 has been above 4 for 3 minutes.",
+        _at(now, 6),
+        store="12",
+        sentence="The queue Q1 of store 12 has been above 4 for 3 minutes.",
         dimensions={"queue": "Q1"},
-    )  # fmt: skip
+    )
     told.raised(
-        _at(now, 25), store="40", rule="weak-hour", value=Decimal(182_300), baseline=Decimal(410_900),
-        threshold=Decimal(50), window=_hour(now, 2),
+        _at(now, 25),
+        store="40",
+        rule="weak-hour",
+        value=Decimal(182_300),
+        baseline=Decimal(410_900),
+        threshold=Decimal(50),
+        window=_hour(now, 2),
         sentence="Net sales of store 40: 182300, more than 50 % below the 410900 of the same time a week before.",
-    )  # fmt: skip
+    )
     late = told.raised(
-        _at(now, 200), store="12", rule="returns", value=Decimal("129.90"), threshold=Decimal(100), late=True,
-        window=_hour(now, 4), sentence="Returns value of store 12: 129.90, above 100.",
-    )  # fmt: skip
+        _at(now, 200),
+        store="12",
+        rule="returns",
+        value=Decimal("129.90"),
+        threshold=Decimal(100),
+        late=True,
+        window=_hour(now, 4),
+        sentence="Returns value of store 12: 129.90, above 100.",
+    )
     told.followed(late, "resolved", _at(now, 130))
     wrong = told.raised(
-        _at(now, 310), store="7", rule="tills", value=Decimal(20), threshold=Decimal(20),
+        _at(now, 310),
+        store="7",
+        rule="tills",
+        value=Decimal(20),
+        threshold=Decimal(20),
         sentence="The source pos_transactions of store 7 has been silent for 20 minutes.",
-    )  # fmt: skip
+    )
     told.followed(wrong, "retracted", _at(now, 126), reason="waited")
     for day in range(1, 4):
         id_ = told.raised(
-            _at(now, day * 1440 + 65 * day), store="12", dimensions={"queue": "Q1"},
+            _at(now, day * 1440 + 65 * day),
+            store="12",
+            dimensions={"queue": "Q1"},
             sentence="The queue Q1 of store 12 has been above 4 for 3 minutes.",
-        )  # fmt: skip
+        )
         told.followed(id_, "resolved", _at(now, day * 1440 + 65 * day - 9))
 
 

@@ -34,9 +34,12 @@ def opened(
 ) -> Iterator[tuple[Page, list[str]]]:
     """A page, and what it complained about."""
     context = browser.new_context(
-        viewport={"width": size[0], "height": size[1]}, color_scheme=colours, java_script_enabled=scripts,
-        reduced_motion="reduce", locale="en-GB",
-    )  # fmt: skip
+        viewport={"width": size[0], "height": size[1]},
+        color_scheme=colours,
+        java_script_enabled=scripts,
+        reduced_motion="reduce",
+        locale="en-GB",
+    )
     page = context.new_page()
     complaints: list[str] = []
     page.on("console", lambda said: complaints.append(said.text) if said.type == "error" else None)

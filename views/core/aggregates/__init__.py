@@ -11,6 +11,16 @@ from views.core.aggregates.min import Min
 from views.core.aggregates.sum import Sum
 
 __all__ = [
-    "Aggregate", "Column", "Count", "CountDistinct", "Histogram", "Max", "Mean", "Min", "Shown", "State", "Sum",
+    "Aggregate",
+    "Column",
+    "Count",
+    "CountDistinct",
+    "Histogram",
+    "Max",
+    "Mean",
+    "Min",
+    "Shown",
+    "State",
+    "Sum",
     "Value",
-]  # fmt: skip
+]

@@ -92,10 +92,11 @@ class Broker:
         """What a reader is given."""
         until = self.stable(place) if committed else len(self.log(place))
         return [
-            each for each in self.log(place)[:until]
+            each
+            for each in self.log(place)[:until]
             if not each.is_control
             and not (committed and each.transaction is not None and each.transaction.outcome == "aborted")
-        ]  # fmt: skip
+        ]
 
     def begin_epoch(self, id_: str) -> int:
         """What was open is aborted; whoever had the id before is fenced."""

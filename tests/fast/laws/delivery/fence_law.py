@@ -143,8 +143,10 @@ def _look(clock: Clock, marked: Marked, read: dict[int, int], seed: int) -> None
     before_ms = marked.cut.timestamp() * 1000
     for partition in range(PARTITIONS):
         hidden = [
-            each.offset for each in clock.broker.visible((TOPIC, partition), committed=False)
-            if each.stamp_ms < before_ms and each.offset >= read.get(partition, 0)
+            each.offset
+            for each in clock.broker.visible((TOPIC, partition), committed=False)
+            if each.stamp_ms < before_ms
+            and each.offset >= read.get(partition, 0)
             and (each.transaction is None or each.transaction.outcome != "aborted")
-        ]  # fmt: skip
+        ]
         assert hidden == [], f"seed {seed}: {partition}/{hidden} was stamped before {marked.cut} and is not read"

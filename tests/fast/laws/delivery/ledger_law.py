@@ -57,7 +57,8 @@ def _look(clock: Clock, before_ms: int, seed: int) -> None:
     clock.sleep(timedelta(seconds=1).total_seconds())
     for _, partition in clock.broker.logs:
         unread = [
-            each.offset for each in clock.broker.visible((TOPIC, partition))
+            each.offset
+            for each in clock.broker.visible((TOPIC, partition))
             if each.stamp_ms < before_ms and each.offset >= read.get(partition, 0)
-        ]  # fmt: skip
+        ]
         assert unread == [], f"seed {seed}: {partition}/{unread} was not read when the ledger was written"

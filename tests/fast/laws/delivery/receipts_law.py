@@ -13,10 +13,18 @@ from views.core.cut import BEGINNING
 
 NOON = BEGINNING + timedelta(days=20_000, hours=12)
 INSTANT = pa.timestamp("us", tz="UTC")
-SCHEMA = pa.schema([
-    ("kind", pa.string()), ("day", pa.date32()), ("store", pa.string()), ("happened_at", INSTANT),
-    ("till", pa.string()), ("transaction_id", pa.string()), ("received_at", INSTANT), ("value", pa.binary()),
-])  # fmt: skip
+SCHEMA = pa.schema(
+    [
+        ("kind", pa.string()),
+        ("day", pa.date32()),
+        ("store", pa.string()),
+        ("happened_at", INSTANT),
+        ("till", pa.string()),
+        ("transaction_id", pa.string()),
+        ("received_at", INSTANT),
+        ("value", pa.binary()),
+    ]
+)
 SALES, TTL = 30, 7 * 86_400
 
 
@@ -30,10 +38,15 @@ class Delivery(NamedTuple):
     def row(self) -> dict[str, object]:
         happened_at = NOON + timedelta(seconds=self.number // 4)  # several a second
         return {
-            "kind": EVENT, "day": happened_at.date(), "store": "1", "happened_at": happened_at,
-            "till": str(self.number % 2), "transaction_id": str(self.number), "received_at": self.received_at,
+            "kind": EVENT,
+            "day": happened_at.date(),
+            "store": "1",
+            "happened_at": happened_at,
+            "till": str(self.number % 2),
+            "transaction_id": str(self.number),
+            "received_at": self.received_at,
             "value": self.value,
-        }  # fmt: skip
+        }
 
 
 def each_is_shown_as_it_came_first(seeds: int = 10) -> None:
@@ -42,8 +55,9 @@ def each_is_shown_as_it_came_first(seeds: int = 10) -> None:
         chance, tables = Random(seed), Tables()
         deliveries = [
             Delivery(number, NOON + timedelta(minutes=1 + again, milliseconds=number), f"{number}.{again}".encode())
-            for number in range(SALES) for again in range(chance.randint(1, 3))
-        ]  # fmt: skip
+            for number in range(SALES)
+            for again in range(chance.randint(1, 3))
+        ]
         portions = [deliveries[start : start + 7] for start in range(0, len(deliveries), 7)]
         chance.shuffle(portions)  # tasks write side by side, and some of them again
         with in_memory():

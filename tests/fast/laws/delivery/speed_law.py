@@ -17,9 +17,13 @@ from views.core.shape import WAITING, number_of
 EPOCH = timedelta(seconds=10)
 BEGIN = BEGINNING + timedelta(days=20_000)
 HORIZONS = Horizons(
-    epoch=EPOCH, oldest=timedelta(hours=23), remembered=timedelta(hours=24), ttl=timedelta(days=7), visits=RULES,
+    epoch=EPOCH,
+    oldest=timedelta(hours=23),
+    remembered=timedelta(hours=24),
+    ttl=timedelta(days=7),
+    visits=RULES,
     skew=timedelta(seconds=1),
-)  # fmt: skip
+)
 ONE: list[Given] = [(WAITING.name, 900, ["t"], [1])]
 EPOCHS, EVENTS, REPEATED = 6, 30, 0.4
 
@@ -79,7 +83,8 @@ def merged_is_exact_at_every_cut(seeds: int = 12) -> None:
             batch = sum(received_at < cut for received_at in firsts.values())
             speed = sum(
                 number_of(states)
-                for row in tables.of("speed_cells") if is_fresh(row["epoch"], cut)
+                for row in tables.of("speed_cells")
+                if is_fresh(row["epoch"], cut)
                 for _, states in read_block(WAITING, row["block"])
-            )  # fmt: skip
+            )
             assert batch + speed == len(firsts), f"seed {seed}, cut {cut}: {batch} + {speed} of {len(firsts)}"

@@ -35,10 +35,18 @@ WANTED = 5
 BEGIN = at_ms("2026-03-07 10:00")
 BOUNDS = (0, 2)
 BOOK = book_of(
-    *({"kind": "threshold", "id": f"above-{each}", "metric": "total_transactions_count", "window": "hour",
-       "above": each} for each in BOUNDS),
+    *(
+        {
+            "kind": "threshold",
+            "id": f"above-{each}",
+            "metric": "total_transactions_count",
+            "window": "hour",
+            "above": each,
+        }
+        for each in BOUNDS
+    ),
     stores=[Store(id=str(number), timezone="Europe/Bratislava") for number in range(STORES)],
-)  # fmt: skip
+)
 
 
 @dataclass(frozen=True)
@@ -125,9 +133,11 @@ class Simulated:
         return Counted(
             lost=len(self._expected - keys) + len(self._wanted - ids.keys()),
             phantom=len(keys - self._expected) + len(told - self._wanted),
-            twice=sum(count - 1 for count in ids.values()), torn=self._torn,
-            behind=end - self._broker.committed[TOPIC] + left, back=self._broker.back,
-        )  # fmt: skip
+            twice=sum(count - 1 for count in ids.values()),
+            torn=self._torn,
+            behind=end - self._broker.committed[TOPIC] + left,
+            back=self._broker.back,
+        )
 
     def _sent(self) -> set[tuple[str, str]]:
         """Write the receipts. What has to be told: rule and store."""
@@ -151,10 +161,22 @@ class Simulated:
             store = str(number % STORES)
             alert_id = raised_id("above-0", 1, ("default", store), window, {"n": str(number)})
             raised = Alert(
-                alert_id=alert_id, kind="raised", rule="above-0", version=1, tenant="default", store=store,
-                window=window, dimensions={}, value=Decimal(1), threshold=Decimal(0), sentence="Late.", late=True,
-                raised_at=written(BEGIN), publication=1, cause="late",
-            )  # fmt: skip
+                alert_id=alert_id,
+                kind="raised",
+                rule="above-0",
+                version=1,
+                tenant="default",
+                store=store,
+                window=window,
+                dimensions={},
+                value=Decimal(1),
+                threshold=Decimal(0),
+                sentence="Late.",
+                late=True,
+                raised_at=written(BEGIN),
+                publication=1,
+                cause="late",
+            )
             found += [raised, over_of(raised)]
         for each in (*found, *found):
             self._broker.logs.setdefault(ASKED, []).append(Slot(each.to_json(), BEGIN))

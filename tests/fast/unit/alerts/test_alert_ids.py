@@ -89,13 +89,16 @@ def test_an_alert_without_an_end_and_with_a_dimension_has_these_ids() -> None:
     assert ids(log.told) == [("raised", QUEUE_RAISED), ("resolved", QUEUE_RESOLVED)]
 
 
-@pytest.mark.parametrize(("text", "expected"), [
-    ('["many",3,"acme","7",["2026-03-07T09:00:00Z","2026-03-07T10:00:00Z"],{}]', RAISED),
-    (f'["{RAISED}","resolved"]', RESOLVED),
-    (f'["{RAISED}","retracted"]', RETRACTED),
-    (f'["{RAISED}","raised"]', AGAIN),
-    (f'["{AGAIN}","resolved"]', AGAIN_RESOLVED),
-    ('["queue",3,"acme","7",["2026-03-07T09:00:00Z",null],{"queue":"Q1"}]', QUEUE_RAISED),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('["many",3,"acme","7",["2026-03-07T09:00:00Z","2026-03-07T10:00:00Z"],{}]', RAISED),
+        (f'["{RAISED}","resolved"]', RESOLVED),
+        (f'["{RAISED}","retracted"]', RETRACTED),
+        (f'["{RAISED}","raised"]', AGAIN),
+        (f'["{AGAIN}","resolved"]', AGAIN_RESOLVED),
+        ('["queue",3,"acme","7",["2026-03-07T09:00:00Z",null],{"queue":"Q1"}]', QUEUE_RAISED),
+    ],
+)
 def test_an_id_is_the_first_half_of_the_digest_of_this_text(text: str, expected: str) -> None:
     assert hashlib.sha256(text.encode()).hexdigest()[:32] == expected

@@ -15,9 +15,10 @@ from serving_layer.tables.rules import RuleTables
 from speed_layer.alerts.history.table import HistoryTable
 
 AWAY = [
-    NoHostAvailable("Unable to complete the operation against any hosts", {}), OperationTimedOut(),
+    NoHostAvailable("Unable to complete the operation against any hosts", {}),
+    OperationTimedOut(),
     ServerError(0, "no", None),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("error", AWAY, ids=lambda error: type(error).__name__)

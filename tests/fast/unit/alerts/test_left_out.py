@@ -16,9 +16,10 @@ def test_many_of_a_topic_are_noticed_once_and_again_after_a_while() -> None:
     miskeyed.count("pos_transactions")
 
     assert noticed == [
-        ("alerts_miskeyed", "pos_transactions"), ("alerts_miskeyed", "people_counts"),
         ("alerts_miskeyed", "pos_transactions"),
-    ]  # fmt: skip
+        ("alerts_miskeyed", "people_counts"),
+        ("alerts_miskeyed", "pos_transactions"),
+    ]
 
 
 def test_a_store_that_does_not_answer_stops_no_alert() -> None:

@@ -21,7 +21,7 @@ BOOK = book_of(
     {"kind": "threshold", "id": "many", "metric": "total_transactions_count", "window": "15m", "above": 0},
     {"kind": "silence", "id": "silent", "source": "pos_transactions", "minutes": 10, "hours": "always"},
     stores=[STORE],
-)  # fmt: skip
+)
 TOPIC = "pos_transactions"
 OWN = murmur2(STORE.id.encode(), PARTITIONS)
 OTHER = 1 - OWN

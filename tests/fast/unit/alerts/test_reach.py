@@ -119,8 +119,9 @@ def test_what_is_compared_with_a_week_before_has_the_range_of_percents_whatever_
 
     assert getattr(rule, field) == bound
     assert (refused.message, refused.fires) == (
-        f"`{field}` is {bound + 1:,} percent, and must be 1 to {bound:,}.", None
-    )  # fmt: skip
+        f"`{field}` is {bound + 1:,} percent, and must be 1 to {bound:,}.",
+        None,
+    )
 
 
 @pytest.mark.parametrize(

@@ -122,8 +122,10 @@ def test_a_tenant_is_named_by_the_rule_the_command_or_the_file(run: Run) -> None
     of_file = run("apply", "FILE", "--json", text=f"tenant: acme\nrules:\n  - {rule}}}\n")
 
     assert [does(said) for _, said in (of_rule, of_command, of_file)] == [
-        {"acme/r": "create"}, {"another/r": "create"}, {"acme/r": "keep"}
-    ]  # fmt: skip
+        {"acme/r": "create"},
+        {"another/r": "create"},
+        {"acme/r": "keep"},
+    ]
 
 
 @pytest.mark.parametrize(("said", "field", "do"), [each for each in REFUSED if isinstance(each[0], dict)])
@@ -155,11 +157,15 @@ def test_more_rules_than_a_tenant_may_have_are_refused_before_one_is_written(run
 @pytest.mark.parametrize(
     ("text", "do"),
     [
-        ("[", "Mend it"), ("rules: 7", "Write `rules:`"), ("", "Write `rules:`"), ("rules: [7]", "Write `kind`"),
-        ("rules: []\nstores: []", "There is: tenant, rules."), ("rules: []\ntenant: [a]", "Write one"),
+        ("[", "Mend it"),
+        ("rules: 7", "Write `rules:`"),
+        ("", "Write `rules:`"),
+        ("rules: [7]", "Write `kind`"),
+        ("rules: []\nstores: []", "There is: tenant, rules."),
+        ("rules: []\ntenant: [a]", "Write one"),
         ("a: &a [*a]", "Mend it"),
     ],
-)  # fmt: skip
+)
 def test_what_is_no_file_of_rules_is_refused_with_the_next_step(text: str, do: str) -> None:
     with pytest.raises(BadFile) as refused:
         read(text)

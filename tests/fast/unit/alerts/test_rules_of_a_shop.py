@@ -111,8 +111,14 @@ def test_more_people_inside_than_allowed_are_told_at_once_and_it_is_over_when_en
 
 
 def test_an_hour_that_sells_far_less_than_a_week_before_is_told_when_it_is_over() -> None:
-    rule = {"kind": "threshold", "id": "weak", "metric": "net_sales", "window": "hour", "below": 50,
-            "versus": "previous_week"}  # fmt: skip
+    rule = {
+        "kind": "threshold",
+        "id": "weak",
+        "metric": "net_sales",
+        "window": "hour",
+        "below": 50,
+        "versus": "previous_week",
+    }
     log = WorldLog("pos_transactions", book_of(rule))
     log.sold(at_ms("2026-03-07 09:30"), 10)
     log.sold(at_ms("2026-03-07 10:30"), 200)

@@ -66,8 +66,12 @@ def test_alerts_are_flushed_before_positions_are_sent_and_both_before_the_commit
     sending.send([], {"pos_transactions": 7}, None)
 
     assert producer.calls == [
-        "init_transactions", "begin_transaction", "flush", "send_offsets_to_transaction", "commit_transaction",
-    ]  # fmt: skip
+        "init_transactions",
+        "begin_transaction",
+        "flush",
+        "send_offsets_to_transaction",
+        "commit_transaction",
+    ]
 
 
 @pytest.mark.parametrize("call", ["begin_transaction", "flush", "send_offsets_to_transaction", "commit_transaction"])

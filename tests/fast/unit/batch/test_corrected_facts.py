@@ -53,14 +53,18 @@ def facts_of(
     """Rows: store, identity, happened, received. Both sources have the same. `strayed`: in a partition of another."""
     masters = {}
     for topic in ("pos_transactions", "sensor_heartbeats"):
-        table = pa.table({
-            "store": [row[0] for row in rows],
-            "partition": pa.array([home(row[0], partitions, row in strayed) for row in rows], pa.int32()),
-            "identity_hash": [row[1] for row in rows],
-            "happened_at": [row[2] for row in rows], "received_at": [row[3] for row in rows],
-            "day": pa.array([row[2].date() for row in rows], pa.date32()),
-            "sensor_id": [f"s{row[1]}" for row in rows], "interval_ms": [60_000 for _ in rows],
-        })  # fmt: skip
+        table = pa.table(
+            {
+                "store": [row[0] for row in rows],
+                "partition": pa.array([home(row[0], partitions, row in strayed) for row in rows], pa.int32()),
+                "identity_hash": [row[1] for row in rows],
+                "happened_at": [row[2] for row in rows],
+                "received_at": [row[3] for row in rows],
+                "day": pa.array([row[2].date() for row in rows], pa.date32()),
+                "sensor_id": [f"s{row[1]}" for row in rows],
+                "interval_ms": [60_000 for _ in rows],
+            }
+        )
         write_deltalake(str(folder / topic), table, partition_by=["day"])
         masters[topic] = Master(str(folder / topic), 0)
     archived = ArchivedSigns(masters, CUT, partitions)
@@ -131,8 +135,11 @@ def test_of_many_corrections_each_day_of_a_source_is_read_once(tmp_path: Path, m
     found = facts.causes(asked)
 
     assert {each.store: cause for each, cause in found.items()} == {
-        "1": "unexplained", "2": "unexplained", "3": "late", "4": "unexplained",
-    }  # fmt: skip
+        "1": "unexplained",
+        "2": "unexplained",
+        "3": "late",
+        "4": "unexplained",
+    }
     assert len(opened) == 2
 
 
@@ -186,8 +193,10 @@ def test_only_what_tells_of_a_moment_within_the_bounds_of_its_own_store_is_hande
 
     assert {each.store for each in found} == {"1", "2"}
     assert sorted(each.at_ms for each in found if each.store == "1") == [
-        ms(begin) + 1000, *[ms(heard)] * 4, ms(heard) + minute,
-    ]  # fmt: skip
+        ms(begin) + 1000,
+        *[ms(heard)] * 4,
+        ms(heard) + minute,
+    ]
     assert [each.at_ms for each in found if each.store == "2"] == [ms(begin)]
     assert list(archived.heard("sensor_heartbeats", {})) == []
 

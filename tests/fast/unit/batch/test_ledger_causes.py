@@ -49,10 +49,13 @@ def line(cause: str, at: int = HOUR.start) -> Mapping[str, object]:
 
 def test_the_gravest_of_all_ledgers_is_named_and_lines_of_other_windows_are_not() -> None:
     day = NOON.date()
-    ledgers = Ledgers({
-        1: (NOON, {day: [line("waited")]}), 2: (NOON, {day: [line("miskeyed"), line("unexplained", HOUR.end)]}),
-        3: (NOON, {day: {"whole": "definition changed"}}),
-    })  # fmt: skip
+    ledgers = Ledgers(
+        {
+            1: (NOON, {day: [line("waited")]}),
+            2: (NOON, {day: [line("miskeyed"), line("unexplained", HOUR.end)]}),
+            3: (NOON, {day: {"whole": "definition changed"}}),
+        }
+    )
 
     found = ledgers.causes(ASKED, ASKED._replace(store="2"))
 

@@ -26,10 +26,13 @@ TOPIC = SALES.source.topic
 
 def append(path: Path, *rows: tuple[date, datetime]) -> None:
     days, received = zip(*rows, strict=True)
-    table = pa.table({
-        "day": pa.array(days, pa.date32()), "received_at": pa.array(received, pa.timestamp("us", tz="UTC")),
-        "store": pa.array(["1"] * len(rows)),
-    })  # fmt: skip
+    table = pa.table(
+        {
+            "day": pa.array(days, pa.date32()),
+            "received_at": pa.array(received, pa.timestamp("us", tz="UTC")),
+            "store": pa.array(["1"] * len(rows)),
+        }
+    )
     write_deltalake(path, table, mode="append", partition_by=["day"])
 
 

@@ -32,16 +32,27 @@ class Store:
     def execute(self, query: Any, values: Sequence[Any] | None = None) -> Any:
         if query.text.startswith("SELECT current,"):
             now = SimpleNamespace(
-                current=3, current_cut=NOON, current_manifest="", current_generation=self._generation,
+                current=3,
+                current_cut=NOON,
+                current_manifest="",
+                current_generation=self._generation,
                 current_definitions={},
-            )  # fmt: skip
+            )
             return SimpleNamespace(one=lambda: now)
         if query.text.startswith("SELECT"):
             row = self._history and SimpleNamespace(
-                publication=4, cut=NOON, manifest=self._history, generation=1, published_at=NOON, published_by="",
-                why="", definitions={}, master_versions={}, stats="{}",
+                publication=4,
+                cut=NOON,
+                manifest=self._history,
+                generation=1,
+                published_at=NOON,
+                published_by="",
+                why="",
+                definitions={},
+                master_versions={},
+                stats="{}",
                 collected_at=None,
-            )  # fmt: skip
+            )
             return SimpleNamespace(one=lambda: row)
         if isinstance(self._outcome, Exception):
             raise self._outcome

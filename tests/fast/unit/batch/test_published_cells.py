@@ -69,11 +69,16 @@ def cells_of(session: Blocks, before: str, after: str, since: datetime = LATER, 
 
 
 def test_sums_are_over_every_dimension_of_the_quarters_in_a_window() -> None:
-    session = Blocks({
-        ("sums", "1", TUESDAY): {
-            (NOON, "EUR"): 2, (NOON, "CZK"): 3, (NOON + QUARTER, "EUR"): 4, (NOON + 3600, "EUR"): 9,
+    session = Blocks(
+        {
+            ("sums", "1", TUESDAY): {
+                (NOON, "EUR"): 2,
+                (NOON, "CZK"): 3,
+                (NOON + QUARTER, "EUR"): 4,
+                (NOON + 3600, "EUR"): 9,
+            }
         }
-    })  # fmt: skip
+    )
     cells = cells_of(session, "", "sums")
 
     hour = cells.sums("sales", "1", Span(NOON, NOON + 3600))
@@ -85,13 +90,15 @@ def test_sums_are_over_every_dimension_of_the_quarters_in_a_window() -> None:
 
 
 def test_touched_are_the_quarters_whose_sums_are_others_and_no_more() -> None:
-    session = Blocks({
-        ("old", "1", TUESDAY): {(NOON, "EUR"): 2, (NOON + QUARTER, "EUR"): 4},
-        ("new", "1", TUESDAY): {(NOON, "EUR"): 2, (NOON + QUARTER, "EUR"): 5},
-        ("old", "2", TUESDAY): {(NOON, "EUR"): 2},
-        ("new", "2", TUESDAY): {(NOON, "EUR"): 2},
-        ("new", "3", MONDAY): {(NOON - 86400, "EUR"): 1},
-    })  # fmt: skip
+    session = Blocks(
+        {
+            ("old", "1", TUESDAY): {(NOON, "EUR"): 2, (NOON + QUARTER, "EUR"): 4},
+            ("new", "1", TUESDAY): {(NOON, "EUR"): 2, (NOON + QUARTER, "EUR"): 5},
+            ("old", "2", TUESDAY): {(NOON, "EUR"): 2},
+            ("new", "2", TUESDAY): {(NOON, "EUR"): 2},
+            ("new", "3", MONDAY): {(NOON - 86400, "EUR"): 1},
+        }
+    )
 
     assert cells_of(session, "old", "new").touched("sales") == {"1": {NOON + QUARTER}, "3": {NOON - 86400}}
     assert cells_of(session, "old", "new", oldest=TUESDAY).touched("sales") == {"1": {NOON + QUARTER}}

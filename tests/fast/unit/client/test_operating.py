@@ -37,8 +37,11 @@ def test_a_recompute_is_asked_for_with_what_was_said(asking: Asking) -> None:
 
     [said] = asking.recomputing.asked
     assert (said.views, said.first, said.last, said.mode) == (
-        ("sales",), date(2026, 11, 20), date(2026, 11, 21), "preview",
-    )  # fmt: skip
+        ("sales",),
+        date(2026, 11, 20),
+        date(2026, 11, 21),
+        "preview",
+    )
     found = asked.recompute_state(id_)
     assert (found.id, found.state, found.why, found.has_ended) == (id_, "asked", "late file", False)
 
@@ -83,19 +86,28 @@ def test_a_rollback_says_what_it_published(asking: Asking) -> None:
 def test_corrections_come_from_all_pages(asking: Asking) -> None:
     rows = [
         {
-            "window": WINDOW + 900 * number, "dimensions": {"currency": "EUR"}, "state": "net_sales", "shown": None,
-            "corrected": number, "difference": number, "cause": "waited", "events": ["identity"], "events_total": 1,
+            "window": WINDOW + 900 * number,
+            "dimensions": {"currency": "EUR"},
+            "state": "net_sales",
+            "shown": None,
+            "corrected": number,
+            "difference": number,
+            "cause": "waited",
+            "events": ["identity"],
+            "events_total": 1,
         }
         for number in range(3)
-    ]  # fmt: skip
+    ]
     asking.world.ledgers["2"] = Ledger("2", "run-2", 1, at("2026-11-21T10:01:00Z"), {"rows": 3})
     asking.world.corrections["run-2", "sales"] = {("1", date(2026, 11, 21)): json.dumps(rows)}
 
     found = list(client(asking, OPERATOR_KEY).corrections(limit=2))
 
     assert [(each.corrected, each.shown, each.cause) for each in found] == [
-        (0, None, "waited"), (1, None, "waited"), (2, None, "waited"),
-    ]  # fmt: skip
+        (0, None, "waited"),
+        (1, None, "waited"),
+        (2, None, "waited"),
+    ]
     assert found[0].window == datetime(2026, 11, 21, 10, tzinfo=UTC)
 
 

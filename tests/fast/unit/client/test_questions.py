@@ -65,10 +65,21 @@ def test_hours_of_the_week_are_named(asking: Asking) -> None:
 def test_every_argument_reaches_the_api(asking: Asking) -> None:
     instant = datetime(2026, 11, 17, tzinfo=UTC)
     asked = client(asking).metric(
-        "net_sales", start=instant, end=instant + timedelta(days=1), store=["1"], grain="day", by=["currency"],
-        compare="previous_week", hours="all", timezone="UTC", as_of=1, partial=True, comp=True, only_covered=False,
+        "net_sales",
+        start=instant,
+        end=instant + timedelta(days=1),
+        store=["1"],
+        grain="day",
+        by=["currency"],
+        compare="previous_week",
+        hours="all",
+        timezone="UTC",
+        as_of=1,
+        partial=True,
+        comp=True,
+        only_covered=False,
         context=["holidays", "weather"],
-    )  # fmt: skip
+    )
 
     assert asked.series == ()
     assert [each["reason"] for each in asked.left_out] == ["open_since_unknown"]

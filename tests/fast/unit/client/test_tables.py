@@ -51,9 +51,23 @@ def test_a_row_is_a_point_with_what_it_rests_on(sales: Answer) -> None:
     first, second = sales.to_rows()
 
     assert [*first] == [
-        "metric", "store", "currency", "start", "value", "final", "flags", "unit", "timezone", "grain",
-        "publication", "cut", "speed_as_of", "waiting_for_batch", "layers", "missing",
-    ]  # fmt: skip
+        "metric",
+        "store",
+        "currency",
+        "start",
+        "value",
+        "final",
+        "flags",
+        "unit",
+        "timezone",
+        "grain",
+        "publication",
+        "cut",
+        "speed_as_of",
+        "waiting_for_batch",
+        "layers",
+        "missing",
+    ]
     assert (first["currency"], first["value"], first["final"]) == ("EUR", Decimal("2.50"), True)
     assert (second["final"], second["publication"], second["layers"], second["missing"]) == (
         False,

@@ -40,16 +40,27 @@ def told(archive: WorldArchive, first: int = 0, until: int = 6, runs: Runs | Non
 
 def test_every_record_has_one_place(archive: WorldArchive) -> None:
     assert told(archive) == {
-        "received": 6, "events": 2, "duplicates": 1, "missing": 0, "twice": 0, "phantom": 0,
+        "received": 6,
+        "events": 2,
+        "duplicates": 1,
+        "missing": 0,
+        "twice": 0,
+        "phantom": 0,
         "dead_letters": {"conflicting_duplicate": 1, "not_json": 1, "bad_time": 1},
-    }  # fmt: skip
+    }
 
 
 def test_only_what_lies_before_the_positions_counts(archive: WorldArchive) -> None:
     assert told(archive, until=5)["dead_letters"] == {"conflicting_duplicate": 1, "not_json": 1}
     assert told(archive, until=0) == {
-        "received": 0, "events": 0, "duplicates": 0, "missing": 0, "twice": 0, "phantom": 0, "dead_letters": {},
-    }  # fmt: skip
+        "received": 0,
+        "events": 0,
+        "duplicates": 0,
+        "missing": 0,
+        "twice": 0,
+        "phantom": 0,
+        "dead_letters": {},
+    }
 
 
 def test_a_repeat_of_what_the_topic_holds_no_more_is_a_repeat(archive: WorldArchive) -> None:

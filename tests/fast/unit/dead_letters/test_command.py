@@ -43,8 +43,9 @@ def test_a_list_says_how_many_of_each_reason_and_what_became_of_replays() -> Non
     assert "event" in printed
     assert (told["counts"], told["replayed"]) == ({"bad_time": 1, "not_utf8": 1}, {"bad_time": 1})
     assert [(each["id"], len(each["replays"])) for each in told["dead_letters"]] == [
-        ("pos_transactions/0/1", 0), ("pos_transactions/0/0", 1)
-    ]  # fmt: skip
+        ("pos_transactions/0/1", 0),
+        ("pos_transactions/0/0", 1),
+    ]
     assert [each["id"] for each in some["dead_letters"]] == ["pos_transactions/0/1"]
     assert json.loads(run("list", "--to", "2026-11-21", "--json"))["dead_letters"] == []
 

@@ -26,9 +26,15 @@ def journey() -> Journey:
     """One line a receipt; four days of 200 receipts, of them a tenth in each of the stores 0 to 9."""
     numbers = np.arange(800)
     wall = pd.Timestamp("2017-12-28 07:00") + pd.to_timedelta(numbers // 200 * 86_400 + numbers % 200 * 280, unit="s")
-    receipts = pd.DataFrame({
-        "store": numbers % 10, "basket": 1000 + numbers, "wall": wall, "first": numbers, "count": 1,
-    })  # fmt: skip
+    receipts = pd.DataFrame(
+        {
+            "store": numbers % 10,
+            "basket": 1000 + numbers,
+            "wall": wall,
+            "first": numbers,
+            "count": 1,
+        }
+    )
     return Journey(receipts, 1 + numbers % 9, np.ones(800, dtype=np.int64), 100 + numbers, {1: "Milk"})
 
 

@@ -25,10 +25,15 @@ def journey() -> Journey:
     """One line a receipt, one receipt every three minutes of 2017-12-31, every third in store 7."""
     numbers = np.arange(RECEIPTS)
     wall = pd.Timestamp("2017-12-31 08:00") + pd.to_timedelta(numbers * 180, unit="s")
-    receipts = pd.DataFrame({
-        "store": np.where(numbers % 3 == 0, 7, 100 + numbers % 40), "basket": 1000 + numbers, "wall": wall,
-        "first": numbers, "count": 1,
-    })  # fmt: skip
+    receipts = pd.DataFrame(
+        {
+            "store": np.where(numbers % 3 == 0, 7, 100 + numbers % 40),
+            "basket": 1000 + numbers,
+            "wall": wall,
+            "first": numbers,
+            "count": 1,
+        }
+    )
     quantity = np.where(numbers % 50 == 0, 0, 1 + numbers % 3)
     return Journey(receipts, 1 + numbers % 9, quantity, 100 + numbers, {1: "Milk"})
 

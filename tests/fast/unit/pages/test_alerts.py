@@ -152,8 +152,15 @@ def test_what_is_wrong_is_said_above_the_form_as_it_was_filled_in(
     ("fields", "rule"),
     [
         (
-            {"kind": "threshold", "metric": "net_sales", "window": "hour", "side": "below", "bound": "50",
-             "versus": "previous_week", "hours": ""},
+            {
+                "kind": "threshold",
+                "metric": "net_sales",
+                "window": "hour",
+                "side": "below",
+                "bound": "50",
+                "versus": "previous_week",
+                "hours": "",
+            },
             {"metric": "net_sales", "window": "hour", "below": 50, "versus": "previous_week", "above": None},
         ),
         (
@@ -161,13 +168,19 @@ def test_what_is_wrong_is_said_above_the_form_as_it_was_filled_in(
             {"above": 1250.5, "window": "day", "versus": None},
         ),
         (
-            {"kind": "silence", "source": "pos_transactions", "minutes": "20", "per": "store", "hours": "open",
-             "stores": "12"},
+            {
+                "kind": "silence",
+                "source": "pos_transactions",
+                "minutes": "20",
+                "per": "store",
+                "hours": "open",
+                "stores": "12",
+            },
             {"source": "pos_transactions", "minutes": 20, "hours": "open", "stores": ["12"]},
         ),
         ({"kind": "level", "of": "occupancy", "above": "50", "minutes": "0"}, {"of": "occupancy", "above": 50}),
     ],
-)  # fmt: skip
+)
 def test_every_kind_of_rule_goes_through_its_form_and_back(
     operator: Browsing, fields: dict[str, str], rule: dict[str, object]
 ) -> None:

@@ -13,9 +13,19 @@ from tests.support.corpus.case import receipt
 
 MOST_BYTES = 150_000
 PAGES = [
-    "/", "/stores/12", "/layers", "/views", "/publications", "/stack", "/corrections", "/recomputes", "/login",
-    "/dead-letters?reason=bad_time", "/dead-letters/pos_transactions/0/0", "/dead-letters/pos_transactions/0/1",
-]  # fmt: skip
+    "/",
+    "/stores/12",
+    "/layers",
+    "/views",
+    "/publications",
+    "/stack",
+    "/corrections",
+    "/recomputes",
+    "/login",
+    "/dead-letters?reason=bad_time",
+    "/dead-letters/pos_transactions/0/0",
+    "/dead-letters/pos_transactions/0/1",
+]
 LINKED = re.compile(r'(?:src|href)="(/static/[^"]+)"')
 
 

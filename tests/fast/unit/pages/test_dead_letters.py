@@ -41,8 +41,10 @@ def test_reasons_are_counted_and_say_who_acts(operator: Browsing) -> None:
     page = operator.get(PATH)
 
     assert re.findall(r">(\w+)</a></th><td>(\d)</td><td>(\d)</td>", page) == [
-        ("bad_time", "2", "0"), ("not_json", "1", "0"), ("not_utf8", "1", "0")
-    ]  # fmt: skip
+        ("bad_time", "2", "0"),
+        ("not_json", "1", "0"),
+        ("not_utf8", "1", "0"),
+    ]
     assert "the sender mends its program; here the field can be set" in page
     assert places(page)[0] == "pos_transactions/0/2"
 
@@ -161,8 +163,9 @@ def test_many_are_tried_then_sent_with_one_field_set(operator: Browsing) -> None
     assert "Send 2 letters again" in tried
     assert len(operator.asking.letters.sender.carried) == 2
     assert re.findall(r'dim">([^<]+)</h2><p class="big"><span class="figure"><span class="number">(\d)', sent) == [
-        ("were sent", "2"), ("would come back, not sent", "1")
-    ]  # fmt: skip
+        ("were sent", "2"),
+        ("would come back, not sent", "1"),
+    ]
     assert "were sent" not in again
 
 

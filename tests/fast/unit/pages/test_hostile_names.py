@@ -8,9 +8,17 @@ from tests.support.asking import Asking
 from tests.support.browsing import Browsing
 
 NAMES = (
-    "<script>alert(1)</script>", '"><img src=x onerror=alert(1)>', "{{7*7}}", "{% raw %}", "'; DROP TABLE stores; --",
-    "</title><svg onload=alert(1)>", "javascript:alert(1)", "\u202egnp.exe", "a\u0000b", "&lt;b&gt;",
-)  # fmt: skip
+    "<script>alert(1)</script>",
+    '"><img src=x onerror=alert(1)>',
+    "{{7*7}}",
+    "{% raw %}",
+    "'; DROP TABLE stores; --",
+    "</title><svg onload=alert(1)>",
+    "javascript:alert(1)",
+    "\u202egnp.exe",
+    "a\u0000b",
+    "&lt;b&gt;",
+)
 RAW = ("<script>alert", "<img src=x", "<svg onload", "</title><svg")
 
 

@@ -24,9 +24,16 @@ def test_a_form_starts_a_recompute_and_leads_to_where_it_is_watched(operator: Br
     token = TOKEN.search(operator.get("/recomputes"))
     assert token
     fields = [
-        ("token", token[1]), ("views", "sales"), ("views", "traffic"), ("from", "2026-11-01"), ("to", "2026-11-02"),
-        ("stores", "12, 40"), ("full", "yes"), ("mode", "publish"), ("reason", " a wrong price list "),
-    ]  # fmt: skip
+        ("token", token[1]),
+        ("views", "sales"),
+        ("views", "traffic"),
+        ("from", "2026-11-01"),
+        ("to", "2026-11-02"),
+        ("stores", "12, 40"),
+        ("full", "yes"),
+        ("mode", "publish"),
+        ("reason", " a wrong price list "),
+    ]
 
     response = operator.post("/recomputes", urlencode(fields))
 
@@ -76,9 +83,12 @@ def test_progress_is_shown_until_the_report(operator: Browsing) -> None:
     operator.send("/recomputes", form_of="/recomputes", reason="x")
     world = operator.asking.world
     progress = {
-        "partitions": {"done": 3, "total": 12}, "events": {"done": 1500, "total": 6000}, "rows_per_second": 900.4,
-        "seconds_left": 5.0, "working_on": "sales",
-    }  # fmt: skip
+        "partitions": {"done": 3, "total": 12},
+        "events": {"done": 1500, "total": 6000},
+        "rows_per_second": 900.4,
+        "seconds_left": 5.0,
+        "working_on": "sales",
+    }
     record = replace(
         world.recomputes["recompute-1"], state="computing", progress=msgspec.convert(progress, RecomputeProgress)
     )

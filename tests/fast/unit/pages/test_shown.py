@@ -129,9 +129,16 @@ def test_publications_are_listed_newest_first(browsing: Browsing) -> None:
 
 def test_the_grid_says_what_is_final_provisional_missing_or_closed(world: World) -> None:
     row = {
-        "window": 1794643200, "dimensions": {"currency": "EUR"}, "state": "gross_sales", "shown": 1, "corrected": 1000,
-        "difference": 999, "cause": "waited", "events": [], "events_total": 1,
-    }  # fmt: skip
+        "window": 1794643200,
+        "dimensions": {"currency": "EUR"},
+        "state": "gross_sales",
+        "shown": 1,
+        "corrected": 1000,
+        "difference": 999,
+        "cause": "waited",
+        "events": [],
+        "events_total": 1,
+    }
     totals = {"cells": 1, "rows": 1, "causes": {"waited": {"cells": 1}}}
     world.ledgers["1"] = Ledger("1", "run-1", 0, at("2026-11-21T09:01:00Z"), totals)
     world.corrections["run-1", "sales"] = {("12", date(2026, 11, 14)): json.dumps([row])}

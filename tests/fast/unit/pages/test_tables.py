@@ -17,9 +17,18 @@ NOW = "2026-11-21T09:31:00Z"
 
 def line(state: str, shown: int | None, corrected: int | None, window: str = "10:00") -> Correction:
     return Correction(
-        view="sales", store="12", window=window, dimensions={}, state=state, shown=shown, corrected=corrected,
-        cause="waited", events=(), events_total=0, difference=(corrected or 0) - (shown or 0),
-    )  # fmt: skip
+        view="sales",
+        store="12",
+        window=window,
+        dimensions={},
+        state=state,
+        shown=shown,
+        corrected=corrected,
+        cause="waited",
+        events=(),
+        events_total=0,
+        difference=(corrected or 0) - (shown or 0),
+    )
 
 
 def measured(reader: str, topic: str, partition: int, records: int, seconds: float) -> Measured:
@@ -53,9 +62,11 @@ def test_a_state_that_became_nothing_is_shown() -> None:
 
 def test_the_lag_of_a_topic_is_that_of_all_its_partitions() -> None:
     lag = [
-        measured("archive", "pos", 0, 2, 1.0), measured("archive", "pos", 1, 3, 4.0),
-        measured("speed", "pos", 0, 0, 0.0), measured("archive", "counts", 0, 0, 0.0),
-    ]  # fmt: skip
+        measured("archive", "pos", 0, 2, 1.0),
+        measured("archive", "pos", 1, 3, 4.0),
+        measured("speed", "pos", 0, 0, 0.0),
+        measured("archive", "counts", 0, 0, 0.0),
+    ]
 
     assert topics(lag) == [
         ("counts", [Behind(0, 0.0), None]),

@@ -53,10 +53,17 @@ def test_the_table_says_what_was_expected_beside_what_was_counted() -> None:
     [row] = rows({"id": "P06", "shows": "duplicates", "why": "", "lines": [line.as_json()], "verdict": "as expected"})
 
     assert dict(zip(COLUMNS, row, strict=True)) == {
-        "": "P06", "delivery mode": "retries", "injected fault": "lost acks", "sent": "1,000", "lost": "0",
-        "duplicated": "10", "reordered": "0", "expected": "duplicated 10", "counted besides": "log 1,010, rate 9/s",
+        "": "P06",
+        "delivery mode": "retries",
+        "injected fault": "lost acks",
+        "sent": "1,000",
+        "lost": "0",
+        "duplicated": "10",
+        "reordered": "0",
+        "expected": "duplicated 10",
+        "counted besides": "log 1,010, rate 9/s",
         "verdict": "as expected",
-    }  # fmt: skip
+    }
 
 
 def test_an_experiment_that_was_skipped_has_a_row_that_says_why() -> None:

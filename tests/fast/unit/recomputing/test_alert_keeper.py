@@ -31,10 +31,22 @@ def retraction(id_: str, publication: int) -> Alert:
     """As a publication asks for it."""
     at = "2026-11-21T10:00:00Z"
     return Alert(
-        alert_id=id_, kind="retracted", about="first", rule="much", version=1, tenant="default", store="1",
-        window=Window(at), dimensions={}, value=None, threshold=Decimal(9), sentence="It was not.", raised_at=at,
-        publication=publication, cause="late",
-    )  # fmt: skip
+        alert_id=id_,
+        kind="retracted",
+        about="first",
+        rule="much",
+        version=1,
+        tenant="default",
+        store="1",
+        window=Window(at),
+        dimensions={},
+        value=None,
+        threshold=Decimal(9),
+        sentence="It was not.",
+        raised_at=at,
+        publication=publication,
+        cause="late",
+    )
 
 
 class Unseen:
@@ -108,9 +120,12 @@ def deployment(monkeypatch: pytest.MonkeyPatch) -> Deployment:
     found = Deployment()
     pointer = SimpleNamespace(read=lambda: SimpleNamespace(publication=found.published), publication=found.publication)
     for name, fake in {
-        "session_of": lambda _: None, "Audited": lambda _: found, "PointerRow": lambda _: pointer,
-        "RuleVersions": found.versions, "AlertLog": lambda _: found,
-    }.items():  # fmt: skip
+        "session_of": lambda _: None,
+        "Audited": lambda _: found,
+        "PointerRow": lambda _: pointer,
+        "RuleVersions": found.versions,
+        "AlertLog": lambda _: found,
+    }.items():
         monkeypatch.setattr(alert_keeper, name, fake)
     monkeypatch.setattr(AlertKeeper, "_wait_for_relay", lambda *_: None)
 

@@ -17,11 +17,16 @@ class Py4JJavaError(Exception):
     """As Spark raises: all that happened in a worker is text."""
 
 
-@pytest.mark.parametrize("failure", [
-    OperationTimedOut(), NoHostAvailable("none", {}), WriteTimeout("late", write_type=0),
-    Py4JJavaError(TOLD_BY_SPARK.format("cassandra.cluster.NoHostAvailable: ('Unable to connect', {})")),
-    Py4JJavaError(TOLD_BY_SPARK.format("cassandra.OperationTimedOut: errors={}")),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "failure",
+    [
+        OperationTimedOut(),
+        NoHostAvailable("none", {}),
+        WriteTimeout("late", write_type=0),
+        Py4JJavaError(TOLD_BY_SPARK.format("cassandra.cluster.NoHostAvailable: ('Unable to connect', {})")),
+        Py4JJavaError(TOLD_BY_SPARK.format("cassandra.OperationTimedOut: errors={}")),
+    ],
+)
 def test_a_store_that_is_lost_is_named_with_the_command_that_goes_on(failure: Exception) -> None:
     with pytest.raises(StoreUnavailable) as said, naming_failures("mine"):
         raise failure
@@ -30,10 +35,13 @@ def test_a_store_that_is_lost_is_named_with_the_command_that_goes_on(failure: Ex
     assert said.value.__cause__ is failure
 
 
-@pytest.mark.parametrize("failure", [
-    OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)),
-    Py4JJavaError(TOLD_BY_SPARK.format("java.io.IOException: No space left on device")),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "failure",
+    [
+        OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)),
+        Py4JJavaError(TOLD_BY_SPARK.format("java.io.IOException: No space left on device")),
+    ],
+)
 def test_a_full_disk_is_named_with_the_command_that_goes_on(failure: Exception) -> None:
     with pytest.raises(DiskFull) as said, naming_failures("mine"):
         raise failure

@@ -41,9 +41,14 @@ def test_it_is_written_down_first_as_it_was_asked() -> None:
     assert taking.states == ["asked"]
     assert (kept.rows[id_].asked_by, kept.rows[id_].state) == ("operator", "asked")
     assert orjson.loads(kept.rows[id_].asked.to_json()) == {
-        "views": ["sales"], "from": "2026-11-01", "to": "2026-11-02", "stores": ["12"], "full": True, "wait": False,
+        "views": ["sales"],
+        "from": "2026-11-01",
+        "to": "2026-11-02",
+        "stores": ["12"],
+        "full": True,
+        "wait": False,
         "mode": "preview",
-    }  # fmt: skip
+    }
 
 
 def test_every_recompute_has_an_id_of_its_own() -> None:
@@ -65,8 +70,9 @@ def test_one_that_nobody_takes_has_failed_and_says_why(error: GalateaError) -> N
 
     [record] = kept.rows.values()
     assert (record.state, record.problem) == (
-        "failed", {"code": error.code, "message": error.message, "do": error.do},
-    )  # fmt: skip
+        "failed",
+        {"code": error.code, "message": error.message, "do": error.do},
+    )
 
 
 @pytest.mark.parametrize("failure", [OperationTimedOut(), NoHostAvailable("none", {})])

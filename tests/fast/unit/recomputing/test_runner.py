@@ -48,9 +48,21 @@ def test_the_command_is_a_list_in_which_no_value_is_taken_for_an_option() -> Non
     kept.ask("mine", asked=asked)
 
     assert rebuild_command(kept.find("mine"))[1:] == [
-        "-m", "galatea.cli.main", "rebuild", "sales", "--from=2026-11-01", "--to=2026-11-02", "--store=--full",
-        "--store=a b", "--full", "--dry-run", "--id=mine", "--why=a test", "--by=operator", "--json",
-    ]  # fmt: skip
+        "-m",
+        "galatea.cli.main",
+        "rebuild",
+        "sales",
+        "--from=2026-11-01",
+        "--to=2026-11-02",
+        "--store=--full",
+        "--store=a b",
+        "--full",
+        "--dry-run",
+        "--id=mine",
+        "--why=a test",
+        "--by=operator",
+        "--json",
+    ]
 
 
 def test_the_command_line_understands_the_command() -> None:
@@ -156,8 +168,10 @@ def test_what_a_process_before_has_left_is_failed_and_not_begun_again(tmp_path: 
     runner.wait()
 
     assert {id_: row.state for id_, row in kept.rows.items()} == {
-        "running": "failed", "waiting": "failed", "ended": "published",
-    }  # fmt: skip
+        "running": "failed",
+        "waiting": "failed",
+        "ended": "published",
+    }
     assert "ended with the service" in (kept.find("waiting").problem or {})["message"]
     assert left(tmp_path) == "[]"
     assert not (tmp_path / "logs" / "recompute.log").exists()

@@ -250,17 +250,24 @@ def test_freshness_says_how_far_readers_are_behind_and_which_alarms_stand() -> N
     assert (body["published_at"], body["speed_lag_ms"]) == ("2026-11-21T09:00:00Z", 90_000)
     assert body["lag"] == [
         {
-            "reader": "speed", "topic": "t", "partition": 0, "position": 5, "end": 9, "records": 4, "seconds": 90.0,
+            "reader": "speed",
+            "topic": "t",
+            "partition": 0,
+            "position": 5,
+            "end": 9,
+            "records": 4,
+            "seconds": 90.0,
             "measured_at": "2026-11-21T10:00:00Z",
         }
-    ]  # fmt: skip
+    ]
     assert body["alarms"] == [
         {
-            "name": "speed_stands_still", "since": "2026-11-21T09:58:30Z",
+            "name": "speed_stands_still",
+            "since": "2026-11-21T09:58:30Z",
             "meaning": "The process `speed` stands still, and 4 records of `t/0` wait.",
             "do": "galatea status, then logs/speed.log",
         }
-    ]  # fmt: skip
+    ]
 
 
 def test_what_was_noticed_while_a_rebuild_computed_is_not_settled_by_its_publication() -> None:

@@ -34,10 +34,13 @@ KINDS: list[dict[str, Any]] = [
 
 @pytest.fixture
 def asking() -> Asking:
-    return Asking(World(
-        Store(id="1", timezone="UTC", opening_hours=HOURS), Store(id="2", timezone="UTC", tenant="another"),
-        Store(id="3", timezone="UTC"),
-    ))  # fmt: skip
+    return Asking(
+        World(
+            Store(id="1", timezone="UTC", opening_hours=HOURS),
+            Store(id="2", timezone="UTC", tenant="another"),
+            Store(id="3", timezone="UTC"),
+        )
+    )
 
 
 def sent(asking: Asking, method: str, said: object = None, id_: str = "", **more: Any) -> tuple[int, Body]:
@@ -119,9 +122,13 @@ def test_who_is_overtaken_between_reading_and_writing_overwrites_nothing(asking:
 
 @pytest.mark.parametrize(
     ("match", "expected"),
-    [(None, (428, "version_not_said")), ("1", (422, "bad_question")), ('W/"1"', (422, "bad_question")),
-     ('"1", "2"', (422, "bad_question"))],
-)  # fmt: skip
+    [
+        (None, (428, "version_not_said")),
+        ("1", (422, "bad_question")),
+        ('W/"1"', (422, "bad_question")),
+        ('"1", "2"', (422, "bad_question")),
+    ],
+)
 def test_who_does_not_say_which_version_they_have_seen_changes_nothing(
     asking: Asking, match: str | None, expected: tuple[int, str]
 ) -> None:

@@ -18,9 +18,13 @@ AT = datetime(2026, 11, 21, 12, tzinfo=UTC)
 @pytest.fixture
 def asking() -> Asking:
     """Three of the default tenant on two days, of which one is over and one was wrong; one of another tenant."""
-    made = Asking(World(
-        Store(id="1", timezone="UTC"), Store(id="2", timezone="UTC"), Store(id="9", timezone="UTC", tenant="another")
-    ))  # fmt: skip
+    made = Asking(
+        World(
+            Store(id="1", timezone="UTC"),
+            Store(id="2", timezone="UTC"),
+            Store(id="9", timezone="UTC", tenant="another"),
+        )
+    )
     told = made.told
     told.known = Kept(AT, None)
     told.raised("2026-11-19T10:00:00Z", store="2")
@@ -43,9 +47,14 @@ def test_alerts_come_newest_first_with_what_followed(asking: Asking) -> None:
     assert (body["alerts_as_of"], body["complete_from"], body["next"]) == ("2026-11-21T12:00:00Z", None, None)
     over = body["alerts"][1]
     assert {name: over[name] for name in ("rule", "store", "value", "threshold", "provisional", "late", "window")} == {
-        "rule": "limit", "store": "1", "value": 6, "threshold": 4, "provisional": True, "late": False,
+        "rule": "limit",
+        "store": "1",
+        "value": 6,
+        "threshold": 4,
+        "provisional": True,
+        "late": False,
         "window": {"from": "2026-11-20T10:00:00Z", "to": None},
-    }  # fmt: skip
+    }
     assert (over["resolved_at"], over["resolved_because"]) == ("2026-11-20T11:00:00Z", "over")
 
 

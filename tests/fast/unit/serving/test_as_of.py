@@ -44,9 +44,12 @@ def test_it_rests_on_batch_alone_and_nothing_waits(world: World) -> None:
 
     assert asking.body(NET, **three_days)["as_of"]["waiting_for_batch"] == 1
     assert asking.body(NET, **three_days, as_of=1)["as_of"] == {
-        "publication": 1, "cut": "2026-11-21T10:00:00Z", "speed_as_of": None, "waiting_for_batch": 0,
+        "publication": 1,
+        "cut": "2026-11-21T10:00:00Z",
+        "speed_as_of": None,
+        "waiting_for_batch": 0,
         "layers": ["batch"],
-    }  # fmt: skip
+    }
 
 
 def test_points_are_final_by_the_cut_of_that_publication(world: World) -> None:

@@ -82,19 +82,29 @@ def test_lines_are_added_and_only_their_owner_may_read_them(tmp_path: Path) -> N
         *(
             (words, [" ".join(words)])
             for words in (
-                ["rollback", "3", "--why", "wrong prices"], ["stores", "load", "stores.yaml"], ["rebuild"],
+                ["rollback", "3", "--why", "wrong prices"],
+                ["stores", "load", "stores.yaml"],
+                ["rebuild"],
                 ["webhooks", "skip", "5f0c81d2a9b3", "alerts/0/42"],
             )
         ),
-        (["webhooks", "list"], []), (["publications"], []), (["keys", "list"], []), (["status", "--json"], []),
-        ([], []), (["rebuild", "--help"], []),
+        (["webhooks", "list"], []),
+        (["publications"], []),
+        (["keys", "list"], []),
+        (["status", "--json"], []),
+        ([], []),
+        (["rebuild", "--help"], []),
         # Of an address only its host: the path is often a secret.
-        (["webhooks", "add", "https://hooks.example/T1/s3cret?t=s3cret", "--tenant", "acme"],
-         ["webhooks add https://hooks.example/... --tenant acme"]),
-        (["webhooks", "change", "5f0c", "--url=https://me:s3cret@hooks.example:8443?s3cret"],
-         ["webhooks change 5f0c --url=https://hooks.example:8443/..."]),
+        (
+            ["webhooks", "add", "https://hooks.example/T1/s3cret?t=s3cret", "--tenant", "acme"],
+            ["webhooks add https://hooks.example/... --tenant acme"],
+        ),
+        (
+            ["webhooks", "change", "5f0c", "--url=https://me:s3cret@hooks.example:8443?s3cret"],
+            ["webhooks change 5f0c --url=https://hooks.example:8443/..."],
+        ),
     ],
-)  # fmt: skip
+)
 def test_commands_that_change_something_are_written_down(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], written: list[str]
 ) -> None:

@@ -219,8 +219,9 @@ def test_a_till_that_only_one_side_has_is_a_series_of_its_own() -> None:
 
     shares = {each["dimensions"]["till"]: each["points"][0] for each in body["series"]}
     assert {till: (point["value"], point["before"]) for till, point in shares.items()} == {
-        "new": (100.0, 0.0), "old": (0.0, 100.0)
-    }  # fmt: skip
+        "new": (100.0, 0.0),
+        "old": (0.0, 100.0),
+    }
 
 
 def test_a_question_without_a_comparison_says_nothing_of_one() -> None:

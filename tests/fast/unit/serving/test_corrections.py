@@ -24,9 +24,16 @@ WINDOW = 1795255200  # 2026-11-21T10:00:00Z
 def row(number: int, cause: str = "waited") -> dict[str, Any]:
     """One line as it is kept; windows of a quarter of an hour."""
     return {
-        "window": WINDOW + 900 * number, "dimensions": {"currency": "EUR"}, "state": "net_sales", "shown": None,
-        "corrected": number, "difference": number, "cause": cause, "events": [f"identity {number}"], "events_total": 1,
-    }  # fmt: skip
+        "window": WINDOW + 900 * number,
+        "dimensions": {"currency": "EUR"},
+        "state": "net_sales",
+        "shown": None,
+        "corrected": number,
+        "difference": number,
+        "cause": cause,
+        "events": [f"identity {number}"],
+        "events_total": 1,
+    }
 
 
 @pytest.fixture
@@ -65,15 +72,27 @@ def test_the_newest_publication_is_shown_by_view_store_and_day(world: World) -> 
 
     assert numbers(body) == [0, 1, 2, 3, 4, 5]
     assert {name: body[name] for name in ("publication", "recompute", "base", "written_at", "pending", "next")} == {
-        "publication": 2, "recompute": None, "base": 1, "written_at": "2026-11-21T10:01:00Z", "pending": False,
+        "publication": 2,
+        "recompute": None,
+        "base": 1,
+        "written_at": "2026-11-21T10:01:00Z",
+        "pending": False,
         "next": None,
-    }  # fmt: skip
+    }
     assert body["totals"] == world.ledgers["2"].totals
     assert body["corrections"][0] == {
-        "view": "sales", "store": "1", "window": "2026-11-21T10:00:00Z", "dimensions": {"currency": "EUR"},
-        "state": "net_sales", "shown": None, "corrected": 0, "difference": 0, "cause": "waited",
-        "events": ["identity 0"], "events_total": 1,
-    }  # fmt: skip
+        "view": "sales",
+        "store": "1",
+        "window": "2026-11-21T10:00:00Z",
+        "dimensions": {"currency": "EUR"},
+        "state": "net_sales",
+        "shown": None,
+        "corrected": 0,
+        "difference": 0,
+        "cause": "waited",
+        "events": ["identity 0"],
+        "events_total": 1,
+    }
 
 
 @pytest.mark.parametrize(
@@ -144,13 +163,23 @@ def test_of_a_day_that_was_not_shown_before_every_value_is_new(world: World) -> 
 
     rows = [*body["corrections"], *rest["corrections"]]
     assert [(each["state"], each["corrected"]) for each in rows] == [
-        ("receipts", 1), ("sale_tx", 1), ("net_sales", 100),
-    ]  # fmt: skip
+        ("receipts", 1),
+        ("sale_tx", 1),
+        ("net_sales", 100),
+    ]
     assert rows[0] == {
-        "view": "sales_by_till", "store": "1", "window": "2026-11-20T09:00:00Z", "state": "receipts",
-        "dimensions": {"currency": "EUR", "till": "123"}, "shown": None, "corrected": 1, "difference": 1,
-        "cause": "waited", "events": [], "events_total": 1,
-    }  # fmt: skip
+        "view": "sales_by_till",
+        "store": "1",
+        "window": "2026-11-20T09:00:00Z",
+        "state": "receipts",
+        "dimensions": {"currency": "EUR", "till": "123"},
+        "shown": None,
+        "corrected": 1,
+        "difference": 1,
+        "cause": "waited",
+        "events": [],
+        "events_total": 1,
+    }
     assert numbers(page(asking, cause="unexplained")) == []
 
 
@@ -175,9 +204,15 @@ def test_a_ledger_that_is_not_written_yet_is_pending(world: World) -> None:
     del world.ledgers["2"]
 
     assert page(Asking(world)) == {
-        "publication": 2, "recompute": None, "base": None, "written_at": None, "pending": True, "totals": None,
-        "corrections": [], "next": None,
-    }  # fmt: skip
+        "publication": 2,
+        "recompute": None,
+        "base": None,
+        "written_at": None,
+        "pending": True,
+        "totals": None,
+        "corrections": [],
+        "next": None,
+    }
 
 
 @pytest.mark.parametrize(
@@ -203,8 +238,11 @@ def test_a_recompute_leads_to_its_preview_or_to_what_it_published(
     body = page(Asking(world), recompute="mine")
 
     assert (numbers(body), body["pending"], body["recompute"], body["publication"]) == (
-        expected, state == "computing", "mine", publication,
-    )  # fmt: skip
+        expected,
+        state == "computing",
+        "mine",
+        publication,
+    )
 
 
 @pytest.mark.parametrize(

@@ -45,10 +45,13 @@ def test_letters_come_newest_first_with_the_number_of_each_reason(asking: Asking
     assert (body["counts"], body["replayed"], body["next"]) == ({"bad_time": 2, "not_utf8": 1}, {}, None)
     assert [each["id"] for each in body["dead_letters"]] == [f"{TILLS}/0/{offset}" for offset in (2, 1, 0)]
     assert body["dead_letters"][2] == {
-        "id": "pos_transactions/0/0", "reason": "bad_time", "field": "/happened_at",
+        "id": "pos_transactions/0/0",
+        "reason": "bad_time",
+        "field": "/happened_at",
         "sentence": "`/happened_at` must be a time such as 2026-11-21T09:00:00Z, with an offset or Z.",
-        "received_at": "2026-11-21T12:00:00Z", "replays": [],
-    }  # fmt: skip
+        "received_at": "2026-11-21T12:00:00Z",
+        "replays": [],
+    }
 
 
 def test_a_page_leads_to_the_next_one(asking: Asking) -> None:
@@ -97,9 +100,14 @@ def test_one_is_shown_with_its_bytes_and_headers(asking: Asking) -> None:
 
     told = {name: body[name] for name in ("id", "key", "headers", "bytes", "text", "base64", "replays")}
     assert told == {
-        "id": place.id, "key": None, "headers": [{"key": "trace", "value": "7"}], "bytes": 1, "text": "\\xff",
-        "base64": "/w==", "replays": [],
-    }  # fmt: skip
+        "id": place.id,
+        "key": None,
+        "headers": [{"key": "trace", "value": "7"}],
+        "bytes": 1,
+        "text": "\\xff",
+        "base64": "/w==",
+        "replays": [],
+    }
 
 
 @pytest.mark.parametrize(
@@ -128,10 +136,18 @@ def test_a_mended_letter_is_sent_once_and_its_digits_as_they_were_written(asking
     [shown] = asking.body(f"{PATH}/pos_transactions/0/0", key=OPERATOR_KEY)["replays"]
 
     assert first["counts"] == {"sent": 1}
-    assert first["items"] == [{
-        "id": "pos_transactions/0/0", "outcome": "sent", "sent_to": "pos_transactions/0/3", "duplicate_of": None,
-        "store": "1", "reason": None, "field": None, "sentence": None,
-    }]  # fmt: skip
+    assert first["items"] == [
+        {
+            "id": "pos_transactions/0/0",
+            "outcome": "sent",
+            "sent_to": "pos_transactions/0/3",
+            "duplicate_of": None,
+            "store": "1",
+            "reason": None,
+            "field": None,
+            "sentence": None,
+        }
+    ]
     assert b'"price":1.10' in asking.letters.sender.carried[0].value
     assert (second["counts"], second["items"][0]["duplicate_of"]) == ({"duplicate": 1}, "pos_transactions/0/3")
     assert (shown["outcome"], shown["by"], shown["at"]) == ("event", "operator", "2026-11-21T13:00:00Z")
@@ -142,8 +158,10 @@ def test_a_dry_run_says_of_each_what_it_would_become(asking: Asking) -> None:
 
     assert (body["dry_run"], body["counts"], body["next"]) == (True, {"event": 2, "refused": 1}, None)
     assert [(each["id"][-1], each["outcome"], each["reason"]) for each in body["items"]] == [
-        ("0", "event", None), ("1", "event", None), ("2", "refused", "not_utf8")
-    ]  # fmt: skip
+        ("0", "event", None),
+        ("1", "event", None),
+        ("2", "refused", "not_utf8"),
+    ]
     assert asking.letters.sender.carried == []
 
 

@@ -137,9 +137,8 @@ ZIPPED = gzip.compress(b"{}", mtime=0)  # the same in every worker: it names tes
 
 @pytest.mark.parametrize(
     "broken",
-    [b"", b"{}", ZIPPED[:-1], ZIPPED + b"\0", ZIPPED * 2,
-     ZIPPED[:-8] + b"\1" * 8, zlib.compress(b"{}")],
-)  # fmt: skip
+    [b"", b"{}", ZIPPED[:-1], ZIPPED + b"\0", ZIPPED * 2, ZIPPED[:-8] + b"\1" * 8, zlib.compress(b"{}")],
+)
 def test_a_body_that_is_not_one_whole_gzip_stream_is_refused(asking: Asking, broken: bytes) -> None:
     response = asking.sent(broken, content_encoding="gzip")
 
@@ -208,14 +207,25 @@ def test_a_body_has_to_arrive_in_time(seconds: float, status: int) -> None:
 
 def test_a_body_that_ends_with_its_connection_is_not_taken_for_a_whole_one(asking: Asking) -> None:
     heard: list[Message] = []
-    said: Iterator[Message] = iter([
-        {"type": "http.request", "body": receipt() + b"\n" + receipt()[:9], "more_body": True},
-        {"type": "http.disconnect"},
-    ])  # fmt: skip
+    said: Iterator[Message] = iter(
+        [
+            {"type": "http.request", "body": receipt() + b"\n" + receipt()[:9], "more_body": True},
+            {"type": "http.disconnect"},
+        ]
+    )
     headers = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
     path = f"/v1/events/{TOPIC}"
-    scope = {"type": "http", "method": "POST", "path": path, "raw_path": path.encode(), "query_string": b"",
-             "headers": headers, "http_version": "1.1", "scheme": "http", "root_path": ""}  # fmt: skip
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": path,
+        "raw_path": path.encode(),
+        "query_string": b"",
+        "headers": headers,
+        "http_version": "1.1",
+        "scheme": "http",
+        "root_path": "",
+    }
 
     async def receive() -> Message:
         return next(said)

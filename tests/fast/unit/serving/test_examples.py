@@ -13,12 +13,32 @@ from views.registry import registered_views
 METRICS = registered_metrics()
 VIEWS = {view.name: view for view in registered_views()}
 ZERO = {
-    "active_devices", "count_drift", "dwell_count", "group_traffic_in", "gross_sales", "in_store_traffic",
-    "labor_hours", "net_items_count", "net_sales", "occupancy", "occupancy_max", "outside_traffic", "passers_by",
-    "queue_abandoned", "queue_joins", "queue_served", "return_transactions_count", "returns_value",
-    "sales_transactions_count", "staff_traffic_in", "total_transactions_count", "traffic_in", "traffic_out",
-    "unique_devices", "zone_traffic_in",
-}  # fmt: skip
+    "active_devices",
+    "count_drift",
+    "dwell_count",
+    "group_traffic_in",
+    "gross_sales",
+    "in_store_traffic",
+    "labor_hours",
+    "net_items_count",
+    "net_sales",
+    "occupancy",
+    "occupancy_max",
+    "outside_traffic",
+    "passers_by",
+    "queue_abandoned",
+    "queue_joins",
+    "queue_served",
+    "return_transactions_count",
+    "returns_value",
+    "sales_transactions_count",
+    "staff_traffic_in",
+    "total_transactions_count",
+    "traffic_in",
+    "traffic_out",
+    "unique_devices",
+    "zone_traffic_in",
+}
 """Those that the catalogue marks as sums: without events 0 and not null."""
 
 

@@ -148,8 +148,12 @@ def test_a_comparison_and_the_labels_of_an_hour_are_columns(asking: Asking) -> N
 
     first = compared[0]
     assert {name: first[name] for name in ("value", "before", "change", "change_points", "partial")} == {
-        "value": "6.18", "before": "0.00", "change": "", "change_points": "", "partial": "true",
-    }  # fmt: skip
+        "value": "6.18",
+        "before": "0.00",
+        "change": "",
+        "change_points": "",
+        "partial": "true",
+    }
     assert [{name: row[name] for name in LABELS} for row in by_hour if row["value"] == "6.18"] == [
         {"weekday": "6", "hour": "9", "hours_present": "1.0"}
     ]

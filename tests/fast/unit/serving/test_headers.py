@@ -13,13 +13,24 @@ from tests.support import World, receipt
 from tests.support.asking import OPERATOR_KEY, Asking
 
 FILLED = {
-    "metric": "net_sales", "view": "sales", "source": "pos_transactions", "number": "1", "id": "none", "id_": "1",
-    "topic": "pos_transactions", "partition": "0", "offset": "0", "webhook": "hook", "alert_id": "0" * 32,
+    "metric": "net_sales",
+    "view": "sales",
+    "source": "pos_transactions",
+    "number": "1",
+    "id": "none",
+    "id_": "1",
+    "topic": "pos_transactions",
+    "partition": "0",
+    "offset": "0",
+    "webhook": "hook",
+    "alert_id": "0" * 32,
     "name": next(iter(assets())),
-}  # fmt: skip
+}
 COMMON = {
-    "x-content-type-options": "nosniff", "x-frame-options": "DENY", "cross-origin-resource-policy": "same-origin",
-}  # fmt: skip
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "cross-origin-resource-policy": "same-origin",
+}
 POLICY = "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action "
 OF_ANSWERS = COMMON | {"referrer-policy": "no-referrer", "content-security-policy": f"{POLICY}'none'"}
 OF_PAGES = COMMON | {"referrer-policy": "same-origin", "content-security-policy": f"{POLICY}'self'"}

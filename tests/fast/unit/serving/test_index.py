@@ -152,8 +152,9 @@ def test_what_is_not_over_yet_is_expected_and_has_no_index() -> None:
     found = points(asked(Asking(world), 69, 71))
 
     assert [(each["index"], each["final"], "unfinished" in each.get("flags", ())) for each in found] == [
-        (None, False, True), (None, False, True)
-    ]  # fmt: skip
+        (None, False, True),
+        (None, False, True),
+    ]
     assert found[1]["expected"] is not None
 
 
@@ -213,8 +214,9 @@ def test_shops_of_several_currencies_each_have_their_own() -> None:
     body = Asking(world).body(INDEX, from_=day(63), to=day(64))
 
     assert [(each["store"], each["currency"], each["history"]) for each in body["series"]] == [
-        ("1", "EUR", None), ("2", "JPY", None)
-    ]  # fmt: skip
+        ("1", "EUR", None),
+        ("2", "JPY", None),
+    ]
 
 
 def test_a_publication_answers_alike_for_ever() -> None:

@@ -175,10 +175,18 @@ def test_the_same_history_has_the_same_model() -> None:
 
 def observed(celsius: float, rain: float) -> WeatherRow:
     return WeatherRow(
-        store="1", start="2026-03-07T00:00:00Z", temperature_avg=celsius, temperature_min=celsius,
-        temperature_max=celsius, precipitation=rain, wind_avg=None, cloud_avg=None, providers=(), observations=1,
+        store="1",
+        start="2026-03-07T00:00:00Z",
+        temperature_avg=celsius,
+        temperature_min=celsius,
+        temperature_max=celsius,
+        precipitation=rain,
+        wind_avg=None,
+        cloud_avg=None,
+        providers=(),
+        observations=1,
         final=True,
-    )  # fmt: skip
+    )
 
 
 def test_bands_begin_at_their_lower_edge() -> None:

@@ -34,8 +34,14 @@ PARAMETERS = (
     "as_of",
 )
 PATHS = (
-    "/v1/metrics/{}", "/v1/views/{}/cells", "/v1/index/{}", "/v1/live/{}", "/v1/recomputes/{}", "/v1/{}", "/static/{}",
-)  # fmt: skip
+    "/v1/metrics/{}",
+    "/v1/views/{}/cells",
+    "/v1/index/{}",
+    "/v1/live/{}",
+    "/v1/recomputes/{}",
+    "/v1/{}",
+    "/static/{}",
+)
 REFUSED = {404, 422}
 
 

@@ -39,8 +39,12 @@ def values(world: World, metric: str, start: str, end: str, **more: object) -> l
     return [point["value"] for point in series(world, metric, start, end, **more)]
 
 
-NIGHT = (("2026-03-07T03:45:00+01:00", 9, 0), ("2026-03-07T04:00:00+01:00", 1, 4), ("2026-03-07T04:15:00+01:00", 6, 2),
-         ("2026-03-07T05:00:00+01:00", 0, 3))  # fmt: skip
+NIGHT = (
+    ("2026-03-07T03:45:00+01:00", 9, 0),
+    ("2026-03-07T04:00:00+01:00", 1, 4),
+    ("2026-03-07T04:15:00+01:00", 6, 2),
+    ("2026-03-07T05:00:00+01:00", 0, 3),
+)
 
 
 def test_people_inside_are_counted_from_the_start_of_the_business_day_and_never_below_zero() -> None:
@@ -83,9 +87,12 @@ def test_drift_is_counted_over_the_whole_business_days_that_a_question_touches()
 
 def test_power_hours_are_the_fewest_that_hold_40_percent_and_the_earlier_of_equal_ones() -> None:
     world = counted(
-        ("2026-03-06T17:00:00+01:00", 20, 0), ("2026-03-06T17:30:00+01:00", 5, 0), ("2026-03-07T10:00:00+01:00", 25, 0),
-        ("2026-03-07T11:00:00+01:00", 25, 0), ("2026-03-13T18:00:00+01:00", 25, 0),
-    )  # fmt: skip
+        ("2026-03-06T17:00:00+01:00", 20, 0),
+        ("2026-03-06T17:30:00+01:00", 5, 0),
+        ("2026-03-07T10:00:00+01:00", 25, 0),
+        ("2026-03-07T11:00:00+01:00", 25, 0),
+        ("2026-03-13T18:00:00+01:00", 25, 0),
+    )
 
     assert values(world, "power_hours", "2026-03-06", "2026-03-14") == [
         [

@@ -8,11 +8,20 @@ from tests.support.asking import Asking, Body
 
 NET = "/v1/metrics/net_sales"
 BAR = Store(
-    id="1", timezone="Europe/Bratislava", day_starts_at="04:00", closed_on=(date(2026, 3, 13),),
+    id="1",
+    timezone="Europe/Bratislava",
+    day_starts_at="04:00",
+    closed_on=(date(2026, 3, 13),),
     opening_hours={"fri": ("18:00-02:00",)},
-)  # fmt: skip
-SOLD = ("2026-03-06T17:59:00+01:00", "2026-03-06T18:00:00+01:00", "2026-03-07T01:59:00+01:00",
-        "2026-03-07T02:00:00+01:00", "2026-03-07T05:00:00+01:00", "2026-03-13T20:00:00+01:00")  # fmt: skip
+)
+SOLD = (
+    "2026-03-06T17:59:00+01:00",
+    "2026-03-06T18:00:00+01:00",
+    "2026-03-07T01:59:00+01:00",
+    "2026-03-07T02:00:00+01:00",
+    "2026-03-07T05:00:00+01:00",
+    "2026-03-13T20:00:00+01:00",
+)
 
 
 def asked(store: Store = BAR, **arguments: object) -> Body:
@@ -50,7 +59,7 @@ def test_a_store_that_never_said_when_it_is_open_has_no_value_and_says_why() -> 
 
     assert [(point["value"], point["flags"]) for point in body["series"][0]["points"]] == [
         (None, ["no_opening_hours"])
-    ] * 2  # fmt: skip
+    ] * 2
 
 
 def test_days_begin_where_the_store_says_in_an_asked_time_zone_too() -> None:

@@ -86,9 +86,13 @@ def test_every_route_is_in_one_of_both_tables(asking: Asking) -> None:
     named = {path: path.replace("net_sales", "{metric}").replace("sales/", "{view}/") for path, _ in FOR_ALL}
     tried = {("GET", path.replace("queue", "{id}").replace(TOLD_ID, "{alert_id}")) for path in named.values()}
     names = {
-        "known": "{id}", "1": "{number}", "pos_transactions": "{source}", "wifi_sightings": "{topic}",
-        "hook": "{webhook}", "queue": "{id}",
-    }  # fmt: skip
+        "known": "{id}",
+        "1": "{number}",
+        "pos_transactions": "{source}",
+        "wifi_sightings": "{topic}",
+        "hook": "{webhook}",
+        "queue": "{id}",
+    }
     for method, path, *_ in FOR_OPERATORS:
         known = "/".join(names.get(part, part) for part in path.split("/"))
         tried.add((method, known.replace("{topic}/0/0", "{topic}/{partition}/{offset}")))

@@ -33,10 +33,20 @@ def test_publications_are_listed_newest_first() -> None:
     assert [entry["publication"] for entry in body["publications"]] == [1, 0]
     assert body["next"] is None
     assert body["publications"][0] == {
-        "publication": 1, "cut": "2026-11-21T08:00:00Z", "published_at": "2026-11-21T08:00:00Z", "by": "world",
-        "why": "a test", "collected": False, "restores": None, "partitions": None, "days": None, "blocks": None,
-        "rows": None, "seconds": None, "views": None,
-    }  # fmt: skip
+        "publication": 1,
+        "cut": "2026-11-21T08:00:00Z",
+        "published_at": "2026-11-21T08:00:00Z",
+        "by": "world",
+        "why": "a test",
+        "collected": False,
+        "restores": None,
+        "partitions": None,
+        "days": None,
+        "blocks": None,
+        "rows": None,
+        "seconds": None,
+        "views": None,
+    }
 
 
 def test_what_a_recompute_counted_is_told() -> None:
@@ -60,8 +70,11 @@ def test_what_was_collected_and_what_was_restored_is_marked() -> None:
     listed = Asking(world).body(LISTED)["publications"]
 
     assert [(each["publication"], each["collected"], each["restores"]) for each in listed] == [
-        (3, False, 1), (2, True, None), (1, False, None), (0, False, None),
-    ]  # fmt: skip
+        (3, False, 1),
+        (2, True, None),
+        (1, False, None),
+        (0, False, None),
+    ]
 
 
 def test_pages_follow_each_other_without_a_gap() -> None:
@@ -102,10 +115,14 @@ def test_a_rollback_says_what_it_published() -> None:
     assert (response.status_code, response.json()) == (
         200,
         {
-            "publication": 3, "restores": 1, "cut": "2026-11-21T08:00:00Z", "generation": 1, "partitions": 3,
+            "publication": 3,
+            "restores": 1,
+            "cut": "2026-11-21T08:00:00Z",
+            "generation": 1,
+            "partitions": 3,
             "dry_run": False,
         },
-    )  # fmt: skip
+    )
     assert asking.body(LISTED)["publications"][0]["restores"] == 1
 
 

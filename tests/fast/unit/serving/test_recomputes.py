@@ -31,9 +31,13 @@ def refused(asking: Asking, said: Any) -> Body:
 
 def test_a_recompute_gets_an_id_and_can_be_looked_at_at_once(asking: Asking) -> None:
     said = BECAUSE | {
-        "views": ["sales", "sales", "sales_by_sku"], "from": "2026-11-01", "to": "2026-11-02", "stores": ["12", "77"],
-        "full": True, "mode": "preview",
-    }  # fmt: skip
+        "views": ["sales", "sales", "sales_by_sku"],
+        "from": "2026-11-01",
+        "to": "2026-11-02",
+        "stores": ["12", "77"],
+        "full": True,
+        "mode": "preview",
+    }
 
     started = asking.response(PATH, method="POST", key=OPERATOR_KEY, said=said)
 
@@ -46,10 +50,19 @@ def test_a_recompute_gets_an_id_and_can_be_looked_at_at_once(asking: Asking) -> 
     asked = {name: value for name, value in said.items() if name != "reason"}
     asked |= {"views": ["sales", "sales_by_sku"], "wait": False}
     assert asking.body(f"{PATH}/{id_}", key=OPERATOR_KEY) == {
-        "id": id_, "state": "asked", "asked": asked, "asked_by": "operator",
-        "why": "a wrong price list", "asked_at": "2026-11-21T09:00:00Z", "updated_at": "2026-11-21T09:00:00Z",
-        "ended_at": None, "progress": None, "publication": None, "problem": None, "report": None,
-    }  # fmt: skip
+        "id": id_,
+        "state": "asked",
+        "asked": asked,
+        "asked_by": "operator",
+        "why": "a wrong price list",
+        "asked_at": "2026-11-21T09:00:00Z",
+        "updated_at": "2026-11-21T09:00:00Z",
+        "ended_at": None,
+        "progress": None,
+        "publication": None,
+        "problem": None,
+        "report": None,
+    }
 
 
 def test_whatever_is_left_out_means_everything(asking: Asking) -> None:

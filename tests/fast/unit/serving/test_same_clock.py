@@ -103,5 +103,8 @@ def test_until_half_past_two_both_passes_of_the_earlier_day_stop_at_half_past_tw
 
     assert there
     assert [local(PRAGUE, window) for window in sorted(there.windows)][8:] == [
-        "02:00+0200", "02:15+0200", "02:00+0100", "02:15+0100"
-    ]  # fmt: skip
+        "02:00+0200",
+        "02:15+0200",
+        "02:00+0100",
+        "02:15+0100",
+    ]

@@ -44,8 +44,11 @@ def test_several_metrics_are_the_answers_of_each_and_what_all_rest_on(world: Wor
 
     assert both["answers"] == [asking.body(f"/v1/metrics/{name}", **DAY) for name in BOTH.split(",")]
     assert both["as_of"] == {
-        "publication": 0, "cut": "1970-01-01T00:00:00Z", "speed_as_of": "2026-11-21T09:00:01Z", "layers": ["speed"],
-    }  # fmt: skip
+        "publication": 0,
+        "cut": "1970-01-01T00:00:00Z",
+        "speed_as_of": "2026-11-21T09:00:01Z",
+        "layers": ["speed"],
+    }
     assert "next" not in both
 
 

@@ -39,10 +39,13 @@ def asking() -> Asking:
 
 def of(*tenants: str) -> Asking:
     """A deployment with the shops of these tenants."""
-    world = World(*(
-        Store(id=store, timezone="UTC", tenant=tenant, name=CANARY[tenant])
-        for tenant in tenants for store in SHOPS[tenant]
-    ))  # fmt: skip
+    world = World(
+        *(
+            Store(id=store, timezone="UTC", tenant=tenant, name=CANARY[tenant])
+            for tenant in tenants
+            for store in SHOPS[tenant]
+        )
+    )
     for number, store in enumerate(store for tenant in tenants for store in SHOPS[tenant]):
         world.receive(receipt("2026-11-21T09:00:00Z", minor=100 + number, store=store), "2026-11-21T09:00:01Z")
     world.rebuild("2026-11-21T10:00:00Z")
@@ -200,9 +203,17 @@ def test_a_dead_letter_leaves_no_trace_on_any_route_but_the_operators(asking: As
         for method, path in operations:
             if "/live/" not in path:  # has no end
                 named = path.format(
-                    metric="net_sales", view="sales", source="pos_transactions", topic="pos_transactions", id="any",
-                    number=1, partition=0, offset=0, webhook="any", alert_id="0" * 32,
-                )  # fmt: skip
+                    metric="net_sales",
+                    view="sales",
+                    source="pos_transactions",
+                    topic="pos_transactions",
+                    id="any",
+                    number=1,
+                    partition=0,
+                    offset=0,
+                    webhook="any",
+                    alert_id="0" * 32,
+                )
                 question = {"day": "2026-11-21", "store": "101"} if "/raw/" in path else DAY if "{" in path else {}
                 answer = asking.response(named, method=method.upper(), key=key_, said=b"{}", **question)
                 told.append(answer.text + str(answer.headers))

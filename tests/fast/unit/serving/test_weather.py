@@ -43,10 +43,18 @@ def test_a_day_has_the_exact_means_and_the_extremes_of_its_observations() -> Non
     assert told["units"] == {"temperature": "C", "precipitation": "mm", "wind": "m/s", "cloud": "percent"}
     [row] = told["rows"]
     assert row == {
-        "store": "1", "start": "2026-03-06T23:00:00Z", "temperature_avg": 9.1 / 3, "temperature_min": -2.6,
-        "temperature_max": 7.4, "precipitation": 1.3, "wind_avg": 1.7, "cloud_avg": 75.0, "providers": ["s1"],
-        "observations": 3, "final": True,
-    }  # fmt: skip
+        "store": "1",
+        "start": "2026-03-06T23:00:00Z",
+        "temperature_avg": 9.1 / 3,
+        "temperature_min": -2.6,
+        "temperature_max": 7.4,
+        "precipitation": 1.3,
+        "wind_avg": 1.7,
+        "cloud_avg": 75.0,
+        "providers": ["s1"],
+        "observations": 3,
+        "final": True,
+    }
 
 
 def test_a_row_begins_where_its_point_does_and_nothing_is_said_of_points_without_observations() -> None:

@@ -21,9 +21,14 @@ AT = datetime(2026, 11, 21, 9, 30, tzinfo=UTC)
 BLOCKING = Blocking("alerts", 1, 42, "201", AT, "the endpoint answered 503")
 STATE = EndpointState(AT, 503, AT, AT - timedelta(hours=1), 4, AT, (BLOCKING,), AT)
 ACTS = [
-    ("GET", "", None), ("PATCH", "", {"batch": 3}), ("POST", "/rotate", None), ("POST", "/test", None),
-    ("POST", "/resume", None), ("POST", "/skip", {"record": BLOCKING.id}), ("DELETE", "", None),
-]  # fmt: skip
+    ("GET", "", None),
+    ("PATCH", "", {"batch": 3}),
+    ("POST", "/rotate", None),
+    ("POST", "/test", None),
+    ("POST", "/resume", None),
+    ("POST", "/skip", {"record": BLOCKING.id}),
+    ("DELETE", "", None),
+]
 
 
 @pytest.fixture
@@ -87,11 +92,13 @@ def test_how_an_endpoint_is_doing_is_told_as_whoever_calls_it_has_seen_it(asking
 @pytest.mark.parametrize(
     ("said", "field"),
     [
-        ({"url": "http://acme.example/"}, "url"), ({"url": "https://"}, "url"), ({"url": "javascript:alert(1)"}, "url"),
+        ({"url": "http://acme.example/"}, "url"),
+        ({"url": "https://"}, "url"),
+        ({"url": "javascript:alert(1)"}, "url"),
         ({"url": f"https://acme.example/{'a' * (MOST_URL - 20)}"}, "url"),
         ({"url": "https://n:w@acme.example/"}, "url"),
     ],
-)  # fmt: skip
+)
 def test_an_address_that_cannot_be_called_is_refused_with_the_field_and_what_to_write(
     asking: Asking, said: object, field: str
 ) -> None:
@@ -257,9 +264,17 @@ def test_no_route_tells_a_secret_or_what_is_anothers(asking: Asking) -> None:
             for method in methods:
                 if "/live/" not in path and method.upper() != "DELETE" and not path.endswith("/rotate"):
                     place = path.format(
-                        metric="net_sales", view="sales", source="pos_transactions", topic="pos_transactions", number=1,
-                        partition=0, offset=0, webhook=id_, id="any", alert_id="any",
-                    )  # fmt: skip
+                        metric="net_sales",
+                        view="sales",
+                        source="pos_transactions",
+                        topic="pos_transactions",
+                        number=1,
+                        partition=0,
+                        offset=0,
+                        webhook=id_,
+                        id="any",
+                        alert_id="any",
+                    )
                     answer = asking.response(place, method=method.upper(), key=key, said=b"{}")
                     told[tenant].append(answer.text + str(answer.headers))
 
@@ -289,10 +304,15 @@ def test_one_that_refuses_everything_says_since_when_unless_it_also_fails_or_is_
     later = AT + timedelta(hours=1)
 
     told = [
-        Registered(endpoint, None, refusing), Registered(endpoint, None, replace(refusing, failing_since=later)),
-        Registered(endpoint, later, refusing), Registered(endpoint),
-    ]  # fmt: skip
+        Registered(endpoint, None, refusing),
+        Registered(endpoint, None, replace(refusing, failing_since=later)),
+        Registered(endpoint, later, refusing),
+        Registered(endpoint),
+    ]
 
     assert [(each.word, each.since) for each in told] == [
-        ("refusing", AT), ("retrying", later), ("suspended", later), ("ok", None),
-    ]  # fmt: skip
+        ("refusing", AT),
+        ("retrying", later),
+        ("suspended", later),
+        ("ok", None),
+    ]

@@ -14,9 +14,12 @@ from master_dataset.sources import registered_sources, source_named
 
 RECEIVED_US = int(datetime(2026, 3, 9, tzinfo=UTC).timestamp()) * 1_000_000
 BESIDE = {
-    Reason.ALERT_DELIVERY_REJECTED, Reason.CONFLICTING_DUPLICATE, Reason.EMPTY_VALUE, Reason.TOO_LARGE,
+    Reason.ALERT_DELIVERY_REJECTED,
+    Reason.CONFLICTING_DUPLICATE,
+    Reason.EMPTY_VALUE,
+    Reason.TOO_LARGE,
     Reason.UNKNOWN_SCHEMA,
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("topic", sorted(registered_sources()))

@@ -19,13 +19,24 @@ from master_dataset.registry.stores_file import load, read
 from master_dataset.sources import registered_sources
 
 FULL = Store(
-    id="010", timezone="Asia/Kathmandu", name="Čaj", tenant="t", currency=Currency("NPR", 2),
-    opening_hours={"mon": ("08:00-12:00", "13:00-24:00")}, floor_m2=Decimal("12.5"), open_since=date(2020, 1, 1),
-    country="NP", subdivision="P3", day_starts_at="04:00", closed_on=(date(2026, 12, 25),), week_starts_on="sun",
-    comp_start_date=date(2021, 1, 1), conversion_target=Decimal(30),
+    id="010",
+    timezone="Asia/Kathmandu",
+    name="Čaj",
+    tenant="t",
+    currency=Currency("NPR", 2),
+    opening_hours={"mon": ("08:00-12:00", "13:00-24:00")},
+    floor_m2=Decimal("12.5"),
+    open_since=date(2020, 1, 1),
+    country="NP",
+    subdivision="P3",
+    day_starts_at="04:00",
+    closed_on=(date(2026, 12, 25),),
+    week_starts_on="sun",
+    comp_start_date=date(2021, 1, 1),
+    conversion_target=Decimal(30),
     sensors=(Sensor("c", "people_counts", "d", date(2020, 1, 1), None), Sensor("q", "queue_events", "Q")),
     zones=(Zone("tea", Decimal(3)), Zone("no")),
-)  # fmt: skip
+)
 
 
 def simulate(*words: str) -> None:

@@ -57,8 +57,10 @@ def test_a_camera_that_is_not_registered_for_faces_is_flagged() -> None:
     assert payload(DEMOGRAPHICS, store.terms).flags == ["unregistered_sensor"]
 
 
-@pytest.mark.parametrize("put", [{"sensor_id": "cam-2"}, {"age_band": "35-44"}, {"gender": "male"},
-                                 {"happened_at": "2026-03-07T10:15:00+01:00"}])  # fmt: skip
+@pytest.mark.parametrize(
+    "put",
+    [{"sensor_id": "cam-2"}, {"age_band": "35-44"}, {"gender": "male"}, {"happened_at": "2026-03-07T10:15:00+01:00"}],
+)
 def test_another_camera_band_gender_or_interval_is_another_event(put: dict[str, object]) -> None:
     assert is_repeat(DEMOGRAPHICS, {}, put) is False
 

@@ -16,9 +16,18 @@ from master_dataset.sources.wifi_sightings import WIFI_SIGHTINGS
 from tests.support.corpus.record import MISSING, record
 
 SPELLINGS = [
-    "3c:22:fb:9a:1d:e7", "3C:22:FB:9A:1D:E7", "3c-22-fb-9a-1d-e7", "3C-22-FB-9A-1D-E7", "3c22.fb9a.1de7",
-    "3C22.FB9A.1DE7", "3c22fb9a1de7", "3C22FB9A1DE7", "3c 22 fb 9a 1d e7", "3c.22.fb.9a.1d.e7", "3c22fb-9a1de7",
-]  # fmt: skip
+    "3c:22:fb:9a:1d:e7",
+    "3C:22:FB:9A:1D:E7",
+    "3c-22-fb-9a-1d-e7",
+    "3C-22-FB-9A-1D-E7",
+    "3c22.fb9a.1de7",
+    "3C22.FB9A.1DE7",
+    "3c22fb9a1de7",
+    "3C22FB9A1DE7",
+    "3c 22 fb 9a 1d e7",
+    "3c.22.fb.9a.1d.e7",
+    "3c22fb-9a1de7",
+]
 OCTETS = (b"3c", b"22", b"fb", b"9a", b"1d", b"e7")
 HASH = b"9f86d081884c7d659a2feaa0c55ad015"
 
@@ -158,9 +167,17 @@ def test_a_hash_of_an_event_is_never_masked(device: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["2026-03-07 10:00:00.123", "07-03-2026 10:00:00", "f81d4fae-7dec-41d0-a765-00a0c91e6bf6", "192.168.100.200",
-     "20260307100000", "v1.2.3.4.5.6", "d8e8fca2dc0f896fd7cb4cb0031ba249", "1 2 3 4 5 6"],
-)  # fmt: skip
+    [
+        "2026-03-07 10:00:00.123",
+        "07-03-2026 10:00:00",
+        "f81d4fae-7dec-41d0-a765-00a0c91e6bf6",
+        "192.168.100.200",
+        "20260307100000",
+        "v1.2.3.4.5.6",
+        "d8e8fca2dc0f896fd7cb4cb0031ba249",
+        "1 2 3 4 5 6",
+    ],
+)
 def test_a_time_an_id_or_a_version_in_an_unknown_field_is_no_address(text: str) -> None:
     value = record(WIFI_SIGHTINGS, note=text)
 

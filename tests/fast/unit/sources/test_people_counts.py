@@ -55,9 +55,18 @@ def test_an_interval_in_which_nobody_passed_is_an_event() -> None:
 
 @pytest.mark.parametrize(
     ("interval", "expected"),
-    [(1, None), (900_000, None), (0, "out_of_range"), (900_001, "out_of_range"), (-1, "out_of_range"),
-     (0.5, "bad_number"), ("900000", "wrong_type"), (None, "wrong_type"), (MISSING, "missing_field")],
-)  # fmt: skip
+    [
+        (1, None),
+        (900_000, None),
+        (0, "out_of_range"),
+        (900_001, "out_of_range"),
+        (-1, "out_of_range"),
+        (0.5, "bad_number"),
+        ("900000", "wrong_type"),
+        (None, "wrong_type"),
+        (MISSING, "missing_field"),
+    ],
+)
 def test_an_interval_has_a_millisecond_to_a_quarter_of_an_hour(interval: object, expected: str | None) -> None:
     refused = refusal(PEOPLE_COUNTS, interval_ms=interval)
 
@@ -127,23 +136,48 @@ def test_a_sensor_is_missed_only_where_sensors_are_registered(sensors: tuple[Sen
 @pytest.mark.parametrize("name", ["sensor_id", "line"])
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [("a" * 64, None), ("é" * 32, None), ("a" * 65, "bad_identity"), ("é" * 33, "bad_identity"),
-     ("", "bad_identity"), (1, "wrong_type"), (None, "wrong_type"), (MISSING, "missing_field")],
-)  # fmt: skip
+    [
+        ("a" * 64, None),
+        ("é" * 32, None),
+        ("a" * 65, "bad_identity"),
+        ("é" * 33, "bad_identity"),
+        ("", "bad_identity"),
+        (1, "wrong_type"),
+        (None, "wrong_type"),
+        (MISSING, "missing_field"),
+    ],
+)
 def test_a_sensor_and_a_line_have_names_of_1_to_64_bytes(name: str, text: object, expected: str | None) -> None:
     refused = refusal(PEOPLE_COUNTS, **{name: text})
 
     assert refused == (expected and (expected, f"/{name}"))
 
 
-@pytest.mark.parametrize("put", [{"sensor_id": "cam-2"}, {"line": "door-B"}, {"operation_id": 2},
-                                 {"happened_at": "2026-03-07T10:00:00.001+01:00", "interval_ms": 1}])  # fmt: skip
+@pytest.mark.parametrize(
+    "put",
+    [
+        {"sensor_id": "cam-2"},
+        {"line": "door-B"},
+        {"operation_id": 2},
+        {"happened_at": "2026-03-07T10:00:00.001+01:00", "interval_ms": 1},
+    ],
+)
 def test_another_sensor_line_store_or_instant_is_another_event(put: dict[str, object]) -> None:
     assert is_repeat(PEOPLE_COUNTS, {}, put) is False
 
 
-@pytest.mark.parametrize("put", [{"people_in": 7}, {"people_out": 0}, {"group_in": MISSING}, {"group_out": 0},
-                                 {"staff_in": 0}, {"staff_out": 0}, {"interval_ms": 60_000}])  # fmt: skip
+@pytest.mark.parametrize(
+    "put",
+    [
+        {"people_in": 7},
+        {"people_out": 0},
+        {"group_in": MISSING},
+        {"group_out": 0},
+        {"staff_in": 0},
+        {"staff_out": 0},
+        {"interval_ms": 60_000},
+    ],
+)
 def test_another_count_of_the_same_interval_is_a_conflict(put: dict[str, object]) -> None:
     assert is_repeat(PEOPLE_COUNTS, {}, put) is None
 

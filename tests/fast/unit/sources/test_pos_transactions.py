@@ -156,11 +156,19 @@ def test_a_discount_lowers_gross_sales_and_a_zero_amount_counts_its_total() -> N
 @pytest.mark.parametrize(
     ("code", "price", "amount", "total"),
     [
-        ("EUR", 0.125, 1, 12), ("EUR", 0.135, 1, 14), ("EUR", 0.125, -1, -12), ("EUR", 0.135, -1, -14),
-        ("EUR", 0.125001, 1, 13), ("JPY", 0.5, 1, 0), ("JPY", 1.5, 1, 2), ("JPY", 2.5, -1, -2),
-        ("KWD", 0.0005, 1, 0), ("KWD", 0.0015, 1, 2), ("CLF", 0.00005, 1, 0),
+        ("EUR", 0.125, 1, 12),
+        ("EUR", 0.135, 1, 14),
+        ("EUR", 0.125, -1, -12),
+        ("EUR", 0.135, -1, -14),
+        ("EUR", 0.125001, 1, 13),
+        ("JPY", 0.5, 1, 0),
+        ("JPY", 1.5, 1, 2),
+        ("JPY", 2.5, -1, -2),
+        ("KWD", 0.0005, 1, 0),
+        ("KWD", 0.0015, 1, 2),
+        ("CLF", 0.00005, 1, 0),
     ],
-)  # fmt: skip
+)
 def test_a_line_total_is_rounded_half_even_to_the_minor_unit(code: str, price: float, amount: int, total: int) -> None:
     sold = event({"price": price, "amount": amount}, money=currency(code))
 

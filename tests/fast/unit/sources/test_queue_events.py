@@ -95,8 +95,9 @@ def test_a_leave_has_a_wait_and_a_service_in_order(joined: str, started: str, ex
     assert refusal(QUEUE_EVENTS, **put) == expected
 
 
-@pytest.mark.parametrize(("kind", "flags"), [("service_start", ["instant_wait"]), ("abandon", ["instant_wait"]),
-                                             ("join", []), ("leave", [])])  # fmt: skip
+@pytest.mark.parametrize(
+    ("kind", "flags"), [("service_start", ["instant_wait"]), ("abandon", ["instant_wait"]), ("join", []), ("leave", [])]
+)
 def test_a_wait_of_no_time_is_flagged(kind: str, flags: list[str]) -> None:
     at_once = {"happened_at": NOON, "joined_at": NOON, "service_started_at": NOON}
 
@@ -131,8 +132,16 @@ def test_a_camera_of_another_source_is_not_registered_for_queues() -> None:
     assert payload(QUEUE_EVENTS, store.terms).flags == ["unregistered_sensor"]
 
 
-@pytest.mark.parametrize("put", [{"sensor_id": "q-2"}, {"queue": "Q2"}, {"track": "p2"}, {"kind": "abandon"},
-                                 {"happened_at": "2026-03-07T10:14:00.001+01:00"}])  # fmt: skip
+@pytest.mark.parametrize(
+    "put",
+    [
+        {"sensor_id": "q-2"},
+        {"queue": "Q2"},
+        {"track": "p2"},
+        {"kind": "abandon"},
+        {"happened_at": "2026-03-07T10:14:00.001+01:00"},
+    ],
+)
 def test_another_queue_track_kind_or_instant_is_another_event(put: dict[str, object]) -> None:
     assert is_repeat(QUEUE_EVENTS, {}, put) is False
 

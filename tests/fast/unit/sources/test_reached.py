@@ -61,6 +61,7 @@ def test_every_record_that_came_is_an_event_or_a_dead_letter_but_for_our_own_mar
     found = seen(parsed, {}, received(batch))
 
     assert {part: (each.received, each.events, sum(each.dead_letters.values())) for part, each in found.items()} == {
-        0: (2, 1, 1), 3: (2, 1, 1)
-    }  # fmt: skip
+        0: (2, 1, 1),
+        3: (2, 1, 1),
+    }
     assert received(batch.drop_columns(["headers"])) == {0: 3, 3: 2}

@@ -35,9 +35,16 @@ def opening(record: Record, _: Terms) -> Opening:
 
 FIELDS: dict[str, Field | Lines] = {"store": Id(), "door": Id(), "at": Instant()}
 DOORS = Source(
-    topic="doors", store="store", happened_at="at", identity=("store", "door", "at"),
-    fields=FIELDS, payload=Opening, derive=opening, content=("door",), example={},
-)  # fmt: skip
+    topic="doors",
+    store="store",
+    happened_at="at",
+    identity=("store", "door", "at"),
+    fields=FIELDS,
+    payload=Opening,
+    derive=opening,
+    content=("door",),
+    example={},
+)
 
 
 @pytest.fixture

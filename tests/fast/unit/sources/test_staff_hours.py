@@ -41,9 +41,20 @@ def test_a_segment_lasts_from_nothing_to_sixteen_hours(started: object, expected
 
 @pytest.mark.parametrize(
     ("sign", "expected"),
-    [(1, None), (-1, None), (1.0, None), (None, None), (MISSING, None), (0, "out_of_range"), (2, "out_of_range"),
-     (-2, "out_of_range"), (0.5, "bad_number"), ("-1", "wrong_type"), (True, "wrong_type")],
-)  # fmt: skip
+    [
+        (1, None),
+        (-1, None),
+        (1.0, None),
+        (None, None),
+        (MISSING, None),
+        (0, "out_of_range"),
+        (2, "out_of_range"),
+        (-2, "out_of_range"),
+        (0.5, "bad_number"),
+        ("-1", "wrong_type"),
+        (True, "wrong_type"),
+    ],
+)
 def test_a_sign_is_one_or_minus_one(sign: object, expected: str | None) -> None:
     refused = refusal(STAFF_HOURS, sign=sign)
 
@@ -52,9 +63,16 @@ def test_a_sign_is_one_or_minus_one(sign: object, expected: str | None) -> None:
 
 @pytest.mark.parametrize(
     ("revision", "expected"),
-    [(0, None), (1_000_000, None), (None, None), (1_000_001, "out_of_range"), (-1, "out_of_range"),
-     (0.5, "bad_number"), ("1", "wrong_type")],
-)  # fmt: skip
+    [
+        (0, None),
+        (1_000_000, None),
+        (None, None),
+        (1_000_001, "out_of_range"),
+        (-1, "out_of_range"),
+        (0.5, "bad_number"),
+        ("1", "wrong_type"),
+    ],
+)
 def test_a_revision_counts_from_zero(revision: object, expected: str | None) -> None:
     refused = refusal(STAFF_HOURS, revision=revision)
 
@@ -98,9 +116,16 @@ def test_another_sign_or_role_of_one_revision_is_a_conflict(put: dict[str, objec
     assert is_repeat(STAFF_HOURS, {}, put) is None
 
 
-@pytest.mark.parametrize("put", [{"staff": "s-1"}, {"kind": "planned"}, {"revision": 1},
-                                 {"started_at": "2026-03-07T09:51:00+01:00"},
-                                 {"happened_at": "2026-03-07T10:31:00+01:00"}])  # fmt: skip
+@pytest.mark.parametrize(
+    "put",
+    [
+        {"staff": "s-1"},
+        {"kind": "planned"},
+        {"revision": 1},
+        {"started_at": "2026-03-07T09:51:00+01:00"},
+        {"happened_at": "2026-03-07T10:31:00+01:00"},
+    ],
+)
 def test_another_person_kind_start_end_or_revision_is_another_event(put: dict[str, object]) -> None:
     assert is_repeat(STAFF_HOURS, {}, put) is False
 

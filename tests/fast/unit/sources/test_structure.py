@@ -77,9 +77,18 @@ def test_unknown_fields_of_any_kind_change_no_event(source: Source[Any], kind: s
 @each_source
 @pytest.mark.parametrize(
     ("store", "expected"),
-    [("x" * 256, None), ("x" * 257, "bad_identity"), ("", "bad_identity"), (2**63 - 1, None), (-(2**63) + 1, None),
-     (2**63, "bad_number"), (1.0, "wrong_type"), (True, "wrong_type"), ("é" * 129, "bad_identity")],
-)  # fmt: skip
+    [
+        ("x" * 256, None),
+        ("x" * 257, "bad_identity"),
+        ("", "bad_identity"),
+        (2**63 - 1, None),
+        (-(2**63) + 1, None),
+        (2**63, "bad_number"),
+        (1.0, "wrong_type"),
+        (True, "wrong_type"),
+        ("é" * 129, "bad_identity"),
+    ],
+)
 def test_a_store_is_a_short_text_or_a_number_of_64_bits(
     source: Source[Any], store: object, expected: str | None
 ) -> None:
@@ -95,7 +104,10 @@ def test_a_store_is_compared_as_text(source: Source[Any]) -> None:
 
 @each_source
 def test_a_number_that_is_whole_may_be_written_with_a_point(source: Source[Any]) -> None:
-    whole = {name: float(value) for name, value in source.example.items()
-             if isinstance(value, int) and not isinstance(source.fields[name], Id)}  # fmt: skip
+    whole = {
+        name: float(value)
+        for name, value in source.example.items()
+        if isinstance(value, int) and not isinstance(source.fields[name], Id)
+    }
 
     assert is_repeat(source, {}, whole) is True

@@ -63,9 +63,14 @@ def test_a_commit_with_a_torn_file_is_taken_back_and_comes_again(table: Path, ha
     whole = torn.read_bytes()
     torn.unlink()
     if harm != "gone":
-        torn.write_bytes({
-            "empty": b"", "short": whole[:-9], "zeros": bytes(len(whole)), "no beginning": bytes(64) + whole[64:],
-        }[harm])  # fmt: skip
+        torn.write_bytes(
+            {
+                "empty": b"",
+                "short": whole[:-9],
+                "zeros": bytes(len(whole)),
+                "no beginning": bytes(64) + whole[64:],
+            }[harm]
+        )
 
     take_back_torn(str(table), ["query 2"])
     commit(table, "query 2", "2026-11-22")

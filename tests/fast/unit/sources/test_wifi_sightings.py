@@ -21,10 +21,24 @@ def test_the_golden_record_says_who_was_heard_where() -> None:
 
 @pytest.mark.parametrize(
     "device",
-    ["aa:bb:cc:dd:ee:ff", "AA:BB:CC:DD:EE:FF", "aa-bb-cc-dd-ee-ff", "AA-BB-CC-DD-EE-FF", "aabb.ccdd.eeff",
-     "aabbccddeeff", "AABBCCDDEEFF", "aa bb cc dd ee ff", "aa.bb.cc.dd.ee.ff", "aabbcc-ddeeff", "aabb:ccdd:eeff",
-     "123456789012", "a:b:c:d:e:f", "0:1b:63:84:45:e6", "0-1B-63-84-45-E6"],
-)  # fmt: skip
+    [
+        "aa:bb:cc:dd:ee:ff",
+        "AA:BB:CC:DD:EE:FF",
+        "aa-bb-cc-dd-ee-ff",
+        "AA-BB-CC-DD-EE-FF",
+        "aabb.ccdd.eeff",
+        "aabbccddeeff",
+        "AABBCCDDEEFF",
+        "aa bb cc dd ee ff",
+        "aa.bb.cc.dd.ee.ff",
+        "aabbcc-ddeeff",
+        "aabb:ccdd:eeff",
+        "123456789012",
+        "a:b:c:d:e:f",
+        "0:1b:63:84:45:e6",
+        "0-1B-63-84-45-E6",
+    ],
+)
 def test_a_hardware_address_in_any_spelling_is_refused_as_one(device: str) -> None:
     assert refusal(WIFI_SIGHTINGS, device=device) == ("raw_mac_address", "/device")
 
@@ -109,8 +123,16 @@ def test_a_router_that_sends_its_day_again_says_nothing_new() -> None:
     assert sent[: len(day)] == sent[len(day) :]
 
 
-@pytest.mark.parametrize("put", [{"sensor_id": "ap-3"}, {"salt_id": "2026-03-08"}, {"device": "0" * 32},
-                                 {"zone": "outside"}, {"happened_at": "2026-03-07T09:02:00.001Z"}])  # fmt: skip
+@pytest.mark.parametrize(
+    "put",
+    [
+        {"sensor_id": "ap-3"},
+        {"salt_id": "2026-03-08"},
+        {"device": "0" * 32},
+        {"zone": "outside"},
+        {"happened_at": "2026-03-07T09:02:00.001Z"},
+    ],
+)
 def test_another_router_salt_device_zone_or_instant_is_another_event(put: dict[str, object]) -> None:
     assert is_repeat(WIFI_SIGHTINGS, {}, put) is False
 

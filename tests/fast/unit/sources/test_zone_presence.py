@@ -76,8 +76,16 @@ def test_a_zone_is_missed_only_where_zones_are_registered(
     assert payload(ZONE_PRESENCE, store.terms).flags == flags
 
 
-@pytest.mark.parametrize("put", [{"sensor_id": "st-5"}, {"zone": "hats"}, {"track": "t82"}, {"kind": "enter"},
-                                 {"happened_at": "2026-03-07T10:07:30.001+01:00"}])  # fmt: skip
+@pytest.mark.parametrize(
+    "put",
+    [
+        {"sensor_id": "st-5"},
+        {"zone": "hats"},
+        {"track": "t82"},
+        {"kind": "enter"},
+        {"happened_at": "2026-03-07T10:07:30.001+01:00"},
+    ],
+)
 def test_another_zone_track_kind_or_instant_is_another_event(put: dict[str, object]) -> None:
     assert is_repeat(ZONE_PRESENCE, {}, put) is False
 

@@ -12,9 +12,7 @@ from master_dataset.errors import OperatorError
 
 def settings(tmp_path: Path, master: str, host: str = "") -> Settings:
     python = "python-of-the-workers"
-    return Settings(
-        home=tmp_path, spark_master=master, spark_driver_host=host, spark_cores=6, spark_python=python
-    )  # fmt: skip
+    return Settings(home=tmp_path, spark_master=master, spark_driver_host=host, spark_cores=6, spark_python=python)
 
 
 @pytest.mark.parametrize("master", ["local", "local[2]", "local[*]"])

@@ -32,9 +32,18 @@ def test_a_home_of_three_nodes_is_seen_by_every_command(tmp_path: Path) -> None:
     assert settings.kafka_bootstrap == "127.0.0.1:9092,127.0.0.2:9092,127.0.0.3:9092"
     assert settings.cassandra_address.contact_points == ("127.0.0.1", "127.0.0.2", "127.0.0.3")
     assert [component.name for component in components(settings)] == [
-        "kafka", "kafka-2", "kafka-3", "cassandra", "cassandra-2", "cassandra-3", "archive", "speed", "alerts",
-        "dispatcher", "api",
-    ]  # fmt: skip
+        "kafka",
+        "kafka-2",
+        "kafka-3",
+        "cassandra",
+        "cassandra-2",
+        "cassandra-3",
+        "archive",
+        "speed",
+        "alerts",
+        "dispatcher",
+        "api",
+    ]
 
 
 def test_a_new_home_has_one_node_of_each_kind(tmp_path: Path) -> None:

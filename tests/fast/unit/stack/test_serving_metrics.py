@@ -74,6 +74,8 @@ def test_the_newest_ledger_is_told_by_cause() -> None:
 
 def test_without_the_store_only_what_runs_is_told() -> None:
     assert told(Down(World()), CUT) == {
-        "galatea_component_running speed": 1, "galatea_component_running archive": 0,
-        "galatea_cassandra_up": 0, "galatea_store_up": 0,
-    }  # fmt: skip
+        "galatea_component_running speed": 1,
+        "galatea_component_running archive": 0,
+        "galatea_cassandra_up": 0,
+        "galatea_store_up": 0,
+    }

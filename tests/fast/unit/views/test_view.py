@@ -15,9 +15,21 @@ def test_every_file_of_the_folder_is_registered_with_its_question() -> None:
     found = {view.name: view.question for view in registered_views()}
 
     assert set(found) == {
-        "coverage", "demographics", "labor", "queue", "queue_length", "queue_peak", "sales", "sales_by_sku",
-        "sales_by_till", "traffic", "weather", "wifi_devices", "wifi_visits", "zone_traffic",
-    }  # fmt: skip
+        "coverage",
+        "demographics",
+        "labor",
+        "queue",
+        "queue_length",
+        "queue_peak",
+        "sales",
+        "sales_by_sku",
+        "sales_by_till",
+        "traffic",
+        "weather",
+        "wifi_devices",
+        "wifi_visits",
+        "zone_traffic",
+    }
     assert found["sales"].startswith("What did we sell?")
     assert all("?" in question for question in found.values())
 

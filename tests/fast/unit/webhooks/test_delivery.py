@@ -54,10 +54,13 @@ def take(verdict: Verdict, *records: Record) -> tuple[Verdict, Sent, Delivery]:
 @pytest.mark.parametrize(
     ("one", "is_wanted"),
     [
-        (record("acme", "1", 1), True), (record("globex", "1", 1), False), (record("acme-2", "1", 1), False),
-        (Record("alerts", 0, 2, b"1", b"no json", 0), False), (Record("alerts", 0, 2, b"1", b"", 0), False),
+        (record("acme", "1", 1), True),
+        (record("globex", "1", 1), False),
+        (record("acme-2", "1", 1), False),
+        (Record("alerts", 0, 2, b"1", b"no json", 0), False),
+        (Record("alerts", 0, 2, b"1", b"", 0), False),
     ],
-)  # fmt: skip
+)
 def test_only_the_tenants_own_alerts_are_wanted(one: Record, is_wanted: bool) -> None:  # noqa: FBT001 - the table
     made, _ = delivery(Done())
 

@@ -39,11 +39,14 @@ class Table:
             raise StoreUnavailable("nobody answers", do="wait")
         return [
             Wanted(
-                each, each.id in self.suspended, self.failing.get(each.id), self.skipped.get(each.id, frozenset()),
+                each,
+                each.id in self.suspended,
+                self.failing.get(each.id),
+                self.skipped.get(each.id, frozenset()),
                 each.id in self.has_begun,
             )
             for each in self.endpoints
-        ]  # fmt: skip
+        ]
 
     async def begun(self, endpoint: Endpoint) -> None:
         self.has_begun.append(endpoint.id)

@@ -94,16 +94,20 @@ class Told:
 
 @asynccontextmanager
 async def told(
-    url: str, tenant: str = "acme", resolving: Resolve = here, allowed: Sequence[Network] = LOOPBACK,
+    url: str,
+    tenant: str = "acme",
+    resolving: Resolve = here,
+    allowed: Sequence[Network] = LOOPBACK,
     trust: ssl.SSLContext | None = None,
-) -> AsyncIterator[Told]:  # fmt: skip
+) -> AsyncIterator[Told]:
     """Inside, the endpoint of that tenant is told of its alerts, which lie among another's."""
     endpoint, kept = Endpoint("e1", tenant, url, "secret"), Kept()
     owners = ("acme", "globex")
     messages = [
         Message(0, number * 2 + at, owner, alert(owner, owner, number).to_json())
-        for number in range(ALERTS) for at, owner in enumerate(owners)
-    ]  # fmt: skip
+        for number in range(ALERTS)
+        for at, owner in enumerate(owners)
+    ]
     driver = Driver(messages)
     sender = Sender(endpoint, allowed, client(trust or ssl.create_default_context()), resolving)
     delivery = Delivery(endpoint, sender, kept)
@@ -335,10 +339,18 @@ def test_a_receiver_that_has_taken_a_call_and_drops_its_answer_gets_the_same_key
 @pytest.mark.parametrize(
     ("behaviour", "may_have_it"),
     [
-        (hangs, True), (drips, True), (resets, True), (drops, True), (talks_nonsense, True), (answers(500), True),
-        (answers(504), True), (answers(408), False), (answers(425), False), (answers(429), False),
+        (hangs, True),
+        (drips, True),
+        (resets, True),
+        (drops, True),
+        (talks_nonsense, True),
+        (answers(500), True),
+        (answers(504), True),
+        (answers(408), False),
+        (answers(425), False),
+        (answers(429), False),
     ],
-)  # fmt: skip
+)
 def test_fewer_at_once_may_help_whoever_was_sent_a_call_and_could_not_cope(
     behaviour: Behaviour, *, may_have_it: bool
 ) -> None:

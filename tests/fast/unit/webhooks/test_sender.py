@@ -106,10 +106,14 @@ def test_what_would_come_again_is_refused_and_no_redirect_is_followed(status: in
 @pytest.mark.parametrize(
     ("wish", "after"),
     [
-        ("17", 17.0), ("Fri, 15 Jan 2027 08:00:10 GMT", 10.0), ("soon", None), ("-5", None), ("", None),
+        ("17", 17.0),
+        ("Fri, 15 Jan 2027 08:00:10 GMT", 10.0),
+        ("soon", None),
+        ("-5", None),
+        ("", None),
         ("9" * 30, 999999999.0),
     ],
-)  # fmt: skip
+)
 def test_an_endpoint_may_say_when_it_wants_to_be_asked_again(wish: str, after: float | None) -> None:
     assert verdict(lambda _: said(429, {"Retry-After": wish})) == Again("the endpoint answered 429", after)
 

@@ -42,7 +42,7 @@ def trial(behaviour: Behaviour, resolving: Resolve = here) -> WebhookTrial:
         (answers(503, Retry_After=FAR), here, "failed", 503, "the endpoint answered 503"),
         (answers(204), breaking, "failed", None, "the call broke: ZeroDivisionError"),
     ],
-)  # fmt: skip
+)
 def test_what_a_call_came_to_is_told_and_never_raised(
     behaviour: Behaviour, resolving: Resolve, outcome: str, status: int | None, why: str | None
 ) -> None:

@@ -21,8 +21,9 @@ async def refuse(table: UndeliveredTable, *offsets: int) -> list[BaseException |
     """By three endpoints at once; what became of each."""
     kept = [
         table.keep(endpoint, record("acme", "1", offset, offset), "the endpoint answered 422")
-        for endpoint in ENDPOINTS for offset in offsets
-    ]  # fmt: skip
+        for endpoint in ENDPOINTS
+        for offset in offsets
+    ]
     return await asyncio.gather(*kept, return_exceptions=True)
 
 

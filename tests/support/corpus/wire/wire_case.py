@@ -52,9 +52,14 @@ def wire_cases() -> list[WireCase]:
 
 def _case(entry: Entry) -> WireCase:
     return WireCase(
-        entry["name"], _sent(entry), _bytes(entry.get("drip", "")), entry.get("half", False), entry["expected"],
-        entry.get("code"), entry.get("closed", False),
-    )  # fmt: skip
+        entry["name"],
+        _sent(entry),
+        _bytes(entry.get("drip", "")),
+        entry.get("half", False),
+        entry["expected"],
+        entry.get("code"),
+        entry.get("closed", False),
+    )
 
 
 def _sent(entry: Entry) -> bytes:
