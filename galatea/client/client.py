@@ -1,24 +1,119 @@
-"""The two clients: one waits for answers, the other awaits them. What can be asked is said once, for both.
+"""Questions as methods of the two clients: same arguments, same words; only who waits differs.
+
+The two clients: one waits for answers, the other awaits them. What can be asked is said once, for both.
 
 with Client(key_file=".galatea/operator.key") as galatea:
     galatea.metric("net_sales", store="1", start="2026-11-17", end="2026-11-24").to_pandas()
 """
 
 import asyncio
+import inspect
 import os
 import time
-from collections.abc import AsyncIterator, Iterator
-from typing import Any, Self, TypeVar
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar, get_args, get_type_hints
 
 import httpx
 import stamina
 
-from galatea.client import ingest, methods, operations, questions
-from galatea.client.call import Call, Pages, Pause, Steps
-from galatea.client.connection import ATTEMPTS, LOCAL, MOST_SECONDS, Address, pause_after, request, unreachable
+from galatea.client import ingest, operations
+from galatea.client.connection import (
+    ATTEMPTS,
+    LOCAL,
+    MOST_SECONDS,
+    Address,
+    Call,
+    Pages,
+    Pause,
+    Steps,
+    pause_after,
+    request,
+    unreachable,
+)
 from galatea.client.errors import NotAnswered
 
+P = ParamSpec("P")
 T = TypeVar("T")
+
+
+def called(ask: Callable[P, Call[T]]) -> "Callable[Concatenate[Client, P], T]":
+    """A method that waits for the answer."""
+
+    @wraps(ask)
+    def method(self: "Client", /, *args: P.args, **named: P.kwargs) -> T:
+        return self.call(ask(*args, **named))
+
+    return _shown(method, ask)
+
+
+def called_steps(ask: Callable[P, Steps[T]]) -> "Callable[Concatenate[Client, P], T]":
+    """A method that waits for the answer of several calls."""
+
+    @wraps(ask)
+    def method(self: "Client", /, *args: P.args, **named: P.kwargs) -> T:
+        return self.follow(ask(*args, **named))
+
+    return _shown(method, ask)
+
+
+def called_each(ask: Callable[P, Pages[T]]) -> "Callable[Concatenate[Client, P], Iterator[T]]":
+    """A method that gives what is on all pages."""
+
+    @wraps(ask)
+    def method(self: "Client", /, *args: P.args, **named: P.kwargs) -> Iterator[T]:
+        return self.each(ask(*args, **named))
+
+    return _shown(method, ask)
+
+
+def awaited(ask: Callable[P, Call[T]]) -> "Callable[Concatenate[AsyncClient, P], Awaitable[T]]":
+    """A method whose answer is awaited."""
+
+    @wraps(ask)
+    async def method(self: "AsyncClient", /, *args: P.args, **named: P.kwargs) -> T:
+        return await self.call(ask(*args, **named))
+
+    return _shown(method, ask)
+
+
+def awaited_steps(ask: Callable[P, Steps[T]]) -> "Callable[Concatenate[AsyncClient, P], Awaitable[T]]":
+    """A method whose answer, of several calls, is awaited."""
+
+    @wraps(ask)
+    async def method(self: "AsyncClient", /, *args: P.args, **named: P.kwargs) -> T:
+        return await self.follow(ask(*args, **named))
+
+    return _shown(method, ask)
+
+
+def awaited_each(ask: Callable[P, Pages[T]]) -> "Callable[Concatenate[AsyncClient, P], AsyncIterator[T]]":
+    """A method that gives what is on all pages, for `async for`."""
+
+    @wraps(ask)
+    def method(self: "AsyncClient", /, *args: P.args, **named: P.kwargs) -> AsyncIterator[T]:
+        return self.each(ask(*args, **named))
+
+    return _shown(method, ask)
+
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def _shown(method: Method, ask: Callable[..., Any]) -> Method:
+    """With the signature that `help` and a notebook show: `self`, and each argument by its name."""
+    arguments: list[inspect.Parameter] = [inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)]
+    for each in inspect.signature(ask).parameters.values():
+        arguments += _unpacked(each) if each.kind is inspect.Parameter.VAR_KEYWORD else [each]
+    method.__signature__ = inspect.Signature(arguments)  # type: ignore[attr-defined]
+    return method
+
+
+def _unpacked(named: inspect.Parameter) -> list[inspect.Parameter]:
+    """The arguments that `**named: Unpack[...]` stands for."""
+    [of] = get_args(named.annotation)
+    kind = inspect.Parameter.KEYWORD_ONLY
+    return [inspect.Parameter(name, kind, default=None, annotation=hint) for name, hint in get_type_hints(of).items()]
 
 
 class Client:
@@ -42,20 +137,20 @@ class Client:
             base_url=url, headers=self._address.headers, timeout=timeout, transport=transport, follow_redirects=False
         )
 
-    metrics = methods.called(questions.metrics)
-    metric = methods.called(questions.metric)
-    several = methods.called(questions.several)
-    stores = methods.called(questions.stores)
-    cells = methods.called(questions.cells)
-    raw_receipts = methods.called_each(questions.raw_receipts)
-    freshness = methods.called(questions.freshness)
-    publications = methods.called_each(questions.publications)
-    recompute = methods.called(operations.recompute)
-    recompute_state = methods.called(operations.recompute_state)
-    wait = methods.called_steps(operations.wait)
-    rollback = methods.called(operations.rollback)
-    corrections = methods.called_each(operations.corrections)
-    ingest = methods.called_steps(ingest.ingest)
+    metrics = called(operations.metrics)
+    metric = called(operations.metric)
+    several = called(operations.several)
+    stores = called(operations.stores)
+    cells = called(operations.cells)
+    raw_receipts = called_each(operations.raw_receipts)
+    freshness = called(operations.freshness)
+    publications = called_each(operations.publications)
+    recompute = called(operations.recompute)
+    recompute_state = called(operations.recompute_state)
+    wait = called_steps(operations.wait)
+    rollback = called(operations.rollback)
+    corrections = called_each(operations.corrections)
+    ingest = called_steps(ingest.ingest)
 
     def call(self, call: Call[T]) -> T:
         """The answer to one call; asked again while that is safe and may help. NotAnswered."""
@@ -134,20 +229,20 @@ class AsyncClient:
             base_url=url, headers=self._address.headers, timeout=timeout, transport=transport, follow_redirects=False
         )
 
-    metrics = methods.awaited(questions.metrics)
-    metric = methods.awaited(questions.metric)
-    several = methods.awaited(questions.several)
-    stores = methods.awaited(questions.stores)
-    cells = methods.awaited(questions.cells)
-    raw_receipts = methods.awaited_each(questions.raw_receipts)
-    freshness = methods.awaited(questions.freshness)
-    publications = methods.awaited_each(questions.publications)
-    recompute = methods.awaited(operations.recompute)
-    recompute_state = methods.awaited(operations.recompute_state)
-    wait = methods.awaited_steps(operations.wait)
-    rollback = methods.awaited(operations.rollback)
-    corrections = methods.awaited_each(operations.corrections)
-    ingest = methods.awaited_steps(ingest.ingest)
+    metrics = awaited(operations.metrics)
+    metric = awaited(operations.metric)
+    several = awaited(operations.several)
+    stores = awaited(operations.stores)
+    cells = awaited(operations.cells)
+    raw_receipts = awaited_each(operations.raw_receipts)
+    freshness = awaited(operations.freshness)
+    publications = awaited_each(operations.publications)
+    recompute = awaited(operations.recompute)
+    recompute_state = awaited(operations.recompute_state)
+    wait = awaited_steps(operations.wait)
+    rollback = awaited(operations.rollback)
+    corrections = awaited_each(operations.corrections)
+    ingest = awaited_steps(ingest.ingest)
 
     async def call(self, call: Call[T]) -> T:
         """The answer to one call; asked again while that is safe and may help. NotAnswered."""

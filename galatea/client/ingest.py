@@ -11,7 +11,7 @@ from typing import Literal
 
 import msgspec
 
-from galatea.client.call import Call, Pause, Steps, once, path, reader
+from galatea.client.connection import Call, Pause, Steps, once, path, reader
 from galatea.client.errors import NotAnswered, Unreadable
 
 Event = Mapping[str, object] | bytes

@@ -1,14 +1,17 @@
-"""The business day that a page is about: today unless another one was asked for."""
+"""The business day that a page is about: today unless another one was asked for.
 
+When a store is open on one of its days, in words.
+"""
+
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Self
 
-from master_dataset.registry.stores import Store
-from serving_layer.query.local_time import zone_named
-from views.core.business_days import BusinessDays
+from master_dataset.registry.stores import WEEKDAYS, Store
+from serving_layer.query.timeline import zone_named
 from views.core.cut import seconds
-from views.core.local_time import round_down
+from views.core.local_time import BusinessDays, round_down
 
 ONE = timedelta(days=1)
 WEEK = 7 * ONE
@@ -57,3 +60,16 @@ class BusinessDay:
     def back(self, days: int) -> str:
         """So many days before it, as a question says it."""
         return (self.day - days * ONE).isoformat()
+
+
+def periods_of(store: Store, day: date) -> Sequence[str]:
+    """The periods that begin on that day; none if it is closed, or if nobody said."""
+    return () if day in store.closed_on else store.opening_hours.get(WEEKDAYS[day.weekday()], ())
+
+
+def opening(store: Store, day: date) -> str:
+    """In words; empty if nobody said."""
+    periods = periods_of(store, day)
+    if periods:
+        return f"open {', '.join(periods)}"
+    return "closed" if store.opening_hours else ""

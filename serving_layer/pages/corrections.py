@@ -9,10 +9,9 @@ from pydantic import BaseModel, Field
 
 from serving_layer.admin.corrections import CorrectionsAsk
 from serving_layer.admin.ledger import Cause
-from serving_layer.admin.publication_entry import GREATEST
-from serving_layer.api.corrections import read_token, write_token
-from serving_layer.pages.page_route import routes
-from serving_layer.pages.visit import OperatorVisit
+from serving_layer.admin.publications import GREATEST
+from serving_layer.api.publications import read_token, write_token
+from serving_layer.pages.routing import OperatorVisit, routes
 from serving_layer.responses.publications import Correction, CorrectionPage
 
 router = routes()

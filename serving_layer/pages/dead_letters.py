@@ -1,25 +1,32 @@
-"""`/dead-letters`: how many there are of each reason, which ones, and many sent again at once. For operators."""
+"""`/dead-letters`: how many there are of each reason, which ones, and many sent again at once. For operators.
 
+The bytes of a record for people: as text with the field that fails, as hex, and as a form can send them back.
+
+`/dead-letters/{topic}/{partition}/{offset}`: one dead letter, looked at, mended and sent again. For operators.
+"""
+
+import re
 from collections import Counter
+from collections.abc import Iterator
 from http import HTTPStatus
-from typing import Annotated
+from typing import Annotated, NamedTuple
 from urllib.parse import urlencode
 
-from fastapi import Query, Response
+from fastapi import Path, Query, Response
+from fastapi.responses import RedirectResponse
 from pydantic import BaseModel, Field, ValidationError
 
-from master_dataset.dead_letters.meanings import MEANINGS
-from master_dataset.dead_letters.mend import Mend, field_of
+from master_dataset.dead_letters.dead_letter import Letter
+from master_dataset.dead_letters.patch import Mend, field_of, span
+from master_dataset.dead_letters.replay import Item, Outcome
 from master_dataset.errors import GalateaError, RequestError
-from master_dataset.parsing.dead_letter import Reason
+from master_dataset.kafka.record import GREATEST_OFFSET, GREATEST_PARTITION, Place
+from master_dataset.parsing.results import MEANINGS, Reason
 from master_dataset.sources import registered_sources
 from serving_layer.admin.dead_letters import ReplayAsk
-from serving_layer.api.dead_letters import described
-from serving_layer.api.letter_questions import LetterFilter, LettersQuestion, read_token, refused, write_token
+from serving_layer.api.dead_letters import LetterFilter, LettersQuestion, described, read_token, refused, write_token
 from serving_layer.errors import BadQuestion
-from serving_layer.pages.forms import Fields, first, read_own_form
-from serving_layer.pages.page_route import routes
-from serving_layer.pages.visit import OperatorVisit, Visit
+from serving_layer.pages.routing import Fields, OperatorVisit, Visit, first, read_own_form, routes
 
 router = routes()
 PATH = "/dead-letters"
@@ -84,7 +91,7 @@ async def get_dead_letters(visit: OperatorVisit, asked: Annotated[LettersForm, Q
 
 
 @router.post(f"{PATH}/replay")
-async def replay(visit: OperatorVisit) -> Response:
+async def replay_many(visit: OperatorVisit) -> Response:
     """Send again what fits, or say what that would do; then what became of each."""
     fields = await read_own_form(visit.request, visit.visitor)
     is_trial = first(fields, "do") != "replay"
@@ -92,14 +99,14 @@ async def replay(visit: OperatorVisit) -> Response:
         ask = _ask(fields, is_trial=is_trial)
         items, following = await visit.operations.letters.replay(ask, visit.visitor.caller.name)
     except GalateaError as error:
-        return await _done(visit, fields, error.status, {"why": error.message, "do": error.do})
+        return await _replayed_page(visit, fields, error.status, {"why": error.message, "do": error.do})
     said: dict[str, object] = {
         "items": [each.shown() for each in items],
         "counts": Counter(each.outcome.value for each in items),
         "following": following and write_token(following),
         "is_trial": is_trial,
     }
-    return await _done(visit, fields, HTTPStatus.OK, said)
+    return await _replayed_page(visit, fields, HTTPStatus.OK, said)
 
 
 def _ask(fields: Fields, *, is_trial: bool) -> ReplayAsk:
@@ -119,10 +126,127 @@ def _ask(fields: Fields, *, is_trial: bool) -> ReplayAsk:
     return ReplayAsk((), question, AT_ONCE, read_token(first(fields, "after") or None), mend, dry_run=is_trial)
 
 
-async def _done(visit: Visit, fields: Fields, status: int, said: dict[str, object]) -> Response:
+async def _replayed_page(visit: Visit, fields: Fields, status: int, said: dict[str, object]) -> Response:
     names = (*CHOSEN, "pointer", "value", "after")
     filled = {name: first(fields, name) for name in names}
     form = LettersForm.model_validate({name: filled[name] for name in CHOSEN})
     nothing: dict[str, object] = {"items": [], "counts": {}, "following": None, "is_trial": True, "why": "", "do": ""}
     told = nothing | {"said": filled, "back": form.path(replayed="open")} | said
     return visit.page("dead_letters_replayed.html", await visit.fresh(), told, status=status)
+
+
+MOST_TEXT, MOST_EDITED = 6_000, 12_000
+"""Characters, so that a page stays light; the command line and REST have more."""
+BEFORE = 2_000
+"""So many stand before a field that lies far behind."""
+MOST_HEX, LINE = 1_024, 16
+_UNSEEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069\ufeff]")
+"""What no text of HTML can hold, nobody sees, or turns what follows around."""
+
+
+class Shown(NamedTuple):
+    """`inside`: what the failing field says, between what stands before and after it; empty if it is not there."""
+
+    before: str
+    inside: str
+    after: str
+    is_cut: bool
+
+
+def shown(letter: Letter) -> Shown:
+    """As text; what is no UTF-8, and what nobody would see, is escaped."""
+    text = (letter.value or b"").decode(errors="backslashreplace")
+    first, last = span(text, letter.field) or (0, 0)
+    start = max(0, first - BEFORE) if last > MOST_TEXT else 0
+    end = start + MOST_TEXT
+    before, inside, after = text[start:first], text[first : min(last, end)], text[max(last, start) : end]
+    return Shown(_seen(before), _seen(inside), _seen(after), is_cut=start > 0 or end < len(text))
+
+
+def edited(letter: Letter) -> str | None:
+    """The text that a form shows and sends back as it was; None if the bytes would not come back the same."""
+    try:
+        text = (letter.value or b"").decode()
+    except UnicodeDecodeError:
+        return None
+    return None if len(text) > MOST_EDITED or _UNSEEN.search(text) else text
+
+
+def sent_back(text: str, letter: Letter) -> bytes:
+    """What was written into the form: browsers end lines with CR and LF, whatever was there before."""
+    return text.replace("\r\n", "\n").encode() if b"\r" not in (letter.value or b"") else text.encode()
+
+
+def hex_lines(value: bytes) -> Iterator[str]:
+    """Place, bytes and what they say, a line for each 16."""
+    for start in range(0, min(len(value), MOST_HEX), LINE):
+        line = value[start : start + LINE]
+        said = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in line)  # noqa: PLR2004 - what ASCII prints
+        yield f"{start:06x}  {line.hex(' '):<{3 * LINE}} {said}"
+
+
+def _seen(text: str) -> str:
+    return _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+ONE_PATH = "/dead-letters/{topic}/{partition}/{offset}"
+MOST_BYTES = 400_000
+"""Of its form: what is no letter takes three bytes or more there."""
+Partition = Annotated[int, Path(ge=0, le=GREATEST_PARTITION)]
+Offset = Annotated[int, Path(ge=0, le=GREATEST_OFFSET)]
+
+
+@router.get(ONE_PATH)
+async def get_dead_letter(visit: OperatorVisit, topic: str, partition: Partition, offset: Offset) -> Response:
+    """What it says, why it is no event, and what became of its replays."""
+    return await _one_page(visit, Place(topic, partition, offset))
+
+
+@router.post(ONE_PATH)
+async def replay_one(visit: OperatorVisit, topic: str, partition: Partition, offset: Offset) -> Response:
+    """Send it again, or say what it would become. What was sent stands among its replays."""
+    place = Place(topic, partition, offset)
+    fields = await read_own_form(visit.request, visit.visitor, MOST_BYTES)
+    is_trial, written = first(fields, "do") != "replay", fields.get("body", [""])[0]
+    letter, _ = await visit.operations.letters.shown(place)
+    body = sent_back(written, letter)
+    is_same = body == (letter.value or b"") or (not written and edited(letter) is None)
+    ask = ReplayAsk((place,), mend=Mend() if is_same else Mend(body), dry_run=is_trial)
+    try:
+        [item], _ = await visit.operations.letters.replay(ask, visit.visitor.caller.name)
+    except GalateaError as error:
+        return await _one_page(visit, place, written, refused=error)
+    if item.outcome is Outcome.SENT:
+        return RedirectResponse(f"{visit.request.url.path}#replays", HTTPStatus.SEE_OTHER)
+    return await _one_page(visit, place, written, item=item)
+
+
+async def _one_page(
+    visit: Visit,
+    place: Place,
+    written: str | None = None,
+    *,
+    item: Item | None = None,
+    refused: GalateaError | None = None,
+) -> Response:
+    """`written`: what was filled in, so that nothing has to be said twice."""
+    letter, told = await visit.operations.letters.shown(place)
+    text = edited(letter) or "" if written is None else written
+    said = {
+        "letter": described(told),
+        "shown": shown(letter),
+        "hexed": list(hex_lines(letter.value or b"")),
+        "written": text,
+        "written_rows": min(max(text.count("\n") + 2, 8), 24),
+        "is_editable": edited(letter) is not None,
+        "item": item.shown() if item else None,
+        "meaning": _meaning(letter),
+        "why": refused.message if refused else "",
+        "do": refused.do if refused else "",
+    }
+    status = refused.status if refused else HTTPStatus.OK
+    return visit.page("dead_letter.html", await visit.fresh(), said, status=status)
+
+
+def _meaning(letter: Letter) -> object:
+    return MEANINGS[Reason(letter.reason)]

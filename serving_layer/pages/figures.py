@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any, NamedTuple
 
-from master_dataset.registry.currency import currency
+from master_dataset.registry.stores import currency
 
 NOTHING = "\N{EN DASH}"
 MINUS = "\N{MINUS SIGN}"

@@ -1,45 +1,52 @@
-"""Puts the pages onto the application."""
+"""Puts the pages onto the application.
 
+What is refused outside of every page is a page too, for who asks for pages: a path that leads nowhere, a failure.
+"""
+
+import inspect
 import time
+from http import HTTPStatus
+from typing import TYPE_CHECKING, cast
 
-from fastapi import FastAPI
+import orjson
+from fastapi import FastAPI, Request, Response
+from starlette.exceptions import HTTPException
 
 from serving_layer.pages import (
-    alert_rule,
+    alert_rules,
     alerts,
+    assets,
     corrections,
-    dead_letter,
     dead_letters,
-    glance,
     layers,
     login,
+    overview,
     publications,
     recompute,
-    rollback,
     stack,
-    static_files,
     store,
     views,
 )
-from serving_layer.pages.cookie_key import CookieKey
-from serving_layer.pages.sessions import Sessions
+from serving_layer.pages.routing import refusal_page
+from serving_layer.pages.sessions import CookieKey, Sessions
+
+if TYPE_CHECKING:
+    from starlette.types import ExceptionHandler
 
 ROUTERS = (
-    glance,
+    overview,
     store,
     alerts,
-    alert_rule,
+    alert_rules,
     layers,
     publications,
-    rollback,
     corrections,
     views,
     recompute,
     dead_letters,
-    dead_letter,
     stack,
     login,
-    static_files,
+    assets,
 )
 
 
@@ -49,3 +56,31 @@ def install(app: FastAPI) -> None:
     for module in ROUTERS:
         app.include_router(module.router)
     app.add_middleware(CookieKey, sessions=app.state.sessions)
+
+
+FOR_PROGRAMS = ("/v1/", "/static/")
+"""Whoever asks there gets the problem, whatever they would rather have."""
+LINKS = "The links above lead to all there are."
+
+
+def install_error_pages(app: FastAPI) -> None:
+    """Behind the handlers that make problems of errors: what these say is what the page says."""
+    for kind in (HTTPException, Exception):
+        app.add_exception_handler(kind, _as_page(cast("ExceptionHandler", app.exception_handlers[kind])))
+
+
+def _as_page(handle: "ExceptionHandler") -> "ExceptionHandler":
+    async def shown(request: Request, error: Exception) -> Response:
+        told = handle(request, error)  # type: ignore[arg-type]  # these are of HTTP, not of a web socket
+        problem = cast("Response", await told if inspect.isawaitable(told) else told)
+        if "text/html" not in request.headers.get("accept", "") or request.url.path.startswith(FOR_PROGRAMS):
+            return problem
+        said = orjson.loads(bytes(problem.body))
+        if problem.status_code == HTTPStatus.NOT_FOUND:
+            said |= {"title": f"There is no page `{request.url.path}`.", "detail": LINKS}
+        page = await refusal_page(request, problem.status_code, said["title"], said["detail"])
+        for name, value in problem.headers.items():
+            page.headers.setdefault(name, value)
+        return page
+
+    return shown

@@ -6,10 +6,9 @@ from typing import NamedTuple
 
 from fastapi import Response
 
-from serving_layer.admin.publication_entry import GREATEST
+from serving_layer.admin.publications import GREATEST
 from serving_layer.health.freshness import Fresh
-from serving_layer.pages.page_route import routes
-from serving_layer.pages.visit import ReaderVisit
+from serving_layer.pages.routing import ReaderVisit, routes
 from serving_layer.store.readers import Position
 
 router = routes()

@@ -6,11 +6,9 @@ from fastapi import Request, Response
 from fastapi.responses import RedirectResponse
 
 from serving_layer.errors import KeyWrong
-from serving_layer.pages.forms import first, read_form, read_own_form
-from serving_layer.pages.page_route import LOGIN, door, routes
 from serving_layer.pages.rendering import page
-from serving_layer.pages.sessions import COOKIE, SECONDS, Session, Sessions
-from serving_layer.pages.visitor import visitor_of
+from serving_layer.pages.routing import LOGIN, door, first, read_form, read_own_form, routes
+from serving_layer.pages.sessions import COOKIE, SECONDS, Session, Sessions, visitor_of
 
 if TYPE_CHECKING:
     from serving_layer.keys.authenticator import Gate

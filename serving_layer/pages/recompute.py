@@ -9,12 +9,10 @@ from fastapi.responses import RedirectResponse
 from pydantic import ValidationError
 
 from master_dataset.errors import GalateaError
-from serving_layer.admin.recomputes import ENDS, found
-from serving_layer.api.recomputes import RecomputeQuestion
+from serving_layer.admin.publications import ENDS, found
+from serving_layer.api.publications import RecomputeQuestion
 from serving_layer.errors import BadQuestion
-from serving_layer.pages.forms import Fields, first, read_own_form
-from serving_layer.pages.page_route import routes
-from serving_layer.pages.visit import OperatorVisit, Visit
+from serving_layer.pages.routing import Fields, OperatorVisit, Visit, first, read_own_form, routes
 from serving_layer.responses.encoding import fields_of
 
 router = routes()

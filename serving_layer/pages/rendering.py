@@ -1,9 +1,14 @@
-"""A template and what it says become a page. Everything is escaped; a name that nobody gave is an error."""
+"""A question as something to paste: into a terminal, or into a notebook. The key is named, never shown.
+
+A template and what it says become a page. Everything is escaped; a name that nobody gave is an error.
+"""
 
 import re
+import shlex
 from collections.abc import Mapping
 from datetime import date, datetime
 from pathlib import Path
+from urllib.parse import quote
 from zoneinfo import ZoneInfo
 
 import orjson
@@ -14,8 +19,33 @@ from markupsafe import Markup, escape
 
 from serving_layer.pages import figures
 from serving_layer.pages.assets import address
-from serving_layer.pages.copied import as_curl, as_python
-from serving_layer.pages.visitor import Visitor
+from serving_layer.pages.queries import Question
+from serving_layer.pages.sessions import Visitor
+
+
+def as_curl(question: Question, origin: str) -> str:
+    """One command."""
+    header = '-H "Authorization: Bearer $GALATEA_KEY"'
+    return f"curl {header} {shlex.quote(origin + question.path)}"
+
+
+def as_python(question: Question, origin: str) -> str:
+    """A few lines that print the first series."""
+    arguments: dict[str, list[str]] = {}
+    for name, value in question.arguments:
+        arguments.setdefault(name, []).append(value)
+    address = f"{origin}/v1/metrics/{quote(question.metric, safe='')}"
+    return "\n".join(
+        [
+            "import getpass, httpx",
+            "",
+            'key = {"Authorization": "Bearer " + getpass.getpass("key: ")}',
+            f"asked = {arguments!r}",
+            f"answer = httpx.get({address!r}, params=asked, headers=key).raise_for_status().json()",
+            'print(answer["series"][0]["points"], answer["as_of"])',
+        ]
+    )
+
 
 HEADERS = {
     "Content-Security-Policy": "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'",

@@ -8,8 +8,7 @@ from fastapi import Response
 
 from serving_layer.health.freshness import Fresh
 from serving_layer.health.watched import READERS, Measured
-from serving_layer.pages.page_route import routes
-from serving_layer.pages.visit import ReaderVisit
+from serving_layer.pages.routing import ReaderVisit, routes
 
 router = routes()
 SILENT = timedelta(seconds=60)

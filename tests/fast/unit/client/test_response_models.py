@@ -3,9 +3,9 @@
 import msgspec
 import pytest
 
-from galatea.client import answers, listed, operations
-from serving_layer.responses import cells, metrics, publications, stores
-from serving_layer.responses import freshness as fresh
+from galatea.client import answers, operations
+from serving_layer.responses import health as fresh
+from serving_layer.responses import metrics, publications, stores
 
 Struct = type[msgspec.Struct]
 TYPES: list[tuple[Struct, Struct]] = [
@@ -14,13 +14,13 @@ TYPES: list[tuple[Struct, Struct]] = [
     (answers.Series, metrics.Series),
     (answers.Answer, metrics.MetricResponse),
     (answers.Answers, metrics.MetricsResponse),
-    (answers.Cell, cells.CellStates),
-    (answers.Cells, cells.CellsResponse),
-    (listed.Metric, metrics.ListedMetric),
-    (listed.Store, stores.RegisteredStore),
-    (listed.Receipt, stores.Receipt),
-    (listed.Freshness, fresh.Freshness),
-    (listed.Publication, publications.ListedPublication),
+    (answers.Cell, metrics.CellStates),
+    (answers.Cells, metrics.CellsResponse),
+    (answers.Metric, metrics.ListedMetric),
+    (answers.Store, stores.RegisteredStore),
+    (answers.Receipt, stores.Receipt),
+    (answers.Freshness, fresh.Freshness),
+    (answers.Publication, publications.ListedPublication),
     (operations.Recompute, publications.Recompute),
     (operations.RolledBack, publications.RolledBack),
     (operations.Correction, publications.Correction),

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from galatea.client.answers import Answer, Answers
-from galatea.client.call import reader
+from galatea.client.connection import reader
 from tests.fast.house.tree import ROOT
 from tests.support import World, receipt
 from tests.support.asking import Asking

@@ -2,8 +2,7 @@
 
 import pytest
 
-from master_dataset.registry.currency import currency
-from master_dataset.registry.stores import Store
+from master_dataset.registry.stores import Store, currency
 from tests.support import World, receipt
 from tests.support.asking import Asking
 from tests.support.browsing import Browsing

@@ -4,7 +4,7 @@ from datetime import datetime
 
 import pytest
 
-from serving_layer.pages.alert_line import AlertLine
+from serving_layer.pages.alerts import AlertLine
 from tests.support import World
 from tests.support.alert_tables import WorldTold
 from tests.support.asking import Asking

@@ -6,10 +6,8 @@ from typing import Any
 
 import pytest
 
+from serving_layer.pages.charts import heat_map, provisional_share, sparkline
 from serving_layer.pages.figures import aged, change, direction, figure
-from serving_layer.pages.heat_map import heat_map
-from serving_layer.pages.share import provisional_share
-from serving_layer.pages.sparkline import sparkline
 
 Point = dict[str, Any]
 

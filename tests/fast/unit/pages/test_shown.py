@@ -9,10 +9,9 @@ from datetime import date
 import pytest
 
 from master_dataset.errors import StoreUnavailable
-from master_dataset.registry.currency import currency
-from master_dataset.registry.stores import Store
+from master_dataset.registry.stores import Store, currency
 from serving_layer.admin.ledger import Ledger
-from serving_layer.pages.page_answers import counted
+from serving_layer.pages.queries import counted
 from serving_layer.store.readers import Position
 from tests.support import World, receipt
 from tests.support.asking import OPERATOR_KEY, Asking

@@ -3,7 +3,7 @@
 import pytest
 from fastapi.routing import APIRoute
 
-from serving_layer.pages.visit import Shows
+from serving_layer.pages.routing import Shows
 from tests.support.asking import OPERATOR_KEY, Asking
 from tests.support.browsing import Browsing
 

@@ -9,14 +9,10 @@ from typing import Annotated, Any
 from fastapi import Query, Response
 
 from master_dataset.registry.stores import Store
-from serving_layer.pages.business_day import BusinessDay
-from serving_layer.pages.opening import opening
-from serving_layer.pages.page_answers import PageAnswers, Refused, Told
-from serving_layer.pages.page_route import routes
-from serving_layer.pages.question import Question
-from serving_layer.pages.share import provisional_share
-from serving_layer.pages.sparkline import Sparkline, sparkline
-from serving_layer.pages.visit import ReaderVisit
+from serving_layer.pages.business_day import BusinessDay, opening
+from serving_layer.pages.charts import Sparkline, provisional_share, sparkline
+from serving_layer.pages.queries import PageAnswers, Question, Refused, Told
+from serving_layer.pages.routing import ReaderVisit, routes
 
 router = routes()
 PAGE = 48

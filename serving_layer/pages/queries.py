@@ -1,21 +1,105 @@
-"""What one visitor may ask of the answers. The one place where pages say on whose behalf they ask."""
+"""A question of a page: asked of the answers in this process, and shown as the address that gives the same bytes.
+
+Questions that differ in the metric alone, asked as one, so that cells are read once. Scripts do the same.
+
+What one visitor may ask of the answers. The one place where pages say on whose behalf they ask.
+"""
 
 import asyncio
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, NamedTuple
+from urllib.parse import quote, urlencode
 
 from master_dataset.errors import GalateaError, UnknownName
 from master_dataset.registry.stores import Store
-from serving_layer.keys.caller import Caller
-from serving_layer.pages.bundle import Bundle, bundles
-from serving_layer.pages.question import Question
-from serving_layer.query.answers import Answers
-from serving_layer.query.questions import CellsAsk
-from serving_layer.query.read_version import Moment
+from serving_layer.keys.key import Caller
+from serving_layer.query.metrics_answer import MOST_METRICS, MetricsAsk
+from serving_layer.query.questions import CellsAsk, MetricAsk
+from serving_layer.query.service import Answers
+from serving_layer.query.snapshot import Moment
+from serving_layer.query.timeline import Grain
 from views.core import View
+
+
+@dataclass(frozen=True)
+class Question:
+    """As MetricAsk, as far as pages ask. Stores are always named: all of them would be those of others too."""
+
+    metric: str
+    stores: tuple[str, ...]
+    start: str
+    end: str
+    grain: Grain
+    by: tuple[str, ...] = ()
+    compare: str | None = None
+    context: str | None = None
+    partial: bool = False
+
+    @property
+    def ask(self) -> MetricAsk:
+        """For Answers."""
+        return MetricAsk(
+            self.metric,
+            self.stores,
+            self.start,
+            self.end,
+            self.grain,
+            by=self.by,
+            partial=self.partial,
+            compare=self.compare,
+            context=self.context,
+        )
+
+    @property
+    def arguments(self) -> list[tuple[str, str]]:
+        """For the address."""
+        told = [("store", store) for store in self.stores]
+        told += [("from", self.start), ("to", self.end), ("grain", self.grain)]
+        told += [("by", name) for name in self.by]
+        told += [("compare", self.compare)] if self.compare else []
+        told += [("context", self.context)] if self.context else []
+        return [*told, ("partial", "true")] if self.partial else told
+
+    @property
+    def path(self) -> str:
+        """The address of the answer as JSON."""
+        return f"/v1/metrics/{quote(self.metric, safe='')}?{urlencode(self.arguments)}"
+
+    def file_path(self, form: str) -> str:
+        """The address of its points as a table; what stands beside them does not fit into one."""
+        return f"{replace(self, context=None).path}&format={form}"
+
+
+class Bundle(NamedTuple):
+    """In the order of their metrics, so that everybody who asks for the same asks for it in the same words."""
+
+    questions: Sequence[Question]
+
+    @property
+    def ask(self) -> MetricsAsk:
+        """For Answers."""
+        return MetricsAsk(tuple(question.ask for question in self.questions))
+
+    @property
+    def apart(self) -> "Sequence[Bundle]":
+        """Each of them alone: one that is refused must not take the others along."""
+        return [Bundle([question]) for question in self.questions]
+
+
+def bundles(questions: Iterable[Question]) -> Iterator[Bundle]:
+    """All of them, each once."""
+    alike: dict[Question, set[Question]] = {}
+    for question in questions:
+        alike.setdefault(replace(question, metric=""), set()).add(question)
+    for group in alike.values():
+        ordered = sorted(group, key=lambda each: each.metric)
+        for start in range(0, len(ordered), MOST_METRICS):
+            yield Bundle(ordered[start : start + MOST_METRICS])
+
 
 Told = dict[str, Any]
 _PIECES = re.compile(r"([^0-9]*)([0-9]{0,18})")

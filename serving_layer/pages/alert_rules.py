@@ -1,4 +1,7 @@
-"""`/alerts/rules/…`: a rule as a form: tried before it is saved, changed, removed. For keys that may `configure`."""
+"""Between a rule and the fields of its form.
+
+`/alerts/rules/…`: a rule as a form: tried before it is saved, changed, removed. For keys that may `configure`.
+"""
 
 from collections.abc import Mapping
 from http import HTTPStatus
@@ -10,18 +13,54 @@ from fastapi.responses import RedirectResponse
 
 from master_dataset.errors import BadRule, GalateaError, UnknownName
 from master_dataset.sources import registered_sources
-from serving_layer.alerts.preview import preview
-from serving_layer.alerts.rule_entry import RuleEntry
-from serving_layer.alerts.rules import AlertRules, Author
-from serving_layer.api.tenant import DEFAULT, tenant_of
+from serving_layer.alerts.rules import AlertRules, Author, RuleEntry, fields_of, preview
+from serving_layer.api.parameters import DEFAULT, tenant_of
 from serving_layer.errors import BadQuestion
-from serving_layer.pages.forms import Fields, first, read_own_form
-from serving_layer.pages.page_route import routes
-from serving_layer.pages.rule_form import filled, rule_of
-from serving_layer.pages.visit import ConfigurerVisit, Visit
+from serving_layer.pages.alerts import MINUS, plain
+from serving_layer.pages.routing import ConfigurerVisit, Fields, Visit, first, read_own_form, routes
 from serving_layer.responses.alerts import RulePreview, RuleProblem
-from views.alerts.followed import followed_metrics
-from views.alerts.rule_text import KINDS
+from views.alerts.rule_metrics import followed_metrics
+from views.alerts.rule_validation import KINDS
+
+OF_ALL = ("kind", "id", "name")
+OF_KIND = {
+    "threshold": ("metric", "window", "hours", "versus"),
+    "silence": ("source", "minutes", "per", "hours"),
+    "level": ("of", "above", "minutes"),
+}
+SIDES = ("above", "below")
+
+
+def rule_of(fields: Fields) -> dict[str, Any]:
+    """A rule in the words of `POST /v1/alert-rules`, which knows what is allowed. What is empty is left out."""
+    kind = first(fields, "kind")
+    names = (*OF_ALL, *OF_KIND.get(kind, ()))
+    said: dict[str, Any] = {name: value for name in names if (value := first(fields, name))}
+    if kind == "threshold" and first(fields, "side") in SIDES and (bound := first(fields, "bound")):
+        said[first(fields, "side")] = bound.replace(",", "").replace(MINUS, "-")
+    stores = [store for text in fields.get("stores", []) for store in text.replace(",", " ").split()]
+    return said | ({"stores": stores} if stores else {}) | {"on": first(fields, "on") == "yes"}
+
+
+def filled(entry: RuleEntry) -> Mapping[str, str]:
+    """The fields of a rule that is there."""
+    rule = entry.rule
+    said = fields_of(rule) if rule else {}
+    told = {name: str(value) for name, value in said.items() if name not in ("stores", "on", *SIDES)}
+    side = next((side for side in SIDES if said.get(side) is not None), "above")
+    if told.get("kind") == "threshold":
+        told |= {"side": side, "bound": plain(said[side])}
+    elif "above" in said:
+        told["above"] = str(said["above"])
+    if entry.unreadable:
+        told["unreadable"] = entry.in_words or ""
+    return told | {
+        "stores": " ".join(said.get("stores", ())),
+        "on": "yes" if said.get("on") or entry.unreadable else "",
+        "version": str(entry.version),
+        "id": entry.id,
+    }
+
 
 router = routes()
 PATH = "/alerts/rules"
