@@ -25,7 +25,7 @@ from master_dataset.registry.rule_versions import RuleVersions
 from master_dataset.registry.stores import Store
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from views.alerts.alert import TOPIC
-from views.alerts.rule_text import read_rule
+from views.alerts.rule_validation import read_rule
 
 if TYPE_CHECKING:
     from deploy.settings import Settings

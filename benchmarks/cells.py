@@ -20,7 +20,7 @@ from batch_layer.run import BlockWriter
 from benchmarks import local
 from benchmarks.measured import Measured
 from speed_layer.additions import AdditionKey, Cells, shapes_of
-from speed_layer.rows import SpeedRows
+from speed_layer.micro_batch import SpeedRows
 from views import registered_views
 from views.core import View
 from views.core.cells import CellKey, write_block

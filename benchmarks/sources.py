@@ -17,11 +17,10 @@ from master_dataset.kafka.ingest import ingest
 from master_dataset.kafka.topics import Topics
 from master_dataset.sources import registered_sources
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
-from master_dataset.visits.bundle import Bundle
 from master_dataset.visits.rows import Whose
-from master_dataset.visits.visit import RULES, Sighting
+from master_dataset.visits.visit import RULES, Bundle, Sighting
 from speed_layer.generation import Generations
-from speed_layer.open_visits import OpenVisits
+from speed_layer.visits import OpenVisits
 
 if TYPE_CHECKING:
     from deploy.settings import Settings

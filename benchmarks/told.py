@@ -8,10 +8,10 @@ import httpx
 
 from master_dataset.kafka.consumer import Consuming, Limits, Record
 from master_dataset.webhooks.endpoint import Endpoint
+from speed_layer.webhooks.client import Sender, client
 from speed_layer.webhooks.delivery import Delivery
 from speed_layer.webhooks.dispatcher import group
-from speed_layer.webhooks.sender import Sender, client
-from speed_layer.webhooks.telling import Telling
+from speed_layer.webhooks.endpoint_worker import Telling
 
 TENANT = "default"
 

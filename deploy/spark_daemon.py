@@ -9,8 +9,7 @@ from importlib import import_module
 import pyarrow as pa
 from pyspark.daemon import manager
 
-from deploy.failpoints import arm_if_asked
-from deploy.garbage import look_no_more_at_these, look_seldom
+from deploy.process import arm_if_asked, look_no_more_at_these, look_seldom
 
 NEEDED = (
     "pyarrow.compute",
@@ -20,7 +19,7 @@ NEEDED = (
     "deploy.cassandra",
     "master_dataset.registry.registry",
     "speed_layer.micro_batch",
-    "speed_layer.query",
+    "speed_layer.stream",
     "speed_layer.receipts",
 )
 """What the functions that Spark runs in its workers import."""

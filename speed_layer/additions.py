@@ -12,12 +12,11 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from views.core.aggregates.column import GATHERED, LISTED, Value
-from views.core.cells import CellKey
+from views.core.aggregates import GATHERED, LISTED, Value
+from views.core.cells import WAITING, CellKey, Shape, States
 from views.core.cut import BEGINNING
-from views.core.shape import WAITING, Shape
 from views.core.sketch import sketch_of
-from views.core.view import States, View
+from views.core.view import View
 
 EVENTS_AT_ONCE = 5_000
 """Some twelve contributions each, a kilobyte of memory per contribution."""

@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from master_dataset.parsing.rows import EVENT
 from master_dataset.visits.visit import VisitRules
-from views.core.rows import dimension_sql, fresh_sql, quoted, values_sql, window_sql
-from views.core.shape import WAITING
+from views.core.cells import WAITING
+from views.core.row_sql import dimension_sql, fresh_sql, quoted, values_sql, window_sql
 from views.core.view import View
 
 CONTRIBUTIONS = pa.list_(

@@ -1,9 +1,13 @@
-"""Runs one generation: counts its micro-batches, records the positions reached, then lets it take over."""
+"""Up to where a micro-batch reads: what Spark wrote down before it ran it, and reads again to replay it.
+
+Runs one generation: counts its micro-batches, records the positions reached, then lets it take over.
+"""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
+import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 import structlog
@@ -11,23 +15,53 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
 
-from master_dataset.delta.checkpoint import sync_plan
-from master_dataset.durations import MICRO_BATCH
+from master_dataset.delta.checkpoint import MICRO_BATCH, sync_plan
 from master_dataset.errors import CheckpointOutOfStep, GenerationReplaced
 from master_dataset.failpoints import CrashPoint, passing
 from speed_layer.additions import shapes_of
-from speed_layer.ends import read_ends
+from speed_layer.arrow_tables import GIVEN_BACK, last_received
 from speed_layer.generation import Generation, Generations, Offsets, Reached
-from speed_layer.micro_batch import Horizons, MicroBatch
-from speed_layer.query import Feed, arrivals
-from speed_layer.rows import SpeedRows
-from speed_layer.sightings import GIVEN_BACK, last_received
-from speed_layer.visiting import Visiting
+from speed_layer.micro_batch import Horizons, MicroBatch, SpeedRows
+from speed_layer.stream import Feed, arrivals
+from speed_layer.visits import Visiting
 from views.core.cut import BEGINNING
 from views.core.view import View
 
 if TYPE_CHECKING:
     from cassandra.cluster import Session
+
+_VERSION = "v1"
+_NO_DATA = "-"
+"""What a source that has never had a record writes."""
+
+
+def read_ends(spark: "SparkSession", checkpoint: str, micro_batch: int) -> "Offsets":
+    """The offsets behind the last record of each partition, on whatever file system the checkpoint lies."""
+    hadoop = spark._jvm.org.apache.hadoop.fs  # type: ignore[union-attr]  # noqa: SLF001 - Spark's only way
+    path = hadoop.Path(f"{checkpoint}/offsets/{micro_batch}")
+    stream = path.getFileSystem(spark._jsc.hadoopConfiguration()).open(path)  # noqa: SLF001
+    try:
+        text: str = spark._jvm.org.apache.commons.io.IOUtils.toString(stream, "UTF-8")  # type: ignore[union-attr]  # noqa: SLF001
+    finally:
+        stream.close()
+    return ends_in(text)
+
+
+def ends_in(offset_log: str) -> "Offsets":
+    """Of the text of an entry of Spark's offset log: its version, its metadata, then a line per source.
+
+    ValueError for another version than the one that Spark 4.2 writes.
+    """
+    version, _, *sources = offset_log.splitlines()
+    if version != _VERSION:
+        raise ValueError(f"Spark's offset log says `{version}`, known is `{_VERSION}`")
+    told = (orjson.loads(line) for line in sources if line != _NO_DATA)
+    return {
+        topic: {int(partition): offset for partition, offset in own.items()}
+        for line in told
+        for topic, own in line.items()
+    }
+
 
 log = structlog.get_logger()
 

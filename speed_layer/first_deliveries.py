@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from speed_layer.slices import Insert, read, slices, write
+from speed_layer.cassandra_batches import Insert, read, slices, write
 
 if TYPE_CHECKING:
     from cassandra.cluster import Session

@@ -12,9 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from master_dataset.errors import DefinitionError
-from master_dataset.parsing.columns import arrow_fields
-from master_dataset.parsing.rows import output_schema, rows
-from speed_layer.arrivals import events_and_positions
+from master_dataset.parsing.rows import arrow_fields, output_schema, rows
+from speed_layer.arrow_tables import events_and_positions
 from speed_layer.receipts import COLUMNS as RECEIPT_COLUMNS
 from speed_layer.receipts import ReceiptWriter
 from views.core.view import View

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from master_dataset.parsing.rows import EVENT
-from speed_layer.slices import Insert, write
+from speed_layer.cassandra_batches import Insert, write
 
 if TYPE_CHECKING:
     from collections.abc import Callable

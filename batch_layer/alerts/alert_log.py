@@ -1,16 +1,27 @@
-"""The topics of alerts as an audit reads and writes them: what was told, what was asked for, and what is to be told."""
+"""The topics of alerts as an audit reads and writes them: what was told, what was asked for, and what is to be told.
+
+What one audit knows of the alerts that were told, and of what was asked for since another one has moved on.
+
+`alert_audits` in Cassandra: by which publication alerts were looked at last.
+"""
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
+import orjson
 from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
 
 from master_dataset.errors import BrokerUnavailable
-from master_dataset.kafka.producer_settings import producer_settings
+from master_dataset.kafka.client_settings import producer_settings
 from master_dataset.kafka.topics import Topics
-from views.alerts.alert import CORRECTIONS, RELAY_GROUP, TOPIC, Alert, instant_ms
+from views.alerts.alert import CORRECTIONS, RELAY_GROUP, TOPIC, Alert, Standing, instant_ms, standings
+
+if TYPE_CHECKING:
+    from cassandra.cluster import Session
 
 _GIVE_UP_SECONDS = 30.0
 _MOST_WAITING = 10_000
@@ -144,3 +155,76 @@ def _record(value: bytes | None) -> Alert | None:
 
 def _away(why: str) -> BrokerUnavailable:
     return BrokerUnavailable(f"alerts cannot be looked at: {why}", do="galatea status; the next rebuild tries again")
+
+
+@dataclass(frozen=True)
+class ToldLog:
+    """`seen`: how far requests were read by the audit that moved on last; `ends`: how far they go by now.
+
+    Whoever is overtaken asks behind what the other one has read, by numbers that are the newest no more. So `unseen`,
+    the ids of what lies there, is filled while the log is read, and is judged anew.
+    """
+
+    topics: AlertLog
+    seen: Mapping[int, int]
+    ends: Mapping[int, int]
+    unseen: set[str] = field(default_factory=set)
+
+    def standings(self, since_ms: int) -> Mapping[str, Standing]:
+        """Of alerts about windows that began since then. BrokerUnavailable."""
+        return standings(self.topics.told(since_ms), (each.record for each in self._asked(since_ms)))
+
+    def is_asked_by_others(self, publication: int) -> bool:
+        """Whether records were asked for, behind what was seen, that rest on another publication. BrokerUnavailable."""
+        behind = {number: self._seen(number) for number in self.ends}
+        return any(each.record.publication != publication for each in self.topics.asked(0, self.ends, behind))
+
+    def _asked(self, since_ms: int) -> Iterator[Request]:
+        for each in self.topics.asked(since_ms, self.ends):
+            if each.offset >= self._seen(each.partition):
+                self.unseen.add(each.record.alert_id)
+            yield each
+
+    def _seen(self, partition: int) -> int:
+        """0 in a topic that is another one than was read."""
+        seen = self.seen.get(partition, 0)
+        return seen if seen <= self.ends.get(partition, 0) else 0
+
+
+_SERIES = "galatea"
+_READ = "SELECT publication, told FROM alert_audits WHERE series = ?"
+_BEGIN = "INSERT INTO alert_audits (publication, audited_at, told, series) VALUES (?, ?, ?, ?) IF NOT EXISTS"
+_MOVE = "UPDATE alert_audits SET publication = ?, audited_at = ?, told = ? WHERE series = ? IF publication = ?"
+_ASKED = "asked"
+
+
+class Looked(NamedTuple):
+    """`publication`: its number; 0: of none. `asked`: how far requests for corrections were read then, by partition."""
+
+    publication: int
+    asked: Mapping[int, int]
+
+
+class Audited:
+    """Errors are the driver's."""
+
+    def __init__(self, session: "Session") -> None:
+        """`session` uses Galatea's keyspace."""
+        self._session = session
+
+    def read(self) -> Looked:
+        """By which one it was. Of a row that does not say how far requests were read, none count as read."""
+        row = self._session.execute(self._session.prepare(_READ), (_SERIES,)).one()
+        told: dict[str, Any] = orjson.loads(row.told) if row and row.told else {}
+        return Looked(
+            int(row.publication) if row else 0, {int(number): end for number, end in told.get(_ASKED, {}).items()}
+        )
+
+    def move(self, seen: int, to: Looked, told: Mapping[str, int]) -> bool:
+        """Say that `to` was looked at. False if somebody else has moved it since it was `seen`."""
+        said = {**told, _ASKED: {str(number): end for number, end in sorted(to.asked.items())}}
+        values = (to.publication, datetime.now(UTC), orjson.dumps(said).decode(), _SERIES)
+        cql, more = (_MOVE, (seen,)) if seen else (_BEGIN, ())
+        row = self._session.execute(self._session.prepare(cql), (*values, *more)).one()
+        # A second try of the driver's finds what its first one has done.
+        return bool(row.applied) or getattr(row, "publication", None) == to.publication

@@ -11,8 +11,7 @@ from confluent_kafka import murmur2
 from deltalake import DeltaTable
 
 from batch_layer.recompute.touched import Master
-from master_dataset.delta.dataset import opened
-from master_dataset.delta.lost_files import naming_lost_files
+from master_dataset.delta.dataset import naming_lost_files, opened
 from master_dataset.parsing.parse import FUTURE_US
 from master_dataset.sources import registered_sources
 from views.core.cut import BEGINNING

@@ -12,10 +12,10 @@ import orjson
 from batch_layer.ledger.units import differing, digests
 from batch_layer.run import Manifest
 from master_dataset.errors import PublicationMoved
-from views.alerts.followed import Followed, followed_views
-from views.core.business_days import Span
+from views.alerts.rule_metrics import Followed, followed_views
 from views.core.cells import read_block
 from views.core.cut import instant, month_of, seconds
+from views.core.local_time import Span
 from views.registry import view_named
 
 if TYPE_CHECKING:
@@ -47,16 +47,16 @@ class PublishedCells:
     _known: OrderedDict[tuple[str, str, date], Quarters] = field(default_factory=OrderedDict)
 
     def sums(self, view: str, store: str, span: Span) -> Sequence[int] | None:
-        """As `views.alerts.facts.Facts`. PublicationMoved if a block is gone."""
+        """As `views.alerts.audit_facts.Facts`. PublicationMoved if a block is gone."""
         parts = [sums for _, sums in self._within(view, store, span)]
         return [sum(column) for column in zip(*parts, strict=True)] if parts else None
 
     def has_cells(self, view: str, store: str, span: Span) -> bool:
-        """As `views.alerts.facts.Facts`."""
+        """As `views.alerts.audit_facts.Facts`."""
         return any(True for _ in self._within(view, store, span))
 
     def touched(self, view: str) -> Mapping[str, set[int]]:
-        """As `views.alerts.facts.Facts`."""
+        """As `views.alerts.audit_facts.Facts`."""
         found: dict[str, set[int]] = {}
         runs = [
             {day: run for (name, day), run in manifest.items() if name == view and day >= self.oldest}

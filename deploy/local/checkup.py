@@ -1,26 +1,134 @@
-"""What the local stack needs of the machine, looked at one by one."""
+"""The checks of `galatea doctor`: the machine, the settings, the running stack and its alarms."""
 
+import os
 import shutil
+import socket
 import sys
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import urlsplit
 
+import httpx
 import psutil
 
 from deploy.airflow.component import is_installed
+from deploy.cassandra import session_of
+from deploy.definitions import definitions
 from deploy.jars import missing_jars
 from deploy.java import find_java
-from deploy.local.elsewhere import as_folder, elsewhere
-from deploy.local.finding import Finding
-from deploy.local.generation_check import generation_finding
+from deploy.local.nodes import LOOPBACK
 from deploy.local.ports import holder, is_free
 from deploy.local.records import Records
 from deploy.local.stack import components
 from deploy.local.supervisor import SUPERVISOR
-from master_dataset.errors import OperatorError
+from deploy.spark import on_cluster
+from master_dataset.errors import OperatorError, StoreUnavailable
+from speed_layer.generation import Generation, Generations
 
 if TYPE_CHECKING:
     from deploy.settings import Settings
+
+
+class Finding(NamedTuple):
+    """`blocks`: nothing starts until it is mended. `do` is the next step, or "" where all is well."""
+
+    check: str
+    ok: bool
+    found: str
+    do: str = ""
+    blocks: bool = False
+
+
+TIMEOUT_SECONDS = 10.0
+
+
+def alarmed(settings: "Settings") -> list[Finding]:
+    """One finding per alarm, or one that says that there is none. Nothing is known of what does not run."""
+    if Records(settings.home).pid("api") is None:
+        return []
+    try:
+        answer = httpx.get(
+            f"http://{LOOPBACK}:{settings.api_port}/v1/freshness", timeout=TIMEOUT_SECONDS, trust_env=False
+        ).raise_for_status()
+    except httpx.HTTPError as error:
+        return [Finding("alarms", ok=False, found=f"not known: {error}", do="galatea status")]
+    standing = [
+        Finding(each["name"], ok=False, found=f"since {each['since']}: {each['meaning']}", do=each["do"])
+        for each in answer.json()["alarms"]
+    ]
+    return standing or [Finding("alarms", ok=True, found="none")]
+
+
+_SECONDS = 3.0
+_SPARK_PORT = 7077
+
+
+def elsewhere(settings: "Settings") -> Iterator[Finding]:
+    """Nothing to find as long as everything is in the home and Spark is local."""
+    if on_cluster(settings) and settings.spark_master.startswith("spark://"):
+        yield _spark(settings.spark_master)
+    for name in ("master_uri", "checkpoint_uri"):
+        folder = as_folder(getattr(settings, name))
+        if folder is not None and settings.home not in folder.parents:
+            yield _folder(f"GALATEA_{name.upper()}", folder)
+
+
+def as_folder(uri: str) -> Path | None:
+    """The folder, if it is one."""
+    return None if "://" in uri else Path(uri)
+
+
+def _spark(url: str) -> Finding:
+    places = [urlsplit(f"//{place}") for place in url.removeprefix("spark://").split(",")]
+    silent = [place.netloc for place in places if not _answers(place.hostname or "", place.port or _SPARK_PORT)]
+    ok = len(silent) < len(places)  # of several masters one leads
+    do = "" if ok else "start the Spark master and its workers, or mend GALATEA_SPARK_MASTER"
+    return Finding("spark", ok, f"{url} {'answers' if ok else 'does not answer'}", do)
+
+
+def _answers(host: str, port: int) -> bool:
+    try:
+        socket.create_connection((host, port), _SECONDS).close()
+    except OSError:
+        return False
+    return True
+
+
+def _folder(setting: str, folder: Path) -> Finding:
+    there = next(place for place in (folder, *folder.parents) if place.exists())
+    ok = os.access(there, os.W_OK)
+    do = "" if ok else f"mount it here as on every worker, or mend {setting}"
+    return Finding(setting, ok, f"{folder} {'can' if ok else 'cannot'} be written", do)
+
+
+def generation_finding(settings: "Settings") -> Finding:
+    """One finding about a running stack."""
+    try:
+        generations = Generations(session_of(settings.cassandra_address))
+    except StoreUnavailable as error:
+        return Finding("speed", ok=False, found=error.message, do="galatea status, then logs/cassandra.log")
+    served = generations.pointer().generation
+    newest = generations.find(generations.greatest())
+    if newest is None:
+        return Finding("speed", ok=False, found="no generation was begun yet", do="galatea status, then logs/speed.log")
+    if newest.number > served:
+        return _coming(generations, newest, served, definitions(settings))
+    if generations.claims.is_replaced(served):
+        do = "galatea status: the speed process has to run"
+        return Finding("speed", ok=False, found=f"generation {served} was replaced, no other was begun", do=do)
+    return Finding("speed", ok=True, found=f"generation {served} is read")
+
+
+def _coming(generations: Generations, newest: Generation, served: int, current: Mapping[str, str]) -> Finding:
+    done, total = generations.progress(newest, served)
+    read = f"generation {served} is read" if served else "none is read yet"
+    found = f"{read}; {newest.number} takes over after at most {total - done:,} more records"
+    pointer = generations.pointer()
+    if pointer.publication and dict(pointer.definitions) != current:
+        return Finding("speed", ok=False, found=f"{read}; {newest.number} has new definitions", do="galatea rebuild")
+    return Finding("speed", ok=True, found=found)
+
 
 GIB = 1 << 30
 NEEDED_MEMORY = 6 * GIB

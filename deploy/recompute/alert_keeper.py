@@ -9,30 +9,26 @@ from typing import TYPE_CHECKING
 import structlog
 from confluent_kafka import KafkaException
 
-from batch_layer.alerts.alert_log import AlertLog
+from batch_layer.alerts.alert_log import AlertLog, Audited, Looked, ToldLog
 from batch_layer.alerts.archived_signs import ArchivedSigns
-from batch_layer.alerts.audited import Audited, Looked
-from batch_layer.alerts.corrected_facts import CorrectedFacts
-from batch_layer.alerts.ledger_causes import LedgerCauses
+from batch_layer.alerts.corrected_facts import CorrectedFacts, LedgerCauses
 from batch_layer.alerts.published_cells import PublishedCells
-from batch_layer.alerts.told_log import ToldLog
 from batch_layer.run import read_manifest
 from deploy.cassandra import session_of
 from deploy.recompute.failures import ODD, naming_failures
 from deploy.recompute.ledgers import masters_of
 from deploy.recompute.planning import Steps, fence_of
-from master_dataset.alarm_table import ALERTS_UNEXPLAINED, AlarmTable
+from master_dataset.cassandra_tables import ALERTS_UNEXPLAINED, AlarmTable
 from master_dataset.errors import GalateaError
 from master_dataset.failpoints import CrashPoint, passing
 from master_dataset.registry.rule_versions import RuleVersions, VersionRow
 from speed_layer.alerts.state import Horizons
 from views.alerts.alert import Alert
-from views.alerts.audit import Audit, RuleKey
-from views.alerts.facts import Bounds
+from views.alerts.audit import Audit, RuleKey, retracted_silences
+from views.alerts.audit_facts import Bounds
 from views.alerts.rule import Level, Rule
 from views.alerts.rule_history import Book, Version, read_version
-from views.alerts.silence_audit import retracted_silences
-from views.control.pointer_row import PointerRow, Publication
+from views.control.publication import PointerRow, Publication
 from views.core.cut import BEGINNING
 
 if TYPE_CHECKING:

@@ -1,48 +1,140 @@
-"""The relay of alerts, child of `deploy.services.alerts`: `alerts_relay PIPE`. A thread for each partition, one that
-keeps what was told where serving lists it, and one that ticks.
-"""  # noqa: D205 - one sentence needs two lines
+"""The alert relay process, a child of `deploy.services.alerts`: `alerts_relay PIPE`."""
 
 import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import structlog
+from cassandra import DriverException
 from confluent_kafka import KafkaException
 from prometheus_client import Counter, Gauge
 
-from deploy.cassandra import session_of
-from deploy.parent_watchdog import tether_if_asked
+from deploy.cassandra import FAILURES, session_of
+from deploy.process import tether_if_asked
 from deploy.services.alerts import READY
-from deploy.services.misrouted import Miskeyed
 from deploy.services.runner import Process
-from deploy.services.ticking import Ticking
 from deploy.settings import Settings
-from master_dataset.alarm_table import AlarmTable
-from master_dataset.errors import BrokerUnavailable
+from master_dataset.cassandra_tables import ALERTS_MISKEYED, AlarmTable
+from master_dataset.errors import BrokerUnavailable, Unavailable
 from master_dataset.kafka.topics import Topics
 from master_dataset.registry.registry import Registry
 from master_dataset.registry.rule_versions import RuleVersions
+from master_dataset.registry.stores import Store
 from master_dataset.sources import registered_sources
-from speed_layer.alerts.buffer import Room
-from speed_layer.alerts.held_back import HeldBack
-from speed_layer.alerts.history.sink import TopicOutlet
-from speed_layer.alerts.history.table import HistoryTable
-from speed_layer.alerts.history.writer import Keeper
-from speed_layer.alerts.known import known_for
-from speed_layer.alerts.processor import Relay, Work
+from speed_layer.alerts.history_table import HistoryTable
+from speed_layer.alerts.history_writer import Keeper, TopicOutlet
+from speed_layer.alerts.processor import Relay, Room, Work, known_for
 from speed_layer.alerts.rule_store import TableShelf, Ticker
 from speed_layer.alerts.snapshots import Snapshots
+from speed_layer.alerts.source import HeldBack
 from views.alerts.alert import CORRECTIONS, TOPIC, Alert
-from views.alerts.rule_history import left_out
+from views.alerts.rule_history import Book, left_out
 
 if TYPE_CHECKING:
     from cassandra.cluster import Session
+
+NOT_TICKED = Counter(
+    "galatea_alerts_tick_failures", "Rounds in which stores were not noted for alerts, or ticks not written."
+)
+_NAP_SECONDS = 1.0
+
+log = structlog.get_logger()
+
+
+class Notes(Protocol):
+    """The book, into which facts of stores are written. Every method raises StoreUnavailable."""
+
+    def note(self, stores: Mapping[str, Store], beat: Callable[[], None]) -> None:
+        """Write down what is registered and not said yet."""
+
+    def read(self) -> Book:
+        """As of now."""
+
+
+class Ticks(Protocol):
+    """Writes ticks."""
+
+    def tick(self, book: Book) -> None:
+        """Into what a rule watches. BrokerUnavailable."""
+
+
+class Ticking:
+    """A lane of its own: if it ends, the process does."""
+
+    def __init__(
+        self, notes: Notes, stores: Callable[[], Mapping[str, Store]], ticks: Ticks, beat: Callable[[], None]
+    ) -> None:
+        """`stores`: those that are registered; may raise what the driver does. `beat`: it gets on."""
+        self._notes, self._stores, self._ticks, self._beat = notes, stores, ticks, beat
+
+    def run(self, seconds: float) -> None:
+        """Until the process ends, a round after so many seconds."""
+        while True:
+            self.once()
+            until = time.monotonic() + seconds
+            while (left := until - time.monotonic()) > 0:
+                self._beat()
+                time.sleep(min(left, _NAP_SECONDS))
+
+    def once(self) -> None:
+        """One round. What passes by itself is logged and counted, and tried again in the next one."""
+        for step in (self._note, self._tick):
+            try:
+                step()
+            except (Unavailable, DriverException, *FAILURES) as error:
+                NOT_TICKED.inc()
+                log.warning("alerts.no_tick", why=str(error))
+            self._beat()
+
+    def _note(self) -> None:
+        stores = self._stores()
+        self._beat()
+        self._notes.note(stores, self._beat)
+
+    def _tick(self) -> None:
+        book = self._notes.read()
+        self._beat()
+        self._ticks.tick(book)
+
+
+Notice = Callable[[str, datetime, str, str], None]
+"""Takes the name of an alarm, when it was noticed, where, and one sentence."""
+MISKEYED = Counter(
+    "galatea_alerts_miskeyed", "Events left out of alerts, in another partition than their store's.", ("topic",)
+)
+AGAIN_SECONDS = 1800.0
+"""Noticed anew after so long: each is a row."""
+SAID = "events lie in another partition than their store's"
+
+
+class Miskeyed:
+    """Of one process."""
+
+    def __init__(self, notice: Notice, clock: Callable[[], float] = time.monotonic) -> None:
+        """`notice` keeps an alarm; what it cannot keep is logged. `clock`: in seconds."""
+        self._notice, self._clock = notice, clock
+        self._said: dict[str, float] = {}
+        for topic in registered_sources():
+            MISKEYED.labels(topic)  # a counter that is there from the start shows its first increase
+
+    def count(self, topic: str) -> None:
+        """One more."""
+        MISKEYED.labels(topic).inc()
+        now = self._clock()
+        if now - self._said.get(topic, -AGAIN_SECONDS) < AGAIN_SECONDS:
+            return
+        self._said[topic] = now
+        try:
+            self._notice(ALERTS_MISKEYED, datetime.now(UTC), topic, SAID)
+        except FAILURES as error:
+            log.warning("alerts.miskeyed_not_noticed", topic=topic, error=type(error).__name__)
+
 
 EMITTED = Counter("galatea_alerts_emitted", "Alerts emitted since the process started.", ("kind",))
 TOLD = Counter("galatea_alerts_told", "Former name of galatea_alerts_emitted.", ("kind",))
@@ -59,8 +151,6 @@ LEFT_OUT = Gauge(
 LSO_LAG = Gauge("galatea_alerts_lso_lag", "Records of alerts behind an open transaction, which no reader sees.")
 HELD_BACK = Gauge("galatea_alerts_held_back_seconds", "For how long readers of alerts have been held back by it.")
 BEAT_SECONDS, LOOK_SECONDS = 1.0, 5.0
-
-log = structlog.get_logger()
 
 
 class Lane:

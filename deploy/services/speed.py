@@ -11,7 +11,7 @@ from prometheus_client import Gauge
 
 from deploy.cassandra import session_of
 from deploy.definitions import definitions
-from deploy.priority import SOON, give_way
+from deploy.process import SOON, give_way
 from deploy.services.lag_monitor import Lookout
 from deploy.services.runner import Process
 from deploy.settings import Settings
@@ -24,8 +24,8 @@ from speed_layer.driver import SpeedDriver
 from speed_layer.generation import Generation, Generations, Offsets
 from speed_layer.micro_batch import Horizons
 from speed_layer.parser import sources_of
-from speed_layer.query import Feed
 from speed_layer.receipts import ReceiptWriter
+from speed_layer.stream import Feed
 from views import registered_views
 from views.core.cut import BEGINNING
 

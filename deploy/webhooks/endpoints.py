@@ -7,10 +7,9 @@ from typing import TypeVar
 
 from deploy.cassandra import FAILURES
 from master_dataset.errors import StoreUnavailable
-from master_dataset.webhooks.endpoint import Endpoint
-from master_dataset.webhooks.endpoint_state import EndpointState, Registered
+from master_dataset.webhooks.endpoint import Endpoint, EndpointState, Registered
 from master_dataset.webhooks.endpoint_table import EndpointTable, Place
-from speed_layer.webhooks.wanted import Wanted
+from speed_layer.webhooks.endpoint_worker import Wanted
 
 Found = TypeVar("Found")
 

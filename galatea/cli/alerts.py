@@ -12,10 +12,9 @@ from deploy.settings import Settings
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from serving_layer.alerts.alerts import Alerts, AlertsAsk, Page
-    from serving_layer.alerts.applying import Step
-    from serving_layer.alerts.audited_cut import AuditReader
-    from serving_layer.alerts.service import Alerting
+    from serving_layer.alerts.history import Alerts, AlertsAsk, AuditReader, Page
+    from serving_layer.alerts.rules import Alerting
+    from serving_layer.alerts.rules_file import Step
     from serving_layer.store.readers import PublishedReader
 
 DEFAULT = "default"
@@ -32,8 +31,7 @@ def apply(
     as_json: AsJson = False,
 ) -> None:
     """Create the rules of FILE, or change those that are there; nothing if one of them makes no sense."""
-    from serving_layer.alerts.applying import applied, planned
-    from serving_layer.alerts.rules_file import load
+    from serving_layer.alerts.rules_file import applied, load, planned
 
     said = load(file)
     usual = tenant or said.tenant or DEFAULT
@@ -72,9 +70,9 @@ def list_alerts(
     as_json: AsJson = False,
 ) -> None:
     """List what was told, newest first, and as of when that is all of it."""
-    from serving_layer.alerts.alerts import STATES, AlertsAsk
+    from serving_layer.alerts.history import STATES, AlertsAsk
     from serving_layer.keys.key import EVERY_TENANT
-    from serving_layer.query.timestamps import stamp
+    from serving_layer.query.timeline import iso_instant
 
     if state and state not in STATES:
         from master_dataset.errors import UnknownName
@@ -84,7 +82,7 @@ def list_alerts(
     ask = AlertsAsk(tenant or EVERY_TENANT, frozenset(store or ()), None, chosen, limit=limit)
     page, cut = asyncio.run(_page(_alerting().alerts, *_publications(), ask))
     told = [each.response(cut) for each in page.told]
-    as_of, complete_from = stamp(page.kept.as_of), stamp(page.kept.complete_from)
+    as_of, complete_from = iso_instant(page.kept.as_of), iso_instant(page.kept.complete_from)
     if as_json:
         answer({"alerts_as_of": as_of, "complete_from": complete_from, "alerts": told})
         return
@@ -97,23 +95,23 @@ async def _page(
     alerts: "Alerts", audits: "AuditReader", published: "PublishedReader", ask: "AlertsAsk"
 ) -> "tuple[Page, datetime]":
     """And up to where alerts were compared with what is published."""
-    from serving_layer.alerts.audited_cut import audited_cut
+    from serving_layer.alerts.history import audited_cut
 
     cut = await audited_cut(audits, published)
     return await alerts.page(ask), cut
 
 
 def _alerting() -> "Alerting":
-    from deploy.services.operating import alerting_of
+    from deploy.wiring import alerting_of
 
     return alerting_of(Settings())
 
 
 def _publications() -> "tuple[AuditReader, PublishedReader]":
     from deploy.cassandra import session_of
-    from serving_layer.tables import Bridge, PublishedTables, WatchTables
+    from serving_layer.tables import AsyncSession, PublishedTables, WatchTables
 
-    bridge = Bridge(session_of(Settings().cassandra_address))
+    bridge = AsyncSession(session_of(Settings().cassandra_address))
     return WatchTables(bridge), PublishedTables(bridge)
 
 
@@ -130,7 +128,7 @@ def _step(step: "Step") -> dict[str, Any]:
 
 
 def _line(step: "Step") -> tuple[str, str, str, str]:
-    from views.alerts.in_words import in_words
+    from views.alerts.sentences import in_words
 
     if step.does == "create" and step.after:
         return step.tenant, step.id, step.does, in_words(step.after)

@@ -1,15 +1,19 @@
-"""Alerts that were told, as they are kept: found by sight and day, and as of when that is all of them."""
+"""The history of alerts: stored alerts, listed page by page in bounded memory."""
 
-from collections.abc import Sequence
-from datetime import date, datetime, timedelta
-from typing import NamedTuple, Protocol, Self
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from typing import Literal, NamedTuple, Protocol, Self, get_args
 
 import msgspec
+import orjson
 
-from serving_layer.query.timestamps import stamp
+from master_dataset.errors import UnknownName
+from serving_layer.query.timeline import iso_instant
 from serving_layer.responses.alerts import AlertDetail, AlertState, ListedAlert
-from views.alerts.alert import Alert
-from views.alerts.open_alerts import is_provisional, standings
+from serving_layer.responses.encoding import encoded
+from serving_layer.store.readers import PublishedReader
+from views.alerts.alert import Alert, is_provisional, standings
 from views.core.cut import BEGINNING
 
 _decode = msgspec.json.Decoder(Alert).decode
@@ -93,7 +97,7 @@ class Told(NamedTuple):
     def detail(self, cut: datetime, kept: "Kept", records: Sequence[Alert]) -> AlertDetail:
         """As the API shows it alone. `kept`: read before the records. `cut`: see `audited_cut`."""
         listed = msgspec.structs.asdict(self.response(cut))
-        return AlertDetail(stamp(kept.as_of), stamp(kept.complete_from), **listed, records=records)
+        return AlertDetail(iso_instant(kept.as_of), iso_instant(kept.complete_from), **listed, records=records)
 
 
 class Kept(NamedTuple):
@@ -130,3 +134,133 @@ class AlertReader(Protocol):
 
     async def records(self, alert_id: str) -> Sequence[str]:
         """Every record of an alert, in any order; none if nobody knows it."""
+
+
+State = Literal["open", "resolved", "retracted"]
+STATES: tuple[State, ...] = get_args(State)
+MOST_LOOKED_AT = 5_000
+"""Alerts of one page that are looked at; where few of them fit, a page is short and says where to go on."""
+_CHUNK = 500
+_DAYS = 366
+END = datetime(2200, 1, 1, tzinfo=UTC)
+_GREATEST = "g"
+"""Behind every id."""
+
+
+@dataclass(frozen=True)
+class AlertsAsk:
+    """`sight`: whose. `stores`: none means all. Bounds are of `raised_at`: from inclusive, until exclusive."""
+
+    sight: str
+    stores: frozenset[str] = frozenset()
+    rule: str | None = None
+    state: State | tuple[State, ...] | None = None
+    since: datetime = BEGINNING
+    until: datetime = END
+    limit: int = 100
+    after: Spot | None = None
+
+    @property
+    def states(self) -> tuple[State, ...]:
+        """Those that fit."""
+        return self.state if isinstance(self.state, tuple) else (self.state,) if self.state else STATES
+
+    @property
+    def before(self) -> Spot:
+        """Behind which spot the page begins."""
+        last = Spot(self.until - timedelta(milliseconds=1), _GREATEST)
+        return last if self.after is None else min(last, self.after)
+
+    def fits(self, told: Told) -> bool:
+        """Whether it is asked for, but for its time."""
+        alert = told.alert
+        if self.rule is not None and alert.rule != self.rule:
+            return False
+        return (not self.stores or alert.store in self.stores) and (self.state is None or told.state in self.states)
+
+
+class Page(NamedTuple):
+    """`following`: behind which spot the next page begins; None: there is none."""
+
+    kept: Kept
+    told: Sequence[Told]
+    following: Spot | None
+
+
+class Alerts:
+    """Of every tenant."""
+
+    def __init__(self, reader: AlertReader) -> None:
+        """`reader`: what is kept."""
+        self._reader = reader
+
+    async def kept(self) -> Kept:
+        """How far lists go. StoreUnavailable."""
+        return await self._reader.kept()
+
+    async def page(self, ask: AlertsAsk) -> Page:
+        """Newest first. StoreUnavailable."""
+        kept = await self._reader.kept()  # before the rows
+        found: list[Told] = []
+        looked_at, last = 0, ask.before
+        rows = self._open_ones(ask) if ask.state == "open" else self._every(ask)
+        async for told in rows:
+            if told.raised_at < ask.since:
+                break
+            if len(found) == ask.limit or looked_at == MOST_LOOKED_AT:
+                return Page(kept, found, last)
+            looked_at, last = looked_at + 1, told.spot
+            if ask.fits(told):
+                found.append(told)
+        return Page(kept, found, None)
+
+    async def one(self, sight: str | None, alert_id: str) -> tuple[Told, list[Alert]]:
+        """An alert and every record of it, in their order. `sight`: None: everybody's. UnknownName."""
+        records = {"raised": "", "resolved": "", "retracted": ""}
+        for body in await self._reader.records(alert_id):
+            records[orjson.loads(body)["kind"]] = body
+        raised = records["raised"]
+        said = orjson.loads(raised) if raised else {"tenant": None}
+        if not raised or (sight is not None and said["tenant"] != sight):
+            do = "Use an id that `GET /v1/alerts` gave."
+            raise UnknownName("alert", alert_id, (), do=do)
+        told = Told(datetime.fromisoformat(said["raised_at"]), alert_id, *(text or None for text in records.values()))  # type: ignore[arg-type]  # the first is there
+        return told, [encoded(text, Alert) for text in records.values() if text]
+
+    async def _open_ones(self, ask: AlertsAsk) -> AsyncIterator[Told]:
+        before = ask.before
+        while rows := await self._reader.open_ones(ask.sight, before, _CHUNK):
+            for told in rows:
+                yield told
+            before = rows[-1].spot
+
+    async def _every(self, ask: AlertsAsk) -> AsyncIterator[Told]:
+        last = ask.before.raised_at.astimezone(UTC).date()
+        while days := await self._reader.days(ask.sight, last, _DAYS):
+            for day in days:
+                if day < ask.since.astimezone(UTC).date():
+                    return
+                before = ask.before
+                while rows := await self._reader.told(ask.sight, day, before, _CHUNK):
+                    for told in rows:
+                        yield told
+                    before = rows[-1].spot
+            last = days[-1] - timedelta(days=1)
+
+
+class AuditReader(Protocol):
+    """Which publication was looked at."""
+
+    async def alerts_looked_at(self) -> int:
+        """The publication whose numbers alerts were compared with last; 0: none. StoreUnavailable."""
+
+
+async def audited_cut(audits: AuditReader, published: PublishedReader) -> datetime:
+    """The cut of the publication that alerts were compared with last, so one whose audit is put off does not count.
+
+    Not beyond the cut of what is published: after a rollback that is the earlier one. `BEGINNING`: nothing was compared
+    yet. It is asked for before alerts are, which may only be newer. StoreUnavailable.
+    """
+    audited = await published.entry(await audits.alerts_looked_at())
+    pointer = await published.pointer()
+    return BEGINNING if audited is None else min(audited.cut, pointer.cut)

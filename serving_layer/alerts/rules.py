@@ -1,22 +1,80 @@
-"""The rules of one tenant after the other: listed, judged and changed, the same for REST, pages and the command line.
+"""Alert rules of tenants: list, validate, preview and change them, for REST, pages and the command line."""
 
-Everything here blocks. Each change is a version behind the one that its author has seen, so nobody overwrites what
-somebody else has just written.
-"""
-
-from collections.abc import Mapping, Sequence
+import asyncio
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from typing import NamedTuple, Protocol
+from decimal import Decimal
+from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
 import msgspec
 
 from master_dataset.errors import BadRule, UnknownName
 from master_dataset.registry.rule_versions import Kind, VersionRow
 from master_dataset.registry.stores import Store
-from serving_layer.alerts.rule_entry import RuleEntry
-from serving_layer.errors import RuleExists, RuleMoved
+from serving_layer.alerts.history import Alerts
+from serving_layer.errors import RuleExists, RuleMoved, TooBusy
+from serving_layer.query.timeline import iso_instant
+from serving_layer.responses.alerts import AlertRule, RulePreview, RuleProblem
+from serving_layer.responses.encoding import encode
 from views.alerts.rule import Rule
-from views.alerts.rule_text import read_rule
+from views.alerts.rule_history import read_version
+from views.alerts.rule_validation import read_rule
+from views.alerts.sentences import in_words
+
+UNREADABLE = "Watches nothing: this release cannot read it, as a newer one may have written it. Replace or remove it."
+
+
+@dataclass(frozen=True)
+class RuleEntry:
+    """`rule`: None: from then on there is none of that id, or one, `unreadable`, that no rule of this release is."""
+
+    tenant: str
+    id: str
+    version: int
+    effective_at: datetime
+    rule: Rule | None
+    unreadable: bool = False
+
+    @classmethod
+    def of(cls, row: VersionRow) -> Self:
+        """As the table has it."""
+        tenant, _, id_ = row.id.rpartition("/")
+        rule = read_version(row.id, row.number, row.body)
+        return cls(tenant, id_, row.number, row.effective_at, rule, bool(row.body) and rule is None)
+
+    @property
+    def removed(self) -> bool:
+        """Whether there is no rule of that id from then on."""
+        return self.rule is None and not self.unreadable
+
+    @property
+    def in_words(self) -> str | None:
+        """What it says."""
+        if self.rule is None:
+            return UNREADABLE if self.unreadable else None
+        return in_words(self.rule)
+
+    def response(self) -> AlertRule:
+        """As the API shows it; numbers as they were written."""
+        return AlertRule(
+            id=self.id,
+            tenant=self.tenant,
+            version=self.version,
+            effective_at=iso_instant(self.effective_at),
+            removed=self.removed,
+            unreadable=self.unreadable,
+            in_words=self.in_words,
+            rule=self.rule,
+        )
+
+
+def fields_of(rule: Rule) -> dict[str, Any]:
+    """A rule as plain values, without what is as ever: as its author would write it."""
+    said: dict[str, Any] = json.loads(encode(rule), parse_float=Decimal)
+    return {name: value for name, value in said.items() if value is not None}
+
 
 MOST_RULES = 100
 """Of one tenant, unless a setting says otherwise."""
@@ -141,3 +199,70 @@ class AlertRules:
 def _moved(id_: str) -> RuleMoved:
     message = f"The rule `{id_}` was changed since you read it."
     return RuleMoved(message, do="Read it again, and change what it says now.")
+
+
+SHOWN_STORES = 20
+
+
+def preview(rules: AlertRules, author: Author, said: object) -> RulePreview:
+    """As the API shows it. StoreUnavailable."""
+    try:
+        rule = rules.judged(author, said)
+        before = _before(rules, author.tenant, rule.id)
+        if before is None:
+            rules.refuse_many(author.tenant, len(rules.listed(author.tenant)) + 1)
+    except BadRule as error:
+        return RulePreview(
+            accepted=False,
+            fires=error.fires,
+            problem=RuleProblem(error.field, error.message, error.do, error.code),
+            in_words=None,
+            stores=[],
+            stores_total=0,
+            effective_at=None,
+            rule=None,
+            before=None,
+        )
+    watched = sorted(each.id for each in author.stores.values() if rule.watches(each.id, each.tenant))
+    return RulePreview(
+        accepted=True,
+        fires=None,
+        problem=None,
+        in_words=in_words(rule),
+        stores=watched[:SHOWN_STORES],
+        stores_total=len(watched),
+        effective_at=iso_instant(rules.effective_at()),
+        rule=rule,
+        before=before,
+    )
+
+
+def _before(rules: AlertRules, tenant: str, id_: str) -> Rule | None:
+    try:
+        return rules.one(tenant, id_).rule
+    except UnknownName:
+        return None
+
+
+MOST_WAITING = 16
+"""Questions about rules that are under way in a process."""
+Found = TypeVar("Found")
+
+
+@dataclass
+class Alerting:
+    """One per process and event loop."""
+
+    rules: AlertRules
+    alerts: Alerts
+    waiting: int = 0
+
+    async def beside(self, work: Callable[[AlertRules], Found]) -> Found:
+        """Something about rules, beside the event loop. What it raises; TooBusy."""
+        if self.waiting >= MOST_WAITING:
+            raise TooBusy(f"{MOST_WAITING} questions about rules of alerts are under way already.", do="Ask again.")
+        self.waiting += 1
+        try:
+            return await asyncio.to_thread(work, self.rules)
+        finally:
+            self.waiting -= 1

@@ -11,18 +11,17 @@ from typing import Any, NamedTuple
 
 from confluent_kafka import murmur2
 
-from master_dataset.parsing.event import Event
 from master_dataset.parsing.parse import Headers, is_marker, parse
-from master_dataset.registry.terms import DEFAULT_TERMS, Terms
+from master_dataset.parsing.results import Event
+from master_dataset.registry.stores import DEFAULT_TERMS, Terms
 from master_dataset.source import Source
 from speed_layer.alerts import levels, silences, thresholds
-from speed_layer.alerts.emitter import Telling
-from speed_layer.alerts.look import Look, ms
+from speed_layer.alerts.scan import Look, Telling, ms
 from speed_layer.alerts.state import HOUR_MS, Horizons, State
 from views.alerts.alert import Alert, Place
-from views.alerts.followed import followed_views
 from views.alerts.rule import LEVEL_SOURCES
 from views.alerts.rule_history import Book, Page
+from views.alerts.rule_metrics import followed_views
 from views.alerts.shop_clock import ShopClock
 from views.core.local_time import round_down
 

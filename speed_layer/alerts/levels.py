@@ -8,15 +8,13 @@ from decimal import Decimal
 
 from master_dataset.sources.people_counts import Count
 from master_dataset.sources.queue_events import Waiting
-from speed_layer.alerts.emitter import Found, opened_key
-from speed_layer.alerts.look import Look, ms
+from speed_layer.alerts.scan import Found, Look, ms, opened_key
 from speed_layer.alerts.state import HOUR_MS, MINUTE_MS, Level
 from views.alerts.rule import Level as LevelRule
 from views.alerts.rule_history import Numbered
 from views.alerts.shop_clock import ShopClock
-from views.core.business_days import Span
-from views.core.inside import inside
-from views.core.local_time import STEP
+from views.core.formula import inside
+from views.core.local_time import STEP, Span
 from views.traffic import TRAFFIC
 
 INSIDE = ""

@@ -1,4 +1,10 @@
-"""The relay of one partition: consume, fold, produce; alerts and positions in one transaction.
+"""Where a relay may begin: at what is committed. What would leave out records in silence is a named stop instead.
+
+Ids of alerts that were told: what somebody asks for again is left out.
+
+How much memory what was met may take: at its limit the relay stops by name, and forgets nothing.
+
+The relay of one partition: consume, fold, produce; alerts and positions in one transaction.
 
 From the top whenever an outcome is not certain: a new producer first, which ends what was open, and only then what is
 committed, the state as of there, and every alert that is known. Killed anywhere, it tells each alert exactly once.
@@ -13,20 +19,115 @@ from datetime import timedelta
 import msgspec
 import structlog
 
-from master_dataset.errors import Unavailable
+from master_dataset.errors import OperatorError, Unavailable
 from master_dataset.failpoints import CrashPoint, passing
 from master_dataset.sources import registered_sources
-from speed_layer.alerts.beginning import first_positions, refuse_lost_log
-from speed_layer.alerts.buffer import DEFAULT_MB, Room
-from speed_layer.alerts.committed import Log, note_of
 from speed_layer.alerts.fold import Fold
-from speed_layer.alerts.known import Known
 from speed_layer.alerts.sender import Discarded, Sender
 from speed_layer.alerts.snapshots import Snapshots
-from speed_layer.alerts.source import Inlet, Read, RecordsGone
+from speed_layer.alerts.source import Committed, Inlet, Log, Read, RecordsGone, note_of
 from speed_layer.alerts.state import Horizons, State
-from views.alerts.alert import CORRECTIONS, Alert
+from views.alerts.alert import CORRECTIONS, TOPIC, Alert
 from views.alerts.rule_history import Book, Shelf
+
+
+def first_positions(inlet: Inlet, snapshots: Snapshots, known: Committed) -> dict[str, int]:
+    """Where to begin in topics without a position: of events that were there before the first start nothing is told.
+
+    What a publication asks for is. OperatorError if a topic had a position once: Kafka has forgotten it.
+    """
+    missing = [topic for topic in inlet.topics if topic not in known.positions]
+    if not missing:
+        return {}
+    if known.positions:
+        forgotten = [topic for topic in missing if topic in {*known.read, *snapshots.topics}]
+    else:
+        forgotten = missing if snapshots.are_there or inlet.bounds(TOPIC)[1] > 0 else []
+    if forgotten:
+        named = ", ".join(f"`{topic}/{inlet.partition}`" for topic in forgotten)
+        what = f"alerts have read {named} before, and nothing is committed any more of how far"
+        raise OperatorError(what, do="say where to go on: see docs/how-to/alerts.md, When positions are gone")
+    return {topic: inlet.bounds(topic)[topic != CORRECTIONS] for topic in missing}
+
+
+def refuse_lost_log(inlet: Inlet, known: Committed, logs: Mapping[str, Log]) -> None:
+    """OperatorError if a topic is not the one that was read to there, or cannot be. RecordsGone if it begins behind."""
+    do = "put the broker's log back, or see docs/how-to/alerts.md, When records are gone"
+    for topic, at in known.positions.items():
+        place = f"`{topic}/{inlet.partition}`"
+        if known.ids.get(topic, logs[topic].id) != logs[topic].id:
+            raise OperatorError(f"{place} was made anew since alerts have read it to {at}: another log", do=do)
+        first, end = inlet.bounds(topic)
+        if end < at:
+            raise OperatorError(f"alerts have read {place} to {at}, which ends at {end}: another log", do=do)
+        if first > at:
+            raise RecordsGone(topic, inlet.partition)
+
+
+_DAY_MS = 86_400_000
+
+
+def known_for(retention: timedelta) -> timedelta:
+    """For how long what was told has to be known, if topics keep records for so long.
+
+    A publication asks for records about windows that began within the retention, less or more than a day, and a relay
+    that was stopped may read that as late again; by its own rules a relay tells of the last hours alone.
+    """
+    return 2 * retention + timedelta(days=2)
+
+
+class Known:
+    """Lets go of what was told so long ago that nobody asks for it any more."""
+
+    def __init__(self, kept: timedelta) -> None:
+        """`kept`: for how long by the time of the log, rounded up to whole days."""
+        self._days = -(-kept // timedelta(days=1))
+        self._told: dict[int, set[str]] = {}
+
+    def __contains__(self, alert_id: str) -> bool:
+        """Whether it was told."""
+        return any(alert_id in ids for ids in self._told.values())
+
+    def __len__(self) -> int:
+        """How many are remembered."""
+        return sum(map(len, self._told.values()))
+
+    def add(self, alert_id: str, at_ms: int) -> None:
+        """It was told, at that time of the log or a little later."""
+        day = at_ms // _DAY_MS
+        if day not in self._told:
+            newest = max((day, *self._told))
+            self._told = {each: ids for each, ids in self._told.items() if each >= newest - self._days}
+        self._told.setdefault(day, set()).add(alert_id)
+
+
+IDENTITY_BYTES = 128
+"""What an identity takes in a set, measured, the free places of the set included."""
+DEFAULT_MB = 256
+_MB = 1 << 20
+
+
+class Room:
+    """One for all partitions of a process."""
+
+    def __init__(self, limit_mb: int) -> None:
+        """Nothing is held yet."""
+        self._limit_mb = limit_mb
+        self._held: dict[int, int] = {}
+
+    @property
+    def bytes(self) -> int:
+        """What the identities of all partitions take."""
+        return sum(list(self._held.values())) * IDENTITY_BYTES
+
+    def hold(self, partition: int, identities: int) -> None:
+        """A partition remembers so many. OperatorError if all together take more than they may."""
+        self._held[partition] = identities
+        if self.bytes > self._limit_mb * _MB:
+            what = f"the identities of the last day take more than the {self._limit_mb} MB that alerts may use"
+            do = "raise GALATEA_ALERTS_IDENTITIES_MB if there is memory; none may be forgotten before its day is over"
+            raise OperatorError(what, do=do)
+
 
 SNAPSHOT_SECONDS = 60.0
 MOST_WAIT_SECONDS = 5.0

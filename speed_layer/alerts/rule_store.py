@@ -7,9 +7,9 @@ from itertools import product
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from master_dataset.cassandra_errors import AWAY
+from master_dataset.cassandra_tables import AWAY
 from master_dataset.errors import BrokerUnavailable, StoreUnavailable
-from master_dataset.kafka.producer_settings import producer_settings
+from master_dataset.kafka.client_settings import producer_settings
 from master_dataset.parsing.parse import MARKER_HEADER
 from master_dataset.registry.rule_versions import GRID, RuleVersions
 from master_dataset.registry.stores import Store

@@ -15,7 +15,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer, Topic
 
 from master_dataset.errors import GalateaError
 from master_dataset.failpoints import CrashPoint, passing
-from master_dataset.kafka.producer_settings import producer_settings
+from master_dataset.kafka.client_settings import producer_settings
 from views.alerts.alert import TOPIC, Alert
 
 CALL_SECONDS = 20.0

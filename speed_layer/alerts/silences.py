@@ -2,8 +2,7 @@
 
 from decimal import Decimal
 
-from speed_layer.alerts.emitter import Found, opened_key
-from speed_layer.alerts.look import Look
+from speed_layer.alerts.scan import Found, Look, opened_key
 from speed_layer.alerts.state import HOUR_MS, MINUTE_MS
 from views.alerts.rule import Silence
 from views.alerts.rule_history import Numbered

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import msgspec
 
 from master_dataset.failpoints import CrashPoint, passing
-from speed_layer.alerts.committed import Log
+from speed_layer.alerts.source import Log
 from speed_layer.alerts.state import State
 
 KEPT = 3

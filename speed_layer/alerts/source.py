@@ -1,6 +1,12 @@
-"""Reads one partition of every source, in order and from places that it is told: assigned, never a member."""
+"""What is committed of a partition: positions, and beside each, in the same transaction, the ids of what was read.
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+Reads one partition of every source, in order and from places that it is told: assigned, never a member.
+
+Whether an open transaction holds the readers of alerts back, and for how long: they see nothing behind its begin.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
 
@@ -10,12 +16,48 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 from confluent_kafka.admin import AdminClient
 
 from master_dataset.errors import BrokerUnavailable, OperatorError
-from speed_layer.alerts.committed import Committed, Log, committed_of
 from speed_layer.alerts.fold import Entry
 from views.alerts.alert import RELAY_GROUP, TOPIC
 
 if TYPE_CHECKING:
     from master_dataset.parsing.parse import Headers
+
+
+class Log(NamedTuple):
+    """What a topic is. One that is made anew has another id; its partitions decide where a store lies."""
+
+    id: str
+    partitions: int
+
+
+class Committed(NamedTuple):
+    """`positions`: of topics that have one. `ids`: of these what each was; none where an operator has set the position.
+
+    `read`: every topic that was read when any of them was committed.
+    """
+
+    positions: dict[str, int]
+    ids: Mapping[str, str]
+    read: Collection[str]
+
+
+def note_of(logs: Mapping[str, Log]) -> str:
+    """What is said beside each position: all topics, as Kafka forgets the position of one that is deleted."""
+    return msgspec.json.encode({topic: log.id for topic, log in logs.items()}).decode()
+
+
+def committed_of(places: Iterable[TopicPartition]) -> Committed:
+    """What Kafka answers, of one partition of each topic."""
+    found, ids, read = dict[str, int](), dict[str, str](), set[str]()
+    for place in places:
+        if place.offset >= 0:
+            found[place.topic] = place.offset
+            with suppress(msgspec.DecodeError):  # somebody else's words
+                said = msgspec.json.decode(place.metadata or "{}", type=dict[str, str])
+                read |= said.keys()
+                ids |= {topic: id_ for topic, id_ in said.items() if topic == place.topic}
+    return Committed(found, ids, read)
+
 
 MOST_RECORDS = 500
 PATIENCE_SECONDS = 0.2
@@ -154,3 +196,41 @@ class Inlet:
             return call()
         except KafkaException as error:
             raise BrokerUnavailable(f"alerts cannot read: {error}", do="galatea status") from error
+
+
+LONGEST_SECONDS = 45.0
+"""The broker aborts a transaction that is open for 30 s, and looks for such ones every 10 s."""
+
+
+class Held(NamedTuple):
+    """`records`: behind open transactions, whether aborted ones or ends of others among them or not."""
+
+    records: int
+    seconds: float
+
+    @property
+    def is_too_long(self) -> bool:
+        """Nobody has ended it who should have."""
+        return self.seconds > LONGEST_SECONDS
+
+
+class HeldBack:
+    """Looks again and again."""
+
+    def __init__(self) -> None:
+        """Nothing was seen yet."""
+        self._since: dict[int, tuple[int, float]] = {}
+
+    def look(self, ends: Mapping[int, int], stable_ends: Mapping[int, int], now: float) -> Held:
+        """`ends`, `stable_ends`: of each partition, the last record and the last that readers may see. `now`: in s.
+
+        A stable end that has moved since is another transaction's.
+        """
+        before, self._since = self._since, {}
+        for partition, end in ends.items():
+            stable = stable_ends.get(partition, end)
+            if stable < end:
+                seen, since = before.get(partition, (stable, now))
+                self._since[partition] = (stable, since if seen == stable else now)
+        longest = max((now - since for _, since in self._since.values()), default=0.0)
+        return Held(sum(ends[each] - stable for each, (stable, _) in self._since.items()), longest)

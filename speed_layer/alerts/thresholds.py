@@ -1,16 +1,14 @@
 """Bounds of metrics: judged with every event while it is too much, and when the window is over in any case."""
 
-from speed_layer.alerts.emitter import Found, opened_key
-from speed_layer.alerts.look import Look, ms
+from speed_layer.alerts.scan import Found, Look, ms, opened_key
 from speed_layer.alerts.state import HOUR_MS
-from views.alerts.followed import followed_metrics, followed_views
-from views.alerts.judge import is_running, judge
+from views.alerts.evaluation import is_running, judge
 from views.alerts.rule import Threshold
 from views.alerts.rule_history import Numbered
+from views.alerts.rule_metrics import followed_metrics, followed_views
+from views.alerts.sentences import bound_said, sentence_of
 from views.alerts.shop_clock import ShopClock
-from views.alerts.wording import bound_said, sentence_of
-from views.core.business_days import Span
-from views.core.local_time import STEP
+from views.core.local_time import STEP, Span
 from views.core.metric import Metric
 
 

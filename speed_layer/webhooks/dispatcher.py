@@ -15,9 +15,8 @@ from prometheus_client import Gauge
 
 from master_dataset.errors import Unavailable
 from master_dataset.webhooks.endpoint import Endpoint
-from speed_layer.webhooks.beginning import PlaceLost
-from speed_layer.webhooks.running import AtWork, Running
-from speed_layer.webhooks.wanted import Endpoints, Wanted
+from speed_layer.webhooks.endpoint_worker import AtWork, Endpoints, Running, Wanted
+from speed_layer.webhooks.start_position import PlaceLost
 
 log = structlog.get_logger()
 LOOK_SECONDS = 2.0

@@ -10,9 +10,8 @@ from confluent_kafka import Producer
 
 from master_dataset.errors import BrokerUnavailable
 from master_dataset.kafka.topics import Topics
-from speed_layer.alerts.held_back import HeldBack
 from speed_layer.alerts.sender import Discarded, Sender
-from speed_layer.alerts.source import Inlet
+from speed_layer.alerts.source import HeldBack, Inlet
 from tests.support.alerting import WorldLog, at_ms, book_of
 from tests.system.drills.drilled_broker import DrilledBroker, settings_for
 from tests.system.drills.told import read_alerts

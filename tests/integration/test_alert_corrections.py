@@ -22,7 +22,7 @@ from master_dataset.registry.stores import Store
 from tests.integration.conftest import PATIENCE_SECONDS, settings_of
 from tests.integration.test_ledger import Sent
 from views.alerts.alert import Alert, following_id
-from views.alerts.rule_text import read_rule
+from views.alerts.rule_validation import read_rule
 from views.control.recompute_request import RecomputeRequest
 
 NOW = datetime.now(UTC)

@@ -9,11 +9,11 @@ import msgspec
 from cassandra.cluster import Session
 
 from master_dataset.registry.rule_versions import RuleVersions
-from serving_layer.alerts.alerts import Alerts, AlertsAsk, Page
+from serving_layer.alerts.history import Alerts, AlertsAsk, Page
 from serving_layer.alerts.history import Kept as Shown
 from serving_layer.alerts.rules import AlertRules, Author
-from serving_layer.tables import AlertTables, Bridge, RuleTables
-from speed_layer.alerts.history.table import HistoryTable, Kept
+from serving_layer.tables import AlertTables, AsyncSession, RuleTables
+from speed_layer.alerts.history_table import HistoryTable, Kept
 from views.alerts.alert import Alert, Window, following_id, raised_id
 
 AT = datetime(2026, 11, 21, 23, 59, 59, 500_000, tzinfo=UTC)
@@ -58,7 +58,7 @@ def still_open(session: Session, tenant: str, **more: Any) -> list[str]:
 
 
 def page(session: Session, ask: AlertsAsk) -> Page:
-    return asyncio.run(Alerts(AlertTables(Bridge(session))).page(ask))
+    return asyncio.run(Alerts(AlertTables(AsyncSession(session))).page(ask))
 
 
 def test_records_are_folded_and_folding_them_again_changes_nothing(shared_cassandra: Session) -> None:
@@ -197,7 +197,7 @@ def test_one_alert_is_found_with_its_records(shared_cassandra: Session) -> None:
     for each in (alert, resolved(alert)):
         table.keep(each.to_json())
 
-    told, records = asyncio.run(Alerts(AlertTables(Bridge(shared_cassandra))).one("one", alert.alert_id))
+    told, records = asyncio.run(Alerts(AlertTables(AsyncSession(shared_cassandra))).one("one", alert.alert_id))
 
     assert unlisted == []
     assert (told.state, len(records)) == ("resolved", 2)

@@ -8,9 +8,8 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from master_dataset.errors import BrokerUnavailable
-from speed_layer.alerts.committed import note_of
 from speed_layer.alerts.sender import Discarded, Fenced, Sender
-from speed_layer.alerts.source import Inlet
+from speed_layer.alerts.source import Inlet, note_of
 from tests.support.alerting import WorldLog, at_ms, book_of
 from tests.system.drills.alerts import Plan, play
 from tests.system.drills.drilled_broker import DrilledBroker, settings_for

@@ -6,7 +6,7 @@ import pytest
 
 from master_dataset.kafka.consumer import Limits
 from master_dataset.kafka.topics import Topics
-from speed_layer.webhooks import sender
+from speed_layer.webhooks import client
 from tests.integration.conftest import Stack
 from tests.support.bad_receiver import EACH, REDIRECTS, BadReceiver
 from tests.support.told_topic import ACME, tell, until
@@ -19,7 +19,7 @@ KEPT = [number for number in NUMBERS if number not in REDIRECTED]
 def test_a_receiver_that_hangs_redirects_and_drops_what_it_took_has_each_alert_once_and_in_order(
     stack: Stack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sender, "DEADLINE_SECONDS", 0.3)
+    monkeypatch.setattr(client, "DEADLINE_SECONDS", 0.3)
     bootstrap, topic = stack.settings.kafka_bootstrap, f"alerts_{uuid4().hex[:8]}"
     Topics(bootstrap).create([topic], 3, 1, 3_600_000)
     tell(bootstrap, topic, NUMBERS)

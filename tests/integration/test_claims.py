@@ -7,9 +7,8 @@ import pytest
 from cassandra.cluster import Session
 
 from master_dataset.errors import CheckpointOutOfStep, GenerationReplaced
-from speed_layer.claims import Claims
-from speed_layer.generation import Generation, Generations, Offsets, Reached
-from views.control.pointer_row import PointerRow
+from speed_layer.generation import Claims, Generation, Generations, Offsets, Reached
+from views.control.publication import PointerRow
 from views.core.cut import BEGINNING
 
 NOW = datetime(2026, 3, 7, 9, 0, 3, tzinfo=UTC)

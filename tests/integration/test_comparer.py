@@ -11,10 +11,9 @@ from cassandra.cluster import Session
 from batch_layer.speed_span import PlaceFinder, SpeedSpan
 from batch_layer.verify.comparer import Comparer, Place
 from speed_layer.additions import AdditionKey, Cells, shapes_of
-from speed_layer.rows import SpeedRows
-from views.core.cells import CellKey, write_block
+from speed_layer.micro_batch import SpeedRows
+from views.core.cells import WAITING, CellKey, write_block
 from views.core.cut import seconds
-from views.core.shape import WAITING
 from views.sales_by_till import SALES_BY_TILL
 
 CUT = datetime(2026, 3, 7, 9, 0, tzinfo=UTC)

@@ -18,9 +18,9 @@ from master_dataset.registry.stores import Store
 from master_dataset.visits.rows import Row, Whose, table
 from master_dataset.visits.visit import RULES, Sighting
 from speed_layer.additions import additions, shapes_of
+from speed_layer.arrow_tables import sightings
 from speed_layer.contributions import contributions_sql, visit_contributions_sql
-from speed_layer.open_visits import OpenVisits
-from speed_layer.sightings import sightings
+from speed_layer.visits import OpenVisits
 from tests.support import World
 from tests.support.layers import Delivery, batch_cells, speed_rows
 from tests.support.sensors import BEGIN, record, source_of, topics

@@ -17,7 +17,7 @@ import pytest
 from confluent_kafka import Producer
 
 from master_dataset.kafka.topics import Topics
-from speed_layer.webhooks.beginning import begin
+from speed_layer.webhooks.start_position import begin
 from tests.integration.conftest import Stack
 from tests.support.raised import alert
 from tests.support.told_topic import ACME, tell, until

@@ -5,14 +5,13 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from master_dataset.registry.opening_hours import WEEKDAYS
-from master_dataset.registry.stores import Store
+from master_dataset.registry.stores import WEEKDAYS, Store
 from master_dataset.sources import registered_sources
 from speed_layer.alerts.fold import Entry, Fold
 from speed_layer.alerts.state import Horizons
 from views.alerts.alert import Alert
 from views.alerts.rule_history import Book, rule_version, store_version
-from views.alerts.rule_text import read_rule
+from views.alerts.rule_validation import read_rule
 
 FOR_EVER = 2**60
 MARKER = (("galatea-marker", b"1"),)

@@ -6,8 +6,8 @@ from typing import TypedDict
 import pyarrow as pa
 
 from master_dataset.parsing.rows import EVENT
-from speed_layer.arrivals import ARRIVALS, POSITION
-from views.core.aggregates.column import Value
+from speed_layer.arrow_tables import ARRIVALS, POSITION
+from views.core.aggregates import Value
 
 Given = tuple[str, int, list[str | None], list[Value]]
 """What an event contributes: view, window, dimensions, values."""

@@ -4,22 +4,19 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from master_dataset.parsing.event import Event
 from master_dataset.parsing.parse import is_marker, parse
-from master_dataset.registry.terms import DEFAULT_TERMS
+from master_dataset.parsing.results import Event
+from master_dataset.registry.stores import DEFAULT_TERMS
 from master_dataset.sources import registered_sources
 from speed_layer.alerts.fold import Entry
 from speed_layer.alerts.state import Horizons
-from views.alerts.alert import Alert, Cause
-from views.alerts.audit import Audit, RuleKey
-from views.alerts.facts import Bounds, Question, Sign, Wanted
-from views.alerts.followed import followed_views
-from views.alerts.open_alerts import standings
+from views.alerts.alert import Alert, Cause, standings
+from views.alerts.audit import Audit, RuleKey, retracted_silences
+from views.alerts.audit_facts import Bounds, Question, Sign, Wanted
 from views.alerts.rule import Rule
 from views.alerts.rule_history import Book
-from views.alerts.silence_audit import retracted_silences
-from views.core.business_days import Span
-from views.core.local_time import round_down
+from views.alerts.rule_metrics import followed_views
+from views.core.local_time import Span, round_down
 
 HORIZONS = Horizons()
 OLDEST_MS = 23 * 3_600_000

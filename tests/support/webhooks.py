@@ -14,12 +14,11 @@ import httpx
 import orjson
 
 from master_dataset.kafka.consumer import Consuming, Limits, Record
-from master_dataset.webhooks.endpoint import Endpoint
-from master_dataset.webhooks.endpoint_state import EndpointState
+from master_dataset.webhooks.endpoint import Endpoint, EndpointState
+from speed_layer.webhooks.client import Sender, client
 from speed_layer.webhooks.delivery import Delivery, Place
 from speed_layer.webhooks.dispatcher import group
-from speed_layer.webhooks.sender import Sender, client
-from speed_layer.webhooks.telling import Telling
+from speed_layer.webhooks.endpoint_worker import Telling
 
 LIMITS = Limits(batch=10, longest_wait=0.2)
 LOOPBACK = [ip_network("127.0.0.0/8")]

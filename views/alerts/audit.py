@@ -4,26 +4,27 @@ Pure: the log, the rules and the facts are handed in, and the same ones lead to 
 held by the numbers, is retracted; what holds, and was never told or was taken back, is raised late. Windows are judged
 when they are over at the cut: an alert that rests on what was received later is left to the next publication. Levels
 follow from the order of single events, which cells do not keep: they are not looked at.
+
+Silences that were none: what was heard later of the minutes in question. Nothing that is missing is raised.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from decimal import Decimal
 from functools import cached_property
 from typing import NamedTuple
 
-from views.alerts.alert import Alert, Cause, Window, instant_ms
-from views.alerts.correction import Because, Case, over_of, raised_late, retracted, window_of
-from views.alerts.facts import Bounds, Facts, Question
-from views.alerts.followed import followed_metrics, followed_views
-from views.alerts.judge import Verdict, judge
-from views.alerts.open_alerts import Standing
-from views.alerts.rule import Length, Rule, Threshold
+from views.alerts.alert import Alert, Cause, Standing, Window, instant_ms
+from views.alerts.audit_facts import Bounds, Facts, Question, Sign, Wanted
+from views.alerts.corrections import Because, Case, over_of, raised_late, retracted, window_of
+from views.alerts.evaluation import MINUTE_MS, Verdict, judge, was_silent
+from views.alerts.rule import Length, Rule, Silence, Threshold
 from views.alerts.rule_history import Book, Numbered
+from views.alerts.rule_metrics import followed_metrics, followed_views
+from views.alerts.sentences import sentence_of, taken_back_because
 from views.alerts.shop_clock import HOUR
-from views.alerts.wording import sentence_of, taken_back_because
-from views.core.business_days import Span
-from views.core.local_time import STEP
+from views.core.local_time import STEP, Span
 from views.registry import view_named
 
 _WEEK = timedelta(days=7) // timedelta(seconds=1)
@@ -196,3 +197,50 @@ def _question(case: Case, after_ms: int) -> Question:
 
 def _view_of(rule: Threshold) -> str:
     return followed_metrics()[rule.metric].view
+
+
+_SENSOR = "sensor_id"
+
+
+class _Open(NamedTuple):
+    standing: Standing
+    rule: Silence
+    wanted: Wanted
+
+
+def retracted_silences(
+    rules: Mapping[tuple[str, str, int], Rule], facts: Facts, bounds: Bounds, told: Mapping[str, Standing]
+) -> Iterator[Alert]:
+    """In a fixed order. A silence that was taken back stays so: what was heard cannot be unheard."""
+    by_source: dict[str, list[_Open]] = {}
+    for _, standing in sorted(told.items()):
+        alert = standing.raised
+        rule = rules.get((alert.tenant, alert.rule, alert.version))
+        since_ms = instant_ms(alert.window.start)
+        is_in = bounds.oldest_ms <= since_ms and alert.raised_ms < bounds.until_ms
+        if isinstance(rule, Silence) and is_in and not standing.is_taken_back:
+            until_ms, is_new = since_ms + rule.minutes * MINUTE_MS, alert.raised_ms >= bounds.since_ms
+            wanted = Wanted(alert.store, alert.dimensions.get(_SENSOR), since_ms, until_ms, is_new)
+            by_source.setdefault(rule.source, []).append(_Open(standing, rule, wanted))
+    for source, opened in sorted(by_source.items()):
+        signs = facts.signs(source, {each.wanted for each in opened})
+        for each in opened:
+            heard = sorted(signs.get(each.wanted, ()))
+            if not was_silent(each.rule, (sign.at_ms for sign in heard), each.wanted.since_ms):
+                yield _retracted(each, heard, bounds)
+
+
+def _retracted(each: _Open, signs: list[Sign], bounds: Bounds) -> Alert:
+    alert, wanted = each.standing.raised, each.wanted
+    heard = [sign for sign in signs if wanted.since_ms < sign.at_ms < wanted.until_ms]
+    # Time is let pass before the record is heard that it passes with.
+    later = [sign for sign in heard if sign.received_ms >= alert.raised_ms]
+    cause: Cause = "unexplained"
+    if any(sign.miskeyed for sign in heard):
+        cause = "miskeyed"
+    elif later:
+        cause = "waited" if all(sign.waited for sign in later) else "late"
+    minutes = Decimal((heard[0].at_ms - wanted.since_ms) // MINUTE_MS)
+    who = f"The sensor {wanted.sensor}" if wanted.sensor else f"The source {each.rule.source}"
+    sentence = f"{who} of store {alert.store} was heard after {minutes} minutes, which was known later."
+    return retracted(each.standing, Because(Verdict(holds=False, value=minutes), sentence, cause), bounds)

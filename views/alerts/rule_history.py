@@ -16,8 +16,8 @@ import msgspec
 import structlog
 
 from master_dataset.registry.stores import Store
-from views.alerts.followed import source_of
 from views.alerts.rule import Rule
+from views.alerts.rule_metrics import source_of
 from views.alerts.shop_clock import ShopClock
 
 _PAGES = 64

@@ -1,16 +1,17 @@
-"""A shop's own time, as rules need it: windows of its hours and business days, a week before, and when it is open."""
+"""A shop's own time, as rules need it: windows of its hours and business days, a week before, and when it is open.
 
-from datetime import timedelta
+For how long a shop is open at a stretch, by its ordinary week.
+"""
+
+from datetime import time, timedelta
 from functools import lru_cache
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
-from master_dataset.registry.stores import Store
+from master_dataset.registry.stores import WEEKDAYS, Store
 from views.alerts.rule import Length
-from views.core.business_days import ONE_DAY, BusinessDays, Span
 from views.core.cut import seconds
-from views.core.local_time import STEP, clock, round_down
-from views.core.open_windows import open_periods
+from views.core.local_time import ONE_DAY, STEP, BusinessDays, Span, clock, open_periods, round_down
 
 HOUR = 3600
 _WEEK = timedelta(days=7)
@@ -81,3 +82,35 @@ class ShopClock:
                 break
             since = min(starts)
         return since if since <= quarter else None
+
+
+_DAY_MINUTES = 24 * 60
+_WEEK_MINUTES = 7 * _DAY_MINUTES
+
+
+def longest_open(store: Store) -> int:
+    """Minutes of its longest stretch; 0 if it never says that it opens. A week is the most that is looked for."""
+    merged: list[tuple[int, int]] = []
+    for start, end in sorted(_weekly_periods(store, 0) + _weekly_periods(store, _WEEK_MINUTES)):
+        if merged and start <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(merged[-1][1], end))
+        else:
+            merged.append((start, end))
+    return min(max((end - start for start, end in merged), default=0), _WEEK_MINUTES)
+
+
+def _weekly_periods(store: Store, since: int) -> list[tuple[int, int]]:
+    found = []
+    for number, weekday in enumerate(WEEKDAYS):
+        for period in store.opening_hours.get(weekday, ()):
+            opens, closes = (_minute(text) for text in period.split("-"))
+            start = since + number * _DAY_MINUTES + opens
+            found.append((start, start + (closes - opens if closes > opens else closes - opens + _DAY_MINUTES)))
+    return found
+
+
+def _minute(text: str) -> int:
+    if text == "24:00":
+        return _DAY_MINUTES
+    at = time.fromisoformat(text)
+    return at.hour * 60 + at.minute

@@ -8,7 +8,7 @@ from tests.fast.house.tree import named, product, suites, text, tracked, tree
 
 PROCESS_EDGES = {"deploy/services/runner.py"}
 """Outermost loops: they log and leave with an exit code."""
-STRANGERS = {"speed_layer/webhooks/sender.py"}
+STRANGERS = {"speed_layer/webhooks/client.py"}
 """Calls servers that anybody may have written: whatever comes of a call is logged, and ends nothing but that call."""
 LOSES_ON_PURPOSE = {"lab/guarantees/experiments/auto_commit.py"}
 """Shows what comes of it."""

@@ -17,7 +17,7 @@ BOUNDED = {
     "deploy/recompute/computing.py": 1,  # one number, so that the first Python worker is there
     "deploy/verify/verification.py": 2,  # (view, store, day) that speed shows; (store, day) and counts
     "speed_layer/driver.py": 1,  # a row per task and partition: how far it was read; sightings of a micro-batch
-    "speed_layer/visiting.py": 2,  # sightings of the hours that may be part of an open visit; visits that ended
+    "speed_layer/visits.py": 2,  # sightings of the hours that may be part of an open visit; visits that ended
 }
 """File to how often it brings rows to the driver."""
 

@@ -7,15 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from speed_layer.additions import EVENTS_AT_ONCE, AdditionKey, additions, shapes_of
-from speed_layer.arrivals import ARRIVALS
+from speed_layer.arrow_tables import ARRIVALS
 from tests.support.arrivals import Given, arrival, arrived
 from views import registered_views
-from views.core.aggregates.column import Value
-from views.core.cells import CellKey
+from views.core.aggregates import Value
+from views.core.cells import WAITING, CellKey, States
 from views.core.cut import epoch_of
-from views.core.shape import WAITING
 from views.core.sketch import sketch_of
-from views.core.view import States
 
 SHAPES = shapes_of(registered_views())
 EPOCH = timedelta(seconds=2)

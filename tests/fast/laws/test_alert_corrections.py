@@ -12,9 +12,8 @@ from master_dataset.sources import registered_sources
 from speed_layer.alerts.fold import Entry, Fold
 from tests.support.alerting import MARKER, at_ms, book_of, value
 from tests.support.auditing import HORIZONS, Publications
-from views.alerts.alert import Alert, instant_ms, written
-from views.alerts.open_alerts import standings
-from views.alerts.rule_text import read_rule
+from views.alerts.alert import Alert, instant_ms, standings, written
+from views.alerts.rule_validation import read_rule
 
 MINUTE, QUARTER, HOUR = 60_000, 900_000, 3_600_000
 BEGIN = at_ms("2026-03-07 07:30")

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from master_dataset.registry.stores import Store
 from master_dataset.sources import registered_sources
-from views.alerts.followed import source_of
 from views.alerts.rule import Rule
 from views.alerts.rule_history import Book, Version, read_version, rule_version, store_version
-from views.alerts.rule_text import read_rule
+from views.alerts.rule_metrics import source_of
+from views.alerts.rule_validation import read_rule
 
 RULES = [
     {"kind": "level", "id": "a", "of": "queue", "above": 4, "minutes": 3},

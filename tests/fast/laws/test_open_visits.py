@@ -5,10 +5,9 @@ from collections.abc import Iterable, Sequence
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from master_dataset.visits.bundle import bundled
 from master_dataset.visits.rows import Row, Whose, rows_of
-from master_dataset.visits.visit import RULES, Sighting
-from speed_layer.open_visits import OpenVisits
+from master_dataset.visits.visit import RULES, Sighting, bundled
+from speed_layer.visits import OpenVisits
 
 SKEW = 5_000
 GAP = RULES.gap

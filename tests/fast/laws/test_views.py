@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS as POS
 from master_dataset.visits.rows import Row, Whose
 from master_dataset.visits.visit import RULES, Sighting
-from speed_layer.open_visits import OpenVisits
+from speed_layer.visits import OpenVisits
 from tests.support import World, receipt
 from tests.support.layers import OLDEST, Delivery, batch_cells, firsts, speed_rows, waiting_rows
 from tests.support.sensors import Drawn, record, source_of

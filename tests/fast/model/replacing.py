@@ -4,8 +4,7 @@ from datetime import datetime
 
 import orjson
 
-from speed_layer.claims import Claims
-from speed_layer.generation import Generation, Generations, Offsets
+from speed_layer.generation import Claims, Generation, Generations, Offsets
 from tests.fast.model.facts import TOPIC
 from tests.fast.model.rules import Rule
 from tests.fast.model.tables import Tables

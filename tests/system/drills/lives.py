@@ -21,7 +21,7 @@ from master_dataset.registry.stores import Store
 from tests.system.drills.alerts_relay import BOOK, DISCARDED, FENCED, Orders, forked, noted
 from tests.system.drills.tills import BOUNDS
 from views.alerts.rule_history import rule_version, store_version
-from views.alerts.rule_text import read_rule
+from views.alerts.rule_validation import read_rule
 
 if TYPE_CHECKING:
     from multiprocessing.context import ForkServerProcess

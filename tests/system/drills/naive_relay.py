@@ -5,9 +5,8 @@ from collections.abc import Mapping, Sequence
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from master_dataset.failpoints import CrashPoint, passing
-from master_dataset.kafka.producer_settings import producer_settings
-from speed_layer.alerts.known import Known
-from speed_layer.alerts.processor import Relay, Work
+from master_dataset.kafka.client_settings import producer_settings
+from speed_layer.alerts.processor import Known, Relay, Work
 from speed_layer.alerts.sender import CALL_SECONDS, Sender
 from speed_layer.alerts.source import Inlet, Read
 from views.alerts.alert import TOPIC, Alert

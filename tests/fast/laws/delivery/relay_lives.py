@@ -9,10 +9,10 @@ from unittest.mock import patch
 import msgspec
 
 from master_dataset.sources import registered_sources
-from speed_layer.alerts.committed import Log
 from speed_layer.alerts.fold import Entry, Fold
 from speed_layer.alerts.processor import Relay, Work
 from speed_layer.alerts.snapshots import Snapshot
+from speed_layer.alerts.source import Log
 from speed_layer.alerts.state import Horizons, State
 from tests.fast.laws.delivery.broker import Admin, Broker, Consumer, Killed, Place, Transaction
 from tests.fast.laws.delivery.producer import Producer

@@ -90,8 +90,8 @@ def in_memory() -> Iterator[None]:
         return list(tables.first_deliveries(asked))
 
     with (
-        patch("speed_layer.slices.BatchStatement", Batch),
-        patch("speed_layer.slices.execute_concurrent_with_args", read),
+        patch("speed_layer.cassandra_batches.BatchStatement", Batch),
+        patch("speed_layer.cassandra_batches.execute_concurrent_with_args", read),
     ):
         yield
 

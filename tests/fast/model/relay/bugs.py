@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from confluent_kafka import TopicPartition
 
-from speed_layer.alerts.known import Known
-from speed_layer.alerts.processor import Relay
+from speed_layer.alerts.processor import Known, Relay
 from speed_layer.alerts.sender import CALL_SECONDS, Sender
 from speed_layer.alerts.source import Inlet, Read
 from views.alerts.alert import TOPIC, Alert

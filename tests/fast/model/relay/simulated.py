@@ -16,16 +16,16 @@ from master_dataset.registry.stores import Store
 from speed_layer.alerts import processor as relay
 from speed_layer.alerts import sender
 from speed_layer.alerts import source as inlet
-from speed_layer.alerts.committed import Log
 from speed_layer.alerts.processor import Relay, Work
 from speed_layer.alerts.sender import Fenced
 from speed_layer.alerts.snapshots import Snapshot, Snapshots
+from speed_layer.alerts.source import Log
 from speed_layer.alerts.state import State
 from tests.fast.model.relay.memory_clients import NOBODY, Killed, MemoryAdmin, MemoryConsumer, MemoryProducer, Process
 from tests.fast.model.relay.memory_kafka import MemoryKafka, Slot
 from tests.support.alerting import at_ms, book_of, value
 from views.alerts.alert import CORRECTIONS, Alert, Window, raised_id, written
-from views.alerts.correction import over_of
+from views.alerts.corrections import over_of
 from views.alerts.rule_history import Book
 
 TOPIC, ALERTS, ASKED = ("pos_transactions", 0), ("alerts", 0), (CORRECTIONS, 0)

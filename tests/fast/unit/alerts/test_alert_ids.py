@@ -11,7 +11,7 @@ from tests.support.alerting import FOR_EVER, WorldLog, at_ms
 from tests.support.auditing import Publications
 from views.alerts.alert import Alert
 from views.alerts.rule_history import Book, rule_version, store_version
-from views.alerts.rule_text import read_rule
+from views.alerts.rule_validation import read_rule
 
 MINUTE, HOUR = 60_000, 3_600_000
 TEN = at_ms("2026-03-07 10:00")

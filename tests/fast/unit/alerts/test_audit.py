@@ -5,10 +5,9 @@ from typing import Any
 
 from tests.support.alerting import WorldLog, at_ms, book_of
 from tests.support.auditing import Publications
-from views.alerts.alert import Alert, following_id
-from views.alerts.open_alerts import standings
+from views.alerts.alert import Alert, following_id, standings
 from views.alerts.rule_history import Book, rule_version, store_version
-from views.alerts.rule_text import read_rule
+from views.alerts.rule_validation import read_rule
 
 MINUTE, HOUR = 60_000, 3_600_000
 GRACE = 2 * MINUTE

@@ -9,10 +9,10 @@ from confluent_kafka import TopicPartition
 
 from master_dataset.errors import OperatorError
 from master_dataset.sources import registered_sources
-from speed_layer.alerts.committed import Log
 from speed_layer.alerts.fold import Entry, Fold
 from speed_layer.alerts.processor import Relay, Work
 from speed_layer.alerts.snapshots import Snapshots
+from speed_layer.alerts.source import Log
 from speed_layer.alerts.state import Horizons
 from tests.fast.model.relay.memory_clients import MemoryConsumer, Process
 from tests.fast.model.relay.memory_kafka import MemoryKafka, Slot

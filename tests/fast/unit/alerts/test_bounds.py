@@ -3,8 +3,8 @@
 import pytest
 
 from master_dataset.errors import OperatorError
-from speed_layer.alerts.buffer import IDENTITY_BYTES, Room
-from speed_layer.alerts.held_back import LONGEST_SECONDS, HeldBack
+from speed_layer.alerts.processor import IDENTITY_BYTES, Room
+from speed_layer.alerts.source import LONGEST_SECONDS, HeldBack
 from tests.support.alerting import WorldLog, at_ms, book_of
 
 MB = 1 << 20

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from speed_layer.alerts.committed import Log
 from speed_layer.alerts.snapshots import Snapshots
+from speed_layer.alerts.source import Log
 from speed_layer.alerts.state import State
 from tests.support.alerting import WorldLog, at_ms, book_of
 

@@ -11,8 +11,8 @@ from cassandra.protocol import ServerError
 
 from master_dataset.errors import StoreUnavailable
 from master_dataset.registry.rule_versions import RuleVersions
-from serving_layer.tables.rules import RuleTables
-from speed_layer.alerts.history.table import HistoryTable
+from serving_layer.tables.alerts import RuleTables
+from speed_layer.alerts.history_table import HistoryTable
 
 AWAY = [
     NoHostAvailable("Unable to complete the operation against any hosts", {}),

@@ -8,9 +8,8 @@ import msgspec
 import pytest
 
 from master_dataset.errors import StoreUnavailable
-from speed_layer.alerts.history.sink import Reach, Told
-from speed_layer.alerts.history.table import Kept
-from speed_layer.alerts.history.writer import Keeper
+from speed_layer.alerts.history_table import Kept
+from speed_layer.alerts.history_writer import Keeper, Reach, Told
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 SECOND = timedelta(seconds=1)

@@ -9,11 +9,11 @@ import pytest
 
 from deploy.services.alerts import READY, Watched
 from master_dataset.registry.stores import Store
-from speed_layer.alerts.committed import Log
 from speed_layer.alerts.snapshots import KEPT, Snapshots
+from speed_layer.alerts.source import Log
 from speed_layer.alerts.state import State
 from views.alerts.rule_history import Book, Version, rule_version, store_version
-from views.alerts.rule_text import read_rule
+from views.alerts.rule_validation import read_rule
 
 SAYS = """
 import os, sys, time

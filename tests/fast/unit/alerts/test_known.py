@@ -7,8 +7,7 @@ from random import Random
 
 import pytest
 
-from speed_layer.alerts.known import Known
-from speed_layer.alerts.processor import Relay, Work
+from speed_layer.alerts.processor import Known, Relay, Work
 from speed_layer.alerts.snapshots import Snapshots
 from tests.fast.model.relay.memory_clients import Process
 from tests.fast.model.relay.memory_kafka import MemoryKafka, Slot

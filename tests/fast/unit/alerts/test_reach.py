@@ -7,9 +7,8 @@ import pytest
 
 from master_dataset.errors import BadRule
 from tests.fast.unit.alerts.test_refused_rules import BOUND
-from views.alerts.followed import followed_metrics
-from views.alerts.reach import reach_of
-from views.alerts.rule_text import read_rule
+from views.alerts.rule_metrics import followed_metrics, reach_of
+from views.alerts.rule_validation import read_rule
 from views.core.formula import Formula
 from views.core.metric import Metric, Unit
 

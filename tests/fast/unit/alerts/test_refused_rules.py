@@ -6,7 +6,7 @@ import pytest
 
 from master_dataset.errors import BadRule
 from master_dataset.registry.stores import Store
-from views.alerts.rule_text import read_rule
+from views.alerts.rule_validation import read_rule
 
 BOUND = {"kind": "threshold", "id": "r", "metric": "net_sales", "window": "hour", "above": 1}
 SILENT = {"kind": "silence", "id": "r", "source": "pos_transactions", "minutes": 20}

@@ -8,10 +8,10 @@ from structlog.testing import capture_logs
 from master_dataset.registry.stores import Store
 from tests.support.alerting import WorldLog, at_ms
 from views.alerts import rule_history as alert_book
-from views.alerts.in_words import in_words
 from views.alerts.rule import Rule, Silence, Threshold
 from views.alerts.rule_history import Book, Version, rule_version, store_version
-from views.alerts.rule_text import read_rule
+from views.alerts.rule_validation import read_rule
+from views.alerts.sentences import in_words
 
 TEN = at_ms("2026-03-07 10:00")
 STORE = store_version(Store(id="1", timezone="UTC"), 1, 0)

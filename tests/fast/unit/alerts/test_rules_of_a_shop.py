@@ -4,7 +4,7 @@ from decimal import Decimal
 
 from tests.support.alerting import FOR_EVER, SHOP, WorldLog, at_ms, book_of
 from views.alerts.rule_history import Book, Version, rule_version, store_version
-from views.alerts.rule_text import read_rule
+from views.alerts.rule_validation import read_rule
 
 MINUTE = 60_000
 QUARTER = {"interval_ms": 15 * MINUTE, "late_ms": 15 * MINUTE + 1000}

@@ -7,11 +7,10 @@ from typing import Any
 import pytest
 
 from tests.support.alerting import WorldLog, at_ms, book_of
-from views.alerts.alert import Cause
-from views.alerts.facts import Bounds, Sign
-from views.alerts.open_alerts import standings
-from views.alerts.rule_text import read_rule
-from views.alerts.silence_audit import retracted_silences
+from views.alerts.alert import Cause, standings
+from views.alerts.audit import retracted_silences
+from views.alerts.audit_facts import Bounds, Sign
+from views.alerts.rule_validation import read_rule
 
 MINUTE, HOUR = 60_000, 3_600_000
 TEN = at_ms("2026-03-07 10:00")

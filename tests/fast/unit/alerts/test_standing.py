@@ -2,7 +2,7 @@
 
 from tests.fast.unit.alerts.test_audit import GRACE, HOUR, MINUTE, MUCH, TEN, publish, world_of
 from tests.support.auditing import HORIZONS, ms
-from views.alerts.open_alerts import GRACE_MS, is_confirmed, is_provisional, standings
+from views.alerts.alert import GRACE_MS, is_confirmed, is_provisional, standings
 
 
 def test_a_number_is_provisional_no_more_when_a_publication_covers_its_window() -> None:

@@ -11,13 +11,13 @@ from cassandra.cluster import NoHostAvailable
 from confluent_kafka import Producer
 
 from deploy.services.alerts import lanes
-from deploy.services.ticking import Ticking
+from deploy.services.alerts_relay import Ticking
 from master_dataset.errors import BrokerUnavailable, StoreUnavailable
 from master_dataset.registry.stores import Store
 from speed_layer.alerts.rule_store import TableShelf, Ticker, ticked_topics
 from tests.support.alerting import FOR_EVER, SHOP, WorldLog, book_of
 from views.alerts.rule_history import Book, Version, rule_version, store_version
-from views.alerts.rule_text import read_rule
+from views.alerts.rule_validation import read_rule
 
 RULE = {"kind": "silence", "id": "tills", "source": "pos_transactions", "minutes": 20, "hours": "always"}
 BOOK = book_of(RULE)

@@ -15,9 +15,9 @@ from batch_layer.alerts.archived_signs import ArchivedSigns, Bounds
 from batch_layer.alerts.corrected_facts import CorrectedFacts
 from batch_layer.recompute.touched import Master
 from views.alerts.alert import Cause
-from views.alerts.facts import Question, Wanted
-from views.core.business_days import Span
+from views.alerts.audit_facts import Question, Wanted
 from views.core.cut import BEGINNING, seconds
+from views.core.local_time import Span
 
 NOON = datetime(2026, 11, 17, 12, tzinfo=UTC)
 CUT = NOON + timedelta(days=3)

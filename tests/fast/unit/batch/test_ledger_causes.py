@@ -7,10 +7,10 @@ from typing import Any
 
 import orjson
 
-from batch_layer.alerts.ledger_causes import LedgerCauses
-from views.alerts.facts import Question
-from views.core.business_days import Span
+from batch_layer.alerts.corrected_facts import LedgerCauses
+from views.alerts.audit_facts import Question
 from views.core.cut import seconds
+from views.core.local_time import Span
 
 NOON = datetime(2026, 11, 17, 12, tzinfo=UTC)
 DAY = timedelta(days=1)

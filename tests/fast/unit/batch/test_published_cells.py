@@ -10,10 +10,10 @@ import pytest
 from batch_layer.alerts.published_cells import PublishedCells
 from batch_layer.run import digest_of
 from master_dataset.errors import PublicationMoved
-from views.alerts.followed import followed_views
-from views.core.business_days import Span
+from views.alerts.rule_metrics import followed_views
 from views.core.cells import CellKey, write_block
 from views.core.cut import seconds
+from views.core.local_time import Span
 from views.sales import SALES
 
 MONDAY, TUESDAY = date(2026, 11, 16), date(2026, 11, 17)

@@ -10,17 +10,15 @@ import msgspec
 import pytest
 from structlog.testing import capture_logs
 
-from batch_layer.alerts.alert_log import Request
-from batch_layer.alerts.audited import Looked
-from batch_layer.alerts.told_log import ToldLog
+from batch_layer.alerts.alert_log import Looked, Request, ToldLog
 from deploy.recompute import alert_keeper
 from deploy.recompute.alert_keeper import AlertKeeper
 from deploy.settings import Settings
 from master_dataset.errors import BrokerUnavailable
 from master_dataset.registry.rule_versions import VersionRow
 from views.alerts.alert import Alert, Window
-from views.alerts.rule_text import read_rule
-from views.control.pointer_row import Publication
+from views.alerts.rule_validation import read_rule
+from views.control.publication import Publication
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 LEVEL = read_rule({"kind": "level", "id": "queue", "of": "queue", "above": 4, "minutes": 3})

@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from master_dataset.parsing.rows import output_schema
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
-from speed_layer.arrivals import events_and_positions
+from speed_layer.arrow_tables import events_and_positions
 from speed_layer.parser import ONLY_ARCHIVED, unread_columns
 from views import registered_views
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from speed_layer import slices
-from speed_layer.slices import BYTES_AT_ONCE, PARTITIONS_AT_ONCE, ROWS_AT_ONCE, Insert, portions, write
+from speed_layer import cassandra_batches
+from speed_layer.cassandra_batches import BYTES_AT_ONCE, PARTITIONS_AT_ONCE, ROWS_AT_ONCE, Insert, portions, write
 
 Row = tuple[int, int]
 rows_of_partitions = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 2 * BYTES_AT_ONCE)), max_size=400)
@@ -49,7 +49,7 @@ class Session:
 
 @pytest.fixture
 def session(monkeypatch: pytest.MonkeyPatch) -> Session:
-    monkeypatch.setattr(slices, "_batch", lambda _statement, rows: rows)
+    monkeypatch.setattr(cassandra_batches, "_batch", lambda _statement, rows: rows)
     return Session()
 
 

@@ -6,7 +6,7 @@ from ipaddress import ip_network
 
 import pytest
 
-from speed_layer.webhooks.address import AddressRefused, pinned
+from speed_layer.webhooks.client import AddressRefused, pinned
 
 PRIVATE = [
     "127.0.0.1",

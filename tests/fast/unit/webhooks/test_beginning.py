@@ -8,8 +8,8 @@ import pytest
 from confluent_kafka import OFFSET_END, KafkaError, KafkaException, TopicPartition
 from structlog.testing import capture_logs
 
-from speed_layer.webhooks import beginning
-from speed_layer.webhooks.beginning import PlaceLost
+from speed_layer.webhooks import start_position
+from speed_layer.webhooks.start_position import PlaceLost
 
 MADE_MS = 1000
 
@@ -64,8 +64,8 @@ class Topic:
 
 
 def begun(topic: Topic, monkeypatch: pytest.MonkeyPatch) -> int:
-    monkeypatch.setattr(beginning, "Consumer", topic)
-    beginning.begin({"group.id": "hooks"}, "alerts", [0], MADE_MS)
+    monkeypatch.setattr(start_position, "Consumer", topic)
+    start_position.begin({"group.id": "hooks"}, "alerts", [0], MADE_MS)
     return topic.place
 
 
@@ -110,10 +110,10 @@ def test_one_that_has_begun_and_whose_place_is_gone_does_not_begin_anew_by_itsel
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     topic = Topic([998, 999, 1000, 1001], nothing)
-    monkeypatch.setattr(beginning, "Consumer", topic)
+    monkeypatch.setattr(start_position, "Consumer", topic)
 
     with pytest.raises(PlaceLost, match="no longer knows where it stood"):
-        beginning.begin({"group.id": "hooks"}, "alerts", [0], MADE_MS, has_begun=True)
+        start_position.begin({"group.id": "hooks"}, "alerts", [0], MADE_MS, has_begun=True)
     assert topic.place == -1001
 
 
@@ -131,9 +131,9 @@ def test_a_partition_that_was_added_later_begins_as_the_others_did(monkeypatch: 
             return [TopicPartition("alerts", 1, 7), *super().committed(places[:1], timeout)]
 
     topic = Grown([998, 999, 1000, 1001], nothing)
-    monkeypatch.setattr(beginning, "Consumer", topic)
+    monkeypatch.setattr(start_position, "Consumer", topic)
 
-    beginning.begin({"group.id": "hooks"}, "alerts", [0, 1], MADE_MS, has_begun=True)
+    start_position.begin({"group.id": "hooks"}, "alerts", [0, 1], MADE_MS, has_begun=True)
 
     assert topic.place == 2
 
@@ -142,10 +142,10 @@ def test_what_the_topic_has_deleted_behind_a_place_is_said(monkeypatch: pytest.M
     topic = Topic([998, 999, 1000, 1001], nothing)
     topic.place = 1
     monkeypatch.setattr(topic, "get_watermark_offsets", lambda _, **__: (3, 4))
-    monkeypatch.setattr(beginning, "Consumer", topic)
+    monkeypatch.setattr(start_position, "Consumer", topic)
 
     with capture_logs() as said:
-        beginning.begin({"group.id": "hooks"}, "alerts", [0], MADE_MS, has_begun=True)
+        start_position.begin({"group.id": "hooks"}, "alerts", [0], MADE_MS, has_begun=True)
 
     assert [(each["event"], each["place"], each["records"]) for each in said] == [
         ("webhook.alerts_gone", "alerts/0/1", 2)

@@ -9,12 +9,10 @@ import pytest
 from confluent_kafka import KafkaException
 
 from master_dataset.errors import StoreUnavailable
-from master_dataset.webhooks.endpoint import Endpoint
-from master_dataset.webhooks.endpoint_state import EndpointState
-from speed_layer.webhooks.beginning import PlaceLost
+from master_dataset.webhooks.endpoint import Endpoint, EndpointState
 from speed_layer.webhooks.dispatcher import Dispatcher
-from speed_layer.webhooks.running import SETTLED_SECONDS
-from speed_layer.webhooks.wanted import Wanted
+from speed_layer.webhooks.endpoint_worker import SETTLED_SECONDS, Wanted
+from speed_layer.webhooks.start_position import PlaceLost
 
 ONE = Endpoint("e1", "acme", "https://acme.example/", "secret")
 TWO = Endpoint("e2", "globex", "https://globex.example/", "secret")

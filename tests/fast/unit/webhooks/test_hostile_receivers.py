@@ -12,14 +12,12 @@ from ipaddress import ip_network
 
 import pytest
 
-from master_dataset.kafka.consumer import Again, Consuming, Limits, Record, Verdict, backoff
-from master_dataset.webhooks.endpoint import Endpoint
-from master_dataset.webhooks.networks import Network
-from speed_layer.webhooks import sender as sending
-from speed_layer.webhooks.address import Resolve
+from master_dataset.kafka.consumer import Again, Consuming, Limits, Record, Verdict, key_queue
+from master_dataset.webhooks.endpoint import Endpoint, Network
+from speed_layer.webhooks import client as sending
+from speed_layer.webhooks.client import Resolve, Sender, client
 from speed_layer.webhooks.delivery import Delivery
-from speed_layer.webhooks.sender import Sender, client
-from speed_layer.webhooks.telling import Telling
+from speed_layer.webhooks.endpoint_worker import Telling
 from tests.support.certificates import authority
 from tests.support.hostile_receivers import (
     Behaviour,
@@ -392,8 +390,8 @@ def test_a_wish_to_be_left_alone_is_honoured_up_to_an_hour(
         waited.append(seconds(tries, most, asked))
         return 0.0
 
-    seconds = backoff.seconds
-    monkeypatch.setattr(backoff, "seconds", noted)
+    seconds = key_queue.seconds
+    monkeypatch.setattr(key_queue, "seconds", noted)
 
     async def work() -> None:
         async with listening(answers(503, Retry_After=said)) as receiver, told(f"http://{NAME}:{receiver.port}/"):

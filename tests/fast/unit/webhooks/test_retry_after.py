@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from speed_layer.webhooks.retry_after import seconds_asked
+from speed_layer.webhooks.client import seconds_asked
 
 NOW = 1_800_000_000.0
 _NUMBERS = st.integers().map(str)

@@ -11,10 +11,8 @@ import pytest
 
 from master_dataset.kafka.consumer import Again, Done, Refused, Verdict
 from master_dataset.webhooks.endpoint import Endpoint
-from speed_layer.webhooks import sender as sending
-from speed_layer.webhooks.address import Resolve
-from speed_layer.webhooks.resolver import Resolver
-from speed_layer.webhooks.sender import Sender, client
+from speed_layer.webhooks import client as sending
+from speed_layer.webhooks.client import Resolve, Resolver, Sender, client
 from speed_layer.webhooks.signature import is_signed
 from tests.support.raised import record
 

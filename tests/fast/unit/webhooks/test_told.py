@@ -1,6 +1,6 @@
 """Whose an alert is, and under which id: read from the records that the relay writes."""
 
-from speed_layer.webhooks.told import Told, told
+from speed_layer.webhooks.delivery import Told, told
 from tests.support.raised import alert
 from views.alerts.alert import following_id
 

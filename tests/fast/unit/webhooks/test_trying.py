@@ -7,10 +7,10 @@ from ipaddress import ip_network
 
 import pytest
 
-from deploy.webhooks.trial import TryingWebhooks
+from deploy.webhooks.service import TryingWebhooks
 from master_dataset.webhooks.endpoint import Endpoint
 from serving_layer.responses.webhooks import WebhookTrial
-from speed_layer.webhooks.address import Resolve
+from speed_layer.webhooks.client import Resolve
 from tests.support.hostile_receivers import Behaviour, answers, listening
 
 FAR = f"Mon, 01 Jan {'9' * 20} 00:00:00 GMT"

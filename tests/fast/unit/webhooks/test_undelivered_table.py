@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from master_dataset.dead_letters.replay_table import REPLAYS, ReplayTable
+from master_dataset.dead_letters.replay_history import REPLAYS, ReplayTable
+from master_dataset.dead_letters.table import UNDELIVERED, schema
 from master_dataset.delta.compaction import Compaction
 from master_dataset.webhooks.endpoint import Endpoint
-from master_dataset.webhooks.undelivered import UNDELIVERED, schema
-from speed_layer.webhooks.undelivered_table import LetterNotKept, UndeliveredTable
+from speed_layer.webhooks.delivery import LetterNotKept, UndeliveredTable
 from tests.support.raised import record
 
 ENDPOINTS = [Endpoint(f"e{number}", "acme", "https://acme.example/", "secret") for number in range(3)]

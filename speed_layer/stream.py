@@ -16,7 +16,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from master_dataset.kafka.topics import Intake, record_span, record_stream
 from master_dataset.visits.visit import VisitRules
-from speed_layer.arrivals import PLAIN
+from speed_layer.arrow_tables import PLAIN
 from speed_layer.contributions import contributions_sql
 from speed_layer.parser import Parser, sources_of
 from speed_layer.receipts import ReceiptWriter

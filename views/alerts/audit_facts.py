@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from views.alerts.alert import Cause
-from views.core.business_days import Span
+from views.core.local_time import Span
 
 
 @dataclass(frozen=True)

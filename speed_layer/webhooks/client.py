@@ -1,4 +1,16 @@
-"""One endpoint's calls: what is sent, and what its answer means.
+"""Which addresses are called: public ones alone, or those that the operator has allowed by name.
+
+A name is resolved once for a call, every address that it stands for is looked at, and the call goes to the one that
+was looked at: a name that says something else a moment later cannot lead it elsewhere.
+
+Names to addresses, beside the event loop and in threads of one endpoint alone.
+
+A name whose servers never answer holds such a thread for a long time, whatever the call's own deadline. Names of other
+endpoints are looked up in others.
+
+When a receiver wants to be asked again, as it says in `Retry-After` (RFC 9110, 10.2.3).
+
+One endpoint's calls: what is sent, and what its answer means.
 
 Another answer in the 400s, a redirect or an address that may not be called would come again: an error. A time-out, a
 lost connection, 408, 425, 429 and the 500s may pass: a failure.
@@ -6,13 +18,19 @@ lost connection, 408, 425, 429 and the 500s may pass: a failure.
 
 import asyncio
 import hashlib
+import socket
 import ssl
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC
+from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from http.cookiejar import CookieJar, DefaultCookiePolicy
+from ipaddress import ip_address
 from typing import Self
 
 import httpx
@@ -21,12 +39,67 @@ import structlog
 from prometheus_client import Histogram
 
 from master_dataset.kafka.consumer import Again, Done, Record, Refused, Verdict
-from master_dataset.webhooks.endpoint import Endpoint
-from master_dataset.webhooks.networks import Network, is_allowed
-from speed_layer.webhooks.address import AddressRefused, Resolve, pinned
-from speed_layer.webhooks.resolver import Resolver
-from speed_layer.webhooks.retry_after import seconds_asked
+from master_dataset.webhooks.endpoint import Address, Endpoint, Network, is_allowed, is_public, plain
 from speed_layer.webhooks.signature import HEADER, signed
+
+Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
+
+
+class AddressRefused(ValueError):
+    """The sentence says why; it names no address, which is none of the tenant's business."""
+
+
+async def pinned(host: str, port: int, allowed: Sequence[Network], resolving: Resolve, turn: int = 0) -> Address:
+    """The address to call, of several another one with each turn. AddressRefused if any may not be called; OSError."""
+    addresses = [plain(ip_address(each.partition("%")[0])) for each in await resolving(host, port)]
+    if not addresses:
+        raise OSError("the name has no address")
+    if not all(is_allowed(each, allowed) or is_public(each) for each in addresses):
+        raise AddressRefused("the name stands for an address that is not public")
+    return addresses[turn % len(addresses)]
+
+
+THREADS = 2
+
+
+class Resolver:
+    """Of one endpoint. Asks the system each time, so that a name that has moved is found."""
+
+    def __init__(self) -> None:
+        """Threads begin with the first name."""
+        self._threads = ThreadPoolExecutor(THREADS, "resolver")
+
+    async def __call__(self, host: str, port: int) -> Sequence[str]:
+        """Every address of a name. OSError if it has none, or nobody answers; AddressRefused if it can be no name."""
+        with suppress(ValueError):
+            return [str(ip_address(host))]  # is one already, and costs no thread
+        loop = asyncio.get_running_loop()
+        found = await loop.run_in_executor(self._threads, _asked, host, port)
+        return list(dict.fromkeys(found))
+
+
+def _asked(host: str, port: int) -> list[str]:
+    try:
+        return [str(address[0]) for *_, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
+    except UnicodeError as error:
+        raise AddressRefused("the address has a host that can be no name") from error
+
+
+def seconds_asked(said: str | None, now: float) -> float | None:
+    """Seconds from now, which is in seconds since 1970; None where nothing is said that can be understood.
+
+    However many: who waits has a bound of its own.
+    """
+    if said is None:
+        return None
+    if said.isascii() and said.isdecimal():
+        return float(said[:9])
+    try:
+        at = parsedate_to_datetime(said)
+    except (ValueError, TypeError, ArithmeticError, LookupError):  # what its numbers come to is up to a stranger
+        return None
+    return max(0.0, (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() - now)
+
 
 log = structlog.get_logger()
 DEADLINE_SECONDS = 10.0

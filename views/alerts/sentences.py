@@ -1,9 +1,14 @@
-"""A rule as a sentence, for whoever reads a list of rules or previews one."""
+"""A rule as a sentence, for whoever reads a list of rules or previews one.
+
+How a bound that was crossed is told: the same words, whoever tells it.
+"""
 
 from decimal import Decimal
 
-from views.alerts.followed import followed_metrics
+from views.alerts.evaluation import Verdict
 from views.alerts.rule import Level, Rule, Silence, Threshold
+from views.alerts.rule_metrics import followed_metrics
+from views.alerts.shop_clock import ShopClock
 
 _WINDOWS = {"15m": "a quarter of an hour", "hour": "an hour", "day": "a business day"}
 
@@ -47,3 +52,26 @@ def _listed(stores: tuple[str, ...], shown: int = 5) -> str:
 
 def _plain(bound: Decimal | None) -> str:
     return f"{bound:f}" if bound is not None else ""
+
+
+def bound_said(rule: Threshold) -> Decimal:
+    """The bound as somebody wrote it."""
+    return rule.above if rule.above is not None else rule.below or Decimal(0)
+
+
+def sentence_of(rule: Threshold, shop: ShopClock, verdict: Verdict) -> str:
+    """What is beyond the bound."""
+    side, bound = ("above", rule.above) if rule.above is not None else ("below", rule.below)
+    shown = f"{followed_metrics()[rule.metric].name} of store {shop.store.id}: {verdict.value}"
+    if rule.versus:
+        return f"{shown}, more than {bound} % {side} the {verdict.baseline} of the same time a week before."
+    return f"{shown}, {side} {bound}."
+
+
+def taken_back_because(rule: Threshold, shop: ShopClock, verdict: Verdict) -> str:
+    """What is no longer beyond the bound."""
+    name = followed_metrics()[rule.metric].name
+    if not rule.versus:
+        return f"{name} of store {shop.store.id} is {verdict.value} by now, and not beyond the bound."
+    compared = f"compared with {verdict.baseline} of a week before"
+    return f"{name} of store {shop.store.id} is {verdict.value} by now, {compared}, and not beyond the bound."

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from master_dataset.cassandra_errors import AWAY
+from master_dataset.cassandra_tables import AWAY
 from master_dataset.errors import StoreUnavailable
 from views.alerts.alert import EVERYBODY, Kind
 

@@ -2,15 +2,14 @@
 
 from typing import NamedTuple
 
-from views.alerts.alert import Alert, Cause, Window, following_id, raised_id, written
-from views.alerts.facts import Bounds
-from views.alerts.judge import Verdict
-from views.alerts.open_alerts import Standing
+from views.alerts.alert import Alert, Cause, Standing, Window, following_id, raised_id, written
+from views.alerts.audit_facts import Bounds
+from views.alerts.evaluation import Verdict
 from views.alerts.rule import Threshold
 from views.alerts.rule_history import Numbered
+from views.alerts.sentences import bound_said
 from views.alerts.shop_clock import ShopClock
-from views.alerts.wording import bound_said
-from views.core.business_days import Span
+from views.core.local_time import Span
 
 
 class Because(NamedTuple):

@@ -8,11 +8,11 @@ from decimal import ROUND_HALF_EVEN, Decimal
 from fractions import Fraction
 from typing import NamedTuple
 
-from master_dataset.registry.currency import Currency
-from views.alerts.followed import followed_metrics
+from master_dataset.registry.stores import Currency
 from views.alerts.rule import Silence, Threshold
+from views.alerts.rule_metrics import followed_metrics
 from views.alerts.shop_clock import ShopClock
-from views.core.business_days import Span
+from views.core.local_time import Span
 from views.core.metric import ALL, Metric
 
 Sums = Callable[[Span], Sequence[int] | None]

@@ -1,1 +1,0 @@
-"""Alerts that were told, folded from their topic into tables where serving lists them."""
