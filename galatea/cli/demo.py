@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 from typer import Option
 
 from deploy.console import say, stdout
-from deploy.local import board
+from deploy.local.records import State
 
 if TYPE_CHECKING:
     from deploy.settings import Settings
@@ -28,8 +28,7 @@ def demo(once: Annotated[bool, Option("--once", help=_ONCE)] = False) -> None:
     from deploy.local.stack import Stack
     from lab.demo.home import remove, settings_of_the_demo
     from lab.demo.journey import ORIGIN
-    from lab.demo.opening import Opening
-    from lab.demo.scenario import Scenario
+    from lab.demo.scenario import Opening, Scenario
 
     began = time.monotonic()
     for number in SIGNALS:
@@ -57,7 +56,7 @@ def demo(once: Annotated[bool, Option("--once", help=_ONCE)] = False) -> None:
 
 def _fetch_jars(settings: "Settings") -> None:
     from deploy.jars import ensure_jars
-    from lab.demo.screen import Stage
+    from lab.demo.live import Stage
 
     with Stage("jars") as stage:
         ensure_jars(settings, lambda done, total: stage.step(done, total, "checked"))
@@ -97,7 +96,7 @@ def _go_on(settings: "Settings") -> None:
 
 
 def _told(name: str, state: str, seconds: float) -> None:
-    if state in (board.RUNNING, board.FAILED, board.BACKING_OFF):
+    if state in (State.RUNNING, State.FAILED, State.BACKING_OFF):
         say(f"  {name:<10} {state} {seconds:.1f} s")
 
 

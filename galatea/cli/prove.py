@@ -21,9 +21,9 @@ def prove(
     as_json: Annotated[bool, Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
     """Break delivery guarantees on a real broker, and count what is lost and duplicated. Exit 1 on any difference."""
+    from lab.guarantees.results import COLUMNS, rows
     from lab.guarantees.suite import ONE, THREE, Asked, document, is_as_expected
     from lab.guarantees.suite import prove as run
-    from lab.guarantees.table import COLUMNS, rows
 
     if brokers not in {ONE, THREE}:
         raise RequestError("experiments use one broker, or three nodes besides", do="--brokers 1 or --brokers 3")
@@ -41,7 +41,7 @@ def prove(
 
 
 def _conclude(proofs: "list[Proof]") -> None:
-    from lab.guarantees.line import Verdict
+    from lab.guarantees.results import Verdict
 
     counts = {verdict: sum(proof.verdict == verdict for proof in proofs) for verdict in Verdict}
     said = ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count)

@@ -15,7 +15,7 @@ from master_dataset.errors import LinesNotSent, RequestError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from lab.simulation.record import Delivery
+    from lab.simulation.records import Delivery
     from lab.simulation.simulation import Simulation
 
 _DAY = ["%Y-%m-%d"]
@@ -37,9 +37,9 @@ def simulate(  # noqa: PLR0913, PLR0917 - one parameter per option
     as_json: Annotated[bool, Option("--json", help="One JSON object on stdout: the manifest.")] = False,
 ) -> None:
     """Simulate stores: what all their sensors and tills send on these days. It says of itself that it is simulated."""
-    from lab.simulation.folder import SIMULATED, manifest
+    from lab.simulation.output import SIMULATED, manifest
+    from lab.simulation.records import DEAD_LETTERS, DUPLICATES, EVENTS
     from lab.simulation.request import Asked, check_past
-    from lab.simulation.tally import DEAD_LETTERS, DUPLICATES, EVENTS
 
     if (out is None) != send:
         raise RequestError("Either a folder or the running stack is to be named.", do="--out FOLDER or --send")
@@ -61,16 +61,15 @@ def simulate(  # noqa: PLR0913, PLR0917 - one parameter per option
 
 
 def _written(simulation: "Simulation", out: Path, shown: "Shown") -> None:
-    from lab.simulation.folder import write
+    from lab.simulation.output import write
 
     write(simulation, out, shown.tell)
 
 
 def _sent(simulation: "Simulation", live: float | None, shown: "Shown") -> None:
     from deploy.cassandra import session_of
-    from deploy.registering import register
-    from lab.simulation.pacing import paced
-    from lab.simulation.sending import send
+    from lab.simulation.output import paced, send
+    from master_dataset.registry.registration import register
 
     def told(deliveries: "Iterator[Delivery]") -> "Iterator[Delivery]":
         for each in deliveries:
@@ -78,7 +77,7 @@ def _sent(simulation: "Simulation", live: float | None, shown: "Shown") -> None:
             yield each
 
     settings = Settings()
-    register(settings, session_of(settings.cassandra_address), simulation.stores)
+    register(settings.master_uri, session_of(settings.cassandra_address), simulation.stores)
     deliveries = simulation.deliveries()
     try:
         acknowledged = send(told(paced(deliveries, live) if live else deliveries), settings.kafka_bootstrap)

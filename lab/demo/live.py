@@ -1,16 +1,213 @@
-"""The part that is watched: a trading day flows in, and a rebuild on the way changes states, not numbers."""
+"""A few windows of one store, as readers see them over REST, beside what the oracle makes of the master files.
+
+What the demo shows: stages with a bar, and a live table. Without a terminal both become plain lines, few of them.
+
+The part that is watched: a trading day flows in, and a rebuild on the way changes states, not numbers.
+"""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from types import TracebackType
+from typing import Any, Self
+from zoneinfo import ZoneInfo
 
-from lab.demo.playing import Play
-from lab.demo.reading import Reading
-from lab.demo.screen import LiveTable
-from lab.demo.trading_day import WATCHED_UNTIL, TradingDay
-from lab.demo.watch import Look, Row, Watch
+import httpx
+from deltalake import DeltaTable
+from rich.live import Live
+from rich.table import Table
+
+from deploy.console import Steps, is_terminal, say, stderr
+from lab.demo.journey import zone_of
+from lab.demo.oracle import Oracle
+from lab.demo.progress import LayerProgress
+from lab.demo.trading_day import WATCHED_UNTIL, Play, TradingDay
 from master_dataset.errors import OperatorError
+from views.core.cut import instant, seconds
+from views.sales import SALES
+
+WINDOW_SECONDS = 900
+
+
+@dataclass(frozen=True)
+class Row:
+    """Net sales of one window in cents. None: that layer knows no event of it. `final`: as `/v1/metrics` says."""
+
+    window: int
+    batch: int | None
+    speed: int | None
+    merged: int | None
+    recomputed: int | None
+    final: bool
+
+    @property
+    def is_equal(self) -> bool:
+        """Whether the merged answer is what a full recompute says."""
+        return self.merged == self.recomputed
+
+
+@dataclass(frozen=True)
+class Look:
+    """One look at the watched windows. `waiting`: of this store and these days."""
+
+    rows: Sequence[Row]
+    publication: int
+    cut: datetime
+    waiting: int
+
+    @property
+    def is_equal(self) -> bool:
+        """Whether every row is."""
+        return all(row.is_equal for row in self.rows)
+
+
+class Watch:
+    """Looks at the windows of one store."""
+
+    def __init__(self, url: str, master: str, oracle: Oracle, store: str, windows: Sequence[int]) -> None:
+        """`url` of the REST interface, `master`: the folder of the receipts' table."""
+        self._client = httpx.Client(base_url=url, trust_env=False, timeout=10)
+        self._master, self._oracle = master, oracle
+        self.store, self.zone, self._windows = store, ZoneInfo(zone_of(int(store))), sorted(windows)
+
+    def look(self) -> Look:
+        """Ask for the cells and the metric, then recompute. Unequal may only mean: not read yet."""
+        cells, points = self._ask("/v1/views/sales/cells"), self._ask("/v1/metrics/net_sales", grain="15m")
+        as_of = cells["as_of"]
+        cut = datetime.fromisoformat(as_of["cut"])
+        shown = {seconds(datetime.fromisoformat(cell["window"])): cell for cell in cells["cells"]}
+        finals = {seconds(datetime.fromisoformat(at["start"])): at["final"] for at in points["series"][0]["points"]}
+        days = {instant(window).date() for window in self._windows}
+        self._oracle.recompute(self._oracle.master(DeltaTable(self._master), days), cut, self.store)
+        recomputed = self._recomputed()
+        rows = [_row(at, shown.get(at, {}), recomputed.get(at), final=finals[at]) for at in self._windows]
+        return Look(rows, as_of["publication"], cut, as_of["waiting_for_batch"])
+
+    def question(self, path: str, **more: str) -> str:
+        """Write a question about these windows as a URL."""
+        return str(self._client.build_request("GET", path, params=self._parameters(more)).url)
+
+    def _recomputed(self) -> dict[int, int | None]:
+        cells = self._oracle.cells(SALES).items()
+        return {int(str(key[1])): _net(dict(zip(SALES.columns, states, strict=True))) for key, states in cells}
+
+    def _ask(self, path: str, **more: str) -> Any:  # noqa: ANN401 - an answer's JSON
+        answer = self._client.get(path, params=self._parameters(more))
+        answer.raise_for_status()
+        return answer.json()
+
+    def _parameters(self, more: Mapping[str, str]) -> dict[str, str]:
+        first, last = instant(self._windows[0]), instant(self._windows[-1] + WINDOW_SECONDS)
+        span = {"from": first.astimezone(UTC).isoformat(), "to": last.astimezone(UTC).isoformat()}
+        return {"store": self.store, **span, **more}
+
+
+def _row(window: int, cell: Mapping[str, Any], recomputed: int | None, *, final: bool) -> Row:
+    return Row(window, _net(cell.get("batch")), _net(cell.get("speed")), _net(cell.get("merged")), recomputed, final)
+
+
+def _net(states: Mapping[str, int] | None) -> int | None:
+    return None if states is None else int(states["gross_sales"] - states["returns_value"])
+
+
+PLAIN_EVERY_SECONDS = 10.0
+COLUMNS = ("window", "batch part", "speed part", "merged", "full recompute", "equal", "state")
+
+
+class Stage:
+    """One long step: a bar with an estimate on a terminal, else a line every ten seconds and one at the end."""
+
+    def __init__(self, what: str) -> None:
+        """`what` is being done."""
+        self._what, self._steps = what, Steps(what)
+        self._began, self._said_at = time.monotonic(), time.monotonic()
+
+    def __enter__(self) -> Self:
+        """Begin."""
+        self._steps.__enter__()
+        if not is_terminal():
+            say(f"  {self._what} ...")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Say how long it took."""
+        self._steps.__exit__(kind, error, trace)
+        if kind is None:
+            say(f"  {self._what}: done in {time.monotonic() - self._began:.1f} s")
+
+    def step(self, done: int, total: int, what: str) -> None:
+        """`done` of `total`, working on `what`."""
+        if is_terminal() or time.monotonic() - self._said_at >= PLAIN_EVERY_SECONDS:
+            self._said_at = time.monotonic()
+            self._steps.step(done, total, what)
+
+
+class LiveTable:
+    """The watched windows, drawn again at every look."""
+
+    def __init__(self, watch: Watch) -> None:
+        """`watch` says which store and where its clocks are."""
+        self._watch = watch
+        self._live = Live(console=stderr, refresh_per_second=4) if is_terminal() else None
+        self._said_at = float("-inf")
+
+    def __enter__(self) -> Self:
+        """Begin to draw."""
+        if self._live is not None:
+            self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Leave the last look on the screen."""
+        if self._live is not None:
+            self._live.stop()
+
+    def show(self, look: Look, doing: str, *, important: bool = False) -> None:
+        """Show a look and what is being done meanwhile."""
+        title = (
+            f"store {self._watch.store}, net sales in USD   publication {look.publication}, "
+            f"cut {look.cut.astimezone(UTC):%H:%M:%S} UTC   waiting for batch {look.waiting}   {doing}"
+        )
+        if self._live is not None:
+            self._live.update(_drawn(title, look.rows, self._watch))
+        elif important or time.monotonic() - self._said_at >= PLAIN_EVERY_SECONDS:
+            self._said_at = time.monotonic()
+            say(f"  {title}")
+            for row in look.rows:
+                words = (f"{name} {cell}" for name, cell in zip(COLUMNS, _cells(row, self._watch), strict=True))
+                say(f"    {'   '.join(words)}")
+
+
+def _drawn(title: str, rows: Sequence[Row], watch: Watch) -> Table:
+    table = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
+    for number, name in enumerate(COLUMNS):
+        table.add_column(name, justify="right" if 0 < number <= 4 else "left")  # noqa: PLR2004 - the columns of money
+    for row in rows:
+        table.add_row(*_cells(row, watch), style={"final": "green", "provisional": "yellow"}.get(_state(row), "dim"))
+    return table
+
+
+def _cells(row: Row, watch: Watch) -> tuple[str, ...]:
+    window = f"{instant(row.window).astimezone(watch.zone):%a %d %b %H:%M}"
+    money = [_money(cents) for cents in (row.batch, row.speed, row.merged, row.recomputed)]
+    return (window, *money, "yes" if row.is_equal else "not yet", _state(row))
+
+
+def _state(row: Row) -> str:
+    if row.merged is None:
+        return "-"
+    return "final" if row.final else "provisional"
+
+
+def _money(cents: int | None) -> str:
+    return "-" if cents is None else f"{cents / 100:,.2f}"
+
 
 LOOK_SECONDS = 1.0
 SETTLE_SECONDS = 180.0
@@ -19,14 +216,14 @@ Rebuild = Callable[[], str]
 
 
 @dataclass(frozen=True)
-class Live:
+class WatchedDay:
     """One play, watched."""
 
     day: TradingDay
     play: Play
     watch: Watch
     table: LiveTable
-    reading: Reading
+    reading: LayerProgress
 
     def run(self, rebuild: Rebuild) -> str:
         """Play, rebuild on the way, play on. Says what the rebuild changed; OperatorError if it moved a number."""

@@ -2,6 +2,8 @@
 
 Independent on purpose: it shares no parsing, no dropping of duplicates and no sum with the product (`oracle.sql`).
 What it takes from the product is the list of files that the Delta log names, and which records are events at all.
+
+The views that the demo has a second opinion on: those over receipts. Its sensors are simulated and not compared.
 """
 
 import tempfile
@@ -15,7 +17,9 @@ import duckdb
 import pyarrow as pa
 from deltalake import DeltaTable
 
+from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from views.core.view import View
+from views.registry import registered_views
 
 SQL = (Path(__file__).parent / "oracle.sql").read_text()
 RECORD = {"partition": pa.int32(), "offset": pa.int64(), "received_at": pa.timestamp("us", "UTC"), "value": pa.binary()}
@@ -147,3 +151,8 @@ def _example(view: View, row: tuple[object, ...]) -> str:
     *key, shown, recomputed = row
     where = " ".join(f"{name}={value}" for name, value in zip(_keys(view), key, strict=True))
     return f"{view.name} {where}: shown {shown}, recomputed {recomputed} ({', '.join(view.columns)})"
+
+
+def receipt_views() -> Sequence[View]:
+    """Give them by name."""
+    return [view for view in registered_views() if view.source.topic == POS_TRANSACTIONS.topic]

@@ -1,40 +1,123 @@
-"""The demo from its first line to its last: a year of history, a rebuild, a live day, a second opinion on all of it."""
+"""The first thing the demo does: the history is sent as soon as it can be taken, while the layers still start.
 
-from collections.abc import Iterator
+The rebuild on the way, as Airflow runs it: the run that the clock begins otherwise, begun now.
+
+The demo from its first line to its last: a year of history, a rebuild, a live day, a second opinion on all of it.
+"""
+
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
+from stamina import retry
+
+from deploy.airflow.client import REBUILD, AirflowClient
 from deploy.cassandra import session_of
 from deploy.console import say
 from deploy.local.nodes import LOOPBACK
+from deploy.local.records import State
 from deploy.recompute.recompute import recompute
-from lab.demo import history
+from lab.demo import journey
+from lab.demo import journey as history
 from lab.demo.journey import Journey
-from lab.demo.live import Live
-from lab.demo.merged import EveryCell
+from lab.demo.live import LiveTable, Stage, Watch, WatchedDay
 from lab.demo.oracle import Oracle
-from lab.demo.playing import Play
-from lab.demo.reading import LAYERS, Reading
-from lab.demo.scheduled import Scheduled
-from lab.demo.screen import LiveTable, Stage
-from lab.demo.sensor_play import SensorPlay
-from lab.demo.sensors import Sensors
-from lab.demo.trading_day import trading_day
-from lab.demo.verdict import Judge, Verdict
-from lab.demo.watch import Watch
-from lab.simulation.sending import send
+from lab.demo.progress import LAYERS, LayerProgress
+from lab.demo.sensors import SensorPlay, Sensors, with_sensors
+from lab.demo.trading_day import Play, trading_day
+from lab.demo.verdict import EveryCell, Judge, Verdict
+from lab.simulation.output import send
 from master_dataset.delta.tables import MasterTables
+from master_dataset.errors import AirflowUnavailable, OperatorError
+from master_dataset.kafka.ingest import ingest
+from master_dataset.registry.registration import register
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
-from views.control.recompute_request import RecomputeRequest
+from views.control.publication import PointerRow
+from views.control.recompute import RecomputeRequest
 from views.core.cut import seconds
 
 if TYPE_CHECKING:
     from cassandra.cluster import Session
 
     from deploy.settings import Settings
+
+
+class Opening:
+    """Reads the data at once, and sends them when all that they need is running."""
+
+    def __init__(self, settings: "Settings") -> None:
+        """Begin to read."""
+        self._settings = settings
+        self._missing = {"kafka", "cassandra"}
+        self._pool = ThreadPoolExecutor(1, "opening")
+        self._data = self._pool.submit(journey.load)
+        self._sent: Future[int] | None = None
+
+    def told(self, component: str, state: str, _seconds: float) -> None:
+        """Hear of the stack's components as they start."""
+        if state == State.RUNNING:
+            self._missing.discard(component)
+        if not self._missing and self._sent is None:
+            self._sent = self._pool.submit(self._send)
+
+    def result(self) -> tuple[Journey, int]:
+        """The data, and how many records the broker acknowledged. To be asked when the stack is up."""
+        return self._data.result(), self._sent.result() if self._sent else 0
+
+    def _send(self) -> int:
+        data = self._data.result()
+        stores = with_sensors(history.stores(data), data)
+        register(self._settings.master_uri, session_of(self._settings.cassandra_address), stores)
+        total = len(data.receipts)
+        say(f"  {len(stores)} stores registered, {total:,} receipts to send")
+        with Stage("history to Kafka") as stage:
+            lines = history.messages(data, datetime.now(UTC))
+            result = ingest(
+                POS_TRANSACTIONS,
+                lines,
+                self._settings.kafka_bootstrap,
+                lambda so_far: stage.step(so_far.acknowledged, total, "receipts"),
+            )
+        return result.acknowledged
+
+
+LOOK_SECONDS, START_SECONDS = 1.0, 300.0
+Answer = TypeVar("Answer")
+SUCCESS, FAILED = "success", "failed"
+
+
+@dataclass(frozen=True)
+class Scheduled:
+    """`settings`: of a stack whose Airflow is up."""
+
+    settings: "Settings"
+
+    def rebuild(self) -> str:
+        """Begin the run, wait for its end, and say what is published then. OperatorError if it fails.
+
+        AirflowUnavailable if Airflow, which starts while the history is read, is not up after some minutes.
+        """
+        run = f"demo-{uuid.uuid4()}"
+        self._asked(lambda client: client.begin_rebuild(run, "the demo"))
+        while (state := self._asked(lambda client: client.state(run, REBUILD))) != SUCCESS:
+            if state == FAILED:
+                do = f"open {self.settings.airflow_url}/dags/{REBUILD}/runs/{run}"
+                raise OperatorError(f"Airflow's run `{run}` of `{REBUILD}` has failed", do=do)
+            time.sleep(LOOK_SECONDS)
+        pointer = PointerRow(session_of(self.settings.cassandra_address)).read()
+        return f"Airflow has published {pointer.publication} at cut {pointer.cut:%H:%M:%S} UTC"
+
+    def _asked(self, ask: Callable[[AirflowClient], Answer]) -> Answer:
+        return retry(on=AirflowUnavailable, attempts=None, timeout=START_SECONDS, wait_max=2.0)(ask)(
+            AirflowClient.of(self.settings)
+        )
+
 
 PLAY_SECONDS = 20.0
 HISTORY = timedelta(days=400)
@@ -70,9 +153,9 @@ class Scenario:
         return self.judge()
 
     @property
-    def reading(self) -> Reading:
+    def reading(self) -> LayerProgress:
         """How far the layers are."""
-        return Reading(self.session, self.settings.kafka_bootstrap, POS_TRANSACTIONS.topic)
+        return LayerProgress(self.session, self.settings.kafka_bootstrap, POS_TRANSACTIONS.topic)
 
     @cached_property
     def sensors(self) -> Sensors:
@@ -114,7 +197,7 @@ class Scenario:
             with Play(day, bootstrap, PLAY_SECONDS) as play, SensorPlay(sensors, bootstrap, PLAY_SECONDS) as beside:
                 with LiveTable(watch) as table:
                     rebuild = Scheduled(self.settings).rebuild if self.has_airflow else self._rebuild
-                    said = Live(day, play, watch, table, self.reading).run(rebuild)
+                    said = WatchedDay(day, play, watch, table, self.reading).run(rebuild)
                 self.sent += play.result().acknowledged
                 self.simulated += beside.result()
         say(f"  {said}")
@@ -131,7 +214,7 @@ class Scenario:
 
     @contextmanager
     def _oracle(self, memory: str) -> Iterator[Oracle]:
-        currencies = {str(store): history.DOLLARS.code for store in self.data.stores}
+        currencies = {str(store): journey.DOLLARS.code for store in self.data.stores}
         with Oracle(currencies, self.settings.oldest, memory=memory) as oracle:
             yield oracle
 

@@ -2,24 +2,29 @@
 
 Each of these shops gets three days of 24 hours, the last of which is the trading day: visitors, queues and devices fit
 the receipts that are sent, so that conversion is what a shop could have.
+
+Plays what the simulated sensors send of the trading day beside its receipts, in as many seconds.
 """
 
+import threading
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from operator import attrgetter
+from types import TracebackType
 from typing import Self
 
-from lab.demo import history
+from lab.demo import journey as history
 from lab.demo.journey import Journey
 from lab.demo.trading_day import TradingDay, busiest_day
-from lab.simulation.equipment import equipped
-from lab.simulation.matching import matching
-from lab.simulation.record import Delivery
-from master_dataset.parsing.event import Event
+from lab.simulation.output import paced, send
+from lab.simulation.records import Delivery
+from lab.simulation.simulation import matching
+from lab.simulation.stores import equipped
 from master_dataset.parsing.parse import parse
-from master_dataset.registry.stores import Store
-from master_dataset.registry.terms import Terms
+from master_dataset.parsing.results import Event
+from master_dataset.registry.stores import Store, Terms
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS, Receipt
 
 SHOPS = 3
@@ -84,3 +89,43 @@ def receipts(day: TradingDay) -> dict[str, list[datetime]]:
     for event in found.values():
         printed.setdefault(event.store, []).append(event.happened_at)
     return printed
+
+
+class SensorPlay:
+    """Use as a context manager; leaving it early ends the play."""
+
+    def __init__(self, deliveries: Sequence[Delivery], bootstrap: str, seconds: float) -> None:
+        """`deliveries` by when they are sent, at least one."""
+        self._deliveries, self._bootstrap = deliveries, bootstrap
+        lasts = (deliveries[-1].send_at - deliveries[0].send_at).total_seconds()
+        self._speed = max(lasts, 1) / seconds
+        self._ended = threading.Event()
+        self._pool = ThreadPoolExecutor(1, "sensors")
+        self._playing: Future[int] | None = None
+
+    def __enter__(self) -> Self:
+        """Begin."""
+        self._playing = self._pool.submit(lambda: send(self._until_ended(), self._bootstrap))
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End it, played or not."""
+        self._ended.set()
+        self._pool.shutdown(wait=True)
+
+    def result(self) -> int:
+        """Wait for its end and give how many records were acknowledged; raises what the sending raised."""
+        if self._playing is None:
+            raise RuntimeError("the play has not begun")
+        return self._playing.result()
+
+    def _until_ended(self) -> Iterator[Delivery]:
+        for each in paced(self._deliveries, self._speed, sleep=self._wait):
+            if self._ended.is_set():
+                return
+            yield each
+
+    def _wait(self, seconds: float) -> None:
+        self._ended.wait(seconds)

@@ -3,17 +3,26 @@
 Its receipts are moved so that the last one is printed as the play ends, so all are less than a day old and speed counts
 them. Mixed in, all chosen by position, so that two plays are alike: duplicates, receipts days late, several receipts in
 one second of one till, another content under a known identity, and records that no event can be made of.
+
+Plays the trading day through the real ingest path, at the pace of the plan, in a thread of its own.
 """
 
-from collections.abc import Sequence
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from types import TracebackType
+from typing import Self
 from zoneinfo import ZoneInfo
 
 import orjson
 import pandas as pd
 
 from lab.demo.journey import Journey, zone_of
+from master_dataset.kafka.ingest import IngestResult, ingest
+from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 
 DUPLICATE_EVERY, LATE_EVERY, SAME_SECOND_EVERY, BROKEN_EVERY, CONFLICT_EVERY = 20, 25, 30, 100, 200
 RIVAL_ID = 10**14
@@ -138,3 +147,68 @@ def _broken(value: bytes, number: int) -> bytes:
         case _:
             receipt["happened_at"] = (at + timedelta(days=2)).isoformat()
     return orjson.dumps(receipt)
+
+
+TAIL_FROM = 0.9
+"""The last tenth is sent after `release` only: so events flow before, during and after the second rebuild."""
+
+
+class Play:
+    """Use as a context manager; leaving it early ends the play."""
+
+    def __init__(self, day: TradingDay, bootstrap: str, seconds: float) -> None:
+        """`seconds`: how long the play takes, if nobody keeps it from ending."""
+        self._day, self._bootstrap, self._seconds = day, bootstrap, seconds
+        self._released, self._ended = threading.Event(), threading.Event()
+        self._pool = ThreadPoolExecutor(1, "play")
+        self._playing: Future[IngestResult] | None = None
+        self.sent = 0
+
+    def __enter__(self) -> Self:
+        """Begin."""
+        self._playing = self._pool.submit(
+            lambda: ingest(POS_TRANSACTIONS, self._lines(), self._bootstrap, lambda _: None)
+        )
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End it, played or not."""
+        self._ended.set()
+        self._released.set()
+        self._pool.shutdown(wait=True)
+
+    @property
+    def total(self) -> int:
+        """How many deliveries there are."""
+        return len(self._day.deliveries)
+
+    def has_reached(self, part: float) -> bool:
+        """Whether this part of the day (0 to 1) has been sent."""
+        return self.sent >= len([each for each in self._day.deliveries if each.at < part])
+
+    def release(self) -> None:
+        """Let the play end."""
+        self._released.set()
+
+    def is_over(self) -> bool:
+        """Whether all was sent and acknowledged."""
+        return self._playing is not None and self._playing.done()
+
+    def result(self) -> IngestResult:
+        """What became of it; raises what the ingest raised."""
+        if self._playing is None:
+            raise RuntimeError("the play has not begun")
+        return self._playing.result()
+
+    def _lines(self) -> Iterator[bytes]:
+        began = time.monotonic()
+        for delivery in self._day.deliveries:
+            if delivery.at >= TAIL_FROM:
+                self._released.wait()
+            self._ended.wait(began + delivery.at * self._seconds - time.monotonic())
+            if self._ended.is_set():
+                return
+            yield delivery.value
+            self.sent += 1

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from deploy.local.component import Component
-from deploy.local.kafka_node import format_log, kafka_command, new_cluster, serves, write_properties
+from deploy.local.kafka import format_log, kafka_command, new_cluster, serves, write_properties
 from deploy.local.nodes import LOOPBACK
 from deploy.local.ports import free_ports, is_free
 from deploy.local.records import Records

@@ -13,9 +13,8 @@ from confluent_kafka.admin import AdminClient
 
 from deploy.jars import ensure_jars, locked_jars
 from lab.guarantees.brokers import one_broker, three_nodes
-from lab.guarantees.experiment import Experiment, Need, registered
-from lab.guarantees.ground import Ground, Size
-from lab.guarantees.line import Line, Verdict
+from lab.guarantees.experiment import Experiment, Ground, Need, Size, registered
+from lab.guarantees.results import Line, Verdict
 from master_dataset.errors import BrokerUnavailable, GalateaError, UnknownName
 
 if TYPE_CHECKING:

@@ -24,8 +24,7 @@ from typing import NamedTuple
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
-from lab.guarantees.reading import COMMITTED, committed, consumer, until_end
-from lab.guarantees.sending import flush, producer
+from lab.guarantees.clients import COMMITTED, committed, consumer, flush, producer, until_end
 
 _TIMEOUT_SECONDS = 60.0
 _STATISTICS_MS = 50

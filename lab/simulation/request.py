@@ -5,11 +5,9 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
 
-from lab.simulation.clock import milliseconds
-from lab.simulation.equipment import equipped
-from lab.simulation.invented_stores import invented_stores
-from lab.simulation.shop_day import shop_day
+from lab.simulation.shop_day import milliseconds, shop_day
 from lab.simulation.simulation import Simulation
+from lab.simulation.stores import equipped, invented_stores
 from master_dataset.errors import RequestError
 from master_dataset.registry.stores import Store
 from master_dataset.registry.stores_file import load

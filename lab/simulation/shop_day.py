@@ -1,14 +1,47 @@
-"""One shop on one business day, and when it is open. The days of a shop follow without gap or overlap."""
+"""One store on one business day: time units, seeded random streams, and the opening periods of the day."""
 
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
+from math import exp
 from random import Random
 from zoneinfo import ZoneInfo
 
-from lab.simulation.chance import chance
-from lab.simulation.clock import HOUR_MS, MINUTE_MS, QUARTER_MS, milliseconds
-from master_dataset.registry.opening_hours import WEEKDAYS
-from master_dataset.registry.stores import Store
+from master_dataset.registry.stores import WEEKDAYS, Store
+
+SECOND_MS = 1_000
+MINUTE_MS = 60 * SECOND_MS
+QUARTER_MS = 15 * MINUTE_MS
+HOUR_MS = 60 * MINUTE_MS
+
+
+def written(instant_ms: int) -> str:
+    """Write an instant as a sensor does."""
+    return f"{datetime.fromtimestamp(instant_ms // 1000, UTC):%Y-%m-%dT%H:%M:%S}.{instant_ms % 1000:03d}Z"
+
+
+def milliseconds(at: datetime) -> int:
+    """Count the milliseconds of an aware instant."""
+    return int(at.timestamp()) * 1000 + at.microsecond // 1000
+
+
+def quarter(instant_ms: int) -> int:
+    """Give the start of the 15-minute window of UTC that the instant lies in."""
+    return instant_ms - instant_ms % QUARTER_MS
+
+
+def chance(*words: str) -> Random:
+    """Give the stream that these words name, from its beginning."""
+    return Random("\0".join(words))  # noqa: S311 - to be repeated, not to be secret
+
+
+def poisson(stream: Random, mean: float) -> int:
+    """Draw how many of independent things happen, when `mean` of them do on average. For means below some hundreds."""
+    limit, product, number = exp(-mean), stream.random(), 0
+    while product > limit:
+        product *= stream.random()
+        number += 1
+    return number
+
 
 Span = tuple[int, int]
 USUAL_HOURS = ("09:00-20:00",)

@@ -1,13 +1,15 @@
-"""The people of a day: when each came in and went out by which door, with whom, and who they seem to be."""
+"""Visitors of a day and what door cameras and zone sensors report about them."""
 
+from collections import Counter
 from collections.abc import Sequence
 from random import Random
 from typing import NamedTuple
 
-from lab.simulation.checkout import Turn
-from lab.simulation.clock import MINUTE_MS, SECOND_MS
-from lab.simulation.equipment import doors
-from lab.simulation.shop_day import ShopDay
+from lab.simulation.records import Records, Wire
+from lab.simulation.shop_day import MINUTE_MS, QUARTER_MS, SECOND_MS, ShopDay, quarter, written
+from lab.simulation.staff import Shift
+from lab.simulation.stores import doors, simulated
+from lab.simulation.tills import Turn
 from master_dataset.sources.demographics import AGE_BANDS, GENDERS
 
 CONVERSION = (0.25, 0.5)
@@ -98,3 +100,61 @@ def _party(day: ShopDay, drawn: Random, stay: Stay, size: int) -> list[Visitor]:
 
 def _size(drawn: Random) -> int:
     return drawn.choices((1, 2, 3, 4), PARTIES)[0]
+
+
+COUNTED = ("people_in", "people_out", "group_in", "group_out", "staff_in", "staff_out")
+
+
+def people_counts(day: ShopDay, people: Sequence[Visitor], shifts: Sequence[Shift]) -> Records:
+    """Count visitors, groups and staff of every door line. A group is counted with the one who leads it."""
+    seen: Counter[tuple[str, str, int]] = Counter()
+    for each in people:
+        for way, line, at in (("in", each.way_in, each.came_ms), ("out", each.way_out, each.left_ms)):
+            seen[f"people_{way}", line, quarter(at)] += 1
+            seen[f"group_{way}", line, quarter(at)] += each.leads
+    staff_door = doors(day.store)[0]
+    for shift in shifts:
+        seen["staff_in", staff_door, quarter(shift.came_ms)] += 1
+        seen["staff_out", staff_door, quarter(shift.left_ms)] += 1
+    wire = Wire(day, "people_counts")
+    for start in day.quarters():
+        for sensor, line in zip(simulated(day.store, "people_counts"), doors(day.store), strict=True):
+            counts = {name: seen[name, line, start] for name in COUNTED}
+            known = start + QUARTER_MS
+            yield wire.record(start, sensor.id, {"line": line, "interval_ms": QUARTER_MS, **counts}, known)
+
+
+def demographics(day: ShopDay, people: Sequence[Visitor]) -> Records:
+    """Estimate everybody who came in; a face that was not seen is `unknown`, so the sum is that of `people_in`."""
+    watching = simulated(day.store, "demographics")
+    of_line = {line: next((each for each in watching if each.place == line), watching[0]) for line in doors(day.store)}
+    seen = Counter((quarter(each.came_ms), of_line[each.way_in].id, each.age_band, each.gender) for each in people)
+    wire = Wire(day, "demographics")
+    for (start, sensor, band, gender), number in sorted(seen.items()):
+        said = {"interval_ms": QUARTER_MS, "age_band": band, "gender": gender, "people": number}
+        yield wire.record(start, sensor, said, start + QUARTER_MS)
+
+
+TRACK_BITS = 48
+MOST_ZONES = 4
+SHORTEST_MS = 2 * SECOND_MS
+
+
+def zone_presence(day: ShopDay, people: Sequence[Visitor]) -> Records:
+    """Tell every entry and exit. A track is random and is that of one visitor."""
+    wire, drawn = Wire(day, "zone_presence"), day.chance("zones")
+    watching = simulated(day.store, "zone_presence")
+    zones = [zone.id for zone in day.store.zones]
+    for each in people if zones else ():
+        track, at = f"{drawn.getrandbits(TRACK_BITS):012x}", each.came_ms
+        for _ in range(drawn.randint(1, MOST_ZONES)):
+            zone = drawn.choice(zones)
+            sensor = next((one for one in watching if one.place == zone), watching[0]).id
+            entered = at + drawn.randint(1, 45) * SECOND_MS
+            left = min(entered + round(drawn.lognormvariate(3.6, 1.0) * SECOND_MS), each.browsed_ms)
+            if left - entered < SHORTEST_MS:
+                break
+            said = {"zone": zone, "track": track}
+            yield wire.record(entered, sensor, {**said, "kind": "enter"})
+            yield wire.record(left, sensor, {**said, "kind": "exit", "entered_at": written(entered)})
+            at = left

@@ -3,9 +3,8 @@
 from math import cos, tau
 from typing import NamedTuple
 
-from lab.simulation.clock import HOUR_MS, QUARTER_MS
-from lab.simulation.record import Records, Wire
-from lab.simulation.shop_day import ShopDay
+from lab.simulation.records import Records, Wire
+from lab.simulation.shop_day import HOUR_MS, QUARTER_MS, ShopDay
 
 PROVIDER = "simulated"
 RAINY_DAYS = 0.35

@@ -9,12 +9,9 @@ only.
 
 from collections.abc import Sequence
 
-from lab.guarantees.counting import Tally
-from lab.guarantees.experiment import Experiment
-from lab.guarantees.ground import Ground
-from lab.guarantees.line import Line, exactly
-from lab.guarantees.reading import COMMITTED, UNCOMMITTED, read
-from lab.guarantees.sending import flush, producer
+from lab.guarantees.clients import COMMITTED, UNCOMMITTED, flush, producer, read
+from lab.guarantees.experiment import Experiment, Ground
+from lab.guarantees.results import Line, Tally, exactly
 
 TRANSACTIONS, EACH = 20, 10
 KEPT = TRANSACTIONS // 2 * EACH

@@ -7,13 +7,11 @@ is lost. Archive and speed read like this; what comes twice is made harmless beh
 from collections.abc import Sequence
 from pathlib import Path
 
-from lab.guarantees.child import die
-from lab.guarantees.experiment import Experiment
+from lab.guarantees.child import die, write
+from lab.guarantees.clients import commit, resumed, until_end
+from lab.guarantees.experiment import Experiment, Ground
 from lab.guarantees.experiments.at_most_once import killed_between
-from lab.guarantees.ground import Ground
-from lab.guarantees.journal import write
-from lab.guarantees.line import Line, exactly
-from lab.guarantees.reading import commit, resumed, until_end
+from lab.guarantees.results import Line, exactly
 
 
 def run(ground: Ground) -> Sequence[Line]:

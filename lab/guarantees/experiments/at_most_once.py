@@ -8,14 +8,10 @@ twice. Nothing in Galatea reads like this.
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from lab.guarantees.child import die
-from lab.guarantees.counting import tally
-from lab.guarantees.experiment import Experiment
-from lab.guarantees.ground import Ground
-from lab.guarantees.journal import worked, write
-from lab.guarantees.line import Bound, Line, exactly
-from lab.guarantees.lives import lives
-from lab.guarantees.reading import commit, resumed, until_end
+from lab.guarantees.child import die, lives, worked, write
+from lab.guarantees.clients import commit, resumed, until_end
+from lab.guarantees.experiment import Experiment, Ground
+from lab.guarantees.results import Bound, Line, exactly, tally
 
 
 def run(ground: Ground) -> Sequence[Line]:

@@ -12,14 +12,10 @@ from pathlib import Path
 
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
-from lab.guarantees.child import die
-from lab.guarantees.counting import tally
-from lab.guarantees.experiment import Experiment
-from lab.guarantees.ground import Ground
-from lab.guarantees.journal import worked, write
-from lab.guarantees.line import ANY, Bound, Line, at_least, exactly
-from lab.guarantees.lives import lives
-from lab.guarantees.reading import resumed
+from lab.guarantees.child import die, lives, worked, write
+from lab.guarantees.clients import resumed
+from lab.guarantees.experiment import Experiment, Ground
+from lab.guarantees.results import ANY, Bound, Line, at_least, exactly, tally
 
 QUEUE, WORK_SECONDS = 50, 0.02
 SOON_MS, LATE_MS = 100, 60_000

@@ -14,12 +14,9 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
-from lab.guarantees.counting import tally
-from lab.guarantees.experiment import Experiment
-from lab.guarantees.ground import Ground
-from lab.guarantees.line import ZERO, Bound, Line, at_least, at_most
-from lab.guarantees.members import LOOK_SECONDS, member, until
-from lab.guarantees.reading import resumed
+from lab.guarantees.clients import LOOK_SECONDS, member, resumed, until
+from lab.guarantees.experiment import Experiment, Ground
+from lab.guarantees.results import ZERO, Bound, Line, at_least, at_most, tally
 from master_dataset.kafka.consumer import Consuming, Done, Limits, Record, Refused
 
 TIMES_FASTER, RECORD_BYTES, LIMIT, ENOUGH, AT_A_LOOK = 10, 1024, 500, 250, 500

@@ -18,15 +18,10 @@ from typing import IO, Any
 
 from confluent_kafka import Consumer, TopicPartition
 
-from lab.guarantees.child import die
-from lab.guarantees.counting import Tally, inversions, tally
-from lab.guarantees.experiment import Experiment
-from lab.guarantees.ground import Ground
-from lab.guarantees.journal import worked, write
-from lab.guarantees.line import ANY, Bound, Line, at_least, exactly
-from lab.guarantees.lives import lives
-from lab.guarantees.members import member, until
-from lab.guarantees.reading import resumed
+from lab.guarantees.child import die, lives, worked, write
+from lab.guarantees.clients import member, resumed, until
+from lab.guarantees.experiment import Experiment, Ground
+from lab.guarantees.results import ANY, Bound, Line, Tally, at_least, exactly, inversions, tally
 from master_dataset.kafka.consumer import Done, Limits, Record, Refused
 
 WORKERS, KEYS, LONGEST_MS = 8, 4, 20

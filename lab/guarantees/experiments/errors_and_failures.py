@@ -12,13 +12,9 @@ from collections.abc import Sequence
 
 from confluent_kafka import Message
 
-from lab.guarantees.counting import Tally, inversions, tally
-from lab.guarantees.experiment import Experiment
-from lab.guarantees.ground import Ground
-from lab.guarantees.line import Bound, Line, exactly
-from lab.guarantees.members import member, until
-from lab.guarantees.reading import commit, numbers, resumed, until_end
-from lab.guarantees.sending import flush, producer
+from lab.guarantees.clients import commit, flush, member, numbers, producer, resumed, until, until_end
+from lab.guarantees.experiment import Experiment, Ground
+from lab.guarantees.results import Bound, Line, Tally, exactly, inversions, tally
 from master_dataset.kafka.consumer import Again, Done, Limits, Record, Refused, Verdict
 
 EVERY, OUTAGE_TRIES = 100, 20

@@ -14,15 +14,10 @@ from pathlib import Path
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
-from lab.guarantees.child import die
-from lab.guarantees.counting import Tally, tally
-from lab.guarantees.experiment import Experiment
-from lab.guarantees.ground import Ground, await_that
-from lab.guarantees.journal import worked, write
-from lab.guarantees.line import ANY, Line, exactly
-from lab.guarantees.lives import started
-from lab.guarantees.reading import Options, consumer, until_end
-from lab.guarantees.sending import flush, producer
+from lab.guarantees.child import die, started, worked, write
+from lab.guarantees.clients import Options, consumer, flush, producer, until_end
+from lab.guarantees.experiment import Experiment, Ground, await_that
+from lab.guarantees.results import ANY, Line, Tally, exactly, tally
 
 PARTITIONS, MEMBERS, EACH = 6, 3, 2
 PORTION, UNCOMMITTED, DIES_AFTER = 10, 5, 50

@@ -6,10 +6,9 @@ partition, and answers a repetition without writing it. Every producer of Galate
 
 from collections.abc import Sequence
 
-from lab.guarantees.experiment import Experiment, Need
+from lab.guarantees.experiment import Experiment, Ground, Need
 from lab.guarantees.experiments.retrying_producer import lost_answers
-from lab.guarantees.ground import Ground
-from lab.guarantees.line import Line, exactly
+from lab.guarantees.results import Line, exactly
 
 
 def run(ground: Ground) -> Sequence[Line]:

@@ -11,10 +11,9 @@ Galatea's producers do (c).
 from collections.abc import Sequence
 
 from lab.fault_proxy import Action
-from lab.guarantees.experiment import Experiment, Need
+from lab.guarantees.experiment import Experiment, Ground, Need
 from lab.guarantees.experiments.reordering import refused
-from lab.guarantees.ground import Ground
-from lab.guarantees.line import ZERO, Line, at_least
+from lab.guarantees.results import ZERO, Line, at_least
 
 
 def run(ground: Ground) -> Sequence[Line]:

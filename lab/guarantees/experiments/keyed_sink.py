@@ -8,13 +8,10 @@ and the switch of a publication (only from N) work like this.
 import sqlite3
 from collections.abc import Sequence
 
-from lab.guarantees.child import die
-from lab.guarantees.counting import tally
-from lab.guarantees.experiment import Experiment
-from lab.guarantees.ground import Ground
-from lab.guarantees.line import Line, exactly
-from lab.guarantees.lives import lives
-from lab.guarantees.reading import commit, resumed, until_end
+from lab.guarantees.child import die, lives
+from lab.guarantees.clients import commit, resumed, until_end
+from lab.guarantees.experiment import Experiment, Ground
+from lab.guarantees.results import Line, exactly, tally
 
 TABLE = "CREATE TABLE IF NOT EXISTS sink (identity TEXT PRIMARY KEY, value INTEGER, writes INTEGER)"
 WRITE = "INSERT INTO sink VALUES (?, ?, 1) ON CONFLICT DO UPDATE SET value = excluded.value, writes = writes + 1"

@@ -13,11 +13,9 @@ both know KIP-890 raise the epoch at every transaction.)
 from collections.abc import Mapping, Sequence
 
 from lab.fault_proxy import Action, Api, Rule, Tap
-from lab.guarantees.counting import tally, together
-from lab.guarantees.experiment import Experiment, Need
-from lab.guarantees.ground import Ground
-from lab.guarantees.line import Bound, Line, at_least, exactly
-from lab.guarantees.reading import numbers
+from lab.guarantees.clients import numbers
+from lab.guarantees.experiment import Experiment, Ground, Need
+from lab.guarantees.results import Bound, Line, at_least, exactly, tally, together
 from lab.guarantees.transactional_copy import Abandoned, Route, TransactionalCopy
 
 EACH, RECORDS = 10, 30

@@ -17,12 +17,9 @@ from confluent_kafka import KafkaError, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from lab.guarantees.brokers import FOLLOWER, LEADER, SILENCE_MS, Cluster
-from lab.guarantees.counting import tally
-from lab.guarantees.experiment import Experiment, Need
-from lab.guarantees.ground import Ground, await_leaders, await_that
-from lab.guarantees.line import Line, at_least, exactly
-from lab.guarantees.reading import consumer, numbers
-from lab.guarantees.sending import flush, producer
+from lab.guarantees.clients import consumer, flush, numbers, producer
+from lab.guarantees.experiment import Experiment, Ground, Need, await_leaders, await_that
+from lab.guarantees.results import Line, at_least, exactly, tally
 from master_dataset.errors import OperatorError
 
 BEFORE = AFTER = 100

@@ -7,12 +7,9 @@ to the network, so all are reported and ten are nowhere. With acks=1 it waits fo
 from collections.abc import Sequence
 
 from lab.fault_proxy import Action, Api, Rule
-from lab.guarantees.counting import tally
-from lab.guarantees.experiment import Experiment, Need
-from lab.guarantees.ground import Ground, await_that
-from lab.guarantees.line import ANY, ZERO, Line, exactly
-from lab.guarantees.reading import numbers
-from lab.guarantees.sending import Sent, producer, send
+from lab.guarantees.clients import Sent, numbers, producer, send
+from lab.guarantees.experiment import Experiment, Ground, Need, await_that
+from lab.guarantees.results import ANY, ZERO, Line, exactly, tally
 
 SOON_MS = 1000
 """After this an answer is missed."""

@@ -13,12 +13,9 @@ from functools import partial
 
 from confluent_kafka import Consumer, Message
 
-from lab.guarantees.counting import tally
-from lab.guarantees.experiment import Experiment
-from lab.guarantees.ground import Ground
-from lab.guarantees.line import Bound, Line, at_least, at_most, exactly
-from lab.guarantees.reading import PATIENCE_SECONDS, resumed
-from lab.guarantees.sending import flush, producer
+from lab.guarantees.clients import PATIENCE_SECONDS, flush, producer, resumed
+from lab.guarantees.experiment import Experiment, Ground
+from lab.guarantees.results import Bound, Line, at_least, at_most, exactly, tally
 
 BATCH_SECONDS, RECORD_SECONDS = 0.02, 0.00005
 FIXED, MOST = 100, 500

@@ -10,12 +10,9 @@ from collections.abc import Sequence
 
 from confluent_kafka.admin import AdminClient, NewPartitions
 
-from lab.guarantees.counting import Tally
-from lab.guarantees.experiment import Experiment
-from lab.guarantees.ground import Ground, await_leaders
-from lab.guarantees.line import Line, exactly
-from lab.guarantees.reading import read
-from lab.guarantees.sending import flush, producer
+from lab.guarantees.clients import flush, producer, read
+from lab.guarantees.experiment import Experiment, Ground, await_leaders
+from lab.guarantees.results import Line, Tally, exactly
 
 KEYS, PARTITIONS, MORE = 1000, 6, 3
 

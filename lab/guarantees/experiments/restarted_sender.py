@@ -12,14 +12,10 @@ from itertools import count
 
 import orjson
 
-from lab.guarantees.child import die
-from lab.guarantees.counting import tally
-from lab.guarantees.experiment import Experiment
-from lab.guarantees.ground import Ground
-from lab.guarantees.line import Line, exactly
-from lab.guarantees.lives import lives
-from lab.guarantees.reading import Seen, read
-from lab.guarantees.sending import flush, producer
+from lab.guarantees.child import die, lives
+from lab.guarantees.clients import Seen, flush, producer, read
+from lab.guarantees.experiment import Experiment, Ground
+from lab.guarantees.results import Line, exactly, tally
 
 AGAIN = 10
 PRICE_MINOR = 109
@@ -56,9 +52,9 @@ def run(ground: Ground) -> Sequence[Line]:
 
 def first_deliveries(seen: Sequence[Seen]) -> Iterator[tuple[int, int]]:
     """Number and money (minor units) of each event, as the layers know them: parsed, then the least offset counts."""
-    from master_dataset.parsing.dead_letter import DeadLetter  # noqa: PLC0415 - the sender does without
     from master_dataset.parsing.parse import parse  # noqa: PLC0415 - likewise
-    from master_dataset.registry.terms import Terms  # noqa: PLC0415 - likewise
+    from master_dataset.parsing.results import DeadLetter  # noqa: PLC0415 - the sender does without
+    from master_dataset.registry.stores import Terms  # noqa: PLC0415 - likewise
     from master_dataset.sources import source_named  # noqa: PLC0415 - likewise
 
     source, known = source_named("pos_transactions"), set()

@@ -9,12 +9,9 @@ not transport, decides what a duplicate is.
 from collections.abc import Mapping, Sequence
 
 from lab.fault_proxy import Action, Api, Rule
-from lab.guarantees.counting import tally
-from lab.guarantees.experiment import Experiment, Need
-from lab.guarantees.ground import Ground
-from lab.guarantees.line import Bound, Line, exactly
-from lab.guarantees.reading import numbers
-from lab.guarantees.sending import producer, send
+from lab.guarantees.clients import numbers, producer, send
+from lab.guarantees.experiment import Experiment, Ground, Need
+from lab.guarantees.results import Bound, Line, exactly, tally
 
 
 def run(ground: Ground) -> Sequence[Line]:

@@ -12,11 +12,9 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from lab.guarantees.counting import tally, together
-from lab.guarantees.experiment import Experiment
-from lab.guarantees.ground import Ground
-from lab.guarantees.line import Bound, Line, at_least, exactly
-from lab.guarantees.members import member, until
+from lab.guarantees.clients import member, until
+from lab.guarantees.experiment import Experiment, Ground
+from lab.guarantees.results import Bound, Line, at_least, exactly, tally, together
 from master_dataset.kafka.consumer import Again, Done, Limits, Record, Refused
 
 TRIES = 50

@@ -10,13 +10,10 @@ from collections.abc import Callable, Sequence
 
 from confluent_kafka import Message, TopicPartition
 
-from lab.guarantees.child import die
-from lab.guarantees.counting import tally
-from lab.guarantees.experiment import Experiment
-from lab.guarantees.ground import Ground
-from lab.guarantees.line import Line, exactly
-from lab.guarantees.lives import lives
-from lab.guarantees.reading import consumer, until_end
+from lab.guarantees.child import die, lives
+from lab.guarantees.clients import consumer, until_end
+from lab.guarantees.experiment import Experiment, Ground
+from lab.guarantees.results import Line, exactly, tally
 
 STATEMENTS = ("none", "begin", "output", "position", "commit")
 TABLES = (

@@ -8,12 +8,10 @@ death. Who reads uncommitted records sees the attempts of the dead as well.
 from collections.abc import Iterator, Sequence
 
 from lab.guarantees.child import die
-from lab.guarantees.counting import Tally, tally, together
-from lab.guarantees.experiment import Experiment
-from lab.guarantees.ground import Ground
-from lab.guarantees.line import ANY, ZERO, Line, exactly
-from lab.guarantees.lives import live as live_once
-from lab.guarantees.reading import COMMITTED, UNCOMMITTED, numbers
+from lab.guarantees.child import live as live_once
+from lab.guarantees.clients import COMMITTED, UNCOMMITTED, numbers
+from lab.guarantees.experiment import Experiment, Ground
+from lab.guarantees.results import ANY, ZERO, Line, Tally, exactly, tally, together
 from lab.guarantees.transactional_copy import CALLS, Route, TransactionalCopy, settle
 
 PER_TRANSACTION, ENOUGH = 10, 100

@@ -11,12 +11,9 @@ from collections.abc import Sequence
 
 from confluent_kafka import KafkaException, Producer
 
-from lab.guarantees.counting import tally
-from lab.guarantees.experiment import Experiment
-from lab.guarantees.ground import Ground
-from lab.guarantees.line import Line, exactly
-from lab.guarantees.reading import numbers
-from lab.guarantees.sending import flush, producer
+from lab.guarantees.clients import flush, numbers, producer
+from lab.guarantees.experiment import Experiment, Ground
+from lab.guarantees.results import Line, exactly, tally
 
 RECORDS = 10
 

@@ -6,12 +6,10 @@ from typing import Any
 
 import pytest
 
-from lab.guarantees import members, transactional_copy
+from lab.guarantees import clients, transactional_copy
 from lab.guarantees.brokers import one_broker
-from lab.guarantees.counting import Tally
-from lab.guarantees.experiment import registered
-from lab.guarantees.ground import Ground, Size
-from lab.guarantees.line import Verdict
+from lab.guarantees.experiment import Ground, Size, registered
+from lab.guarantees.results import Tally, Verdict
 from lab.guarantees.suite import Asked, Proof, proof_of, prove
 from master_dataset.kafka.consumer import Done
 from master_dataset.kafka.consumer.key_queue import Lane
@@ -165,7 +163,7 @@ def past_failures(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_members_that_do_not_keep_their_work_apart_are_a_difference(
     ground: Ground, monkeypatch: pytest.MonkeyPatch, harm: Callable[[pytest.MonkeyPatch], None]
 ) -> None:
-    monkeypatch.setattr(members, "QUIET_SECONDS", 5)
+    monkeypatch.setattr(clients, "QUIET_SECONDS", 5)
     harm(monkeypatch)
 
     assert proof_of(registered()["P22"], ground).verdict == Verdict.DIFFERENT

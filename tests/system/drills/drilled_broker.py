@@ -7,8 +7,7 @@ from types import TracebackType
 from typing import Self
 
 from deploy.jars import ensure_jars
-from deploy.local.broker import brokers
-from deploy.local.kafka_node import PROPERTIES
+from deploy.local.kafka import PROPERTIES, brokers
 from deploy.local.nodes import LOOPBACK
 from deploy.local.ports import free_ports
 from deploy.settings import Settings

@@ -8,8 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from lab.demo.oracle import Deliveries, Oracle
-from lab.demo.receipt_views import receipt_views
+from lab.demo.oracle import Deliveries, Oracle, receipt_views
 from views import view_named
 from views.core import View
 

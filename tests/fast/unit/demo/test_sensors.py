@@ -7,12 +7,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lab.demo import history, sensor_play
+from lab.demo import journey as history
+from lab.demo import sensors as sensor_play
 from lab.demo.journey import Journey
-from lab.demo.sensor_play import SensorPlay
-from lab.demo.sensors import SHOPS, Sensors, receipts, with_sensors
+from lab.demo.sensors import SHOPS, SensorPlay, Sensors, receipts, with_sensors
 from lab.demo.trading_day import TradingDay, trading_day
-from lab.simulation.record import Delivery
+from lab.simulation.records import Delivery
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from tests.fast.unit.simulation.reading import Read
 

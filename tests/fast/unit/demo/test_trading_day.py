@@ -7,13 +7,12 @@ import orjson
 import pandas as pd
 import pytest
 
-from lab.demo import history
+from lab.demo import journey as history
 from lab.demo.journey import Journey
 from lab.demo.trading_day import TradingDay, trading_day
-from master_dataset.parsing.dead_letter import DeadLetter
-from master_dataset.parsing.event import Event
 from master_dataset.parsing.parse import parse
-from master_dataset.registry.terms import Terms
+from master_dataset.parsing.results import DeadLetter, Event
+from master_dataset.registry.stores import Terms
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lab.guarantees.counting import Tally, inversions, tally, together
+from lab.guarantees.results import Tally, inversions, tally, together
 
 
 def test_what_was_seen_once_and_in_order_is_nothing_to_report() -> None:

@@ -2,9 +2,7 @@
 
 import pytest
 
-from lab.guarantees.counting import Tally
-from lab.guarantees.line import ANY, Bound, Line, Verdict, at_least, at_most, exactly
-from lab.guarantees.table import COLUMNS, rows
+from lab.guarantees.results import ANY, COLUMNS, Bound, Line, Tally, Verdict, at_least, at_most, exactly, rows
 
 LOSES = Line("at most once", "10 kills", 1000, Tally(10, 0, 0), {"lost": exactly(10)})
 

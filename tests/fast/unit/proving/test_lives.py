@@ -7,14 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from lab.guarantees.journal import worked, write
-from lab.guarantees.lives import live
+from lab.guarantees.child import live, worked, write
 from master_dataset.errors import OperatorError
 
 DIES = """
 import atexit, sys
 from lab.guarantees.child import die
-from lab.guarantees.journal import write
+from lab.guarantees.child import write
 atexit.register(print, "said at the end")
 with open(sys.argv[1], "a") as journal:
     try:

@@ -10,10 +10,8 @@ from typer.testing import CliRunner
 
 from galatea.cli.main import app
 from lab.guarantees import suite
-from lab.guarantees.counting import Tally
-from lab.guarantees.experiment import Experiment, Need, registered
-from lab.guarantees.ground import Ground, Size
-from lab.guarantees.line import Line, Verdict, exactly
+from lab.guarantees.experiment import Experiment, Ground, Need, Size, registered
+from lab.guarantees.results import Line, Tally, Verdict, exactly
 from lab.guarantees.suite import Asked, Proof, document, is_as_expected, proof_of
 from master_dataset.errors import OperatorError, UnknownName
 

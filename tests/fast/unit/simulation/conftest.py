@@ -2,7 +2,7 @@
 
 import pytest
 
-from lab.simulation.equipment import equipped
+from lab.simulation.stores import equipped
 from master_dataset.registry.stores import Store
 
 

@@ -4,15 +4,11 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from lab.simulation.record import Delivery
-from lab.simulation.simulation import delivered, told
-from lab.simulation.tally import Tally
-from lab.simulation.world import World
-from master_dataset.parsing.dead_letter import DeadLetter
-from master_dataset.parsing.event import Event
+from lab.simulation.records import Delivery, Tally
+from lab.simulation.simulation import World, delivered, told
 from master_dataset.parsing.parse import parse
-from master_dataset.registry.stores import Store
-from master_dataset.registry.terms import DEFAULT_TERMS
+from master_dataset.parsing.results import DeadLetter, Event
+from master_dataset.registry.stores import DEFAULT_TERMS, Store
 from master_dataset.sources import source_named
 
 

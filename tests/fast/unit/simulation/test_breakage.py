@@ -4,11 +4,11 @@ from datetime import UTC, date, datetime
 
 import pytest
 
-from lab.simulation.breakage import BREAKAGES
+from lab.simulation.faults import BREAKAGES
 from lab.simulation.shop_day import shop_day
-from lab.simulation.world import World
-from master_dataset.parsing.dead_letter import DeadLetter, Reason
+from lab.simulation.simulation import World
 from master_dataset.parsing.parse import parse
+from master_dataset.parsing.results import DeadLetter, Reason
 from master_dataset.registry.stores import Store
 from master_dataset.sources import registered_sources, source_named
 

@@ -5,11 +5,12 @@ from collections.abc import Iterable
 import pytest
 from typer.testing import CliRunner, Result
 
-from deploy import cassandra, registering
+from deploy import cassandra
 from galatea.cli.main import app
-from lab.simulation import sending
-from lab.simulation.record import Delivery
+from lab.simulation import output
+from lab.simulation.records import Delivery
 from master_dataset.errors import LinesNotSent
+from master_dataset.registry import registration
 from master_dataset.registry.stores import Store
 
 WORDS = ["simulate", "--stores", "1", "--from", "2026-03-07", "--to", "2026-03-07", "--sources", "weather_observations"]
@@ -22,8 +23,8 @@ class Stack:
         self.did: list[str] = []
         self._fails = fails
         monkeypatch.setattr(cassandra, "session_of", lambda _: None)
-        monkeypatch.setattr(registering, "register", self._register)
-        monkeypatch.setattr(sending, "send", self._send)
+        monkeypatch.setattr(registration, "register", self._register)
+        monkeypatch.setattr(output, "send", self._send)
 
     def _register(self, _: object, __: object, stores: Iterable[Store]) -> None:
         self.did += [f"registered {store.id}" for store in stores]

@@ -5,9 +5,8 @@ from itertools import pairwise
 
 import pytest
 
-from lab.simulation.clock import HOUR_MS, QUARTER_MS
-from lab.simulation.shop_day import shop_day
-from lab.simulation.world import World
+from lab.simulation.shop_day import HOUR_MS, QUARTER_MS, shop_day
+from lab.simulation.simulation import World
 from master_dataset.registry.stores import Store
 from master_dataset.sources import registered_sources
 

@@ -10,11 +10,9 @@ import pytest
 from typer.testing import CliRunner
 
 from galatea.cli.main import app
-from lab.simulation.invented_stores import invented_stores
-from lab.simulation.stores_text import stores_text
+from lab.simulation.stores import invented_stores, stores_text
 from master_dataset.errors import RequestError
-from master_dataset.registry.currency import Currency
-from master_dataset.registry.stores import Sensor, Store, Zone
+from master_dataset.registry.stores import Currency, Sensor, Store, Zone
 from master_dataset.registry.stores_file import load, read
 from master_dataset.sources import registered_sources
 

@@ -8,11 +8,10 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lab.simulation.checkout import MOST_TILLS, Turn
-from lab.simulation.clock import milliseconds
-from lab.simulation.equipment import equipped
-from lab.simulation.shop_day import shop_day
-from lab.simulation.world import World
+from lab.simulation.shop_day import milliseconds, shop_day
+from lab.simulation.simulation import World
+from lab.simulation.stores import equipped
+from lab.simulation.tills import MOST_TILLS, Turn
 from master_dataset.registry.stores import Store
 from tests.fast.unit.simulation.reading import Read, told_by
 

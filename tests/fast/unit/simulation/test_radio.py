@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from lab.simulation.shop_day import shop_day
-from lab.simulation.simulation import Simulation
-from lab.simulation.world import World
+from lab.simulation.simulation import Simulation, World
 from master_dataset.registry.stores import Store
 from tests.fast.unit.simulation.reading import Read
 

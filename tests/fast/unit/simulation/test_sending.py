@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from lab.simulation import sending
-from lab.simulation.pacing import paced
-from lab.simulation.record import Delivery
+from lab.simulation import output
+from lab.simulation.output import paced
+from lab.simulation.records import Delivery
 from master_dataset.errors import BrokerUnavailable
 from master_dataset.kafka.ingest import IngestResult
 from master_dataset.source import Source
@@ -40,37 +40,37 @@ class Broker:
 
 def test_each_source_gets_its_records_in_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
     broker = Broker()
-    monkeypatch.setattr(sending, "ingest", broker.ingest)
+    monkeypatch.setattr(output, "ingest", broker.ingest)
 
-    assert sending.send(deliveries(10_001), "nowhere") == 10_001
+    assert output.send(deliveries(10_001), "nowhere") == 10_001
     assert broker.kept["people_counts"] == [str(each).encode() for each in range(0, 10_001, 2)]
     assert len(broker.kept["queue_events"]) == 5_000
 
 
 def test_all_sources_are_sent_at_once_however_many_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
     broker, topics = Broker(), list(registered_sources())
-    monkeypatch.setattr(sending, "ingest", broker.ingest)
+    monkeypatch.setattr(output, "ingest", broker.ingest)
 
-    assert sending.send(deliveries(40_000, *topics), "nowhere") == 40_000
+    assert output.send(deliveries(40_000, *topics), "nowhere") == 40_000
     assert set(broker.kept) == set(topics)
 
 
 def test_what_an_ingest_raises_ends_the_sending(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sending, "ingest", Broker(refuses=True).ingest)
+    monkeypatch.setattr(output, "ingest", Broker(refuses=True).ingest)
 
     with pytest.raises(BrokerUnavailable):
-        sending.send(deliveries(10_000), "nowhere")
+        output.send(deliveries(10_000), "nowhere")
 
 
 def test_an_error_among_the_records_ends_every_lane(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sending, "ingest", Broker().ingest)
+    monkeypatch.setattr(output, "ingest", Broker().ingest)
 
     def failing() -> Iterator[Delivery]:
         yield from deliveries(10)
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        sending.send(failing(), "nowhere")
+        output.send(failing(), "nowhere")
 
 
 @pytest.mark.parametrize(("speed", "lasts"), [(1, 9), (3, 3), (0.5, 18)])

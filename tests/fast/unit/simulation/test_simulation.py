@@ -5,10 +5,9 @@ from datetime import date, timedelta
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lab.simulation.equipment import equipped
-from lab.simulation.invented_stores import invented_stores
+from lab.simulation.records import DEAD_LETTERS, DRIFTED, DUPLICATES, EVENTS, LATE, SILENCED
 from lab.simulation.simulation import Simulation
-from lab.simulation.tally import DEAD_LETTERS, DRIFTED, DUPLICATES, EVENTS, LATE, SILENCED
+from lab.simulation.stores import equipped, invented_stores
 from master_dataset.registry.stores import Sensor, Store
 from master_dataset.sources import registered_sources
 from tests.fast.unit.simulation.reading import Read

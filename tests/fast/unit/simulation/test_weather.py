@@ -6,8 +6,8 @@ from statistics import mean
 
 import pytest
 
-from lab.simulation.demand import demand
 from lab.simulation.shop_day import ShopDay, shop_day
+from lab.simulation.tills import demand
 from lab.simulation.weather import Weather, weather
 from master_dataset.registry.stores import Store
 

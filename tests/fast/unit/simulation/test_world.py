@@ -8,13 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lab.simulation.clock import QUARTER_MS, milliseconds
-from lab.simulation.equipment import equipped
-from lab.simulation.matching import matching, sensor_topics
-from lab.simulation.shop_day import shop_day
-from lab.simulation.simulation import Simulation
+from lab.simulation.shop_day import QUARTER_MS, milliseconds, shop_day
+from lab.simulation.simulation import Simulation, World, matching, sensor_topics
+from lab.simulation.stores import equipped
 from lab.simulation.visitors import IDLE
-from lab.simulation.world import World
 from master_dataset.registry.stores import Store
 from master_dataset.sources import registered_sources
 from tests.fast.unit.simulation.reading import Read

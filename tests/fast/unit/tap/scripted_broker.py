@@ -7,7 +7,7 @@ import threading
 from types import TracebackType
 from typing import Self
 
-from lab.fault_proxy.frame import framed, head_of, read_frame
+from lab.fault_proxy.kafka_frames import framed, head_of, read_frame
 
 TOPIC = "numbers"
 SILENT_SECONDS = 0.3

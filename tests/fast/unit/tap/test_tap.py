@@ -7,8 +7,8 @@ import pytest
 
 from deploy.local.ports import free_ports
 from lab.fault_proxy import Action, Api, Rule, Tap
-from lab.fault_proxy.frame import NOT_ENOUGH_REPLICAS, answered, head_of, refusal
-from lab.fault_proxy.tap import UNREAD
+from lab.fault_proxy.kafka_frames import NOT_ENOUGH_REPLICAS, answered, head_of, refusal
+from lab.fault_proxy.proxy import UNREAD
 from tests.fast.unit.tap.scripted_broker import TOPIC, Client, ScriptedBroker, produced, request
 
 

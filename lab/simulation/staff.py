@@ -5,10 +5,8 @@ from itertools import pairwise
 from random import Random
 from typing import NamedTuple
 
-from lab.simulation.chance import chance
-from lab.simulation.clock import HOUR_MS, MINUTE_MS, quarter, written
-from lab.simulation.record import Records, Wire
-from lab.simulation.shop_day import ShopDay, Span
+from lab.simulation.records import Records, Wire
+from lab.simulation.shop_day import HOUR_MS, MINUTE_MS, ShopDay, Span, chance, quarter, written
 
 LONGEST_SHIFT_MS = 8 * HOUR_MS
 BREAK_AFTER_MS = 5 * HOUR_MS

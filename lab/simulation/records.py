@@ -1,7 +1,64 @@
-"""What a simulation has sent, counted while it is made: so a reader of it can say whether anything got lost."""
+"""Records of simulated sensors before and after encoding, and the counts of what was sent."""
 
 from collections import Counter, defaultdict
-from typing import Any
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Any, NamedTuple
+
+import msgspec
+
+from lab.simulation.shop_day import SECOND_MS, ShopDay, written
+
+LATENCY_MS = (200, 2 * SECOND_MS)
+
+
+class Record(NamedTuple):
+    """`sent_ms`: when it is sent; `sensor`: who sends it, empty where the source has no sensors."""
+
+    sent_ms: int
+    topic: str
+    sensor: str
+    body: Mapping[str, Any]
+
+
+class Delivery(NamedTuple):
+    """What goes to a topic, and when (UTC)."""
+
+    send_at: datetime
+    topic: str
+    value: bytes
+
+
+class Wire:
+    """Makes the records of one source and day: the fields that all have, and a second of latency at most two."""
+
+    def __init__(self, day: ShopDay, topic: str) -> None:
+        """`topic` of the source."""
+        self._store, self._topic, self._chance = day.store.id, topic, day.chance(f"wire {topic}")
+
+    def record(self, at_ms: int, sensor: str, said: Mapping[str, Any], known_ms: int | None = None) -> Record:
+        """Something that happened at `at_ms`. `known_ms`: when the sensor knows it, such as the end of an interval."""
+        body = {"happened_at": written(at_ms), "operation_id": self._store}
+        if sensor:
+            body["sensor_id"] = sensor
+        sent = (at_ms if known_ms is None else known_ms) + self._chance.randint(*LATENCY_MS)
+        return Record(sent, self._topic, sensor, {**body, **said})
+
+
+Records = Iterator[Record]
+
+
+encode = msgspec.json.Encoder().encode
+"""Its bytes hold no room to spare, and a day of many shops is held at once."""
+
+
+class Sendable(NamedTuple):
+    """`sent_ms`: since 1970, UTC."""
+
+    sent_ms: int
+    topic: str
+    value: bytes
+
 
 EVENTS, DUPLICATES, DEAD_LETTERS = "events", "duplicates", "dead_letters"
 LATE, DRIFTED, SILENCED = "late", "drifted", "silenced"

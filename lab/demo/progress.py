@@ -4,10 +4,10 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
-from master_dataset.archive.positions import ArchivePositions
+from master_dataset.cassandra_tables import ArchivePositions
 from master_dataset.errors import OperatorError
 from master_dataset.kafka.topics import Topics
-from speed_layer.generation import Generations
+from views.control.generation import Generations
 
 if TYPE_CHECKING:
     from cassandra.cluster import Session
@@ -17,7 +17,7 @@ PATIENCE_SECONDS = 300.0
 Step = Callable[[int, int, str], None]
 
 
-class Reading:
+class LayerProgress:
     """Of one topic."""
 
     def __init__(self, session: "Session", bootstrap: str, topic: str) -> None:

@@ -1,11 +1,45 @@
-"""One line of the table: what was counted, what was expected, and whether that is the same."""
+"""What became of the numbers 0..n-1 that were sent: lost, duplicated, reordered. Exact, since each is known.
 
-from collections.abc import Mapping
+One line of the table: what was counted, what was expected, and whether that is the same.
+
+The table of what was proved, from the JSON of it: the same on a terminal and on the page.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import pairwise
 from typing import Any, NamedTuple
 
-from lab.guarantees.counting import Tally
+
+class Tally(NamedTuple):
+    """`lost`: numbers that are nowhere. `duplicated`: copies beyond the first. `reordered`: steps back."""
+
+    lost: int
+    duplicated: int
+    reordered: int
+
+
+def inversions(numbers: Iterable[int]) -> int:
+    """How often the next number is less than the one before it."""
+    return sum(after < before for before, after in pairwise(numbers))
+
+
+def tally(sent: int, *seen: Sequence[int]) -> Tally:
+    """Count what was seen, partition by partition (order means nothing between two), of the numbers 0..sent-1.
+
+    ValueError if a number was seen that nobody sent: then nothing that was counted means anything.
+    """
+    distinct = {number for partition in seen for number in partition}
+    if strange := distinct - set(range(sent)):
+        raise ValueError(f"numbers that were never sent: {sorted(strange)[:5]}")
+    copies = sum(len(partition) for partition in seen)
+    return Tally(sent - len(distinct), copies - len(distinct), sum(inversions(partition) for partition in seen))
+
+
+def together(tallies: Iterable[Tally]) -> Tally:
+    """Of several topics or endpoints that were to get the same."""
+    return Tally(*map(sum, zip(*tallies, strict=True)))
 
 
 class Bound(NamedTuple):
@@ -93,3 +127,41 @@ class Line:
         first = {"mode": self.mode, "fault": self.fault, "sent": self.sent, **self.tally._asdict()}
         rest = {"also": dict(self.also), "expected": said, "printed": dict(self.printed)}
         return {**first, **rest, "verdict": self.verdict.value}
+
+
+COLUMNS = (
+    "",
+    "delivery mode",
+    "injected fault",
+    "sent",
+    "lost",
+    "duplicated",
+    "reordered",
+    "expected",
+    "counted besides",
+    "verdict",
+)
+_TALLY = ("lost", "duplicated", "reordered")
+
+
+def rows(experiment: Mapping[str, Any]) -> list[tuple[str, ...]]:
+    """A row for each line of an experiment; one that says why for an experiment that was skipped or failed."""
+    if not experiment["lines"]:
+        said = (experiment["id"], experiment["shows"], experiment["why"])
+        return [(*said, *[""] * (len(COLUMNS) - len(said) - 1), experiment["verdict"])]
+    return [(experiment["id"], *_cells(line)) for line in experiment["lines"]]
+
+
+def _cells(line: Mapping[str, Any]) -> tuple[str, ...]:
+    bounds = [f"{name} {bound}" for name, bound in line["expected"].items() if bound != str(ZERO)]
+    besides = [f"{name} {count:,}" for name, count in line["also"].items()]
+    besides += [f"{name} {text}" for name, text in line["printed"].items()]
+    return (
+        line["mode"],
+        line["fault"],
+        f"{line['sent']:,}",
+        *(f"{line[name]:,}" for name in _TALLY),
+        ", ".join(bounds) or "all 0",
+        ", ".join(besides),
+        line["verdict"],
+    )

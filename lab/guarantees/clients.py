@@ -1,10 +1,22 @@
-"""Reading a topic to its end, and going on where a group has committed."""
+"""Reading a topic to its end, and going on where a group has committed.
 
-from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+Sending numbers so that one request is one record, and faults can be counted by requests.
+
+Members of groups as Galatea has them (`master_dataset.kafka.consumer`), and waiting for what they have done.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import stamina
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
+
+from master_dataset.kafka.consumer import Consuming, Limits, Taker
 
 PATIENCE_SECONDS = 60.0
 COMMITTED, UNCOMMITTED = "read_committed", "read_uncommitted"
@@ -107,3 +119,97 @@ def committed(reader: Consumer, topic: str) -> int:
 def commit(reader: Consumer, message: Message) -> None:
     """Commit that this record and all before it are done, and wait until the broker has it."""
     reader.commit(message=message, asynchronous=False)
+
+
+_PATIENCE_SECONDS = 120
+_QUIET = {"log_level": 0, "error_cb": lambda _error: None}
+"""Broken connections are what experiments are about."""
+
+
+def _silent_logger() -> logging.Logger:
+    logger = logging.getLogger("galatea.guarantees")
+    logger.addHandler(logging.NullHandler())
+    logger.propagate = False
+    return logger
+
+
+_SILENT = _silent_logger()
+
+
+@dataclass
+class Sent:
+    """What the producer reported: `ok` delivered, `failed` given up, which means unknown. `seconds` for all."""
+
+    ok: list[int] = field(default_factory=list)
+    failed: list[int] = field(default_factory=list)
+    seconds: float = 0.0
+
+
+def producer(bootstrap: str, **more: object) -> Producer:
+    """One record a request, retried after 50 ms; `more`: options of librdkafka with `_` for `.`, such as `acks`."""
+    options = {
+        "bootstrap.servers": bootstrap,
+        "linger.ms": 0,
+        "batch.num.messages": 1,
+        "retry.backoff.ms": 50,
+        "retry.backoff.max.ms": 50,
+        "reconnect.backoff.ms": 10,
+        "reconnect.backoff.max.ms": 100,
+        "partitioner": "murmur2_random",
+    }
+    named = {name if name.endswith("_cb") else name.replace("_", "."): value for name, value in more.items()}
+    return Producer({**options, **_QUIET, **named}, logger=_SILENT)
+
+
+def send(sender: Producer, topic: str, numbers: Iterable[int], *, block: int = 0) -> Sent:
+    """Send numbers in order and wait for every report; after each `block` records as well, if it is not 0."""
+    sent, began = Sent(), time.monotonic()
+
+    def reported(error: KafkaError | None, message: Message) -> None:
+        (sent.failed if error else sent.ok).append(int(message.value() or b""))
+
+    for count, number in enumerate(numbers, 1):
+        sender.produce(topic, str(number).encode(), on_delivery=reported)
+        sender.poll(0)
+        if block and count % block == 0:
+            flush(sender)
+    flush(sender)
+    sent.seconds = time.monotonic() - began
+    return sent
+
+
+def flush(sender: Producer) -> None:
+    """Wait for every report. TimeoutError if one does not come."""
+    if sender.flush(_PATIENCE_SECONDS):
+        raise TimeoutError(f"the broker has not answered for {_PATIENCE_SECONDS} s")
+
+
+QUIET_SECONDS, LOOK_SECONDS = 30.0, 0.01
+"""When nothing was done for so long, the counts say what is missing."""
+
+
+@asynccontextmanager
+async def member(
+    settings: dict[str, Any],
+    topic: str,
+    taker: Taker,
+    limits: Limits,
+    connect: Callable[[dict[str, Any]], Any] = Consumer,
+) -> AsyncIterator[Consuming]:
+    """Hands records of the topic over meanwhile. `settings`: server and group. Raises what `Consuming.run` raises."""
+    consuming = Consuming({"log_level": 0, **settings}, [topic], taker, limits, connect)
+    running = asyncio.ensure_future(consuming.run())
+    try:
+        yield consuming
+    finally:
+        consuming.stop()
+        await running
+
+
+async def until(is_so: Callable[[], bool], done: Callable[[], int]) -> None:
+    """Wait until it is so, or until `done` counts nothing more."""
+    seen, since = -1, time.monotonic()
+    while not is_so() and time.monotonic() - since < QUIET_SECONDS:
+        await asyncio.sleep(LOOK_SECONDS)
+        if (now := done()) != seen:
+            seen, since = now, time.monotonic()
