@@ -1,22 +1,21 @@
-"""A source's table at one version as Spark sees it.
-
-Spark's Delta reader replays the table's log in jobs of its own, which takes four seconds in a Java that has just
-started, whatever is asked for. delta-rs has read the log for the plan, so Spark is given the files that it names.
-"""
+"""A source's table at one version as Spark sees it, and what Spark's read errors mean."""
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from datetime import date
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
 
 from deltalake import DeltaTable
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from batch_layer.appended import files_at
-from batch_layer.recompute.touched import Master
-from master_dataset.delta.lost_files import refuse_lost
-from master_dataset.delta.tables import event_schema
+from batch_layer.master import Master, files_at
+from master_dataset.delta.dataset import file_lost, refuse_lost
+from master_dataset.delta.tables import MasterTables, event_schema
 
 if TYPE_CHECKING:
     from master_dataset.source import Source
@@ -28,7 +27,7 @@ PLAIN = 1
 def archived(spark: SparkSession, source: "Source[Any]", master: Master, days: Collection[date] = ()) -> DataFrame:
     """The rows of these days, or of all; the columns of `event_schema`. MasterFileLost if a file of them is gone.
 
-    What is found broken only when it is read: `batch_layer.reading`.
+    What is found broken only when it is read: `batch_layer.archived`.
     """
     table = DeltaTable(master.path, version=master.version)
     files = table.file_uris(file_pruning_predicate=[("day", "in", sorted(days))] if days else None)
@@ -46,3 +45,22 @@ def archived(spark: SparkSession, source: "Source[Any]", master: Master, days: C
 def _are_plain(path: str, files: Collection[str]) -> bool:
     """Whether Spark finds them under these names: in a folder, not by a link, nothing encoded, and no pattern."""
     return not re.search(r"://|[*?{}\[\]\\]", path) and all(file.startswith(f"{path}/") for file in files)
+
+
+_CANNOT_READ = re.compile(
+    r"\[(?:FAILED_READ_FILE|PATH_NOT_FOUND|CANNOT_READ_FILE_FOOTER)[^\]]*\].*?file:/*(/\S+\.parquet)"
+)
+
+
+@contextmanager
+def naming_lost_files(tables: MasterTables) -> Iterator[None]:
+    """MasterFileLost instead of what Spark raises inside, if it names a file of these tables that it cannot read."""
+    try:
+        yield
+    except (PySparkException, Py4JJavaError) as error:
+        found = _CANNOT_READ.search(str(error))
+        if found is None:
+            raise
+        file = unquote(found[1])
+        table = next((part for part in file.removeprefix(f"{tables.root}/").split("/") if part), "")
+        raise file_lost(tables.path(table), file, "cannot be read") from error

@@ -1,15 +1,16 @@
-"""Which delivery of an event counts: in a partition the least offset, of several partitions the one received first.
-
-Duplicates are dropped over everything archived, before the cut selects (R4). The 64-bit hash only finds candidates, the
-identity itself decides. Whole events are never shuffled: the places of later deliveries are found once, from narrow
-columns of the few rows whose hash is not alone, and left out of every scan.
-"""
+"""Which delivery of an event counts, and which later ones conflict with it."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+
+from master_dataset.delta.tables import CONFLICTS, MasterTables
+
+if TYPE_CHECKING:
+    from master_dataset.source import Source
 
 BROADCAST_AT_MOST = 2_000_000
 """So many rows of a few numbers are sent to every executor instead of shuffling the events."""
@@ -89,3 +90,44 @@ def _later(candidates: DataFrame) -> DataFrame:
 def small(rows: DataFrame, number: int) -> DataFrame:
     """So few rows are sent to every executor, where they are joined."""
     return F.broadcast(rows) if number <= BROADCAST_AT_MOST else rows
+
+
+SENTENCE = "Another record with the same identity was received first and has another content; the first one counts."
+_LETTER_PLACE = ["topic", "partition", "offset"]
+
+
+class Repeats(NamedTuple):
+    """How many deliveries repeat one before; of them those with another content, and those in another partition."""
+
+    repeats: int
+    conflicts: int
+    miskeyed: int
+
+
+def count_repeats(repeats: DataFrame) -> Repeats:
+    """Of repeats as `Deliveries` has them."""
+    counted = repeats.agg(F.count("*"), F.count_if("is_conflict"), F.count_if("is_miskeyed")).collect()[0]
+    return Repeats(*counted)
+
+
+def keep_conflicts(
+    tables: MasterTables, source: "Source[Any]", archived: DataFrame, repeats: DataFrame, conflicts: int
+) -> None:
+    """Append those among these repeats that are not kept yet. `archived` has them whole; `conflicts`: how many."""
+    if conflicts:
+        kept = (
+            repeats.sparkSession.read.format("delta").load(tables.path(CONFLICTS)).where(F.col("topic") == source.topic)
+        )
+        places = repeats.where("is_conflict").select(PLACE)
+        whole = archived.join(small(places, conflicts), on=PLACE, how="left_semi")
+        letters = whole.dropDuplicates(_LETTER_PLACE).select(
+            *_LETTER_PLACE,
+            "received_at",
+            F.lit("conflicting_duplicate").alias("reason"),
+            F.lit("").alias("field"),
+            F.lit(SENTENCE).alias("sentence"),
+            "key",
+            "value",
+            F.lit(None).cast(kept.schema["headers"].dataType).alias("headers"),
+        )
+        tables.append_conflicts(letters.join(kept.select(*_LETTER_PLACE), on=_LETTER_PLACE, how="left_anti"))

@@ -16,10 +16,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from master_dataset.visits.bundle import bundled
 from master_dataset.visits.rows import Row, Whose, rows_of, table, visit_rows
-from master_dataset.visits.visit import Sighting, Stretch, VisitRules, stretched, visits_of
-from views.core.rows import fresh_sql
+from master_dataset.visits.visit import Sighting, Stretch, VisitRules, bundled, stretched, visits_of
+from views.core.row_sql import fresh_sql
 from views.core.view import View
 
 _AT_ONCE = 10_000

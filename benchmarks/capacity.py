@@ -28,7 +28,7 @@ from deploy.local.records import Records
 from master_dataset.kafka.ingest import ingest
 from master_dataset.kafka.topics import Topics
 from master_dataset.parsing.parse import parse
-from master_dataset.registry.terms import DEFAULT_TERMS
+from master_dataset.registry.stores import DEFAULT_TERMS
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from views import view_named
 from views.core.cells import read_block

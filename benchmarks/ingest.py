@@ -9,12 +9,11 @@ from deltalake import DeltaTable
 
 from benchmarks import bare, local, receipts
 from benchmarks.measured import Measured
-from master_dataset.archive.positions import ArchivePositions
+from master_dataset.cassandra_tables import ArchivePositions
 from master_dataset.kafka.ingest import ingest
 from master_dataset.kafka.topics import Topics
-from master_dataset.parsing.key import key_of
-from master_dataset.parsing.parse import parse
-from master_dataset.registry.terms import DEFAULT_TERMS
+from master_dataset.parsing.parse import key_of, parse
+from master_dataset.registry.stores import DEFAULT_TERMS
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks import bare, local
 from benchmarks.measured import Measured
-from master_dataset.parsing.key import key_of
+from master_dataset.parsing.parse import key_of
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ import time
 from typing import TYPE_CHECKING
 
 from benchmarks import bare, receipts
-from master_dataset.parsing.json_lines import paced
-from master_dataset.parsing.key import key_of
+from master_dataset.kafka.ingest import paced
+from master_dataset.parsing.parse import key_of
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from benchmarks.constant import listens
 from benchmarks.measured import Measured
 from benchmarks.told import TENANT
 from deploy.local.ports import free_ports
-from master_dataset.kafka.producer_settings import producer_settings
+from master_dataset.kafka.client_settings import producer_settings
 from views.alerts.alert import Alert, Window, raised_id
 
 if TYPE_CHECKING:

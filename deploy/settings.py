@@ -1,20 +1,150 @@
-"""Every setting, its unit and a default that works. Only `deploy/` reads the environment; all else gets arguments."""
+"""Every setting, its unit and its default. Only `deploy/` reads the environment; everything else takes arguments."""
 
 import json
 import os
+from collections.abc import Sequence
+from dataclasses import fields
 from datetime import timedelta
 from functools import cached_property
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Annotated, Self
 
 from pydantic import Field, field_validator, model_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from deploy.address import Address
+from deploy.cassandra import Address
 from deploy.local.nodes import HOSTS, LOOPBACK, ONE, THREE, Nodes, addresses, kept_nodes
-from deploy.webhooks.settings import WebhookSettings
 from master_dataset.failpoints import planned
+from master_dataset.kafka.client_settings import CourierRoom
 from master_dataset.parsing.parse import FUTURE_US
 from master_dataset.visits.visit import VisitRules
+from serving_layer.api.limits import LIMITS, RANGES, Limits, Ranges
+from serving_layer.http.connections import ConnectionLimits
+
+CONNECTION, COURIER = ConnectionLimits(), CourierRoom()
+
+
+class LimitSettings(BaseSettings):
+    """All are of one process. What an event itself may be is said by the parser, which is the same for every way in."""
+
+    model_config = SettingsConfigDict(env_prefix="GALATEA_", frozen=True, extra="ignore", use_attribute_docstrings=True)
+
+    header_bytes: int = Field(default=CONNECTION.header_bytes, ge=1024, le=262_144)
+    """Bytes of a request's target and header fields together."""
+    header_fields: int = Field(default=CONNECTION.header_fields, ge=20)
+    """Header fields of a request."""
+    receive_seconds: float = Field(default=CONNECTION.receive_seconds, gt=0)
+    """Until a request is there as a whole."""
+    idle_seconds: float = Field(default=CONNECTION.idle_seconds, ge=1)
+    """How long a connection is kept between two requests, and one whose client takes nothing of its answer."""
+    connections: int = Field(default=CONNECTION.connections, ge=16)
+    """Connections that are open at once; one more ends the one that waits longest for a request."""
+    unsent_bytes: int = Field(default=CONNECTION.unsent_bytes, ge=1_000_000)
+    """Bytes of answers that wait for their clients, all together."""
+    body_bytes: int = Field(default=LIMITS.body_bytes, ge=1024)
+    """Bytes of a body with events, as it is sent."""
+    unfolded_bytes: int = Field(default=LIMITS.unfolded_bytes, ge=1024)
+    """Bytes of such a body when it is decompressed."""
+    unfolding: int = Field(default=LIMITS.unfolding, ge=1)
+    """How many times its size a body may become beyond `GALATEA_BODY_BYTES`."""
+    request_events: int = Field(default=LIMITS.request_events, ge=1, le=10_000)
+    """Events in a request."""
+    question_bytes: int = Field(default=LIMITS.question_bytes, ge=1024)
+    """Bytes of a body that brings no events."""
+    bodies_bytes: int = Field(default=LIMITS.bodies_bytes, ge=1_000_000)
+    """Bytes of all bodies that are arriving or worked on."""
+    requests_in_flight: int = Field(default=LIMITS.requests_in_flight, ge=1)
+    """Requests that are worked on at once."""
+    ingests_in_flight: int = Field(default=LIMITS.ingests_in_flight, ge=1)
+    """Requests with events that are worked on at once."""
+    requests_per_key: int = Field(default=LIMITS.requests_per_key, ge=1)
+    """Requests of one tenant's key that are under way at once."""
+    live_followers: int = Field(default=LIMITS.live_followers, ge=1)
+    """How many follow live answers at once."""
+    live_followers_per_key: int = Field(default=LIMITS.live_followers_per_key, ge=1)
+    """How many do so with one tenant's key."""
+    courier_records: int = Field(default=COURIER.records, ge=1)
+    """Events on their way to the broker."""
+    courier_bytes: int = Field(default=COURIER.size, ge=1_000_000)
+    """Their bytes."""
+    range_fine_days: int = Field(default=RANGES.fine_days, ge=1)
+    """Days that a question at 15 minutes or hours may be about; longer ones take as much more work and memory."""
+    range_days: int = Field(default=RANGES.coarse_days, ge=1)
+    """Days that a question at any other grain may be about."""
+    disk_free_percent: float = Field(default=10.0, ge=0, lt=100)
+    """How much of the home's disk has to be free for events to be taken, in percent; 0: no matter."""
+    disk_free_mb: int = Field(default=1000, ge=0)
+    """The same in MB; 0: no matter."""
+
+    @property
+    def limits(self) -> Limits:
+        """What the app holds its callers to."""
+        return Limits(**{each.name: getattr(self, each.name) for each in fields(Limits)})
+
+    @property
+    def ranges(self) -> Ranges:
+        """How long a time may be asked for."""
+        return Ranges(self.range_fine_days, self.range_days)
+
+    @property
+    def courier_room(self) -> CourierRoom:
+        """How many events may be on their way."""
+        return CourierRoom(self.courier_records, self.courier_bytes)
+
+    @property
+    def connection_limits(self) -> ConnectionLimits:
+        """What each connection is held to before."""
+        return ConnectionLimits(**{each.name: getattr(self, each.name) for each in fields(ConnectionLimits)})
+
+
+class AlertSettings(LimitSettings):
+    """Beside the limits of whoever asks."""
+
+    alerts_metrics_port: int = Field(default=0, ge=0, le=65535)
+    """Port of the metrics of the alert relay; 0 likewise."""
+    alerts_stuck_seconds: float = Field(default=45.0, gt=0)
+    """How long the alert relay may make no progress before it is ended and started again, in seconds."""
+    alerts_tick_seconds: float = Field(default=15.0, gt=0, le=60)
+    """How often time is let pass in topics that a rule of alerts watches while nothing arrives, in seconds."""
+    alerts_identities_mb: int = Field(default=256, ge=1)
+    """Memory that the identities of the last day may take in the alert relay, in MB; beyond it the relay stops."""
+    alert_rules_seconds: float = Field(default=60.0, ge=1)
+    """How long after it is written a version of a rule begins to hold, in seconds; more than the skew."""
+    alert_rules_per_tenant: int = Field(default=100, ge=1, le=10_000)
+    """How many rules of alerts a tenant may have."""
+
+
+Networks = Sequence[IPv4Network | IPv6Network]
+
+
+class WebhookSettings(AlertSettings):
+    """Beside the settings of alerts themselves."""
+
+    webhook_networks: str = ""
+    """Networks that webhooks may call though they are not public, separated by commas; there also without TLS."""
+    webhook_suspend_hours: float = Field(default=24.0, gt=0, le=720)
+    """After how many hours of failures an endpoint of webhooks is called no more until it is resumed."""
+    webhooks_per_tenant: int = Field(default=10, ge=1, le=1000)
+    """How many endpoints of webhooks a tenant may have: each is a consumer group of its own."""
+    dispatcher_metrics_port: int = Field(default=0, ge=0, le=65535)
+    """Port of the metrics of whoever tells endpoints of alerts; 0: one that is free."""
+
+    @field_validator("webhook_networks")
+    @classmethod
+    def _known_networks(cls, text: str) -> str:
+        _networks(text)
+        return text
+
+    @property
+    def allowed_networks(self) -> Networks:
+        """Those that webhooks may call though they are not public."""
+        return _networks(self.webhook_networks)
+
+
+def _networks(text: str) -> Networks:
+    return [ip_network(each.strip()) for each in text.split(",") if each.strip()]
+
 
 Port = Annotated[int, Field(ge=1, le=65535)]
 

@@ -7,8 +7,8 @@ from typing import Any, Generic
 
 from master_dataset.errors import DefinitionError
 from master_dataset.fields import Field, Id, Instant, Lines, absent
-from master_dataset.parsing.event import Payload
-from master_dataset.registry.terms import Terms
+from master_dataset.parsing.results import Payload
+from master_dataset.registry.stores import Terms
 
 OF_EVERY_RECORD = frozenset(
     {

@@ -3,7 +3,7 @@
 A partition is one UTC day as one run computed it, so the Delta log alone says which days are still as published.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import TYPE_CHECKING
@@ -13,9 +13,12 @@ import pyarrow as pa
 from cassandra.concurrent import execute_concurrent_with_args
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 from deltalake.exceptions import DeltaError
+from master_dataset.lease import leased
+from views.control.pointer_row import PointerRow
 
-from batch_layer.run import read_digests
-from master_dataset.errors import PublicationMoved
+from batch_layer.run import read_digests, read_manifest
+from master_dataset.errors import DefinitionNotCovered, NothingPublished, PublicationMoved
+from views import registered_views, view_named
 from views.core.cells import WINDOW_KEY
 from views.core.cut import month_of
 from views.core.view import View
@@ -146,3 +149,49 @@ class CorrectedTable:
             for field in self._schema
         ]
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+
+
+def export_published(  # noqa: PLR0913 - clear by name
+    session: "Session",
+    root: str,
+    names: Sequence[str],
+    *,
+    definitions: Mapping[str, str],
+    keeps: timedelta,
+    step: Callable[[int, int, str], None],
+) -> tuple[int, list[Exported]]:
+    """Bring the tables of corrected views to the published state. One writer at a time.
+
+    Args:
+        session: Cassandra, with Galatea's keyspace.
+        root: Root of the tables, a folder or URI.
+        names: Views to export; all if empty.
+        definitions: Hash of each view's definition as this deployment computes it.
+        keeps: How long replaced files stay for readers that still use them.
+        step: Progress: views done, views in total, what is being written.
+
+    Returns:
+        The publication that the tables hold now, and what was written per view.
+
+    Raises:
+        UnknownName: There is no such view.
+        NothingPublished: Nothing was published yet.
+        DefinitionNotCovered: A definition differs from the published one.
+    """
+    views = [view_named(name) for name in names] or list(registered_views())
+    done = []
+    with leased(session, "export") as lease:
+        pointer = PointerRow(session).read()
+        if not pointer.publication:
+            raise NothingPublished("nothing is published yet", do="galatea rebuild, then: galatea export")
+        published = read_manifest(session, pointer.manifest)
+        for place, view in enumerate(views):
+            if not view.is_defined_alike(definitions, pointer.definitions):
+                message = f"the definition of `{view.name}` differs from the published one"
+                raise DefinitionNotCovered(message, do="galatea rebuild, then: galatea export")
+            step(place, len(views), view.name)
+            lease.renew()
+            runs = {day: run for (name, day), run in published.items() if name == view.name}
+            done.append(CorrectedTable(session, root, view).bring_to(runs, pointer.publication, keeps))
+        step(len(views), len(views), "written")
+    return pointer.publication, done

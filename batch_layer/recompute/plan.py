@@ -1,19 +1,22 @@
-"""What a rebuild will do, decided before anything is computed: the cut, the days of each view, the base."""
+"""What a recompute will do, decided before anything is computed: the cut, the days of each view, the base."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from datetime import date, datetime, timedelta
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
-from batch_layer.recompute.touched import Master
+import pyarrow.compute as pc
+from deltalake import DeltaTable
+
+from batch_layer.master import Master
+from master_dataset.delta.dataset import naming_lost_files
 from views.control.publication import Pointer
-from views.control.recompute_request import RecomputeRequest
+from views.control.recompute import RecomputeRequest
 from views.core.view import View
 
 if TYPE_CHECKING:
     from master_dataset.source import Source
-
 
 Why = Literal["new events", "changed definition", "asked for"]
 """For what a view's days are recomputed. A view that was never published has a changed definition."""
@@ -108,3 +111,90 @@ class Planner:
 
 def _between(days: set[date], asked: RecomputeRequest) -> set[date]:
     return {day for day in days if (asked.first or date.min) <= day <= (asked.last or date.max)}
+
+
+def kept(plan: Plan, run: str) -> dict[str, Any]:
+    """The plan as JSON. `run`: under which name its cells are written."""
+    base = asdict(plan.base) | {"definitions": dict(plan.base.definitions)}
+    return {
+        "run": run,
+        "base": base,
+        "cut": plan.cut,
+        "generation": plan.generation,
+        "work": {view.name: sorted(days) for view, days in plan.work},
+        "whys": dict(plan.whys),
+        "masters": {topic: [master.path, master.version] for topic, master in plan.masters.items()},
+        "master_versions": dict(plan.master_versions),
+        "definitions": dict(plan.definitions),
+        "alarms": list(plan.alarms),
+        "read_at": plan.read_at,
+    }
+
+
+def read_plan(told: Mapping[str, Any], views: Sequence[View]) -> Plan:
+    """The inverse, among these views. KeyError if one of them is gone: definitions are compared before."""
+    by_name = {view.name: view for view in views}
+    base = told["base"] | {"cut": datetime.fromisoformat(told["base"]["cut"])}
+    return Plan(
+        base=Pointer(**base),
+        cut=datetime.fromisoformat(told["cut"]),
+        generation=told["generation"],
+        work=[(by_name[name], set(map(date.fromisoformat, days))) for name, days in told["work"].items()],
+        masters={topic: Master(path, version) for topic, (path, version) in told["masters"].items()},
+        master_versions=told["master_versions"],
+        definitions=told["definitions"],
+        alarms=tuple(told["alarms"]),
+        whys=told["whys"],
+        read_at=datetime.fromisoformat(told["read_at"]) if told["read_at"] else None,
+    )
+
+
+LISTED_AT_MOST = 10_000
+Places = Mapping[date, Mapping[str, bool]]
+"""By day and store: whether events came that the base has not."""
+
+
+def listed(plan: Plan) -> dict[str, Any]:
+    """`partitions`, at most 10,000 of them, and `partitions_total`. Whole days are recomputed: also `same day`."""
+    places = {topic: _places(master, plan, topic) for topic, master in plan.masters.items()}
+    found = list(_partitions(plan, places))
+    return {"partitions": found[:LISTED_AT_MOST], "partitions_total": len(found)}
+
+
+def _partitions(plan: Plan, places: Mapping[str, Places]) -> Iterator[dict[str, str]]:
+    for view, days in plan.work:
+        why = plan.whys[view.name]
+        for day in sorted(days):
+            for store, is_new in sorted(_of_days(places[view.source.topic], view.days_read([day])).items()):
+                own = ("new events" if is_new else "same day") if why == "new events" else why
+                yield {"view": view.name, "day": day.isoformat(), "store": store, "why": own}
+
+
+def _of_days(places: Places, days: Collection[date]) -> dict[str, bool]:
+    found: dict[str, bool] = {}
+    for day in days:
+        for store, is_new in places.get(day, {}).items():
+            found[store] = found.get(store, False) or is_new
+    return found
+
+
+def _places(master: Master, plan: Plan, topic: str) -> Places:
+    days = {day for view, own in plan.work if view.source.topic == topic for day in view.days_read(own)}
+    found: dict[date, dict[str, bool]] = {}
+    if not days:
+        return found
+    for batch in _rows(master, days):
+        is_new = pc.and_(pc.greater_equal(batch["received_at"], plan.base.cut), pc.less(batch["received_at"], plan.cut))
+        for day, store, new in zip(
+            batch["day"].to_pylist(), batch["store"].to_pylist(), is_new.to_pylist(), strict=True
+        ):
+            own = found.setdefault(day, {})
+            own[store] = own.get(store, False) or new
+    return found
+
+
+def _rows(master: Master, days: Collection[date]) -> Iterator[Any]:
+    table = DeltaTable(master.path, version=master.version)
+    columns, of_days = ["day", "store", "received_at"], pc.field("day").isin(sorted(days))
+    with naming_lost_files(table):
+        yield from table.to_pyarrow_dataset().scanner(columns=columns, filter=of_days).to_batches()

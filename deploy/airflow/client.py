@@ -1,18 +1,23 @@
-"""Airflow over REST: trigger a recompute, look at it, write a task's note."""
+"""Airflow over REST: start a recompute, read its state, write the progress of a command into the note of its task."""
 
+import os
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, Self
 from urllib.parse import quote
 
 import httpx
+import structlog
 
-from master_dataset.errors import AirflowUnavailable, OperatorError, RequestError
+from deploy.airflow.component import NAME, local_url
+from deploy.local.records import read_states
+from master_dataset.errors import AirflowUnavailable, GalateaError, OperatorError, RequestError
 
 if TYPE_CHECKING:
     from deploy.settings import Settings
-    from views.control.recompute_request import RecomputeRequest
+    from views.control.recompute import RecomputeRequest
 
 RECOMPUTE, REBUILD = "recompute", "rebuild_views"
 """The DAG that recomputes on demand, whose runs have the ids of the recomputes; the one that the clock starts."""
@@ -108,3 +113,66 @@ class AirflowClient:
 def _detail(answer: httpx.Response) -> str:
     """Its own words, shortened; never a whole page."""
     return answer.text[:200].replace("\n", " ")
+
+
+EVERY_SECONDS, AFTER_A_FAILURE_SECONDS = 5.0, 60.0
+_TASK = ("AIRFLOW_CTX_DAG_ID", "AIRFLOW_CTX_DAG_RUN_ID", "AIRFLOW_CTX_TASK_ID")
+
+log = structlog.get_logger()
+
+
+class Steps(Protocol):
+    """What draws progress."""
+
+    def step(self, done: int, total: int, what: str) -> None:
+        """`done` of `total`, working on `what`."""
+
+
+class TaskNote:
+    """Progress of a command; without a task around it nothing is written. A note that fails is logged, no more."""
+
+    def __init__(self, client: AirflowClient, task: Task | None) -> None:
+        """`task`: whose note it is."""
+        self._client, self._task = client, task
+        self._again_at = float("-inf")
+
+    @classmethod
+    def of_this_process(cls, settings: "Settings") -> Self:
+        """The note of the task that started this process."""
+        named = [os.environ.get(name, "") for name in _TASK]
+        return cls(AirflowClient.of(settings), Task(*named) if all(named) else None)
+
+    def step(self, done: int, total: int, what: str) -> None:
+        """`done` of `total`, working on `what`; now and then, because each is a request."""
+        if time.monotonic() >= self._again_at:
+            self.write(f"{what} {done}/{total}")
+
+    def write(self, text: str) -> None:
+        """Say it now."""
+        if self._task is None:
+            return
+        try:
+            self._client.write_note(self._task, text)
+            self._again_at = time.monotonic() + EVERY_SECONDS
+        except GalateaError as error:
+            self._again_at = time.monotonic() + AFTER_A_FAILURE_SECONDS
+            log.warning("airflow.note_not_written", task=self._task.name, message=error.message)
+
+
+class Noted:
+    """Progress that is drawn, and is the task's note as well."""
+
+    def __init__(self, steps: Steps, note: TaskNote) -> None:
+        """`steps` draws it."""
+        self._steps, self._note = steps, note
+
+    def step(self, done: int, total: int, what: str) -> None:
+        """`done` of `total`, working on `what`."""
+        self._steps.step(done, total, what)
+        self._note.step(done, total, what)
+
+
+def airflow_of(settings: "Settings") -> AirflowClient | None:
+    """The one that GALATEA_AIRFLOW_URL names, or that of the local stack if it was started with it, up or down."""
+    is_named = settings.airflow_url != local_url(settings)
+    return AirflowClient.of(settings) if is_named or NAME in read_states(settings.home) else None

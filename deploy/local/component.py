@@ -1,10 +1,12 @@
-"""A component of the local stack: what is started, and how one knows that it serves."""
+"""A component of the local stack: how it is started, when it is ready, and whether its disk has room for it."""
 
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from deploy.local.nodes import LOOPBACK
+from master_dataset.errors import DiskFull
 
 
 @dataclass(frozen=True)
@@ -33,3 +35,16 @@ class Component:
     def log(self, home: Path) -> Path:
         """Its one log file."""
         return home / "logs" / f"{self.name}.log"
+
+
+MB = 10**6
+LEAST_MB = 256
+"""For the indexes of what is read again: 20 MB at most for each segment that was written to."""
+
+
+def refuse_full(folder: Path) -> None:
+    """DiskFull."""
+    free = shutil.disk_usage(folder).free // MB if folder.exists() else LEAST_MB
+    if free < LEAST_MB:
+        message = f"it is not started, as {free} MB are left on the disk of `{folder}`"
+        raise DiskFull(message, do=f"free {LEAST_MB} MB there: then it starts by itself")

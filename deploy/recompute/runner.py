@@ -1,27 +1,127 @@
-"""Does recomputes where no scheduler does: one after another, each in a process of its own that ends with this one.
+"""Recomputes requested over REST."""
 
-Such a process stays in the session of this one, so whatever becomes of this one, the supervisor ends both.
-"""
-
+import errno
 import os
 import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from typing import Any, Protocol
 
+import orjson
 import structlog
+from cassandra import DriverException
 
-from batch_layer.recompute.recompute import Recompute
-from batch_layer.recompute.unfinished import Unfinished
-from deploy.recompute.launch import Kept, problem_of
-from master_dataset.errors import UnknownName
-from serving_layer.admin.recomputes import ENDS
+from deploy.cassandra import FAILURES
+from master_dataset.errors import DiskFull, GalateaError, OperatorError, StoreUnavailable, UnknownName
+from serving_layer.admin.publications import ENDS
 from serving_layer.errors import RecomputeInterrupted, TooBusy
-from views.control.recompute_request import RecomputeRequest
+from views.control.recompute import Recompute, RecomputeRequest, State, new_id
+
+
+class Kept(Protocol):
+    """Where recomputes are written down; `views.control.recompute.Recomputes` is it."""
+
+    def create(self, recompute: Recompute) -> None:
+        """Write it down before anything is done."""
+
+    def find(self, id_: str) -> Recompute:
+        """UnknownName if there is none of that id."""
+
+    def update(self, id_: str, state: State, **values: Any) -> None:  # noqa: ANN401 - JSON, by column
+        """Say how it is now."""
+
+
+class Trigger(Protocol):
+    """Whoever does recomputes: a scheduler, or this process's own runner."""
+
+    def trigger(self, recompute_id: str, request: RecomputeRequest, reason: str) -> None:
+        """See that it is done. Unavailable if nobody takes it now."""
+
+
+@dataclass(frozen=True)
+class Launch:
+    """Recomputing of the REST interface."""
+
+    recomputes: Kept
+    trigger: Trigger
+
+    def start(self, request: RecomputeRequest, reason: str, by: str) -> str:
+        """Its id can be looked at from the first moment. One that nobody takes is `failed`, and says why."""
+        id_ = new_id()
+        with answering():
+            self.recomputes.create(Recompute(id_, request, by, reason, datetime.now(UTC), "asked"))
+        try:
+            self.trigger.trigger(id_, request, reason)
+        except GalateaError as error:
+            with answering():
+                self.recomputes.update(id_, "failed", problem=problem_of(error))
+            raise
+        return id_
+
+
+def problem_of(error: GalateaError) -> dict[str, str]:
+    """As a record keeps it."""
+    return {"code": error.code, "message": error.message, "do": error.do}
+
+
+@contextmanager
+def answering() -> Iterator[None]:
+    """StoreUnavailable instead of what the driver raises."""
+    try:
+        yield
+    except (DriverException, *FAILURES) as error:
+        message = f"Cassandra did not answer: {type(error).__name__}."
+        raise StoreUnavailable(message, do="Ask again; `galatea status` says what is wrong.") from error
+
+
+_NO_ROOM = {errno.ENOSPC, errno.EDQUOT}
+
+
+class Unfinished:
+    """Ids in the order in which they were taken. Safe between threads."""
+
+    def __init__(self, path: Path) -> None:
+        """`path`: one process writes it."""
+        self._path, self._lock = path, threading.Lock()
+        path.parent.mkdir(parents=True, exist_ok=True)
+
+    def ids(self) -> Sequence[str]:
+        """Those that are left."""
+        found: list[str] = orjson.loads(self._path.read_bytes()) if self._path.exists() else []
+        return found
+
+    def add(self, id_: str, at_most: int) -> bool:
+        """Whether there was room for it. OperatorError, DiskFull among them, if it cannot be written down."""
+        with self._lock:
+            ids = self.ids()
+            if len(ids) >= at_most:
+                return False
+            try:
+                self._write([*ids, id_])
+            except OSError as error:
+                message = f"`{self._path}` cannot be written ({error.strerror}), so no recompute is taken"
+                kind = DiskFull if error.errno in _NO_ROOM else OperatorError
+                raise kind(message, do="free some space or mend the rights where GALATEA_HOME is, ask again") from error
+            return True
+
+    def remove(self, id_: str) -> None:
+        """It is finished."""
+        with self._lock:
+            self._write([each for each in self.ids() if each != id_])
+
+    def _write(self, ids: Sequence[str]) -> None:
+        part = self._path.with_suffix(f".{os.getpid()}.part")
+        part.write_bytes(orjson.dumps(ids))
+        part.replace(self._path)
+
 
 AT_MOST = 100
 """So many may wait, the one that is under way included."""

@@ -15,9 +15,7 @@ from prometheus_client import Counter, Gauge
 
 from deploy.cassandra import FAILURES
 from master_dataset.errors import Unavailable
-from master_dataset.kafka.consumer_group import ConsumerGroup
-from master_dataset.kafka.lag import Lag, Offsets, Probe
-from master_dataset.kafka.lag_table import LagTable
+from master_dataset.kafka.lag import ConsumerGroup, Lag, LagTable, Offsets, Probe
 
 if TYPE_CHECKING:
     from cassandra.cluster import Session

@@ -14,11 +14,11 @@ def compact(as_json: Annotated[bool, Option("--json", help="One JSON object on s
     from deltalake import DeltaTable
 
     from deploy.cassandra import session_of
-    from master_dataset.dead_letters.replay_table import REPLAYS
+    from master_dataset.cassandra_tables import leased
+    from master_dataset.dead_letters.replay_history import REPLAYS
     from master_dataset.dead_letters.table import TABLES as LETTERS
     from master_dataset.delta.compaction import Compaction
     from master_dataset.delta.tables import MasterTables
-    from master_dataset.lease import leased
     from master_dataset.sources import registered_sources
 
     settings = Settings()

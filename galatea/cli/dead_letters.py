@@ -1,19 +1,108 @@
-"""`galatea dead-letters`: the records that could not become events, and the way back for those that can be mended."""
+"""`galatea dead-letters`: records that could not become events, and how to patch and replay them."""
 
 import sys
+from collections import Counter
+from collections.abc import Sequence
 from getpass import getuser
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from deploy.console import Steps, answer, fields, say, stdout, table
 from deploy.settings import Settings
-from galatea.cli.mending import mend_of
-from galatea.cli.replays import last, said, tell
+from master_dataset.errors import BadFile, RequestError
 
 if TYPE_CHECKING:
-    from master_dataset.dead_letters.question import LetterQuestion
+    from master_dataset.dead_letters.dead_letter import LetterQuestion
+    from master_dataset.dead_letters.patch import Mend
+    from master_dataset.dead_letters.replay import Item
+
+
+def mend_of(body: Path | None, put: Sequence[str], named: int) -> "Mend":
+    """`named`: how many letters are named. RequestError, BadFile."""
+    from master_dataset.dead_letters.patch import Mend, field_of
+
+    if body is not None and put:
+        raise RequestError("A record is replaced as a whole or in fields.", do="Leave out --with or --set.")
+    if body is not None and named != 1:
+        raise RequestError("A whole record is sent instead of one dead letter.", do="Name one ID, or use --set.")
+    if body is not None:
+        return Mend(_read(body))
+    fields = {}
+    for each in put:
+        pointer, equals, text = each.partition("=")
+        if not equals:
+            raise RequestError(f"`{each}` sets nothing.", do="Write it as in --set /store=12")
+        fields[pointer] = field_of(pointer, text.encode(errors="surrogateescape"))
+    return Mend(fields=fields)
+
+
+def _read(file: Path) -> bytes:
+    """One byte more than a record may have is enough to see that it is too large."""
+    from master_dataset.parsing.json_bytes import MAX_BYTES
+
+    if str(file) == "-":
+        return sys.stdin.buffer.read(MAX_BYTES + 1)
+    try:
+        with file.open("rb") as opened:
+            return opened.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise BadFile(f"`{file}` cannot be read: {error.strerror}.", do="Name a file, or `-`.") from error
+
+
+NAMED = 20
+WORDS = {
+    "event": "would become events",
+    "sent": "sent",
+    "duplicate": "are there already, nothing was sent",
+    "refused": "would be dead letters again, not sent",
+    "unknown": "not confirmed by the broker: send them again",
+}
+
+
+def tell(items: "Sequence[Item]", *, dry_run: bool, more: bool, as_json: bool) -> None:
+    """`more`: whether others fit that were not looked at; `next` says behind which they are."""
+    counts = Counter(each.outcome.value for each in items)
+    if as_json:
+        following = items[-1].place.id if more else None
+        told = {"dry_run": dry_run, "counts": counts, "more": more, "next": following}
+        answer({**told, "items": [each.shown() for each in items]})
+        return
+    others = [each for each in items if each.outcome not in {"event", "sent"}]
+    named = items if len(items) <= NAMED else others[:NAMED]
+    if named:
+        table(("id", "outcome", "to", "reason", "field", "why"), [_row(each) for each in named])
+    if len(others) > NAMED:
+        say(f"  and {len(others) - NAMED:,} more that were not sent: --json names each")
+    for outcome, number in counts.items():
+        say(f"  {number:,} {WORDS[outcome]}")
+    if not items:
+        say("  nothing fits that was not sent again already")
+    if more:
+        say(f"  and there are more: the same again with --after {items[-1].place.id}")
+    if counts["sent"]:
+        say("  Next: galatea dead-letters list --replayed, which says what became of them")
+
+
+def last(replays: Sequence[dict[str, Any]]) -> str:
+    """What became of the newest replay of a letter; empty if there is none."""
+    return str(replays[-1]["outcome"]) if replays else ""
+
+
+def said(replay: dict[str, Any]) -> str:
+    """What became of it."""
+    behind = {"duplicate": replay["duplicate_of"], "conflict": replay["duplicate_of"], "dead_letter": replay["reason"]}
+    where = replay["sent_to"] or ""
+    return " ".join(word for word in (replay["outcome"], where, behind.get(replay["outcome"])) if word)
+
+
+def _row(item: "Item") -> tuple[str, ...]:
+    why = item.refusal
+    where = item.to or item.of
+    refused = (why.reason.value, why.field, why.sentence) if why else ("", "", "")
+    return (item.place.id, item.outcome.value, where.id if where else "", *refused)
+
 
 app = typer.Typer(no_args_is_help=True, help="Look at the records that could not become events, mend and replay them.")
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
@@ -41,7 +130,7 @@ def list_letters(  # noqa: PLR0913, PLR0917 - one parameter per option
     as_json: AsJson = False,
 ) -> None:
     """List dead letters, newest first, with the number of each reason and what became of replays."""
-    from deploy.dead_letters import desk_of
+    from deploy.wiring import desk_of
 
     listed = desk_of(Settings()).listed(_question(reason, source, since, until, replayed), limit)
     counts = listed.counts
@@ -72,9 +161,9 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """Show one dead letter with its bytes, the field that fails, and what became of its replays."""
-    from deploy.dead_letters import desk_of
-    from master_dataset.dead_letters.place import Place
-    from master_dataset.dead_letters.pointer import span
+    from deploy.wiring import desk_of
+    from master_dataset.dead_letters.patch import span
+    from master_dataset.kafka.record import Place
 
     letter, told = desk_of(Settings()).shown(Place.of(identity))
     if raw:
@@ -109,10 +198,10 @@ def replay(  # noqa: PLR0913, PLR0917 - one parameter per option
 ) -> None:
     """Send dead letters again, as they are or mended: those named, or those that fit and were never sent again."""
     from deploy.cassandra import session_of
-    from deploy.dead_letters import desk_of, replaying_of
-    from master_dataset.dead_letters.place import Place
-    from master_dataset.dead_letters.replaying import Asked
+    from deploy.wiring import desk_of, replaying_of
+    from master_dataset.dead_letters.replay import Asked
     from master_dataset.errors import RequestError
+    from master_dataset.kafka.record import Place
     from master_dataset.registry.registry import Registry
 
     settings = Settings()
@@ -140,6 +229,6 @@ def replay(  # noqa: PLR0913, PLR0917 - one parameter per option
 def _question(
     reason: str | None, source: str | None, since: str | None, until: str | None, replayed: bool | None
 ) -> "LetterQuestion":
-    from master_dataset.dead_letters.question import LetterQuestion, received_bound
+    from master_dataset.dead_letters.dead_letter import LetterQuestion, received_bound
 
     return LetterQuestion(reason, source, received_bound(since), received_bound(until), replayed)

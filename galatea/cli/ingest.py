@@ -32,9 +32,8 @@ def ingest(
     as_json: Annotated[bool, Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
     """Send the records of FILE to the topic of SOURCE, and wait until the broker has acknowledged each."""
-    from master_dataset.kafka.ingest import Terms
+    from master_dataset.kafka.ingest import Terms, paced, read_lines
     from master_dataset.kafka.ingest import ingest as send
-    from master_dataset.parsing.json_lines import paced, read_lines
 
     into = source_named(source)
     with _opened(file) as opened, Shown(opened) as shown:

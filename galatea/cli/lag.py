@@ -12,10 +12,10 @@ from deploy.settings import Settings
 def lag(as_json: Annotated[bool, Option("--json", help="One JSON object on stdout.")] = False) -> None:
     """Show, per partition, how many records archive and speed have still to read, and how long the oldest waits."""
     from deploy.cassandra import session_of
-    from master_dataset.archive.positions import ArchivePositions
+    from master_dataset.cassandra_tables import ArchivePositions
     from master_dataset.kafka.lag import Probe
     from master_dataset.sources import registered_sources
-    from speed_layer.generation import Generations
+    from views.control.generation import Generations
 
     settings = Settings()
     session = session_of(settings.cassandra_address)

@@ -19,8 +19,8 @@ class Counted(NamedTuple):
 def reconcile(as_json: Annotated[bool, Option("--json", help="One JSON object on stdout.")] = False) -> None:
     """Compare topics and tables: received = events + duplicates + dead letters. Exit 1 unless each is there once."""
     from deploy.cassandra import session_of
-    from master_dataset.archive.positions import ArchivePositions
     from master_dataset.archive.reconcile import balance as counted
+    from master_dataset.cassandra_tables import ArchivePositions
     from master_dataset.kafka.offset_audit import census
     from master_dataset.kafka.topics import Topics
     from master_dataset.sources import registered_sources

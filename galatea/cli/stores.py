@@ -22,13 +22,13 @@ def load(
 ) -> None:
     """Add the stores of FILE, or change those that are registered already."""
     from deploy.cassandra import session_of
-    from deploy.registering import register, restore
+    from master_dataset.registry.registration import register, restore
     from master_dataset.registry.stores_file import load as read
 
     settings = Settings()
     stores = read(file)
     save = restore if is_lost else register
-    save(settings, session_of(settings.cassandra_address), stores)
+    save(settings.master_uri, session_of(settings.cassandra_address), stores)
     if as_json:
         answer({"loaded": len(stores)})
     else:

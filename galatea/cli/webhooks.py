@@ -13,7 +13,7 @@ from master_dataset.errors import RequestError
 from serving_layer.responses.encoding import fields_of
 
 if TYPE_CHECKING:
-    from master_dataset.webhooks.endpoint_state import Registered
+    from master_dataset.webhooks.endpoint import Registered
     from serving_layer.responses.webhooks import Webhook, WebhookTrial
     from serving_layer.webhooks.service import Webhooks
 

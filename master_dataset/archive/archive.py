@@ -14,9 +14,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
 
-from master_dataset.delta.checkpoint import drop_torn, mark_of, sync_plan, unfinished
+from master_dataset.delta.checkpoint import MICRO_BATCH, drop_torn, mark_of, sync_plan, unfinished
 from master_dataset.delta.tables import CONFLICTS, DEAD_LETTERS, MasterTables
-from master_dataset.durations import MICRO_BATCH
 from master_dataset.failpoints import CrashPoint, passing
 from master_dataset.kafka.partition_progress import Seen, SeenParam, received
 from master_dataset.kafka.partition_progress import seen as seen_in

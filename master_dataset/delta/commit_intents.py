@@ -3,6 +3,8 @@
 A micro-batch of the archive has its plan for that. What else commits to a table leaves such a note, so that a power cut
 between a commit and its sync leaves nothing that a start does not find. A note says in which life of the machine it was
 made: only in a later one can its commit be torn.
+
+A commit of a few rows that needs no Spark, on the disk when it is made.
 """
 
 from collections.abc import Iterator
@@ -10,8 +12,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from uuid import uuid4
 
+import pyarrow as pa
+from deltalake import CommitProperties, write_deltalake
+
 from master_dataset.delta.fsync import sync, sync_files, sync_one
-from master_dataset.delta.history import DeltaHistory
+from master_dataset.delta.history import MARK, DeltaHistory
 
 NOTES = "_untold"
 _LIFE = Path("/proc/sys/kernel/random/boot_id")
@@ -62,3 +67,14 @@ def _note(history: DeltaHistory, mark: str) -> None:
 def _life() -> str:
     """Of the machine, from one start to the next; empty where nobody says."""
     return _LIFE.read_text() if _LIFE.exists() else ""
+
+
+MOST_RETRIES = 1000
+"""Of several who append at once one is first, and each of the others tries the next number."""
+
+
+def append_synced(table: str, rows: pa.Table) -> None:
+    """Append them to the table. DeltaError, OSError."""
+    with told(table) as mark:
+        said = CommitProperties({MARK: mark}, max_commit_retries=MOST_RETRIES)
+        write_deltalake(table, rows, mode="append", commit_properties=said)

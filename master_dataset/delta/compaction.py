@@ -14,9 +14,9 @@ import structlog
 from deltalake import CommitProperties, DeltaTable, WriterProperties
 
 from master_dataset.delta.commit_intents import told
+from master_dataset.delta.dataset import naming_lost_files, path_of
 from master_dataset.delta.fsync import sync_checkpoint
 from master_dataset.delta.history import MARK
-from master_dataset.delta.lost_files import naming_lost_files, path_of
 from master_dataset.errors import OperatorError
 
 log = structlog.get_logger()

@@ -1,10 +1,21 @@
-"""A Delta table as a pyarrow dataset, whose files are opened without Python where they lie in a folder."""
+"""A Delta table as a pyarrow dataset, whose files are opened without Python where they lie in a folder.
 
+Data files of a table that its log names and that are gone, cut short or unreadable: named, never passed over.
+
+Spark, given the files one by one, reads an empty one as no rows: what a machine leaves that lost its power.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+import pyarrow as pa
 from deltalake import DeltaTable
-from pyarrow.fs import LocalFileSystem, SubTreeFileSystem
+from deltalake.exceptions import DeltaError
+from pyarrow.fs import FileType, LocalFileSystem, SubTreeFileSystem
+
+from master_dataset.errors import MasterFileLost
 
 
 def opened(table: DeltaTable) -> Any:  # noqa: ANN401 - pyarrow ships no types
@@ -17,3 +28,49 @@ def opened(table: DeltaTable) -> Any:  # noqa: ANN401 - pyarrow ships no types
     if place.scheme not in {"", "file"}:
         return table.to_pyarrow_dataset()
     return table.to_pyarrow_dataset(filesystem=SubTreeFileSystem(unquote(place.path), LocalFileSystem()))
+
+
+UNREADABLE = (OSError, pa.ArrowInvalid, DeltaError)
+"""What the libraries raise that read a file."""
+
+
+def refuse_lost(path: str, sizes: Mapping[str, int]) -> None:
+    """MasterFileLost if a local file of the table has not the size that the log says, in bytes."""
+    for found in LocalFileSystem().get_file_info(list(sizes)):
+        if found.type != FileType.File:
+            raise file_lost(path, found.path, "is gone")
+        if found.size != sizes[found.path]:
+            raise file_lost(path, found.path, f"has {found.size:,} bytes instead of {sizes[found.path]:,}")
+
+
+@contextmanager
+def naming_lost_files(table: DeltaTable) -> Iterator[None]:
+    """MasterFileLost instead of what Arrow or delta-rs raise inside, if a file of the table cannot be read whole."""
+    try:
+        yield
+    except UNREADABLE:
+        for fragment in table.to_pyarrow_dataset().get_fragments():
+            try:
+                for _ in fragment.to_batches():
+                    pass
+            except UNREADABLE as error:
+                raise file_lost(path_of(table), fragment.path, "cannot be read") from error
+        raise
+
+
+def path_of(table: DeltaTable) -> str:
+    """Where it lies, as people write it: its own URI is quoted."""
+    return unquote(table.table_uri.removeprefix("file://")).rstrip("/")
+
+
+def file_lost(path: str, file: str, how: str) -> MasterFileLost:
+    """The error about one file of the table at `path`, and what can be done.
+
+    Files that a compaction replaced go after a while: a plan as old as that is no longer good, and nothing is lost.
+    """
+    name = file.removeprefix(f"{path}/")
+    message = f"the data file `{name}` of the table `{path}` {how}"
+    if not any(uri.endswith(name) for uri in DeltaTable(path).file_uris()):
+        return MasterFileLost(f"{message}, because it was compacted since", do="begin anew: galatea rebuild")
+    do = f"put `{name}` back from a backup of `{path}`, then the same again; without one: docs/how-to/backups.md"
+    return MasterFileLost(message, do=do)

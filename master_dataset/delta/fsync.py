@@ -1,4 +1,8 @@
-"""What is told as kept is on the disk: the files of a commit, written down to it where the table lies in a folder.
+"""The sums that Spark keeps beside each file that it writes (`.name.crc`); it reads no file that they do not fit.
+
+As Hadoop's ChecksumFileSystem has them: `crc`, a zero, the bytes of a chunk, then CRC-32 of each, all big-endian.
+
+What is told as kept is on the disk: the files of a commit, written down to it where the table lies in a folder.
 
 Spark closes its files and leaves them to the system, which writes them within half a minute; a power cut before that
 would leave an empty commit behind a position that says that its events are kept.
@@ -7,12 +11,38 @@ Beside each file Spark keeps its sums, and reads no file that they do not fit: t
 """
 
 import os
+import struct
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from zlib import crc32
 
-from master_dataset.delta.checksum_files import sums_of
 from master_dataset.delta.history import LAST_CHECKPOINT, DeltaHistory
+
+_HEAD = struct.Struct(">4sI")
+_MAGIC = b"crc\0"
+
+
+def sums_of(file: Path) -> Path:
+    """Where Spark keeps those of a file, if it wrote it."""
+    return file.with_name(f".{file.name}.crc")
+
+
+def fits(file: Path) -> bool | None:
+    """Whether a file is what its sums say; None if there are none, or not all."""
+    try:
+        kept = sums_of(file).read_bytes()
+    except FileNotFoundError:
+        return None
+    if len(kept) < _HEAD.size:
+        return None
+    magic, chunk = _HEAD.unpack_from(kept)
+    size = file.stat().st_size
+    if magic != _MAGIC or not chunk or len(kept) != _HEAD.size + 4 * -(-size // chunk):
+        return None
+    with file.open("rb") as opened:
+        found = b"".join(struct.pack(">I", crc32(part)) for part in iter(lambda: opened.read(chunk), b""))
+    return found == kept[_HEAD.size :]
 
 
 def sync(table: str, mark: str) -> None:

@@ -17,9 +17,8 @@ import pyarrow as pa
 import structlog
 from pyarrow.parquet import ParquetFile
 
-from master_dataset.delta.checksum_files import fits, sums_of
 from master_dataset.delta.commit_intents import forget, untold
-from master_dataset.delta.fsync import sync, sync_files, sync_one
+from master_dataset.delta.fsync import fits, sums_of, sync, sync_files, sync_one
 from master_dataset.delta.history import LAST_CHECKPOINT, MARK, Commit, DeltaHistory
 
 log = structlog.get_logger()

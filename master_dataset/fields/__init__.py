@@ -1,12 +1,9 @@
 """The types a field of a source can have. Each reads one decoded JSON value exactly, or refuses it with a reason."""
 
-from master_dataset.fields.device import HARDWARE_ADDRESS, Device
-from master_dataset.fields.field import Field, Schema, absent
-from master_dataset.fields.instant import Instant
-from master_dataset.fields.lines import Lines, object_schema, value_schema
-from master_dataset.fields.names import ID_BYTES, LABEL_BYTES, Id, Label
+from master_dataset.fields.field import Field, Lines, Schema, absent, object_schema, value_schema
 from master_dataset.fields.numbers import BIGINT_MAX, Minor, Scaled, Sign, Whole, millionths, thousandths
-from master_dataset.fields.words import Choice, Flag, Text
+from master_dataset.fields.texts import HARDWARE_ADDRESS, ID_BYTES, LABEL_BYTES, Choice, Device, Flag, Id, Label, Text
+from master_dataset.fields.times import Instant
 
 __all__ = [
     "BIGINT_MAX",

@@ -5,8 +5,8 @@ from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal
 from typing import Any, ClassVar
 
 from master_dataset.fields.field import Described, Schema
-from master_dataset.parsing.dead_letter import Reason, Refused
-from master_dataset.registry.currency import Currency
+from master_dataset.parsing.results import Reason, Refused
+from master_dataset.registry.stores import Currency
 
 BIGINT_MAX = 2**63 - 1
 MAX_PLACES = 19  # digits before the point that BIGINT can hold

@@ -1,22 +1,47 @@
-"""Brings lines to the topic of a source: in order, acknowledged by every replica, once each.
+"""JSON Lines as bytes: one record a line, read in bounded memory whatever a file holds.
+
+Brings lines to the topic of a source: in order, acknowledged by every replica, once each.
 
 What cannot become an event is sent too: it becomes a dead letter with its bytes and its place. Only a line larger than
 the broker takes is rejected. A line that arrives twice, since an ingest was resumed, is a duplicate and counts once.
 """
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, BinaryIO
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from master_dataset.errors import BrokerUnavailable, LinesNotSent
-from master_dataset.kafka.producer_settings import producer_settings
-from master_dataset.parsing.json_lines import MAX_LINE_BYTES
-from master_dataset.parsing.key import key_of
+from master_dataset.kafka.client_settings import producer_settings
 from master_dataset.parsing.masking import hidden
+from master_dataset.parsing.parse import key_of
 from master_dataset.source import Source
+
+MAX_LINE_BYTES = 4 * 1024 * 1024 - 1024  # the broker takes 4 MiB with the key and the envelope
+
+
+def read_lines(file: BinaryIO) -> Iterator[bytes]:
+    """Give every line without its end. One that is too long comes cut to MAX_LINE_BYTES + 1, so that it is seen."""
+    while line := file.readline(MAX_LINE_BYTES + 2):  # its end is not part of it
+        rest = line
+        while not rest.endswith(b"\n") and len(rest) == MAX_LINE_BYTES + 2:
+            rest = file.readline(MAX_LINE_BYTES + 2)
+        yield line.rstrip(b"\r\n")[: MAX_LINE_BYTES + 1]
+
+
+def paced(lines: Iterable[bytes], per_second: float) -> Iterator[bytes]:
+    """Give the lines no faster than that; after a stall it does not hurry to catch up for more than a second."""
+    due = time.monotonic()
+    for line in lines:
+        now = time.monotonic()
+        due = max(due, now - 1)
+        if due > now:
+            time.sleep(due - now)
+        due += 1 / per_second
+        yield line
+
 
 METADATA_SECONDS = 15.0
 AFTER_FAILURE_SECONDS = 5.0  # how long what is under way may still be acknowledged

@@ -3,18 +3,26 @@
 A position may lie before the end though nothing is left to read: markers of transactions and aborted records take
 offsets, too. So where a position is not at the end, the next committed record is fetched: if there is one, its stamp
 says since when the reader is behind; if there is none, there is no lag.
+
+What each reader measured of its own lag, kept in Cassandra where serving looks for it.
+
+Positions as a consumer group on the broker, so that ordinary Kafka tools show them. Never read back.
 """
 
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from master_dataset.errors import BrokerUnavailable
 from master_dataset.kafka.topics import Topics
+
+if TYPE_CHECKING:
+    from cassandra.cluster import Session
 
 Offsets = Mapping[str, Mapping[int, int]]
 """Topic to partition to offset: everything before it is read."""
@@ -125,3 +133,77 @@ def _is_record(message: Message) -> bool:
 
 def _stamp(message: Message) -> datetime:
     return datetime.fromtimestamp(message.timestamp()[1] / 1000, UTC)
+
+
+Place = tuple[str, int]
+"""Topic and partition."""
+
+
+class LagTable:
+    """One row per reader, topic and partition: the last measurement."""
+
+    def __init__(self, session: "Session", reader: str) -> None:
+        """`session` uses Galatea's keyspace."""
+        self._session, self._reader = session, reader
+        self._insert = session.prepare(
+            "INSERT INTO lag (reader, topic, partition, position, end_offset, records, oldest_at, moved_at, "
+            "measured_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+        )
+        self._moved: dict[Place, tuple[int, datetime]] = {}
+        rows = session.execute(
+            session.prepare("SELECT topic, partition, position, moved_at FROM lag WHERE reader = ?"), (reader,)
+        )
+        for row in rows:
+            self._moved[row.topic, row.partition] = (row.position, row.moved_at)
+
+    def write(self, measured: Iterable[Lag], now: datetime) -> None:
+        """Replace the last measurement. A restart does not make a position look as if it had moved."""
+        measured = list(measured)
+        self._moved = moved(self._moved, measured, now)
+        for each in measured:
+            place = (each.topic, each.partition)
+            oldest_at = each.oldest.received_at if each.oldest else None
+            values = (each.position, each.end, each.records, oldest_at, self._moved[place][1], now)
+            self._session.execute(self._insert, (self._reader, *place, *values))
+
+
+def moved(
+    before: Mapping[Place, tuple[int, datetime]], measured: Iterable[Lag], now: datetime
+) -> dict[Place, tuple[int, datetime]]:
+    """Each place with its position, and since when it has been there as far as measurements tell."""
+    found = {}
+    for each in measured:
+        place = (each.topic, each.partition)
+        last = before.get(place)
+        found[place] = last if last is not None and last[0] == each.position else (each.position, now)
+    return found
+
+
+_TIMEOUT_SECONDS = 5.0
+
+
+class ConsumerGroup:
+    """A group without members: nobody joins it, and its offsets are what a reader has recorded elsewhere."""
+
+    def __init__(self, bootstrap: str, name: str) -> None:
+        """`bootstrap`: host:port of any broker."""
+        self._admin = AdminClient({"bootstrap.servers": bootstrap})
+        self.name = name
+        self._committed: dict[tuple[str, int], int] = {}
+
+    def commit(self, positions: Mapping[str, Mapping[int, int]]) -> None:
+        """Topic to partition to position. Does nothing if they have not moved. BrokerUnavailable if it fails."""
+        offsets = {(topic, partition): at for topic, own in positions.items() for partition, at in own.items()}
+        if offsets == self._committed:
+            return
+        asked = ConsumerGroupTopicPartitions(self.name, [TopicPartition(*place, at) for place, at in offsets.items()])
+        try:
+            done = self._admin.alter_consumer_group_offsets([asked], request_timeout=_TIMEOUT_SECONDS)
+            answered = done[self.name].result(2 * _TIMEOUT_SECONDS)
+        except (KafkaException, TimeoutError) as error:
+            raise BrokerUnavailable(f"`{self.name}` could not be committed: {error}", do="galatea status") from error
+        refused = [each for each in answered.topic_partitions if each.error]
+        if refused:
+            message = f"`{self.name}` could not be committed: {refused[0].error.str()}"
+            raise BrokerUnavailable(message, do="galatea status")
+        self._committed = offsets

@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
-from master_dataset.kafka.buffer_limits import CourierRoom
-from master_dataset.kafka.producer_settings import producer_settings
+from master_dataset.kafka.client_settings import CourierRoom, producer_settings
 
 GIVE_UP_SECONDS = 5.0
 LISTEN_SECONDS = 0.2

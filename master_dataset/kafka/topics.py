@@ -10,7 +10,7 @@ from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec, ResourceType
 
 from master_dataset.errors import BrokerUnavailable, OperatorError
-from master_dataset.kafka.majority import majority
+from master_dataset.kafka.client_settings import majority
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

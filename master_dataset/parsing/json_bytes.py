@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 import msgspec
 
-from master_dataset.parsing.dead_letter import Reason, Refused
+from master_dataset.parsing.results import Reason, Refused
 
 MAX_BYTES = 1_000_000
 MAX_DEPTH = 32

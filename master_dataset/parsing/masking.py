@@ -11,10 +11,9 @@ from typing import Any
 import msgspec
 import pyarrow as pa
 
-from master_dataset.parsing.dead_letter import DeadLetter, Reason
-from master_dataset.parsing.event import Event
 from master_dataset.parsing.parse import parse
-from master_dataset.registry.terms import DEFAULT_TERMS
+from master_dataset.parsing.results import DeadLetter, Event, Reason
+from master_dataset.registry.stores import DEFAULT_TERMS
 from master_dataset.source import Source
 
 _ESCAPE = re.compile(rb"\\(?:u00(2[0DEde]|3[0-9Aa]|[46][1-6])|.)", re.DOTALL)

@@ -2,6 +2,8 @@
 
 Order of tests (R5): the header, the bytes, the fields, what follows from them, and then the clock. Duplicates
 and age come after, and are not decided from one record alone. Pure: no I/O, no clock, the same answer for ever.
+
+The Kafka key of a record is the text of its store: all deliveries of an event lie in one partition (R3).
 """
 
 from collections.abc import Callable, Sequence
@@ -12,12 +14,11 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from master_dataset.parsing import careful
-from master_dataset.parsing.dead_letter import DeadLetter, Reason, Refused
-from master_dataset.parsing.event import Event, Payload
-from master_dataset.parsing.fast import FastReader
+from master_dataset.parsing import readers
 from master_dataset.parsing.json_bytes import MAX_BYTES, check_size
-from master_dataset.registry.terms import Terms
+from master_dataset.parsing.readers import FastReader
+from master_dataset.parsing.results import DeadLetter, Event, Payload, Reason, Refused
+from master_dataset.registry.stores import DEFAULT_CURRENCY, Terms
 from master_dataset.source import Record, Source
 from master_dataset.sources import registered_sources
 
@@ -48,7 +49,7 @@ def parse(
     how = _compiled(source)
     try:
         read = how.reader.read(value, terms_of) if value and len(value) <= MAX_BYTES else None
-        record, terms = read or careful.read(source, check_size(value), terms_of)
+        record, terms = read or readers.read(source, check_size(value), terms_of)
         payload = source.derive(record, terms)
     except Refused as refused:
         return refused.letter()
@@ -96,3 +97,27 @@ class _Compiled(NamedTuple):
 def _compiled(source: Source[Any]) -> _Compiled:
     """Make them once per process; equal sources (also after pickling) share them."""
     return _Compiled(FastReader(source), itemgetter(*source.identity), attrgetter(*source.content))
+
+
+KeyOf = Callable[[bytes], bytes | None]
+
+
+@cache
+def key_of(source: Source[Any]) -> KeyOf:
+    """Give a function from a value to its key, quick because it reads the one field.
+
+    The key is None where no store can be read: such a record is no event, whatever else it holds. The reverse does not
+    hold, `parse` decides; but an event is always keyed by its `store`.
+    """
+    store = source.fields[source.store]
+    name = source.store
+    decoder = msgspec.json.Decoder(msgspec.defstruct("OnlyStore", [(name, int | str)]))
+
+    def key(value: bytes) -> bytes | None:
+        try:
+            text: str = store.read(getattr(decoder.decode(value), name), DEFAULT_CURRENCY)  # type: ignore[union-attr]
+        except (msgspec.MsgspecError, Refused, ValueError, RecursionError):
+            return None
+        return text.encode()
+
+    return key

@@ -1,4 +1,6 @@
-"""Records of Kafka as typed rows, batch by batch: what `archive` and `speed` run inside Spark's `mapInArrow`.
+"""Typed payloads as Arrow columns: the annotations of a payload say the types, so a source says its columns once.
+
+Records of Kafka as typed rows, batch by batch: what `archive` and `speed` run inside Spark's `mapInArrow`.
 
 In: `key`, `value` (binary), `topic`, `partition`, `offset`, `timestamp`, `headers` where there are any. Out: just one
 row per record, in the same order, with the columns of `output_schema`. `kind` says which: an `event` has store to
@@ -7,17 +9,59 @@ payload, a `dead_letter` has reason, field and sentence, a `marker` has neither.
 
 from collections.abc import Container, Iterator, Sequence
 from datetime import timedelta
-from typing import Any
+from itertools import accumulate, chain
+from types import NoneType, UnionType
+from typing import Any, get_args, get_origin
 
 import msgspec
 import pyarrow as pa
 
-from master_dataset.parsing.columns import array, arrow_fields, as_tuple, transposed
-from master_dataset.parsing.dead_letter import DeadLetter
-from master_dataset.parsing.event import Event
 from master_dataset.parsing.masking import masked
 from master_dataset.parsing.parse import Headers, TermsOf, is_marker, parse
+from master_dataset.parsing.results import DeadLetter, Event
 from master_dataset.source import Source
+
+as_tuple = msgspec.structs.astuple
+SCALARS = {str: pa.string(), int: pa.int64(), bool: pa.bool_()}
+
+
+def arrow_fields(payload: type[msgspec.Struct]) -> list[pa.Field]:
+    """Give one Arrow field per field of a Struct, in its order."""
+    return [pa.field(field.name, arrow_type(field.type)) for field in msgspec.structs.fields(payload)]
+
+
+def arrow_type(annotation: Any) -> pa.DataType:  # noqa: ANN401 - a type form, for which Python 3.11 has no type
+    """Give the Arrow type of `str`, `int`, `bool`, an optional one of these, a list, or a Struct."""
+    if isinstance(annotation, UnionType):
+        (annotation,) = (each for each in get_args(annotation) if each is not NoneType)
+    if get_origin(annotation) is list:
+        return pa.list_(arrow_type(get_args(annotation)[0]))
+    if annotation in SCALARS:
+        return SCALARS[annotation]
+    return pa.struct(arrow_fields(annotation))
+
+
+def array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    """Give the column of `values`: None is null, Structs become structs. Columns of columns, never row by row."""
+    if pa.types.is_list(kind):
+        lengths = [0 if value is None else len(value) for value in values]
+        offsets: list[int | None] = [0, *accumulate(lengths)]
+        for at, value in enumerate(values):
+            if value is None:
+                offsets[at] = None  # Arrow's mark of a null list
+        inner = array(list(chain.from_iterable(value for value in values if value)), kind.value_type)
+        return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), inner, type=kind)
+    if pa.types.is_struct(kind):
+        columns = transposed([as_tuple(value) for value in values], kind.num_fields)
+        children = [array(column, field.type) for column, field in zip(columns, kind, strict=True)]
+        return pa.StructArray.from_arrays(children, fields=list(kind))
+    return pa.array(values, kind)
+
+
+def transposed(rows: Sequence[tuple[Any, ...]], width: int) -> list[Sequence[Any]]:
+    """Give the columns of some rows, also of none."""
+    return list(zip(*rows, strict=True)) if rows else [()] * width
+
 
 INSTANT = pa.timestamp("us", tz="UTC")
 DAY_MS = timedelta(days=1) // timedelta(milliseconds=1)

@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from master_dataset.registry.stores import Store
-from master_dataset.registry.terms import DEFAULT_TERMS, Terms
+from master_dataset.registry.stores import DEFAULT_TERMS, Store, Terms
 
 if TYPE_CHECKING:
     from cassandra.cluster import Session

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from cassandra import ConsistencyLevel
 
-from master_dataset.cassandra_errors import AWAY
+from master_dataset.cassandra_tables import AWAY
 
 if TYPE_CHECKING:
     from cassandra.cluster import Session

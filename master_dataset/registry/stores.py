@@ -1,17 +1,116 @@
-"""The shops: where they are, when they are open, what money they take, which sensors they have."""
+"""Registered stores: currency, opening hours, sensors, and the terms by which their records are parsed."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import date, time
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
-from functools import cached_property
-from typing import Self
+from functools import cache, cached_property
+from typing import NamedTuple, Self
+from zoneinfo import ZoneInfo
 
+import iso4217
 import msgspec
 
-from master_dataset.registry.currency import DEFAULT_CURRENCY, Currency
-from master_dataset.registry.opening_hours import WEEKDAYS
-from master_dataset.registry.terms import Terms
+from master_dataset.errors import RequestError
+
+
+class Currency(NamedTuple):
+    """ISO 4217: `EUR` has 2 digits, `JPY` none, `KWD` 3."""
+
+    code: str
+    digits: int
+
+
+DEFAULT_CURRENCY = Currency("EUR", 2)
+
+
+@cache
+def currency(code: str) -> Currency:
+    """Look a code up. Codes without a minor unit (gold, test codes) are refused: nothing is sold for them.
+
+    Raises RequestError when the code is not a currency of ISO 4217.
+    """
+    try:
+        entry = iso4217.Currency(code)
+    except ValueError:
+        entry = None
+    if entry is None or entry.exponent is None:
+        raise RequestError(f"`{code}` is no currency of ISO 4217.", do="Use a code such as `EUR`, `CZK` or `JPY`.")
+    return Currency(entry.code, entry.exponent)
+
+
+_EPOCH_DAY = date(1970, 1, 1)
+MIDNIGHT = time(0)
+
+
+class Terms(NamedTuple):
+    """`timezone`, `day_starts_at`: when the store's business days begin.
+
+    `sensors`: each with a source that it feeds, for one camera may feed several; `zones`: the parts of the sales floor.
+    Empty: none is registered, and then none is missed.
+    """
+
+    currency: Currency = DEFAULT_CURRENCY
+    timezone: str = "UTC"
+    day_starts_at: time = MIDNIGHT
+    sensors: frozenset[tuple[str, str]] = frozenset()
+    zones: frozenset[str] = frozenset()
+
+    def business_day(self, happened_ms: int) -> int:
+        """The local date, as days since 1970, of the business day that the instant lies in.
+
+        It begins at the first instant whose local clock on that date is at or past `day_starts_at`.
+        """
+        there = datetime.fromtimestamp(happened_ms / 1000, _zone(self.timezone))
+        is_before = there.time() < self.day_starts_at and not self._has_begun(there)
+        return (there.date() - _EPOCH_DAY).days - is_before
+
+    def _has_begun(self, there: datetime) -> bool:
+        """Whether the day began before clocks went back: it begins once."""
+        began = datetime.combine(there.date(), self.day_starts_at, there.tzinfo)
+        return there.fold == 1 and began.timestamp() <= there.timestamp()
+
+    def knows_sensor(self, sensor: str, source: str) -> bool:
+        """Whether that sensor is registered for that source, or the store has registered none."""
+        return not self.sensors or (sensor, source) in self.sensors
+
+
+DEFAULT_TERMS = Terms()
+"""Of a store that is not registered."""
+
+
+@cache
+def _zone(name: str) -> ZoneInfo:
+    return ZoneInfo(name)
+
+
+def business_date(day: int) -> date:
+    """The date of a number of days since 1970."""
+    return _EPOCH_DAY + timedelta(days=day)
+
+
+WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+MOST_PERIODS = 8  # on one day
+PERIOD = re.compile(
+    r"(?:[01]\d|2[0-3]):(?:00|15|30|45)-(?:(?:[01]\d|2[0-3]):(?:00|15|30|45)|24:00)", re.ASCII
+).fullmatch
+
+
+def off_the_grid(hours: object) -> str | None:
+    """Name the first place that is no period on the grid (`.mon[0]`), empty for the whole; None if all is well.
+
+    Right is {weekday: ["HH:MM-HH:MM", ...]} with quarter hours; `24:00` may close a day.
+    """
+    if not isinstance(hours, dict):
+        return ""
+    for day, periods in hours.items():
+        if day not in WEEKDAYS or not isinstance(periods, list) or len(periods) > MOST_PERIODS:
+            return f".{day}"
+        for number, period in enumerate(periods):
+            if not isinstance(period, str) or not PERIOD(period):
+                return f".{day}[{number}]"
+    return None
 
 
 @dataclass(frozen=True)

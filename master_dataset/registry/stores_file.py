@@ -1,21 +1,64 @@
-"""`stores.yaml`: where an operator says which shops there are. Read with an eye on every field."""
+"""A window is 15 minutes of UTC, so it is a window of local time only where the offset is a multiple of 15 minutes.
+
+`stores.yaml`: where an operator says which shops there are. Read with an eye on every field.
+"""
 
 import re
 from collections.abc import Callable, Mapping
-from datetime import date, time
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal, InvalidOperation
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import yaml
 
 from master_dataset.errors import BadFile, RequestError
 from master_dataset.fields import ID_BYTES, LABEL_BYTES
-from master_dataset.registry.currency import DEFAULT_CURRENCY, Currency, currency
-from master_dataset.registry.opening_hours import WEEKDAYS, off_the_grid
-from master_dataset.registry.quarter_hours import FIRST_CHECKED, odd_moment, zone
-from master_dataset.registry.stores import Sensor, Store, Zone
+from master_dataset.registry.stores import (
+    DEFAULT_CURRENCY,
+    WEEKDAYS,
+    Currency,
+    Sensor,
+    Store,
+    Zone,
+    currency,
+    off_the_grid,
+)
 from master_dataset.sources import registered_sources
+
+QUARTER = timedelta(minutes=15)
+_NAMES = 1024  # names come with requests, and any text may be one
+FIRST_CHECKED = date(2000, 1, 1)  # for a store that does not say since when it is open
+FIRST_EVENT = date(1970, 1, 1)  # no event can be older
+LAST_CHECKED = date(2041, 1, 1)  # the rules known today repeat after that
+
+
+@lru_cache(_NAMES)
+def zone(name: str) -> ZoneInfo | None:
+    """Give the time zone of that name, if there is one."""
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):  # a folder of zones, a path, an empty name
+        return None
+
+
+@lru_cache(_NAMES)
+def odd_moment(name: str, since: date) -> datetime | None:
+    """Give the first noon (UTC) since then whose local offset is no multiple of 15 minutes; None if there is none.
+
+    Days are enough: no zone ever had an offset for less.
+    """
+    there = ZoneInfo(name)
+    day = max(since, FIRST_EVENT)
+    while day < LAST_CHECKED:
+        noon = datetime(day.year, day.month, day.day, 12, tzinfo=UTC).astimezone(there)
+        if (noon.utcoffset() or QUARTER) % QUARTER:
+            return noon
+        day += timedelta(days=1)
+    return None
+
 
 MOST_STORES = 10_000  # in one file
 MOST_BYTES = 4 * 1024 * 1024

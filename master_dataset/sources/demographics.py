@@ -3,8 +3,8 @@
 import msgspec
 
 from master_dataset.fields import Choice, Id, Instant, Label, Whole
-from master_dataset.fields.intervals import INTERVAL, flags, refuse_crossing
-from master_dataset.registry.terms import Terms
+from master_dataset.fields.times import INTERVAL, flags, refuse_crossing
+from master_dataset.registry.stores import Terms
 from master_dataset.source import Record, Source
 
 AGE_BANDS = ("0-14", "15-24", "25-34", "35-44", "45-54", "55-64", "65+", "unknown")

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 import msgspec
 
 from master_dataset.fields import Id, Instant, Lines, Minor, Text, millionths, thousandths
-from master_dataset.parsing.dead_letter import Reason, Refused
-from master_dataset.registry.terms import Terms
+from master_dataset.parsing.results import Reason, Refused
+from master_dataset.registry.stores import Terms
 from master_dataset.source import Record, Source
 
 MAX_AMOUNT = 1_000_000 * 1000  # thousandths

@@ -3,8 +3,8 @@
 import msgspec
 
 from master_dataset.fields import Choice, Id, Instant, Label, Whole
-from master_dataset.fields.intervals import HOUR_MS, flags, lasted, required
-from master_dataset.registry.terms import Terms
+from master_dataset.fields.times import HOUR_MS, flags, lasted, required
+from master_dataset.registry.stores import Terms
 from master_dataset.source import Record, Source
 
 LONGEST_MS = 4 * HOUR_MS

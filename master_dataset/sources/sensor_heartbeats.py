@@ -3,8 +3,8 @@
 import msgspec
 
 from master_dataset.fields import Choice, Id, Instant, Label
-from master_dataset.fields.intervals import INTERVAL, flags, refuse_crossing
-from master_dataset.registry.terms import Terms
+from master_dataset.fields.times import INTERVAL, flags, refuse_crossing
+from master_dataset.registry.stores import Terms
 from master_dataset.source import Record, Source
 
 WATCHED = ("wifi_sightings", "queue_events", "demographics", "zone_presence")

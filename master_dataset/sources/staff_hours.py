@@ -6,8 +6,8 @@ A correction is a reversal (sign -1, the next revision) and a new segment.
 import msgspec
 
 from master_dataset.fields import Choice, Id, Instant, Label, Sign, Whole
-from master_dataset.fields.intervals import HOUR_MS, lasted
-from master_dataset.registry.terms import Terms
+from master_dataset.fields.times import HOUR_MS, lasted
+from master_dataset.registry.stores import Terms
 from master_dataset.source import Record, Source
 
 LONGEST_MS = 16 * HOUR_MS

@@ -3,8 +3,8 @@
 import msgspec
 
 from master_dataset.fields import Id, Instant, Label, Whole
-from master_dataset.fields.intervals import INTERVAL, refuse_crossing
-from master_dataset.registry.terms import Terms
+from master_dataset.fields.times import INTERVAL, refuse_crossing
+from master_dataset.registry.stores import Terms
 from master_dataset.source import Record, Source
 
 MOST = 10**9

@@ -6,8 +6,8 @@ The key of the hash (the salt) is random for each store, changes when its busine
 import msgspec
 
 from master_dataset.fields import HARDWARE_ADDRESS, Choice, Device, Flag, Id, Instant, Label, Whole
-from master_dataset.fields.intervals import flags
-from master_dataset.registry.terms import Terms
+from master_dataset.fields.times import flags
+from master_dataset.registry.stores import Terms
 from master_dataset.source import Record, Source
 
 WEAK_DBM = -90

@@ -6,8 +6,7 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from master_dataset.parsing.rows import INSTANT
-from master_dataset.visits.bundle import Bundle
-from master_dataset.visits.visit import Visit, VisitRules
+from master_dataset.visits.visit import Bundle, Visit, VisitRules
 
 VISITS = pa.schema(
     [

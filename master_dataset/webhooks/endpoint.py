@@ -1,14 +1,47 @@
-"""Where a tenant wants to be told: an address of the web, and the secret by which it knows who tells."""
+"""Which addresses of the internet are anybody's, and which are this machine's, its networks' or a cloud's own.
+
+Where a tenant wants to be told: an address of the web, and the secret by which it knows who tells.
+
+How an endpoint is doing, as whoever calls it has seen it last.
+"""
 
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from ipaddress import ip_address
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from typing import Literal, NamedTuple
 from urllib.parse import SplitResult, urlsplit
 
 from master_dataset.errors import BadEndpoint
-from master_dataset.webhooks.networks import Network, is_allowed, is_public, plain
+
+Address = IPv4Address | IPv6Address
+Network = IPv4Network | IPv6Network
+_EMBEDDING = ("64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "2001::/32", "192.88.99.0/24")
+"""Ranges in which an IPv4 address is hidden, NAT64, 6to4 and Teredo, and the relay of 6to4."""
+_METADATA = ("168.63.129.16/32", "192.0.0.192/32")
+"""Of Azure and Oracle: public by their numbers, and answered within a cloud alone."""
+_SPECIAL = ("192.0.0.0/24", "fec0::/10", "3fff::/20", "5f00::/16")
+"""Protocols' own, sites' of old, examples, segments: none is on the internet, and not every Python says so."""
+_REFUSED = tuple(ip_network(each) for each in (*_EMBEDDING, *_METADATA, *_SPECIAL))
+
+
+def is_allowed(address: Address, allowed: Sequence[Network]) -> bool:
+    """Whether the operator has named a network that it lies in."""
+    return any(address in network for network in allowed)
+
+
+def is_public(address: Address) -> bool:
+    """Whether anybody on the internet could be asked for it: not this machine, its networks, or a cloud's metadata."""
+    refused = any(address in network for network in _REFUSED)
+    return address.is_global and not (address.is_multicast or address.is_reserved or address.is_unspecified or refused)
+
+
+def plain(address: Address) -> Address:
+    """An IPv4 address in the clothes of an IPv6 one is what it is."""
+    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+    return mapped or address
+
 
 MOST_URL = 2000
 """Characters."""
@@ -96,3 +129,65 @@ def _is_name(host: str) -> bool:
         return bool(host.encode("idna"))
     except UnicodeError:
         return False
+
+
+EndpointWord = Literal["ok", "refusing", "retrying", "suspended"]
+MOST_BLOCKED = 20
+"""So many of the stores that are blocked are told, those that wait longest."""
+
+
+class Blocking(NamedTuple):
+    """A record that is tried again and again, and all of its store behind it. `why`: one sentence."""
+
+    topic: str
+    partition: int
+    offset: int
+    store: str
+    since: datetime
+    why: str
+
+    @property
+    def id(self) -> str:
+        """As an operator names it."""
+        return f"{self.topic}/{self.partition}/{self.offset}"
+
+
+@dataclass(frozen=True)
+class EndpointState:
+    """All None: nobody has called it yet.
+
+    `status`: of the last answer; None with `answered_at`: there was none. `records`: told, or not its tenant's, and not
+    read or delivered yet. `oldest_at`: when the oldest of those was received that were read and wait. `refusing_since`:
+    since when nothing was delivered and all that was settled was refused.
+    """
+
+    failing_since: datetime | None = None
+    status: int | None = None
+    answered_at: datetime | None = None
+    delivered_at: datetime | None = None
+    records: int = 0
+    oldest_at: datetime | None = None
+    blocking: Sequence[Blocking] = ()
+    seen_at: datetime | None = None
+    refusing_since: datetime | None = None
+
+
+class Registered(NamedTuple):
+    """An endpoint, whether it is suspended, and how it is doing. `has_begun`: its place is one of the topic's."""
+
+    endpoint: Endpoint
+    suspended_at: datetime | None = None
+    state: EndpointState = EndpointState()
+    has_begun: bool = False
+
+    @property
+    def word(self) -> EndpointWord:
+        """`ok`, `refusing`, `retrying` or `suspended`."""
+        if self.suspended_at:
+            return "suspended"
+        return "retrying" if self.state.failing_since else "refusing" if self.state.refusing_since else "ok"
+
+    @property
+    def since(self) -> datetime | None:
+        """Since when it is what it is; None for one that is well."""
+        return self.suspended_at or self.state.failing_since or self.state.refusing_since

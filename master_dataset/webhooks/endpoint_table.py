@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 from cassandra.query import UNSET_VALUE
 
 from master_dataset.errors import UnknownName
-from master_dataset.webhooks.endpoint import Endpoint
-from master_dataset.webhooks.endpoint_state import Blocking, EndpointState, Registered
+from master_dataset.webhooks.endpoint import Blocking, Endpoint, EndpointState, Registered
 
 if TYPE_CHECKING:
     from cassandra.cluster import Session

@@ -8,15 +8,12 @@ from typing import TypeVar
 
 from prometheus_client import Counter
 
-from master_dataset.dead_letters.desk import Desk, Listed, Told
-from master_dataset.dead_letters.item import Item
-from master_dataset.dead_letters.letter import Cursor, Letter
-from master_dataset.dead_letters.mend import Mend
-from master_dataset.dead_letters.place import Place
-from master_dataset.dead_letters.question import LetterQuestion
-from master_dataset.dead_letters.replaying import Asked, Replaying
-from master_dataset.registry.stores import Store
-from master_dataset.registry.terms import DEFAULT_TERMS, Terms
+from master_dataset.dead_letters.dead_letter import Cursor, Letter, LetterQuestion
+from master_dataset.dead_letters.patch import Mend
+from master_dataset.dead_letters.queries import Desk, Listed, Told
+from master_dataset.dead_letters.replay import Asked, Item, Replaying
+from master_dataset.kafka.record import Place
+from master_dataset.registry.stores import DEFAULT_TERMS, Store, Terms
 from serving_layer.errors import TooBusy
 
 MOST_WAITING = 16

@@ -10,22 +10,19 @@ import orjson
 from fastapi import APIRouter, Path, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from master_dataset.dead_letters.question import received_bound
+from master_dataset.dead_letters.dead_letter import received_bound
 from master_dataset.errors import RequestError
-from serving_layer.alerts.alerts import END, AlertsAsk, State
-from serving_layer.alerts.audited_cut import audited_cut
-from serving_layer.alerts.history import Spot
+from serving_layer.alerts.history import END, AlertsAsk, Spot, State, audited_cut
 from serving_layer.api.caller import AlertingOf, AnswersOf, FreshnessOf, Reader
 from serving_layer.api.downloads import in_form, returns_or_file
-from serving_layer.api.tenant import TenantName, tenant_of
+from serving_layer.api.parameters import TenantName, tenant_of
 from serving_layer.errors import BadQuestion
-from serving_layer.files.alerts_table import alerts_table
 from serving_layer.files.formats import Format
+from serving_layer.files.tables import alerts_table
 from serving_layer.health.freshness import Freshness
-from serving_layer.keys.caller import Caller
-from serving_layer.keys.key import EVERY_TENANT
-from serving_layer.query.answers import Answers
-from serving_layer.query.timestamps import stamp
+from serving_layer.keys.key import EVERY_TENANT, Caller
+from serving_layer.query.service import QueryService
+from serving_layer.query.timeline import iso_instant
 from serving_layer.responses.alerts import AlertDetail, AlertPage
 from serving_layer.responses.encoding import JSON, encode
 from serving_layer.responses.schemas import returns
@@ -87,8 +84,8 @@ async def list_alerts(
     cut = await cut_of(freshness, answers)
     page = await alerting.alerts.page(ask)
     body = AlertPage(
-        alerts_as_of=stamp(page.kept.as_of),
-        complete_from=stamp(page.kept.complete_from),
+        alerts_as_of=iso_instant(page.kept.as_of),
+        complete_from=iso_instant(page.kept.complete_from),
         alerts=[told.response(cut) for told in page.told],
         next=None if page.following is None else write_token(page.following),
     )
@@ -113,7 +110,7 @@ async def get_alert(
     return Response(encode(told.detail(cut, kept, records)), media_type=JSON)
 
 
-async def cut_of(freshness: Freshness, answers: Answers) -> datetime:
+async def cut_of(freshness: Freshness, answers: QueryService) -> datetime:
     """As `audited_cut`."""
     return await audited_cut(freshness, answers.readers.published)
 

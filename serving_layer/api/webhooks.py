@@ -1,22 +1,58 @@
-"""`/v1/webhooks`: where tenants are told of alerts, how each endpoint is doing, and a way on for one that is stuck."""
+"""`/v1/webhooks`: where a tenant's alerts are delivered, and the state of each endpoint."""
 
 from http import HTTPStatus
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Response
 from msgspec import Struct
 from pydantic import BaseModel, ConfigDict, Field
 
-from master_dataset.webhooks.endpoint_state import Registered
-from serving_layer.api.bounded import Bounded
+from master_dataset.webhooks.endpoint import Registered
 from serving_layer.api.caller import Configurer, OperationsOf
-from serving_layer.api.described_webhooks import ENTRY, MADE, SKIPPED, TRIAL
-from serving_layer.api.tenant import DEFAULT, TenantName, tenant_of
-from serving_layer.api.words import PRINTED
+from serving_layer.api.parameters import DEFAULT, PRINTED, TenantName, tenant_of
+from serving_layer.api.request_bodies import Bounded
 from serving_layer.responses.encoding import JSON, encode
 from serving_layer.responses.schemas import returns
 from serving_layer.responses.webhooks import SkippedBlocker, Webhook, WebhookPage, WebhookTrial
 from serving_layer.webhooks.service import Webhooks, described
+
+ENTRY: dict[str, Any] = {
+    "id": "5f0c81d2a9b3",
+    "tenant": "acme",
+    "url": "https://acme.example/alerts",
+    "batch": 100,
+    "created_at": "2026-11-22T09:00:00Z",
+    "state": "retrying",
+    "since": "2026-11-22T10:12:07.250Z",
+    "last_status": 503,
+    "last_answer_at": "2026-11-22T10:14:30.100Z",
+    "last_delivered_at": "2026-11-22T10:12:01.900Z",
+    "lag": {"records": 4, "seconds": 143.7},
+    "blocking": [
+        {
+            "record": "alerts/0/42",
+            "store": "1",
+            "since": "2026-11-22T10:12:07.250Z",
+            "why": "the endpoint answered 503",
+        }
+    ],
+    "seen_at": "2026-11-22T10:14:30.600Z",
+}
+MADE = {
+    **ENTRY,
+    "state": "ok",
+    "since": None,
+    "last_status": None,
+    "last_answer_at": None,
+    "last_delivered_at": None,
+    "lag": {"records": 0, "seconds": 0.0},
+    "blocking": [],
+    "seen_at": None,
+    "secret": "whsec_...",
+}
+TRIAL = {"outcome": "failed", "status": 503, "sentence": "the endpoint answered 503", "milliseconds": 31}
+SKIPPED = {"webhook": "5f0c81d2a9b3", "record": "alerts/0/42", "dead_letter": "webhook.5f0c81d2a9b3/0/42"}
+
 
 router = APIRouter(prefix="/v1", tags=["webhooks"], route_class=Bounded)
 PAGE = 1000

@@ -1,17 +1,66 @@
-"""Which dates are compared with which: maps of local dates, with no clock and no time zone in them."""
+"""The 4-5-4 calendar of retail (NRF): weeks from Sunday to Saturday, years that end on the Saturday nearest 31 January.
+
+A year has 52 weeks, or 53 where more than three days of January would remain after the 52nd. The year is called by the
+calendar year in which it begins: 2023 is 2023-01-29 until 2024-02-03, 53 weeks.
+
+Which dates are compared with which: maps of local dates, with no clock and no time zone in them.
+
+What `compare=` may ask for, and which dates that compares a store's question with.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import date
-from typing import Protocol
+from datetime import date, timedelta
+from typing import NamedTuple, Protocol
 
-from serving_layer.compare.retail_calendar import calendar_day, retail_day
-from views.core.business_days import ONE_DAY
+from master_dataset.errors import UnknownName
+from master_dataset.registry.stores import Store
+from serving_layer.compare.public_holidays import VERSION, dates, nearest, nearest_of
+from serving_layer.query.timeline import Grain
+from views.core.local_time import ONE_DAY, STEP, BusinessDays, Span
+
+WEEK = timedelta(days=7)
+SATURDAY = 5
+
+
+class RetailDay(NamedTuple):
+    """A day by its retail year, the week of that year from 1, and the day of that week from 0, a Sunday."""
+
+    year: int
+    week: int
+    weekday: int
+
+
+def first_day(year: int) -> date:
+    """The Sunday on which a retail year begins: the day after the Saturday nearest 31 January."""
+    end_of_january = date(year, 1, 31)
+    ahead = (SATURDAY - end_of_january.weekday()) % 7
+    return end_of_january + timedelta(days=(ahead if ahead <= 3 else ahead - 7) + 1)  # noqa: PLR2004 - half a week
+
+
+def weeks_in(year: int) -> int:
+    """52 or 53."""
+    return (first_day(year + 1) - first_day(year)) // WEEK
+
+
+def retail_day(day: date) -> RetailDay:
+    """Where the day lies in the retail calendar."""
+    year = day.year if day >= first_day(day.year) else day.year - 1
+    weeks, rest = divmod(day - first_day(year), WEEK)
+    return RetailDay(year, weeks + 1, rest.days)
+
+
+def calendar_day(of: RetailDay) -> date | None:
+    """The inverse of `retail_day`; None if that year has no such week."""
+    if of.week > weeks_in(of.year):
+        return None
+    return first_day(of.year) + WEEK * (of.week - 1) + timedelta(days=of.weekday)
+
 
 MONTHS_OF_A_YEAR = 12
 
 
-class Counterparts(Protocol):
+class ComparisonCalendar(Protocol):
     """A comparison, as far as dates say it. No two dates have the same counterpart, and their order is kept."""
 
     @property
@@ -98,3 +147,61 @@ class NoCounterpart:
 
 def _dates(first: date, last: date) -> Iterator[date]:
     return (first + ONE_DAY * number for number in range((last - first).days))
+
+
+DAYS_OF_A_WEEK, RETAIL_YEAR, DAYS_OF_A_YEAR = 7, 364, 365
+FIXED: dict[str, ComparisonCalendar] = {
+    "previous_week": DaysBefore(DAYS_OF_A_WEEK),
+    "previous_year": MonthsBefore(MONTHS_OF_A_YEAR),
+    "previous_year_454": RetailYearBefore(),
+    "previous_year_454_restated": DaysBefore(RETAIL_YEAR, "4-5-4 (NRF), restated"),
+}
+PERIOD, HOLIDAY = "previous_period", "holiday:"
+NAMES = (PERIOD, *FIXED, f"{HOLIDAY}NAME")
+
+
+class QueryRange(NamedTuple):
+    """When a question is about: whole windows, cut into these days, at this grain."""
+
+    days: BusinessDays
+    span: Span
+    grain: Grain
+
+    @property
+    def first(self) -> date:
+        """The first day."""
+        return self.days.day_of(self.span.start)
+
+    @property
+    def last(self) -> date:
+        """The day after the last one."""
+        return self.days.day_of(self.span.end - STEP) + ONE_DAY
+
+
+def comparison_calendar(compare: str, store: Store, at: QueryRange) -> ComparisonCalendar:
+    """What the question is compared with. UnknownName, CountryUnknown."""
+    if compare == PERIOD:
+        return _previous_period(at)
+    if compare.startswith(HOLIDAY):
+        return _holiday(store, compare.removeprefix(HOLIDAY).strip(), at)
+    if compare not in FIXED:
+        raise UnknownName("comparison", compare, NAMES)
+    return FIXED[compare]
+
+
+def _previous_period(at: QueryRange) -> ComparisonCalendar:
+    """The same number of days just before; of whole months at the grain month as many months."""
+    first, last = at.first, at.last
+    is_whole = at.span == Span(at.days.start(first), at.days.start(last))
+    if at.grain == "month" and is_whole and first.day == last.day == 1:
+        return MonthsBefore((last.year - first.year) * MONTHS_OF_A_YEAR + last.month - first.month)
+    length = at.days.label(at.span.end) - at.days.label(at.span.start)
+    return DaysBefore(max(1, -(-length // ONE_DAY)))
+
+
+def _holiday(store: Store, name: str, at: QueryRange) -> ComparisonCalendar:
+    """The days around the holiday nearest to the question, with those around it in the year before."""
+    anchor = nearest(store, name, at.first, at.last)
+    before = nearest_of(dates(store, name, anchor.year - 1), anchor - ONE_DAY * DAYS_OF_A_YEAR)
+    calendar = f"public holidays of {store.country}, holidays {VERSION}"
+    return DaysBefore((anchor - before).days, calendar) if before else NoCounterpart(calendar)

@@ -1,22 +1,116 @@
-"""Takes the events of a request: judges each, hands over what is good, and answers when the broker has answered."""
+"""Ingest events over HTTP: validate each event, send the valid ones to Kafka, respond once the broker has answered."""
 
 import asyncio
+import collections
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any, Protocol
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any, NamedTuple, Protocol
 
 from prometheus_client import Counter
 
-from master_dataset.errors import StoreUnavailable
+from master_dataset.errors import BrokerUnavailable, StoreUnavailable
 from master_dataset.kafka.producer import Fate, Outgoing
-from master_dataset.registry.stores import Store
+from master_dataset.parsing.json_bytes import MAX_BYTES
+from master_dataset.parsing.masking import hidden
+from master_dataset.parsing.parse import parse
+from master_dataset.parsing.results import DeadLetter, Reason
+from master_dataset.registry.stores import DEFAULT_TERMS, Store, Terms
 from master_dataset.source import Source
 from serving_layer.api.limits import LIMITS, Limits
 from serving_layer.errors import TooBusy
-from serving_layer.ingest.body import Posted
-from serving_layer.ingest.outcomes import ACCEPTED, TOO_LARGE, UNKNOWN, Item, Outcomes
-from serving_layer.ingest.validator import Judge
+from serving_layer.ingest.events_body import Posted
+from serving_layer.responses.events import EventOutcome, EventOutcomes, Outcome
+
+
+class Item(NamedTuple):
+    """One event. `reason`: a code that stays. `pointer`: the JSON pointer of the field, empty for the whole record.
+
+    `sentence` never quotes the value.
+    """
+
+    outcome: Outcome
+    reason: str | None = None
+    pointer: str | None = None
+    sentence: str | None = None
+
+    @classmethod
+    def refused(cls, letter: DeadLetter) -> "Item":
+        """What would become a dead letter."""
+        return cls(Outcome.REJECTED, letter.reason, letter.field, letter.sentence)
+
+
+ACCEPTED = Item(Outcome.ACCEPTED)
+UNKNOWN = Item(
+    Outcome.UNKNOWN, BrokerUnavailable.code, None, "The broker did not confirm it in time; sent again it counts once."
+)
+TOO_LARGE = Item(Outcome.REJECTED, Reason.TOO_LARGE, "", f"The record is larger than {MAX_BYTES:,} bytes.")
+FOREIGN_STORE = "foreign_store"
+"""The one reason that is none of the parser's: it depends on who sends."""
+
+
+def foreign(pointer: str) -> Item:
+    """An event of a store that is not the sender's, whether or not there is such a store."""
+    return Item(Outcome.REJECTED, FOREIGN_STORE, pointer, f"`{pointer}` names a store that is none of the sender's.")
+
+
+class Outcomes:
+    """Of one request, in the order of its events; there is at least one."""
+
+    def __init__(self, items: Sequence[Item]) -> None:
+        """`items`: one for each event."""
+        self.items = items
+        self.counts = collections.Counter(item.outcome for item in items)
+
+    def status(self) -> HTTPStatus:
+        """202 if all are accepted, 422 if all are rejected, else 207. BrokerUnavailable if all are unknown."""
+        if self.counts[Outcome.UNKNOWN] == len(self.items):
+            message = "The broker did not confirm any of the events in time."
+            raise BrokerUnavailable(message, do="Send the same again: what arrives twice counts once.")
+        if self.counts[Outcome.ACCEPTED] == len(self.items):
+            return HTTPStatus.ACCEPTED
+        none = self.counts[Outcome.REJECTED] == len(self.items)
+        return HTTPStatus.UNPROCESSABLE_ENTITY if none else HTTPStatus.MULTI_STATUS
+
+    def response(self) -> EventOutcomes:
+        """Counts, and every event by its place in the request, from 0 on."""
+        return EventOutcomes(
+            accepted=self.counts[Outcome.ACCEPTED],
+            rejected=self.counts[Outcome.REJECTED],
+            unknown=self.counts[Outcome.UNKNOWN],
+            items=[EventOutcome(at, *item) for at, item in enumerate(self.items)],
+        )
+
+
+@dataclass(frozen=True)
+class Judge:
+    """Of one request. `tenant`: whose stores the sender may speak for; None: any store, registered or not.
+
+    `received_us`: microseconds since 1970 by this process's clock. The broker's own stamp is a little later.
+    """
+
+    source: Source[Any]
+    stores: Mapping[str, Store]
+    tenant: str | None
+    received_us: int
+
+    def judged(self, record: bytes) -> Outgoing | Item:
+        """What is to be sent, masked and keyed by store as `galatea ingest` does it; or why it is rejected."""
+        parsed = parse(self.source, record, self._terms_of, received_us=self.received_us)
+        if isinstance(parsed, DeadLetter):
+            return Item.refused(parsed)
+        if self.tenant is not None and not self._is_own(parsed.store):
+            return foreign(f"/{self.source.store}")
+        return Outgoing(parsed.store.encode(), hidden(self.source, record))
+
+    def _is_own(self, store: str) -> bool:
+        return store in self.stores and self.stores[store].tenant == self.tenant
+
+    def _terms_of(self, store: str) -> Terms:
+        return self.stores[store].terms if store in self.stores else DEFAULT_TERMS
+
 
 PATIENCE_SECONDS = 7.0
 """The courier gives up earlier; this is for the day on which it does not."""

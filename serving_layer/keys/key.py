@@ -1,4 +1,4 @@
-"""A key as it is kept: never the key itself, of which only a digest is known."""
+"""API keys, their scopes, and the callers that they identify. Only a digest of a key is stored."""
 
 import base64
 import hashlib
@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, Protocol, Self, get_args
+
+from master_dataset.registry.stores import Store
 
 Scope = Literal["ingest", "read", "configure", "operate"]
 SCOPES: tuple[Scope, ...] = get_args(Scope)
@@ -68,3 +70,35 @@ def id_of(text: str) -> str:
 
 def _digest(text: str) -> bytes:
     return hashlib.sha256(text.encode()).digest()
+
+
+@dataclass(frozen=True)
+class Caller:
+    """`name`: the key's id, or a word. `tenant`: whose stores; None for those of all tenants, registered or not."""
+
+    name: str
+    tenant: str | None
+    scopes: frozenset[Scope]
+
+    @classmethod
+    def of(cls, key: Key) -> Self:
+        """Whoever sends that key."""
+        return cls(key.id, None if key.tenant == EVERY_TENANT else key.tenant, key.scopes)
+
+    @property
+    def sees_all(self) -> bool:
+        """Whether stores of all tenants are shown, and those that nobody has registered."""
+        return self.tenant is None
+
+    @property
+    def sight(self) -> str:
+        """Whose stores are shown, as a name: what is remembered or tagged for one sight is never shown to another."""
+        return EVERY_TENANT if self.tenant is None else self.tenant
+
+    def sees(self, store: Store) -> bool:
+        """Whether the store is theirs."""
+        return self.tenant is None or store.tenant == self.tenant
+
+
+OPERATOR = Caller("operator", None, frozenset(SCOPES))
+"""Who holds the key of the stack itself."""

@@ -7,22 +7,21 @@ from collections.abc import Iterable
 from msgspec import UNSET
 
 from master_dataset.errors import MixedCurrencies
-from master_dataset.registry.currency import currency
+from master_dataset.registry.stores import currency
 from serving_layer.compare.comparable_stores import unseen
 from serving_layer.compare.compared import compared
-from serving_layer.context import told_of
+from serving_layer.context.kinds import context_rows
 from serving_layer.query.aggregate import CURRENCY
-from serving_layer.query.as_of import as_of
 from serving_layer.query.points import points
-from serving_layer.query.read_snapshot import Basis
-from serving_layer.query.resolved_query import Asked
+from serving_layer.query.resolved_query import ResolvedQuery
+from serving_layer.query.snapshot import ReadSnapshot, as_of
 from serving_layer.query.store_part import StorePart, read_part
 from serving_layer.responses.metrics import LeftOut, MetricResponse, Series
-from serving_layer.store.merged_cells import MergedCells
+from serving_layer.store.cells import MergedCells
 from views.core.metric import OF_ANSWERS
 
 
-async def answer(asked: Asked, basis: Basis, cells: MergedCells) -> MetricResponse:
+async def answer(asked: ResolvedQuery, basis: ReadSnapshot, cells: MergedCells) -> MetricResponse:
     """The body of the answer. MixedCurrencies if money of several currencies would be in it unsplit."""
     read = await asyncio.gather(*(read_part(asked, basis, cells, each) for each in asked.stores))
     left_out = None if asked.left_out is None else [*asked.left_out, *_unseen(read)]
@@ -47,7 +46,7 @@ async def answer(asked: Asked, basis: Basis, cells: MergedCells) -> MetricRespon
         change_unit="percent" if asked.compare else UNSET,
         partial=(bool(asked.compare) and any(part.is_partial for part in parts)) or UNSET,
         left_out=UNSET if left_out is None else left_out,
-        context=await told_of(asked, basis, cells) if asked.context else UNSET,
+        context=await context_rows(asked, basis, cells) if asked.context else UNSET,
     )
 
 
@@ -55,7 +54,7 @@ def _unseen(parts: Iterable[StorePart]) -> Iterable[LeftOut]:
     return (found for part in parts if (found := unseen(part.asked.store, part.sensor_time)))
 
 
-def _currency(asked: Asked, parts: Iterable[StorePart]) -> str | None:
+def _currency(asked: ResolvedQuery, parts: Iterable[StorePart]) -> str | None:
     """The one currency of the answer; None if it is split by currency or no money is in it."""
     if not asked.metric.is_of_money or CURRENCY in asked.by:
         return None
@@ -68,7 +67,7 @@ def _currency(asked: Asked, parts: Iterable[StorePart]) -> str | None:
     return next(iter(found), None)
 
 
-def _series(asked: Asked, basis: Basis, part: StorePart, shared: str | None) -> Iterable[Series]:
+def _series(asked: ResolvedQuery, basis: ReadSnapshot, part: StorePart, shared: str | None) -> Iterable[Series]:
     comparison = UNSET if part.asked.by is None else compared(part, part.asked.by.calendar)
     for dimensions in part.series(asked.by):
         code = dimensions.get(CURRENCY) or shared or part.asked.store.currency.code

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import UNSET, Struct, UnsetType
 
-from master_dataset.dead_letters.became import Became
-from master_dataset.dead_letters.item import Outcome
+from master_dataset.dead_letters.replay import Outcome
+from master_dataset.dead_letters.replay_history import Became
 from serving_layer.responses.encoding import Instant
 
 

@@ -1,10 +1,17 @@
-"""`alerts_told`, `alerts_open_by_hour`, `alert_records` and how far they go."""
+"""`alerts_told`, `alerts_open_by_hour`, `alert_records` and how far they go.
 
-from collections.abc import Sequence
-from datetime import date
+`alert_versions`, as far as rules go.
+"""
 
+from collections.abc import Callable, Sequence
+from datetime import date, datetime
+from typing import TypeVar
+
+from master_dataset.cassandra_tables import AWAY
+from master_dataset.errors import StoreUnavailable
+from master_dataset.registry.rule_versions import Kind, RuleVersions, VersionRow
 from serving_layer.alerts.history import Kept, Spot, Told
-from serving_layer.tables.bridge import Bridge, day_of, instant_of
+from serving_layer.tables.async_session import AsyncSession, day_of, instant_of
 
 _BUCKET = 0
 
@@ -12,7 +19,7 @@ _BUCKET = 0
 class AlertTables:
     """AlertReader."""
 
-    def __init__(self, bridge: Bridge) -> None:
+    def __init__(self, bridge: AsyncSession) -> None:
         """Prepares its statements."""
         self._bridge = bridge
         behind = "AND (raised_at, alert_id) < (?, ?) LIMIT ?"
@@ -64,3 +71,38 @@ class AlertTables:
     async def records(self, alert_id: str) -> Sequence[str]:
         """In the order of their ids."""
         return [body for (body,) in await self._bridge.rows(self._records, alert_id)]
+
+
+Found = TypeVar("Found")
+
+
+class RuleTables:
+    """Versions of AlertRules. Blocks."""
+
+    def __init__(self, versions: RuleVersions) -> None:
+        """`versions`: as they are kept."""
+        self._versions = versions
+
+    def rules(self, tenant: str) -> Sequence[VersionRow]:
+        """As Versions."""
+        return _asked(lambda: self._versions.rules(tenant))
+
+    def all_of(self, kind: Kind, id_: str) -> Sequence[VersionRow]:
+        """As Versions."""
+        return _asked(lambda: self._versions.all_of(kind, id_))
+
+    def follow(self, id_: str, body: str, after: int) -> VersionRow | None:
+        """As Versions."""
+        return _asked(lambda: self._versions.follow(id_, body, after))
+
+    def effective_at(self) -> datetime:
+        """As Versions."""
+        return self._versions.effective_at()
+
+
+def _asked(call: Callable[[], Found]) -> Found:
+    try:
+        return call()
+    except AWAY as error:
+        message = f"Cassandra did not answer: {type(error).__name__}."
+        raise StoreUnavailable(message, do="Ask again; `galatea status` says what is wrong.") from error

@@ -8,11 +8,9 @@ from typing import Protocol
 from msgspec import UNSET
 
 from master_dataset.errors import UnknownName
-from master_dataset.webhooks.endpoint import Endpoint, new_id, new_secret, refuse_uncallable
-from master_dataset.webhooks.endpoint_state import Registered
-from master_dataset.webhooks.networks import Network
+from master_dataset.webhooks.endpoint import Endpoint, Network, Registered, new_id, new_secret, refuse_uncallable
 from serving_layer.errors import NotBlocking, TooManyWebhooks
-from serving_layer.query.timestamps import stamp
+from serving_layer.query.timeline import iso_instant
 from serving_layer.responses.webhooks import BlockingRecord, Webhook, WebhookLag, WebhookTrial
 
 Place = tuple[str, int, int]
@@ -127,14 +125,14 @@ def described(found: Registered, now: datetime, *, with_secret: bool = False) ->
         tenant=endpoint.tenant,
         url=endpoint.url,
         batch=endpoint.batch,
-        created_at=stamp(endpoint.made_at),
+        created_at=iso_instant(endpoint.made_at),
         state=found.word,
-        since=stamp(found.since),
+        since=iso_instant(found.since),
         last_status=state.status,
-        last_answer_at=stamp(state.answered_at),
-        last_delivered_at=stamp(state.delivered_at),
+        last_answer_at=iso_instant(state.answered_at),
+        last_delivered_at=iso_instant(state.delivered_at),
         lag=WebhookLag(state.records, round(max(0.0, waits), 3)),
-        blocking=[BlockingRecord(each.id, each.store, stamp(each.since), each.why) for each in state.blocking],
-        seen_at=stamp(state.seen_at),
+        blocking=[BlockingRecord(each.id, each.store, iso_instant(each.since), each.why) for each in state.blocking],
+        seen_at=iso_instant(state.seen_at),
         secret=endpoint.secret if with_secret else UNSET,
     )

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from master_dataset.archive.archive import Archive
 from master_dataset.delta.tables import DEAD_LETTERS, MasterTables
 from master_dataset.kafka.partition_progress import Seen
-from master_dataset.registry.terms import DEFAULT_TERMS
+from master_dataset.registry.stores import DEFAULT_TERMS
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from tests.support.corpus.case import receipt
 

@@ -11,15 +11,14 @@ from cassandra.cluster import Session
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from batch_layer.archived import PLAIN, archived
-from batch_layer.reading import naming_lost_files
-from batch_layer.recompute.touched import Master
+from batch_layer.archived import PLAIN, archived, naming_lost_files
+from batch_layer.master import Master
 from master_dataset.archive.archive import Archive
+from master_dataset.cassandra_tables import Lease, leased
 from master_dataset.delta.compaction import Compacted, Compaction, put_together
 from master_dataset.delta.tables import DEAD_LETTERS, MasterTables
 from master_dataset.errors import MasterFileLost, UpkeepRuns
-from master_dataset.lease import Lease, leased
-from master_dataset.registry.terms import DEFAULT_TERMS
+from master_dataset.registry.stores import DEFAULT_TERMS
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from tests.integration.test_archive import SCHEMA, Positions
 from tests.support.corpus.case import receipt

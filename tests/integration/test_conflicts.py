@@ -6,12 +6,11 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from batch_layer.archived import archived
-from batch_layer.conflicts import Repeats, count_repeats, keep_conflicts
-from batch_layer.deliveries import deliveries
-from batch_layer.recompute.touched import Master
+from batch_layer.deliveries import Repeats, count_repeats, deliveries, keep_conflicts
+from batch_layer.master import Master
 from master_dataset.archive.archive import Archive
 from master_dataset.delta.tables import CONFLICTS, MasterTables
-from master_dataset.registry.terms import DEFAULT_TERMS
+from master_dataset.registry.stores import DEFAULT_TERMS
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from tests.integration.test_archive import SCHEMA, Positions
 from tests.support.corpus.case import receipt

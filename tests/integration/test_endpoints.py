@@ -8,11 +8,10 @@ import pytest
 from cassandra.cluster import Session
 
 from master_dataset.errors import UnknownName
-from master_dataset.webhooks.endpoint import Endpoint, new_secret
-from master_dataset.webhooks.endpoint_state import Blocking, EndpointState
+from master_dataset.webhooks.endpoint import Blocking, Endpoint, EndpointState, new_secret
 from master_dataset.webhooks.endpoint_table import EndpointTable
 from serving_layer.health.watched import Hook
-from serving_layer.tables import Bridge, WatchTables
+from serving_layer.tables import AsyncSession, WatchTables
 
 NOW = datetime(2026, 11, 22, 9, 0, tzinfo=UTC)
 ONE = Endpoint("e1", "acme", "https://acme.example/", "secret", 50, int(NOW.timestamp() * 1000))
@@ -89,7 +88,7 @@ def test_alarms_look_at_every_endpoint_that_is_not_removed(shared_cassandra: Ses
     table.suspend("e6", NOW)
     table.remove("e7", NOW)
 
-    found = asyncio.run(WatchTables(Bridge(shared_cassandra)).hooks())
+    found = asyncio.run(WatchTables(AsyncSession(shared_cassandra)).hooks())
 
     ours = {each for each in found if each.created_at in at.values()}
     assert ours == {Hook(at["e5"], None, NOW, NOW), Hook(at["e6"], NOW, None, None)}

@@ -15,11 +15,10 @@ from prometheus_client import REGISTRY
 from prometheus_client.parser import text_string_to_metric_families
 
 from deploy.services.lag_monitor import Lookout
-from master_dataset.alarm_table import CLOCK_STEPPED_BACK, AlarmTable
-from master_dataset.kafka.lag import Lag, Probe, Unread
-from master_dataset.kafka.lag_table import LagTable
+from master_dataset.cassandra_tables import CLOCK_STEPPED_BACK, AlarmTable
+from master_dataset.kafka.lag import Lag, LagTable, Probe, Unread
 from serving_layer.health.alarms import RULES
-from serving_layer.tables import Bridge, WatchTables
+from serving_layer.tables import AsyncSession, WatchTables
 from tests.integration.conftest import Stack
 from tests.support import World, receipt
 from tests.support.asking import Asking
@@ -119,7 +118,7 @@ def test_a_group_that_somebody_has_joined_is_counted_as_not_committed_and_lag_is
 
     member.close()
     assert REGISTRY.get_sample_value("galatea_commit_failures_total", {"reader": reader}) == 1
-    measured = asyncio.run(WatchTables(Bridge(shared_cassandra)).lag(reader))
+    measured = asyncio.run(WatchTables(AsyncSession(shared_cassandra)).lag(reader))
     assert {(each.partition, each.position) for each in measured} == {(0, 0), (1, 0)}
 
 
@@ -161,7 +160,7 @@ def test_what_the_archive_notices_stands_in_freshness_until_a_publication(shared
     LagTable(shared_cassandra, "speed").write(measured, at("2026-11-21T09:02:00Z"))
     LagTable(shared_cassandra, "speed").write(measured, at("2026-11-21T09:03:00Z"))  # after a restart
 
-    real = WatchTables(Bridge(shared_cassandra))
+    real = WatchTables(AsyncSession(shared_cassandra))
     body = Asking(world, watched=real).body("/v1/freshness")
     moved_at = {each.moved_at for each in asyncio.run(real.lag("speed"))}
 

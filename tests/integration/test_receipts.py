@@ -9,7 +9,7 @@ import pytest
 from cassandra.cluster import Session
 
 from master_dataset.parsing.rows import rows
-from master_dataset.registry.terms import DEFAULT_TERMS
+from master_dataset.registry.stores import DEFAULT_TERMS
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from speed_layer.receipts import ReceiptWriter
 from tests.support.corpus.case import receipt

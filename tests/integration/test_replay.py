@@ -12,13 +12,13 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from deploy.cassandra import session_of
-from deploy.dead_letters import replaying_of
-from master_dataset.archive.positions import ArchivePositions
-from master_dataset.dead_letters.kept_events import KeptEvents
-from master_dataset.dead_letters.mend import Mend
-from master_dataset.dead_letters.place import Place
-from master_dataset.dead_letters.replaying import Asked, Replaying
-from master_dataset.registry.terms import DEFAULT_TERMS
+from deploy.wiring import replaying_of
+from master_dataset.cassandra_tables import ArchivePositions
+from master_dataset.dead_letters.deliveries import KeptEvents
+from master_dataset.dead_letters.patch import Mend
+from master_dataset.dead_letters.replay import Asked, Replaying
+from master_dataset.kafka.record import Place
+from master_dataset.registry.stores import DEFAULT_TERMS
 from tests.integration.conftest import PATIENCE_SECONDS, Stack, around_now
 from tests.support import receipt
 

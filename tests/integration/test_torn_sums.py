@@ -6,7 +6,7 @@ import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
-from master_dataset.delta.checksum_files import fits
+from master_dataset.delta.fsync import fits
 from tests.integration.test_compaction import TODAY, Writer
 
 

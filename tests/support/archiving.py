@@ -11,19 +11,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import write_deltalake
 
-from master_dataset.dead_letters.carrier import Carried
-from master_dataset.dead_letters.desk import Desk
-from master_dataset.dead_letters.kept_events import KeptEvents
-from master_dataset.dead_letters.place import Place
-from master_dataset.dead_letters.replay_table import ReplayTable
-from master_dataset.dead_letters.replaying import Replaying
-from master_dataset.dead_letters.rows import HEADING
-from master_dataset.dead_letters.table import LetterTable
-from master_dataset.dead_letters.verdict import Record
+from master_dataset.dead_letters.deliveries import KeptEvents
+from master_dataset.dead_letters.queries import Desk
+from master_dataset.dead_letters.replay import Carried, Record, Replaying
+from master_dataset.dead_letters.replay_history import ReplayTable
+from master_dataset.dead_letters.table import HEADING, LetterTable
 from master_dataset.errors import BrokerUnavailable
 from master_dataset.kafka.producer import Fate
+from master_dataset.kafka.record import Place
 from master_dataset.parsing.rows import HEADERS, INSTANT, output_schema, rows
-from master_dataset.registry.terms import DEFAULT_TERMS
+from master_dataset.registry.stores import DEFAULT_TERMS
 from master_dataset.sources import registered_sources, source_named
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)

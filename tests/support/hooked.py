@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from master_dataset.webhooks.endpoint import Endpoint
-from master_dataset.webhooks.endpoint_state import Registered
+from master_dataset.webhooks.endpoint import Endpoint, Registered
 from serving_layer.responses.webhooks import WebhookTrial
 from serving_layer.webhooks.service import Place
 

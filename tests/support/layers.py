@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from master_dataset.parsing.event import Event
+from master_dataset.parsing.results import Event
 from tests.support import visits
 from tests.support.rows import WINDOW_SECONDS, contributions
 from views.core import States, View

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from master_dataset.parsing.event import Event
+from master_dataset.parsing.results import Event
 from tests.support.xxh64 import xxh64
 from views.core import States, View
-from views.core.aggregates.column import Value
+from views.core.aggregates import Value
 from views.core.cells import CellKey
 from views.core.sketch import sketch_of
 

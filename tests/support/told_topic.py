@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from confluent_kafka import Producer
 
-from master_dataset.kafka.producer_settings import producer_settings
+from master_dataset.kafka.client_settings import producer_settings
 from tests.support.raised import alert
 
 TENANTS = {"1": "acme", "2": "acme", "3": "globex", "4": "acme", "5": "globex"}

@@ -5,23 +5,21 @@ from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from master_dataset.parsing.event import Event
 from master_dataset.parsing.parse import parse
-from master_dataset.registry.stores import Store
-from master_dataset.registry.terms import DEFAULT_TERMS, Terms
+from master_dataset.parsing.results import Event
+from master_dataset.registry.stores import DEFAULT_TERMS, Store, Terms
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from serving_layer.admin.ledger import Ledger
-from serving_layer.admin.publication_entry import PublicationEntry
+from serving_layer.admin.publications import PublicationEntry
 from tests.support.layers import Delivery, batch_cells, speed_rows, waiting_rows
 from views.control.publication import Pointer
-from views.core.cells import CellKey, write_block
+from views.core.cells import WAITING, CellKey, write_block
 from views.core.cut import BEGINNING, instant
-from views.core.shape import WAITING
 from views.registry import registered_views
 
 if TYPE_CHECKING:
     from master_dataset.source import Source
-    from serving_layer.admin.recomputes import RecomputeRecord
+    from serving_layer.admin.publications import RecomputeRecord
 
 
 def at(text: str | datetime) -> datetime:

@@ -1,11 +1,12 @@
-"""Clocks on walls: where a local day begins, whatever its time zone does that night.
+"""Local time of a store: clocks, business days and opening hours."""
 
-Everything inside is whole seconds since 1970 on the grid of 15-minute windows; a time zone only cuts and labels.
-"""
-
-from datetime import date, datetime, time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
+from typing import NamedTuple, Self
 from zoneinfo import ZoneInfo
 
+from master_dataset.registry.stores import WEEKDAYS, Store
 from views.core.cut import seconds
 from views.core.view import WINDOW
 
@@ -43,3 +44,97 @@ def round_down(at: int) -> int:
 def round_up(at: int) -> int:
     """The first window that does not begin before the instant."""
     return at + -at % STEP
+
+
+MIDNIGHT = time(0)
+ONE_DAY = timedelta(days=1)
+
+
+class Span(NamedTuple):
+    """Windows from `start` until before `end`, in seconds since 1970."""
+
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class BusinessDays:
+    """Days that begin at the first window whose clock, on their date, is at or past `starts_at`.
+
+    A bar that closes at 02:00 and says 04:00 has its whole Friday night on Friday. `week_starts_on`: 0 is Monday.
+    """
+
+    zone: ZoneInfo
+    starts_at: time = MIDNIGHT
+    week_starts_on: int = 0
+
+    @classmethod
+    def of(cls, store: Store, zone: ZoneInfo) -> Self:
+        """The days of a store in a time zone, its own or another."""
+        starts_at = time.fromisoformat(store.day_starts_at)
+        return cls(zone, starts_at, WEEKDAYS.index(store.week_starts_on))
+
+    def start(self, day: date) -> int:
+        """The first window of the day."""
+        return first_instant(self.zone, day, self.starts_at)
+
+    def day_of(self, window: int) -> date:
+        """The day that a window lies in."""
+        day = clock(self.zone, window).date() + ONE_DAY
+        while self.start(day) > window:
+            day -= ONE_DAY
+        return day
+
+    def label(self, window: int) -> datetime:
+        """What the clock shows; at the start of a day what it should show, were its midnight not skipped."""
+        day = self.day_of(window)
+        return datetime.combine(day, self.starts_at) if window == self.start(day) else clock(self.zone, window)
+
+    def week_of(self, day: date) -> date:
+        """The first day of the week that the day lies in."""
+        return day - ONE_DAY * ((day.weekday() - self.week_starts_on) % 7)
+
+    def whole(self, span: Span) -> Span:
+        """The span, widened to whole days."""
+        return Span(self.start(self.day_of(span.start)), self.start(self.day_of(span.end - STEP) + ONE_DAY))
+
+    def touched(self, span: Span) -> Iterator[tuple[date, Span]]:
+        """Every day of which a window lies in the span, as a whole. A date that the zone skipped has no window."""
+        day = self.day_of(span.start)
+        start = self.start(day)
+        while start < span.end and span.start < span.end:
+            end = self.start(day + ONE_DAY)
+            if start < end:
+                yield day, Span(start, end)
+            day, start = day + ONE_DAY, end
+
+
+def open_windows(store: Store, start: int, end: int) -> frozenset[int]:
+    """The open windows of [start, end), in seconds. Exact on days of 23, 24 and 25 hours, since both bounds are local.
+
+    A closing time at or before the opening time lies on the next day; such hours belong to the day of opening, so a
+    date in `closed_on` loses its own night, and not that of the day before. Empty if the store has no opening hours.
+    """
+    found: set[int] = set()
+    for first, last in open_periods(store, start, end):
+        found.update(range(max(first, start), min(last, end), STEP))
+    return frozenset(found)
+
+
+def open_periods(store: Store, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """When it opens and closes, in seconds, on the days that [start, end) touches and the day before; in order."""
+    zone = ZoneInfo(store.timezone)
+    day = clock(zone, start).date() - timedelta(days=1)  # the evening before may reach into the range
+    last = clock(zone, end).date()
+    while day <= last:
+        periods = () if day in store.closed_on else store.opening_hours.get(WEEKDAYS[day.weekday()], ())
+        for period in periods:
+            opens, closes = _read(period, day)
+            yield first_instant(zone, *opens), first_instant(zone, *closes)
+        day += timedelta(days=1)
+
+
+def _read(period: str, day: date) -> tuple[tuple[date, time], tuple[date, time]]:
+    opens, closes = (time(0) if text == "24:00" else time.fromisoformat(text) for text in period.split("-"))
+    ends = day if closes > opens else day + timedelta(days=1)
+    return (day, opens), (ends, closes)

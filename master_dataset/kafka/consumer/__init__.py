@@ -4,11 +4,8 @@ An error comes again with the same call: the record is put aside, and the stream
 tried again, and what follows it waits.
 """
 
-from master_dataset.kafka.consumer.blocked import Behind, Blocked
-from master_dataset.kafka.consumer.handler import Taker
+from master_dataset.kafka.consumer.handler import Again, Behind, Blocked, Done, Limits, Refused, Taker, Verdict
 from master_dataset.kafka.consumer.keyed_consumer import Consuming
-from master_dataset.kafka.consumer.limits import Limits
-from master_dataset.kafka.consumer.record import Record
-from master_dataset.kafka.consumer.verdict import Again, Done, Refused, Verdict
+from master_dataset.kafka.record import Record
 
 __all__ = ["Again", "Behind", "Blocked", "Consuming", "Done", "Limits", "Record", "Refused", "Taker", "Verdict"]

@@ -1,16 +1,32 @@
-"""The records of one key, one after the other, in batches that follow the pace of whoever takes them."""
+"""How long to wait before the next try: full jitter, so that many who failed together do not come together again.
+
+Source: Marc Brooker, Exponential Backoff And Jitter, AWS Architecture Blog, 2015.
+
+The records of one key, one after the other, in batches that follow the pace of whoever takes them.
+"""
 
 import asyncio
+import random
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-from master_dataset.kafka.consumer import backoff
-from master_dataset.kafka.consumer.blocked import Blocked
-from master_dataset.kafka.consumer.handler import Taker
-from master_dataset.kafka.consumer.record import Record
-from master_dataset.kafka.consumer.verdict import Again, Refused, Verdict
+from master_dataset.kafka.consumer.handler import Again, Blocked, Refused, Taker, Verdict
+from master_dataset.kafka.record import Record
+
+FIRST_SECONDS = 0.25
+MOST_ASKED_SECONDS = 3600.0
+"""Nobody is waited for longer than this, whatever they ask for."""
+_CHANCE = random.SystemRandom()
+_DOUBLINGS = 20
+
+
+def backoff_seconds(tries: int, most: float, asked: float | None = None) -> float:
+    """Between 0 and min(most, FIRST_SECONDS x 2^tries); never less than was `asked` for."""
+    drawn = _CHANCE.uniform(0, min(most, FIRST_SECONDS * 2 ** min(tries, _DOUBLINGS)))
+    return drawn if asked is None else max(drawn, min(asked, MOST_ASKED_SECONDS))
+
 
 QUICK_SECONDS = 0.5
 """Whoever takes a batch within this gets a larger one; who takes longer, a smaller one."""
@@ -104,7 +120,7 @@ class Lane:
             self._handed = 1
         self.failing_since, self._why = self.failing_since or self._failed_since or time.time(), verdict.why
         if not self._is_ended:
-            seconds = backoff.seconds(self._tries, self._longest_wait, verdict.after)
+            seconds = backoff_seconds(self._tries, self._longest_wait, verdict.after)
             self._tries += 1
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._stirred.wait(), seconds)

@@ -1,4 +1,8 @@
-"""One member of a consumer group that hands records over: in order for each key, several keys at once, bounded.
+"""Who may wait in memory: keys that do not get on leave the room to those that do.
+
+The lanes at work: a task for each as long as it has records, so many calls at once, and how many records wait.
+
+One member of a consumer group that hands records over: in order for each key, several keys at once, bounded.
 
 It commits only what is done without a gap, so a record may come twice and is never left out. When too many wait it
 lets those go that wait behind what does not get on, and reads them again later; when too many wait still it pauses
@@ -6,23 +10,97 @@ its partitions, and goes on polling, so that the group does not take it for dead
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 import structlog
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from master_dataset.errors import BrokerUnavailable
-from master_dataset.kafka.consumer.blocked import Behind, Blocked
-from master_dataset.kafka.consumer.handler import Taker
+from master_dataset.kafka.consumer.handler import USUAL, Behind, Blocked, Limits, Taker
 from master_dataset.kafka.consumer.key_queue import Lane
-from master_dataset.kafka.consumer.limits import USUAL, Limits
 from master_dataset.kafka.consumer.partition import Partition
-from master_dataset.kafka.consumer.record import Record
-from master_dataset.kafka.consumer.workers import Place, Working
+from master_dataset.kafka.record import Record
+
+_SHARE = 4
+"""A quarter of the room is theirs together, beside what was handed over for them."""
+
+
+class Room(NamedTuple):
+    """`gone`: records that were let go. `held`: those that wait still, of keys that do not get on."""
+
+    gone: int
+    held: int
+
+
+def made(partitions: Collection[Partition], most: int) -> Room:
+    """Let go what waits of keys that do not get on. `most`: records that may wait in all."""
+    stuck = [(each, key, lane) for each in partitions for key, lane in each.lanes.items() if lane.is_stuck]
+    gone = sum(each.let_go(key, most // (_SHARE * len(stuck))) for each, key, _ in stuck)
+    return Room(gone, sum(len(lane.waiting) for _, _, lane in stuck))
+
+
+Place = tuple[str, int]
+Task = asyncio.Task[None]
+
+
+class Working:
+    """Belongs to one event loop."""
+
+    def __init__(self, taker: Taker, limits: Limits, hear_end: Callable[[Task], None]) -> None:
+        """`hear_end` is told of each task that has ended."""
+        self._taker, self._limits, self._hear_end = taker, limits, hear_end
+        self._calls = asyncio.Semaphore(limits.under_way)
+        self._tasks: dict[tuple[Place, bytes], tuple[Task, Lane]] = {}
+        self._failing: dict[tuple[Place, bytes], float] = {}
+        self.waiting = 0
+
+    def add(self, place: Place, partition: Partition, record: Record) -> None:
+        """Hand it over after those of its key that came before it."""
+        key = place, record.key
+        lane = partition.lanes.get(record.key)
+        if lane is None:
+            since = self._failing.pop(key, None)
+            lane = Lane(self._taker, self._limits.batch, self._limits.longest_wait, since)
+            partition.lanes[record.key] = lane
+        lane.waiting.append(record)
+        self.waiting += 1
+        if key not in self._tasks or self._tasks[key][0].done():
+            task = asyncio.ensure_future(lane.work(self._calls, self._done))
+            self._tasks[key] = task, lane
+            task.add_done_callback(partial(self._ended, key, partition))
+
+    def make_room(self, partitions: Collection[Partition]) -> int:
+        """Let go what waits of keys that do not get on. How many records of theirs wait still."""
+        gone, held = made(partitions, self._limits.waiting)
+        self.waiting -= gone
+        return held
+
+    async def end(self, places: Collection[Place]) -> None:
+        """Let them end what is under way, and nothing more. Since when a key fails is known when it comes again."""
+        own = {key: each for key, each in self._tasks.items() if key[0] in places}
+        self._failing |= {key: lane.failing_since for key, (_, lane) in own.items() if lane.failing_since}
+        ending = own.values()
+        for _, lane in ending:
+            lane.end()
+        if tasks := [task for task, _ in ending]:
+            _, late = await asyncio.wait(tasks, timeout=self._limits.leave)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _done(self, _: Record) -> None:
+        self.waiting -= 1
+
+    def _ended(self, key: tuple[Place, bytes], partition: Partition, task: Task) -> None:
+        if key in self._tasks and self._tasks[key][0] is task:
+            del self._tasks[key]
+            self.waiting -= partition.end(key[1])
+        self._hear_end(task)
+
 
 log = structlog.get_logger()
 POLL_SECONDS, COMMIT_SECONDS = 0.1, 1.0

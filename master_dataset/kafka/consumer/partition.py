@@ -6,7 +6,7 @@ Offsets have gaps of their own (markers of transactions), so what is between two
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from master_dataset.kafka.consumer.record import Record
+from master_dataset.kafka.record import Record
 
 if TYPE_CHECKING:
     from master_dataset.kafka.consumer.key_queue import Lane

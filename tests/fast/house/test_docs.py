@@ -9,13 +9,12 @@ import pytest
 
 from deploy.settings import Settings
 from galatea.cli.main import FORMER
-from galatea.cli.reference import files, measured
-from galatea.cli.reference import pages as reference
-from galatea.cli.reference.command import verbs
-from galatea.cli.reference.errors import family
+from galatea.cli.reference.files import MEASURED_PAGE, MEASUREMENTS, files, measured_page, shown
+from galatea.cli.reference.files import pages as reference
+from galatea.cli.reference.operator_pages import family, verbs
 from lab.guarantees.experiment import registered as experiments
 from master_dataset.errors import GalateaError
-from master_dataset.parsing.dead_letter import Reason
+from master_dataset.parsing.results import Reason
 from serving_layer.health.alarms import RULES
 from tests.fast.house.tree import ROOT, named, pages, product, text
 from views import registered_views
@@ -152,11 +151,11 @@ def test_the_readme_shows_every_folder_of_the_product() -> None:
 
 
 def test_measured_tables_are_those_of_the_kept_run() -> None:
-    assert measured.written() == text(measured.PAGE), "run `make docs`"
+    assert measured_page() == text(MEASURED_PAGE), "run `make docs`"
 
 
 def test_every_experiment_is_on_the_page_and_came_to_what_was_expected() -> None:
-    kept = json.loads(text(measured.KEPT))["experiments"]
+    kept = json.loads(text(MEASUREMENTS))["experiments"]
 
-    assert measured.shown(text(measured.PAGE)) == [each["id"] for each in kept] == list(experiments())
+    assert shown(text(MEASURED_PAGE)) == [each["id"] for each in kept] == list(experiments())
     assert {each["verdict"] for each in kept} == {"as expected"}

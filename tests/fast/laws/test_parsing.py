@@ -12,16 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from galatea.cli.reference.schemas import schema
-from master_dataset.parsing import careful
-from master_dataset.parsing.dead_letter import DeadLetter, Refused
-from master_dataset.parsing.event import Event
-from master_dataset.parsing.fast import FastReader
-from master_dataset.parsing.key import key_of
+from galatea.cli.reference.interfaces import schema
+from master_dataset.parsing import readers
 from master_dataset.parsing.masking import hidden
-from master_dataset.parsing.parse import parse
-from master_dataset.registry.currency import Currency
-from master_dataset.registry.terms import Terms
+from master_dataset.parsing.parse import key_of, parse
+from master_dataset.parsing.readers import FastReader
+from master_dataset.parsing.results import DeadLetter, Event, Refused
+from master_dataset.registry.stores import Currency, Terms
 from master_dataset.source import Source
 from master_dataset.sources import registered_sources
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
@@ -70,7 +67,7 @@ def test_the_quick_reader_gives_what_the_careful_one_gives_or_nothing(source: So
     quick = FastReader(source).read(value, terms_of)
 
     try:
-        assert quick in (None, careful.read(source, value, terms_of))
+        assert quick in (None, readers.read(source, value, terms_of))
     except Refused:
         assert quick is None
 
@@ -138,7 +135,7 @@ def test_two_events_have_one_identity_only_if_what_identifies_them_is_equal(
     values = data.draw(st.lists(good(source), min_size=2, max_size=6))
     whole = [value for value in values if isinstance(parsed(source, value), Event)]
 
-    read = [careful.read(source, value, terms_of)[0] for value in whole]
+    read = [readers.read(source, value, terms_of)[0] for value in whole]
 
     named = {tuple(record[name] for name in source.identity) for record in read}
     assert len({parsed(source, value).identity for value in whole}) == len(named)  # type: ignore[union-attr]

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from master_dataset.registry.currency import DEFAULT_CURRENCY, Currency, currency
+from master_dataset.registry.stores import DEFAULT_CURRENCY, Currency, currency
 
 RECEIPT = {
     "operation_id": "1",

@@ -4,10 +4,9 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from master_dataset.parsing.dead_letter import DeadLetter
-from master_dataset.parsing.event import Event
 from master_dataset.parsing.parse import parse
-from master_dataset.registry.terms import DEFAULT_TERMS, Terms
+from master_dataset.parsing.results import DeadLetter, Event
+from master_dataset.registry.stores import DEFAULT_TERMS, Terms
 from master_dataset.source import Source
 
 MISSING = object()

@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from master_dataset.registry.stores import Store
-from master_dataset.webhooks.endpoint import Endpoint
-from master_dataset.webhooks.endpoint_state import Registered
+from master_dataset.webhooks.endpoint import Endpoint, Registered
 from serving_layer.alerts.rules import AlertRules, Author
-from serving_layer.api.described import EXAMPLES
+from serving_layer.api.openapi import EXAMPLES
 from tests.support import World, receipt
 from tests.support.asking import Asking
 from tests.support.listening import served

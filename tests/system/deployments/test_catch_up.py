@@ -24,16 +24,16 @@ from deploy.local.stack import Stack
 from deploy.recompute.recompute import recompute
 from deploy.settings import Settings
 from deploy.verify import Verification
-from master_dataset.archive.positions import ArchivePositions
+from master_dataset.cassandra_tables import ArchivePositions
 from master_dataset.kafka.topics import Topics
 from master_dataset.sources import registered_sources
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
-from serving_layer.query.timestamps import stamp
-from speed_layer.generation import Generations, Offsets, reached
+from serving_layer.query.timeline import iso_instant
 from tests.integration.conftest import PATIENCE_SECONDS
 from tests.integration.conftest import Stack as Asking
 from tests.system.drills.feeding import stamped_by
-from views.control.recompute_request import RecomputeRequest
+from views.control.generation import Generations, Offsets, reached
+from views.control.recompute import RecomputeRequest
 
 pytestmark = pytest.mark.nightly
 
@@ -99,7 +99,7 @@ def arrive(settings: Settings, receipts: Receipts) -> None:
     with stamped_by(settings, "CreateTime"):
         for store, number, happened_at, received_at in receipts:
             body = {
-                "happened_at": stamp(happened_at),
+                "happened_at": iso_instant(happened_at),
                 "operation_id": store,
                 "transaction_id": number,
                 "vendor_fiscal_module": 1,
@@ -148,7 +148,7 @@ def told(settings: Settings) -> tuple[dict[str, int], dict[str, Any]]:
         "/v1/metrics/total_transactions_count",
         store=[BUSY, QUIET],
         grain="total",
-        **{"from": stamp(NOW - 72 * HOUR), "to": stamp(NOW + 24 * HOUR)},
+        **{"from": iso_instant(NOW - 72 * HOUR), "to": iso_instant(NOW + 24 * HOUR)},
     )
     return {each["store"]: each["points"][0]["value"] for each in body["series"]}, body["as_of"]
 

@@ -31,7 +31,7 @@ import msgspec
 
 from master_dataset.fields import Id, Instant, Label, Whole
 from master_dataset.source import Record, Source
-from master_dataset.registry.terms import Terms
+from master_dataset.registry.stores import Terms
 
 
 class Fitting(msgspec.Struct, frozen=True, gc=False):

@@ -11,7 +11,7 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
 
 from master_dataset.kafka.ingest import ingest
-from master_dataset.parsing.key import key_of
+from master_dataset.parsing.parse import key_of
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from tests.system.drills.receipts import Expected, Sent
 

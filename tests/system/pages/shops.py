@@ -7,8 +7,7 @@ from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
-from master_dataset.registry.currency import currency
-from master_dataset.registry.stores import Sensor, Store
+from master_dataset.registry.stores import Sensor, Store, currency
 from serving_layer.admin.ledger import Ledger
 from serving_layer.health.watched import Measured
 from serving_layer.store.readers import Position, SpeedBlock

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
-from master_dataset.kafka.producer_settings import producer_settings
+from master_dataset.kafka.client_settings import producer_settings
 from speed_layer.alerts import sender
 from speed_layer.alerts.sender import Discarded, Fenced, Sender
 from tests.support.alerting import WorldLog, at_ms, book_of

@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from master_dataset.archive.places_compared import compared
-from master_dataset.archive.reconcile import balance
-from master_dataset.dead_letters.place import Place
+from master_dataset.archive.reconcile import balance, compared
 from master_dataset.kafka.offset_audit import Census
+from master_dataset.kafka.record import Place
 from tests.support.archiving import TILLS, WorldArchive
 from tests.support.corpus.case import receipt
 

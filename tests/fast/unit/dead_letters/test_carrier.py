@@ -5,9 +5,8 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException, Producer
 
-from master_dataset.dead_letters import carrier
-from master_dataset.dead_letters.carrier import Carried, Carrier
-from master_dataset.dead_letters.verdict import Record
+from master_dataset.dead_letters import replay
+from master_dataset.dead_letters.replay import Carried, Carrier, Record
 from master_dataset.errors import BrokerUnavailable
 from master_dataset.kafka.producer import Fate
 
@@ -67,7 +66,7 @@ def test_of_more_than_the_client_holds_at_once_each_record_is_acknowledged(room:
 
 
 def test_what_the_broker_never_takes_is_told_from_what_it_did_not_confirm(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(carrier, "GIVE_UP_SECONDS", 0.2)
+    monkeypatch.setattr(replay, "GIVE_UP_SECONDS", 0.2)
 
     found = Carrier("nowhere:1", Refusing).carry([ONE, ONE, ONE, ONE])
 
@@ -78,7 +77,7 @@ def test_what_the_broker_never_takes_is_told_from_what_it_did_not_confirm(monkey
 def test_a_broker_that_is_away_or_lacks_the_topic_is_named_before_anything_is_sent(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(carrier, "METADATA_SECONDS", 0.3)
+    monkeypatch.setattr(replay, "METADATA_SECONDS", 0.3)
 
     with pytest.raises(BrokerUnavailable, match="does not answer; nothing was sent"):
         Carrier("nowhere:1", without_a_broker).find([TOPIC])

@@ -7,10 +7,10 @@ import pytest
 from typer.testing import CliRunner
 
 from galatea.cli.dead_letters import app
-from master_dataset.dead_letters.mend import Mend
-from master_dataset.dead_letters.replaying import Asked
+from master_dataset.dead_letters.patch import Mend
+from master_dataset.dead_letters.replay import Asked
 from master_dataset.errors import GalateaError
-from master_dataset.registry.terms import DEFAULT_TERMS
+from master_dataset.registry.stores import DEFAULT_TERMS
 from tests.support.archiving import WorldLetters
 from tests.support.corpus.case import receipt
 

@@ -6,16 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from master_dataset.dead_letters import files, table
-from master_dataset.dead_letters.place import Place
-from master_dataset.dead_letters.question import LetterQuestion
+from master_dataset.dead_letters import table
+from master_dataset.dead_letters import table as files
+from master_dataset.dead_letters.dead_letter import LetterQuestion
 from master_dataset.errors import RangeTooLong, UnknownName
+from master_dataset.kafka.record import Place
 from master_dataset.parsing.json_bytes import MAX_BYTES
 from tests.support.archiving import NOON, SECOND, TILLS, WorldLetters
 from tests.support.corpus.case import receipt
 
 if TYPE_CHECKING:
-    from master_dataset.dead_letters.letter import Cursor
+    from master_dataset.dead_letters.dead_letter import Cursor
 
 EVERYTHING = LetterQuestion()
 NO_TIME = receipt({"happened_at": '"yesterday"'})

@@ -2,8 +2,8 @@
 
 import pytest
 
-from master_dataset.dead_letters.pointer import replaced, span
-from master_dataset.parsing.dead_letter import Refused
+from master_dataset.dead_letters.patch import replaced, span
+from master_dataset.parsing.results import Refused
 
 VALUE = b'{"a": 1.10, "b": [ {"p": 1e2}, 2 ], "u":"\\u00e9 {", "deep":{"x":[1,2]}, "a/b~c": 0}'
 

@@ -4,9 +4,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from master_dataset.dead_letters.place import Place
-from master_dataset.dead_letters.question import LetterQuestion, received_bound
+from master_dataset.dead_letters.dead_letter import LetterQuestion, received_bound
 from master_dataset.errors import RequestError, UnknownName
+from master_dataset.kafka.record import Place
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 

@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from master_dataset.dead_letters.place import Place
-from master_dataset.dead_letters.replay import Replay, Sending
-from master_dataset.dead_letters.replay_table import REPLAYS, ReplayTable
+from master_dataset.dead_letters.replay_history import REPLAYS, Replay, ReplayTable, Sending
 from master_dataset.delta.compaction import Compaction
 from master_dataset.errors import OperatorError
+from master_dataset.kafka.record import Place
 from tests.support.archiving import NOON, SECOND, TILLS
 
 LETTER = Place(TILLS, 0, 7)

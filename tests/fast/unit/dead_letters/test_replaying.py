@@ -5,15 +5,14 @@ from datetime import timedelta
 
 import pytest
 
-from master_dataset.dead_letters import replaying
-from master_dataset.dead_letters.item import Item
-from master_dataset.dead_letters.mend import Mend
-from master_dataset.dead_letters.place import Place
-from master_dataset.dead_letters.question import LetterQuestion
-from master_dataset.dead_letters.replaying import Asked
+from master_dataset.dead_letters import replay
+from master_dataset.dead_letters.dead_letter import LetterQuestion
+from master_dataset.dead_letters.patch import Mend
+from master_dataset.dead_letters.replay import Asked, Item
 from master_dataset.errors import BrokerUnavailable, UnknownName
 from master_dataset.kafka.producer import Fate
-from master_dataset.registry.terms import DEFAULT_TERMS
+from master_dataset.kafka.record import Place
+from master_dataset.registry.stores import DEFAULT_TERMS
 from master_dataset.sources.wifi_sightings import WIFI_SIGHTINGS
 from tests.support.archiving import NOON, SECOND, TILLS, WorldLetters
 from tests.support.corpus.case import receipt
@@ -300,7 +299,7 @@ def test_one_that_is_no_dead_letter_refuses_all_of_its_portion(world: WorldLette
 def test_many_go_in_portions_in_the_order_of_receipt_and_what_was_sent_is_open_no_more(
     world: WorldLetters, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(replaying, "PORTION", 3)
+    monkeypatch.setattr(replay, "PORTION", 3)
     world.archive.receive(*(receipt({"happened_at": "7", "transaction_id": str(number)}) for number in range(7)), b"{")
     steps: list[tuple[int, int, str]] = []
     page = world.desk.open(LetterQuestion(source=TILLS), 100)

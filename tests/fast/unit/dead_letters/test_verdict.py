@@ -2,11 +2,11 @@
 
 import pytest
 
-from master_dataset.dead_letters.letter import Letter
-from master_dataset.dead_letters.mend import Mend
-from master_dataset.dead_letters.place import Place
-from master_dataset.dead_letters.verdict import judged
-from master_dataset.registry.terms import Terms
+from master_dataset.dead_letters.dead_letter import Letter
+from master_dataset.dead_letters.patch import Mend
+from master_dataset.dead_letters.replay import judged
+from master_dataset.kafka.record import Place
+from master_dataset.registry.stores import Terms
 from tests.support.archiving import NOON, TILLS
 from tests.support.corpus.case import Case, by_hand, receipt
 

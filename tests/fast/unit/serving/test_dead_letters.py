@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 from prometheus_client import REGISTRY
 
-from master_dataset.registry.currency import currency
-from master_dataset.registry.stores import Store
+from master_dataset.registry.stores import Store, currency
 from serving_layer.admin import dead_letters as letters
 from tests.support import World
 from tests.support.archiving import TILLS

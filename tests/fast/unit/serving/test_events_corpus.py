@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from master_dataset.registry.currency import Currency
-from master_dataset.registry.stores import Store
+from master_dataset.registry.stores import Currency, Store
 from serving_layer.api.limits import LIMITS
 from tests.support import World
 from tests.support.asking import Asking

@@ -11,13 +11,13 @@ from prometheus_client import REGISTRY
 
 from master_dataset.errors import StoreUnavailable
 from master_dataset.kafka.producer import Fate, Outgoing
-from master_dataset.parsing.key import key_of
+from master_dataset.parsing.parse import key_of
 from master_dataset.registry.stores import Store
 from master_dataset.sources import registered_sources
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from master_dataset.sources.wifi_sightings import WIFI_SIGHTINGS
 from serving_layer.ingest import ingest
-from serving_layer.ingest.body import Posted
+from serving_layer.ingest.events_body import Posted
 from serving_layer.ingest.ingest import Ingest
 from serving_layer.responses.encoding import encode
 from tests.support import World, receipt

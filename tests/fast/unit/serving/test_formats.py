@@ -13,12 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from master_dataset.registry.currency import currency
-from master_dataset.registry.stores import Store
-from serving_layer.files.as_csv import as_csv
-from serving_layer.files.body import BASIS
-from serving_layer.files.metric_table import LABELS
-from serving_layer.files.table import Kind, Table
+from master_dataset.registry.stores import Store, currency
+from serving_layer.files.formats import as_csv
+from serving_layer.files.tables import BASIS, LABELS, Kind, Table
 from tests.support import World, receipt
 from tests.support.asking import Asking
 from views.registry import registered_views

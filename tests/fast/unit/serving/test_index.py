@@ -7,8 +7,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from master_dataset.registry.currency import currency
-from master_dataset.registry.stores import Store
+from master_dataset.registry.stores import Store, currency
 from master_dataset.sources.weather_observations import WEATHER_OBSERVATIONS
 from tests.support import World, receipt
 from tests.support.asking import Asking, Body

@@ -2,14 +2,13 @@
 
 import pytest
 
-from master_dataset.webhooks.endpoint import Endpoint
-from master_dataset.webhooks.endpoint_state import Blocking, EndpointState, Registered
-from serving_layer.admin.recomputes import RecomputeRecord
+from master_dataset.webhooks.endpoint import Blocking, Endpoint, EndpointState, Registered
+from serving_layer.admin.publications import RecomputeRecord
 from serving_layer.alerts.rules import AlertRules, Author
 from tests.support import World, receipt
 from tests.support.asking import OPERATOR_KEY, Asking
 from views.alerts.alert import Window, raised_id
-from views.control.recompute_request import RecomputeRequest
+from views.control.recompute import RecomputeRequest
 
 DAY = {"store": "1", "from_": "2026-11-21", "to": "2026-11-22"}
 BECAUSE = {"reason": "a test"}

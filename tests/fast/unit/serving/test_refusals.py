@@ -5,14 +5,13 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from master_dataset.errors import RangeTooLong
-from master_dataset.registry.currency import currency
-from master_dataset.registry.stores import Store
+from master_dataset.registry.stores import Store, currency
 from serving_layer.api.limits import Ranges
 from serving_layer.query.questions import span
 from serving_layer.query.timeline import Grain
 from tests.support import World, receipt
 from tests.support.asking import OPERATOR_KEY, Asking
-from views.core.business_days import BusinessDays
+from views.core.local_time import BusinessDays
 
 NET = "/v1/metrics/net_sales"
 DAY = {"store": "1", "from_": "2026-11-21", "to": "2026-11-22"}

@@ -7,8 +7,7 @@ import httpx
 import msgspec
 import pytest
 
-from master_dataset.webhooks.endpoint import MOST_URL, Endpoint
-from master_dataset.webhooks.endpoint_state import Blocking, EndpointState, Registered
+from master_dataset.webhooks.endpoint import MOST_URL, Blocking, Endpoint, EndpointState, Registered
 from serving_layer.responses.webhooks import WebhookTrial
 from tests.support import World
 from tests.support.asking import MOST_WEBHOOKS, OPERATOR_KEY, Asking, Body

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from master_dataset.registry.terms import MIDNIGHT, Terms, business_date
+from master_dataset.registry.stores import MIDNIGHT, Terms, business_date
 
 FOUR = time(4)
 HALF_PAST_TWO = time(2, 30)

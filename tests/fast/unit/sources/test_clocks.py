@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from master_dataset.parsing.dead_letter import DeadLetter
 from master_dataset.parsing.parse import parse
-from master_dataset.registry.terms import DEFAULT_TERMS
+from master_dataset.parsing.results import DeadLetter
+from master_dataset.registry.stores import DEFAULT_TERMS
 from master_dataset.source import Source
 from master_dataset.sources import registered_sources
 from tests.support.corpus.record import MISSING, record

@@ -2,10 +2,9 @@
 
 import pytest
 
-from master_dataset.parsing.dead_letter import DeadLetter
-from master_dataset.parsing.event import Event
 from master_dataset.parsing.parse import parse
-from master_dataset.registry.terms import DEFAULT_TERMS, Terms
+from master_dataset.parsing.results import DeadLetter, Event
+from master_dataset.registry.stores import DEFAULT_TERMS, Terms
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from tests.support.corpus.case import Case, by_hand, receipt
 from tests.support.corpus.generated import generated

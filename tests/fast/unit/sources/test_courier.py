@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from master_dataset.kafka.buffer_limits import CourierRoom
+from master_dataset.kafka.client_settings import CourierRoom
 from master_dataset.kafka.producer import Courier, Fate, Outgoing, courier_settings
 
 MOST_RECORDS, MOST_BYTES = CourierRoom()

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from galatea.cli.reference import files
+from galatea.cli.reference.files import files
 from master_dataset.fields import Lines
-from master_dataset.parsing.event import Event
 from master_dataset.parsing.parse import parse
-from master_dataset.registry.terms import DEFAULT_TERMS
+from master_dataset.parsing.results import Event
+from master_dataset.registry.stores import DEFAULT_TERMS
 from master_dataset.source import Source
 from master_dataset.sources import registered_sources
 from tests.support.corpus.record import MISSING, record, refusal

@@ -3,7 +3,7 @@
 import io
 import time
 
-from master_dataset.parsing.json_lines import MAX_LINE_BYTES, paced, read_lines
+from master_dataset.kafka.ingest import MAX_LINE_BYTES, paced, read_lines
 
 
 def test_lines_come_without_their_ends_and_the_last_needs_none() -> None:

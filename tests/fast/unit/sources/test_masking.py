@@ -9,7 +9,7 @@ import pytest
 
 from master_dataset.parsing.masking import hidden
 from master_dataset.parsing.rows import HEADERS, INSTANT, rows
-from master_dataset.registry.terms import DEFAULT_TERMS
+from master_dataset.registry.stores import DEFAULT_TERMS
 from master_dataset.sources import registered_sources
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from master_dataset.sources.wifi_sightings import WIFI_SIGHTINGS

@@ -4,11 +4,9 @@ import json
 
 import pytest
 
-from master_dataset.parsing.dead_letter import DeadLetter, Reason
-from master_dataset.parsing.event import Event
-from master_dataset.parsing.key import key_of
-from master_dataset.parsing.parse import Headers, is_marker, parse
-from master_dataset.registry.terms import DEFAULT_TERMS
+from master_dataset.parsing.parse import Headers, is_marker, key_of, parse
+from master_dataset.parsing.results import DeadLetter, Event, Reason
+from master_dataset.registry.stores import DEFAULT_TERMS
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from tests.support.corpus.case import receipt
 

@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from master_dataset.parsing.event import Event
 from master_dataset.parsing.parse import identity_hash, parse
-from master_dataset.registry.currency import DEFAULT_CURRENCY, Currency, currency
-from master_dataset.registry.terms import Terms
+from master_dataset.parsing.results import Event
+from master_dataset.registry.stores import DEFAULT_CURRENCY, Currency, Terms, currency
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS, Item, Line, Receipt
 
 

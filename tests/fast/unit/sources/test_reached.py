@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from master_dataset.kafka.partition_progress import Reached, Seen, SeenParam, received, seen
 from master_dataset.parsing.rows import HEADERS, INSTANT, rows
-from master_dataset.registry.terms import DEFAULT_TERMS
+from master_dataset.registry.stores import DEFAULT_TERMS
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from tests.support.corpus.case import receipt
 

@@ -9,11 +9,10 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from deploy.registering import register, restore
 from master_dataset.errors import CurrencyFixed, DayFixed, OperatorError
 from master_dataset.registry import registry
-from master_dataset.registry.currency import Currency
-from master_dataset.registry.stores import Sensor, Store
+from master_dataset.registry.registration import register, restore
+from master_dataset.registry.stores import Currency, Sensor, Store
 
 BEFORE = Store("1", "Europe/Bratislava")
 CZK = Currency("CZK", 2)
@@ -40,7 +39,7 @@ def loaded(master: Path, store: Store, monkeypatch: pytest.MonkeyPatch) -> Store
     """Register it where `BEFORE` is registered, and say what is then."""
     monkeypatch.setattr(registry, "REFRESH_SECONDS", 0)
     kept: Any = Kept(BEFORE)
-    register(SimpleNamespace(master_uri=str(master)), kept, [store])  # type: ignore[arg-type]
+    register(str(master), kept, [store])
     return Store.from_json(kept.bodies[store.id])
 
 
@@ -95,7 +94,7 @@ def test_a_store_without_events_may_change_altogether(tmp_path: Path, monkeypatc
 
 
 def restored(master: Path, kept: Any, *stores: Store) -> Any:
-    restore(SimpleNamespace(master_uri=str(master)), kept, stores)  # type: ignore[arg-type]
+    restore(str(master), kept, stores)
     return kept.bodies
 
 

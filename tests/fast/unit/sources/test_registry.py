@@ -13,9 +13,9 @@ import pytest
 import master_dataset.sources
 from master_dataset.errors import DefinitionError, UnknownName
 from master_dataset.fields import Field, Id, Instant, Lines
-from master_dataset.parsing.event import Event
 from master_dataset.parsing.parse import parse
-from master_dataset.registry.terms import DEFAULT_TERMS, Terms
+from master_dataset.parsing.results import Event
+from master_dataset.registry.stores import DEFAULT_TERMS, Terms
 from master_dataset.source import Record, Source
 from master_dataset.sources import registered_sources, source_named
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS

@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 
 from master_dataset.parsing.rows import HEADERS, INSTANT, output_schema, rows
-from master_dataset.registry.terms import DEFAULT_TERMS
+from master_dataset.registry.stores import DEFAULT_TERMS
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from tests.support.corpus.case import receipt
 

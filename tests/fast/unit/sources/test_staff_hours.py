@@ -4,9 +4,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from master_dataset.parsing.dead_letter import DeadLetter
 from master_dataset.parsing.parse import parse
-from master_dataset.registry.terms import DEFAULT_TERMS
+from master_dataset.parsing.results import DeadLetter
+from master_dataset.registry.stores import DEFAULT_TERMS
 from master_dataset.sources.staff_hours import STAFF_HOURS
 from tests.support.corpus.record import MISSING, is_repeat, payload, record, refusal
 

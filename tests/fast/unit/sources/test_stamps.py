@@ -5,8 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 
-from master_dataset.kafka.partition_progress import Reached
-from master_dataset.kafka.stamps import steps, steps_back
+from master_dataset.kafka.partition_progress import Reached, steps, steps_back
 from master_dataset.parsing.rows import INSTANT
 
 START = datetime(2026, 11, 21, 9, tzinfo=UTC)

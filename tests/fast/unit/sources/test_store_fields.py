@@ -6,8 +6,7 @@ from decimal import Decimal
 import pytest
 
 from master_dataset.errors import BadFile
-from master_dataset.registry.currency import Currency
-from master_dataset.registry.stores import Sensor, Store, Zone
+from master_dataset.registry.stores import Currency, Sensor, Store, Zone
 from master_dataset.registry.stores_file import read
 
 FULL = """

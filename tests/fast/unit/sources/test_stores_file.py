@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from master_dataset.errors import BadFile
-from master_dataset.registry.currency import DEFAULT_CURRENCY, Currency
-from master_dataset.registry.stores import Store
+from master_dataset.registry.stores import DEFAULT_CURRENCY, Currency, Store
 from master_dataset.registry.stores_file import load, read
 
 FULL = """

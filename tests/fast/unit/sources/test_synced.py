@@ -8,8 +8,7 @@ import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 
-from master_dataset.delta.append import append_synced
-from master_dataset.delta.commit_intents import told, untold
+from master_dataset.delta.commit_intents import append_synced, told, untold
 from master_dataset.delta.fsync import sync, sync_beginning
 from master_dataset.delta.history import MARK
 

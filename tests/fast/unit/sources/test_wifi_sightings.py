@@ -4,8 +4,7 @@ from datetime import date
 
 import pytest
 
-from master_dataset.registry.stores import Sensor, Store
-from master_dataset.registry.terms import business_date
+from master_dataset.registry.stores import Sensor, Store, business_date
 from master_dataset.sources.wifi_sightings import WIFI_SIGHTINGS
 from tests.support.corpus.record import MISSING, event, is_repeat, payload, refusal
 

@@ -5,11 +5,10 @@ from dataclasses import fields
 import pytest
 from pydantic import ValidationError
 
-from deploy.limits import LimitSettings
-from deploy.settings import Settings
-from master_dataset.kafka.buffer_limits import CourierRoom
+from deploy.settings import LimitSettings, Settings
+from master_dataset.kafka.client_settings import CourierRoom
 from serving_layer.api.limits import LIMITS, RANGES, Limits, Ranges
-from serving_layer.http.connection_limits import ConnectionLimits
+from serving_layer.http.connections import ConnectionLimits
 
 SETTINGS = LimitSettings.model_fields
 

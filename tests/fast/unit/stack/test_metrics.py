@@ -8,11 +8,10 @@ import httpx
 import pytest
 from prometheus_client import REGISTRY
 
-from deploy.local import targets
+from deploy.local.records import metrics_url, write_metrics_target
 from deploy.services import runner as edge
-from deploy.services.archive_watch import ArchiveWatch
-from master_dataset.kafka.lag import Lag
-from master_dataset.kafka.lag_table import moved
+from deploy.services.archive import ArchiveWatch
+from master_dataset.kafka.lag import Lag, moved
 from master_dataset.kafka.partition_progress import Reached
 from tests.support.wire import wire
 
@@ -86,12 +85,12 @@ def test_a_position_is_where_it_is_since_it_was_first_seen_there() -> None:
 def test_the_place_of_metrics_is_a_file_that_prometheus_reads(tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
 
-    targets.write(tmp_path, "speed", 4711)
+    write_metrics_target(tmp_path, "speed", 4711)
 
     expected = b'[{"targets":["127.0.0.1:4711"],"labels":{"component":"speed"}}]'
     assert (tmp_path / "run" / "speed.targets.json").read_bytes() == expected
-    assert targets.url(tmp_path, "speed") == "http://127.0.0.1:4711/metrics"
-    assert targets.url(tmp_path, "archive") is None
+    assert metrics_url(tmp_path, "speed") == "http://127.0.0.1:4711/metrics"
+    assert metrics_url(tmp_path, "archive") is None
 
 
 def test_who_comes_for_metrics_and_says_nothing_is_let_go_and_others_get_theirs(
@@ -101,7 +100,7 @@ def test_who_comes_for_metrics_and_says_nothing_is_let_go_and_others_get_theirs(
     monkeypatch.setattr(edge, "COLLECTED_SECONDS", 0.5)
     (tmp_path / "run").mkdir()
     edge.Process("metrics").show_metrics(0)
-    url = targets.url(tmp_path, "metrics") or ""
+    url = metrics_url(tmp_path, "metrics") or ""
 
     with wire(url) as silent:
         collected = httpx.get(url, trust_env=False)

@@ -10,9 +10,8 @@ from typing import Any, NamedTuple
 import pyarrow.compute as pc
 from deltalake import DeltaTable
 
-from master_dataset.dead_letters.place import Place
-from master_dataset.delta.dataset import opened
-from master_dataset.delta.lost_files import naming_lost_files
+from master_dataset.delta.dataset import naming_lost_files, opened
+from master_dataset.kafka.record import Place
 
 NARROW = ["partition", "offset", "identity_hash"]
 WIDE = [*NARROW, "received_at", "identity", "payload_hash"]

@@ -4,14 +4,12 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from master_dataset.dead_letters.became import End, Events, became
-from master_dataset.dead_letters.letter import Cursor, Letter
-from master_dataset.dead_letters.place import Place
-from master_dataset.dead_letters.question import LetterQuestion
-from master_dataset.dead_letters.replay import Replay
-from master_dataset.dead_letters.replaying import Letters as Several
+from master_dataset.dead_letters.dead_letter import Cursor, Letter, LetterQuestion
+from master_dataset.dead_letters.replay import Letters as Several
+from master_dataset.dead_letters.replay_history import End, Events, Replay, became
 from master_dataset.dead_letters.table import Counts, LetterPage
 from master_dataset.errors import RangeTooLong
+from master_dataset.kafka.record import Place
 
 Told = dict[str, Any]
 

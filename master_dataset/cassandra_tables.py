@@ -1,9 +1,14 @@
-"""The right to do something alone, settled in Cassandra and lost when it is not renewed in time."""
+"""Small Cassandra tables that every layer shares: leases, alarms and the positions of the archive."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
+
+from cassandra import DriverException
+from cassandra.cluster import NoHostAvailable
+from cassandra.protocol import ErrorMessage
 
 from master_dataset.errors import UpkeepRuns
 
@@ -54,3 +59,49 @@ def leased(session: "Session", name: str) -> Iterator[Lease]:
         yield lease
     finally:
         lease.give_back()
+
+
+CLOCK_STEPPED_BACK = "clock_stepped_back"
+ALERTS_UNEXPLAINED = "alerts_unexplained"
+ALERTS_MISKEYED = "alerts_miskeyed"
+
+
+class AlarmTable:
+    """One row each time that something was noticed; rows expire after 30 days."""
+
+    def __init__(self, session: "Session") -> None:
+        """`session` uses Galatea's keyspace."""
+        self._session = session
+        self._insert = session.prepare("INSERT INTO alarms (name, noticed_at, place, detail) VALUES (?, ?, ?, ?)")
+
+    def notice(self, name: str, at: datetime, place: str, detail: str) -> None:
+        """`place` is where, `detail` one sentence for the operator."""
+        self._session.execute(self._insert, (name, at, place, detail))
+
+
+AWAY = (DriverException, NoHostAvailable, ErrorMessage)
+"""Nobody answers, or too few do, or none says what became of a request: it may have been done."""
+
+
+class ArchivePositions:
+    """One row per topic and partition: everything before `position` is in the master dataset."""
+
+    def __init__(self, session: "Session") -> None:
+        """`session` uses Galatea's keyspace."""
+        self._session = session
+        # The position is also the write timestamp, so the greatest one wins whatever the order of writes.
+        self._insert = session.prepare(
+            "INSERT INTO archive_positions (topic, partition, position, received_at) "
+            "VALUES (?, ?, ?, ?) USING TIMESTAMP ?"
+        )
+
+    def record(self, topic: str, partition: int, position: int, received_at: datetime) -> None:
+        """Everything before `position` is kept."""
+        self._session.execute(self._insert, (topic, partition, position, received_at, position))
+
+    def read(self) -> dict[str, dict[int, int]]:
+        """Topic to partition to position."""
+        found: dict[str, dict[int, int]] = {}
+        for row in self._session.execute("SELECT topic, partition, position FROM archive_positions"):
+            found.setdefault(row.topic, {})[row.partition] = row.position
+        return found

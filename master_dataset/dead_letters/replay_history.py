@@ -1,29 +1,68 @@
-"""The Delta table `replays`: which dead letters were sent again. Append-only, as all of the master dataset.
+"""One time that a dead letter was sent again: who, when, and where it went.
+
+The Delta table `replays`: which dead letters were sent again. Append-only, as all of the master dataset.
 
 Each replay has a row from before it was sent, and another one from when the broker had answered. Who replays writes
 it; the dead letter itself is never touched.
+
+What became of replays, as far as it can be known by now: read from where the broker put them, never written down.
 """
 
-from collections.abc import Collection, Iterable, Sequence
-from typing import Any
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from enum import StrEnum
+from typing import Any, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable, Schema
 from deltalake.exceptions import DeltaError
 
-from master_dataset.dead_letters.place import Place
-from master_dataset.dead_letters.replay import Replay, Sending
-from master_dataset.dead_letters.rows import PLACE
-from master_dataset.delta.append import append_synced
-from master_dataset.delta.dataset import opened
+from master_dataset.dead_letters.dead_letter import Heading
+from master_dataset.dead_letters.deliveries import Delivery, Sought, first_of
+from master_dataset.delta.commit_intents import append_synced
+from master_dataset.delta.dataset import naming_lost_files, opened
 from master_dataset.delta.fsync import sync_beginning
 from master_dataset.delta.history import KEPT
 from master_dataset.delta.incomplete_commits import take_back_torn
-from master_dataset.delta.lost_files import naming_lost_files
 from master_dataset.errors import OperatorError
+from master_dataset.kafka.record import Place
+from master_dataset.parsing.results import Reason
+
+
+class Sending(StrEnum):
+    """BEGUN is written before anything is sent, so that nothing sent is ever forgotten. UNKNOWN: there or not.
+
+    REFUSED: the broker takes none so large.
+    """
+
+    BEGUN = "begun"
+    SENT = "sent"
+    UNKNOWN = "unknown"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True)
+class Replay:
+    """`run`: what was replayed together. `by`: a key's id or a user's name. `mended`: as Mend tells it.
+
+    `to`: where the broker put it, None unless it is SENT. `day`, `identity_hash`: of the event that it says.
+    """
+
+    place: Place
+    run: str
+    at: datetime
+    by: str
+    mended: str
+    sending: Sending
+    to: Place | None
+    day: date
+    identity_hash: int
+
 
 REPLAYS = "replays"
+_POSITION = list(Place._fields)
 COLUMNS = pa.schema(
     [
         ("topic", pa.string()),
@@ -91,7 +130,7 @@ class ReplayTable:
         """Places of letters that the broker took again; columns topic, partition, offset, each place once."""
         where = pc.field("sending") == Sending.SENT.value
         where = where if topic is None else where & (pc.field("topic") == topic)
-        return self._read(PLACE, where).group_by(PLACE).aggregate([])
+        return self._read(_POSITION, where).group_by(_POSITION).aggregate([])
 
     def version(self) -> int:
         """Of the table; it moves whenever something is sent again. -1 if nothing ever was."""
@@ -134,3 +173,62 @@ def _replay(row: dict[str, Any]) -> Replay:
         row["day"],
         row["identity_hash"],
     )
+
+
+class Became(StrEnum):
+    """UNKNOWN: the broker did not confirm it. WAITING: sent, and not archived yet."""
+
+    UNKNOWN = "unknown"
+    WAITING = "waiting"
+    EVENT = "event"
+    DUPLICATE = "duplicate"
+    CONFLICT = "conflict"
+    DEAD_LETTER = "dead_letter"
+
+
+@dataclass(frozen=True)
+class End:
+    """`of`: the delivery that counts, where it is another one. `reason`: of a dead letter."""
+
+    became: Became
+    of: Place | None = None
+    reason: str | None = None
+
+
+class Letters(Protocol):
+    """Which records are dead letters."""
+
+    def headings(self, places: Collection[Place]) -> Mapping[Place, Heading]:
+        """Those of these places that are."""
+
+
+class Events(Protocol):
+    """Which events are archived."""
+
+    def deliveries(self, sought: Collection[Sought]) -> Mapping[Sought, Collection[Delivery]]:
+        """All deliveries of each, repeats and conflicts among them; what is not there yet has none."""
+
+
+def became(replays: Collection[Replay], letters: Letters, events: Events) -> dict[Replay, End]:
+    """The end of each, as the tables are now."""
+    sent = {each: each.to for each in replays if each.to is not None}
+    refused = letters.headings(set(sent.values()))
+    sought = {each: Sought(each.place.topic, each.day, each.identity_hash) for each in sent}
+    kept = events.deliveries(set(sought.values()))
+    too_large = End(Became.DEAD_LETTER, None, Reason.TOO_LARGE)
+    found = {each: too_large if each.sending is Sending.REFUSED else End(Became.UNKNOWN) for each in replays}
+    for replay, place in sent.items():
+        own = next((each for each in kept[sought[replay]] if each.place == place), None)
+        if own is None:
+            heading = refused.get(place)
+            found[replay] = End(Became.DEAD_LETTER, None, heading.reason) if heading else End(Became.WAITING)
+        else:
+            found[replay] = _end(own, [each for each in kept[sought[replay]] if each.identity == own.identity])
+    return found
+
+
+def _end(own: Delivery, same: Collection[Delivery]) -> End:
+    first = first_of(same)
+    if first.place == own.place:
+        return End(Became.EVENT)
+    return End(Became.DUPLICATE if first.content == own.content else Became.CONFLICT, first.place)

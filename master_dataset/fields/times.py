@@ -1,4 +1,4 @@
-"""Moments of events."""
+"""Instants, and the intervals and durations that sensors report."""
 
 import re
 from dataclasses import dataclass
@@ -6,9 +6,9 @@ from datetime import datetime
 from typing import Any
 
 from master_dataset.fields.field import Described, Schema
-from master_dataset.parsing.dead_letter import Reason, Refused
-from master_dataset.parsing.event import EPOCH
-from master_dataset.registry.currency import Currency
+from master_dataset.fields.numbers import Whole
+from master_dataset.parsing.results import EPOCH, Reason, Refused
+from master_dataset.registry.stores import Currency
 
 ISO_8601 = re.compile(
     r"\d{4}-\d\d-\d\dT[0-2]\d:[0-5]\d(?::[0-5]\d(?:\.\d+)?)?(?:Z|[+-][0-2]\d(?::?[0-5]\d)?)", re.ASCII
@@ -48,3 +48,40 @@ class Instant(Described):
         if not FIRST_MS <= happened_ms < AFTER_LAST_MS:
             raise Refused(Reason.BAD_TIME, "lies outside the years 1970 to 2200")
         return happened_ms
+
+
+WINDOW_MS = 900_000
+"""15 minutes: the longest interval, and the length of a window."""
+HOUR_MS = 3_600_000
+INTERVAL = Whole(1, WINDOW_MS, about="Length of the interval, which lies in one 15-minute window of UTC.")
+"""The length of a counting interval that begins at `happened_at`."""
+
+
+def refuse_crossing(start_ms: int, interval_ms: int) -> None:
+    """Raise Refused `interval_crosses_window` unless [start, start + interval) lies in one window of UTC."""
+    if start_ms % WINDOW_MS + interval_ms > WINDOW_MS:
+        why = "reaches beyond the 15-minute window of UTC that `happened_at` lies in"
+        raise Refused(Reason.INTERVAL_CROSSES_WINDOW, why, "/interval_ms")
+
+
+def lasted(start_ms: int, end_ms: int, most_ms: int, field: str) -> int:
+    """Give end - start in ms. `field`: that of the start. Raises Refused `negative_duration`, `duration_too_long`."""
+    if end_ms < start_ms:
+        raise Refused(Reason.NEGATIVE_DURATION, "lies after the end", f"/{field}")
+    if end_ms - start_ms > most_ms:
+        raise Refused(
+            Reason.DURATION_TOO_LONG, f"lies more than {most_ms // HOUR_MS} hours before the end", f"/{field}"
+        )
+    return end_ms - start_ms
+
+
+def required(start_ms: int | None, field: str) -> int:
+    """Give an instant that this kind of event has to carry. Raises Refused `missing_field`."""
+    if start_ms is None:
+        raise Refused(Reason.MISSING_FIELD, "is missing", f"/{field}")
+    return start_ms
+
+
+def flags(*named: tuple[str, bool]) -> list[str]:
+    """Give the names of those that hold, sorted."""
+    return sorted(name for name, holds in named if holds)

@@ -1,8 +1,27 @@
-"""Where a record lies: topic/partition/offset. It is the id of a dead letter."""
+"""A Kafka record as a consumer gets it, and its position: topic, partition and offset."""
 
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 from master_dataset.errors import RequestError
+
+
+class Record(NamedTuple):
+    """`received_ms`: the broker's stamp, milliseconds since 1970."""
+
+    topic: str
+    partition: int
+    offset: int
+    key: bytes
+    value: bytes
+    received_ms: int
+
+    @classmethod
+    def of(cls, message: Any) -> Self:  # noqa: ANN401 - confluent_kafka ships no types
+        """What the driver gives. A missing key or value is an empty one."""
+        _, received_ms = message.timestamp()
+        place = message.topic(), message.partition(), message.offset()
+        return cls(*place, message.key() or b"", message.value() or b"", received_ms)
+
 
 GREATEST_PARTITION = 2**31 - 1
 GREATEST_OFFSET = 2**63 - 1

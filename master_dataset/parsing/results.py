@@ -1,0 +1,151 @@
+"""What parsing returns: an `Event`, or a `DeadLetter` with the reason why the record is none."""
+
+from collections.abc import Mapping
+from datetime import UTC, date, datetime, timedelta
+from enum import StrEnum
+from typing import Generic, NamedTuple, TypeVar
+
+import msgspec
+
+
+class Reason(StrEnum):
+    """Stable codes: table, metric label, API and docs use the same word."""
+
+    EMPTY_VALUE = "empty_value"
+    TOO_LARGE = "too_large"
+    NOT_UTF8 = "not_utf8"
+    NOT_JSON = "not_json"
+    TOO_DEEP = "too_deep"
+    DUPLICATE_JSON_KEY = "duplicate_json_key"
+    MISSING_FIELD = "missing_field"
+    WRONG_TYPE = "wrong_type"
+    BAD_NUMBER = "bad_number"
+    BAD_TIME = "bad_time"
+    BAD_IDENTITY = "bad_identity"
+    OUT_OF_RANGE = "out_of_range"
+    UNKNOWN_VALUE = "unknown_value"
+    FROM_THE_FUTURE = "from_the_future"
+    CONFLICTING_DUPLICATE = "conflicting_duplicate"
+    UNKNOWN_SCHEMA = "unknown_schema"
+    INTERVAL_CROSSES_WINDOW = "interval_crosses_window"
+    NEGATIVE_DURATION = "negative_duration"
+    DURATION_TOO_LONG = "duration_too_long"
+    RAW_MAC_ADDRESS = "raw_mac_address"
+    ALERT_DELIVERY_REJECTED = "alert_delivery_rejected"
+
+
+class DeadLetter(msgspec.Struct, frozen=True, gc=False):
+    """`field` is a JSON pointer (`/transactions/0/price`), empty for the record as a whole.
+
+    `sentence` never quotes the value: it goes into logs and answers, and the value may be anything.
+    """
+
+    reason: Reason
+    field: str
+    sentence: str
+
+
+class Refused(Exception):
+    """Raised by a field or a derivation while one record is read; `parse` turns it into a DeadLetter.
+
+    `why` completes the sentence that begins with the name of the field: "has more than 6 decimals".
+    """
+
+    def __init__(self, reason: Reason, why: str, field: str = "") -> None:
+        """`field` is the pointer from where it is raised; whoever knows the way there puts it in front with `under`."""
+        super().__init__(reason, why, field)
+        self.reason = reason
+        self.why = why
+        self.field = field
+
+    def under(self, pointer: str) -> "Refused":
+        """Return the same refusal, seen from one level further out."""
+        return Refused(self.reason, self.why, pointer + self.field)
+
+    def letter(self) -> DeadLetter:
+        """Say it to a person."""
+        what = f"`{self.field}`" if self.field else "The record"
+        return DeadLetter(self.reason, self.field, f"{what} {self.why}.")
+
+
+Payload = TypeVar("Payload", bound=msgspec.Struct)  # frozen; its fields are the payload columns
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Event(msgspec.Struct, Generic[Payload], frozen=True, gc=False):
+    """What the master dataset keeps of a record, besides its place and its bytes.
+
+    `identity` is canonical text: equal for two deliveries of the same event and for nothing else. `identity_hash` only
+    finds candidates, because 64 bits can collide. Equal identity with another `payload_hash` is a conflict.
+    """
+
+    topic: str
+    store: str
+    happened_ms: int  # since 1970 UTC; finer digits are cut
+    identity: str
+    identity_hash: int  # signed 64 bit, of topic and identity
+    payload_hash: int  # signed 64 bit, of what the sender said; blind to key order, spacing and unknown fields
+    payload: Payload
+
+    @property
+    def happened_at(self) -> datetime:
+        """The instant in UTC."""
+        return EPOCH + timedelta(milliseconds=self.happened_ms)
+
+    @property
+    def day(self) -> date:
+        """The UTC day of `happened_at`: the partition of the master table."""
+        return self.happened_at.date()
+
+
+class Meaning(NamedTuple):
+    """`record`: what is wrong with it, after "The record". `do`: who acts, and whether a replay can help."""
+
+    record: str
+    do: str
+
+
+ANEW = "the sender sends it again; here only a whole record can stand for it"
+A_FIELD = "the sender mends its program; here the field can be set"
+MEANINGS: Mapping[Reason, Meaning] = {
+    Reason.EMPTY_VALUE: Meaning("has no value", "the sender; there is nothing that could be mended"),
+    Reason.TOO_LARGE: Meaning("is larger than the limit", "the sender sends several smaller ones"),
+    Reason.NOT_UTF8: Meaning("is not UTF-8", ANEW),
+    Reason.NOT_JSON: Meaning("is not one JSON object", ANEW),
+    Reason.TOO_DEEP: Meaning("is nested too deep", ANEW),
+    Reason.DUPLICATE_JSON_KEY: Meaning("names a key twice in one object", ANEW),
+    Reason.MISSING_FIELD: Meaning("lacks a field", A_FIELD),
+    Reason.WRONG_TYPE: Meaning("has a field of another type", A_FIELD),
+    Reason.BAD_NUMBER: Meaning("has a number that cannot be kept exactly", A_FIELD),
+    Reason.BAD_TIME: Meaning("has a time without offset, or none that exists", A_FIELD),
+    Reason.BAD_IDENTITY: Meaning("has an empty or overlong part of its identity", A_FIELD),
+    Reason.OUT_OF_RANGE: Meaning("has a value beyond what is possible", A_FIELD),
+    Reason.UNKNOWN_VALUE: Meaning("has a word that the field does not know", A_FIELD),
+    Reason.FROM_THE_FUTURE: Meaning(
+        "happened more than an hour after it was received",
+        "whoever sets the sender's clock; if its time was right after all, replay it as it is when that time has come",
+    ),
+    Reason.CONFLICTING_DUPLICATE: Meaning(
+        "repeats the identity of an earlier one with another content; found by a rebuild",
+        "the sender, which has used one identity twice; with an identity of its own it can be an event",
+    ),
+    Reason.UNKNOWN_SCHEMA: Meaning(
+        "names a schema in its header that no source has",
+        "you, if a source is missing: add it, then replay as it is; else the sender",
+    ),
+    Reason.INTERVAL_CROSSES_WINDOW: Meaning(
+        "counts over an interval that is not within one 15-minute window of UTC",
+        "whoever sets up the counter; one count cannot be divided afterwards",
+    ),
+    Reason.NEGATIVE_DURATION: Meaning("ends before it began", A_FIELD),
+    Reason.DURATION_TOO_LONG: Meaning("lasts longer than such a thing can", A_FIELD),
+    Reason.RAW_MAC_ADDRESS: Meaning(
+        "names a device by its hardware address; the value is masked before anything is kept",
+        "whoever runs the edge: it has to hash. What was masked is gone",
+    ),
+    Reason.ALERT_DELIVERY_REJECTED: Meaning(
+        "is an alert that an endpoint has refused for good",
+        "the tenant, whose endpoint it is",
+    ),
+}
