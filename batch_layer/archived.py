@@ -25,7 +25,7 @@ PLAIN = 1
 
 
 def archived(spark: SparkSession, source: "Source[Any]", master: Master, days: Collection[date] = ()) -> DataFrame:
-    """The rows of these days, or of all; the columns of `event_schema`. MasterFileLost if a file of them is gone.
+    """The rows of these days, or of all; the columns of `event_schema`. MasterFileLostError if a file of them is gone.
 
     What is found broken only when it is read: `batch_layer.archived`.
     """
@@ -54,7 +54,7 @@ _CANNOT_READ = re.compile(
 
 @contextmanager
 def naming_lost_files(tables: MasterTables) -> Iterator[None]:
-    """MasterFileLost instead of what Spark raises inside, if it names a file of these tables that it cannot read."""
+    """MasterFileLostError instead of what Spark raises inside, if it names a file of these tables that it cannot read."""
     try:
         yield
     except (PySparkException, Py4JJavaError) as error:

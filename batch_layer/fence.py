@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from master_dataset.errors import BrokerUnavailable, CutNotReached, OperatorError
+from master_dataset.errors import BrokerUnavailableError, CutNotReachedError, OperatorError
 from master_dataset.failpoints import CrashPoint, passing
 from master_dataset.kafka.topics import Topics
 from master_dataset.parsing.parse import MARKER_HEADER
@@ -74,14 +74,14 @@ class Fence:
         return Marked(cut, sent.offsets)
 
     def wait(self, marked: Marked, positions: Callable[[], Offsets], reader: str, timeout: timedelta) -> None:
-        """Return when the reader has passed the markers. CutNotReached, naming the partition, after the timeout.
+        """Return when the reader has passed the markers. CutNotReachedError, naming the partition, after the timeout.
 
         OperatorError if it has passed them because it tells of another log than the broker's.
         """
         deadline = time.monotonic() + timeout.total_seconds()
         while not marked.passed_by(found := positions()):
             if time.monotonic() > deadline:
-                raise CutNotReached(
+                raise CutNotReachedError(
                     _behind(marked, found, reader), do=f"galatea status, then logs/{reader}.log; run it again"
                 )
             time.sleep(_POLL_SECONDS)
@@ -137,9 +137,11 @@ class _Markers:
                     )
             left = producer.flush(30)
         except KafkaException as error:
-            raise BrokerUnavailable(f"no marker could be written: {error}", do="galatea status") from error
+            raise BrokerUnavailableError(f"no marker could be written: {error}", do="galatea status") from error
         if left or self._failed:
-            raise BrokerUnavailable(f"{left or len(self._failed)} markers were not acknowledged", do="galatea status")
+            raise BrokerUnavailableError(
+                f"{left or len(self._failed)} markers were not acknowledged", do="galatea status"
+            )
         return self
 
     def _delivered(self, error: KafkaError | None, message: Message) -> None:

@@ -1,16 +1,24 @@
-"""Connections to Cassandra: one place says how every process connects."""
+"""Connections to Cassandra. Every process connects with the settings below."""
 
 from collections.abc import Sequence
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from cassandra import ConsistencyLevel, OperationTimedOut, RequestExecutionException
 from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile, NoHostAvailable, Session
 from cassandra.policies import ConstantReconnectionPolicy, RetryPolicy, RoundRobinPolicy, TokenAwarePolicy
 from cassandra.protocol import ErrorMessage
 
-from deploy.address import Address
-from master_dataset.errors import StoreUnavailable
+from master_dataset.errors import CassandraUnavailableError
+
+
+class Address(NamedTuple):
+    """Where Cassandra is, and Galatea's keyspace in it."""
+
+    contact_points: tuple[str, ...]
+    port: int
+    keyspace: str | None
+
 
 CONNECT_SECONDS = 10.0
 REQUEST_SECONDS = 15.0
@@ -49,7 +57,7 @@ class AnotherNode(RetryPolicy):  # type: ignore[misc]  # the driver has no types
 def connect(contact_points: Sequence[str], port: int, keyspace: str | None) -> Session:
     """A session that reads and writes at QUORUM and caches its prepared statements.
 
-    StoreUnavailable if no node answers.
+    CassandraUnavailableError if no node answers.
     """
     profile = ExecutionProfile(
         load_balancing_policy=TokenAwarePolicy(RoundRobinPolicy()),
@@ -71,7 +79,7 @@ def connect(contact_points: Sequence[str], port: int, keyspace: str | None) -> S
     except NoHostAvailable as error:
         cluster.shutdown()
         places = ", ".join(f"{point}:{port}" for point in contact_points)
-        raise StoreUnavailable(f"Cassandra does not answer at `{places}`", do="galatea status") from error
+        raise CassandraUnavailableError(f"Cassandra does not answer at `{places}`", do="galatea status") from error
     session.prepare = cache(session.prepare)
     return session
 

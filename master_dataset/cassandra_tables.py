@@ -10,7 +10,7 @@ from cassandra import DriverException
 from cassandra.cluster import NoHostAvailable
 from cassandra.protocol import ErrorMessage
 
-from master_dataset.errors import UpkeepRuns
+from master_dataset.errors import UpkeepRunsError
 
 if TYPE_CHECKING:
     from cassandra.cluster import Session
@@ -31,11 +31,11 @@ class Lease:
         self._take, self._renew, self._give_back = (session.prepare(each) for each in (_TAKE, _RENEW, _GIVE_BACK))
 
     def take(self) -> None:
-        """UpkeepRuns if somebody else holds it."""
+        """UpkeepRunsError if somebody else holds it."""
         self._settle(self._take, (self._name, self._holder, self._seconds))
 
     def renew(self) -> None:
-        """UpkeepRuns if it was lost and somebody else may have taken it."""
+        """UpkeepRunsError if it was lost and somebody else may have taken it."""
         self._settle(self._renew, (self._seconds, self._holder, self._name, self._holder))
 
     def give_back(self) -> None:
@@ -47,12 +47,12 @@ class Lease:
         # A second try of the driver's finds what its first one has done.
         if not row.applied and getattr(row, "holder", None) != self._holder:
             message = f"another `{self._name}` runs, or was killed less than {self._seconds} seconds ago"
-            raise UpkeepRuns(message, do="wait for it, then the same again")
+            raise UpkeepRunsError(message, do="wait for it, then the same again")
 
 
 @contextmanager
 def leased(session: "Session", name: str) -> Iterator[Lease]:
-    """Hold it inside. UpkeepRuns if somebody else does."""
+    """Hold it inside. UpkeepRunsError if somebody else does."""
     lease = Lease(session, name)
     lease.take()
     try:

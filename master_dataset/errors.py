@@ -3,34 +3,34 @@
 GalateaError
 |-- DefinitionError        the author of a view or source; at import; says what does exist
 |-- RequestError           the caller; 4xx, exit 2
-|   |-- UnknownName        404, with the nearest name
-|   |-- RangeTooLong       422, with the grain that fits
-|   |-- NothingArchived    404, no events on the days that were asked for
-|   |-- MixedCurrencies    409, money of two currencies has no sum
-|   |-- BadFile            422, a file of the caller's that cannot be used; names the field
-|   |-- BadEndpoint        422, an address that webhooks cannot call; names the field
-|   `-- BadRule            422, a rule of alerts without sense; names the field
+|   |-- UnknownNameError        404, with the nearest name
+|   |-- RangeTooLongError       422, with the grain that fits
+|   |-- NothingArchivedError    404, no events on the days that were asked for
+|   |-- MixedCurrenciesError    409, money of two currencies has no sum
+|   |-- BadFileError            422, a file of the caller's that cannot be used; names the field
+|   |-- BadEndpointError        422, an address that webhooks cannot call; names the field
+|   `-- BadRuleError            422, a rule of alerts without sense; names the field
 |-- OperatorError          the operator; exit 1; `do` is the next command
-|   |-- CutNotReached      the archive has not passed the cut in every partition
-|   |-- PublicationMoved   somebody published in between
-|   |-- CheckpointOutOfStep  the speed layer's rows and its checkpoint tell of different micro-batches
-|   |-- GenerationReplaced   a generation of the speed layer that may write nothing more
-|   |-- NothingPublished     there is no publication yet that a part could be based on
-|   |-- DefinitionNotCovered  views were changed and no speed layer runs with the new definitions yet
-|   |-- RecomputeRunning   another process works on the same
-|   |-- RollbackTooFar     no speed rows can be had for the cut of that publication
-|   |-- DiskFull           no room for what is computed
-|   |-- CurrencyFixed      a store's currency cannot change once it has events
-|   |-- DayFixed           when its business days begin cannot change once it has sightings
-|   |-- MasterFileLost     a file of the master dataset is gone or broken
-|   |-- UpkeepRuns         another compaction or export has not ended
-|   |-- SpeedExpired       the cut is older than the speed rows live
-|   `-- LinesNotSent       an ingest that did not bring every line to the broker
+|   |-- CutNotReachedError      the archive has not passed the cut in every partition
+|   |-- PublicationMovedError   somebody published in between
+|   |-- CheckpointOutOfStepError  the speed layer's rows and its checkpoint tell of different micro-batches
+|   |-- GenerationReplacedError   a generation of the speed layer that may write nothing more
+|   |-- NothingPublishedError     there is no publication yet that a part could be based on
+|   |-- DefinitionNotCoveredError  views were changed and no speed layer runs with the new definitions yet
+|   |-- RecomputeRunningError   another process works on the same
+|   |-- RollbackTooFarError     no speed rows can be had for the cut of that publication
+|   |-- DiskFullError           no room for what is computed
+|   |-- CurrencyFixedError      a store's currency cannot change once it has events
+|   |-- DayFixedError           when its business days begin cannot change once it has sightings
+|   |-- MasterFileLostError     a file of the master dataset is gone or broken
+|   |-- UpkeepRunsError         another compaction or export has not ended
+|   |-- SpeedExpiredError       the cut is older than the speed rows live
+|   `-- LinesNotSentError       an ingest that did not bring every line to the broker
 `-- Unavailable            nobody yet; retried in order, then 503 with Retry-After
-    |-- BrokerUnavailable
-    |-- StoreUnavailable
-    |-- SpeedUnavailable
-    `-- AirflowUnavailable
+    |-- BrokerUnavailableError
+    |-- CassandraUnavailableError
+    |-- SpeedUnavailableError
+    `-- AirflowUnavailableError
 """
 
 import re
@@ -52,10 +52,10 @@ class GalateaError(Exception):
     code: str = "galatea_error"
 
     def __init_subclass__(cls) -> None:
-        """Derive the code from the class name: `CutNotReached` is `cut_not_reached`, so a class cannot forget it."""
+        """Derive the code from the class name: `CutNotReachedError` has the code `cut_not_reached`."""
         super().__init_subclass__()
         if "code" not in vars(cls):
-            cls.code = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", cls.__name__).lower()
+            cls.code = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", cls.__name__.removesuffix("Error")).lower()
 
     def __init__(self, message: str, *, do: str) -> None:
         """`message` is one sentence with values in backquotes; `do` is the next step, a command where there is one."""
@@ -77,15 +77,18 @@ def _rebuilt(kind: type[GalateaError], message: str, do: str) -> GalateaError:
 class DefinitionError(GalateaError):
     """A view or a source contradicts itself. Raised at import, so it never reaches a reader."""
 
+    code = "definition_error"
+
 
 class RequestError(GalateaError):
     """The caller asked for something that cannot be answered as asked."""
 
+    code = "request_error"
     exit_code = 2
     status = 400
 
 
-class UnknownName(RequestError):
+class UnknownNameError(RequestError):
     """No source, view, metric or store of that name. Says which name is nearest, or what there is."""
 
     status = 404
@@ -104,25 +107,25 @@ class UnknownName(RequestError):
         super().__init__(f"There is no {kind} `{name}`.", do=do or f"No {kind} is registered yet.")
 
 
-class RangeTooLong(RequestError):
+class RangeTooLongError(RequestError):
     """More points than one answer may hold; `do` names the grain that fits."""
 
     status = 422
 
 
-class NothingArchived(RequestError):
+class NothingArchivedError(RequestError):
     """A recompute of days, or of stores, that have no events."""
 
     status = 404
 
 
-class MixedCurrencies(RequestError):
+class MixedCurrenciesError(RequestError):
     """Stores of several currencies were asked for one sum of money."""
 
     status = 409
 
 
-class BadFile(RequestError):
+class BadFileError(RequestError):
     """A file that the caller gave cannot be used as it is; nothing of it was taken."""
 
     status = 422
@@ -133,7 +136,7 @@ class BadFile(RequestError):
         self.code = code
 
 
-class BadRule(RequestError):
+class BadRuleError(RequestError):
     """A rule of alerts that cannot be followed, can never fire or would always; nothing was changed."""
 
     status = 422
@@ -147,7 +150,7 @@ class BadRule(RequestError):
         self.field, self.fires = field, fires
 
 
-class BadEndpoint(RequestError):
+class BadEndpointError(RequestError):
     """An endpoint of webhooks that cannot be called as it was named; nothing was changed."""
 
     status = 422
@@ -161,88 +164,92 @@ class BadEndpoint(RequestError):
 class OperatorError(GalateaError):
     """The system is whole, but somebody has to decide. `do` is the next command."""
 
+    code = "operator_error"
     status = 409
 
 
-class CutNotReached(OperatorError):
+class CutNotReachedError(OperatorError):
     """The archive has not passed the markers of the cut in every partition; nothing was changed."""
 
 
-class PublicationMoved(OperatorError):
+class PublicationMovedError(OperatorError):
     """Another publication came first, so this one would have hidden it."""
 
 
-class CheckpointOutOfStep(OperatorError):
+class CheckpointOutOfStepError(OperatorError):
     """The speed rows and the checkpoint tell of different micro-batches: one is older, or a second process runs."""
 
 
-class GenerationReplaced(OperatorError):
+class GenerationReplacedError(OperatorError):
     """Another generation of the speed layer takes over from this one, which can no longer write (R9)."""
 
 
-class NothingPublished(OperatorError):
+class NothingPublishedError(OperatorError):
     """There is no publication yet that a part could be based on."""
 
 
-class DefinitionNotCovered(OperatorError):
+class DefinitionNotCoveredError(OperatorError):
     """The definitions differ from the published ones, and two hashes are never merged (R12)."""
 
 
-class RecomputeRunning(OperatorError):
+class RecomputeRunningError(OperatorError):
     """Another process works on that recompute, or on the same views and days; only one of them could publish."""
 
 
-class RollbackTooFar(OperatorError):
+class RollbackTooFarError(OperatorError):
     """A publication that readers cannot go back to: no speed rows can be had for its cut, or its cells are gone."""
 
 
-class DiskFull(OperatorError):
+class DiskFullError(OperatorError):
     """There is no room left where something has to be written; what is published is as it was."""
 
 
-class CurrencyFixed(OperatorError):
+class CurrencyFixedError(OperatorError):
     """A store with events keeps its currency, because its amounts are already counted in minor units of it."""
 
 
-class DayFixed(OperatorError):
+class DayFixedError(OperatorError):
     """A store with sightings keeps its time zone and the start of its day, because its visits end there."""
 
 
-class MasterFileLost(OperatorError):
+class MasterFileLostError(OperatorError):
     """A data file of the master dataset is gone, cut short or unreadable: to go on would silently leave out events."""
 
 
-class UpkeepRuns(OperatorError):
+class UpkeepRunsError(OperatorError):
     """Another compaction or export has not ended, or was killed less than its lease ago; two would keep rows twice."""
 
 
-class SpeedExpired(OperatorError):
+class SpeedExpiredError(OperatorError):
     """The published cut is older than speed rows live: the merged answer would silently miss sales (R10)."""
 
     status = 503
 
 
-class LinesNotSent(OperatorError):
+class LinesNotSentError(OperatorError):
     """An ingest ended before the broker had acknowledged every line; `do` says from which line to resume."""
 
 
-class Unavailable(GalateaError):
-    """A neighbour does not answer. Retried in order first; nobody has to act yet."""
+class DependencyUnavailableError(GalateaError):
+    """A system that this process depends on does not answer. Retried in order first; nobody has to act yet."""
 
+    code = "unavailable"
     status = 503
 
 
-class BrokerUnavailable(Unavailable):
+class BrokerUnavailableError(DependencyUnavailableError):
     """Kafka did not take or give records in time."""
 
 
-class StoreUnavailable(Unavailable):
+class CassandraUnavailableError(DependencyUnavailableError):
     """Cassandra did not answer in time."""
 
+    code = "store_unavailable"
 
-class SpeedUnavailable(Unavailable):
+
+class SpeedUnavailableError(DependencyUnavailableError):
     """The speed rows cannot be read; `partial=true` answers from batch alone, labelled as such."""
 
 
-class AirflowUnavailable(Unavailable):
+class AirflowUnavailableError(DependencyUnavailableError):
     """Airflow did not take or answer a request in time, or does not know the DAG (yet)."""

@@ -1,6 +1,6 @@
 """Why serving says no, beside the errors that every layer has. A refusal is typed, and never a smaller number."""
 
-from master_dataset.errors import OperatorError, RequestError, Unavailable
+from master_dataset.errors import DependencyUnavailableError, OperatorError, RequestError
 
 
 class BadQuestion(RequestError):
@@ -141,7 +141,7 @@ class CellMissing(OperatorError):
     status = 503
 
 
-class PublicationBehind(Unavailable):
+class PublicationBehind(DependencyUnavailableError):
     """A replica still shows an older publication than this process has already answered from."""
 
 
@@ -157,11 +157,11 @@ class NotBlocking(RequestError):
     status = 409
 
 
-class TooBusy(Unavailable):
+class TooBusy(DependencyUnavailableError):
     """More is under way, or waits, than this process takes."""
 
 
-class DiskLow(Unavailable):
+class DiskLow(DependencyUnavailableError):
     """The broker's disk is nearly full: no event is taken before there is room again."""
 
 

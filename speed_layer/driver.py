@@ -16,14 +16,14 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
 
 from master_dataset.delta.checkpoint import MICRO_BATCH, sync_plan
-from master_dataset.errors import CheckpointOutOfStep, GenerationReplaced
+from master_dataset.errors import CheckpointOutOfStepError, GenerationReplacedError
 from master_dataset.failpoints import CrashPoint, passing
 from speed_layer.additions import shapes_of
-from speed_layer.arrow_tables import GIVEN_BACK, last_received
-from speed_layer.generation import Generation, Generations, Offsets, Reached
+from speed_layer.arrow_tables import OUTPUT, last_received
 from speed_layer.micro_batch import Horizons, MicroBatch, SpeedRows
-from speed_layer.stream import Feed, arrivals
-from speed_layer.visits import Visiting
+from speed_layer.stream import Feed, input_stream
+from speed_layer.visits import VisitTracker
+from views.control.generation import Generation, Generations, Offsets, Reached
 from views.core.cut import BEGINNING
 from views.core.view import View
 
@@ -73,19 +73,19 @@ class SpeedDriver:
         """`connect` is also called in Spark's workers; it must be picklable and give one session per process."""
         self._connect, self._views, self._horizons = connect, views, horizons
         self._ages = (horizons.oldest, horizons.visits)
-        self._visiting: Visiting | None = None
+        self._visiting: VisitTracker | None = None
         self._shapes = shapes_of(views)
         self._generations = Generations(connect())
         self._taken_over = False
-        self.refusal: CheckpointOutOfStep | GenerationReplaced | None = None
+        self.refusal: CheckpointOutOfStepError | GenerationReplacedError | None = None
         """Why the query ended, if it did so by name."""
 
     def start(self, spark: SparkSession, generation: Generation, feed: Feed, checkpoint: str) -> StreamingQuery:
         """Start (or go on with) the query of this generation."""
         of_visits = [view for view in self._views if view.counts_visits]
-        self._visiting = Visiting(of_visits, self._ages, feed, self._horizons.skew) if of_visits else None
+        self._visiting = VisitTracker(of_visits, self._ages, feed, self._horizons.skew) if of_visits else None
         return (
-            arrivals(spark, self._views, feed, self._ages)
+            input_stream(spark, self._views, feed, self._ages)
             .writeStream.queryName("speed")
             .option("checkpointLocation", checkpoint)
             .foreachBatch(lambda batch, number: self._timed(generation, batch, number, checkpoint))
@@ -101,13 +101,13 @@ class SpeedDriver:
         ends = read_ends(batch.sparkSession, checkpoint, number)
         try:
             self._generations.claims.claim(generation.number, number, ends)
-        except (CheckpointOutOfStep, GenerationReplaced) as refusal:
+        except (CheckpointOutOfStepError, GenerationReplacedError) as refusal:
             self.refusal = refusal
             raise
         passing(CrashPoint.SPEED_CLAIMED)
         heard_for = self._visiting.views[0].name if self._visiting else None
         counted = MicroBatch(self._connect, self._shapes, self._horizons, generation, number, heard_for)
-        given_back = batch.mapInArrow(counted, from_arrow_schema(GIVEN_BACK)).toArrow()
+        given_back = batch.mapInArrow(counted, from_arrow_schema(OUTPUT)).toArrow()
         if self._visiting:
             if not self._visiting.is_begun:
                 before = read_ends(batch.sparkSession, checkpoint, number - 1) if number else {}
@@ -120,7 +120,7 @@ class SpeedDriver:
             self._taken_over = self._take_over(generation)
 
     def _write_visits(
-        self, visiting: Visiting, generation: Generation, number: int, given_back: pa.Table, spark: SparkSession
+        self, visiting: VisitTracker, generation: Generation, number: int, given_back: pa.Table, spark: SparkSession
     ) -> None:
         visits = visiting.closed(given_back)
         if visits.num_rows:

@@ -7,7 +7,7 @@ from datetime import timedelta
 from functools import cache
 from pathlib import Path
 
-from master_dataset.errors import DefinitionError, UnknownName
+from master_dataset.errors import DefinitionError, UnknownNameError
 from master_dataset.visits.visit import VisitRules
 from views.core.view import VISIT_RULES, View
 
@@ -39,8 +39,8 @@ def current_definitions(epoch_seconds: int, visit_gap_seconds: int) -> dict[str,
 
 
 def view_named(name: str) -> View:
-    """The view of that name. UnknownName with the nearest name if there is none."""
+    """The view of that name. UnknownNameError with the nearest name if there is none."""
     views = {view.name: view for view in registered_views()}
     if name not in views:
-        raise UnknownName("view", name, views)
+        raise UnknownNameError("view", name, views)
     return views[name]

@@ -15,10 +15,18 @@ import msgspec
 import orjson
 from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
 
-from master_dataset.errors import BrokerUnavailable
+from master_dataset.errors import BrokerUnavailableError
 from master_dataset.kafka.client_settings import producer_settings
 from master_dataset.kafka.topics import Topics
-from views.alerts.alert import CORRECTIONS, RELAY_GROUP, TOPIC, Alert, Standing, instant_ms, standings
+from views.alerts.alert import (
+    ALERTS_TOPIC,
+    CORRECTIONS_TOPIC,
+    PROCESSOR_GROUP,
+    Alert,
+    AlertStatus,
+    alert_statuses,
+    parse_instant_ms,
+)
 
 if TYPE_CHECKING:
     from cassandra.cluster import Session
@@ -36,7 +44,7 @@ _AT_ONCE = 1000
 _QUIET = {"enable.auto.commit": False, "log_level": 2, "error_cb": lambda _: None}
 
 
-class Request(NamedTuple):
+class CorrectionRequest(NamedTuple):
     """A record that a publication asked for, and where it lies."""
 
     partition: int
@@ -45,7 +53,7 @@ class Request(NamedTuple):
 
 
 class AlertLog:
-    """Of one cluster. Every method raises BrokerUnavailable."""
+    """Of one cluster. Every method raises BrokerUnavailableError."""
 
     def __init__(self, bootstrap: str) -> None:
         """`bootstrap`: host:port of any broker."""
@@ -53,17 +61,17 @@ class AlertLog:
 
     def told(self, since_ms: int) -> Iterator[Alert]:
         """What was told of windows that began since then: all that was written by now, and is committed."""
-        return (each.record for each in self._read(TOPIC, since_ms, self._topics.end_offsets(TOPIC)))
+        return (each.record for each in self._read(ALERTS_TOPIC, since_ms, self._topics.end_offsets(ALERTS_TOPIC)))
 
     def asked_ends(self) -> Mapping[int, int]:
         """How far what publications asked for goes by now, by partition."""
-        return self._topics.end_offsets(CORRECTIONS)
+        return self._topics.end_offsets(CORRECTIONS_TOPIC)
 
     def asked(
         self, since_ms: int, ends: Mapping[int, int], begin: Mapping[int, int] | None = None
-    ) -> Iterator[Request]:
+    ) -> Iterator[CorrectionRequest]:
         """What publications asked for, likewise, before these ends, and from there on where that is said."""
-        return self._read(CORRECTIONS, since_ms, ends, begin)
+        return self._read(CORRECTIONS_TOPIC, since_ms, ends, begin)
 
     def ask(self, records: Sequence[Alert]) -> None:
         """Have the relay tell these. Asked for twice, they are told once."""
@@ -78,7 +86,7 @@ class AlertLog:
             for each in records:
                 while len(producer) >= _MOST_WAITING:  # the client holds so much and no more
                     producer.poll(_WAIT_SECONDS)
-                producer.produce(CORRECTIONS, value=each.to_json(), key=each.store, on_delivery=delivered)
+                producer.produce(CORRECTIONS_TOPIC, value=each.to_json(), key=each.store, on_delivery=delivered)
                 producer.poll(0)
             left = producer.flush(2 * _GIVE_UP_SECONDS)
         except (KafkaException, BufferError) as error:
@@ -88,7 +96,7 @@ class AlertLog:
 
     def relay_positions(self, topics: Sequence[str]) -> dict[str, dict[int, int]]:
         """How far the relay has read, and told what came of it."""
-        consumer = Consumer({"bootstrap.servers": self._bootstrap, "group.id": RELAY_GROUP, **_QUIET})
+        consumer = Consumer({"bootstrap.servers": self._bootstrap, "group.id": PROCESSOR_GROUP, **_QUIET})
         try:
             places = [TopicPartition(topic, part) for topic in topics for part in self._topics.partitions(topic)]
             found: dict[str, dict[int, int]] = {}
@@ -103,7 +111,7 @@ class AlertLog:
 
     def _read(
         self, topic: str, since_ms: int, ends: Mapping[int, int], begin: Mapping[int, int] | None = None
-    ) -> Iterator[Request]:
+    ) -> Iterator[CorrectionRequest]:
         """One after the other: they are never all in memory."""
         try:
             # The broker stamps records itself, so what is about these windows lies behind.
@@ -111,12 +119,12 @@ class AlertLog:
             wanted = {n: max(first.get(n, 0), (begin or {}).get(n, 0)) for n in ends}
             at = {number: min(offset, ends[number]) for number, offset in wanted.items()}
             for each in self._records(topic, at, ends) if at != ends else ():
-                if instant_ms(each.record.window.start) >= since_ms:
+                if parse_instant_ms(each.record.window.start) >= since_ms:
                     yield each
         except KafkaException as error:
             raise _away(str(error)) from error
 
-    def _records(self, topic: str, at: dict[int, int], ends: Mapping[int, int]) -> Iterator[Request]:
+    def _records(self, topic: str, at: dict[int, int], ends: Mapping[int, int]) -> Iterator[CorrectionRequest]:
         """To the end of everything that was written, its transaction decided or not: that is waited for."""
         consumer = Consumer(
             {
@@ -137,7 +145,7 @@ class AlertLog:
                     number, offset = message.partition() or 0, message.offset() or 0
                     at[number] = max(at[number], offset + (message.error() is None))
                     if message.error() is None and (record := _record(message.value())) is not None:
-                        yield Request(number, offset, record)
+                        yield CorrectionRequest(number, offset, record)
                 if sum(at.values()) > before:
                     moved_at = time.monotonic()
                 elif time.monotonic() - moved_at > _STALLED_SECONDS:
@@ -153,12 +161,14 @@ def _record(value: bytes | None) -> Alert | None:
         return None
 
 
-def _away(why: str) -> BrokerUnavailable:
-    return BrokerUnavailable(f"alerts cannot be looked at: {why}", do="galatea status; the next rebuild tries again")
+def _away(why: str) -> BrokerUnavailableError:
+    return BrokerUnavailableError(
+        f"alerts cannot be looked at: {why}", do="galatea status; the next rebuild tries again"
+    )
 
 
 @dataclass(frozen=True)
-class ToldLog:
+class EmittedAlerts:
     """`seen`: how far requests were read by the audit that moved on last; `ends`: how far they go by now.
 
     Whoever is overtaken asks behind what the other one has read, by numbers that are the newest no more. So `unseen`,
@@ -170,16 +180,16 @@ class ToldLog:
     ends: Mapping[int, int]
     unseen: set[str] = field(default_factory=set)
 
-    def standings(self, since_ms: int) -> Mapping[str, Standing]:
-        """Of alerts about windows that began since then. BrokerUnavailable."""
-        return standings(self.topics.told(since_ms), (each.record for each in self._asked(since_ms)))
+    def standings(self, since_ms: int) -> Mapping[str, AlertStatus]:
+        """Of alerts about windows that began since then. BrokerUnavailableError."""
+        return alert_statuses(self.topics.told(since_ms), (each.record for each in self._asked(since_ms)))
 
     def is_asked_by_others(self, publication: int) -> bool:
-        """Whether records were asked for, behind what was seen, that rest on another publication. BrokerUnavailable."""
+        """Whether records were asked for, behind what was seen, that rest on another publication. BrokerUnavailableError."""
         behind = {number: self._seen(number) for number in self.ends}
         return any(each.record.publication != publication for each in self.topics.asked(0, self.ends, behind))
 
-    def _asked(self, since_ms: int) -> Iterator[Request]:
+    def _asked(self, since_ms: int) -> Iterator[CorrectionRequest]:
         for each in self.topics.asked(since_ms, self.ends):
             if each.offset >= self._seen(each.partition):
                 self.unseen.add(each.record.alert_id)
@@ -198,29 +208,29 @@ _MOVE = "UPDATE alert_audits SET publication = ?, audited_at = ?, told = ? WHERE
 _ASKED = "asked"
 
 
-class Looked(NamedTuple):
+class LastAudit(NamedTuple):
     """`publication`: its number; 0: of none. `asked`: how far requests for corrections were read then, by partition."""
 
     publication: int
     asked: Mapping[int, int]
 
 
-class Audited:
+class AuditTable:
     """Errors are the driver's."""
 
     def __init__(self, session: "Session") -> None:
         """`session` uses Galatea's keyspace."""
         self._session = session
 
-    def read(self) -> Looked:
+    def read(self) -> LastAudit:
         """By which one it was. Of a row that does not say how far requests were read, none count as read."""
         row = self._session.execute(self._session.prepare(_READ), (_SERIES,)).one()
         told: dict[str, Any] = orjson.loads(row.told) if row and row.told else {}
-        return Looked(
+        return LastAudit(
             int(row.publication) if row else 0, {int(number): end for number, end in told.get(_ASKED, {}).items()}
         )
 
-    def move(self, seen: int, to: Looked, told: Mapping[str, int]) -> bool:
+    def move(self, seen: int, to: LastAudit, told: Mapping[str, int]) -> bool:
         """Say that `to` was looked at. False if somebody else has moved it since it was `seen`."""
         said = {**told, _ASKED: {str(number): end for number, end in sorted(to.asked.items())}}
         values = (to.publication, datetime.now(UTC), orjson.dumps(said).decode(), _SERIES)

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from confluent_kafka import murmur2
 from deltalake import DeltaTable
 
-from batch_layer.recompute.touched import Master
+from batch_layer.master import Master
 from master_dataset.delta.dataset import naming_lost_files, opened
 from master_dataset.parsing.parse import FUTURE_US
 from master_dataset.sources import registered_sources
@@ -38,7 +38,7 @@ _ROWS = pa.schema(
 """Times are microseconds since 1970."""
 
 
-class Arrival(NamedTuple):
+class ArchivedEvent(NamedTuple):
     """The first delivery of an event in its store's partition, or else, `miskeyed`, in another one: alerts left it out.
 
     `ended_ms`: when what it tells of was over; `sensor`: None if it names none.
@@ -57,7 +57,7 @@ class Arrival(NamedTuple):
         return min(self.ended_ms, self.received_ms)
 
 
-class Bounds(NamedTuple):
+class TimeRange(NamedTuple):
     """Moments within (`since_ms`, `until_ms`)."""
 
     since_ms: int
@@ -76,14 +76,16 @@ class ArchivedSigns:
     cut: datetime
     partitions: int
 
-    def arrivals(self, source: str, stores: Collection[str], day: date) -> Iterator[Arrival]:
-        """First deliveries of these stores on a UTC day. MasterFileLost."""
+    def arrivals(self, source: str, stores: Collection[str], day: date) -> Iterator[ArchivedEvent]:
+        """First deliveries of these stores on a UTC day. MasterFileLostError."""
         yield from self._first(source, stores, pc.field("day") == pa.scalar(day), BEGINNING, {})
 
-    def heard(self, source: str, within: Mapping[str, Bounds], since: datetime = BEGINNING) -> Iterator[Arrival]:
+    def heard(
+        self, source: str, within: Mapping[str, TimeRange], since: datetime = BEGINNING
+    ) -> Iterator[ArchivedEvent]:
         """First deliveries that tell of moments within the bounds of their store, as far as they came from `since` on.
 
-        MasterFileLost.
+        MasterFileLostError.
         """
         if not within:
             return
@@ -100,8 +102,8 @@ class ArchivedSigns:
         stores: Collection[str],
         where: pc.Expression,
         since: datetime,
-        within: Mapping[str, Bounds],
-    ) -> Iterator[Arrival]:
+        within: Mapping[str, TimeRange],
+    ) -> Iterator[ArchivedEvent]:
         if source not in self.masters or not stores:
             return
         received = pc.field("received_at")
@@ -112,7 +114,7 @@ class ArchivedSigns:
         for batch in _first_of_each(rows).to_batches(_AT_ONCE):
             columns = [batch.column(name).to_pylist() for name in _ROWS.names]
             for store, sensor, happened, ended, came, _, miskeyed in zip(*columns, strict=True):
-                yield Arrival(store, sensor, happened // _US, ended // _US, came // _US, miskeyed)
+                yield ArchivedEvent(store, sensor, happened // _US, ended // _US, came // _US, miskeyed)
 
     def _batches(self, source: str, where: pc.Expression) -> Iterator[pa.RecordBatch]:
         """With the columns of `_ROWS`."""
@@ -137,7 +139,7 @@ class ArchivedSigns:
         return pc.not_equal(batch["partition"], pc.take(pa.array(own, pa.int32()), stores.indices))
 
 
-def _within(batch: pa.RecordBatch, within: Mapping[str, Bounds]) -> pa.RecordBatch:
+def _within(batch: pa.RecordBatch, within: Mapping[str, TimeRange]) -> pa.RecordBatch:
     """The rows that tell of a moment within the bounds of their store; without any, all."""
     if not within:
         return batch

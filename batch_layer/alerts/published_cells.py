@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from batch_layer.ledger.units import differing, digests
+from batch_layer.ledger.change import differing, digests
 from batch_layer.run import Manifest
-from master_dataset.errors import PublicationMoved
-from views.alerts.rule_metrics import Followed, followed_views
+from master_dataset.errors import PublicationMovedError
+from views.alerts.rule_metrics import AlertableView, alertable_views
 from views.core.cells import read_block
 from views.core.cut import instant, month_of, seconds
 from views.core.local_time import Span
@@ -47,7 +47,7 @@ class PublishedCells:
     _known: OrderedDict[tuple[str, str, date], Quarters] = field(default_factory=OrderedDict)
 
     def sums(self, view: str, store: str, span: Span) -> Sequence[int] | None:
-        """As `views.alerts.audit_facts.Facts`. PublicationMoved if a block is gone."""
+        """As `views.alerts.audit_facts.Facts`. PublicationMovedError if a block is gone."""
         parts = [sums for _, sums in self._within(view, store, span)]
         return [sum(column) for column in zip(*parts, strict=True)] if parts else None
 
@@ -87,7 +87,7 @@ class PublishedCells:
             found = self._read(view, store, day, run)
             if run is not None and not found and store in self._stores(run, view, day):
                 message = f"the cells of `{view}` of {day} are gone, so alerts cannot be looked at"
-                raise PublicationMoved(message, do="galatea rebuild")
+                raise PublicationMovedError(message, do="galatea rebuild")
             self._known[key] = found
             if len(self._known) > _KEPT:
                 self._known.popitem(last=False)
@@ -111,11 +111,11 @@ def _stores(session: Any, run: str, view: str, day: date) -> frozenset[str]:  # 
     return frozenset(orjson.loads(row.stores)) if row else frozenset()
 
 
-def _followed(view: str) -> Followed:
-    return next(each for each in followed_views(view_named(view).source.topic) if each.view.name == view)
+def _followed(view: str) -> AlertableView:
+    return next(each for each in alertable_views(view_named(view).source.topic) if each.view.name == view)
 
 
-def _summed(followed: Followed, block: str) -> Quarters:
+def _summed(followed: AlertableView, block: str) -> Quarters:
     places = [list(followed.view.columns).index(state) for state in followed.states]
     found: dict[int, list[int]] = {}
     for key, states in read_block(followed.view, block):

@@ -17,7 +17,7 @@ from master_dataset.lease import leased
 from views.control.pointer_row import PointerRow
 
 from batch_layer.run import read_digests, read_manifest
-from master_dataset.errors import DefinitionNotCovered, NothingPublished, PublicationMoved
+from master_dataset.errors import DefinitionNotCoveredError, NothingPublishedError, PublicationMovedError
 from views import registered_views, view_named
 from views.core.cells import WINDOW_KEY
 from views.core.cut import month_of
@@ -58,10 +58,10 @@ class CorrectedTable:
         """`root`: a folder, or a URI that Delta can write."""
         self._session, self._path, self._view = session, f"{root}/{view.name}", view
         self._schema = corrected_schema(view)
-        self._moved: PublicationMoved | None = None
+        self._moved: PublicationMovedError | None = None
 
     def bring_to(self, wanted: Runs, publication: int, keeps: timedelta) -> Exported:
-        """Write the days that differ, in one commit that names the publication. PublicationMoved if cells went away.
+        """Write the days that differ, in one commit that names the publication. PublicationMovedError if cells went away.
 
         `keeps`: for how long files that were replaced stay, for those who still read them.
         """
@@ -108,7 +108,7 @@ class CorrectedTable:
         )
 
     def _stores(self, runs: Runs) -> Mapping[date, Sequence[str]]:
-        """Which stores have cells on each day; a run is asked once for all of its days. PublicationMoved."""
+        """Which stores have cells on each day; a run is asked once for all of its days. PublicationMovedError."""
         found: dict[date, Sequence[str]] = {}
         for run in sorted(set(runs.values())):
             days = {day for day, own in runs.items() if own == run}
@@ -118,9 +118,9 @@ class CorrectedTable:
             found |= {day: sorted(stores) for day, stores in own.items()}
         return found
 
-    def _taken_away(self, day: date) -> PublicationMoved:
+    def _taken_away(self, day: date) -> PublicationMovedError:
         message = f"The cells of `{self._view.name}` of {day} were taken away meanwhile."
-        return PublicationMoved(message, do="Ask again: what is published now is written then.")
+        return PublicationMovedError(message, do="Ask again: what is published now is written then.")
 
     def _cells(self, runs: Runs, of: Mapping[date, Sequence[str]]) -> Iterator[pa.RecordBatch]:
         select = self._session.prepare(_SELECT_BLOCK)
@@ -174,21 +174,21 @@ def export_published(  # noqa: PLR0913 - clear by name
         The publication that the tables hold now, and what was written per view.
 
     Raises:
-        UnknownName: There is no such view.
-        NothingPublished: Nothing was published yet.
-        DefinitionNotCovered: A definition differs from the published one.
+        UnknownNameError: There is no such view.
+        NothingPublishedError: Nothing was published yet.
+        DefinitionNotCoveredError: A definition differs from the published one.
     """
     views = [view_named(name) for name in names] or list(registered_views())
     done = []
     with leased(session, "export") as lease:
         pointer = PointerRow(session).read()
         if not pointer.publication:
-            raise NothingPublished("nothing is published yet", do="galatea rebuild, then: galatea export")
+            raise NothingPublishedError("nothing is published yet", do="galatea rebuild, then: galatea export")
         published = read_manifest(session, pointer.manifest)
         for place, view in enumerate(views):
             if not view.is_defined_alike(definitions, pointer.definitions):
                 message = f"the definition of `{view.name}` differs from the published one"
-                raise DefinitionNotCovered(message, do="galatea rebuild, then: galatea export")
+                raise DefinitionNotCoveredError(message, do="galatea rebuild, then: galatea export")
             step(place, len(views), view.name)
             lease.renew()
             runs = {day: run for (name, day), run in published.items() if name == view.name}

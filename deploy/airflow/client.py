@@ -13,7 +13,7 @@ import structlog
 
 from deploy.airflow.component import NAME, local_url
 from deploy.local.records import read_states
-from master_dataset.errors import AirflowUnavailable, GalateaError, OperatorError, RequestError
+from master_dataset.errors import AirflowUnavailableError, GalateaError, OperatorError, RequestError
 
 if TYPE_CHECKING:
     from deploy.settings import Settings
@@ -35,7 +35,7 @@ class Task(NamedTuple):
 
 @dataclass(frozen=True)
 class AirflowClient:
-    """One Airflow and who asks it. Every question raises AirflowUnavailable if it is away.
+    """One Airflow and who asks it. Every question raises AirflowUnavailableError if it is away.
 
     OperatorError if it does not let this user in.
     """
@@ -90,7 +90,7 @@ class AirflowClient:
                 return client.request(method, f"/api/v2/{path}", json=body, headers=bearer)
         except httpx.HTTPError as error:
             do = "galatea status, or start Airflow"
-            raise AirflowUnavailable(
+            raise AirflowUnavailableError(
                 f"Airflow at `{self.url}` does not answer: {type(error).__name__}", do=do
             ) from error
 
@@ -99,7 +99,7 @@ class AirflowClient:
             return self.password_file.read_text().strip()
         except OSError as error:
             message = f"the password of Airflow's user `{self.user}` cannot be read in `{self.password_file}`"
-            raise AirflowUnavailable(message, do="galatea up, or set GALATEA_AIRFLOW_PASSWORD_FILE") from error
+            raise AirflowUnavailableError(message, do="galatea up, or set GALATEA_AIRFLOW_PASSWORD_FILE") from error
 
     def _must(self, answer: httpx.Response) -> None:
         if answer.status_code in {httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN}:
@@ -107,7 +107,7 @@ class AirflowClient:
             raise OperatorError(message, do="mend GALATEA_AIRFLOW_USER or GALATEA_AIRFLOW_PASSWORD_FILE")
         if not answer.is_success:
             message = f"Airflow at `{self.url}` answered {answer.status_code}: {_detail(answer)}"
-            raise AirflowUnavailable(message, do="look whether its DAGs are loaded, then again")
+            raise AirflowUnavailableError(message, do="look whether its DAGs are loaded, then again")
 
 
 def _detail(answer: httpx.Response) -> str:

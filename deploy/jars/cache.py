@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import httpx
 import stamina
 
-from master_dataset.errors import OperatorError, Unavailable
+from master_dataset.errors import DependencyUnavailableError, OperatorError
 
 if TYPE_CHECKING:
     from deploy.settings import Settings
@@ -121,7 +121,7 @@ def fetched(places: Mapping[Jar, Path], maven_url: str) -> Iterator[Jar]:
         except httpx.HTTPError as error:
             pool.shutdown(cancel_futures=True)
             message = f"a jar could not be fetched from `{maven_url}`: {error}"
-            raise Unavailable(
+            raise DependencyUnavailableError(
                 message, do="check the network, HTTPS_PROXY and GALATEA_MAVEN_URL; then run it again"
             ) from error
 

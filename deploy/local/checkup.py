@@ -14,7 +14,6 @@ import psutil
 
 from deploy.airflow.component import is_installed
 from deploy.cassandra import session_of
-from deploy.definitions import definitions
 from deploy.jars import missing_jars
 from deploy.java import find_java
 from deploy.local.nodes import LOOPBACK
@@ -23,8 +22,8 @@ from deploy.local.records import Records
 from deploy.local.stack import components
 from deploy.local.supervisor import SUPERVISOR
 from deploy.spark import on_cluster
-from master_dataset.errors import OperatorError, StoreUnavailable
-from speed_layer.generation import Generation, Generations
+from master_dataset.errors import CassandraUnavailableError, OperatorError
+from views.control.generation import Generation, Generations
 
 if TYPE_CHECKING:
     from deploy.settings import Settings
@@ -106,14 +105,14 @@ def generation_finding(settings: "Settings") -> Finding:
     """One finding about a running stack."""
     try:
         generations = Generations(session_of(settings.cassandra_address))
-    except StoreUnavailable as error:
+    except CassandraUnavailableError as error:
         return Finding("speed", ok=False, found=error.message, do="galatea status, then logs/cassandra.log")
     served = generations.pointer().generation
     newest = generations.find(generations.greatest())
     if newest is None:
         return Finding("speed", ok=False, found="no generation was begun yet", do="galatea status, then logs/speed.log")
     if newest.number > served:
-        return _coming(generations, newest, served, definitions(settings))
+        return _coming(generations, newest, served, settings.definitions)
     if generations.claims.is_replaced(served):
         do = "galatea status: the speed process has to run"
         return Finding("speed", ok=False, found=f"generation {served} was replaced, no other was begun", do=do)

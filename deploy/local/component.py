@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from deploy.local.nodes import LOOPBACK
-from master_dataset.errors import DiskFull
+from master_dataset.errors import DiskFullError
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,8 @@ LEAST_MB = 256
 
 
 def refuse_full(folder: Path) -> None:
-    """DiskFull."""
+    """DiskFullError."""
     free = shutil.disk_usage(folder).free // MB if folder.exists() else LEAST_MB
     if free < LEAST_MB:
         message = f"it is not started, as {free} MB are left on the disk of `{folder}`"
-        raise DiskFull(message, do=f"free {LEAST_MB} MB there: then it starts by itself")
+        raise DiskFullError(message, do=f"free {LEAST_MB} MB there: then it starts by itself")

@@ -1,30 +1,91 @@
-"""The local stack as a whole: what it is made of, up, down, and how it is."""
+"""The local stack as a whole: its components, how to start and stop it, and its status."""
 
 import os
 import secrets
+import sys
 import threading
 import time
 from collections.abc import Collection, Sequence
 from contextlib import ExitStack
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from deploy.airflow.component import NAME as AIRFLOW
 from deploy.airflow.component import airflow as scheduler
 from deploy.airflow.component import is_installed
-from deploy.local import board, targets
-from deploy.local.broker import brokers
-from deploy.local.cassandra_node import ring
-from deploy.local.component import Component
-from deploy.local.nodes import keep_nodes
-from deploy.local.processes import api, layer
-from deploy.local.records import Records
-from deploy.local.signals import uninterrupted
-from deploy.local.supervisor import SUPERVISOR, Supervisor, Told, end_orphans
-from master_dataset.errors import UnknownName
+from deploy.local.cassandra import ring
+from deploy.local.component import Component, refuse_full
+from deploy.local.kafka import brokers
+from deploy.local.nodes import LOOPBACK, keep_nodes
+from deploy.local.records import Records, State, metrics_url, read_states, write_states
+from deploy.local.supervisor import SUPERVISOR, Supervisor, Told, end_orphans, uninterrupted
+from master_dataset.errors import UnknownNameError
 
 if TYPE_CHECKING:
     from deploy.settings import Settings
+
+
+def layer(name: str, settings: "Settings") -> Component:
+    """`archive`, `speed`, `alerts` or `dispatcher`: serves when it has written its pid into `run/<name>.ready`."""
+    ready = settings.home / "run" / f"{name}.ready"
+    port = {
+        "archive": settings.archive_metrics_port,
+        "speed": settings.speed_metrics_port,
+        "alerts": settings.alerts_metrics_port,
+        "dispatcher": settings.dispatcher_metrics_port,
+    }[name]
+    return Component(
+        name=name,
+        command=lambda: _command(name),
+        serves=ready.exists,
+        ports=_chosen(port, f"GALATEA_{name.upper()}_METRICS_PORT"),
+        environment=settings.environment(),
+        prepare=lambda: _prepare(ready, (settings.home, Path(settings.master_uri), Path(settings.checkpoint_uri))),
+        stage=1,
+        grace_seconds=15,  # a dispatcher gives calls that are under way ten seconds
+    )
+
+
+def api(settings: "Settings") -> Component:
+    """The REST interface."""
+    url = f"http://{LOOPBACK}:{settings.api_port}"
+    return Component(
+        name="api",
+        command=lambda: _command("api"),
+        serves=lambda: _answers(f"{url}/healthz"),
+        where={"url": url},
+        ports={settings.api_port: "GALATEA_API_PORT"} | _chosen(settings.api_metrics_port, "GALATEA_API_METRICS_PORT"),
+        stage=1,
+        environment=settings.environment(),
+        grace_seconds=10,
+    )
+
+
+def _chosen(port: int, setting: str) -> dict[int, str]:
+    """Port 0 is none that could be taken already."""
+    return {port: setting} if port else {}
+
+
+def _command(name: str) -> list[str]:
+    return [sys.executable, "-m", f"deploy.services.{name}"]
+
+
+def _prepare(ready: Path, folders: Sequence[Path]) -> None:
+    """Folders that are not here, as those of an object store, are passed by."""
+    ready.unlink(missing_ok=True)
+    for folder in folders:
+        refuse_full(folder)
+
+
+def _answers(url: str) -> bool:
+    import httpx
+
+    try:
+        return httpx.get(url, timeout=2, trust_env=False).is_success
+    except httpx.HTTPError:
+        return False
+
 
 DOWN_SECONDS = 90.0
 
@@ -40,7 +101,7 @@ def components(settings: "Settings", only: Collection[str] = (), *, airflow: boo
     names = {component.name for component in every}
     for name in only:
         if name not in names:
-            raise UnknownName("component", name, names)
+            raise UnknownNameError("component", name, names)
     return [component for component in every if not only or component.name in only]
 
 
@@ -115,19 +176,19 @@ def down(settings: "Settings") -> list[str]:
         while records.pid(SUPERVISOR) is not None and time.monotonic() < deadline:
             time.sleep(0.1)
     end_orphans(settings.home, components(settings, airflow=True))
-    board.write(settings.home, dict.fromkeys(board.read(settings.home), board.STOPPED))
+    write_states(settings.home, dict.fromkeys(read_states(settings.home), State.STOPPED))
     return [name for name in ran if name != SUPERVISOR]
 
 
 def status(settings: "Settings") -> dict[str, Any]:
     """The home, and of each component: name, state, pid, address or url, metrics. Nothing runs without a supervisor."""
     records = Records(settings.home)
-    states = board.read(settings.home) if records.pid(SUPERVISOR) is not None else {}
+    states = read_states(settings.home) if records.pid(SUPERVISOR) is not None else {}
     listed = []
     for component in components(settings, airflow=True):
         pid = records.pid(component.name)
-        state = states.get(component.name, board.STOPPED)
-        metrics = targets.url(settings.home, component.name) if pid else None
+        state = states.get(component.name, State.STOPPED)
+        metrics = metrics_url(settings.home, component.name) if pid else None
         shown = {"metrics": metrics} if metrics else {}
         listed.append({"name": component.name, "state": state, "pid": pid, **component.where, **shown})
     return {"home": str(settings.home), "components": listed}

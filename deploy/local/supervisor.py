@@ -1,24 +1,55 @@
-"""Starts the components in order, starts again what dies, and stops everything in the end."""
+"""The supervisor: starts the components in order, restarts those that die, and stops everything at the end."""
 
 import fcntl
 import os
+import signal
 import subprocess
+import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import IO, Self
 
-from deploy.local import board
 from deploy.local.component import Component
 from deploy.local.ports import check_free
-from deploy.local.records import Records
-from deploy.local.signals import uninterrupted
-from master_dataset.errors import DiskFull, OperatorError, Unavailable
+from deploy.local.records import Records, State, write_states
+from master_dataset.errors import DependencyUnavailableError, DiskFullError, OperatorError
+
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Hold Ctrl-C, SIGTERM and SIGHUP back until the block is done, then deliver the first that came.
+
+    Python runs handlers in the main thread only, so in any other there is nothing to hold back. They are not blocked in
+    the kernel: a child would inherit that and never hear SIGTERM.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    caught: list[int] = []
+
+    def keep(number: int, _frame: FrameType | None) -> None:
+        caught.append(number)
+
+    before = {number: signal.getsignal(number) for number in _ENDING}
+    try:
+        for number in _ENDING:
+            if before[number] is not signal.SIG_IGN:
+                signal.signal(number, keep)
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        if caught:
+            os.kill(os.getpid(), caught[0])
+
 
 NAMED_STOP = 3
 FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 0.5, 30.0
@@ -36,7 +67,7 @@ class Child:
 
     component: Component
     process: subprocess.Popen[bytes] | None = None
-    state: str = board.STOPPED
+    state: State = State.STOPPED
     started: float = 0.0
     again_at: float = 0.0
     wait_seconds: float = FIRST_WAIT_SECONDS
@@ -111,7 +142,7 @@ class Supervisor:
             with ThreadPoolExecutor(len(children)) as pool:
                 list(pool.map(self._end, children))
             for child in children:
-                self._set(child, board.STOPPED)
+                self._set(child, State.STOPPED)
         self._records.forget(SUPERVISOR)
         if self._lock is not None:
             self._lock.close()
@@ -132,7 +163,7 @@ class Supervisor:
             )
             self._remember(component.name, child.process)
         child.started = time.monotonic()
-        self._set(child, board.STARTING)
+        self._set(child, State.STARTING)
 
     def _remember(self, name: str, process: subprocess.Popen[bytes]) -> None:
         """What is not written down is not to run: a later command would not find it."""
@@ -148,21 +179,21 @@ class Supervisor:
         while missing := _missing(component):
             ended = child.process is not None and child.process.poll() is not None
             if ended or time.monotonic() - child.started > component.start_seconds:
-                self._set(child, board.FAILED)
+                self._set(child, State.FAILED)
                 what = "ended" if ended else f"did not serve within {component.start_seconds:.0f} s, {missing}"
                 message = f"{component.name} {what}: {last_line(component.log(self._home))}"
                 raise OperatorError(message, do=f"read `{component.log(self._home)}`, or galatea doctor")
             time.sleep(0.1)
-        self._set(child, board.RUNNING)
+        self._set(child, State.RUNNING)
 
     def _look_after(self, child: Child) -> None:
-        if child.state in (board.RUNNING, board.STARTING) and child.process is not None:
+        if child.state in (State.RUNNING, State.STARTING) and child.process is not None:
             code = child.process.poll()
             if code is not None:
                 self._died(child, code)
-            elif child.state == board.STARTING and not _missing(child.component):
-                self._set(child, board.RUNNING)
-        elif child.state == board.BACKING_OFF and time.monotonic() >= child.again_at:
+            elif child.state == State.STARTING and not _missing(child.component):
+                self._set(child, State.RUNNING)
+        elif child.state == State.BACKING_OFF and time.monotonic() >= child.again_at:
             self._start_again(child)
 
     def _start_again(self, child: Child) -> None:
@@ -174,10 +205,10 @@ class Supervisor:
             self._wait(child)
         except OperatorError as error:
             self._say(child, f"{error.message}. Next: {error.do}")
-            if isinstance(error, DiskFull):
+            if isinstance(error, DiskFullError):
                 self._wait(child)
             else:
-                self._set(child, board.FAILED)
+                self._set(child, State.FAILED)
 
     def _say(self, child: Child, why: str) -> None:
         """In the log of the component, which may lie on that full disk."""
@@ -187,7 +218,7 @@ class Supervisor:
     def _died(self, child: Child, code: int) -> None:
         self._records.end(child.component.name, 0)
         if code == NAMED_STOP:
-            self._set(child, board.FAILED)
+            self._set(child, State.FAILED)
             return
         if time.monotonic() - child.started > STEADY_SECONDS:
             child.wait_seconds = FIRST_WAIT_SECONDS
@@ -196,9 +227,9 @@ class Supervisor:
     def _wait(self, child: Child) -> None:
         child.again_at = time.monotonic() + child.wait_seconds
         child.wait_seconds = min(2 * child.wait_seconds, LONGEST_WAIT_SECONDS)
-        self._set(child, board.BACKING_OFF)
+        self._set(child, State.BACKING_OFF)
 
-    def _set(self, child: Child, state: str) -> None:
+    def _set(self, child: Child, state: State) -> None:
         child.state = state
         seconds = time.monotonic() - child.started if child.started else 0.0
         self._write_down()
@@ -207,7 +238,7 @@ class Supervisor:
     def _write_down(self) -> None:
         """The states; where there is no room, at the next round."""
         try:
-            board.write(self._home, {each.component.name: each.state for each in self._children})
+            write_states(self._home, {each.component.name: each.state for each in self._children})
         except OSError:
             self._is_behind = True
         else:
@@ -220,7 +251,7 @@ def _missing(component: Component) -> str:
         return "it does not answer"
     try:
         component.once_ready()
-    except Unavailable as error:
+    except DependencyUnavailableError as error:
         return error.message
     return ""
 

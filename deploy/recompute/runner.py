@@ -20,7 +20,13 @@ import structlog
 from cassandra import DriverException
 
 from deploy.cassandra import FAILURES
-from master_dataset.errors import DiskFull, GalateaError, OperatorError, StoreUnavailable, UnknownName
+from master_dataset.errors import (
+    CassandraUnavailableError,
+    DiskFullError,
+    GalateaError,
+    OperatorError,
+    UnknownNameError,
+)
 from serving_layer.admin.publications import ENDS
 from serving_layer.errors import RecomputeInterrupted, TooBusy
 from views.control.recompute import Recompute, RecomputeRequest, State, new_id
@@ -33,7 +39,7 @@ class Kept(Protocol):
         """Write it down before anything is done."""
 
     def find(self, id_: str) -> Recompute:
-        """UnknownName if there is none of that id."""
+        """UnknownNameError if there is none of that id."""
 
     def update(self, id_: str, state: State, **values: Any) -> None:  # noqa: ANN401 - JSON, by column
         """Say how it is now."""
@@ -74,12 +80,12 @@ def problem_of(error: GalateaError) -> dict[str, str]:
 
 @contextmanager
 def answering() -> Iterator[None]:
-    """StoreUnavailable instead of what the driver raises."""
+    """CassandraUnavailableError instead of what the driver raises."""
     try:
         yield
     except (DriverException, *FAILURES) as error:
         message = f"Cassandra did not answer: {type(error).__name__}."
-        raise StoreUnavailable(message, do="Ask again; `galatea status` says what is wrong.") from error
+        raise CassandraUnavailableError(message, do="Ask again; `galatea status` says what is wrong.") from error
 
 
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT}
@@ -99,7 +105,7 @@ class Unfinished:
         return found
 
     def add(self, id_: str, at_most: int) -> bool:
-        """Whether there was room for it. OperatorError, DiskFull among them, if it cannot be written down."""
+        """Whether there was room for it. OperatorError, DiskFullError among them, if it cannot be written down."""
         with self._lock:
             ids = self.ids()
             if len(ids) >= at_most:
@@ -108,7 +114,7 @@ class Unfinished:
                 self._write([*ids, id_])
             except OSError as error:
                 message = f"`{self._path}` cannot be written ({error.strerror}), so no recompute is taken"
-                kind = DiskFull if error.errno in _NO_ROOM else OperatorError
+                kind = DiskFullError if error.errno in _NO_ROOM else OperatorError
                 raise kind(message, do="free some space or mend the rights where GALATEA_HOME is, ask again") from error
             return True
 
@@ -217,7 +223,7 @@ class Runner:
         """Whatever became of its process, a recompute says so itself."""
         try:
             state = self._recomputes.find(id_).state
-        except UnknownName:
+        except UnknownNameError:
             state = "failed"  # its row is gone, so nobody waits for it
         if state not in ENDS:
             message = f"The process of recompute `{id_}` {how} while it was `{state}`."

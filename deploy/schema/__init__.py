@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from cassandra import DriverException
 
-from master_dataset.errors import OperatorError, StoreUnavailable
+from master_dataset.errors import CassandraUnavailableError, OperatorError
 
 if TYPE_CHECKING:
     from cassandra.cluster import Session
@@ -57,12 +57,12 @@ class _Definition:
         self._session.execute(statement, host=self._node)
 
     def agree(self) -> None:
-        """Until every living node knows what was changed. StoreUnavailable if one does not in time."""
+        """Until every living node knows what was changed. CassandraUnavailableError if one does not in time."""
         try:
             self._cluster.refresh_schema_metadata(_AGREEMENT_SECONDS)
         except DriverException as error:
             message = f"Cassandra's nodes do not agree on the tables after {_AGREEMENT_SECONDS} s"
-            raise StoreUnavailable(message, do="galatea status") from error
+            raise CassandraUnavailableError(message, do="galatea status") from error
 
 
 def _statements(text: str) -> list[str]:

@@ -21,20 +21,20 @@ from deploy.services.alerts import READY
 from deploy.services.runner import Process
 from deploy.settings import Settings
 from master_dataset.cassandra_tables import ALERTS_MISKEYED, AlarmTable
-from master_dataset.errors import BrokerUnavailable, Unavailable
+from master_dataset.errors import BrokerUnavailableError, DependencyUnavailableError
 from master_dataset.kafka.topics import Topics
 from master_dataset.registry.registry import Registry
 from master_dataset.registry.rule_versions import RuleVersions
 from master_dataset.registry.stores import Store
 from master_dataset.sources import registered_sources
 from speed_layer.alerts.history_table import HistoryTable
-from speed_layer.alerts.history_writer import Keeper, TopicOutlet
-from speed_layer.alerts.processor import Relay, Room, Work, known_for
-from speed_layer.alerts.rule_store import TableShelf, Ticker
+from speed_layer.alerts.history_writer import HistoryWriter, KafkaAlertsTopic
+from speed_layer.alerts.processor import AlertProcessor, IdentityBudget, ProcessorConfig, known_alerts_retention
+from speed_layer.alerts.rule_store import CassandraRuleStore, Ticker
 from speed_layer.alerts.snapshots import Snapshots
-from speed_layer.alerts.source import HeldBack
-from views.alerts.alert import CORRECTIONS, TOPIC, Alert
-from views.alerts.rule_history import Book, left_out
+from speed_layer.alerts.source import TransactionMonitor
+from views.alerts.alert import ALERTS_TOPIC, CORRECTIONS_TOPIC, Alert
+from views.alerts.rule_history import RuleHistory, unusable_rules
 
 if TYPE_CHECKING:
     from cassandra.cluster import Session
@@ -48,20 +48,20 @@ log = structlog.get_logger()
 
 
 class Notes(Protocol):
-    """The book, into which facts of stores are written. Every method raises StoreUnavailable."""
+    """The book, into which facts of stores are written. Every method raises CassandraUnavailableError."""
 
     def note(self, stores: Mapping[str, Store], beat: Callable[[], None]) -> None:
         """Write down what is registered and not said yet."""
 
-    def read(self) -> Book:
+    def read(self) -> RuleHistory:
         """As of now."""
 
 
 class Ticks(Protocol):
     """Writes ticks."""
 
-    def tick(self, book: Book) -> None:
-        """Into what a rule watches. BrokerUnavailable."""
+    def tick(self, book: RuleHistory) -> None:
+        """Into what a rule watches. BrokerUnavailableError."""
 
 
 class Ticking:
@@ -87,7 +87,7 @@ class Ticking:
         for step in (self._note, self._tick):
             try:
                 step()
-            except (Unavailable, DriverException, *FAILURES) as error:
+            except (DependencyUnavailableError, DriverException, *FAILURES) as error:
                 NOT_TICKED.inc()
                 log.warning("alerts.no_tick", why=str(error))
             self._beat()
@@ -180,17 +180,17 @@ def run(process: Process, settings: Settings) -> None:
     tether_if_asked()
     pipe = int(sys.argv[1])
     topics = Topics(settings.kafka_bootstrap)
-    for topic in (*registered_sources(), TOPIC, CORRECTIONS):
+    for topic in (*registered_sources(), ALERTS_TOPIC, CORRECTIONS_TOPIC):
         topics.check(topic, settings.kafka_partitions)
     session = session_of(settings.cassandra_address)
     versions = RuleVersions(session, timedelta(seconds=settings.alert_rules_seconds))
-    shelf = TableShelf(versions, settings.skew)
+    shelf = CassandraRuleStore(versions, settings.skew)
     ticking = _ticking(settings, session, shelf, Lane(pipe, settings.kafka_partitions + 1))
     process.show_metrics(settings.alerts_metrics_port)
     threading.Thread(target=_watch_readers, args=(topics,), name="readers", daemon=True).start()
-    room = Room(settings.alerts_identities_mb)
+    room = IdentityBudget(settings.alerts_identities_mb)
     IDENTITIES.set_function(lambda: room.bytes)
-    LEFT_OUT.set_function(left_out)
+    LEFT_OUT.set_function(unusable_rules)
     miskeyed = Miskeyed(AlarmTable(session).notice)
     lanes_of = (Lane(pipe, number) for number in range(settings.kafka_partitions))
     relays = [_relay(settings, shelf, room, miskeyed, lane) for lane in lanes_of]
@@ -203,11 +203,13 @@ def run(process: Process, settings: Settings) -> None:
         each.result()
 
 
-def _relay(settings: Settings, shelf: TableShelf, room: Room, miskeyed: Miskeyed, lane: Lane) -> Relay:
+def _relay(
+    settings: Settings, shelf: CassandraRuleStore, room: IdentityBudget, miskeyed: Miskeyed, lane: Lane
+) -> AlertProcessor:
     number = lane.number
     snapshots = Snapshots(settings.home / "alerts" / str(number))
     discarded = DISCARDED.labels(number).inc
-    work = Work(
+    work = ProcessorConfig(
         settings.kafka_bootstrap,
         tuple(registered_sources()),
         shelf,
@@ -218,12 +220,12 @@ def _relay(settings: Settings, shelf: TableShelf, room: Room, miskeyed: Miskeyed
         discarded=discarded,
         room=room,
         miskeyed=miskeyed.count,
-        known_for=known_for(settings.retention),
+        known_for=known_alerts_retention(settings.retention),
     )
-    return Relay(work, number)
+    return AlertProcessor(work, number)
 
 
-def _ticking(settings: Settings, session: "Session", shelf: TableShelf, lane: Lane) -> Ticking:
+def _ticking(settings: Settings, session: "Session", shelf: CassandraRuleStore, lane: Lane) -> Ticking:
     """Stores that were registered before it began are noted: no record is read before."""
     registry = Registry(session)
     shelf.note(registry.stores(), lane.beat)
@@ -231,10 +233,10 @@ def _ticking(settings: Settings, session: "Session", shelf: TableShelf, lane: La
     return Ticking(shelf, registry.stores, ticker, lane.beat)
 
 
-def _keeper(settings: Settings, session: "Session", lane: Lane) -> Keeper:
+def _keeper(settings: Settings, session: "Session", lane: Lane) -> HistoryWriter:
     now = partial(datetime.now, UTC)
-    outlet = TopicOutlet(settings.kafka_bootstrap, tuple(registered_sources()), now)
-    return Keeper(outlet, HistoryTable(session), now, beat=lane.beat)
+    outlet = KafkaAlertsTopic(settings.kafka_bootstrap, tuple(registered_sources()), now)
+    return HistoryWriter(outlet, HistoryTable(session), now, beat=lane.beat)
 
 
 def _count(alerts: Sequence[Alert]) -> None:
@@ -246,12 +248,12 @@ def _count(alerts: Sequence[Alert]) -> None:
 
 
 def _watch_readers(topics: Topics) -> None:
-    held_back = HeldBack()
+    held_back = TransactionMonitor()
     while True:
         try:
-            stable = topics.committed_ends(TOPIC)
-            held = held_back.look(topics.end_offsets(TOPIC), stable, time.monotonic())
-        except (KafkaException, BrokerUnavailable) as error:
+            stable = topics.committed_ends(ALERTS_TOPIC)
+            held = held_back.look(topics.end_offsets(ALERTS_TOPIC), stable, time.monotonic())
+        except (KafkaException, BrokerUnavailableError) as error:
             log.warning("alerts.readers_not_seen", why=str(error))
         else:
             LSO_LAG.set(held.records)

@@ -13,18 +13,18 @@ import structlog
 from deploy.cassandra import FAILURES, session_of
 from deploy.services.runner import Process
 from deploy.settings import Settings
-from deploy.webhooks.endpoints import KeptEndpoints
+from deploy.webhooks.endpoints import AsyncEndpoints
 from master_dataset.cassandra_tables import Lease
-from master_dataset.errors import UpkeepRuns
+from master_dataset.errors import UpkeepRunsError
 from master_dataset.kafka.consumer import Consuming, Limits
 from master_dataset.kafka.topics import Topics
 from master_dataset.webhooks.endpoint_table import EndpointTable
-from speed_layer.webhooks.client import Sender, client
+from speed_layer.webhooks.client import WebhookClient, http_client
 from speed_layer.webhooks.delivery import Delivery, UndeliveredTable
 from speed_layer.webhooks.dispatcher import Dispatcher, group
-from speed_layer.webhooks.endpoint_worker import Telling, Wanted
-from speed_layer.webhooks.start_position import begin
-from views.alerts.alert import TOPIC
+from speed_layer.webhooks.endpoint_worker import DesiredEndpoint, EndpointWorker
+from speed_layer.webhooks.start_position import commit_start_positions
+from views.alerts.alert import ALERTS_TOPIC
 
 SECONDS = 12
 """How long the lease outlives its holder: about as long as a group of consumers misses a member that was killed."""
@@ -37,10 +37,10 @@ class Held(Protocol):
     """Lease."""
 
     def take(self) -> None:
-        """UpkeepRuns if somebody else holds it."""
+        """UpkeepRunsError if somebody else holds it."""
 
     def renew(self) -> None:
-        """UpkeepRuns if it was lost."""
+        """UpkeepRunsError if it was lost."""
 
     def give_back(self) -> None:
         """Another may take it at once."""
@@ -88,7 +88,7 @@ class Turn:
     async def _asked(self, question: Callable[[], None], *, unknown: bool) -> bool:
         try:
             await asyncio.to_thread(question)
-        except UpkeepRuns:
+        except UpkeepRunsError:
             return False
         except FAILURES as error:
             log.warning("turn.not_known", why=type(error).__name__)
@@ -104,14 +104,16 @@ class Making:
         self._settings, self._trust = settings, trust
         self._undelivered = UndeliveredTable(settings.master_uri)
 
-    def telling(self, wanted: Wanted) -> Telling:
-        """Not begun yet. KafkaException, BrokerUnavailable, PlaceLost."""
+    def telling(self, wanted: DesiredEndpoint) -> EndpointWorker:
+        """Not begun yet. KafkaException, BrokerUnavailableError, PlaceLost."""
         endpoint, bootstrap = wanted.endpoint, self._settings.kafka_bootstrap
         own = group(bootstrap, endpoint)
-        begin(own, TOPIC, Topics(bootstrap).partitions(TOPIC), endpoint.made_ms, has_begun=wanted.has_begun)
-        sender = Sender(endpoint, self._settings.allowed_networks, client(self._trust))
+        commit_start_positions(
+            own, ALERTS_TOPIC, Topics(bootstrap).partitions(ALERTS_TOPIC), endpoint.made_ms, has_begun=wanted.has_begun
+        )
+        sender = WebhookClient(endpoint, self._settings.allowed_networks, http_client(self._trust))
         delivery = Delivery(endpoint, sender, self._undelivered)
-        return Telling(sender, delivery, Consuming(own, [TOPIC], delivery, Limits(batch=endpoint.batch)))
+        return EndpointWorker(sender, delivery, Consuming(own, [ALERTS_TOPIC], delivery, Limits(batch=endpoint.batch)))
 
 
 def run(process: Process, settings: Settings) -> None:
@@ -123,7 +125,7 @@ async def _run(process: Process, settings: Settings) -> None:
     leaving = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, leaving.set)
     session = session_of(settings.cassandra_address)
-    endpoints, making = KeptEndpoints(EndpointTable(session)), Making(settings, httpx.create_ssl_context())
+    endpoints, making = AsyncEndpoints(EndpointTable(session)), Making(settings, httpx.create_ssl_context())
 
     async def working(ending: asyncio.Event) -> None:
         await Dispatcher(endpoints, making.telling, settings.webhook_suspend_hours * 3600).run(ending)

@@ -14,7 +14,7 @@ from cassandra import DriverException
 from prometheus_client import Counter, Gauge
 
 from deploy.cassandra import FAILURES
-from master_dataset.errors import Unavailable
+from master_dataset.errors import DependencyUnavailableError
 from master_dataset.kafka.lag import ConsumerGroup, Lag, LagTable, Offsets, Probe
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class Lookout:
             self._show(each, now)
         try:
             self._group.commit(positions)
-        except Unavailable as error:
+        except DependencyUnavailableError as error:
             NOT_COMMITTED.labels(self._reader).inc()
             log.warning("lag.not_committed", group=self._group.name, error=str(error))
         table.write(measured, now)
@@ -68,7 +68,7 @@ class Lookout:
             try:
                 self.look(table)
                 also()
-            except (Unavailable, DriverException, *FAILURES) as error:
+            except (DependencyUnavailableError, DriverException, *FAILURES) as error:
                 NOT_MEASURED.labels(self._reader).inc()
                 log.warning("lag.not_measured", reader=self._reader, error=str(error))
             pause.wait(ROUND_SECONDS)

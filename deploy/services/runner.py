@@ -12,12 +12,11 @@ from types import FrameType
 import structlog
 from prometheus_client import start_http_server
 
-from deploy.failpoints import arm_if_asked
-from deploy.garbage import look_no_more_at_these, look_seldom
-from deploy.local import targets
 from deploy.local.nodes import LOOPBACK
+from deploy.local.records import write_metrics_target
+from deploy.process import arm_if_asked, look_no_more_at_these, look_seldom
 from deploy.settings import Settings
-from master_dataset.errors import GenerationReplaced, OperatorError
+from master_dataset.errors import GenerationReplacedError, OperatorError
 
 NAMED_STOP = 3
 RESTART_ME = 75
@@ -44,7 +43,7 @@ class Process:
         """Answer Prometheus on this machine, at this port or, for 0, one that is free; say where in `run/`."""
         server, _ = start_http_server(port, LOOPBACK)
         server.RequestHandlerClass.timeout = COLLECTED_SECONDS  # type: ignore[attr-defined]  # as socketserver has it
-        targets.write(self._settings.home, self._name, server.server_port)
+        write_metrics_target(self._settings.home, self._name, server.server_port)
 
     def main(self, run: Callable[["Process", Settings], None]) -> None:
         """Run until the end and leave with an exit code that says what it was."""
@@ -61,7 +60,7 @@ class Process:
         arm_if_asked()
         try:
             run(self, self._settings)
-        except GenerationReplaced as error:
+        except GenerationReplacedError as error:
             log.info("process.replaced", process=self._name, message=error.message)
             self._exit(RESTART_ME)
         except OperatorError as error:

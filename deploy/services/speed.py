@@ -10,7 +10,6 @@ import structlog
 from prometheus_client import Gauge
 
 from deploy.cassandra import session_of
-from deploy.definitions import definitions
 from deploy.process import SOON, give_way
 from deploy.services.lag_monitor import Lookout
 from deploy.services.runner import Process
@@ -21,12 +20,12 @@ from master_dataset.kafka.topics import EARLIEST, Topics, offsets_json
 from master_dataset.registry.registry import store_terms
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from speed_layer.driver import SpeedDriver
-from speed_layer.generation import Generation, Generations, Offsets
 from speed_layer.micro_batch import Horizons
 from speed_layer.parser import sources_of
 from speed_layer.receipts import ReceiptWriter
 from speed_layer.stream import Feed
 from views import registered_views
+from views.control.generation import Generation, Generations, Offsets
 from views.core.cut import BEGINNING
 
 if TYPE_CHECKING:
@@ -39,9 +38,9 @@ log = structlog.get_logger()
 
 
 def run(process: Process, settings: Settings) -> None:
-    """Go on with the newest generation, or begin one. CheckpointOutOfStep if its checkpoint is of another time.
+    """Go on with the newest generation, or begin one. CheckpointOutOfStepError if its checkpoint is of another time.
 
-    GenerationReplaced, also while nothing arrives, when another generation is to take over: start again.
+    GenerationReplacedError, also while nothing arrives, when another generation is to take over: start again.
     """
     give_way(SOON)
     connect = partial(session_of, settings.cassandra_address)
@@ -56,7 +55,7 @@ def run(process: Process, settings: Settings) -> None:
     generation = generations.find(generations.greatest())
     if generation is None or not may_go_on(generation, generations, settings, spark, folder):
         ends = {source.topic: topics.end_offsets(source.topic) for source in sources_of(registered_views())}
-        generation = begin(generations, ends, definitions(settings), datetime.now(UTC))
+        generation = begin(generations, ends, settings.definitions, datetime.now(UTC))
     feed = _feed(settings, generation, topics)
     horizons = Horizons(
         epoch=settings.epoch,
@@ -109,7 +108,7 @@ def may_go_on(
     checkpoint = f"{folder}/{generation.number}"
     drop_torn(checkpoint)
     started = exists(spark, f"{checkpoint}/offsets") and exists(spark, f"{checkpoint}/metadata")
-    same = dict(generation.definitions) == definitions(settings)
+    same = dict(generation.definitions) == settings.definitions
     return started and same and not generations.claims.is_replaced(generation.number)
 
 

@@ -6,26 +6,26 @@ from datetime import UTC, datetime
 from typing import TypeVar
 
 from deploy.cassandra import FAILURES
-from master_dataset.errors import StoreUnavailable
+from master_dataset.errors import CassandraUnavailableError
 from master_dataset.webhooks.endpoint import Endpoint, EndpointState, Registered
 from master_dataset.webhooks.endpoint_table import EndpointTable, Place
-from speed_layer.webhooks.endpoint_worker import Wanted
+from speed_layer.webhooks.endpoint_worker import DesiredEndpoint
 
 Found = TypeVar("Found")
 
 
-class KeptEndpoints:
-    """`Endpoints` of the speed layer and of serving. Every method raises StoreUnavailable."""
+class AsyncEndpoints:
+    """`Endpoints` of the speed layer and of serving. Every method raises CassandraUnavailableError."""
 
     def __init__(self, table: EndpointTable) -> None:
         """`table` blocks."""
         self._table = table
 
-    async def wanted(self) -> Sequence[Wanted]:
+    async def wanted(self) -> Sequence[DesiredEndpoint]:
         """Those that are not removed."""
         skips = await _beside(self._table.skips)
         return [
-            Wanted(
+            DesiredEndpoint(
                 each.endpoint,
                 each.suspended_at is not None,
                 each.state.failing_since.timestamp() if each.state.failing_since else None,
@@ -82,4 +82,4 @@ async def _beside(work: Callable[[], Found]) -> Found:
         return await asyncio.to_thread(work)
     except FAILURES as error:
         message = f"Cassandra did not answer: {type(error).__name__}."
-        raise StoreUnavailable(message, do="Ask again; `galatea status` says what is wrong.") from error
+        raise CassandraUnavailableError(message, do="Ask again; `galatea status` says what is wrong.") from error

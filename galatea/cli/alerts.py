@@ -75,9 +75,9 @@ def list_alerts(
     from serving_layer.query.timeline import iso_instant
 
     if state and state not in STATES:
-        from master_dataset.errors import UnknownName
+        from master_dataset.errors import UnknownNameError
 
-        raise UnknownName("state", state, STATES)
+        raise UnknownNameError("state", state, STATES)
     chosen = next((each for each in STATES if each == state), None)
     ask = AlertsAsk(tenant or EVERY_TENANT, frozenset(store or ()), None, chosen, limit=limit)
     page, cut = asyncio.run(_page(_alerting().alerts, *_publications(), ask))
@@ -128,10 +128,10 @@ def _step(step: "Step") -> dict[str, Any]:
 
 
 def _line(step: "Step") -> tuple[str, str, str, str]:
-    from views.alerts.sentences import in_words
+    from views.alerts.sentences import describe_rule
 
     if step.does == "create" and step.after:
-        return step.tenant, step.id, step.does, in_words(step.after)
+        return step.tenant, step.id, step.does, describe_rule(step.after)
     told = [f"{name}: {_said(old)} -> {_said(new)}" for name, (old, new) in step.differs.items()]
     return step.tenant, step.id, step.does, "" if step.does in ("keep", "remove") else ", ".join(told)
 

@@ -8,7 +8,7 @@ from typer import Argument, Option
 
 from deploy.console import answer, say, table
 from deploy.settings import Settings
-from galatea.cli.recomputes import corrections as told
+from galatea.cli.recompute_options import corrections as told
 from serving_layer.responses.encoding import fields_of
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def corrections(  # noqa: PLR0913, PLR0917 - one parameter per option
 async def _page(  # noqa: PLR0913, PLR0917 - likewise
     number: int | None, recompute: str | None, view: str | None, store: str | None, cause: str | None, limit: int
 ) -> "tuple[CorrectionPage, bool]":
-    from deploy.services.operating import corrections_of, readers_of
+    from deploy.wiring import corrections_of, readers_of
     from serving_layer.admin.corrections import CorrectionsAsk
 
     ask = CorrectionsAsk(number, recompute, view, store, cause_named(cause) if cause else None, limit)
@@ -57,15 +57,15 @@ async def _page(  # noqa: PLR0913, PLR0917 - likewise
 
 
 def cause_named(word: str) -> "Cause":
-    """UnknownName with the nearest one."""
-    from master_dataset.errors import UnknownName
+    """UnknownNameError with the nearest one."""
+    from master_dataset.errors import UnknownNameError
     from serving_layer.admin.ledger import Cause
 
     for known in get_args(Cause):
         if known == word:
             named: Cause = known
             return named
-    raise UnknownName("cause", word, get_args(Cause))
+    raise UnknownNameError("cause", word, get_args(Cause))
 
 
 def _row(row: "Correction") -> tuple[object, ...]:

@@ -11,7 +11,7 @@ import typer
 
 from deploy.console import Steps, answer, fields, say, stdout, table
 from deploy.settings import Settings
-from master_dataset.errors import BadFile, RequestError
+from master_dataset.errors import BadFileError, RequestError
 
 if TYPE_CHECKING:
     from master_dataset.dead_letters.dead_letter import LetterQuestion
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def mend_of(body: Path | None, put: Sequence[str], named: int) -> "Mend":
-    """`named`: how many letters are named. RequestError, BadFile."""
+    """`named`: how many letters are named. RequestError, BadFileError."""
     from master_dataset.dead_letters.patch import Mend, field_of
 
     if body is not None and put:
@@ -48,7 +48,7 @@ def _read(file: Path) -> bytes:
         with file.open("rb") as opened:
             return opened.read(MAX_BYTES + 1)
     except OSError as error:
-        raise BadFile(f"`{file}` cannot be read: {error.strerror}.", do="Name a file, or `-`.") from error
+        raise BadFileError(f"`{file}` cannot be read: {error.strerror}.", do="Name a file, or `-`.") from error
 
 
 NAMED = 20

@@ -18,7 +18,7 @@ def gc(
     from batch_layer.maintenance.gc import Collector
     from batch_layer.maintenance.reachable import Keep
     from deploy.cassandra import FAILURES, session_of
-    from master_dataset.errors import StoreUnavailable
+    from master_dataset.errors import CassandraUnavailableError
 
     settings = Settings()
     kept = Keep(keep or settings.keep_publications, timedelta(days=settings.keep_days))
@@ -31,7 +31,7 @@ def gc(
                 collector.carry_out(survey, steps.step)
     except FAILURES as error:
         message = "Cassandra did not answer in time; what was deleted stays deleted"
-        raise StoreUnavailable(message, do="galatea status, then: galatea gc") from error
+        raise CassandraUnavailableError(message, do="galatea status, then: galatea gc") from error
     found = survey.shown() | {"dry_run": dry_run}
     if as_json:
         answer(found)

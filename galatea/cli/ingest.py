@@ -15,7 +15,7 @@ from typer import Argument, Exit, Option
 
 from deploy.console import answer, is_terminal, say, stderr
 from deploy.settings import Settings
-from master_dataset.errors import BadFile
+from master_dataset.errors import BadFileError
 from master_dataset.sources import source_named
 
 if TYPE_CHECKING:
@@ -59,7 +59,9 @@ def _opened(file: Path) -> Iterator[BinaryIO]:
     try:
         opened = file.open("rb")
     except OSError as error:
-        raise BadFile(f"`{file}` cannot be read: {error.strerror}.", do="Name a file of JSON lines, or `-`.") from error
+        raise BadFileError(
+            f"`{file}` cannot be read: {error.strerror}.", do="Name a file of JSON lines, or `-`."
+        ) from error
     with opened:
         yield opened
 

@@ -10,9 +10,9 @@ import typer
 
 from deploy.console import answer, say, table
 from deploy.settings import Settings
-from master_dataset.errors import RequestError, UnknownName
+from master_dataset.errors import RequestError, UnknownNameError
 from serving_layer.keys.key import EVERY_TENANT, SCOPES, Key, Scope
-from serving_layer.tables import Bridge, KeyTables
+from serving_layer.tables import AsyncSession, KeyTables
 
 app = typer.Typer(no_args_is_help=True, help="Create, list, rotate and revoke the keys of tenants.")
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
@@ -83,7 +83,7 @@ def _with(work: Callable[[KeyTables], Awaitable[Found]]) -> Found:
     from deploy.cassandra import session_of
 
     async def done() -> Found:
-        return await work(KeyTables(Bridge(session_of(Settings().cassandra_address))))
+        return await work(KeyTables(AsyncSession(session_of(Settings().cassandra_address))))
 
     return asyncio.run(done())
 
@@ -91,15 +91,15 @@ def _with(work: Callable[[KeyTables], Awaitable[Found]]) -> Found:
 def _found(id_: str) -> Key:
     keys = {key.id: key for key in _with(lambda tables: tables.keys())}
     if id_ not in keys:
-        raise UnknownName("key", id_, keys)
+        raise UnknownNameError("key", id_, keys)
     return keys[id_]
 
 
 def _scopes(tenant: str, asked: list[str]) -> list[Scope]:
-    """Raises UnknownName; RequestError for an operator of one tenant: a rebuild is everybody's."""
+    """Raises UnknownNameError; RequestError for an operator of one tenant: a rebuild is everybody's."""
     for each in asked:
         if each not in SCOPES:
-            raise UnknownName("scope", each, SCOPES)
+            raise UnknownNameError("scope", each, SCOPES)
     if "operate" in asked and tenant != EVERY_TENANT:
         message = "`operate` changes what every tenant is shown, so it is no scope of one tenant's key."
         raise RequestError(message, do="Use --tenant '*', or leave it out.")

@@ -10,7 +10,7 @@ from typer import Option
 
 from deploy.console import answer, is_terminal, say, stderr
 from deploy.settings import Settings
-from master_dataset.errors import LinesNotSent, RequestError
+from master_dataset.errors import LinesNotSentError, RequestError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -81,9 +81,9 @@ def _sent(simulation: "Simulation", live: float | None, shown: "Shown") -> None:
     deliveries = simulation.deliveries()
     try:
         acknowledged = send(told(paced(deliveries, live) if live else deliveries), settings.kafka_bootstrap)
-    except LinesNotSent as error:
+    except LinesNotSentError as error:
         do = "Repeat the command with the same seed: what arrives twice counts once."
-        raise LinesNotSent(error.message, do=do) from error
+        raise LinesNotSentError(error.message, do=do) from error
     say(f"  {acknowledged:,} acknowledged")
 
 

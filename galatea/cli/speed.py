@@ -9,7 +9,7 @@ from deploy.console import Steps, answer, say
 from deploy.settings import Settings
 
 if TYPE_CHECKING:
-    from speed_layer.generation import Generations
+    from views.control.generation import Generations
 
 app = typer.Typer(no_args_is_help=True, help="Replace a generation of the speed layer.")
 POLL_SECONDS = 0.5
@@ -27,13 +27,13 @@ def restart(
 ) -> None:
     """Begin a new generation. Readers stay with the old one, which stands still, until the new one has come as far."""
     from deploy.cassandra import session_of
-    from master_dataset.errors import SpeedUnavailable
-    from speed_layer.generation import Generations
+    from master_dataset.errors import SpeedUnavailableError
+    from views.control.generation import Generations
 
     generations = Generations(session_of(Settings().cassandra_address))
     old = generations.greatest()
     if not old:
-        raise SpeedUnavailable("there is no generation of the speed layer to replace", do="galatea up --detach")
+        raise SpeedUnavailableError("there is no generation of the speed layer to replace", do="galatea up --detach")
     generations.claims.replace(old)
     say(f"  generation {old} writes nothing more; the speed layer begins another, see galatea doctor")
     shown = _wait(generations, old) if wait else generations.pointer().generation

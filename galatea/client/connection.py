@@ -1,6 +1,7 @@
-"""One question to the API as a value: what is sent, and how its answer is read. Pure: the two clients send it.
+"""Calls to the API as values, and how they are sent: the address, the key, and which errors are retried.
 
-How the API is reached: its address, the key, and how often a question is repeated. Shared by both clients.
+A `Call` says what is sent and how the response is decoded. Nothing here does input or output: both clients send the
+same calls, one blocking and one with asyncio.
 """
 
 from collections.abc import Callable, Generator, Iterable, Mapping
@@ -15,56 +16,103 @@ from urllib.parse import quote
 import httpx
 import msgspec
 
-from galatea.client.errors import PROBLEM, NotAnswered, TooOften, Unavailable, Unreachable, Unreadable, refusal
+from galatea.client.errors import (
+    PROBLEM_TYPE,
+    ClientError,
+    InvalidResponseError,
+    RateLimitedError,
+    UnavailableError,
+    UnreachableError,
+    response_error,
+)
 
 if TYPE_CHECKING:
     import os
 
 T = TypeVar("T")
 When = str | date | datetime
-"""ISO 8601, a local date, or an instant with its offset."""
+"""ISO 8601 text, a local date of the store, or an instant with its offset."""
 Names = str | Iterable[str]
+"""One name or several."""
+
+LOCAL_URL = "http://127.0.0.1:8000"
+MAX_ATTEMPTS = 4
+"""Per call, including the first attempt."""
+MAX_RETRY_AFTER_SECONDS = 30.0
+"""If `Retry-After` is longer, the caller gets the error instead of waiting."""
+MAX_RETRY_SECONDS = 120.0
+"""Per call: no attempt begins later than this after the first."""
 
 
 @dataclass(frozen=True)
 class Call(Generic[T]):
-    """`read`: from the body to the answer. `is_repeatable`: whether it means the same when it arrives twice."""
+    """One request and how its response is read.
+
+    `decode`: from the body to the answer. `success`: statuses that have an answer. `is_repeatable`: whether sending it
+    twice has the same effect as sending it once.
+    """
 
     path: str
-    read: Callable[[bytes], T]
+    decode: Callable[[bytes], T]
     query: tuple[tuple[str, str], ...] = ()
     method: str = "GET"
     body: bytes | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
     is_repeatable: bool = True
-    answered: frozenset[int] = frozenset({HTTPStatus.OK})
+    success: frozenset[int] = frozenset({HTTPStatus.OK})
+
+    def request(self, client: "httpx.Client | httpx.AsyncClient") -> httpx.Request:
+        """The HTTP request of this call."""
+        return client.build_request(self.method, self.path, params=self.query, content=self.body, headers=self.headers)
 
     def answer(self, response: httpx.Response) -> T:
-        """The answer in a response. Refused, Unreadable."""
-        kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if response.status_code not in self.answered or kind == PROBLEM:
-            raise refusal(response)
+        """The answer in a response.
+
+        Raises:
+            ResponseError: the API answered with an error.
+            InvalidResponseError: the body is not an answer to this call.
+        """
+        media_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if response.status_code not in self.success or media_type == PROBLEM_TYPE:
+            raise response_error(response)
         try:
-            return self.read(response.content)
+            return self.decode(response.content)
         except msgspec.MsgspecError as error:
-            message = f"The answer of `{self.path}` cannot be read: {error}. Is this the address of Galatea's API?"
-            raise Unreadable(message) from error
+            message = f"The response of `{self.path}` cannot be read: {error}. Is this the address of Galatea's API?"
+            raise InvalidResponseError(message) from error
+
+    def transport_error(self, error: httpx.RequestError) -> UnreachableError:
+        """The error for a call that got no response."""
+        message = f"`{self.method} {self.path}` got no response: {type(error).__name__}. Is the API running?"
+        return UnreachableError(message)
+
+    def retry_delay(self, error: Exception) -> bool | float:
+        """What stamina should do about an error: not retry, retry with its own backoff, or wait for so many seconds."""
+        if not self.is_repeatable or not isinstance(error, ClientError):
+            return False
+        if isinstance(error, UnreachableError):
+            return True
+        if not isinstance(error, RateLimitedError | UnavailableError):
+            return False
+        if error.retry_after is None:
+            return True
+        return error.retry_after if error.retry_after <= MAX_RETRY_AFTER_SECONDS else False
 
 
 @dataclass(frozen=True)
 class Pause:
-    """Nothing is sent for so many seconds."""
+    """A step that sends nothing for so many seconds."""
 
     seconds: float
 
 
 Steps = Generator[Call[Any] | Pause, Any, T]
-"""Several calls that make one answer: what it yields is done, and what came of it is sent back in."""
+"""Several calls that make one answer: a client does each step that it yields, and sends the result back in."""
 
 
 @dataclass(frozen=True)
 class Page(Generic[T]):
-    """`next` asks for the page after this one; None on the last."""
+    """`next` asks for the following page; None on the last."""
 
     items: tuple[T, ...]
     next: str | None
@@ -72,28 +120,59 @@ class Page(Generic[T]):
 
 @dataclass(frozen=True)
 class Pages(Generic[T]):
-    """An answer in pages. `ask`: the call for the page after a `next`, None for the first."""
+    """An answer in pages. `call`: the call for the page after a `next`, or for the first page if that is None."""
 
-    ask: Callable[[str | None], Call[Page[T]]]
+    call: Callable[[str | None], Call[Page[T]]]
 
 
-def once(call: Call[T]) -> Generator[Call[T], T, T]:
-    """One call among several, with the type of its answer."""
+class Endpoint:
+    """The address of the API and the headers that open it. The key is in the header only, never in a text."""
+
+    def __init__(self, url: str, key: str | None, key_file: "str | os.PathLike[str] | None") -> None:
+        """The endpoint at `url`, with `key`, or with the key in `key_file`, which is read now and stripped.
+
+        Raises:
+            ValueError: `url` is not an http or https URL with a host, both a key and a file are given, or the key is
+                empty or not printable ASCII.
+            OSError: `key_file` cannot be read.
+        """
+        self.url = httpx.URL(url)
+        if self.url.scheme not in {"http", "https"} or not self.url.host:
+            raise ValueError(f"`{self.url!r}` is no address: it begins with http:// or https://, and names a host")
+        if key is not None and key_file is not None:
+            raise ValueError("both `key` and `key_file` are given: leave one out")
+        if key_file is not None:
+            key = Path(key_file).read_text(encoding="utf-8").strip()
+        if key is not None and not (key and key.isascii() and key.isprintable()):  # or httpx would quote it in an error
+            raise ValueError("the key is empty, or has characters in it that no key has")
+        self.headers = {} if key is None else {"Authorization": f"Bearer {key}"}
+
+    def __repr__(self) -> str:
+        """Without the key, and without a password in the URL."""
+        return f"{self.url!r}"
+
+
+def send(call: Call[T]) -> Generator[Call[T], T, T]:
+    """One call among several steps: `answer = yield from send(call)` has the type of the answer."""
     return (yield call)
 
 
-def reader(kind: type[T]) -> Callable[[bytes], T]:
-    """Reads a body as this type. Numbers with a decimal point are `Decimal`, so that no digit is lost."""
+def decoder(kind: type[T]) -> Callable[[bytes], T]:
+    """Decodes a JSON body as this type. Numbers with a decimal point become `Decimal`, so that no digit is lost."""
     return msgspec.json.Decoder(kind, float_hook=Decimal).decode
 
 
-def path(*parts: str | int) -> str:
-    """A path below `/v1`; a part is one segment, whatever stands in it."""
-    return "/".join(["/v1", *(quote(str(part), safe=",") for part in parts)])
+def path(*segments: str | int) -> str:
+    """A path below `/v1`. Each argument is one segment, whatever characters it has."""
+    return "/".join(["/v1", *(quote(str(segment), safe=",") for segment in segments)])
 
 
 def query(**arguments: object) -> tuple[tuple[str, str], ...]:
-    """Arguments that were given, as they are sent: lists repeated; `from_` stands for `from`."""
+    """Query parameters. None and False are left out, lists are repeated, and `from_` stands for `from`.
+
+    Raises:
+        ValueError: a datetime has no time zone.
+    """
     return tuple(
         (name.rstrip("_"), text)
         for name, value in arguments.items()
@@ -102,79 +181,18 @@ def query(**arguments: object) -> tuple[tuple[str, str], ...]:
     )
 
 
-def written(at: When) -> str:
-    """An instant or date as the API reads it. ValueError for an instant without an offset: it could be any."""
-    if isinstance(at, datetime) and at.utcoffset() is None:
-        raise ValueError(f"`{at}` has no time zone: give it one, or ask by date")
-    return at if isinstance(at, str) else at.isoformat()
-
-
-def listed(names: Names) -> list[str]:
-    """One name or several."""
+def as_list(names: Names) -> list[str]:
+    """One name or several, as a list."""
     return [names] if isinstance(names, str) else list(names)
 
 
 def _texts(value: object) -> Iterable[str]:
     if isinstance(value, list):
         return value
-    return ["true" if value is True else written(value) if isinstance(value, str | date) else str(value)]
+    return ["true" if value is True else _iso_text(value) if isinstance(value, str | date) else str(value)]
 
 
-LOCAL = "http://127.0.0.1:8000"
-ATTEMPTS = 4
-"""Of one call, with the first."""
-MOST_WAITED_SECONDS = 30.0
-"""Who is told to wait longer is told so by the error, instead of standing still."""
-MOST_SECONDS = 120.0
-"""Of one call with all its attempts, before the last of them begins."""
-
-
-class Address:
-    """Where the API is, and the key that opens it. The key is in the header alone: never in a text of this object."""
-
-    def __init__(self, url: str, key: str | None, key_file: "str | os.PathLike[str] | None") -> None:
-        """`key_file`: read now; white space around the key does not count.
-
-        ValueError for what can be no address or no key.
-        """
-        self.url = httpx.URL(url)
-        if self.url.scheme not in {"http", "https"} or not self.url.host:
-            raise ValueError(f"`{self.url!r}` is no address: it begins with http:// or https://, and names a host")
-        if key is not None and key_file is not None:
-            raise ValueError("`key` and `key_file` are given at once: leave one out")
-        if key_file is not None:
-            key = Path(key_file).read_text(encoding="utf-8").strip()
-        if key is not None and not (key and key.isascii() and key.isprintable()):  # else it ends up in httpx's words
-            raise ValueError("the key is empty, or has characters in it that no key has")
-        self.headers = {} if key is None else {"Authorization": f"Bearer {key}"}
-
-    def __repr__(self) -> str:
-        """Without the key, and without the password of an address that has one."""
-        return f"{self.url!r}"
-
-
-def request(client: "httpx.Client | httpx.AsyncClient", call: Call[Any]) -> httpx.Request:
-    """What is sent."""
-    return client.build_request(call.method, call.path, params=call.query, content=call.body, headers=call.headers)
-
-
-def unreachable(call: Call[Any], error: httpx.RequestError) -> Unreachable:
-    """What a failure of the transport means; its cause has the words of httpx."""
-    return Unreachable(f"`{call.method} {call.path}` got no answer: {type(error).__name__}. Is the API there?")
-
-
-def pause_after(call: Call[Any]) -> Callable[[Exception], bool | float]:
-    """Whether an error of this call is one that passes, and how many seconds to wait if the API says so."""
-
-    def pause(error: Exception) -> bool | float:
-        if not call.is_repeatable or not isinstance(error, NotAnswered):
-            return False
-        if isinstance(error, Unreachable):
-            return True
-        if not isinstance(error, TooOften | Unavailable):
-            return False
-        if error.retry_after is None:
-            return True
-        return error.retry_after if error.retry_after <= MOST_WAITED_SECONDS else False
-
-    return pause
+def _iso_text(at: When) -> str:
+    if isinstance(at, datetime) and at.utcoffset() is None:
+        raise ValueError(f"`{at}` has no time zone: add one, or pass a date")
+    return at if isinstance(at, str) else at.isoformat()

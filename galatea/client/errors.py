@@ -1,14 +1,15 @@
-"""Why there is no answer, sorted by what to do about it.
+"""The client's errors, by what the caller can do about them.
 
-NotAnswered
-|-- Refused          the API said no: ask otherwise; `code` and `detail` say how
-|   |-- KeyRefused   401, 403: no key, one that is not good, or not for this
-|   |-- NotThere     404, 410: no such name, or nothing left of it
-|   |-- TooOften     429: slower; retried
-|   `-- Unavailable  502, 503, 504: later; retried
-|-- Unreachable      nobody answered; retried
-|-- Unreadable       an answer that this version of the client does not understand
-`-- NotYet           what was asked for is not finished
+ClientError
+|-- ResponseError             the API answered with an error; `code` and `detail` say which and what to do
+|   |-- AccessDeniedError     401, 403: no key, an invalid key, or a missing scope
+|   |-- NotFoundError         404, 410: unknown name, or its cells were deleted
+|   |-- RateLimitedError      429: slow down; retried
+|   `-- UnavailableError      502, 503, 504: try later; retried
+|-- UnreachableError          no response; retried
+|-- InvalidResponseError      a response that this version of the client cannot read
+|-- NotReadyError             the result does not exist yet
+`-- IngestInterruptedError    `galatea.client.ingest`: sending events stopped half way
 """
 
 from collections.abc import Callable
@@ -18,30 +19,39 @@ from http import HTTPStatus
 import httpx
 import msgspec
 
-PROBLEM = "application/problem+json"
+PROBLEM_TYPE = "application/problem+json"
 
 
-class NotAnswered(Exception):
-    """Every error of the client; `str(error)` says what happened, then what to do. Never a key."""
+class ClientError(Exception):
+    """Base class of every error of the client. `str(error)` says what happened, then what to do; never a key."""
 
 
-class Unreachable(NotAnswered):
-    """No answer came: the address is wrong, nobody listens there, or it took too long."""
+class UnreachableError(ClientError):
+    """No response: the address is wrong, nothing listens there, or it took too long. `__cause__` is httpx's error."""
 
 
-class Unreadable(NotAnswered):
-    """An answer came that is not what the API promises: something else listens there, or it is a newer version."""
+class InvalidResponseError(ClientError):
+    """A response that is not what the API promises: another server listens there, or it is a newer version."""
 
 
-class NotYet(NotAnswered):
-    """A recompute that has not ended in time, or corrections that are not written yet."""
+class NotReadyError(ClientError):
+    """A recompute that did not end in time, or corrections that are not written yet."""
 
 
-class Refused(NotAnswered):
-    """The API said no. `code` is stable, `title` says what happened, `detail` what to do; `type` names the problem."""
+class ResponseError(ClientError):
+    """The API answered with an error (RFC 9457).
+
+    Attributes:
+        code: stable code of the error, listed in the reference of errors; `http_<status>` if a proxy answered.
+        title: what happened.
+        detail: what to do; empty if a proxy gave no body.
+        type: URI of the kind of problem.
+        status: HTTP status.
+        retry_after: seconds to wait before the next attempt; None if the response does not say.
+    """
 
     def __init__(self, problem: "Problem", status: int, retry_after: float | None = None) -> None:
-        """`retry_after`: seconds to wait before asking again, None if the answer does not say."""
+        """The error for a problem document. See the attributes of the class."""
         super().__init__(f"{problem.title} {problem.detail}".strip())
         self.code = problem.code
         self.title = problem.title
@@ -51,24 +61,24 @@ class Refused(NotAnswered):
         self.retry_after = retry_after
 
 
-class KeyRefused(Refused):
-    """The key is missing, not good, or not for this."""
+class AccessDeniedError(ResponseError):
+    """401 or 403: the key is missing, invalid, or lacks the scope."""
 
 
-class NotThere(Refused):
-    """No such metric, view, store, publication or recompute; or its cells were collected."""
+class NotFoundError(ResponseError):
+    """404 or 410: no such metric, view, store, publication or recompute; or its cells were deleted."""
 
 
-class TooOften(Refused):
-    """The key asks more often than a key may; `retry_after` says how long to wait."""
+class RateLimitedError(ResponseError):
+    """429: the key sent too many requests. `retry_after` says how many seconds to wait."""
 
 
-class Unavailable(Refused):
-    """A part of the platform does not answer. Nobody has to act yet; `retry_after` says when to ask again."""
+class UnavailableError(ResponseError):
+    """502, 503 or 504: a part of the platform does not respond for now. `retry_after` says when to try again."""
 
 
 class Problem(msgspec.Struct, frozen=True):
-    """A body of `application/problem+json` (RFC 9457)."""
+    """The body of an error response, `application/problem+json` (RFC 9457)."""
 
     code: str
     title: str
@@ -76,37 +86,53 @@ class Problem(msgspec.Struct, frozen=True):
     type: str = "about:blank"
 
 
-KINDS: dict[int, Callable[[Problem, int, float | None], Refused]] = {
-    HTTPStatus.UNAUTHORIZED: KeyRefused,
-    HTTPStatus.FORBIDDEN: KeyRefused,
-    HTTPStatus.NOT_FOUND: NotThere,
-    HTTPStatus.GONE: NotThere,
-    HTTPStatus.TOO_MANY_REQUESTS: TooOften,
-    HTTPStatus.BAD_GATEWAY: Unavailable,
-    HTTPStatus.SERVICE_UNAVAILABLE: Unavailable,
-    HTTPStatus.GATEWAY_TIMEOUT: Unavailable,
+_CLASS_BY_STATUS: dict[int, Callable[[Problem, int, float | None], ResponseError]] = {
+    HTTPStatus.UNAUTHORIZED: AccessDeniedError,
+    HTTPStatus.FORBIDDEN: AccessDeniedError,
+    HTTPStatus.NOT_FOUND: NotFoundError,
+    HTTPStatus.GONE: NotFoundError,
+    HTTPStatus.TOO_MANY_REQUESTS: RateLimitedError,
+    HTTPStatus.BAD_GATEWAY: UnavailableError,
+    HTTPStatus.SERVICE_UNAVAILABLE: UnavailableError,
+    HTTPStatus.GATEWAY_TIMEOUT: UnavailableError,
 }
 
 
-def refusal(response: httpx.Response) -> Refused:
-    """What a response means that is no answer; one without a problem in it comes from something in between."""
+def response_error(response: httpx.Response) -> ResponseError:
+    """The error for an unsuccessful response.
+
+    A response without a problem document comes from something in between, such as a proxy; its code is
+    `http_<status>`.
+    """
     try:
         problem = msgspec.json.decode(response.content, type=Problem)
     except msgspec.MsgspecError:
         where = f"{response.request.method} {response.request.url.path}"
-        told = f"`{where}` was answered with {response.status_code} {response.reason_phrase}."
-        problem = Problem(f"http_{response.status_code}", told, "Look at what lies between this client and the API.")
-    kind = KINDS.get(response.status_code, Refused)
-    return kind(problem, response.status_code, _seconds(response))
+        title = f"`{where}` was answered with {response.status_code} {response.reason_phrase}."
+        problem = Problem(f"http_{response.status_code}", title, "Check the proxies between this client and the API.")
+    error_class = _CLASS_BY_STATUS.get(response.status_code, ResponseError)
+    return error_class(problem, response.status_code, _retry_after_seconds(response))
 
 
-def _seconds(response: httpx.Response) -> float | None:
-    """`Retry-After`: seconds, or a date, which is compared with the answer's own so that no clock here matters."""
-    said = response.headers.get("retry-after", "")
-    if said.isdecimal():
-        return float(said)
+def _retry_after_seconds(response: httpx.Response) -> float | None:
+    """`Retry-After`, as seconds or as a date. A date is compared with the response's own, not with a local clock."""
+    text = response.headers.get("retry-after", "")
+    if text.isdecimal():
+        return float(text)
     try:
-        until, now = (parsedate_to_datetime(text) for text in (said, response.headers.get("date", "")))
+        until, now = (parsedate_to_datetime(each) for each in (text, response.headers.get("date", "")))
         return max(0.0, (until - now).total_seconds())
     except (ValueError, TypeError):
         return None
+
+
+# The names before this release. Deprecated: they will be removed in the next one.
+NotAnswered = ClientError
+Refused = ResponseError
+KeyRefused = AccessDeniedError
+NotThere = NotFoundError
+TooOften = RateLimitedError
+Unavailable = UnavailableError
+Unreachable = UnreachableError
+Unreadable = InvalidResponseError
+NotYet = NotReadyError

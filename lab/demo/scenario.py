@@ -34,7 +34,7 @@ from lab.demo.trading_day import Play, trading_day
 from lab.demo.verdict import EveryCell, Judge, Verdict
 from lab.simulation.output import send
 from master_dataset.delta.tables import MasterTables
-from master_dataset.errors import AirflowUnavailable, OperatorError
+from master_dataset.errors import AirflowUnavailableError, OperatorError
 from master_dataset.kafka.ingest import ingest
 from master_dataset.registry.registration import register
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
@@ -101,7 +101,7 @@ class Scheduled:
     def rebuild(self) -> str:
         """Begin the run, wait for its end, and say what is published then. OperatorError if it fails.
 
-        AirflowUnavailable if Airflow, which starts while the history is read, is not up after some minutes.
+        AirflowUnavailableError if Airflow, which starts while the history is read, is not up after some minutes.
         """
         run = f"demo-{uuid.uuid4()}"
         self._asked(lambda client: client.begin_rebuild(run, "the demo"))
@@ -114,7 +114,7 @@ class Scheduled:
         return f"Airflow has published {pointer.publication} at cut {pointer.cut:%H:%M:%S} UTC"
 
     def _asked(self, ask: Callable[[AirflowClient], Answer]) -> Answer:
-        return retry(on=AirflowUnavailable, attempts=None, timeout=START_SECONDS, wait_max=2.0)(ask)(
+        return retry(on=AirflowUnavailableError, attempts=None, timeout=START_SECONDS, wait_max=2.0)(ask)(
             AirflowClient.of(self.settings)
         )
 

@@ -13,9 +13,9 @@ from confluent_kafka.admin import AdminClient
 
 from deploy.jars import ensure_jars, locked_jars
 from lab.guarantees.brokers import one_broker, three_nodes
-from lab.guarantees.experiment import Experiment, Ground, Need, Size, registered
-from lab.guarantees.results import Line, Verdict
-from master_dataset.errors import BrokerUnavailable, GalateaError, UnknownName
+from lab.guarantees.experiment import Experiment, Need, Size, Testbed, registered
+from lab.guarantees.results import Result, Verdict
+from master_dataset.errors import BrokerUnavailableError, GalateaError, UnknownNameError
 
 if TYPE_CHECKING:
     from deploy.settings import Settings
@@ -30,7 +30,7 @@ _GOES_WRONG = (KafkaException, GalateaError, OSError, LookupError, ValueError)
 
 
 @dataclass(frozen=True)
-class Asked:
+class ExperimentSelection:
     """Which experiments, with which chance, how much, and on what: an address, or 1 or 3 nodes of our own."""
 
     ids: Sequence[str] = ()
@@ -40,11 +40,11 @@ class Asked:
     brokers: int = THREE
 
     def experiments(self) -> list[Experiment]:
-        """Those that were asked for, all if none was named. UnknownName for an id that there is not."""
+        """Those that were asked for, all if none was named. UnknownNameError for an id that there is not."""
         known = registered()
         for id_ in self.ids:
             if id_ not in known:
-                raise UnknownName("experiment", id_, known)
+                raise UnknownNameError("experiment", id_, known)
         return [known[id_] for id_ in self.ids] or list(known.values())
 
     def why_not(self, experiment: Experiment) -> str:
@@ -57,12 +57,12 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Proof:
+class ExperimentResult:
     """One experiment, and its lines; none where it was skipped or failed, and `why`."""
 
     experiment: Experiment
     verdict: Verdict
-    lines: Sequence[Line] = ()
+    lines: Sequence[Result] = ()
     why: str = ""
 
     def as_json(self) -> dict[str, Any]:
@@ -76,52 +76,52 @@ class Proof:
         return {**said, "lines": [line.as_json() for line in self.lines]}
 
 
-def prove(settings: "Settings", asked: Asked, told: Told) -> list[Proof]:
-    """Run them in order. BrokerUnavailable if a given address does not answer, OperatorError if no broker starts."""
-    experiments, proofs = asked.experiments(), list[Proof]()
-    with _ground(settings, asked) as ground:
+def run_experiments(settings: "Settings", asked: ExperimentSelection, told: Told) -> list[ExperimentResult]:
+    """Run them in order. BrokerUnavailableError if a given address does not answer, OperatorError if no broker starts."""
+    experiments, results = asked.experiments(), list[ExperimentResult]()
+    with _ground(settings, asked) as testbed:
         for done, each in enumerate(experiments):
             told(done, len(experiments), f"{each.id} {each.shows}")
-            proofs.append(proof_of(each, ground, asked.why_not(each)))
+            results.append(run_experiment(each, testbed, asked.why_not(each)))
     told(len(experiments), len(experiments), "done")
-    return proofs
+    return results
 
 
-def proof_of(experiment: Experiment, ground: Ground, why_not: str = "") -> Proof:
+def run_experiment(experiment: Experiment, testbed: Testbed, why_not: str = "") -> ExperimentResult:
     """Run one, unless there is a reason not to."""
     if why_not:
-        return Proof(experiment, Verdict.SKIPPED, why=why_not)
-    if ground.tap is not None:
-        ground.tap.heal()
+        return ExperimentResult(experiment, Verdict.SKIPPED, why=why_not)
+    if testbed.proxy is not None:
+        testbed.proxy.clear_rule()
     try:
-        lines = list(experiment.run(ground))
+        lines = list(experiment.run(testbed))
     except _GOES_WRONG as error:
-        return Proof(experiment, Verdict.FAILED, why=f"{type(error).__name__}: {error}")
+        return ExperimentResult(experiment, Verdict.FAILED, why=f"{type(error).__name__}: {error}")
     different = any(line.verdict != Verdict.AS_EXPECTED for line in lines)
-    return Proof(experiment, Verdict.DIFFERENT if different else Verdict.AS_EXPECTED, lines)
+    return ExperimentResult(experiment, Verdict.DIFFERENT if different else Verdict.AS_EXPECTED, lines)
 
 
-def document(asked: Asked, proofs: Iterable[Proof]) -> dict[str, Any]:
+def document(asked: ExperimentSelection, results: Iterable[ExperimentResult]) -> dict[str, Any]:
     """Everything as JSON: what it was run with, each experiment, and how many came to what."""
-    proofs = list(proofs)
+    results = list(results)
     broker = {} if asked.bootstrap else {"kafka": _broker_version()}
-    verdicts = Counter(proof.verdict for proof in proofs)
+    verdicts = Counter(result.verdict for result in results)
     return {
         "seed": asked.seed,
         "records": asked.size.records,
         "versions": {**broker, "librdkafka": libversion()[0]},
         "verdicts": {verdict.value: verdicts[verdict] for verdict in Verdict},
-        "experiments": [proof.as_json() for proof in proofs],
+        "experiments": [result.as_json() for result in results],
     }
 
 
-def is_as_expected(proofs: Iterable[Proof]) -> bool:
+def is_as_expected(results: Iterable[ExperimentResult]) -> bool:
     """Whether nothing differed or failed; what was skipped is neither that nor a success."""
-    return all(proof.verdict in {Verdict.AS_EXPECTED, Verdict.SKIPPED} for proof in proofs)
+    return all(result.verdict in {Verdict.AS_EXPECTED, Verdict.SKIPPED} for result in results)
 
 
 @contextmanager
-def _ground(settings: "Settings", asked: Asked) -> Iterator[Ground]:
+def _ground(settings: "Settings", asked: ExperimentSelection) -> Iterator[Testbed]:
     home = settings.home / "prove"
     work = home / "work"
     with ExitStack() as opened:
@@ -129,22 +129,22 @@ def _ground(settings: "Settings", asked: Asked) -> Iterator[Ground]:
         opened.callback(shutil.rmtree, work, ignore_errors=True)
         if asked.bootstrap:
             _check_answers(asked.bootstrap)
-            ground = Ground(asked.bootstrap, work, asked.seed, asked.size)
+            testbed = Testbed(asked.bootstrap, work, asked.seed, asked.size)
         else:
-            ground = opened.enter_context(_own(settings, asked, home, work))
-        opened.callback(ground.leave)
-        yield ground
+            testbed = opened.enter_context(_own(settings, asked, home, work))
+        opened.callback(testbed.leave)
+        yield testbed
 
 
 @contextmanager
-def _own(settings: "Settings", asked: Asked, home: Path, work: Path) -> Iterator[Ground]:
+def _own(settings: "Settings", asked: ExperimentSelection, home: Path, work: Path) -> Iterator[Testbed]:
     ensure_jars(settings, parts=("kafka",))
 
     def cluster() -> Any:  # noqa: ANN401 - a context of a Cluster
         return three_nodes(settings, home / "three")
 
-    with one_broker(settings, home / "one") as (direct, tapped, tap):
-        yield Ground(direct, work, asked.seed, asked.size, tap, tapped, cluster)
+    with one_broker(settings, home / "one") as (direct, proxied, proxy):
+        yield Testbed(direct, work, asked.seed, asked.size, proxy, proxied, cluster)
 
 
 def _check_answers(bootstrap: str) -> None:
@@ -152,7 +152,7 @@ def _check_answers(bootstrap: str) -> None:
         AdminClient({"bootstrap.servers": bootstrap, "log_level": 0}).list_topics(timeout=_ANSWERS_SECONDS)
     except KafkaException as error:
         message = f"the broker at `{bootstrap}` does not answer"
-        raise BrokerUnavailable(
+        raise BrokerUnavailableError(
             message, do="check the address, or leave out --bootstrap for a broker of its own"
         ) from error
 

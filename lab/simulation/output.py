@@ -120,7 +120,7 @@ class _Lane:
 
 
 def send(deliveries: Iterable[Delivery], bootstrap: str) -> int:
-    """Send them all, and give how many the broker has acknowledged. BrokerUnavailable, LinesNotSent."""
+    """Send them all, and give how many the broker has acknowledged. BrokerUnavailableError, LinesNotSentError."""
     with _lanes(bootstrap) as lane_of:
         for each in deliveries:
             lane_of(each.topic).put(each.value)

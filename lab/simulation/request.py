@@ -1,4 +1,4 @@
-"""What somebody asks to be simulated, checked: RequestError and BadFile say what is wrong before anything is made."""
+"""What somebody asks to be simulated, checked: RequestError and BadFileError say what is wrong before anything is made."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ class Asked:
     faults: bool = True
 
     def simulation(self) -> Simulation:
-        """Give what is asked for. RequestError, UnknownName, BadFile."""
+        """Give what is asked for. RequestError, UnknownNameError, BadFileError."""
         self._check_days()
         if not 0 < len(self.seed.encode()) <= MOST_SEED or not self.seed.isprintable():
             raise RequestError(

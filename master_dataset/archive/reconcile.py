@@ -87,7 +87,7 @@ class Balance:
 
 
 def balance(root: str, topic: str, spans: Mapping[int, Census]) -> Balance:
-    """`root` of the master dataset; `spans`: what the topic has, by partition. MasterFileLost.
+    """`root` of the master dataset; `spans`: what the topic has, by partition. MasterFileLostError.
 
     Day by day, as an identity lies in one. A 64-bit hash stands for the identity: two that share one, which is hardly
     ever so, would be told as a conflict; the sum does not change by that.

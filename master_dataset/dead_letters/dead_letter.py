@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 from typing import Any, NamedTuple
 
-from master_dataset.errors import RequestError, UnknownName
+from master_dataset.errors import RequestError, UnknownNameError
 from master_dataset.kafka.record import Place
 from master_dataset.parsing.results import Reason
 from master_dataset.sources import source_named
@@ -81,9 +81,9 @@ class LetterQuestion:
     replayed: bool | None = None
 
     def __post_init__(self) -> None:
-        """UnknownName, RequestError."""
+        """UnknownNameError, RequestError."""
         if self.reason is not None and self.reason not in list(Reason):
-            raise UnknownName("reason", self.reason, list(Reason))
+            raise UnknownNameError("reason", self.reason, list(Reason))
         if self.source is not None:
             source_named(self.source)
         if self.since is not None and self.until is not None and self.since >= self.until:

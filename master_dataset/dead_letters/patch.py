@@ -11,7 +11,7 @@ import msgspec
 
 from master_dataset.errors import RequestError
 from master_dataset.parsing.json_bytes import check_size, json_object
-from master_dataset.parsing.results import Reason, Refused
+from master_dataset.parsing.results import InvalidRecordError, Reason
 
 _OBJECT = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _ARRAY = msgspec.json.Decoder(list[msgspec.Raw])
@@ -37,13 +37,15 @@ def span(text: str, pointer: str) -> tuple[int, int] | None:
             place = _found(text, _skipped(text, place), part)
         start = _skipped(text, place)
         return (start, _DECODER.raw_decode(text, start)[1]) if pointer else None
-    except (ValueError, IndexError, RecursionError, Refused):
+    except (ValueError, IndexError, RecursionError, InvalidRecordError):
         return None
 
 
 def _parts(pointer: str) -> Sequence[str]:
     if not pointer.startswith("/"):
-        raise Refused(Reason.MISSING_FIELD, "cannot be replaced as a whole by a field; a pointer begins with `/`")
+        raise InvalidRecordError(
+            Reason.MISSING_FIELD, "cannot be replaced as a whole by a field; a pointer begins with `/`"
+        )
     return [part.replace("~1", "/").replace("~0", "~") for part in pointer[1:].split("/")]
 
 
@@ -51,7 +53,9 @@ def _within(value: bytes, parts: Sequence[str], new: bytes, pointer: str) -> byt
     if not parts:
         return new
     first, rest = parts[0], parts[1:]
-    nowhere = Refused(Reason.MISSING_FIELD, "is no place in the record, so nothing can be set there", pointer)
+    nowhere = InvalidRecordError(
+        Reason.MISSING_FIELD, "is no place in the record, so nothing can be set there", pointer
+    )
     kind = value.lstrip()[:1]
     if kind == b"{":
         members = _OBJECT.decode(value)

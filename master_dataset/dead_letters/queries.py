@@ -8,7 +8,7 @@ from master_dataset.dead_letters.dead_letter import Cursor, Letter, LetterQuesti
 from master_dataset.dead_letters.replay import Letters as Several
 from master_dataset.dead_letters.replay_history import End, Events, Replay, became
 from master_dataset.dead_letters.table import Counts, LetterPage
-from master_dataset.errors import RangeTooLong
+from master_dataset.errors import RangeTooLongError
 from master_dataset.kafka.record import Place
 
 Told = dict[str, Any]
@@ -18,7 +18,7 @@ class Letters(Several, Protocol):
     """Every dead letter."""
 
     def counts(self, question: LetterQuestion) -> Counts:
-        """By reason. RangeTooLong."""
+        """By reason. RangeTooLongError."""
 
     def page(
         self, question: LetterQuestion, limit: int, after: Cursor | None = None, *, oldest_first: bool = False
@@ -54,7 +54,7 @@ class Desk:
         """Newest first, without their bytes."""
         try:
             counts = self.letters.counts(question)
-        except RangeTooLong:
+        except RangeTooLongError:
             counts = None
         page = self.letters.page(question, limit, after)
         replays = self._told([each.place for each in page.letters])
@@ -62,7 +62,7 @@ class Desk:
         return Listed(counts, told, page.following)
 
     def shown(self, place: Place) -> tuple[Letter, Told]:
-        """One, whole, and what is told of it. UnknownName."""
+        """One, whole, and what is told of it. UnknownNameError."""
         [letter] = self.letters.several([place])
         return letter, letter.whole() | {"replays": self._told([place]).get(place, [])}
 
@@ -72,7 +72,7 @@ class Desk:
         return self.letters.page(asked, limit, after, oldest_first=True)
 
     def where(self, place: Place) -> Cursor:
-        """Where it stands in the order of receipt. UnknownName."""
+        """Where it stands in the order of receipt. UnknownNameError."""
         [letter] = self.letters.several([place])
         return letter.cursor
 

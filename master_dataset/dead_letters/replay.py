@@ -28,13 +28,13 @@ from master_dataset.dead_letters.deliveries import Sought, first_of
 from master_dataset.dead_letters.patch import Mend
 from master_dataset.dead_letters.replay_history import Became, Events, Replay, Sending, became
 from master_dataset.dead_letters.replay_history import Letters as Headings
-from master_dataset.errors import BrokerUnavailable
+from master_dataset.errors import BrokerUnavailableError
 from master_dataset.kafka.client_settings import producer_settings
 from master_dataset.kafka.producer import Fate, fate_of
 from master_dataset.kafka.record import Place
 from master_dataset.parsing.masking import hidden
 from master_dataset.parsing.parse import SCHEMA_HEADER, TermsOf, parse
-from master_dataset.parsing.results import EPOCH, DeadLetter, Event, Reason, Refused
+from master_dataset.parsing.results import EPOCH, DeadLetter, Event, InvalidRecordError, Reason
 from master_dataset.sources import registered_sources
 
 REPLAY_HEADER = "replay_of"
@@ -72,18 +72,18 @@ def judged(letter: Letter, mend: Mend, terms_of: TermsOf, now_us: int) -> Verdic
     """What would become of it. `now_us`: microseconds since 1970, as what is sent now is stamped about now."""
     try:
         return _judged(letter, mend, terms_of, now_us)
-    except Refused as refused:
+    except InvalidRecordError as refused:
         return Verdict(letter.place, refusal=refused.letter())
 
 
 def _judged(letter: Letter, mend: Mend, terms_of: TermsOf, now_us: int) -> Verdict:
     if letter.reason == Reason.ALERT_DELIVERY_REJECTED:
-        raise Refused(Reason.ALERT_DELIVERY_REJECTED, NO_EVENT)
+        raise InvalidRecordError(Reason.ALERT_DELIVERY_REJECTED, NO_EVENT)
     source = registered_sources().get(letter.place.topic)
     if source is None:
-        raise Refused(Reason.UNKNOWN_SCHEMA, NO_SOURCE)
+        raise InvalidRecordError(Reason.UNKNOWN_SCHEMA, NO_SOURCE)
     if letter.reason == Reason.RAW_MAC_ADDRESS and not mend.is_anything:
-        raise Refused(Reason.RAW_MAC_ADDRESS, MASKED, letter.field)
+        raise InvalidRecordError(Reason.RAW_MAC_ADDRESS, MASKED, letter.field)
     value, headers = mend.applied(letter.value), _headers(letter, mend)
     event = parse(source, value, terms_of, received_us=now_us, headers=headers)
     if isinstance(event, DeadLetter):
@@ -91,7 +91,7 @@ def _judged(letter: Letter, mend: Mend, terms_of: TermsOf, now_us: int) -> Verdi
     if letter.reason == Reason.CONFLICTING_DUPLICATE:
         before = parse(source, letter.value, terms_of)
         if isinstance(before, Event) and before.identity == event.identity:
-            raise Refused(Reason.CONFLICTING_DUPLICATE, TAKEN)
+            raise InvalidRecordError(Reason.CONFLICTING_DUPLICATE, TAKEN)
     sent = [*headers, (REPLAY_HEADER, letter.place.id.encode())]
     record = Record(source.topic, event.store.encode(), hidden(source, value or b""), sent)
     return Verdict(letter.place, event, record)
@@ -164,15 +164,17 @@ class Carrier:
         self._settings, self._connect = producer_settings(bootstrap, "galatea-replay", GIVE_UP_SECONDS), connect
 
     def find(self, topics: Collection[str]) -> None:
-        """BrokerUnavailable if the broker does not answer, or lacks one of these topics: then nothing is sent."""
+        """BrokerUnavailableError if the broker does not answer, or lacks one of these topics: then nothing is sent."""
         producer = self._connect(self._settings)
         try:
             known = producer.list_topics(timeout=METADATA_SECONDS).topics
         except KafkaException as error:
-            raise BrokerUnavailable("The broker does not answer; nothing was sent.", do="galatea status") from error
+            raise BrokerUnavailableError(
+                "The broker does not answer; nothing was sent.", do="galatea status"
+            ) from error
         for topic in topics:
             if topic not in known or known[topic].error is not None:
-                raise BrokerUnavailable(f"There is no topic `{topic}`; nothing was sent.", do="galatea up")
+                raise BrokerUnavailableError(f"There is no topic `{topic}`; nothing was sent.", do="galatea up")
 
     def carry(self, records: Sequence[Record]) -> Sequence[Carried]:
         """Send them in this order, and wait until each is acknowledged or given up. Never raises for one of them."""
@@ -227,7 +229,7 @@ class Letters(Headings, Protocol):
     """Dead letters with their bytes."""
 
     def several(self, places: Collection[Place], near: Sequence[Heading] = ()) -> Sequence[Letter]:
-        """In the order of receipt. UnknownName if one is none."""
+        """In the order of receipt. UnknownNameError if one is none."""
 
 
 class Replays(Protocol):
@@ -244,7 +246,7 @@ class Sender(Protocol):
     """The way to the broker."""
 
     def find(self, topics: Collection[str]) -> None:
-        """BrokerUnavailable if nothing can be sent there."""
+        """BrokerUnavailableError if nothing can be sent there."""
 
     def carry(self, records: Sequence[Record]) -> Sequence[Carried]:
         """What became of each."""
@@ -278,7 +280,7 @@ class Replaying:
     def run(self, asked: Asked, terms_of: TermsOf, step: Step) -> list[Item]:
         """An item for each letter, in portions, each in the order of receipt.
 
-        UnknownName, BrokerUnavailable: nothing of the portion, or of anything, was sent.
+        UnknownNameError, BrokerUnavailableError: nothing of the portion, or of anything, was sent.
         """
         run, places = secrets.token_hex(8), list(dict.fromkeys(asked.places))
         headings = {each.place: each for each in asked.headings}
@@ -313,10 +315,10 @@ class Replaying:
             if same and (first := first_of(same)).content == verdict.event.payload_hash:
                 item = replace(item, outcome=Outcome.DUPLICATE, of=first.place)
             elif same:
-                refusal = Refused(Reason.CONFLICTING_DUPLICATE, TAKEN).letter()
+                refusal = InvalidRecordError(Reason.CONFLICTING_DUPLICATE, TAKEN).letter()
                 item = replace(item, outcome=Outcome.REFUSED, of=first_of(same).place, refusal=refusal)
             elif other := others.get(verdict.place):
-                refusal = Refused(Reason.CONFLICTING_DUPLICATE, SENT_BEFORE).letter()
+                refusal = InvalidRecordError(Reason.CONFLICTING_DUPLICATE, SENT_BEFORE).letter()
                 item = replace(item, outcome=Outcome.REFUSED, of=other.to, refusal=refusal)
             found.append(item)
         return found

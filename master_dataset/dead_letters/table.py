@@ -31,7 +31,7 @@ from master_dataset.delta.dataset import naming_lost_files, opened
 from master_dataset.delta.fsync import sync_beginning
 from master_dataset.delta.history import KEPT
 from master_dataset.delta.incomplete_commits import take_back_torn
-from master_dataset.errors import RangeTooLong, UnknownName
+from master_dataset.errors import RangeTooLongError, UnknownNameError
 from master_dataset.kafka.record import Place
 from master_dataset.parsing.json_bytes import MAX_BYTES
 from master_dataset.parsing.rows import BYTES, INSTANT, PLACE, REFUSAL
@@ -266,12 +266,12 @@ class LetterTable:
         self._counted: dict[object, Counts] = {}
 
     def counts(self, question: LetterQuestion) -> Counts:
-        """Of everything that fits. RangeTooLong if more than MOST_COUNTED would have to be looked through."""
+        """Of everything that fits. RangeTooLongError if more than MOST_COUNTED would have to be looked through."""
         where = asked(question)
         tables = list(self._tables(where))
         if sum(files.rows for files in tables) > MOST_COUNTED:
             message = f"More than {MOST_COUNTED:,} dead letters would have to be looked through."
-            raise RangeTooLong(message, do="Name a source, or a shorter time with `from` and `to`.")
+            raise RangeTooLongError(message, do="Name a source, or a shorter time with `from` and `to`.")
         versions = [(files.table.table_uri, files.table.version()) for files in tables]
         key = (question, *versions, self._replays.version())
         if key not in self._counted:
@@ -309,7 +309,7 @@ class LetterTable:
         return LetterPage(letters, letters[-1].cursor if found.num_rows > limit else None)
 
     def several(self, places: Collection[Place], near: Sequence[Heading] = ()) -> list[Letter]:
-        """With their bytes, in the order of receipt. UnknownName if one is no dead letter.
+        """With their bytes, in the order of receipt. UnknownNameError if one is no dead letter.
 
         `near`: their headings, where they are known: then few files have to be opened.
         """
@@ -323,7 +323,9 @@ class LetterTable:
                 found = {letter.place: letter for letter in whole(files.whole, where)} | found
         for place in places:
             if place not in found:
-                raise UnknownName("dead letter", place.id, [], do="`galatea dead-letters list` shows those there are.")
+                raise UnknownNameError(
+                    "dead letter", place.id, [], do="`galatea dead-letters list` shows those there are."
+                )
         return sorted(found.values(), key=lambda letter: (letter.received_at, letter.place))
 
     def headings(self, places: Collection[Place]) -> dict[Place, Heading]:

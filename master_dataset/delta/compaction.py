@@ -59,7 +59,7 @@ class Compaction:
     portion_bytes: int = PORTION_BYTES
 
     def run(self, path: str, step: Step) -> Compacted:
-        """Compact one table. MasterFileLost if a file cannot be read; what was committed until then stays."""
+        """Compact one table. MasterFileLostError if a file cannot be read; what was committed until then stays."""
         table = DeltaTable(path)
         if not table.history(1):
             message = f"the log of `{path}` cannot be listed because of the folder's name"

@@ -15,7 +15,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 from pyarrow.fs import FileType, LocalFileSystem, SubTreeFileSystem
 
-from master_dataset.errors import MasterFileLost
+from master_dataset.errors import MasterFileLostError
 
 
 def opened(table: DeltaTable) -> Any:  # noqa: ANN401 - pyarrow ships no types
@@ -35,7 +35,7 @@ UNREADABLE = (OSError, pa.ArrowInvalid, DeltaError)
 
 
 def refuse_lost(path: str, sizes: Mapping[str, int]) -> None:
-    """MasterFileLost if a local file of the table has not the size that the log says, in bytes."""
+    """MasterFileLostError if a local file of the table has not the size that the log says, in bytes."""
     for found in LocalFileSystem().get_file_info(list(sizes)):
         if found.type != FileType.File:
             raise file_lost(path, found.path, "is gone")
@@ -45,7 +45,7 @@ def refuse_lost(path: str, sizes: Mapping[str, int]) -> None:
 
 @contextmanager
 def naming_lost_files(table: DeltaTable) -> Iterator[None]:
-    """MasterFileLost instead of what Arrow or delta-rs raise inside, if a file of the table cannot be read whole."""
+    """MasterFileLostError instead of what Arrow or delta-rs raise inside, if a file of the table cannot be read whole."""
     try:
         yield
     except UNREADABLE:
@@ -63,7 +63,7 @@ def path_of(table: DeltaTable) -> str:
     return unquote(table.table_uri.removeprefix("file://")).rstrip("/")
 
 
-def file_lost(path: str, file: str, how: str) -> MasterFileLost:
+def file_lost(path: str, file: str, how: str) -> MasterFileLostError:
     """The error about one file of the table at `path`, and what can be done.
 
     Files that a compaction replaced go after a while: a plan as old as that is no longer good, and nothing is lost.
@@ -71,6 +71,6 @@ def file_lost(path: str, file: str, how: str) -> MasterFileLost:
     name = file.removeprefix(f"{path}/")
     message = f"the data file `{name}` of the table `{path}` {how}"
     if not any(uri.endswith(name) for uri in DeltaTable(path).file_uris()):
-        return MasterFileLost(f"{message}, because it was compacted since", do="begin anew: galatea rebuild")
+        return MasterFileLostError(f"{message}, because it was compacted since", do="begin anew: galatea rebuild")
     do = f"put `{name}` back from a backup of `{path}`, then the same again; without one: docs/how-to/backups.md"
-    return MasterFileLost(message, do=do)
+    return MasterFileLostError(message, do=do)

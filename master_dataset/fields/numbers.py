@@ -5,7 +5,7 @@ from decimal import MAX_EMAX, MAX_PREC, MIN_EMIN, Context, Decimal
 from typing import Any, ClassVar
 
 from master_dataset.fields.field import Described, Schema
-from master_dataset.parsing.results import Reason, Refused
+from master_dataset.parsing.results import InvalidRecordError, Reason
 from master_dataset.registry.stores import Currency
 
 BIGINT_MAX = 2**63 - 1
@@ -37,7 +37,7 @@ class Whole(Described):
         """Give the number. Beyond the bounds is `out_of_range`."""
         number = scaled(value, 0, BIGINT_MAX + 1)
         if not self.least <= number <= self.most:
-            raise Refused(Reason.OUT_OF_RANGE, f"must lie between {self.least:,} and {self.most:,}")
+            raise InvalidRecordError(Reason.OUT_OF_RANGE, f"must lie between {self.least:,} and {self.most:,}")
         return number
 
 
@@ -58,7 +58,7 @@ class Sign(Described):
         """Give the number. Any other is `out_of_range`."""
         number = scaled(value, 0, BIGINT_MAX + 1)
         if number not in (1, -1):
-            raise Refused(Reason.OUT_OF_RANGE, "must be 1 or -1")
+            raise InvalidRecordError(Reason.OUT_OF_RANGE, "must be 1 or -1")
         return number
 
 
@@ -126,13 +126,15 @@ def scaled(value: object, decimals: int, below: int) -> int:
         whole = value * POWERS[decimals]
     elif type(value) is Decimal:
         if value.adjusted() >= MAX_PLACES and value:
-            raise Refused(Reason.BAD_NUMBER, TOO_LARGE)
+            raise InvalidRecordError(Reason.BAD_NUMBER, TOO_LARGE)
         moved = scaleb(value, decimals)
         whole = int(moved)
         if whole != moved:
-            raise Refused(Reason.BAD_NUMBER, f"has more than {decimals} decimals" if decimals else "must be whole")
+            raise InvalidRecordError(
+                Reason.BAD_NUMBER, f"has more than {decimals} decimals" if decimals else "must be whole"
+            )
     else:
-        raise Refused(Reason.WRONG_TYPE, "must be a number")
+        raise InvalidRecordError(Reason.WRONG_TYPE, "must be a number")
     if -below < whole < below:
         return int(whole)
-    raise Refused(Reason.BAD_NUMBER, TOO_LARGE)
+    raise InvalidRecordError(Reason.BAD_NUMBER, TOO_LARGE)

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from master_dataset.fields.field import Described, Schema
 from master_dataset.fields.numbers import BIGINT_MAX
-from master_dataset.parsing.results import Reason, Refused
+from master_dataset.parsing.results import InvalidRecordError, Reason
 from master_dataset.registry.stores import Currency
 
 
@@ -32,9 +32,9 @@ class Text(Described):
     def read(self, value: object, _: Currency) -> str | None:
         """Give the text as it is."""
         if type(value) is not str:
-            raise Refused(Reason.WRONG_TYPE, "must be a string")
+            raise InvalidRecordError(Reason.WRONG_TYPE, "must be a string")
         if self.max_bytes is not None and len(value) > self.max_bytes // 4 and len(value.encode()) > self.max_bytes:
-            raise Refused(Reason.OUT_OF_RANGE, f"must hold at most {self.max_bytes} bytes")
+            raise InvalidRecordError(Reason.OUT_OF_RANGE, f"must hold at most {self.max_bytes} bytes")
         return None if self.optional and not value else value
 
 
@@ -55,9 +55,9 @@ class Choice(Described):
     def read(self, value: object, _: Currency) -> str:
         """Give the word. Any other is `unknown_value`."""
         if type(value) is not str:
-            raise Refused(Reason.WRONG_TYPE, "must be a string")
+            raise InvalidRecordError(Reason.WRONG_TYPE, "must be a string")
         if value not in self.words:
-            raise Refused(Reason.UNKNOWN_VALUE, f"must be one of {', '.join(self.words)}")
+            raise InvalidRecordError(Reason.UNKNOWN_VALUE, f"must be one of {', '.join(self.words)}")
         return value
 
 
@@ -77,7 +77,7 @@ class Flag(Described):
     def read(self, value: object, _: Currency) -> bool:
         """Give the truth. Words and numbers are `wrong_type`."""
         if type(value) is not bool:
-            raise Refused(Reason.WRONG_TYPE, "must be true or false")
+            raise InvalidRecordError(Reason.WRONG_TYPE, "must be true or false")
         return value
 
 
@@ -106,12 +106,12 @@ class Id(Described):
         """Give the text. Empty or over 256 bytes of UTF-8 is `bad_identity`: it is part of keys."""
         if type(value) is int:
             if not -BIGINT_MAX <= value <= BIGINT_MAX:
-                raise Refused(Reason.BAD_NUMBER, "is a number beyond 64 bits; send such an id as a string")
+                raise InvalidRecordError(Reason.BAD_NUMBER, "is a number beyond 64 bits; send such an id as a string")
             return str(value)
         if type(value) is not str:
-            raise Refused(Reason.WRONG_TYPE, "must be a string or a whole number")
+            raise InvalidRecordError(Reason.WRONG_TYPE, "must be a string or a whole number")
         if not value or (len(value) > ID_BYTES // 4 and len(value.encode()) > ID_BYTES):
-            raise Refused(Reason.BAD_IDENTITY, f"must hold 1 to {ID_BYTES} bytes")
+            raise InvalidRecordError(Reason.BAD_IDENTITY, f"must hold 1 to {ID_BYTES} bytes")
         return value
 
 
@@ -131,9 +131,9 @@ class Label(Described):
     def read(self, value: object, _: Currency) -> str:
         """Give the text. Empty or longer is `bad_identity`: it is part of keys."""
         if type(value) is not str:
-            raise Refused(Reason.WRONG_TYPE, "must be a string")
+            raise InvalidRecordError(Reason.WRONG_TYPE, "must be a string")
         if not value or (len(value) > LABEL_BYTES // 4 and len(value.encode()) > LABEL_BYTES):
-            raise Refused(Reason.BAD_IDENTITY, f"must hold 1 to {LABEL_BYTES} bytes")
+            raise InvalidRecordError(Reason.BAD_IDENTITY, f"must hold 1 to {LABEL_BYTES} bytes")
         return value
 
 
@@ -165,5 +165,5 @@ class Device(Label):
         if is_hash(device):
             return device
         if HARDWARE_ADDRESS.fullmatch(device):
-            raise Refused(Reason.RAW_MAC_ADDRESS, "is a hardware address; hash it at the edge")
-        raise Refused(Reason.OUT_OF_RANGE, "must be 32 lower-case hex digits")
+            raise InvalidRecordError(Reason.RAW_MAC_ADDRESS, "is a hardware address; hash it at the edge")
+        raise InvalidRecordError(Reason.OUT_OF_RANGE, "must be 32 lower-case hex digits")

@@ -7,7 +7,7 @@ from typing import Any
 
 from master_dataset.fields.field import Described, Schema
 from master_dataset.fields.numbers import Whole
-from master_dataset.parsing.results import EPOCH, Reason, Refused
+from master_dataset.parsing.results import EPOCH, InvalidRecordError, Reason
 from master_dataset.registry.stores import Currency
 
 ISO_8601 = re.compile(
@@ -39,14 +39,16 @@ class Instant(Described):
     def read(self, value: object, _: Currency) -> int:
         """Give milliseconds. Naive times, leap seconds and years outside 1970..2200 are `bad_time`."""
         if type(value) is not str or not is_written_well(value):
-            raise Refused(Reason.BAD_TIME, "must be a time such as 2026-11-21T09:00:00Z, with an offset or Z")
+            raise InvalidRecordError(
+                Reason.BAD_TIME, "must be a time such as 2026-11-21T09:00:00Z, with an offset or Z"
+            )
         try:
             since = datetime.fromisoformat(value) - EPOCH
         except (ValueError, OverflowError):
-            raise Refused(Reason.BAD_TIME, "names a day or a time that does not exist") from None
+            raise InvalidRecordError(Reason.BAD_TIME, "names a day or a time that does not exist") from None
         happened_ms = since.days * 86_400_000 + since.seconds * 1000 + since.microseconds // 1000
         if not FIRST_MS <= happened_ms < AFTER_LAST_MS:
-            raise Refused(Reason.BAD_TIME, "lies outside the years 1970 to 2200")
+            raise InvalidRecordError(Reason.BAD_TIME, "lies outside the years 1970 to 2200")
         return happened_ms
 
 
@@ -61,15 +63,15 @@ def refuse_crossing(start_ms: int, interval_ms: int) -> None:
     """Raise Refused `interval_crosses_window` unless [start, start + interval) lies in one window of UTC."""
     if start_ms % WINDOW_MS + interval_ms > WINDOW_MS:
         why = "reaches beyond the 15-minute window of UTC that `happened_at` lies in"
-        raise Refused(Reason.INTERVAL_CROSSES_WINDOW, why, "/interval_ms")
+        raise InvalidRecordError(Reason.INTERVAL_CROSSES_WINDOW, why, "/interval_ms")
 
 
 def lasted(start_ms: int, end_ms: int, most_ms: int, field: str) -> int:
     """Give end - start in ms. `field`: that of the start. Raises Refused `negative_duration`, `duration_too_long`."""
     if end_ms < start_ms:
-        raise Refused(Reason.NEGATIVE_DURATION, "lies after the end", f"/{field}")
+        raise InvalidRecordError(Reason.NEGATIVE_DURATION, "lies after the end", f"/{field}")
     if end_ms - start_ms > most_ms:
-        raise Refused(
+        raise InvalidRecordError(
             Reason.DURATION_TOO_LONG, f"lies more than {most_ms // HOUR_MS} hours before the end", f"/{field}"
         )
     return end_ms - start_ms
@@ -78,7 +80,7 @@ def lasted(start_ms: int, end_ms: int, most_ms: int, field: str) -> int:
 def required(start_ms: int | None, field: str) -> int:
     """Give an instant that this kind of event has to carry. Raises Refused `missing_field`."""
     if start_ms is None:
-        raise Refused(Reason.MISSING_FIELD, "is missing", f"/{field}")
+        raise InvalidRecordError(Reason.MISSING_FIELD, "is missing", f"/{field}")
     return start_ms
 
 

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
-from master_dataset.errors import BrokerUnavailable, LinesNotSent
+from master_dataset.errors import BrokerUnavailableError, LinesNotSentError
 from master_dataset.kafka.client_settings import producer_settings
 from master_dataset.parsing.masking import hidden
 from master_dataset.parsing.parse import key_of
@@ -82,7 +82,7 @@ def ingest(
 ) -> IngestResult:
     """Send every line that is not blank, and return once the broker has acknowledged all.
 
-    A restart of the broker is waited for. Raises BrokerUnavailable when nothing was sent yet, and LinesNotSent, which
+    A restart of the broker is waited for. Raises BrokerUnavailableError when nothing was sent yet, and LinesNotSentError, which
     says where to resume, when one line stays unacknowledged for longer than the terms say. `progress` is told some ten
     times a second.
     """
@@ -143,16 +143,20 @@ class _Sending:
         if self.failure:
             message = f"Ingest stopped because {self.failure}; {result.acknowledged:,} lines were acknowledged."
             resume = min(self._owed, default=last + 1)
-            raise LinesNotSent(message, do=f"Repeat it with `--from-line {resume}`: what arrives twice counts once.")
+            raise LinesNotSentError(
+                message, do=f"Repeat it with `--from-line {resume}`: what arrives twice counts once."
+            )
         return result
 
     def _find_topic(self) -> None:
         try:
             topic = self._producer.list_topics(self._topic, timeout=METADATA_SECONDS).topics[self._topic]
         except KafkaException as error:
-            raise BrokerUnavailable("The broker does not answer; nothing was sent.", do="galatea status") from error
+            raise BrokerUnavailableError(
+                "The broker does not answer; nothing was sent.", do="galatea status"
+            ) from error
         if topic.error is not None:
-            raise BrokerUnavailable(f"There is no topic `{self._topic}`; nothing was sent.", do="galatea up")
+            raise BrokerUnavailableError(f"There is no topic `{self._topic}`; nothing was sent.", do="galatea up")
 
     def _produce(self, number: int, line: bytes, where: dict[str, Any]) -> None:
         self._producer.produce(self._topic, line, on_delivery=lambda error, _: self._delivered(number, error), **where)

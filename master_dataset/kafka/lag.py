@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaError, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from master_dataset.errors import BrokerUnavailable
+from master_dataset.errors import BrokerUnavailableError
 from master_dataset.kafka.topics import Topics
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ class Probe:
         self._consumer.close()
 
     def measure(self, topics: Iterable[str], positions: Offsets) -> list[Lag]:
-        """The lag of every partition. BrokerUnavailable if it cannot be told within a few seconds."""
+        """The lag of every partition. BrokerUnavailableError if it cannot be told within a few seconds."""
         try:
             found = [
                 (topic, partition, positions.get(topic, {}).get(partition, 0), end)
@@ -98,7 +98,7 @@ class Probe:
             oldest = self._oldest(behind) if behind else {}
         except KafkaException as error:
             message = f"the lag could not be measured: {error.args[0].str()}"
-            raise BrokerUnavailable(message, do="galatea status") from error
+            raise BrokerUnavailableError(message, do="galatea status") from error
         return [Lag(*each, oldest=oldest.get(each[:2])) for each in found]
 
     def _oldest(self, behind: Mapping[tuple[str, int], int]) -> dict[tuple[str, int], Unread]:
@@ -110,7 +110,7 @@ class Probe:
         try:
             while open_places:
                 if time.monotonic() > deadline:
-                    raise BrokerUnavailable(f"no answer for {sorted(open_places)} in time", do="galatea status")
+                    raise BrokerUnavailableError(f"no answer for {sorted(open_places)} in time", do="galatea status")
                 read = self._consumer.poll(_POLL_SECONDS)
                 if read is None:
                     continue
@@ -192,7 +192,7 @@ class ConsumerGroup:
         self._committed: dict[tuple[str, int], int] = {}
 
     def commit(self, positions: Mapping[str, Mapping[int, int]]) -> None:
-        """Topic to partition to position. Does nothing if they have not moved. BrokerUnavailable if it fails."""
+        """Topic to partition to position. Does nothing if they have not moved. BrokerUnavailableError if it fails."""
         offsets = {(topic, partition): at for topic, own in positions.items() for partition, at in own.items()}
         if offsets == self._committed:
             return
@@ -201,9 +201,11 @@ class ConsumerGroup:
             done = self._admin.alter_consumer_group_offsets([asked], request_timeout=_TIMEOUT_SECONDS)
             answered = done[self.name].result(2 * _TIMEOUT_SECONDS)
         except (KafkaException, TimeoutError) as error:
-            raise BrokerUnavailable(f"`{self.name}` could not be committed: {error}", do="galatea status") from error
+            raise BrokerUnavailableError(
+                f"`{self.name}` could not be committed: {error}", do="galatea status"
+            ) from error
         refused = [each for each in answered.topic_partitions if each.error]
         if refused:
             message = f"`{self.name}` could not be committed: {refused[0].error.str()}"
-            raise BrokerUnavailable(message, do="galatea status")
+            raise BrokerUnavailableError(message, do="galatea status")
         self._committed = offsets

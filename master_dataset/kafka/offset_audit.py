@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from master_dataset.errors import BrokerUnavailable
+from master_dataset.errors import BrokerUnavailableError
 from master_dataset.parsing.parse import is_marker
 
 AT_ONCE = 1000
@@ -39,7 +39,7 @@ class Census(NamedTuple):
 
 
 def census(bootstrap: str, topic: str, until: Mapping[int, int], step: Step) -> dict[int, Census]:
-    """Partition to what it has before the position in `until`. BrokerUnavailable if nobody answers for long."""
+    """Partition to what it has before the position in `until`. BrokerUnavailableError if nobody answers for long."""
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap,
@@ -54,7 +54,9 @@ def census(bootstrap: str, topic: str, until: Mapping[int, int], step: Step) -> 
     try:
         return _Count(consumer, topic, until).counted(step)
     except KafkaException as error:
-        raise BrokerUnavailable(f"`{topic}` could not be read: {error.args[0].str()}", do="galatea status") from error
+        raise BrokerUnavailableError(
+            f"`{topic}` could not be read: {error.args[0].str()}", do="galatea status"
+        ) from error
     finally:
         consumer.close()
 
@@ -83,7 +85,9 @@ class _Count:
                 told_at = time.monotonic()
                 step(self._sum(self._at), self._sum(self._until), self._topic)
             if time.monotonic() - heard_at > SILENT_SECONDS:
-                raise BrokerUnavailable(f"`{self._topic}` says nothing for {SILENT_SECONDS:g} s.", do="galatea status")
+                raise BrokerUnavailableError(
+                    f"`{self._topic}` says nothing for {SILENT_SECONDS:g} s.", do="galatea status"
+                )
         total = self._sum(self._until)
         step(total, total, self._topic)
         return {part: Census(first, self._until[part], self._runs[part]) for part, first in self._firsts.items()}

@@ -9,7 +9,7 @@ import stamina
 from confluent_kafka import IsolationLevel, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, OffsetSpec, ResourceType
 
-from master_dataset.errors import BrokerUnavailable, OperatorError
+from master_dataset.errors import BrokerUnavailableError, OperatorError
 from master_dataset.kafka.client_settings import majority
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ class Topics:
         self._admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": _GRAVE})
 
     def create(self, topics: Iterable[str], partitions: int, replication: int, retention_ms: int) -> None:
-        """Create what is missing, `replication` copies each. BrokerUnavailable if the cluster does not answer.
+        """Create what is missing, `replication` copies each. BrokerUnavailableError if the cluster does not answer.
 
         A record is acknowledged, and seen by readers, when a majority of the copies has it.
         """
@@ -129,7 +129,7 @@ class Topics:
             except KafkaException as error:
                 if error.args[0].code() != _TOPIC_EXISTS:
                     message = f"the topic `{topic}` could not be created: {error.args[0].str()}"
-                    raise BrokerUnavailable(message, do="galatea doctor") from error
+                    raise BrokerUnavailableError(message, do="galatea doctor") from error
 
     def check(self, topic: str, partitions: int) -> None:
         """OperatorError unless the topic stamps records itself and has as many partitions as when it was made."""
@@ -149,7 +149,9 @@ class Topics:
         """The partition numbers of a topic."""
         metadata = self._admin.list_topics(topic, timeout=_TIMEOUT_SECONDS).topics[topic]
         if metadata.error is not None:
-            raise BrokerUnavailable(f"the topic `{topic}` cannot be read: {metadata.error.str()}", do="galatea status")
+            raise BrokerUnavailableError(
+                f"the topic `{topic}` cannot be read: {metadata.error.str()}", do="galatea status"
+            )
         return sorted(metadata.partitions)
 
     def end_offsets(self, topic: str) -> dict[int, int]:

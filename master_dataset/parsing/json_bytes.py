@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 import msgspec
 
-from master_dataset.parsing.results import Reason, Refused
+from master_dataset.parsing.results import InvalidRecordError, Reason
 
 MAX_BYTES = 1_000_000
 MAX_DEPTH = 32
@@ -19,40 +19,40 @@ NOT_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 GRAMMAR = msgspec.json.Decoder(msgspec.defstruct("Anything", []))  # skips every field, so it builds nothing
 
 
-class _DuplicateKey(Exception):
+class _DuplicateKeyError(Exception):
     """Two keys of one object are equal."""
 
 
 def check_size(value: bytes | None) -> bytes:
     """Give the bytes, or refuse `empty_value` (a tombstone has no value) and `too_large`."""
     if not value:
-        raise Refused(Reason.EMPTY_VALUE, "has no value")
+        raise InvalidRecordError(Reason.EMPTY_VALUE, "has no value")
     if len(value) > MAX_BYTES:
-        raise Refused(Reason.TOO_LARGE, f"is larger than {MAX_BYTES:,} bytes")
+        raise InvalidRecordError(Reason.TOO_LARGE, f"is larger than {MAX_BYTES:,} bytes")
     return value
 
 
 def json_object(value: bytes) -> Mapping[str, Any]:
     """Decode a JSON object exactly: numbers as int or finite Decimal, no key twice on any level. Raises Refused."""
     if b"\0" in value:
-        raise Refused(Reason.NOT_UTF8, "holds zero bytes, as UTF-16 and UTF-32 do; send UTF-8")
+        raise InvalidRecordError(Reason.NOT_UTF8, "holds zero bytes, as UTF-16 and UTF-32 do; send UTF-8")
     try:
         text = value.decode()
     except UnicodeDecodeError:
-        raise Refused(Reason.NOT_UTF8, "is not UTF-8") from None
+        raise InvalidRecordError(Reason.NOT_UTF8, "is not UTF-8") from None
     if depth(value) > MAX_DEPTH:
-        raise Refused(Reason.TOO_DEEP, f"is nested deeper than {MAX_DEPTH} levels")
+        raise InvalidRecordError(Reason.TOO_DEEP, f"is nested deeper than {MAX_DEPTH} levels")
     try:
         GRAMMAR.decode(value)  # stricter than the json module: it knows lone surrogates
         decoded = json.loads(
             text, object_pairs_hook=_once, parse_float=_decimal, parse_int=_whole, parse_constant=_no_constant
         )
-    except _DuplicateKey:
-        raise Refused(Reason.DUPLICATE_JSON_KEY, "names a key twice in one object") from None
+    except _DuplicateKeyError:
+        raise InvalidRecordError(Reason.DUPLICATE_JSON_KEY, "names a key twice in one object") from None
     except ValueError:  # msgspec's and json's errors both are
-        raise Refused(Reason.NOT_JSON, "is not one JSON object") from None
+        raise InvalidRecordError(Reason.NOT_JSON, "is not one JSON object") from None
     if not isinstance(decoded, dict):
-        raise Refused(Reason.NOT_JSON, "is JSON, but not an object")
+        raise InvalidRecordError(Reason.NOT_JSON, "is JSON, but not an object")
     return decoded
 
 
@@ -70,7 +70,7 @@ def depth(value: bytes) -> int:
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     fields = dict(pairs)
     if len(fields) < len(pairs):
-        raise _DuplicateKey
+        raise _DuplicateKeyError
     return fields
 
 

@@ -17,7 +17,7 @@ import msgspec
 from master_dataset.parsing import readers
 from master_dataset.parsing.json_bytes import MAX_BYTES, check_size
 from master_dataset.parsing.readers import FastReader
-from master_dataset.parsing.results import DeadLetter, Event, Payload, Reason, Refused
+from master_dataset.parsing.results import DeadLetter, Event, InvalidRecordError, Payload, Reason
 from master_dataset.registry.stores import DEFAULT_CURRENCY, Terms
 from master_dataset.source import Record, Source
 from master_dataset.sources import registered_sources
@@ -51,12 +51,12 @@ def parse(
         read = how.reader.read(value, terms_of) if value and len(value) <= MAX_BYTES else None
         record, terms = read or readers.read(source, check_size(value), terms_of)
         payload = source.derive(record, terms)
-    except Refused as refused:
+    except InvalidRecordError as refused:
         return refused.letter()
     happened_ms: int = record[source.happened_at]
     if received_us is not None and happened_ms * 1000 > received_us + FUTURE_US:
         why = "lies more than an hour after the record was received"
-        return Refused(Reason.FROM_THE_FUTURE, why, f"/{source.happened_at}").letter()
+        return InvalidRecordError(Reason.FROM_THE_FUTURE, why, f"/{source.happened_at}").letter()
     identity = encode(how.identity(record)).decode()  # a JSON list: no two identities share a text
     said = _signed(blake2b(encode(how.content(payload)), digest_size=8).digest())
     topic = source.topic
@@ -72,7 +72,7 @@ def unknown_schema(headers: Headers) -> DeadLetter | None:
     """Refuse a record whose header `schema` names a source that no file defines: its bytes are not ours to guess at."""
     for name, value in headers:
         if name == SCHEMA_HEADER and (value or b"").decode(errors="replace") not in registered_sources():
-            return Refused(Reason.UNKNOWN_SCHEMA, "has a header `schema` that names no source").letter()
+            return InvalidRecordError(Reason.UNKNOWN_SCHEMA, "has a header `schema` that names no source").letter()
     return None
 
 
@@ -116,7 +116,7 @@ def key_of(source: Source[Any]) -> KeyOf:
     def key(value: bytes) -> bytes | None:
         try:
             text: str = store.read(getattr(decoder.decode(value), name), DEFAULT_CURRENCY)  # type: ignore[union-attr]
-        except (msgspec.MsgspecError, Refused, ValueError, RecursionError):
+        except (msgspec.MsgspecError, InvalidRecordError, ValueError, RecursionError):
             return None
         return text.encode()
 

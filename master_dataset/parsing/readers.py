@@ -19,7 +19,7 @@ import msgspec
 
 from master_dataset.fields import Field, Lines, Text, absent
 from master_dataset.parsing.json_bytes import json_object
-from master_dataset.parsing.results import Reason, Refused
+from master_dataset.parsing.results import InvalidRecordError, Reason
 from master_dataset.registry.stores import DEFAULT_CURRENCY, Currency, Terms
 from master_dataset.source import Record, Source
 
@@ -37,34 +37,34 @@ def _field(name: str, field: Field | Lines, decoded: Mapping[str, Any], currency
         if field.optional:
             return absent(field)
         if name not in decoded:
-            raise Refused(Reason.MISSING_FIELD, "is missing", f"/{name}")
+            raise InvalidRecordError(Reason.MISSING_FIELD, "is missing", f"/{name}")
     try:
         if isinstance(field, Lines):
             return _lines(field, decoded[name], currency)
         return field.read(decoded[name], currency)
-    except Refused as refused:
+    except InvalidRecordError as refused:
         raise refused.under(f"/{name}") from None
 
 
 def _lines(lines: Lines, decoded: object, currency: Currency) -> list[tuple[Any, ...]]:
     if not isinstance(decoded, list):
-        raise Refused(Reason.WRONG_TYPE, "must be a list")
+        raise InvalidRecordError(Reason.WRONG_TYPE, "must be a list")
     return [_line(lines, number, line, currency) for number, line in enumerate(decoded)]
 
 
 def _line(lines: Lines, number: int, decoded: object, currency: Currency) -> tuple[Any, ...]:
     if not isinstance(decoded, dict):
-        raise Refused(Reason.WRONG_TYPE, "must be an object", f"/{number}")
+        raise InvalidRecordError(Reason.WRONG_TYPE, "must be an object", f"/{number}")
     try:
         return tuple(_field(name, field, decoded, currency) for name, field in lines.fields.items())
-    except Refused as refused:
+    except InvalidRecordError as refused:
         raise refused.under(f"/{number}") from None
 
 
 UNSET = msgspec.UNSET
 UnsetType = type(UNSET)
 Read = Callable[[Any, Currency], Any]
-UNSURE = (msgspec.MsgspecError, Refused, ValueError, ArithmeticError, RecursionError)
+UNSURE = (msgspec.MsgspecError, InvalidRecordError, ValueError, ArithmeticError, RecursionError)
 as_tuple: Callable[[Any], tuple[Any, ...]] = msgspec.structs.astuple
 
 

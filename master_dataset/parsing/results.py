@@ -45,7 +45,7 @@ class DeadLetter(msgspec.Struct, frozen=True, gc=False):
     sentence: str
 
 
-class Refused(Exception):
+class InvalidRecordError(Exception):
     """Raised by a field or a derivation while one record is read; `parse` turns it into a DeadLetter.
 
     `why` completes the sentence that begins with the name of the field: "has more than 6 decimals".
@@ -58,9 +58,9 @@ class Refused(Exception):
         self.why = why
         self.field = field
 
-    def under(self, pointer: str) -> "Refused":
+    def under(self, pointer: str) -> "InvalidRecordError":
         """Return the same refusal, seen from one level further out."""
-        return Refused(self.reason, self.why, pointer + self.field)
+        return InvalidRecordError(self.reason, self.why, pointer + self.field)
 
     def letter(self) -> DeadLetter:
         """Say it to a person."""

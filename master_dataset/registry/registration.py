@@ -9,7 +9,7 @@ from deltalake import DeltaTable
 
 from master_dataset.delta.dataset import opened
 from master_dataset.delta.tables import MasterTables
-from master_dataset.errors import CurrencyFixed, DayFixed, OperatorError
+from master_dataset.errors import CurrencyFixedError, DayFixedError, OperatorError
 from master_dataset.registry.registry import Registry
 from master_dataset.registry.stores import Store, Terms
 from master_dataset.sources import registered_sources
@@ -18,7 +18,6 @@ from master_dataset.sources.wifi_sightings import WIFI_SIGHTINGS
 
 if TYPE_CHECKING:
     from cassandra.cluster import Session
-
 
 
 def register(master_uri: str, session: "Session", stores: Sequence[Store]) -> None:
@@ -30,8 +29,8 @@ def register(master_uri: str, session: "Session", stores: Sequence[Store]) -> No
         stores: The stores as they should be.
 
     Raises:
-        CurrencyFixed: A store has events in another currency.
-        DayFixed: A store has sightings that were assigned to other business days.
+        CurrencyFixedError: A store has events in another currency.
+        DayFixedError: A store has sightings that were assigned to other business days.
     """
     registry = Registry(session)
     registry.stores()
@@ -39,11 +38,11 @@ def register(master_uri: str, session: "Session", stores: Sequence[Store]) -> No
     changed = {store.id for store in stores if known[store.id].currency != store.currency}
     for store in sorted(_with_events(master_uri, changed, registered_sources())):
         message = f"store `{store}` has events in {known[store].currency.code}, so its currency cannot change"
-        raise CurrencyFixed(message, do="keep `currency` as it was; nothing of the file was registered")
+        raise CurrencyFixedError(message, do="keep `currency` as it was; nothing of the file was registered")
     moved = {store.id for store in stores if _day(known[store.id]) != _day(store.terms)}
     for store in sorted(_with_events(master_uri, moved, (WIFI_SIGHTINGS.topic,))):
         message = f"store `{store}` has sightings whose business days begin at {' '.join(_day(known[store]))}"
-        raise DayFixed(message, do="keep `timezone` and `day_starts_at`; nothing of the file was registered")
+        raise DayFixedError(message, do="keep `timezone` and `day_starts_at`; nothing of the file was registered")
     registry.save(stores)
 
 
@@ -52,7 +51,7 @@ def restore(master_uri: str, session: "Session", stores: Sequence[Store]) -> Non
 
     Raises:
         OperatorError: Stores are registered.
-        CurrencyFixed: A store has receipts in another currency.
+        CurrencyFixedError: A store has receipts in another currency.
     """
     registry = Registry(session)
     if registry.stores():
@@ -62,7 +61,7 @@ def restore(master_uri: str, session: "Session", stores: Sequence[Store]) -> Non
     for store, currency in sorted(_currencies(master_uri, own)):
         if currency != own[store]:
             message = f"store `{store}` has events in {currency}, so its currency is not {own[store]}"
-            raise CurrencyFixed(message, do="give `currency` as it was; nothing of the file was registered")
+            raise CurrencyFixedError(message, do="give `currency` as it was; nothing of the file was registered")
     registry.save(stores)
 
 

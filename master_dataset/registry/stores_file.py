@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import yaml
 
-from master_dataset.errors import BadFile, RequestError
+from master_dataset.errors import BadFileError, RequestError
 from master_dataset.fields import ID_BYTES, LABEL_BYTES
 from master_dataset.registry.stores import (
     DEFAULT_CURRENCY,
@@ -91,18 +91,18 @@ Read = TypeVar("Read")
 
 
 def load(file: Path) -> list[Store]:
-    """Read a `stores.yaml`. BadFile names the store and the field of the first thing that is wrong."""
+    """Read a `stores.yaml`. BadFileError names the store and the field of the first thing that is wrong."""
     try:
         size = file.stat().st_size
         if size > MOST_BYTES:
-            raise BadFile(
+            raise BadFileError(
                 f"`{file}` is larger than {MOST_BYTES:,} bytes.", do="Split it; a load adds to what is there."
             )
         return read(file.read_text(encoding="utf-8"))
     except OSError as error:
-        raise BadFile(f"`{file}` cannot be read: {error.strerror}.", do="Name a stores.yaml.") from error
+        raise BadFileError(f"`{file}` cannot be read: {error.strerror}.", do="Name a stores.yaml.") from error
     except UnicodeDecodeError as error:
-        raise BadFile(f"`{file}` is not UTF-8.", do="Save it as UTF-8.") from error
+        raise BadFileError(f"`{file}` is not UTF-8.", do="Save it as UTF-8.") from error
 
 
 def read(text: str) -> list[Store]:
@@ -111,7 +111,7 @@ def read(text: str) -> list[Store]:
         # Every scalar stays text: the default loader turns the store 010 into 8, and 08:00 into a number.
         document = yaml.load(text, Loader=yaml.BaseLoader)  # noqa: S506 - the base loader makes str, list and dict only
     except (yaml.YAMLError, RecursionError) as error:
-        raise BadFile(
+        raise BadFileError(
             f"The file is no YAML: {' '.join(str(error).split())}.", do="Mend it and load it again."
         ) from error
     listed = document.get("stores") if isinstance(document, dict) else None
@@ -185,7 +185,7 @@ def _currency(where: str, code: str | None) -> Currency:
     try:
         return currency(code) if code else DEFAULT_CURRENCY
     except RequestError as error:
-        raise BadFile(f"`{where}`: {error.message}", do=error.do, code="unknown_currency") from None
+        raise BadFileError(f"`{where}`: {error.message}", do=error.do, code="unknown_currency") from None
 
 
 def _opening_hours(where: str, hours: Any) -> Mapping[str, tuple[str, ...]]:  # noqa: ANN401 - a parser is where Any ends
@@ -277,7 +277,7 @@ def _texts(where: str, entry: Any, known: tuple[str, ...]) -> Mapping[str, str]:
     return entry
 
 
-def _bad(where: str, why: str, code: str) -> BadFile:
-    return BadFile(
+def _bad(where: str, why: str, code: str) -> BadFileError:
+    return BadFileError(
         f"`{where}` {why}.", do="Correct the file and load it again; nothing of it was registered.", code=code
     )

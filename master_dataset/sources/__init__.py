@@ -7,7 +7,7 @@ from pkgutil import iter_modules
 from types import MappingProxyType
 from typing import Any
 
-from master_dataset.errors import DefinitionError, UnknownName
+from master_dataset.errors import DefinitionError, UnknownNameError
 from master_dataset.source import Source
 
 
@@ -26,8 +26,8 @@ def registered_sources() -> Mapping[str, Source[Any]]:
 
 
 def source_named(name: str) -> Source[Any]:
-    """Give one source. Raises UnknownName, which says what is nearest."""
+    """Give one source. Raises UnknownNameError, which says what is nearest."""
     sources = registered_sources()
     if name not in sources:
-        raise UnknownName("source", name, sources)
+        raise UnknownNameError("source", name, sources)
     return sources[name]

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import msgspec
 
 from master_dataset.fields import Id, Instant, Lines, Minor, Text, millionths, thousandths
-from master_dataset.parsing.results import Reason, Refused
+from master_dataset.parsing.results import InvalidRecordError, Reason
 from master_dataset.registry.stores import Terms
 from master_dataset.source import Record, Source
 
@@ -102,9 +102,9 @@ def priced(number: int, raw: RawLine, scale: int) -> Line:
         if rest * 2 > scale or (rest * 2 == scale and total % 2):
             total += 1
     if not -MAX_AMOUNT <= amount <= MAX_AMOUNT:
-        raise Refused(Reason.OUT_OF_RANGE, "is beyond a million", f"/transactions/{number}/amount")
+        raise InvalidRecordError(Reason.OUT_OF_RANGE, "is beyond a million", f"/transactions/{number}/amount")
     if not -MAX_LINE_TOTAL <= total <= MAX_LINE_TOTAL:
-        raise Refused(Reason.OUT_OF_RANGE, "has a total beyond 10^12 minor units", f"/transactions/{number}")
+        raise InvalidRecordError(Reason.OUT_OF_RANGE, "has a total beyond 10^12 minor units", f"/transactions/{number}")
     return Line(title, price_micro, amount, total, sku)
 
 

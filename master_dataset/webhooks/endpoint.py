@@ -13,7 +13,7 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 from typing import Literal, NamedTuple
 from urllib.parse import SplitResult, urlsplit
 
-from master_dataset.errors import BadEndpoint
+from master_dataset.errors import BadEndpointError
 
 Address = IPv4Address | IPv6Address
 Network = IPv4Network | IPv6Network
@@ -90,7 +90,7 @@ def new_secret() -> str:
 
 
 def refuse_uncallable(url: str, allowed: Sequence[Network]) -> None:
-    """BadEndpoint unless it can be called: https, a host, no name or password, no fragment, no private address.
+    """BadEndpointError unless it can be called: https, a host, no name or password, no fragment, no private address.
 
     `allowed`: networks that the operator has named, within which a call need not be encrypted. What a name stands for
     is looked at when it is called.
@@ -99,7 +99,7 @@ def refuse_uncallable(url: str, allowed: Sequence[Network]) -> None:
         parts = urlsplit(url)
         port = parts.port
     except ValueError as error:
-        raise BadEndpoint("url", "`url` is no address of the web.", do="https://host/path") from error
+        raise BadEndpointError("url", "`url` is no address of the web.", do="https://host/path") from error
     schemes = ("https", "http") if allowed else ("https",)
     wrong = {
         f"`url` must begin with {' or '.join(f'{each}://' for each in schemes)}": parts.scheme not in schemes,
@@ -113,7 +113,7 @@ def refuse_uncallable(url: str, allowed: Sequence[Network]) -> None:
     }
     for sentence, is_so in wrong.items():
         if is_so:
-            raise BadEndpoint("url", f"{sentence}.", do="https://host/path")
+            raise BadEndpointError("url", f"{sentence}.", do="https://host/path")
 
 
 def _is_private(host: str, allowed: Sequence[Network]) -> bool:

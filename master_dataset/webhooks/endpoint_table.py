@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from cassandra.query import UNSET_VALUE
 
-from master_dataset.errors import UnknownName
+from master_dataset.errors import UnknownNameError
 from master_dataset.webhooks.endpoint import Blocking, Endpoint, EndpointState, Registered
 
 if TYPE_CHECKING:
@@ -62,10 +62,10 @@ class EndpointTable:
         return sorted(found, key=lambda each: (each.endpoint.made_ms, each.endpoint.id))
 
     def find(self, id_: str) -> Registered:
-        """One of them. UnknownName."""
+        """One of them. UnknownNameError."""
         known = {each.endpoint.id: each for each in self.all()}
         if id_ not in known:
-            raise UnknownName("webhook", id_, known)
+            raise UnknownNameError("webhook", id_, known)
         return known[id_]
 
     def skips(self) -> Mapping[str, frozenset[Place]]:

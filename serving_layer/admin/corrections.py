@@ -1,6 +1,6 @@
-"""What a publication or a preview corrected, a page at a time: by view, store, day and place in the day's block.
+"""The corrections of a publication or preview, page by page, in order of view, store, day and row.
 
-Blocks are read a few at a time, so an answer takes as much memory as its page and the largest block.
+Blocks are read a few at a time, so a page needs as much memory as its rows and the largest block.
 """
 
 from collections.abc import AsyncIterator, Iterator, Mapping
@@ -12,18 +12,43 @@ from typing import Any, NamedTuple
 import msgspec
 import orjson
 
-from master_dataset.errors import UnknownName
+from master_dataset.errors import UnknownNameError
 from serving_layer.admin.ledger import BlockPlace, Cause, Ledger, LedgerBlock, LedgerReader
-from serving_layer.admin.publication_entry import GREATEST
-from serving_layer.admin.recomputes import RecomputeReader, found
-from serving_layer.admin.whole_block import whole_rows
-from serving_layer.errors import BadQuestion, PublicationCollected
-from serving_layer.query.local_time import written
-from serving_layer.query.read_snapshot import entry_of
-from serving_layer.query.timestamps import stamp
+from serving_layer.admin.publications import GREATEST, RecomputeReader, found
+from serving_layer.errors import BadQuestion, DefinitionNotPublished, PublicationCollected
+from serving_layer.query.snapshot import publication_entry
+from serving_layer.query.timeline import iso_epoch, iso_instant
 from serving_layer.responses.publications import Correction, CorrectionPage, CorrectionTotals
 from serving_layer.store.readers import Readers
 from views.core import View
+from views.core.cells import read_block
+
+
+def whole_rows(view: View, block: str, cause: str, events_total: int) -> Iterator[dict[str, Any]]:
+    """A row per cell and state with a value, in the block's order; which events are in which cell is not kept.
+
+    DefinitionNotPublished if the block was written for another definition of the view.
+    """
+    try:
+        for key, states in read_block(view, block):
+            dimensions = dict(zip(view.dimensions, key.dimensions, strict=True))
+            for state, value in zip(view.columns, states, strict=True):
+                if value is not None:
+                    yield {
+                        "window": key.window,
+                        "dimensions": dimensions,
+                        "state": state,
+                        "shown": None,
+                        "corrected": value,
+                        "difference": value,
+                        "cause": cause,
+                        "events": [],
+                        "events_total": events_total,
+                    }
+    except KeyError as error:
+        message = f"The view `{view.name}` has a state {error} now, which those cells do not have."
+        raise DefinitionNotPublished(message, do="Ask for another `view`, or for a newer publication.") from error
+
 
 Row = dict[str, Any]
 DAY = timedelta(days=1)
@@ -72,7 +97,7 @@ class Corrections:
         self._readers, self._ledgers, self._recomputes, self._views = readers, ledgers, recomputes, views
 
     async def page(self, ask: CorrectionsAsk) -> tuple[CorrectionPage, Place | None]:
-        """A page and where the next one begins. UnknownName, BadQuestion, PublicationCollected."""
+        """A page and where the next one begins. UnknownNameError, BadQuestion, PublicationCollected."""
         views = self._views_of(ask)
         subject = await self._subject(ask)
         if ask.start is not None and ask.start.subject != subject.key:
@@ -86,7 +111,7 @@ class Corrections:
             publication=subject.publication,
             recompute=subject.recompute,
             base=ledger.base if ledger else None,
-            written_at=stamp(ledger.written_at) if ledger else None,
+            written_at=iso_instant(ledger.written_at) if ledger else None,
             pending=ledger is None and subject.is_awaited,
             totals=msgspec.convert(ledger.totals, CorrectionTotals) if ledger else None,
             corrections=rows,
@@ -97,7 +122,7 @@ class Corrections:
     def _views_of(self, ask: CorrectionsAsk) -> list[str]:
         """Those that are left to read, in order."""
         if ask.view is not None and ask.view not in self._views:
-            raise UnknownName("view", ask.view, self._views)
+            raise UnknownNameError("view", ask.view, self._views)
         views = sorted(self._views) if ask.view is None else [ask.view]
         if ask.start is None:
             return views
@@ -117,7 +142,7 @@ class Corrections:
             number = min(int(ask.start.subject), GREATEST)  # the newest one of the first page
         if number is None:
             number = (await self._readers.published.pointer()).publication
-        await entry_of(self._readers.published, number)
+        await publication_entry(self._readers.published, number)
         return _Subject(str(number), number, None, is_awaited=True)
 
     async def _rows(
@@ -174,4 +199,4 @@ def _may_have(ledger: Ledger, ask: CorrectionsAsk) -> bool:
 
 
 def _correction(view: View, block: LedgerBlock, row: Row) -> Correction:
-    return Correction(**{"view": view.name, "store": block.store, **row, "window": written(row["window"])})
+    return Correction(**{"view": view.name, "store": block.store, **row, "window": iso_epoch(row["window"])})

@@ -54,11 +54,11 @@ class Letters:
         return await self._beside(self._reader, lambda: self._desk.listed(question, limit, after))
 
     async def shown(self, place: Place) -> tuple[Letter, Told]:
-        """As Desk. UnknownName, TooBusy."""
+        """As Desk. UnknownNameError, TooBusy."""
         return await self._beside(self._reader, lambda: self._desk.shown(place))
 
     async def replay(self, ask: ReplayAsk, by: str) -> tuple[list[Item], Cursor | None]:
-        """An item for each letter, and behind which one others fit. UnknownName, BrokerUnavailable, TooBusy."""
+        """An item for each letter, and behind which one others fit. UnknownNameError, BrokerUnavailableError, TooBusy."""
         _, stores = await self._registry()
 
         def terms_of(store: str) -> Terms:

@@ -42,7 +42,7 @@ class BlockPlace(NamedTuple):
 
 
 class LedgerReader(Protocol):
-    """Reads ledgers. Every method raises StoreUnavailable when the store does not answer in time."""
+    """Reads ledgers. Every method raises CassandraUnavailableError when the store does not answer in time."""
 
     async def ledger(self, subject: str) -> Ledger | None:
         """None as long as it is not whole."""

@@ -8,12 +8,12 @@ from typing import Literal, NamedTuple, Protocol, Self, get_args
 import msgspec
 import orjson
 
-from master_dataset.errors import UnknownName
+from master_dataset.errors import UnknownNameError
 from serving_layer.query.timeline import iso_instant
 from serving_layer.responses.alerts import AlertDetail, AlertState, ListedAlert
 from serving_layer.responses.encoding import encoded
 from serving_layer.store.readers import PublishedReader
-from views.alerts.alert import Alert, is_provisional, standings
+from views.alerts.alert import Alert, alert_statuses, is_provisional
 from views.core.cut import BEGINNING
 
 _decode = msgspec.json.Decoder(Alert).decode
@@ -60,7 +60,7 @@ class Told(NamedTuple):
     def is_provisional(self, cut: datetime) -> bool:
         """Whether no publication has covered it yet. `cut`: see `audited_cut`."""
         records = [_decode(text) for text in (self.body, self.retracted, self.resolved) if text]
-        [standing] = standings(records).values()
+        [standing] = alert_statuses(records).values()
         return is_provisional(standing, (cut - BEGINNING) // _MS)
 
     def response(self, cut: datetime) -> ListedAlert:
@@ -118,7 +118,7 @@ class Kept(NamedTuple):
 
 
 class AlertReader(Protocol):
-    """What is kept. Every method raises StoreUnavailable. How far comes first, then rows: these may only be newer."""
+    """What is kept. Every method raises CassandraUnavailableError. How far comes first, then rows: these may only be newer."""
 
     async def kept(self) -> Kept:
         """How far it goes."""
@@ -195,11 +195,11 @@ class Alerts:
         self._reader = reader
 
     async def kept(self) -> Kept:
-        """How far lists go. StoreUnavailable."""
+        """How far lists go. CassandraUnavailableError."""
         return await self._reader.kept()
 
     async def page(self, ask: AlertsAsk) -> Page:
-        """Newest first. StoreUnavailable."""
+        """Newest first. CassandraUnavailableError."""
         kept = await self._reader.kept()  # before the rows
         found: list[Told] = []
         looked_at, last = 0, ask.before
@@ -215,7 +215,7 @@ class Alerts:
         return Page(kept, found, None)
 
     async def one(self, sight: str | None, alert_id: str) -> tuple[Told, list[Alert]]:
-        """An alert and every record of it, in their order. `sight`: None: everybody's. UnknownName."""
+        """An alert and every record of it, in their order. `sight`: None: everybody's. UnknownNameError."""
         records = {"raised": "", "resolved": "", "retracted": ""}
         for body in await self._reader.records(alert_id):
             records[orjson.loads(body)["kind"]] = body
@@ -223,7 +223,7 @@ class Alerts:
         said = orjson.loads(raised) if raised else {"tenant": None}
         if not raised or (sight is not None and said["tenant"] != sight):
             do = "Use an id that `GET /v1/alerts` gave."
-            raise UnknownName("alert", alert_id, (), do=do)
+            raise UnknownNameError("alert", alert_id, (), do=do)
         told = Told(datetime.fromisoformat(said["raised_at"]), alert_id, *(text or None for text in records.values()))  # type: ignore[arg-type]  # the first is there
         return told, [encoded(text, Alert) for text in records.values() if text]
 
@@ -252,14 +252,14 @@ class AuditReader(Protocol):
     """Which publication was looked at."""
 
     async def alerts_looked_at(self) -> int:
-        """The publication whose numbers alerts were compared with last; 0: none. StoreUnavailable."""
+        """The publication whose numbers alerts were compared with last; 0: none. CassandraUnavailableError."""
 
 
 async def audited_cut(audits: AuditReader, published: PublishedReader) -> datetime:
     """The cut of the publication that alerts were compared with last, so one whose audit is put off does not count.
 
     Not beyond the cut of what is published: after a rollback that is the earlier one. `BEGINNING`: nothing was compared
-    yet. It is asked for before alerts are, which may only be newer. StoreUnavailable.
+    yet. It is asked for before alerts are, which may only be newer. CassandraUnavailableError.
     """
     audited = await published.entry(await audits.alerts_looked_at())
     pointer = await published.pointer()

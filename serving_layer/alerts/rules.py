@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
 import msgspec
 
-from master_dataset.errors import BadRule, UnknownName
+from master_dataset.errors import BadRuleError, UnknownNameError
 from master_dataset.registry.rule_versions import Kind, VersionRow
 from master_dataset.registry.stores import Store
 from serving_layer.alerts.history import Alerts
@@ -19,9 +19,9 @@ from serving_layer.query.timeline import iso_instant
 from serving_layer.responses.alerts import AlertRule, RulePreview, RuleProblem
 from serving_layer.responses.encoding import encode
 from views.alerts.rule import Rule
-from views.alerts.rule_history import read_version
-from views.alerts.rule_validation import read_rule
-from views.alerts.sentences import in_words
+from views.alerts.rule_history import decode_rule
+from views.alerts.rule_validation import parse_rule
+from views.alerts.sentences import describe_rule
 
 UNREADABLE = "Watches nothing: this release cannot read it, as a newer one may have written it. Replace or remove it."
 
@@ -41,7 +41,7 @@ class RuleEntry:
     def of(cls, row: VersionRow) -> Self:
         """As the table has it."""
         tenant, _, id_ = row.id.rpartition("/")
-        rule = read_version(row.id, row.number, row.body)
+        rule = decode_rule(row.id, row.number, row.body)
         return cls(tenant, id_, row.number, row.effective_at, rule, bool(row.body) and rule is None)
 
     @property
@@ -54,7 +54,7 @@ class RuleEntry:
         """What it says."""
         if self.rule is None:
             return UNREADABLE if self.unreadable else None
-        return in_words(self.rule)
+        return describe_rule(self.rule)
 
     def response(self) -> AlertRule:
         """As the API shows it; numbers as they were written."""
@@ -83,7 +83,7 @@ WHATEVER = -1
 
 
 class Versions(Protocol):
-    """Where rules are kept: `RuleVersions`. Errors are StoreUnavailable by the time they come here."""
+    """Where rules are kept: `RuleVersions`. Errors are CassandraUnavailableError by the time they come here."""
 
     def rules(self, tenant: str) -> Sequence[VersionRow]:
         """The newest version of every rule that the tenant has, or had."""
@@ -118,32 +118,32 @@ class AlertRules:
         return sorted(found, key=lambda entry: entry.id)
 
     def one(self, tenant: str, id_: str) -> RuleEntry:
-        """As it was written last. UnknownName."""
+        """As it was written last. UnknownNameError."""
         newest = next(iter(self._of(tenant, id_)), None)
         if newest is None or newest.removed:
             raise self._unknown(tenant, id_)
         return newest
 
     def history(self, tenant: str, id_: str) -> list[RuleEntry]:
-        """Every version, the newest first, also of a rule that was removed. UnknownName."""
+        """Every version, the newest first, also of a rule that was removed. UnknownNameError."""
         found = self._of(tenant, id_)
         if not found:
             raise self._unknown(tenant, id_)
         return found
 
     def judged(self, author: Author, said: object, id_: str | None = None) -> Rule:
-        """The rule of plain values. `id_`: the one that it has to be. BadRule."""
+        """The rule of plain values. `id_`: the one that it has to be. BadRuleError."""
         if isinstance(said, dict):
             said = {**({"id": id_} if id_ is not None else {}), "tenant": author.tenant, **said}
             if said["tenant"] != author.tenant:
-                raise BadRule("tenant", f"`tenant` is not `{author.tenant}`.", do="Leave `tenant` out.")
+                raise BadRuleError("tenant", f"`tenant` is not `{author.tenant}`.", do="Leave `tenant` out.")
             if id_ is not None and said["id"] != id_:
                 message = f"`id` is not `{id_}`, which is the rule to be changed."
-                raise BadRule("id", message, do="Leave `id` out, or make another rule of it.")
-        return read_rule(said, author.stores)
+                raise BadRuleError("id", message, do="Leave `id` out, or make another rule of it.")
+        return parse_rule(said, author.stores)
 
     def create(self, author: Author, said: object) -> RuleEntry:
-        """A rule that there is not yet. BadRule, RuleExists."""
+        """A rule that there is not yet. BadRuleError, RuleExists."""
         rule = self.judged(author, said)
         newest = next(iter(self._of(author.tenant, rule.id)), None)
         if newest and not newest.removed:
@@ -152,7 +152,7 @@ class AlertRules:
         return self._follow(rule, newest.version if newest else 0)
 
     def replace(self, author: Author, id_: str, said: object, expected: int = WHATEVER) -> RuleEntry:
-        """Another version of a rule, which has to be at the `expected` one. UnknownName, BadRule, RuleMoved."""
+        """Another version of a rule, which has to be at the `expected` one. UnknownNameError, BadRuleError, RuleMoved."""
         before = self._expected(author.tenant, id_, expected)
         rule = self.judged(author, said, id_)
         if before.rule == rule:
@@ -160,7 +160,7 @@ class AlertRules:
         return self._follow(rule, before.version)
 
     def remove(self, tenant: str, id_: str, expected: int = WHATEVER) -> RuleEntry:
-        """From now on it watches nothing. UnknownName, RuleMoved."""
+        """From now on it watches nothing. UnknownNameError, RuleMoved."""
         before = self._expected(tenant, id_, expected)
         row = self._versions.follow(f"{tenant}/{id_}", "", before.version)
         if row is None:
@@ -172,10 +172,10 @@ class AlertRules:
         return self._versions.effective_at()
 
     def refuse_many(self, tenant: str, number: int) -> None:
-        """BadRule if a tenant may not have so many."""
+        """BadRuleError if a tenant may not have so many."""
         if number > self.most:
             message = f"The tenant `{tenant}` would have {number} rules, and may have {self.most}."
-            raise BadRule("id", message, do="Remove some, or raise `GALATEA_ALERT_RULES_PER_TENANT`.")
+            raise BadRuleError("id", message, do="Remove some, or raise `GALATEA_ALERT_RULES_PER_TENANT`.")
 
     def _expected(self, tenant: str, id_: str, expected: int) -> RuleEntry:
         before = self.one(tenant, id_)
@@ -192,8 +192,8 @@ class AlertRules:
     def _of(self, tenant: str, id_: str) -> list[RuleEntry]:
         return [RuleEntry.of(row) for row in self._versions.all_of("rule", f"{tenant}/{id_}")]
 
-    def _unknown(self, tenant: str, id_: str) -> UnknownName:
-        return UnknownName("rule", id_, [entry.id for entry in self.listed(tenant)])
+    def _unknown(self, tenant: str, id_: str) -> UnknownNameError:
+        return UnknownNameError("rule", id_, [entry.id for entry in self.listed(tenant)])
 
 
 def _moved(id_: str) -> RuleMoved:
@@ -205,13 +205,13 @@ SHOWN_STORES = 20
 
 
 def preview(rules: AlertRules, author: Author, said: object) -> RulePreview:
-    """As the API shows it. StoreUnavailable."""
+    """As the API shows it. CassandraUnavailableError."""
     try:
         rule = rules.judged(author, said)
         before = _before(rules, author.tenant, rule.id)
         if before is None:
             rules.refuse_many(author.tenant, len(rules.listed(author.tenant)) + 1)
-    except BadRule as error:
+    except BadRuleError as error:
         return RulePreview(
             accepted=False,
             fires=error.fires,
@@ -228,7 +228,7 @@ def preview(rules: AlertRules, author: Author, said: object) -> RulePreview:
         accepted=True,
         fires=None,
         problem=None,
-        in_words=in_words(rule),
+        in_words=describe_rule(rule),
         stores=watched[:SHOWN_STORES],
         stores_total=len(watched),
         effective_at=iso_instant(rules.effective_at()),
@@ -240,7 +240,7 @@ def preview(rules: AlertRules, author: Author, said: object) -> RulePreview:
 def _before(rules: AlertRules, tenant: str, id_: str) -> Rule | None:
     try:
         return rules.one(tenant, id_).rule
-    except UnknownName:
+    except UnknownNameError:
         return None
 
 

@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 import yaml
 
-from master_dataset.errors import BadFile, BadRule
+from master_dataset.errors import BadFileError, BadRuleError
 from master_dataset.registry.stores import Store
 from serving_layer.alerts.rules import AlertRules, Author, RuleEntry, fields_of
 from views.alerts.rule import Rule
@@ -25,38 +25,40 @@ class RulesFile(NamedTuple):
 
 
 def load(file: Path) -> RulesFile:
-    """Read an `alerts.yaml`. BadFile."""
+    """Read an `alerts.yaml`. BadFileError."""
     try:
         if file.stat().st_size > MOST_BYTES:
-            raise BadFile(
+            raise BadFileError(
                 f"`{file}` is larger than {MOST_BYTES:,} bytes.", do="Split it, and apply it without --prune."
             )
         return read(file.read_text(encoding="utf-8"))
     except OSError as error:
-        raise BadFile(f"`{file}` cannot be read: {error.strerror}.", do="Name an alerts.yaml.") from error
+        raise BadFileError(f"`{file}` cannot be read: {error.strerror}.", do="Name an alerts.yaml.") from error
     except UnicodeDecodeError as error:
-        raise BadFile(f"`{file}` is not UTF-8.", do="Save it as UTF-8.") from error
+        raise BadFileError(f"`{file}` is not UTF-8.", do="Save it as UTF-8.") from error
 
 
 def read(text: str) -> RulesFile:
-    """Read the text of an `alerts.yaml`: a list `rules`. BadFile."""
+    """Read the text of an `alerts.yaml`: a list `rules`. BadFileError."""
     try:
         # Every scalar stays text, also `on` and `off`: what it means is said by the field.
         document = yaml.load(text, Loader=yaml.BaseLoader)  # noqa: S506 - the base loader makes str, list and dict only
     except (yaml.YAMLError, RecursionError) as error:
         said = " ".join(str(error).split())
-        raise BadFile(f"The file is no YAML: {said}.", do="Mend it and apply it again.") from error
+        raise BadFileError(f"The file is no YAML: {said}.", do="Mend it and apply it again.") from error
     if not isinstance(document, dict) or not isinstance(document.get("rules"), list):
-        raise BadFile("`rules` must be a list of rules.", do="Write `rules:`, and a rule on each `-` below.")
+        raise BadFileError("`rules` must be a list of rules.", do="Write `rules:`, and a rule on each `-` below.")
     if other := [name for name in document if name not in KNOWN]:
-        raise BadFile(f"`{other[0]}` is no field of the file.", do=f"There is: {', '.join(KNOWN)}.")
+        raise BadFileError(f"`{other[0]}` is no field of the file.", do=f"There is: {', '.join(KNOWN)}.")
     rules, tenant = document["rules"], document.get("tenant")
     if len(rules) > MOST_RULES:
-        raise BadFile(f"`rules` holds more than {MOST_RULES:,} rules.", do="Split the file.")
+        raise BadFileError(f"`rules` holds more than {MOST_RULES:,} rules.", do="Split the file.")
     if tenant is not None and not (isinstance(tenant, str) and tenant):
-        raise BadFile("`tenant` must be a name.", do="Write one, or leave it out.")
+        raise BadFileError("`tenant` must be a name.", do="Write one, or leave it out.")
     if wrong := [number for number, rule in enumerate(rules) if not isinstance(rule, dict)]:
-        raise BadFile(f"`rules[{wrong[0]}]` must be a rule.", do="Write `kind`, `id` and what belongs to the kind.")
+        raise BadFileError(
+            f"`rules[{wrong[0]}]` must be a rule.", do="Write `kind`, `id` and what belongs to the kind."
+        )
     return RulesFile(tenant, rules)
 
 
@@ -93,13 +95,13 @@ class Step:
 def planned(
     rules: AlertRules, stores: Mapping[str, Store], wanted: Sequence[tuple[str, object]], *, prune: Iterable[str] = ()
 ) -> list[Step]:
-    """`wanted`: each with its tenant. `prune`: tenants whose other rules are removed. BadRule names the place."""
+    """`wanted`: each with its tenant. `prune`: tenants whose other rules are removed. BadRuleError names the place."""
     after: dict[tuple[str, str], Rule] = {}
     for number, (tenant, said) in enumerate(wanted):
         rule = _judged(rules, Author(tenant, stores), said, f"rules[{number}]")
         if (tenant, rule.id) in after:
             message = f"`rules[{number}]` repeats the rule `{rule.id}`."
-            raise BadRule(f"rules[{number}].id", message, do="Write each once.")
+            raise BadRuleError(f"rules[{number}].id", message, do="Write each once.")
         after[tenant, rule.id] = rule
     tenants = dict.fromkeys([*(tenant for tenant, _ in wanted), *prune])
     before = {(entry.tenant, entry.id): entry for tenant in tenants for entry in rules.listed(tenant)}
@@ -127,6 +129,6 @@ def applied(rules: AlertRules, stores: Mapping[str, Store], steps: Sequence[Step
 def _judged(rules: AlertRules, author: Author, said: object, where: str) -> Rule:
     try:
         return rules.judged(author, said)
-    except BadRule as error:
+    except BadRuleError as error:
         field = f"{where}.{error.field}" if error.field else where
-        raise BadRule(field, f"In `{where}`: {error.message}", do=error.do, fires=error.fires) from error
+        raise BadRuleError(field, f"In `{where}`: {error.message}", do=error.do, fires=error.fires) from error

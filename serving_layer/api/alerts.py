@@ -50,7 +50,7 @@ class AlertsQuestion(BaseModel):
     format: Format = Field("json", description="JSON, or a table with a row per alert.")
 
     def understood(self, caller: Caller) -> AlertsAsk:
-        """BadQuestion, UnknownName."""
+        """BadQuestion, UnknownNameError."""
         try:
             since, until = received_bound(self.since) or BEGINNING, received_bound(self.until) or END
         except RequestError as error:

@@ -52,7 +52,7 @@ class LetterFilter(BaseModel):
     until: Bound = Field(None, alias="to", description="Received before that.")
 
     def chosen(self, *, replayed: bool | None) -> LetterQuestion:
-        """UnknownName, BadQuestion."""
+        """UnknownNameError, BadQuestion."""
         try:
             bounds = received_bound(self.since), received_bound(self.until)
             return LetterQuestion(self.reason, self.source, *bounds, replayed)
@@ -68,7 +68,7 @@ class LettersQuestion(LetterFilter):
     after: Token = None
 
     def understood(self) -> tuple[LetterQuestion, int, Cursor | None]:
-        """UnknownName, BadQuestion."""
+        """UnknownNameError, BadQuestion."""
         return self.chosen(replayed=self.replayed), self.limit, read_token(self.after)
 
 
@@ -96,7 +96,7 @@ class ReplayQuestion(BaseModel):
     dry_run: bool = Field(default=False, strict=True, description="Say what each would become; send nothing.")
 
     def understood(self, body: bytes) -> ReplayAsk:
-        """`body`: as it was sent, for its values digit by digit. UnknownName, BadQuestion."""
+        """`body`: as it was sent, for its values digit by digit. UnknownNameError, BadQuestion."""
         said = self.filter.model_dump(exclude_none=True) if self.filter else {}
         if bool(self.ids) == bool(said):
             message = "Dead letters are named by `ids`, or chosen by a `filter` that says something."

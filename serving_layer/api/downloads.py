@@ -10,9 +10,8 @@ import msgspec
 from fastapi import Response
 
 from serving_layer.errors import NotAvailable
-from serving_layer.files.body import Body, as_json, read
 from serving_layer.files.formats import FORMS, Form, Format
-from serving_layer.files.table import Table
+from serving_layer.files.tables import Body, Table, as_json, read
 from serving_layer.query.metrics_answer import refuse_long
 from serving_layer.responses.encoding import JSON
 from serving_layer.responses.schemas import Responses, returns
@@ -33,7 +32,7 @@ def returns_or_file(*models: type[msgspec.Struct]) -> Responses:
 
 
 async def in_form(asked: Format, body: bytes, made: Callable[[Body], Table], about: list[str]) -> Response:
-    """The body itself, or the table made of it, which is a file called after `about`. RangeTooLong."""
+    """The body itself, or the table made of it, which is a file called after `about`. RangeTooLongError."""
     if asked == "json":
         return Response(body, media_type=JSON)
     refuse_long(len(body))

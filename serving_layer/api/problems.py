@@ -1,4 +1,4 @@
-"""Every refusal as `application/problem+json` (RFC 9457): what happened, what to do, and a code that stays."""
+"""Every error as `application/problem+json` (RFC 9457), and the security headers of every response."""
 
 import logging
 import secrets
@@ -8,14 +8,25 @@ from http import HTTPStatus
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from msgspec import UNSET
+from prometheus_client import Counter
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
-from master_dataset.errors import BadEndpoint, BadRule, GalateaError, Unavailable
-from serving_layer.api.headers import HEADERS
-from serving_layer.api.refused import REFUSED
-from serving_layer.responses.encoding import encode
-from serving_layer.responses.problem import Problem
+from master_dataset.errors import BadEndpointError, BadRuleError, DependencyUnavailableError, GalateaError
+from serving_layer.responses.encoding import Problem, encode
+
+REFUSED = Counter("galatea_refusals", "Requests that were refused, by the code of the problem.", ("code",))
+
+
+HEADERS = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"content-security-policy", b"default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"),
+    (b"cache-control", b"no-store"),
+)
+
 
 log = logging.getLogger(__name__)
 
@@ -50,9 +61,9 @@ def install(app: FastAPI) -> None:
 async def _ours(_: Request, error: Exception) -> Response:
     if not isinstance(error, GalateaError):
         raise error
-    if isinstance(error, BadRule | BadEndpoint):
+    if isinstance(error, BadRuleError | BadEndpointError):
         return problem(error.status, error.code, error.message, error.do, error.field)
-    if not isinstance(error, Unavailable):
+    if not isinstance(error, DependencyUnavailableError):
         return problem(error.status, error.code, error.message, error.do)
     log.warning("serving.unavailable code=%s", error.code)
     return problem(error.status, error.code, error.message, error.do)

@@ -10,7 +10,7 @@ import orjson
 from fastapi import APIRouter, Path, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from master_dataset.errors import UnknownName
+from master_dataset.errors import UnknownNameError
 from serving_layer.admin.corrections import CorrectionsAsk, Place
 from serving_layer.admin.ledger import Cause
 from serving_layer.admin.publications import GREATEST, found
@@ -151,12 +151,12 @@ class RecomputeQuestion(BaseModel):
     reason: Reason
 
     def understood(self, catalogue: Catalogue) -> RecomputeRequest:
-        """BadQuestion, UnknownName. A store may be any: one that is not registered can have events."""
+        """BadQuestion, UnknownNameError. A store may be any: one that is not registered can have events."""
         if self.first and self.last and self.first > self.last:
             raise BadQuestion(f"`from` is `{self.first}`, which is after `to`: `{self.last}`.", do="Swap them.")
         for view in self.views:
             if view not in catalogue.views:
-                raise UnknownName("view", view, catalogue.views)
+                raise UnknownNameError("view", view, catalogue.views)
         views, stores = (tuple(dict.fromkeys(names)) for names in (self.views, self.stores))
         return RecomputeRequest(views, self.first, self.last, stores, self.full, mode=self.mode)
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import NamedTuple, Protocol
 
-from master_dataset.errors import UnknownName
+from master_dataset.errors import UnknownNameError
 from master_dataset.registry.stores import Store
 from serving_layer.compare.public_holidays import VERSION, dates, nearest, nearest_of
 from serving_layer.query.timeline import Grain
@@ -179,13 +179,13 @@ class QueryRange(NamedTuple):
 
 
 def comparison_calendar(compare: str, store: Store, at: QueryRange) -> ComparisonCalendar:
-    """What the question is compared with. UnknownName, CountryUnknown."""
+    """What the question is compared with. UnknownNameError, CountryUnknown."""
     if compare == PERIOD:
         return _previous_period(at)
     if compare.startswith(HOLIDAY):
         return _holiday(store, compare.removeprefix(HOLIDAY).strip(), at)
     if compare not in FIXED:
-        raise UnknownName("comparison", compare, NAMES)
+        raise UnknownNameError("comparison", compare, NAMES)
     return FIXED[compare]
 
 

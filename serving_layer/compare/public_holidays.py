@@ -8,7 +8,7 @@ from itertools import pairwise
 
 import holidays
 
-from master_dataset.errors import UnknownName
+from master_dataset.errors import UnknownNameError
 from master_dataset.registry.stores import Store
 from serving_layer.errors import CountryUnknown
 
@@ -46,13 +46,13 @@ def names_of(store: Store, year: int, *, english: bool = False) -> Names:
 
 
 def nearest(store: Store, name: str, first: date, last: date) -> date:
-    """The holiday's date that is nearest to the days from `first` until before `last`. UnknownName, CountryUnknown."""
+    """The holiday's date that is nearest to the days from `first` until before `last`. UnknownNameError, CountryUnknown."""
     years = range(first.year - 1, last.year + 2)
     found = [day for year in years for day in dates(store, name, year)]
     if not found:
         known = {each for year in years for names in names_of(store, year, english=True).values() for each in names}
         do = f"The `holidays` library knows none of {first.year}; ask for another year."
-        raise UnknownName(f"public holiday of {store.country}", name, known, do=do)
+        raise UnknownNameError(f"public holiday of {store.country}", name, known, do=do)
     return min(found, key=lambda day: (max(first - day, day - last + timedelta(days=1), timedelta(0)), day))
 
 

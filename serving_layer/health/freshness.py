@@ -5,14 +5,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from serving_layer.admin.ledger import Ledger
-from serving_layer.health import alert_alarms
-from serving_layer.health.alarms import UNEXPLAINED_TIME, Alarm, alarms
-from serving_layer.health.known import Known
+from serving_layer.health.alarms import LEFT_OUT_TIME, UNEXPLAINED_TIME, Alarm, Known, alarms
 from serving_layer.health.watched import READERS, Measured, WatchReader
-from serving_layer.query.answers import Answers
-from serving_layer.query.read_snapshot import Basis
-from serving_layer.query.timestamps import stamp
-from serving_layer.responses import freshness as responses
+from serving_layer.query.service import QueryService
+from serving_layer.query.snapshot import ReadSnapshot
+from serving_layer.query.timeline import iso_instant
+from serving_layer.responses import health as responses
 from serving_layer.store.readers import Position
 from views.core.cut import BEGINNING
 
@@ -25,7 +23,7 @@ class Fresh:
     """
 
     at: datetime
-    basis: Basis
+    basis: ReadSnapshot
     published_at: datetime | None
     archived: Sequence[Position]
     lag: Sequence[Measured]
@@ -45,31 +43,35 @@ class Fresh:
         speed = [each.seconds for each in self.lag if each.reader == "speed"]
         return responses.Freshness(
             publication=self.basis.pointer.publication,
-            cut=stamp(self.basis.pointer.cut),
-            published_at=stamp(self.published_at),
+            cut=iso_instant(self.basis.pointer.cut),
+            published_at=iso_instant(self.published_at),
             generation=self.basis.pointer.generation,
             layers=self.basis.layers,
-            speed_as_of=stamp(speed_as_of),
+            speed_as_of=iso_instant(speed_as_of),
             speed_lag_ms=int(max(speed) * 1000) if speed else None,
-            archive_as_of=stamp(archive_as_of),
+            archive_as_of=iso_instant(archive_as_of),
             archive_lag_ms=None if lag is None else max(0, int(lag.total_seconds() * 1000)),
-            alerts_as_of=stamp(self.alerts_as_of),
+            alerts_as_of=iso_instant(self.alerts_as_of),
             speed=[_position(each) for each in self.basis.positions],
             archive=[_position(each) for each in self.archived],
             lag=[each.response() for each in self.lag],
-            alarms=[responses.ActiveAlarm(each.name, stamp(each.since), each.meaning, each.do) for each in self.alarms],
+            alarms=[
+                responses.ActiveAlarm(each.name, iso_instant(each.since), each.meaning, each.do) for each in self.alarms
+            ],
         )
 
 
 class Freshness:
     """Reads it, as often as it is asked."""
 
-    def __init__(self, answers: Answers, watched: WatchReader, ttl: timedelta, now: Callable[[], datetime]) -> None:
+    def __init__(
+        self, answers: QueryService, watched: WatchReader, ttl: timedelta, now: Callable[[], datetime]
+    ) -> None:
         """`ttl`: how long speed rows live. `now`: the time of day, for alarms."""
         self._answers, self._watched, self._ttl, self._now = answers, watched, ttl, now
 
     async def read(self) -> Fresh:
-        """StoreUnavailable when the store does not answer."""
+        """CassandraUnavailableError when the store does not answer."""
         basis = await self._answers.basis()
         topics = sorted({view.source.topic for view in self._answers.catalogue.views.values()})
         archived = [each for topic in topics for each in await self._answers.readers.receipts.archived(topic)]
@@ -78,7 +80,7 @@ class Freshness:
         now = self._now()
         noticed = await self._watched.noticed("clock_stepped_back", found.read_at or BEGINNING)
         odd_alerts = await self._watched.noticed("alerts_unexplained", now - UNEXPLAINED_TIME)
-        left_out = await self._watched.noticed("alerts_miskeyed", now - alert_alarms.LEFT_OUT_TIME)
+        left_out = await self._watched.noticed("alerts_miskeyed", now - LEFT_OUT_TIME)
         ledgers = await self._watched.ledgers(basis.pointer.publication)
         alerts_as_of = (await self._watched.alerts()).as_of
         hooks = await self._watched.hooks()
@@ -101,9 +103,9 @@ class Freshness:
         return Fresh(now, basis, found.published_at, archived, lag, alarms(known), known.ledger, alerts_as_of)
 
     async def alerts_looked_at(self) -> int:
-        """The publication whose numbers alerts were compared with last; 0: none. StoreUnavailable."""
+        """The publication whose numbers alerts were compared with last; 0: none. CassandraUnavailableError."""
         return await self._watched.alerts_looked_at()
 
 
 def _position(at: Position) -> responses.ReadPosition:
-    return responses.ReadPosition(at.topic, at.partition, at.position, stamp(at.received_at))
+    return responses.ReadPosition(at.topic, at.partition, at.position, iso_instant(at.received_at))

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple, Protocol
 
 from serving_layer.admin.ledger import Ledger
 from serving_layer.alerts.history import Kept
-from serving_layer.query.timestamps import stamp
-from serving_layer.responses.freshness import ReaderLag
+from serving_layer.query.timeline import iso_instant
+from serving_layer.responses.health import ReaderLag
 
 READERS = ("archive", "speed")
 
@@ -45,7 +45,7 @@ class Measured:
             end=self.end,
             records=self.records,
             seconds=self.seconds,
-            measured_at=stamp(self.measured_at),
+            measured_at=iso_instant(self.measured_at),
         )
 
 
@@ -81,7 +81,7 @@ class Hook(NamedTuple):
 
 
 class WatchReader(Protocol):
-    """Reads all of it. Every method raises StoreUnavailable when the store does not answer in time."""
+    """Reads all of it. Every method raises CassandraUnavailableError when the store does not answer in time."""
 
     async def lag(self, reader: str) -> Sequence[Measured]:
         """The last measurement of each partition; none if that reader has never run."""

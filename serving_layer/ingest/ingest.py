@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol
 
 from prometheus_client import Counter
 
-from master_dataset.errors import BrokerUnavailable, StoreUnavailable
+from master_dataset.errors import BrokerUnavailableError, CassandraUnavailableError
 from master_dataset.kafka.producer import Fate, Outgoing
 from master_dataset.parsing.json_bytes import MAX_BYTES
 from master_dataset.parsing.masking import hidden
@@ -44,7 +44,10 @@ class Item(NamedTuple):
 
 ACCEPTED = Item(Outcome.ACCEPTED)
 UNKNOWN = Item(
-    Outcome.UNKNOWN, BrokerUnavailable.code, None, "The broker did not confirm it in time; sent again it counts once."
+    Outcome.UNKNOWN,
+    BrokerUnavailableError.code,
+    None,
+    "The broker did not confirm it in time; sent again it counts once.",
 )
 TOO_LARGE = Item(Outcome.REJECTED, Reason.TOO_LARGE, "", f"The record is larger than {MAX_BYTES:,} bytes.")
 FOREIGN_STORE = "foreign_store"
@@ -65,10 +68,10 @@ class Outcomes:
         self.counts = collections.Counter(item.outcome for item in items)
 
     def status(self) -> HTTPStatus:
-        """202 if all are accepted, 422 if all are rejected, else 207. BrokerUnavailable if all are unknown."""
+        """202 if all are accepted, 422 if all are rejected, else 207. BrokerUnavailableError if all are unknown."""
         if self.counts[Outcome.UNKNOWN] == len(self.items):
             message = "The broker did not confirm any of the events in time."
-            raise BrokerUnavailable(message, do="Send the same again: what arrives twice counts once.")
+            raise BrokerUnavailableError(message, do="Send the same again: what arrives twice counts once.")
         if self.counts[Outcome.ACCEPTED] == len(self.items):
             return HTTPStatus.ACCEPTED
         none = self.counts[Outcome.REJECTED] == len(self.items)
@@ -164,7 +167,7 @@ class Ingest:
             self.in_flight -= 1
 
     async def take(self, source: Source[Any], posted: Posted, tenant: str | None) -> Outcomes:
-        """What became of each event; `tenant` as in Judge. TooBusy, and nothing was sent; StoreUnavailable, likewise.
+        """What became of each event; `tenant` as in Judge. TooBusy, and nothing was sent; CassandraUnavailableError, likewise.
 
         What Posted refuses is refused.
         """
@@ -193,7 +196,7 @@ class Ingest:
         """While Cassandra is away no store can be registered, so what was read last is what there is."""
         try:
             _, self._stores = await self._registry()
-        except StoreUnavailable:
+        except CassandraUnavailableError:
             if self._stores is None:
                 raise
         return self._stores

@@ -11,7 +11,7 @@ from limits import RateLimitItemPerSecond
 from limits.storage import MemoryStorage
 from limits.strategies import MovingWindowRateLimiter
 
-from master_dataset.errors import StoreUnavailable
+from master_dataset.errors import CassandraUnavailableError
 from serving_layer.api.limits import LIMITS
 from serving_layer.errors import KeyMissing, KeyWrong, ScopeMissing, TooManyAtOnce, TooOften
 from serving_layer.keys.key import OPERATOR, Caller, Key, KeyReader, Scope, id_of
@@ -87,7 +87,7 @@ class KnownKeys:
         self._keys: Mapping[str, Key] = {}
 
     async def caller(self, authorization: str | None) -> Caller:
-        """Who sends that header. KeyMissing, KeyWrong, StoreUnavailable."""
+        """Who sends that header. KeyMissing, KeyWrong, CassandraUnavailableError."""
         if not authorization:
             if self._anonymous is None:
                 raise KeyMissing("The request has no key.", do=_HEADER)
@@ -109,7 +109,7 @@ class KnownKeys:
                 try:
                     self._keys = {key.id: key for key in await self._reader.keys()}
                     self._read_at = began
-                except StoreUnavailable:
+                except CassandraUnavailableError:
                     if self._clock() - self._read_at >= STALE_SECONDS:
                         raise
             return self._keys
@@ -124,7 +124,7 @@ class Gate:
     concurrency: Concurrency = field(default_factory=lambda: Concurrency(LIMITS.requests_per_key))
 
     async def caller(self, authorization: str | None, scope: Scope) -> Caller:
-        """Whoever sends that header. KeyMissing, KeyWrong, ScopeMissing, TooOften, StoreUnavailable."""
+        """Whoever sends that header. KeyMissing, KeyWrong, ScopeMissing, TooOften, CassandraUnavailableError."""
         caller = await self.known(authorization, scope)
         self.rates.count(caller, scope)
         return caller

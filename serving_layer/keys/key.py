@@ -56,7 +56,7 @@ class Key:
 
 
 class KeyReader(Protocol):
-    """What is known of keys. StoreUnavailable."""
+    """What is known of keys. CassandraUnavailableError."""
 
     async def keys(self) -> Iterable[Key]:
         """All of them, good or not."""

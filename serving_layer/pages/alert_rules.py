@@ -11,7 +11,7 @@ from urllib.parse import quote, urlencode
 from fastapi import Query, Response
 from fastapi.responses import RedirectResponse
 
-from master_dataset.errors import BadRule, GalateaError, UnknownName
+from master_dataset.errors import BadRuleError, GalateaError, UnknownNameError
 from master_dataset.sources import registered_sources
 from serving_layer.alerts.rules import AlertRules, Author, RuleEntry, fields_of, preview
 from serving_layer.api.parameters import DEFAULT, tenant_of
@@ -19,7 +19,7 @@ from serving_layer.errors import BadQuestion
 from serving_layer.pages.alerts import MINUS, plain
 from serving_layer.pages.routing import ConfigurerVisit, Fields, Visit, first, read_own_form, routes
 from serving_layer.responses.alerts import RulePreview, RuleProblem
-from views.alerts.rule_metrics import followed_metrics
+from views.alerts.rule_metrics import alertable_metrics
 from views.alerts.rule_validation import KINDS
 
 OF_ALL = ("kind", "id", "name")
@@ -75,7 +75,7 @@ async def get_new(
 ) -> Response:
     """An empty form for a rule of that kind."""
     if kind not in KINDS or of not in OF:
-        raise UnknownName("kind", kind, KINDS)
+        raise UnknownNameError("kind", kind, KINDS)
     said = {"kind": kind, "of": of or "queue", "stores": store[:256], "on": "yes"}
     return await _form(visit, said, _whose(visit, tenant))
 
@@ -149,7 +149,7 @@ async def _form(
 ) -> Response:
     problem = tried.problem if tried else None
     if refused:
-        field = refused.field if isinstance(refused, BadRule) else ""
+        field = refused.field if isinstance(refused, BadRuleError) else ""
         problem = RuleProblem(field, refused.message, refused.do, refused.code)
     kind = said.get("kind", "") if said.get("kind") in KINDS else "level"
     told = {
@@ -160,7 +160,7 @@ async def _form(
         "problem": problem,
         "is_new": said.get("version", "") in ("", "0"),
         "sources": list(registered_sources()),
-        "metrics": {name: metric.name for name, metric in sorted(followed_metrics().items())},
+        "metrics": {name: metric.name for name, metric in sorted(alertable_metrics().items())},
         "quoted": quote,
     }
     status = refused.status if refused else HTTPStatus.UNPROCESSABLE_ENTITY if problem else HTTPStatus.OK

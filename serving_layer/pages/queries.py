@@ -14,20 +14,20 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
 
-from master_dataset.errors import GalateaError, UnknownName
+from master_dataset.errors import GalateaError, UnknownNameError
 from master_dataset.registry.stores import Store
 from serving_layer.keys.key import Caller
-from serving_layer.query.metrics_answer import MOST_METRICS, MetricsAsk
-from serving_layer.query.questions import CellsAsk, MetricAsk
-from serving_layer.query.service import Answers
-from serving_layer.query.snapshot import Moment
+from serving_layer.query.metrics_answer import MOST_METRICS, MetricsRequest
+from serving_layer.query.questions import CellsRequest, MetricRequest
+from serving_layer.query.service import QueryService
+from serving_layer.query.snapshot import ReadVersion
 from serving_layer.query.timeline import Grain
 from views.core import View
 
 
 @dataclass(frozen=True)
 class Question:
-    """As MetricAsk, as far as pages ask. Stores are always named: all of them would be those of others too."""
+    """As MetricRequest, as far as pages ask. Stores are always named: all of them would be those of others too."""
 
     metric: str
     stores: tuple[str, ...]
@@ -40,9 +40,9 @@ class Question:
     partial: bool = False
 
     @property
-    def ask(self) -> MetricAsk:
-        """For Answers."""
-        return MetricAsk(
+    def ask(self) -> MetricRequest:
+        """As the query service takes it."""
+        return MetricRequest(
             self.metric,
             self.stores,
             self.start,
@@ -80,9 +80,9 @@ class Bundle(NamedTuple):
     questions: Sequence[Question]
 
     @property
-    def ask(self) -> MetricsAsk:
-        """For Answers."""
-        return MetricsAsk(tuple(question.ask for question in self.questions))
+    def ask(self) -> MetricsRequest:
+        """As the query service takes it."""
+        return MetricsRequest(tuple(question.ask for question in self.questions))
 
     @property
     def apart(self) -> "Sequence[Bundle]":
@@ -121,7 +121,7 @@ def counted(name: str) -> list[tuple[str, int]]:
 class PageAnswers:
     """Of one request."""
 
-    def __init__(self, answers: Answers, caller: Caller) -> None:
+    def __init__(self, answers: QueryService, caller: Caller) -> None:
         """`caller`: whose stores are shown."""
         self.all = answers
         self._caller = caller
@@ -132,10 +132,10 @@ class PageAnswers:
         return sorted(filter(self._caller.sees, known.values()), key=lambda store: (counted(store.name), store.id))
 
     async def store(self, id_: str) -> Store:
-        """One of them. UnknownName, also for a store of another tenant."""
+        """One of them. UnknownNameError, also for a store of another tenant."""
         seen = {store.id: store for store in await self.stores()}
         if id_ not in seen:
-            raise UnknownName("store", id_, seen)
+            raise UnknownNameError("store", id_, seen)
         return seen[id_]
 
     async def tried_all(self, questions: Sequence[Question]) -> Sequence[Told | Refused]:
@@ -156,11 +156,11 @@ class PageAnswers:
 
     async def has_cells(self, view: View, store: Store, span: tuple[str, str], *, partial: bool) -> bool:
         """Whether either layer has a cell of the view in [first, last) of that span."""
-        ask = CellsAsk(view.name, (store.id,), *span, partial)
+        ask = CellsRequest(view.name, (store.id,), *span, partial)
         body = await self.all.cells(ask, await self.all.moment(ask), self._caller)
         return bool(json.loads(body)["cells"])
 
-    async def _bundle(self, bundle: Bundle, moment: Moment) -> dict[Question, Told | Refused]:
+    async def _bundle(self, bundle: Bundle, moment: ReadVersion) -> dict[Question, Told | Refused]:
         try:
             body = await self.all.metrics(bundle.ask, moment, self._caller)
         except GalateaError as error:

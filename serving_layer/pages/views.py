@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, NamedTuple, Self
 
 from fastapi import Query, Response
 
-from master_dataset.errors import GalateaError, UnknownName
+from master_dataset.errors import GalateaError, UnknownNameError
 from master_dataset.registry.stores import Store
 from serving_layer.admin.corrections import Corrections, CorrectionsAsk
 from serving_layer.health.freshness import Fresh
@@ -20,7 +20,7 @@ from serving_layer.pages.figures import read_at
 from serving_layer.pages.queries import PageAnswers, Question, Refused
 from serving_layer.pages.routing import ReaderVisit, routes
 from serving_layer.query.catalogue import Catalogue
-from serving_layer.query.timeline import stamp, zone_named
+from serving_layer.query.timeline import iso_instant, zone_named
 from views.core import View
 from views.core.cut import seconds
 from views.core.local_time import BusinessDays
@@ -97,7 +97,7 @@ async def get_views(
     """A grid of two weeks."""
     catalogue = visit.answers.all.catalogue
     if view not in catalogue.views:
-        raise UnknownName("view", view, catalogue.views)
+        raise UnknownNameError("view", view, catalogue.views)
     fresh = await visit.fresh()
     stores = await visit.answers.stores()
     shown = stores[(number - 1) * STORES : number * STORES]
@@ -142,7 +142,7 @@ async def _grid(answers: PageAnswers, stores: Sequence[Store], last: date, state
     told = await answers.tried(asked)
     if isinstance(told, Refused):
         return Grid(days, [], told, asked)
-    row = Row(answers, states, asked.partial, stamp(fresh.at) or "")
+    row = Row(answers, states, asked.partial, iso_instant(fresh.at) or "")
     rows = await asyncio.gather(*(row.of(store, days, told["series"]) for store in stores))
     return Grid(days, list(zip(stores, rows, strict=True)), None, asked)
 

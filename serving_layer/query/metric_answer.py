@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from msgspec import UNSET
 
-from master_dataset.errors import MixedCurrencies
+from master_dataset.errors import MixedCurrenciesError
 from master_dataset.registry.stores import currency
 from serving_layer.compare.comparable_stores import unseen
 from serving_layer.compare.compared import compared
@@ -22,7 +22,7 @@ from views.core.metric import OF_ANSWERS
 
 
 async def answer(asked: ResolvedQuery, basis: ReadSnapshot, cells: MergedCells) -> MetricResponse:
-    """The body of the answer. MixedCurrencies if money of several currencies would be in it unsplit."""
+    """The body of the answer. MixedCurrenciesError if money of several currencies would be in it unsplit."""
     read = await asyncio.gather(*(read_part(asked, basis, cells, each) for each in asked.stores))
     left_out = None if asked.left_out is None else [*asked.left_out, *_unseen(read)]
     gone = {each.store for each in left_out or ()}
@@ -63,7 +63,7 @@ def _currency(asked: ResolvedQuery, parts: Iterable[StorePart]) -> str | None:
         found |= set().union(*(total.currencies for total in part.totals)) or {part.asked.store.currency.code}
     if len(found) > 1:
         message = f"The answer would add {' and '.join(sorted(found))}."
-        raise MixedCurrencies(message, do="Add `by=currency`, or name stores of one currency with `store=`.")
+        raise MixedCurrenciesError(message, do="Add `by=currency`, or name stores of one currency with `store=`.")
     return next(iter(found), None)
 
 

@@ -5,17 +5,16 @@ from dataclasses import dataclass, field
 
 from msgspec import UnsetType
 
-from master_dataset.errors import RangeTooLong
+from master_dataset.errors import RangeTooLongError
 from serving_layer.errors import BadQuestion, TooManyMetrics
 from serving_layer.query import metric_answer
-from serving_layer.query.as_of import provenance
-from serving_layer.query.questions import MetricAsk
-from serving_layer.query.read_snapshot import Basis
-from serving_layer.query.resolved_query import Asked
-from serving_layer.query.store_page import Page
+from serving_layer.query.questions import MetricRequest
+from serving_layer.query.resolved_query import ResolvedQuery
+from serving_layer.query.snapshot import ReadSnapshot, provenance
+from serving_layer.query.stores import PageRequest
 from serving_layer.responses.encoding import encode, encoded
 from serving_layer.responses.metrics import MetricResponse, MetricsResponse
-from serving_layer.store.merged_cells import MergedCells
+from serving_layer.store.cells import MergedCells
 
 MOST_METRICS = 10
 """How many one answer may hold."""
@@ -24,15 +23,15 @@ MOST_BYTES = 32 * 1024 * 1024
 
 
 @dataclass(frozen=True)
-class MetricsAsk:
+class MetricsRequest:
     """Questions that differ in the metric alone. `is_table`: the answer becomes a file, where nobody sees `next`."""
 
-    asks: tuple[MetricAsk, ...]
-    page: Page = field(default_factory=Page)
+    asks: tuple[MetricRequest, ...]
+    page: PageRequest = field(default_factory=PageRequest)
     is_table: bool = False
 
     @property
-    def one(self) -> MetricAsk:
+    def one(self) -> MetricRequest:
         """The first: in all but the metric they are the same."""
         return self.asks[0]
 
@@ -52,8 +51,10 @@ def named(text: str) -> tuple[str, ...]:
     return names
 
 
-async def answer(asked: Sequence[Asked], basis: Basis, cells: MergedCells, following: str | UnsetType | None) -> bytes:
-    """The body. `following`: `next`, where there is more, or pages were asked for. RangeTooLong."""
+async def answer(
+    asked: Sequence[ResolvedQuery], basis: ReadSnapshot, cells: MergedCells, following: str | UnsetType | None
+) -> bytes:
+    """The body. `following`: `next`, where there is more, or pages were asked for. RangeTooLongError."""
     if len(asked) == 1:
         response = await metric_answer.answer(asked[0], basis, cells)
         response.next = following
@@ -67,8 +68,8 @@ async def answer(asked: Sequence[Asked], basis: Basis, cells: MergedCells, follo
 
 
 def refuse_long(length: int) -> None:
-    """RangeTooLong if so many bytes are more than one such answer may hold."""
+    """RangeTooLongError if so many bytes are more than one such answer may hold."""
     if length > MOST_BYTES:
         message = f"The answer is longer than {MOST_BYTES // 2**20} MiB as JSON."
         do = "Ask with a coarser `grain`, for a shorter range, for fewer metrics, or with a lesser `limit`."
-        raise RangeTooLong(message, do=do)
+        raise RangeTooLongError(message, do=do)

@@ -4,22 +4,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, get_args
 
-from master_dataset.errors import RangeTooLong, UnknownName
+from master_dataset.errors import RangeTooLongError, UnknownNameError
 from master_dataset.registry.stores import Store
 from serving_layer.api.limits import RANGES, Ranges
+from serving_layer.compare.calendar import QueryRange, comparison_calendar
 from serving_layer.compare.comparable_stores import Sides, left_out
-from serving_layer.compare.comparison import AskedTime, counterparts
-from serving_layer.context import asked_kinds
+from serving_layer.context.kinds import context_names
 from serving_layer.errors import BadQuestion
 from serving_layer.query.catalogue import Catalogue
-from serving_layer.query.local_time import read_bound, zone_named
-from serving_layer.query.resolved_query import Asked, StoreTime
+from serving_layer.query.resolved_query import ResolvedQuery, StoreTime
 from serving_layer.query.sensor_coverage import PROOFS, sensed
-from serving_layer.query.timeline import Grain, timeline
+from serving_layer.query.timeline import Grain, read_bound, timeline, zone_named
 from serving_layer.responses.metrics import LeftOut
 from views.core import View
-from views.core.business_days import BusinessDays, Span
-from views.core.local_time import STEP, round_down, round_up
+from views.core.local_time import STEP, BusinessDays, Span, round_down, round_up
 from views.core.metric import Metric
 
 Hours = Literal["all", "open"]
@@ -28,7 +26,7 @@ DAY = 86_400
 
 
 @dataclass(frozen=True)
-class MetricAsk:
+class MetricRequest:
     """`start` and `end`: an instant with offset, or a date in the asked zone. No `stores` means all registered ones.
 
     `as_of`: the number of the publication that alone is the answer; None for both layers as they are now. `comp`: only
@@ -53,7 +51,7 @@ class MetricAsk:
 
 
 @dataclass(frozen=True)
-class CellsAsk:
+class CellsRequest:
     """`start`, `end` and `as_of` as in MetricAsk; bounds are read in the time zone of each store."""
 
     view: str
@@ -64,20 +62,20 @@ class CellsAsk:
     as_of: int | None = None
 
 
-def understood(ask: MetricAsk, stores: Sequence[Store], catalogue: Catalogue) -> Asked:
-    """The question with everything looked up. UnknownName, BadQuestion, RangeTooLong, NotAvailable, CountryUnknown."""
+def resolve(ask: MetricRequest, stores: Sequence[Store], catalogue: Catalogue) -> ResolvedQuery:
+    """The question with everything looked up. UnknownNameError, BadQuestion, RangeTooLongError, NotAvailable, CountryUnknown."""
     metrics, views = catalogue.metrics, catalogue.views
     if ask.metric not in metrics:
-        raise UnknownName("metric", ask.metric, metrics)
+        raise UnknownNameError("metric", ask.metric, metrics)
     metric = metrics[ask.metric]
     read = tuple(views[name] for name in metric.views)
     _refuse_unsplittable(ask, metric, read)
     grain = _grain(ask, metric)
-    context = () if ask.context is None else asked_kinds(ask.context, views)
+    context = () if ask.context is None else context_names(ask.context, views)
     times = [_time_of(ask, store, _Grained(metric, grain, catalogue.ranges)) for store in stores]
     missing = [found for each in times if (found := _left_out(each))] if ask.comp else None
     gone = {each.store for each in missing or ()}
-    return Asked(
+    return ResolvedQuery(
         metric,
         read,
         grain,
@@ -92,7 +90,7 @@ def understood(ask: MetricAsk, stores: Sequence[Store], catalogue: Catalogue) ->
     )
 
 
-def _proofs(ask: MetricAsk, metric: Metric, read: Sequence[View], views: Mapping[str, View]) -> tuple[View, ...]:
+def _proofs(ask: MetricRequest, metric: Metric, read: Sequence[View], views: Mapping[str, View]) -> tuple[View, ...]:
     """The views that say how long sensors were alive, if the answer depends on that."""
     if not (ask.comp or ask.only_covered or "low_coverage" in metric.flags):
         return ()
@@ -100,7 +98,7 @@ def _proofs(ask: MetricAsk, metric: Metric, read: Sequence[View], views: Mapping
     return tuple(views[name] for name, proven in PROOFS.items() if proven & sources and name in views)
 
 
-def _grain(ask: MetricAsk, metric: Metric) -> Grain:
+def _grain(ask: MetricRequest, metric: Metric) -> Grain:
     allowed = [grain for grain in GRAINS if not metric.grains or grain in metric.grains]
     wanted = ask.grain or (metric.grains or ("day",))[0]
     found = next((grain for grain in allowed if grain == wanted), None)
@@ -110,13 +108,13 @@ def _grain(ask: MetricAsk, metric: Metric) -> Grain:
     return found
 
 
-def _refuse_unsplittable(ask: MetricAsk, metric: Metric, read: Sequence[View]) -> None:
+def _refuse_unsplittable(ask: MetricRequest, metric: Metric, read: Sequence[View]) -> None:
     if ask.by and not metric.is_split:
         raise BadQuestion(f"`{metric.id}` cannot be split.", do="Leave `by` out.")
     splittable = {name for view in read for name in view.dimensions}
     for name in ask.by:
         if name not in splittable:
-            raise UnknownName("dimension", name, splittable)
+            raise UnknownNameError("dimension", name, splittable)
     if not any(set(ask.by) <= set(view.dimensions) for view in read):
         message = f"No view of `{ask.metric}` has all of {', '.join(ask.by)}."
         raise BadQuestion(message, do="Split by one of them.")
@@ -128,12 +126,12 @@ class _Grained(NamedTuple):
     ranges: Ranges
 
 
-def _time_of(ask: MetricAsk, store: Store, of: _Grained) -> StoreTime:
+def _time_of(ask: MetricRequest, store: Store, of: _Grained) -> StoreTime:
     zone = ask.timezone or store.timezone
     days = BusinessDays.of(store, zone_named(zone))
     asked = span(ask.start, ask.end, days, of.grain, of.ranges)
-    at = AskedTime(days, days.whole(asked) if of.metric.whole_days else asked, of.grain)
-    by = None if ask.compare is None else counterparts(ask.compare, store, at)
+    at = QueryRange(days, days.whole(asked) if of.metric.whole_days else asked, of.grain)
+    by = None if ask.compare is None else comparison_calendar(ask.compare, store, at)
     return StoreTime(store, zone, timeline(of.grain, days, *at.span), at, by)
 
 
@@ -151,8 +149,8 @@ def span(start: str, end: str, days: BusinessDays, grain: Grain, ranges: Ranges 
     fine, coarse = ranges.fine_days, ranges.coarse_days
     if grain in ("15m", "hour") and length > fine:
         fits = "`grain=day`" if length <= coarse else f"at most {fine} days"
-        raise RangeTooLong(f"{length:.0f} days at `{grain}` are more than {fine}.", do=f"Ask with {fits}.")
+        raise RangeTooLongError(f"{length:.0f} days at `{grain}` are more than {fine}.", do=f"Ask with {fits}.")
     if length > coarse:
         do = f"Ask for {coarse} days at a time, with `grain=year`."
-        raise RangeTooLong(f"{length:.0f} days are more than {coarse}.", do=do)
+        raise RangeTooLongError(f"{length:.0f} days are more than {coarse}.", do=do)
     return Span(first, last)

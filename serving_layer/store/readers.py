@@ -1,6 +1,6 @@
 """What serving reads, as Protocols of a few methods each: implemented by Cassandra, and by the World of the tests.
 
-Every method raises StoreUnavailable when the store does not answer in time. What a run wrote never changes (R11), so
+Every method raises CassandraUnavailableError when the store does not answer in time. What a run wrote never changes (R11), so
 its readers may be cached for ever; pointer, positions, speed rows and the registry's version must not be.
 """
 
@@ -10,7 +10,7 @@ from datetime import date, datetime
 from typing import NamedTuple, Protocol
 
 from master_dataset.registry.stores import Store
-from serving_layer.admin.publication_entry import PublicationEntry
+from serving_layer.admin.publications import PublicationEntry
 from views.control.publication import Pointer
 
 

@@ -8,7 +8,7 @@ from datetime import date, datetime
 from typing import TypeVar
 
 from master_dataset.cassandra_tables import AWAY
-from master_dataset.errors import StoreUnavailable
+from master_dataset.errors import CassandraUnavailableError
 from master_dataset.registry.rule_versions import Kind, RuleVersions, VersionRow
 from serving_layer.alerts.history import Kept, Spot, Told
 from serving_layer.tables.async_session import AsyncSession, day_of, instant_of
@@ -105,4 +105,4 @@ def _asked(call: Callable[[], Found]) -> Found:
         return call()
     except AWAY as error:
         message = f"Cassandra did not answer: {type(error).__name__}."
-        raise StoreUnavailable(message, do="Ask again; `galatea status` says what is wrong.") from error
+        raise CassandraUnavailableError(message, do="Ask again; `galatea status` says what is wrong.") from error

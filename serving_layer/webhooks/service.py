@@ -7,7 +7,7 @@ from typing import Protocol
 
 from msgspec import UNSET
 
-from master_dataset.errors import UnknownName
+from master_dataset.errors import UnknownNameError
 from master_dataset.webhooks.endpoint import Endpoint, Network, Registered, new_id, new_secret, refuse_uncallable
 from serving_layer.errors import NotBlocking, TooManyWebhooks
 from serving_layer.query.timeline import iso_instant
@@ -17,7 +17,7 @@ Place = tuple[str, int, int]
 
 
 class Keeper(Protocol):
-    """Where endpoints are kept. Every method raises StoreUnavailable."""
+    """Where endpoints are kept. Every method raises CassandraUnavailableError."""
 
     async def all(self) -> Sequence[Registered]:
         """Those that are not removed, the oldest first."""
@@ -66,14 +66,14 @@ class Webhooks:
         return [each for each in await self.keeper.all() if tenant is None or each.endpoint.tenant == tenant]
 
     async def found(self, tenant: str | None, id_: str) -> Registered:
-        """One of the tenant's. UnknownName, for those of another tenant too."""
+        """One of the tenant's. UnknownNameError, for those of another tenant too."""
         known = {each.endpoint.id: each for each in await self.listed(tenant)}
         if id_ not in known:
-            raise UnknownName("webhook", id_, known, do="`GET /v1/webhooks` lists those that there are.")
+            raise UnknownNameError("webhook", id_, known, do="`GET /v1/webhooks` lists those that there are.")
         return known[id_]
 
     async def make(self, tenant: str, url: str, batch: int) -> Registered:
-        """Call this address from now on. BadEndpoint, TooManyWebhooks."""
+        """Call this address from now on. BadEndpointError, TooManyWebhooks."""
         refuse_uncallable(url, self.allowed)
         if len(await self.listed(tenant)) >= self.most:
             message = f"The tenant `{tenant}` has {self.most} webhooks, and may have no more."
@@ -84,7 +84,7 @@ class Webhooks:
         return Registered(endpoint)
 
     async def change(self, found: Registered, url: str | None, batch: int | None) -> Registered:
-        """Call it there, with so many alerts; None: as before. It goes on where it stood. BadEndpoint."""
+        """Call it there, with so many alerts; None: as before. It goes on where it stood. BadEndpointError."""
         if url is not None:
             refuse_uncallable(url, self.allowed)
         old = found.endpoint

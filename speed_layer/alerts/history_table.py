@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from master_dataset.cassandra_tables import AWAY
-from master_dataset.errors import StoreUnavailable
-from views.alerts.alert import EVERYBODY, Kind
+from master_dataset.errors import CassandraUnavailableError
+from views.alerts.alert import ALL_TENANTS, AlertKind
 
 if TYPE_CHECKING:
     from cassandra.cluster import Session
@@ -27,22 +27,22 @@ _QUIET = timedelta(hours=2)
 _BEAT_EACH = 100
 
 
-class Said(msgspec.Struct):
+class RecordHeader(msgspec.Struct):
     """What has to be known of a record to keep it; whatever else it says is kept as it is."""
 
     alert_id: str
-    kind: Kind
+    kind: AlertKind
     tenant: str
     raised_at: datetime
     about: str | None = None
 
 
 class _Record(NamedTuple):
-    said: Said
+    said: RecordHeader
     body: str
 
 
-class Kept(NamedTuple):
+class HistoryPosition(NamedTuple):
     """How far one partition is folded; see the table `alerts_kept`."""
 
     position: int
@@ -51,7 +51,7 @@ class Kept(NamedTuple):
 
 
 class HistoryTable:
-    """Written by one keeper; a second one would write the same. Every method raises StoreUnavailable."""
+    """Written by one keeper; a second one would write the same. Every method raises CassandraUnavailableError."""
 
     def __init__(self, session: "Session") -> None:
         """`session` uses Galatea's keyspace."""
@@ -61,7 +61,7 @@ class HistoryTable:
 
     def keep(self, value: bytes) -> None:
         """Fold a record of the topic."""
-        said, body = msgspec.json.decode(value, type=Said), value.decode()
+        said, body = msgspec.json.decode(value, type=RecordHeader), value.decode()
         whole = said.about or said.alert_id
         self._run("INSERT INTO alert_records (alert_id, record_id, body) VALUES (?, ?, ?)", whole, said.alert_id, body)
         if said.kind == "raised":
@@ -70,7 +70,7 @@ class HistoryTable:
         raised = self._raised(whole)
         if raised is None:  # it was told before anybody kept alerts, or is listed when that comes
             return
-        for sight in (raised.tenant, EVERYBODY):
+        for sight in (raised.tenant, ALL_TENANTS):
             self._follow(sight, raised, said.kind, body)
 
     def move_open(self, beat: Callable[[], None], now: datetime) -> None:
@@ -84,8 +84,8 @@ class HistoryTable:
             "alert_id, writetime(body) AS told, writetime(resolved) AS resolved, writetime(retracted) AS retracted"
         )
         asked = f"SELECT {columns} FROM alerts_told WHERE sight = ? AND day = ?"  # noqa: S608 - our own columns
-        for day in self._run("SELECT day FROM alert_days WHERE sight = ?", EVERYBODY):
-            rows = self._run(asked, EVERYBODY, day.day)
+        for day in self._run("SELECT day FROM alert_days WHERE sight = ?", ALL_TENANTS):
+            rows = self._run(asked, ALL_TENANTS, day.day)
             still_open = [each.alert_id for each in rows if each.told and not (each.resolved or each.retracted)]
             for number, alert_id in enumerate(still_open):
                 for raised in self._records(alert_id):
@@ -106,36 +106,36 @@ class HistoryTable:
                 self._hours.discard((row.sight, hour))  # a relay that is behind may still raise some in it
                 self._run("DELETE FROM alert_open_hours WHERE sight = ? AND hour = ? IF EXISTS", row.sight, hour)
 
-    def reached(self) -> dict[int, Kept]:
+    def reached(self) -> dict[int, HistoryPosition]:
         """How far each partition is folded."""
         asked = "SELECT partition, position, as_of, complete_from FROM alerts_kept WHERE bucket = ?"
         return {
-            row.partition: Kept(row.position, _utc(row.as_of), _utc(row.complete_from))
+            row.partition: HistoryPosition(row.position, _utc(row.as_of), _utc(row.complete_from))
             for row in self._run(asked, _BUCKET)
         }
 
-    def reach(self, partition: int, kept: Kept, now: datetime) -> None:
+    def reach(self, partition: int, kept: HistoryPosition, now: datetime) -> None:
         """Say how far it is folded, behind all that it says."""
         columns = "bucket, partition, position, as_of, complete_from, measured_at"
         said = f"INSERT INTO alerts_kept ({columns}) VALUES (?, ?, ?, ?, ?, ?)"  # noqa: S608 - our own columns
         self._run(said, _BUCKET, partition, *kept, now)
 
-    def _list(self, raised: Said, body: str) -> None:
+    def _list(self, raised: RecordHeader, body: str) -> None:
         """With what was folded of it before it was raised."""
         followed = [each for each in self._records(raised.alert_id) if each.said.kind != "raised"]
-        for sight in (raised.tenant, EVERYBODY):
+        for sight in (raised.tenant, ALL_TENANTS):
             self._raise(sight, raised, body)
             for each in followed:
                 self._follow(sight, raised, each.said.kind, each.body)
 
-    def _raise(self, sight: str, raised: Said, body: str) -> None:
+    def _raise(self, sight: str, raised: RecordHeader, body: str) -> None:
         day, place = raised.raised_at.date(), (raised.raised_at, raised.alert_id, body)
         self._run("INSERT INTO alert_days (sight, day) VALUES (?, ?)", sight, day)  # first: a day is found by it
         columns = "sight, day, raised_at, alert_id, body"
         self._run(f"INSERT INTO alerts_told ({columns}) VALUES (?, ?, ?, ?, ?)", sight, day, *place)  # noqa: S608
         self._open(sight, raised, body)
 
-    def _open(self, sight: str, raised: Said, body: str) -> None:
+    def _open(self, sight: str, raised: RecordHeader, body: str) -> None:
         hour = hour_of(raised.raised_at)
         if (sight, hour) not in self._hours:  # first, as with days
             self._run("INSERT INTO alert_open_hours (sight, hour) VALUES (?, ?) IF NOT EXISTS", sight, hour)
@@ -150,17 +150,17 @@ class HistoryTable:
             body,
         )
 
-    def _follow(self, sight: str, raised: Said, kind: Kind, body: str) -> None:
+    def _follow(self, sight: str, raised: RecordHeader, kind: AlertKind, body: str) -> None:
         place = (raised.raised_at, raised.alert_id)
         self._run(_UPDATE[kind], body, sight, raised.raised_at.date(), *place)
         self._run(_END, sight, hour_of(raised.raised_at), *place)
 
-    def _raised(self, alert_id: str) -> Said | None:
+    def _raised(self, alert_id: str) -> RecordHeader | None:
         return next((each.said for each in self._records(alert_id) if each.said.kind == "raised"), None)
 
     def _records(self, alert_id: str) -> Sequence[_Record]:
         rows = self._run("SELECT body FROM alert_records WHERE alert_id = ?", alert_id)
-        return [_Record(msgspec.json.decode(row.body, type=Said), row.body) for row in rows]
+        return [_Record(msgspec.json.decode(row.body, type=RecordHeader), row.body) for row in rows]
 
     def _run(self, cql: str, *values: object) -> Sequence[Any]:
         try:
@@ -168,7 +168,7 @@ class HistoryTable:
                 self._prepared[cql] = self._session.prepare(cql)
             return list(self._session.execute(self._prepared[cql], values))
         except AWAY as error:
-            raise StoreUnavailable("alerts cannot be listed for serving", do="galatea status") from error
+            raise CassandraUnavailableError("alerts cannot be listed for serving", do="galatea status") from error
 
 
 def hour_of(at: datetime) -> datetime:

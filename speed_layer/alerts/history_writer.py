@@ -15,11 +15,11 @@ import msgspec
 import structlog
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from master_dataset.errors import BrokerUnavailable, StoreUnavailable, Unavailable
+from master_dataset.errors import BrokerUnavailableError, CassandraUnavailableError, DependencyUnavailableError
 from master_dataset.kafka.lag import Probe
 from master_dataset.kafka.topics import Topics
-from speed_layer.alerts.history_table import Kept
-from views.alerts.alert import RELAY_GROUP, TOPIC
+from speed_layer.alerts.history_table import HistoryPosition
+from views.alerts.alert import ALERTS_TOPIC, PROCESSOR_GROUP
 
 MOST_RECORDS = 500
 PATIENCE_SECONDS = 0.5
@@ -28,7 +28,7 @@ _LOST = (KafkaError.OFFSET_OUT_OF_RANGE, KafkaError._AUTO_OFFSET_RESET)  # noqa:
 Answer = TypeVar("Answer")
 
 
-class Told(NamedTuple):
+class TopicRecord(NamedTuple):
     """A record of a partition; without a value, its end as it is now. `next_offset`: behind it."""
 
     partition: int
@@ -37,15 +37,15 @@ class Told(NamedTuple):
     value: bytes | None = None
 
 
-class Reach(NamedTuple):
+class Completeness(NamedTuple):
     """Whoever has read the partition to `end` has every alert of what was received before `as_of`."""
 
     end: int
     as_of: datetime
 
 
-class Outlet(Protocol):
-    """The topic of alerts, and the relay that writes it. Every method raises BrokerUnavailable."""
+class AlertsTopic(Protocol):
+    """The topic of alerts, and the relay that writes it. Every method raises BrokerUnavailableError."""
 
     def bounds(self) -> Mapping[int, tuple[int, int]]:
         """By partition the first offset that is there, and the end."""
@@ -53,14 +53,14 @@ class Outlet(Protocol):
     def go_to(self, positions: Mapping[int, int]) -> None:
         """Read on from there."""
 
-    def take(self) -> Sequence[Told] | None:
+    def take(self) -> Sequence[TopicRecord] | None:
         """What is there, after a moment of waiting; None if records that were to come are gone."""
 
-    def reach(self) -> Mapping[int, Reach]:
+    def reach(self) -> Mapping[int, Completeness]:
         """How far the relay is, of the partitions of which it can be said."""
 
 
-class TopicOutlet:
+class KafkaAlertsTopic:
     """Outlet. Assigned, never a member of a group."""
 
     def __init__(self, bootstrap: str, sources: Sequence[str], now: Callable[[], datetime]) -> None:
@@ -83,37 +83,37 @@ class TopicOutlet:
                 "auto.offset.reset": "error",
             }
         )
-        self._relay = Consumer({**usual, "group.id": RELAY_GROUP})  # asked what is committed, and never joined
+        self._relay = Consumer({**usual, "group.id": PROCESSOR_GROUP})  # asked what is committed, and never joined
 
     def bounds(self) -> Mapping[int, tuple[int, int]]:
         """As Outlet."""
-        return {number: self._bounds(number) for number in self._topics.partitions(TOPIC)}
+        return {number: self._bounds(number) for number in self._topics.partitions(ALERTS_TOPIC)}
 
     def go_to(self, positions: Mapping[int, int]) -> None:
         """As Outlet."""
-        self._consumer.assign([TopicPartition(TOPIC, number, at) for number, at in positions.items()])
+        self._consumer.assign([TopicPartition(ALERTS_TOPIC, number, at) for number, at in positions.items()])
 
-    def take(self) -> Sequence[Told] | None:
+    def take(self) -> Sequence[TopicRecord] | None:
         """As Outlet."""
         found = []
         for message in self._asked(lambda: self._consumer.consume(MOST_RECORDS, PATIENCE_SECONDS)):
             error, place = message.error(), (message.partition() or 0, message.offset() or 0)
             if error is None:
                 at = datetime.fromtimestamp(message.timestamp()[1] / 1000, UTC)
-                found.append(Told(place[0], place[1] + 1, at, message.value()))
+                found.append(TopicRecord(place[0], place[1] + 1, at, message.value()))
             elif error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - its name
-                found.append(Told(*place))
+                found.append(TopicRecord(*place))
             elif error.code() in _LOST:
                 return None
         return found
 
-    def reach(self) -> Mapping[int, Reach]:
+    def reach(self) -> Mapping[int, Completeness]:
         """As Outlet. Ends are asked for last, and of every record that was written, its transaction decided or not.
 
         What the relay has committed by then lies before them, also where the broker has yet to make it visible.
         """
         now = self._now()
-        numbers = self._topics.partitions(TOPIC)
+        numbers = self._topics.partitions(ALERTS_TOPIC)
         places = [TopicPartition(source, number) for source in self._sources for number in numbers]
         found = self._asked(lambda: self._relay.committed(places, CALL_SECONDS))
         committed: dict[str, dict[int, int]] = {}
@@ -125,18 +125,18 @@ class TopicOutlet:
         for lag in self._probe.measure(self._sources, committed):
             if lag.oldest and lag.partition in as_of:
                 as_of[lag.partition] = min(as_of[lag.partition], lag.oldest.received_at)
-        ends = self._topics.end_offsets(TOPIC)
-        return {number: Reach(ends[number], at) for number, at in as_of.items()}
+        ends = self._topics.end_offsets(ALERTS_TOPIC)
+        return {number: Completeness(ends[number], at) for number, at in as_of.items()}
 
     def _bounds(self, number: int) -> tuple[int, int]:
-        place = TopicPartition(TOPIC, number)
+        place = TopicPartition(ALERTS_TOPIC, number)
         return self._asked(lambda: self._consumer.get_watermark_offsets(place, CALL_SECONDS))
 
     def _asked(self, call: Callable[[], Answer]) -> Answer:
         try:
             return call()
         except KafkaException as error:
-            raise BrokerUnavailable(f"alerts cannot be read: {error}", do="galatea status") from error
+            raise BrokerUnavailableError(f"alerts cannot be read: {error}", do="galatea status") from error
 
 
 MEASURE_SECONDS = 2.0
@@ -145,16 +145,16 @@ TIDY_SECONDS = 600.0
 log = structlog.get_logger()
 
 
-class History(Protocol):
-    """Where alerts are kept. Every method raises StoreUnavailable."""
+class AlertHistory(Protocol):
+    """Where alerts are kept. Every method raises CassandraUnavailableError."""
 
     def keep(self, value: bytes) -> None:
         """Fold a record of the topic."""
 
-    def reached(self) -> Mapping[int, Kept]:
+    def reached(self) -> Mapping[int, HistoryPosition]:
         """How far each partition is folded."""
 
-    def reach(self, partition: int, kept: Kept, now: datetime) -> None:
+    def reach(self, partition: int, kept: HistoryPosition, now: datetime) -> None:
         """Say how far it is folded."""
 
     def move_open(self, beat: Callable[[], None], now: datetime) -> None:
@@ -164,17 +164,21 @@ class History(Protocol):
         """Forget places in which nothing is open any more."""
 
 
-class Keeper:
+class HistoryWriter:
     """Of every partition. `beat` is called whenever there is progress."""
 
     def __init__(
-        self, outlet: Outlet, history: History, now: Callable[[], datetime], beat: Callable[[], None] = lambda: None
+        self,
+        outlet: AlertsTopic,
+        history: AlertHistory,
+        now: Callable[[], datetime],
+        beat: Callable[[], None] = lambda: None,
     ) -> None:
         """Nothing is read yet."""
         self._outlet, self._history, self._now, self._beat = outlet, history, now, beat
-        self._kept: dict[int, Kept] = {}
-        self._said: dict[int, Kept] = {}
-        self._wanted: Mapping[int, Reach] = {}
+        self._kept: dict[int, HistoryPosition] = {}
+        self._said: dict[int, HistoryPosition] = {}
+        self._wanted: Mapping[int, Completeness] = {}
         self._torn: set[int] = set()
         self._measured_at = self._tidied_at = float("-inf")
 
@@ -185,7 +189,7 @@ class Keeper:
                 self.begin()
                 while self.go_on():
                     self._beat()
-            except Unavailable as error:
+            except DependencyUnavailableError as error:
                 log.warning("alert_history.waiting", why=str(error))
             self._beat()
             time.sleep(WAIT_SECONDS)
@@ -196,7 +200,7 @@ class Keeper:
         reached = self._history.reached()
         self._kept, self._torn, self._wanted = {}, set(), {}
         for number, (first, end) in self._outlet.bounds().items():
-            before = reached.get(number, Kept(0, None, None))
+            before = reached.get(number, HistoryPosition(0, None, None))
             is_other_log = before.position > end
             at = first if is_other_log else max(first, before.position)
             if is_other_log or first > before.position:
@@ -226,10 +230,10 @@ class Keeper:
     def _tidy(self) -> None:
         try:
             self._history.tidy(self._beat, self._now())
-        except StoreUnavailable as error:  # nothing is wrong for want of it
+        except CassandraUnavailableError as error:  # nothing is wrong for want of it
             log.warning("alert_history.untidy", why=str(error))
 
-    def _fold(self, told: Told) -> None:
+    def _fold(self, told: TopicRecord) -> None:
         if told.value:
             try:
                 self._history.keep(told.value)

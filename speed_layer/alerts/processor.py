@@ -19,19 +19,26 @@ from datetime import timedelta
 import msgspec
 import structlog
 
-from master_dataset.errors import OperatorError, Unavailable
+from master_dataset.errors import DependencyUnavailableError, OperatorError
 from master_dataset.failpoints import CrashPoint, passing
 from master_dataset.sources import registered_sources
 from speed_layer.alerts.fold import Fold
-from speed_layer.alerts.sender import Discarded, Sender
+from speed_layer.alerts.sender import ProducerDiscardedError, TransactionalSender
 from speed_layer.alerts.snapshots import Snapshots
-from speed_layer.alerts.source import Committed, Inlet, Log, Read, RecordsGone, note_of
+from speed_layer.alerts.source import (
+    CommittedPositions,
+    PartitionReader,
+    RecordsLostError,
+    SourceRecord,
+    TopicIdentity,
+    encode_topic_ids,
+)
 from speed_layer.alerts.state import Horizons, State
-from views.alerts.alert import CORRECTIONS, TOPIC, Alert
-from views.alerts.rule_history import Book, Shelf
+from views.alerts.alert import ALERTS_TOPIC, CORRECTIONS_TOPIC, Alert
+from views.alerts.rule_history import RuleHistory, RuleStore
 
 
-def first_positions(inlet: Inlet, snapshots: Snapshots, known: Committed) -> dict[str, int]:
+def start_positions(inlet: PartitionReader, snapshots: Snapshots, known: CommittedPositions) -> dict[str, int]:
     """Where to begin in topics without a position: of events that were there before the first start nothing is told.
 
     What a publication asks for is. OperatorError if a topic had a position once: Kafka has forgotten it.
@@ -42,15 +49,15 @@ def first_positions(inlet: Inlet, snapshots: Snapshots, known: Committed) -> dic
     if known.positions:
         forgotten = [topic for topic in missing if topic in {*known.read, *snapshots.topics}]
     else:
-        forgotten = missing if snapshots.are_there or inlet.bounds(TOPIC)[1] > 0 else []
+        forgotten = missing if snapshots.are_there or inlet.bounds(ALERTS_TOPIC)[1] > 0 else []
     if forgotten:
         named = ", ".join(f"`{topic}/{inlet.partition}`" for topic in forgotten)
         what = f"alerts have read {named} before, and nothing is committed any more of how far"
         raise OperatorError(what, do="say where to go on: see docs/how-to/alerts.md, When positions are gone")
-    return {topic: inlet.bounds(topic)[topic != CORRECTIONS] for topic in missing}
+    return {topic: inlet.bounds(topic)[topic != CORRECTIONS_TOPIC] for topic in missing}
 
 
-def refuse_lost_log(inlet: Inlet, known: Committed, logs: Mapping[str, Log]) -> None:
+def check_log_continuity(inlet: PartitionReader, known: CommittedPositions, logs: Mapping[str, TopicIdentity]) -> None:
     """OperatorError if a topic is not the one that was read to there, or cannot be. RecordsGone if it begins behind."""
     do = "put the broker's log back, or see docs/how-to/alerts.md, When records are gone"
     for topic, at in known.positions.items():
@@ -61,13 +68,13 @@ def refuse_lost_log(inlet: Inlet, known: Committed, logs: Mapping[str, Log]) -> 
         if end < at:
             raise OperatorError(f"alerts have read {place} to {at}, which ends at {end}: another log", do=do)
         if first > at:
-            raise RecordsGone(topic, inlet.partition)
+            raise RecordsLostError(topic, inlet.partition)
 
 
 _DAY_MS = 86_400_000
 
 
-def known_for(retention: timedelta) -> timedelta:
+def known_alerts_retention(retention: timedelta) -> timedelta:
     """For how long what was told has to be known, if topics keep records for so long.
 
     A publication asks for records about windows that began within the retention, less or more than a day, and a relay
@@ -76,7 +83,7 @@ def known_for(retention: timedelta) -> timedelta:
     return 2 * retention + timedelta(days=2)
 
 
-class Known:
+class KnownAlerts:
     """Lets go of what was told so long ago that nobody asks for it any more."""
 
     def __init__(self, kept: timedelta) -> None:
@@ -107,7 +114,7 @@ DEFAULT_MB = 256
 _MB = 1 << 20
 
 
-class Room:
+class IdentityBudget:
     """One for all partitions of a process."""
 
     def __init__(self, limit_mb: int) -> None:
@@ -137,7 +144,7 @@ log = structlog.get_logger()
 
 
 @dataclass(frozen=True)
-class Work:
+class ProcessorConfig:
     """`topics`: of the sources that are followed. `beat` is called whenever there is progress, `ready` when it reads.
 
     `told` hears of every alert that is committed, `discarded` of every producer that was given up, `miskeyed` of the
@@ -147,30 +154,30 @@ class Work:
 
     bootstrap: str
     topics: Sequence[str]
-    shelf: Shelf
+    shelf: RuleStore
     snapshots: Snapshots
     horizons: Horizons = field(default_factory=Horizons)
-    known_for: timedelta = timedelta(days=30)
+    known_alerts_retention: timedelta = timedelta(days=30)
     beat: Callable[[], None] = lambda: None
     ready: Callable[[], None] = lambda: None
     told: Callable[[Sequence[Alert]], None] = lambda _: None
     discarded: Callable[[], None] = lambda: None
     miskeyed: Callable[[str], None] = lambda _: None
-    room: Room = field(default_factory=lambda: Room(DEFAULT_MB))
+    room: IdentityBudget = field(default_factory=lambda: IdentityBudget(DEFAULT_MB))
 
 
-class Relay:
+class AlertProcessor:
     """Of one partition of every source."""
 
-    def __init__(self, work: Work, partition: int) -> None:
+    def __init__(self, work: ProcessorConfig, partition: int) -> None:
         """Nothing is read yet."""
         self._work, self._partition = work, partition
-        self._topics = (*work.topics, CORRECTIONS)
-        self._book = Book([], 0)
+        self._topics = (*work.topics, CORRECTIONS_TOPIC)
+        self._book = RuleHistory([], 0)
         self._folds: Mapping[str, Fold] = {}
-        self._logs: Mapping[str, Log] = {}
+        self._logs: Mapping[str, TopicIdentity] = {}
         self._positions: dict[str, int] = {}
-        self._known = Known(work.known_for)
+        self._known = KnownAlerts(work.known_for)
         self._kept_at = float("-inf")
         self._tries = 0
 
@@ -179,10 +186,10 @@ class Relay:
         while True:
             try:
                 self._live()
-            except Discarded as why:
+            except ProducerDiscardedError as why:
                 self._work.discarded()
                 log.info("alerts.discarded", partition=self._partition, why=str(why))
-            except Unavailable as error:
+            except DependencyUnavailableError as error:
                 log.warning("alerts.waiting", partition=self._partition, why=str(error))
             self._work.beat()
             self._tries = min(self._tries + 1, MOST_TRIES)
@@ -202,46 +209,46 @@ class Relay:
             sender.discard()
             inlet.close()
 
-    def _sender(self) -> Sender:
-        return Sender(self._work.bootstrap, self._partition)
+    def _sender(self) -> TransactionalSender:
+        return TransactionalSender(self._work.bootstrap, self._partition)
 
-    def _inlet(self) -> Inlet:
-        return Inlet(self._work.bootstrap, self._topics, self._partition)
+    def _inlet(self) -> PartitionReader:
+        return PartitionReader(self._work.bootstrap, self._topics, self._partition)
 
-    def _begin(self, sender: Sender, inlet: Inlet) -> None:
+    def _begin(self, sender: TransactionalSender, inlet: PartitionReader) -> None:
         """Have the state as of what is committed, and every alert that is known."""
         known, logs = inlet.committed(), inlet.logs()
-        refuse_lost_log(inlet, known, logs)
+        check_log_continuity(inlet, known, logs)
         self._note(logs)
-        sender.note = note_of(logs)
+        sender.note = encode_topic_ids(logs)
         committed = dict(known.positions)
-        if new := first_positions(inlet, self._work.snapshots, known):
+        if new := start_positions(inlet, self._work.snapshots, known):
             sender.send([], new, inlet.group)
             committed |= new
         if committed != self._positions:
             self._catch_up(inlet, committed)
-        self._known = Known(self._work.known_for)
+        self._known = KnownAlerts(self._work.known_for)
         for alert_id, told_ms in inlet.known_alerts(self._work.beat):
             self._known.add(alert_id, told_ms)
         inlet.go_to(committed)
 
-    def _note(self, logs: Mapping[str, Log]) -> None:
+    def _note(self, logs: Mapping[str, TopicIdentity]) -> None:
         """What was folded as another partition of it, or of another topic, is worth nothing."""
         if logs != self._logs:
             self._logs, self._positions = logs, {}
 
-    def _catch_up(self, inlet: Inlet, committed: Mapping[str, int]) -> None:
+    def _catch_up(self, inlet: PartitionReader, committed: Mapping[str, int]) -> None:
         """Fold up to there without telling, from a snapshot or else from the first record there is."""
         found = self._work.snapshots.newest(committed, self._logs)
         states = found.states if found else {}
         at = dict(found.positions) if found else {topic: inlet.bounds(topic)[0] for topic in committed}
-        folds = {topic: self._fold(topic, states.get(topic)) for topic in committed if topic != CORRECTIONS}
+        folds = {topic: self._fold(topic, states.get(topic)) for topic in committed if topic != CORRECTIONS_TOPIC}
         inlet.go_to(at)
         while any(at[topic] < until for topic, until in committed.items()):
             self._work.beat()
             try:
                 taken = inlet.take()
-            except RecordsGone as gone:
+            except RecordsLostError as gone:
                 at[gone.topic] = inlet.bounds(gone.topic)[0]
                 if at[gone.topic] > committed[gone.topic]:
                     raise
@@ -261,7 +268,7 @@ class Relay:
         source, partitions = registered_sources()[topic], self._logs[topic].partitions
         return Fold(source, self._partition, self._work.horizons, state, partitions)
 
-    def _go_on(self, sender: Sender, inlet: Inlet) -> None:
+    def _go_on(self, sender: TransactionalSender, inlet: PartitionReader) -> None:
         taken = [read for read in inlet.take() if read.entry is not None]
         sender.rest()
         if not taken:
@@ -287,10 +294,10 @@ class Relay:
     def _hold(self, folds: Mapping[str, Fold]) -> None:
         self._work.room.hold(self._partition, sum(fold.state.met for fold in folds.values()))
 
-    def _told_by(self, read: Read) -> Sequence[Alert]:
+    def _told_by(self, read: SourceRecord) -> Sequence[Alert]:
         if read.entry is None:
             return ()
-        if read.topic == CORRECTIONS:
+        if read.topic == CORRECTIONS_TOPIC:
             told = _asked_for(read.entry.value)
         else:
             fold = self._folds[read.topic]
@@ -300,7 +307,7 @@ class Relay:
                 self._work.miskeyed(read.topic)
         return [alert for alert in told if alert.alert_id not in self._known]
 
-    def _book_for(self, received_ms: int) -> Book:
+    def _book_for(self, received_ms: int) -> RuleHistory:
         """The book, read late enough to have every version that can be effective for this record."""
         while received_ms >= self._book.complete_before_ms:
             self._book = self._work.shelf.read()

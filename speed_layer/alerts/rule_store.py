@@ -8,12 +8,12 @@ from itertools import product
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from master_dataset.cassandra_tables import AWAY
-from master_dataset.errors import BrokerUnavailable, StoreUnavailable
+from master_dataset.errors import BrokerUnavailableError, CassandraUnavailableError
 from master_dataset.kafka.client_settings import producer_settings
 from master_dataset.parsing.parse import MARKER_HEADER
 from master_dataset.registry.rule_versions import GRID, RuleVersions
 from master_dataset.registry.stores import Store
-from views.alerts.rule_history import Book, Version
+from views.alerts.rule_history import RuleHistory, StoredVersion
 
 _MS = timedelta(milliseconds=1)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -24,7 +24,7 @@ _GRID_MS = GRID // _MS
 """Versions begin to hold at whole seconds."""
 
 
-class TableShelf:
+class CassandraRuleStore:
     """Shelf. Whatever is seen only after a reading begins holds no earlier than half a delay behind it.
 
     The other half is for the skew of clocks, and for a write that took long: it is stamped before it can be read.
@@ -36,18 +36,20 @@ class TableShelf:
         """`skew`: how far the clocks of writers and readers may differ; less than the delay."""
         self._versions, self._skew, self._now = versions, skew, now
 
-    def read(self) -> Book:
-        """As of now. StoreUnavailable if Cassandra does not answer."""
+    def read(self) -> RuleHistory:
+        """As of now. CassandraUnavailableError if Cassandra does not answer."""
         began = self._now()
         try:
             rows = list(self._versions.read())
         except AWAY as error:
-            raise StoreUnavailable("the rules of alerts cannot be read", do="galatea status") from error
-        found = [Version((row.effective_at - _EPOCH) // _MS, row.kind, row.id, row.number, row.body) for row in rows]
-        return Book(found, (began + (self._versions.delay - self._skew) / 2 - _EPOCH) // _MS)
+            raise CassandraUnavailableError("the rules of alerts cannot be read", do="galatea status") from error
+        found = [
+            StoredVersion((row.effective_at - _EPOCH) // _MS, row.kind, row.id, row.number, row.body) for row in rows
+        ]
+        return RuleHistory(found, (began + (self._versions.delay - self._skew) / 2 - _EPOCH) // _MS)
 
     def note(self, stores: Mapping[str, Store], beat: Callable[[], None] = lambda: None) -> None:
-        """Write down what is registered and not said yet. StoreUnavailable. `beat`: one more is written."""
+        """Write down what is registered and not said yet. CassandraUnavailableError. `beat`: one more is written."""
         try:
             said = {row.id: row.body for row in reversed([*self._versions.read()]) if row.kind == "store"}
             for store in stores.values():
@@ -55,10 +57,10 @@ class TableShelf:
                     self._versions.add("store", store.id, body)
                     beat()
         except AWAY as error:
-            raise StoreUnavailable("the stores cannot be noted for alerts", do="galatea status") from error
+            raise CassandraUnavailableError("the stores cannot be noted for alerts", do="galatea status") from error
 
 
-def ticked_topics(book: Book, now_ms: int) -> Sequence[str]:
+def ticked_topics(book: RuleHistory, now_ms: int) -> Sequence[str]:
     """Sources that a rule watches, or watched within the last hour.
 
     What was open by a rule that is taken away is resolved when the time of the log passes on behind it.
@@ -78,10 +80,10 @@ class Ticker:
         self._producer: Producer | None = None
         self._refused: list[str] = []
 
-    def tick(self, book: Book) -> None:
+    def tick(self, book: RuleHistory) -> None:
         """One marker into each partition of each source that a rule watches, or watched until lately.
 
-        BrokerUnavailable unless each is acknowledged; the next tick has a client of its own then, as one of which a
+        BrokerUnavailableError unless each is acknowledged; the next tick has a client of its own then, as one of which a
         record was refused may take none any more.
         """
         settings = producer_settings(self._bootstrap, "galatea-alerts-ticks", _GIVE_UP_SECONDS)
@@ -101,7 +103,7 @@ class Ticker:
         if self._refused:
             with suppress(KafkaException):
                 producer.purge()
-            raise BrokerUnavailable(f"a tick of alerts was not written: {self._refused[0]}", do="galatea status")
+            raise BrokerUnavailableError(f"a tick of alerts was not written: {self._refused[0]}", do="galatea status")
         self._producer = producer
 
     def _written(self, error: KafkaError | None, record: Message) -> None:

@@ -15,22 +15,22 @@ import structlog
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from master_dataset.errors import BrokerUnavailable, OperatorError
-from speed_layer.alerts.fold import Entry
-from views.alerts.alert import RELAY_GROUP, TOPIC
+from master_dataset.errors import BrokerUnavailableError, OperatorError
+from speed_layer.alerts.fold import LogRecord
+from views.alerts.alert import ALERTS_TOPIC, PROCESSOR_GROUP
 
 if TYPE_CHECKING:
     from master_dataset.parsing.parse import Headers
 
 
-class Log(NamedTuple):
+class TopicIdentity(NamedTuple):
     """What a topic is. One that is made anew has another id; its partitions decide where a store lies."""
 
     id: str
     partitions: int
 
 
-class Committed(NamedTuple):
+class CommittedPositions(NamedTuple):
     """`positions`: of topics that have one. `ids`: of these what each was; none where an operator has set the position.
 
     `read`: every topic that was read when any of them was committed.
@@ -41,12 +41,12 @@ class Committed(NamedTuple):
     read: Collection[str]
 
 
-def note_of(logs: Mapping[str, Log]) -> str:
+def encode_topic_ids(logs: Mapping[str, TopicIdentity]) -> str:
     """What is said beside each position: all topics, as Kafka forgets the position of one that is deleted."""
     return msgspec.json.encode({topic: log.id for topic, log in logs.items()}).decode()
 
 
-def committed_of(places: Iterable[TopicPartition]) -> Committed:
+def parse_committed(places: Iterable[TopicPartition]) -> CommittedPositions:
     """What Kafka answers, of one partition of each topic."""
     found, ids, read = dict[str, int](), dict[str, str](), set[str]()
     for place in places:
@@ -56,7 +56,7 @@ def committed_of(places: Iterable[TopicPartition]) -> Committed:
                 said = msgspec.json.decode(place.metadata or "{}", type=dict[str, str])
                 read |= said.keys()
                 ids |= {topic: id_ for topic, id_ in said.items() if topic == place.topic}
-    return Committed(found, ids, read)
+    return CommittedPositions(found, ids, read)
 
 
 MOST_RECORDS = 500
@@ -69,15 +69,15 @@ Answer = TypeVar("Answer")
 log = structlog.get_logger()
 
 
-class Read(NamedTuple):
+class SourceRecord(NamedTuple):
     """A record of a source; None as `entry`: the end of what there is now lies at `next_offset`."""
 
     topic: str
     next_offset: int
-    entry: Entry | None
+    entry: LogRecord | None
 
 
-class RecordsGone(OperatorError):
+class RecordsLostError(OperatorError):
     """Records of a topic that were to come are deleted."""
 
     def __init__(self, topic: str, partition: int) -> None:
@@ -91,8 +91,8 @@ class _Named(msgspec.Struct):
     alert_id: str
 
 
-class Inlet:
-    """Of one partition. Every call raises BrokerUnavailable when the broker does not answer."""
+class PartitionReader:
+    """Of one partition. Every call raises BrokerUnavailableError when the broker does not answer."""
 
     def __init__(self, bootstrap: str, topics: Sequence[str], partition: int) -> None:
         """`topics`: of the sources."""
@@ -100,7 +100,7 @@ class Inlet:
         self._consumer = Consumer(
             {
                 "bootstrap.servers": bootstrap,
-                "group.id": RELAY_GROUP,
+                "group.id": PROCESSOR_GROUP,
                 "client.id": "galatea-alerts",
                 "enable.auto.commit": False,
                 "enable.auto.offset.store": False,
@@ -120,17 +120,17 @@ class Inlet:
         """What a transaction needs to commit positions of this group."""
         return self._consumer.consumer_group_metadata()
 
-    def committed(self) -> Committed:
+    def committed(self) -> CommittedPositions:
         """How far each topic is read, as far as anybody knows."""
         places = [TopicPartition(topic, self.partition) for topic in self.topics]
         found = self._asked(lambda: self._consumer.committed(places, CALL_SECONDS))
-        return committed_of(found)
+        return parse_committed(found)
 
-    def logs(self) -> dict[str, Log]:
+    def logs(self) -> dict[str, TopicIdentity]:
         """What each topic is."""
         asked = self._asked(lambda: self._admin.describe_topics(TopicCollection(list(self.topics))))
         found = {topic: self._asked(partial(told.result, CALL_SECONDS)) for topic, told in asked.items()}
-        return {topic: Log(str(each.topic_id), len(each.partitions)) for topic, each in found.items()}
+        return {topic: TopicIdentity(str(each.topic_id), len(each.partitions)) for topic, each in found.items()}
 
     def bounds(self, topic: str) -> tuple[int, int]:
         """The first offset that is there, and the end."""
@@ -141,7 +141,7 @@ class Inlet:
         """Read on from there."""
         self._consumer.assign([TopicPartition(topic, self.partition, at) for topic, at in positions.items()])
 
-    def take(self) -> list[Read]:
+    def take(self) -> list[SourceRecord]:
         """What is there, without waiting for more than there is. RecordsGone."""
         found = self._asked(lambda: self._consumer.consume(MOST_RECORDS, PATIENCE_SECONDS))
         return [read for message in found if (read := self._read(message)) is not None]
@@ -151,15 +151,15 @@ class Inlet:
 
         None that is deleted meanwhile.
         """
-        at, end = self.bounds(TOPIC)
-        self.go_to({TOPIC: at})
+        at, end = self.bounds(ALERTS_TOPIC)
+        self.go_to({ALERTS_TOPIC: at})
         while at < end:
             beat()
             try:
                 taken = self.take()
-            except RecordsGone:
-                at = self.bounds(TOPIC)[0]
-                self.go_to({TOPIC: at})
+            except RecordsLostError:
+                at = self.bounds(ALERTS_TOPIC)[0]
+                self.go_to({ALERTS_TOPIC: at})
                 continue
             for read in taken:
                 at = max(at, read.next_offset)
@@ -170,7 +170,7 @@ class Inlet:
         """Read nothing more."""
         self._consumer.close()
 
-    def _id_of(self, entry: Entry) -> str | None:
+    def _id_of(self, entry: LogRecord) -> str | None:
         """None: no alert. Somebody else wrote it, and it keeps nobody from telling what is one."""
         try:
             return msgspec.json.decode(entry.value, type=_Named).alert_id if entry.value else None
@@ -178,31 +178,31 @@ class Inlet:
             log.warning("alerts.no_alert", partition=self.partition, offset=entry.offset, why=str(error))
             return None
 
-    def _read(self, message: Message) -> Read | None:
+    def _read(self, message: Message) -> SourceRecord | None:
         topic, offset = message.topic() or "", message.offset() or 0
         error = message.error()
         if error is None:
             headers = cast("Headers", message.headers() or ())
-            entry = Entry(offset, message.timestamp()[1], message.value(), headers)
-            return Read(topic, offset + 1, entry)
+            entry = LogRecord(offset, message.timestamp()[1], message.value(), headers)
+            return SourceRecord(topic, offset + 1, entry)
         if error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - its name
-            return Read(topic, offset, None)
+            return SourceRecord(topic, offset, None)
         if error.code() in _LOST:
-            raise RecordsGone(topic, self.partition)
+            raise RecordsLostError(topic, self.partition)
         return None
 
     def _asked(self, call: Callable[[], Answer]) -> Answer:
         try:
             return call()
         except KafkaException as error:
-            raise BrokerUnavailable(f"alerts cannot read: {error}", do="galatea status") from error
+            raise BrokerUnavailableError(f"alerts cannot read: {error}", do="galatea status") from error
 
 
 LONGEST_SECONDS = 45.0
 """The broker aborts a transaction that is open for 30 s, and looks for such ones every 10 s."""
 
 
-class Held(NamedTuple):
+class TransactionLag(NamedTuple):
     """`records`: behind open transactions, whether aborted ones or ends of others among them or not."""
 
     records: int
@@ -214,14 +214,14 @@ class Held(NamedTuple):
         return self.seconds > LONGEST_SECONDS
 
 
-class HeldBack:
+class TransactionMonitor:
     """Looks again and again."""
 
     def __init__(self) -> None:
         """Nothing was seen yet."""
         self._since: dict[int, tuple[int, float]] = {}
 
-    def look(self, ends: Mapping[int, int], stable_ends: Mapping[int, int], now: float) -> Held:
+    def look(self, ends: Mapping[int, int], stable_ends: Mapping[int, int], now: float) -> TransactionLag:
         """`ends`, `stable_ends`: of each partition, the last record and the last that readers may see. `now`: in s.
 
         A stable end that has moved since is another transaction's.
@@ -233,4 +233,4 @@ class HeldBack:
                 seen, since = before.get(partition, (stable, now))
                 self._since[partition] = (stable, since if seen == stable else now)
         longest = max((now - since for _, since in self._since.values()), default=0.0)
-        return Held(sum(ends[each] - stable for each, (stable, _) in self._since.items()), longest)
+        return TransactionLag(sum(ends[each] - stable for each, (stable, _) in self._since.items()), longest)

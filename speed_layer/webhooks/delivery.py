@@ -18,24 +18,24 @@ from typing import NamedTuple, Protocol
 import msgspec
 from prometheus_client import Counter
 
-from master_dataset.errors import Unavailable
+from master_dataset.errors import DependencyUnavailableError
 from master_dataset.kafka.consumer import Again, Done, Record, Refused, Verdict
 from master_dataset.parsing.results import Reason
 from master_dataset.webhooks.endpoint import Endpoint
-from speed_layer.webhooks.client import Sender
+from speed_layer.webhooks.client import WebhookClient
 
 
-class Told(msgspec.Struct, frozen=True):
+class AlertHeader(msgspec.Struct, frozen=True):
     """Two fields of `views.alerts.alert.Alert`. Each record has an id of its own: that an alert is over is news."""
 
     alert_id: str
     tenant: str
 
 
-_READ = msgspec.json.Decoder(Told)
+_READ = msgspec.json.Decoder(AlertHeader)
 
 
-def told(value: bytes) -> Told | None:
+def read_header(value: bytes) -> AlertHeader | None:
     """None if it is no record of an alert: who writes the topic writes nothing else, so it is nobody's."""
     try:
         return _READ.decode(value)
@@ -44,7 +44,7 @@ def told(value: bytes) -> Told | None:
 
 
 SKIPPED = "an operator has skipped it"
-TOLD = Counter(
+DELIVERED_ALERTS = Counter(
     "galatea_webhook_alerts",
     "Alerts that endpoints were told of, or went on without, since the process started.",
     ("outcome",),
@@ -66,7 +66,7 @@ class Delivery:
     `refusing_since`: in seconds since 1970, the first refusal after which nothing was delivered; None if all is well.
     """
 
-    def __init__(self, endpoint: Endpoint, sender: Sender, undelivered: Undelivered) -> None:
+    def __init__(self, endpoint: Endpoint, sender: WebhookClient, undelivered: Undelivered) -> None:
         """`sender` calls the endpoint."""
         self._endpoint, self._sender, self._undelivered = endpoint, sender, undelivered
         self.skipped: frozenset[Place] = frozenset()
@@ -75,7 +75,7 @@ class Delivery:
 
     def wants(self, record: Record) -> bool:
         """Whether it is an alert of the tenant."""
-        said = told(record.value)
+        said = read_header(record.value)
         return said is not None and said.tenant == self._endpoint.tenant
 
     async def take(self, records: Sequence[Record]) -> Verdict:
@@ -83,30 +83,30 @@ class Delivery:
         first = records[0]
         if (first.topic, first.partition, first.offset) in self.skipped:
             return Refused(SKIPPED)
-        ids = [said.alert_id for record in records if (said := told(record.value)) is not None]
+        ids = [said.alert_id for record in records if (said := read_header(record.value)) is not None]
         verdict = await self._sender.send(records, ids)
         if isinstance(verdict, Done):
             self.delivered_at, self.refusing_since = self._sender.answered_at, None
-            TOLD.labels("delivered").inc(len(records))
+            DELIVERED_ALERTS.labels("delivered").inc(len(records))
         return verdict
 
     async def put_aside(self, record: Record, refused: Refused) -> Done | Again:
         """Keep it for the operator. As long as it cannot be kept it waits, and its store behind it."""
         try:
             await self._undelivered.keep(self._endpoint, record, refused.why)
-        except Unavailable as error:
+        except DependencyUnavailableError as error:
             return Again(error.message)
         if refused.why != SKIPPED:
             self.refusing_since = self.refusing_since or self._sender.answered_at
-        TOLD.labels("skipped" if refused.why == SKIPPED else "refused").inc()
+        DELIVERED_ALERTS.labels("skipped" if refused.why == SKIPPED else "refused").inc()
         return Done()
 
 
-class LetterNotKept(Unavailable):
+class DeadLetterNotStoredError(DependencyUnavailableError):
     """A dead letter could not be written; what it is about waits until it can."""
 
 
-class Letter(NamedTuple):
+class UndeliveredAlert(NamedTuple):
     """An alert that an endpoint has refused. `why`: one sentence without its end."""
 
     endpoint: Endpoint
@@ -138,13 +138,13 @@ class UndeliveredTable:
         self._root = root
         self._thread = ThreadPoolExecutor(1, "undelivered")
         self._one_commit = asyncio.Lock()
-        self._waiting: list[Letter] = []
+        self._waiting: list[UndeliveredAlert] = []
         self._next: asyncio.Task[None] | None = None
         self._is_made = False
 
     async def keep(self, endpoint: Endpoint, record: Record, why: str) -> None:
         """Append one. Kept twice after a crash, it is one: readers take a row of each place. LetterNotKept."""
-        self._waiting.append(Letter(endpoint, record, why))
+        self._waiting.append(UndeliveredAlert(endpoint, record, why))
         if self._next is None:
             self._next = asyncio.ensure_future(self._append_all())
         await asyncio.shield(self._next)  # whoever waits no longer takes nothing from the others
@@ -155,7 +155,7 @@ class UndeliveredTable:
             letters, self._waiting, self._next = self._waiting, [], None
             await asyncio.get_running_loop().run_in_executor(self._thread, self.append, letters)
 
-    def append(self, letters: Sequence[Letter]) -> None:
+    def append(self, letters: Sequence[UndeliveredAlert]) -> None:
         """Keep them, in one commit. LetterNotKept."""
         # Loaded with the first letter: an engine of 0.1 GB would wait for it in vain wherever nothing is refused.
         import pyarrow as pa  # noqa: PLC0415
@@ -175,4 +175,4 @@ class UndeliveredTable:
             append_synced(path, rows)
         except (OSError, ValueError, DeltaError) as error:  # of a line that cannot be read
             message = f"the dead letter could not be kept: {type(error).__name__}"
-            raise LetterNotKept(message, do="galatea doctor") from error
+            raise DeadLetterNotStoredError(message, do="galatea doctor") from error

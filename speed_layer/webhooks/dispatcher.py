@@ -13,16 +13,16 @@ import structlog
 from confluent_kafka import KafkaException
 from prometheus_client import Gauge
 
-from master_dataset.errors import Unavailable
+from master_dataset.errors import DependencyUnavailableError
 from master_dataset.webhooks.endpoint import Endpoint
-from speed_layer.webhooks.endpoint_worker import AtWork, Endpoints, Running, Wanted
-from speed_layer.webhooks.start_position import PlaceLost
+from speed_layer.webhooks.endpoint_worker import DesiredEndpoint, EndpointStore, RunningEndpoint, Worker
+from speed_layer.webhooks.start_position import PositionLostError
 
 log = structlog.get_logger()
 LOOK_SECONDS = 2.0
 SUSPEND_SECONDS = 24 * 3600.0
 GROUP = "galatea.webhook."
-FAILURES = (Unavailable, KafkaException, OSError)
+FAILURES = (DependencyUnavailableError, KafkaException, OSError)
 """What may end a group and be over a moment later. All else ends the process."""
 ENDPOINTS = Gauge("galatea_webhook_endpoints", "Endpoints of webhooks, by how they are doing.", ("state",))
 RECORDS = Gauge("galatea_webhook_lag_records", "Records left to read or deliver, of the endpoint with most of them.")
@@ -36,8 +36,8 @@ class Dispatcher:
 
     def __init__(
         self,
-        endpoints: Endpoints,
-        telling: Callable[[Wanted], AtWork],
+        endpoints: EndpointStore,
+        telling: Callable[[DesiredEndpoint], Worker],
         suspend_seconds: float = SUSPEND_SECONDS,
         now: Callable[[], float] = time.time,
     ) -> None:
@@ -47,7 +47,7 @@ class Dispatcher:
         """
         self._endpoints, self._telling, self._now = endpoints, telling, now
         self._suspend_seconds = suspend_seconds
-        self._running: dict[str, Running] = {}
+        self._running: dict[str, RunningEndpoint] = {}
 
     async def run(self, leaving: asyncio.Event) -> None:
         """Until told to leave; what is under way is ended first."""
@@ -72,7 +72,7 @@ class Dispatcher:
         try:
             known = await self._endpoints.wanted()
             suspended = await self._judge({each.endpoint.id: each for each in known})
-        except Unavailable as error:
+        except DependencyUnavailableError as error:
             log.warning("webhooks.not_known", why=error.message)
             return
         active = [each for each in known if not each.is_suspended and each.endpoint.id not in suspended]
@@ -95,7 +95,7 @@ class Dispatcher:
                 elif error is not None:
                     raise error
 
-    async def _judge(self, known: Mapping[str, Wanted]) -> Collection[str]:
+    async def _judge(self, known: Mapping[str, DesiredEndpoint]) -> Collection[str]:
         """Say how each is doing. Those that are suspended by it."""
         now = self._now()
         suspended: list[str] = []
@@ -112,14 +112,14 @@ class Dispatcher:
                 log.warning("webhook.suspended", endpoint=id_)
         return suspended
 
-    async def _begin_or_skip(self, wanted: Wanted) -> None:
+    async def _begin_or_skip(self, wanted: DesiredEndpoint) -> None:
         endpoint = wanted.endpoint
         if (running := self._running.get(endpoint.id)) is not None:
             running.telling.skip(wanted.skipped)
             return
         try:
             telling = await asyncio.to_thread(self._telling, wanted)
-        except PlaceLost as error:
+        except PositionLostError as error:
             await self._suspend_lost(endpoint, error)
             return
         except FAILURES as error:
@@ -127,14 +127,14 @@ class Dispatcher:
             return
         telling.skip(wanted.skipped)
         task = asyncio.ensure_future(telling.run())
-        self._running[endpoint.id] = Running(endpoint, telling, task, self._now(), wanted.failing_since)
+        self._running[endpoint.id] = RunningEndpoint(endpoint, telling, task, self._now(), wanted.failing_since)
 
-    async def _suspend_lost(self, endpoint: Endpoint, error: PlaceLost) -> None:
+    async def _suspend_lost(self, endpoint: Endpoint, error: PositionLostError) -> None:
         """Somebody has to decide, so it waits for them as one that has failed for a day does."""
         log.error("webhook.place_lost", endpoint=endpoint.id, why=error.message, do=error.do)
         try:
             await self._endpoints.suspend(endpoint)
-        except Unavailable as away:  # it is tried again with the next look
+        except DependencyUnavailableError as away:  # it is tried again with the next look
             log.warning("webhooks.not_known", why=away.message)
 
     def _show(self, suspended: int) -> None:

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from master_dataset.errors import BrokerUnavailable
+from master_dataset.errors import BrokerUnavailableError
 from master_dataset.kafka.topics import Topics
-from speed_layer.alerts.sender import Discarded, Sender
-from speed_layer.alerts.source import HeldBack, Inlet
+from speed_layer.alerts.sender import ProducerDiscardedError, TransactionalSender
+from speed_layer.alerts.source import PartitionReader, TransactionMonitor
 from tests.support.alerting import WorldLog, at_ms, book_of
 from tests.system.drills.drilled_broker import DrilledBroker, settings_for
 from tests.system.drills.told import read_alerts
-from views.alerts.alert import TOPIC, Alert
+from views.alerts.alert import ALERTS_TOPIC, Alert
 
 RULE = {"kind": "threshold", "id": "any", "metric": "total_transactions_count", "window": "hour", "above": 0}
 TIMEOUT_MS = 10_000
@@ -39,7 +39,7 @@ def left_open(bootstrap: str, partition: int) -> Producer:
     )
     producer.init_transactions()
     producer.begin_transaction()
-    producer.produce(TOPIC, b'{"alert_id": "abandoned"}', partition=partition)
+    producer.produce(ALERTS_TOPIC, b'{"alert_id": "abandoned"}', partition=partition)
     producer.flush()
     return producer
 
@@ -49,28 +49,30 @@ def tell(bootstrap: str, alerts: Sequence[Alert]) -> None:
 
     A broker that has just begun may not know its coordinators yet.
     """
-    inlet = Inlet(bootstrap, ["pos_transactions"], 0)
+    inlet = PartitionReader(bootstrap, ["pos_transactions"], 0)
     while committed(inlet) != {"pos_transactions": 7}:
-        with suppress(Discarded, BrokerUnavailable):
-            sender = Sender(bootstrap, 0)
+        with suppress(ProducerDiscardedError, BrokerUnavailableError):
+            sender = TransactionalSender(bootstrap, 0)
             sender.settle()
             sender.send(alerts, {"pos_transactions": 7}, inlet.group)
 
 
-def committed(inlet: Inlet) -> dict[str, int]:
+def committed(inlet: PartitionReader) -> dict[str, int]:
     """Asked until it is known."""
     while True:
-        with suppress(BrokerUnavailable):
+        with suppress(BrokerUnavailableError):
             return inlet.committed().positions
 
 
-def held(topics: Topics, held_back: HeldBack) -> int:
+def held(topics: Topics, held_back: TransactionMonitor) -> int:
     """How many records of alerts readers may not see yet."""
-    return held_back.look(topics.end_offsets(TOPIC), topics.committed_ends(TOPIC), time.monotonic()).records
+    return held_back.look(
+        topics.end_offsets(ALERTS_TOPIC), topics.committed_ends(ALERTS_TOPIC), time.monotonic()
+    ).records
 
 
 def test_readers_wait_for_it_are_told_to_be_waiting_and_go_on_when_it_is_aborted(broker: DrilledBroker) -> None:
-    topics, held_back = Topics(broker.address), HeldBack()
+    topics, held_back = Topics(broker.address), TransactionMonitor()
     alerts = WorldLog("pos_transactions", book_of(RULE)).sold(at_ms("2026-03-07 10:00"), 1)
     open_ = left_open(broker.address, 0)
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from master_dataset.errors import BrokerUnavailable
-from speed_layer.alerts.sender import Discarded, Fenced, Sender
-from speed_layer.alerts.source import Inlet, note_of
+from master_dataset.errors import BrokerUnavailableError
+from speed_layer.alerts.sender import FencedError, ProducerDiscardedError, TransactionalSender
+from speed_layer.alerts.source import PartitionReader, encode_topic_ids
 from tests.support.alerting import WorldLog, at_ms, book_of
 from tests.system.drills.alerts import Plan, play
 from tests.system.drills.drilled_broker import DrilledBroker, settings_for
@@ -58,33 +58,38 @@ def test_a_naive_relay_is_found_out_by_the_same_attacks(
 
 def test_of_two_relays_with_one_identity_the_first_can_tell_nothing_more(broker: DrilledBroker) -> None:
     alerts = WorldLog("pos_transactions", book_of(RULE)).sold(at_ms("2026-03-07 10:00"), 1)
-    group = Inlet(broker.address, ["pos_transactions"], 0).group
-    first, second = Sender(broker.address, 0), Sender(broker.address, 0)
+    group = PartitionReader(broker.address, ["pos_transactions"], 0).group
+    first, second = TransactionalSender(broker.address, 0), TransactionalSender(broker.address, 0)
     first.settle()
     second.settle()
 
-    with pytest.raises((Fenced, Discarded)):
+    with pytest.raises((FencedError, ProducerDiscardedError)):
         first.send(alerts, {"pos_transactions": 7}, group)
-    with suppress(Discarded):  # on a busy machine a connection may end meanwhile; what is committed is asked for
+    with suppress(
+        ProducerDiscardedError
+    ):  # on a busy machine a connection may end meanwhile; what is committed is asked for
         second.send(alerts, {"pos_transactions": 8}, group)
 
     assert [each["alert_id"] for each in read_alerts(broker.address)] == [alerts[0].alert_id]
-    assert Inlet(broker.address, ["pos_transactions"], 0).committed().positions == {"pos_transactions": 8}
+    assert PartitionReader(broker.address, ["pos_transactions"], 0).committed().positions == {"pos_transactions": 8}
 
 
 def test_the_real_broker_tells_a_topic_made_anew_from_the_one_that_was_read(broker: DrilledBroker) -> None:
     admin = AdminClient({"bootstrap.servers": broker.address, "log_level": 0})
-    inlet, sending = Inlet(broker.address, ["pos_transactions", "people_counts"], 0), Sender(broker.address, 0)
+    inlet, sending = (
+        PartitionReader(broker.address, ["pos_transactions", "people_counts"], 0),
+        TransactionalSender(broker.address, 0),
+    )
     before = inlet.logs()
     sending.settle()
-    sending.note = note_of(before)
-    with suppress(Discarded):
+    sending.note = encode_topic_ids(before)
+    with suppress(ProducerDiscardedError):
         sending.send([], {"pos_transactions": 0, "people_counts": 0}, inlet.group)
     admin.delete_topics(["pos_transactions"], operation_timeout=30)["pos_transactions"].result()
     admin.create_topics([NewTopic("pos_transactions", 2, 1)])["pos_transactions"].result()
     after = before
     while after["pos_transactions"] == before["pos_transactions"]:
-        with suppress(BrokerUnavailable):  # it may not know of the new one yet
+        with suppress(BrokerUnavailableError):  # it may not know of the new one yet
             after = inlet.logs()
 
     known = inlet.committed()

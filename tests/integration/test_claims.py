@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 import pytest
 from cassandra.cluster import Session
 
-from master_dataset.errors import CheckpointOutOfStep, GenerationReplaced
-from speed_layer.generation import Claims, Generation, Generations, Offsets, Reached
+from master_dataset.errors import CheckpointOutOfStepError, GenerationReplacedError
+from views.control.generation import Claims, Generation, Generations, Offsets, Reached
 from views.control.publication import PointerRow
 from views.core.cut import BEGINNING
 
@@ -44,9 +44,9 @@ def test_a_micro_batch_follows_the_last_one_or_repeats_it(generations: Generatio
     claims.claim(number, 0, ends(4))
     claims.claim(number, 1, ends(6, 2))
 
-    with pytest.raises(CheckpointOutOfStep):
+    with pytest.raises(CheckpointOutOfStepError):
         claims.claim(number, 3, ends(9, 2))  # rows of 2 were lost, or Cassandra was put back
-    with pytest.raises(CheckpointOutOfStep):
+    with pytest.raises(CheckpointOutOfStepError):
         claims.claim(number, 0, ends(4))  # the checkpoint was put back
 
 
@@ -54,12 +54,12 @@ def test_of_two_drivers_that_read_to_different_ends_the_second_is_refused(genera
     claims, number = generations.claims, begun(generations).number
     claims.claim(number, 0, ends(4))
 
-    with pytest.raises(CheckpointOutOfStep):
+    with pytest.raises(CheckpointOutOfStepError):
         claims.claim(number, 0, ends(5))
 
 
 def test_a_generation_that_cassandra_does_not_know_claims_nothing(shared_cassandra: Session) -> None:
-    with pytest.raises(CheckpointOutOfStep):
+    with pytest.raises(CheckpointOutOfStepError):
         Claims(shared_cassandra).claim(next(NUMBERS), 0, ends(4))
 
 
@@ -74,7 +74,7 @@ def test_a_replaced_generation_claims_nothing_more_and_says_up_to_where_it_may_h
     assert may_have_written == ends(4)
     assert claims.replace(number) == ends(4)
     assert claims.is_replaced(number)
-    with pytest.raises(GenerationReplaced):
+    with pytest.raises(GenerationReplacedError):
         claims.claim(number, 1, ends(6))
 
 

@@ -12,12 +12,11 @@ from cassandra.cluster import Session
 
 from batch_layer.maintenance.gc import Collector
 from batch_layer.maintenance.reachable import Keep
-from batch_layer.recompute.recompute import Recomputes
 from batch_layer.run import Run, read_manifest
-from master_dataset.errors import PublicationMoved
+from master_dataset.errors import PublicationMovedError
 from tests.integration.conftest import Stack
-from views.control.pointer_row import PointerRow, Publication
-from views.control.recompute_request import RecomputeRequest
+from views.control.publication import PointerRow, Publication
+from views.control.recompute import RecomputeRequest, Recomputes
 from views.core.cut import month_of
 
 DAYS = [date(2026, 2, 28), date(2026, 3, 1), date(2026, 3, 2)]
@@ -191,7 +190,7 @@ def test_a_collection_stops_before_it_deletes_where_somebody_published_since_it_
     before = left(history)
     publish(history, (), manifest="run-2")  # a rollback to what is about to be let go
 
-    with pytest.raises(PublicationMoved):
+    with pytest.raises(PublicationMovedError):
         collector.carry_out(survey, lambda *_: None)
 
     assert left(history) == before

@@ -17,7 +17,7 @@ from master_dataset.archive.archive import Archive
 from master_dataset.cassandra_tables import Lease, leased
 from master_dataset.delta.compaction import Compacted, Compaction, put_together
 from master_dataset.delta.tables import DEAD_LETTERS, MasterTables
-from master_dataset.errors import MasterFileLost, UpkeepRuns
+from master_dataset.errors import MasterFileLostError, UpkeepRunsError
 from master_dataset.registry.stores import DEFAULT_TERMS
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from tests.integration.test_archive import SCHEMA, Positions
@@ -125,7 +125,7 @@ def test_a_file_that_is_broken_gone_or_empty_is_named_with_what_to_do_and_never_
     def said() -> list[str]:
         found = []
         for each in (writer.rows, lambda: put_together(DeltaTable(writer.path), [str(TODAY)])):
-            with pytest.raises(MasterFileLost) as lost, naming_lost_files(writer.tables):
+            with pytest.raises(MasterFileLostError) as lost, naming_lost_files(writer.tables):
                 each()
             assert named in lost.value.message
             found.append(lost.value.do)
@@ -148,7 +148,7 @@ def test_a_plan_older_than_the_replaced_files_is_to_be_made_anew(writer: Writer)
     compact(writer.path)
     DeltaTable(writer.path).vacuum(retention_hours=0, dry_run=False, enforce_retention_duration=False)
 
-    with pytest.raises(MasterFileLost) as lost:
+    with pytest.raises(MasterFileLostError) as lost:
         archived(writer.spark, POS_TRANSACTIONS, planned)
 
     assert lost.value.do == "begin anew: galatea rebuild"
@@ -159,15 +159,15 @@ def test_of_two_compactions_the_second_is_refused_until_the_first_has_ended_or_l
 ) -> None:
     first, second = Lease(shared_cassandra, "compaction"), Lease(shared_cassandra, "compaction")
 
-    with leased(shared_cassandra, "compaction"), pytest.raises(UpkeepRuns):
+    with leased(shared_cassandra, "compaction"), pytest.raises(UpkeepRunsError):
         first.take()
     first.take()
     first.renew()
-    with pytest.raises(UpkeepRuns):
+    with pytest.raises(UpkeepRunsError):
         second.take()
     first.give_back()
 
     second.take()
-    with pytest.raises(UpkeepRuns):
+    with pytest.raises(UpkeepRunsError):
         first.renew()
     second.give_back()

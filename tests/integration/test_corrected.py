@@ -10,7 +10,7 @@ from cassandra.cluster import Session
 from deltalake import DeltaTable
 
 from batch_layer.maintenance.export import CorrectedTable, Exported
-from master_dataset.errors import PublicationMoved
+from master_dataset.errors import PublicationMovedError
 from views import view_named
 from views.core import View
 from views.core.cells import CellKey, write_block
@@ -95,7 +95,7 @@ def test_cells_that_went_away_meanwhile_leave_the_table_as_it_was(shared_cassand
         "DELETE FROM batch_cells WHERE view_name = %s AND store = %s AND month = %s AND run = %s", keys
     )
 
-    with pytest.raises(PublicationMoved):
+    with pytest.raises(PublicationMovedError):
         table.bring_to({FIRST: "kept", SECOND: "lost"}, 2, WEEK)
 
     assert read(tmp_path, SALES) == [("1", FIRST, "kept", 1)]
@@ -122,7 +122,7 @@ def test_a_run_of_which_nothing_is_known_any_more_takes_no_day_away(shared_cassa
     put(shared_cassandra, SALES, "known", FIRST, {"1": 1})
     table.bring_to({FIRST: "known"}, 1, WEEK)
 
-    with pytest.raises(PublicationMoved):
+    with pytest.raises(PublicationMovedError):
         table.bring_to({FIRST: "collected"}, 2, WEEK)
 
     assert read(tmp_path, SALES) == [("1", FIRST, "known", 1)]

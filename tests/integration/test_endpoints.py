@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from cassandra.cluster import Session
 
-from master_dataset.errors import UnknownName
+from master_dataset.errors import UnknownNameError
 from master_dataset.webhooks.endpoint import Blocking, Endpoint, EndpointState, new_secret
 from master_dataset.webhooks.endpoint_table import EndpointTable
 from serving_layer.health.watched import Hook
@@ -38,7 +38,7 @@ def test_an_endpoint_is_kept_suspended_resumed_and_removed_with_its_secret(share
     assert (found.word, suspended.word, resumed.word) == ("retrying", "suspended", "ok")
     assert resumed.endpoint == replace(ONE, secret=renewed, url="https://acme.example/other", batch=3)
     assert shared_cassandra.execute("SELECT secret FROM webhook_endpoints WHERE id = 'e1'").one().secret == ""
-    with pytest.raises(UnknownName):
+    with pytest.raises(UnknownNameError):
         table.find("e1")
 
 

@@ -11,12 +11,11 @@ import psutil
 import pytest
 from cassandra.cluster import Session
 
+from batch_layer.recompute.lock import Running
 from batch_layer.recompute.plan import Plan
-from batch_layer.recompute.recompute import Recompute, Recomputes
-from batch_layer.recompute.running import Running
-from master_dataset.errors import RecomputeRunning
+from master_dataset.errors import RecomputeRunningError
 from views.control.publication import Pointer
-from views.control.recompute_request import RecomputeRequest
+from views.control.recompute import Recompute, RecomputeRequest, Recomputes
 from views.sales import SALES
 
 NOON = datetime(2026, 3, 7, 12, 0, tzinfo=UTC)
@@ -52,7 +51,7 @@ def other() -> Iterator[psutil.Popen]:
 def test_a_second_process_is_refused_as_long_as_the_first_one_lives(cassandra: Session, other: psutil.Popen) -> None:
     id_ = held_by(cassandra, other, [])
 
-    with pytest.raises(RecomputeRunning, match=str(other.pid)), Running(cassandra, id_):
+    with pytest.raises(RecomputeRunningError, match=str(other.pid)), Running(cassandra, id_):
         pass
 
     other.kill()
@@ -85,6 +84,6 @@ def test_days_that_another_one_recomputes_are_refused(cassandra: Session, other:
 
     with Running(cassandra, "own") as running:
         running.claim(plan(4, 8))
-        with pytest.raises(RecomputeRunning, match=theirs):
+        with pytest.raises(RecomputeRunningError, match=theirs):
             running.claim(plan(4, 7))
         running.claim(replace(plan(7), work=[]))

@@ -16,7 +16,7 @@ from master_dataset.dead_letters.queries import Desk
 from master_dataset.dead_letters.replay import Carried, Record, Replaying
 from master_dataset.dead_letters.replay_history import ReplayTable
 from master_dataset.dead_letters.table import HEADING, LetterTable
-from master_dataset.errors import BrokerUnavailable
+from master_dataset.errors import BrokerUnavailableError
 from master_dataset.kafka.producer import Fate
 from master_dataset.kafka.record import Place
 from master_dataset.parsing.rows import HEADERS, INSTANT, output_schema, rows
@@ -137,9 +137,9 @@ class WorldSender:
 
     def find(self, topics: Collection[str]) -> None:
         if self.is_away:
-            raise BrokerUnavailable(f"Nobody has {len(topics)} topics.", do="Wait.")
+            raise BrokerUnavailableError(f"Nobody has {len(topics)} topics.", do="Wait.")
         for topic in set(topics) - set(registered_sources()):
-            raise BrokerUnavailable(f"There is no topic `{topic}`.", do="galatea up")
+            raise BrokerUnavailableError(f"There is no topic `{topic}`.", do="galatea up")
 
     def carry(self, records: Sequence[Record]) -> list[Carried]:
         return [self._carried(record) for record in records]

@@ -3,11 +3,10 @@
 from datetime import UTC
 from typing import TYPE_CHECKING
 
-from master_dataset.errors import RequestError, UnknownName
-from serving_layer.admin.recomputes import RecomputeRecord
-from serving_layer.admin.rollbacks import RolledBack
+from master_dataset.errors import RequestError, UnknownNameError
+from serving_layer.admin.publications import RecomputeRecord, RolledBack
 from tests.support.world import World
-from views.control.recompute_request import RecomputeRequest
+from views.control.recompute import RecomputeRequest
 
 if TYPE_CHECKING:
     from master_dataset.errors import GalateaError
@@ -47,7 +46,7 @@ class WorldRollingBack:
             raise self.refuses
         known = {each.publication: each for each in self.world.history if each.publication > 0}
         if number not in known:
-            raise UnknownName("publication", str(number), map(str, known))
+            raise UnknownNameError("publication", str(number), map(str, known))
         old = known[number]
         now = self.world.pointer
         if number == now.publication:

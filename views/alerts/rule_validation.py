@@ -2,7 +2,7 @@
 
 Reads a rule as somebody wrote it, in a file or a request, and refuses one that makes no sense.
 
-BadRule names the field, says what is wrong with it in one sentence, and what to write instead.
+BadRuleError names the field, says what is wrong with it in one sentence, and what to write instead.
 """
 
 import re
@@ -12,12 +12,12 @@ from difflib import get_close_matches
 
 import msgspec
 
-from master_dataset.errors import BadRule, Fires, UnknownName
+from master_dataset.errors import BadRuleError, Fires, UnknownNameError
 from master_dataset.registry.stores import Store
 from master_dataset.sources import registered_sources
 from master_dataset.sources.queue_events import MOST_WAITING
 from views.alerts.rule import Level, Rule, Silence, Threshold
-from views.alerts.rule_metrics import followed_metrics, reach_of
+from views.alerts.rule_metrics import alertable_metrics, value_range
 from views.alerts.shop_clock import longest_open
 from views.core.metric import ALL, Metric
 from views.metrics import registered_metrics
@@ -34,8 +34,8 @@ _LASTS = {"15m": 15, "hour": 60, "day": 1}
 """Minutes that a shop has to be open for such a window to count."""
 
 
-def refuse_senseless(rule: Rule, stores: Sequence[Store] = ()) -> None:
-    """BadRule. `stores`: those that it watches, as far as they are registered."""
+def validate_rule(rule: Rule, stores: Sequence[Store] = ()) -> None:
+    """BadRuleError. `stores`: those that it watches, as far as they are registered."""
     if isinstance(rule, Threshold):
         _threshold(rule)
     elif isinstance(rule, Silence):
@@ -45,7 +45,7 @@ def refuse_senseless(rule: Rule, stores: Sequence[Store] = ()) -> None:
     only_open = rule.only_open if isinstance(rule, Threshold) else isinstance(rule, Silence) and rule.hours == "open"
     if only_open and stores and not any(store.opening_hours for store in stores):
         message = "None of its stores says when it is open, so the rule can never fire."
-        raise BadRule("hours", message, do="Register `opening_hours`, or write `hours: always`.", fires="never")
+        raise BadRuleError("hours", message, do="Register `opening_hours`, or write `hours: always`.", fires="never")
     if only_open and stores:
         _refuse_short_hours(rule, max(map(longest_open, stores)))
 
@@ -54,35 +54,35 @@ def _refuse_short_hours(rule: Rule, longest: int) -> None:
     """`longest`: minutes that any of its stores is open at a stretch."""
     if isinstance(rule, Silence) and rule.minutes > longest:
         message = f"`minutes` is {rule.minutes}, and none of its stores is open for longer than {longest} at a stretch."
-        raise BadRule("minutes", message, do=f"Write {longest} or less, or `hours: always`.", fires="never")
+        raise BadRuleError("minutes", message, do=f"Write {longest} or less, or `hours: always`.", fires="never")
     if isinstance(rule, Threshold) and _LASTS[rule.window] > longest:
         message = f"None of its stores is open for a whole `{rule.window}`."
-        raise BadRule("window", message, do="Write a shorter one, or `hours: always`.", fires="never")
+        raise BadRuleError("window", message, do="Write a shorter one, or `hours: always`.", fires="never")
 
 
-def metric_named(name: str) -> Metric:
-    """The metric that a rule is about. BadRule with the nearest name, or why it cannot be followed."""
-    known = followed_metrics()
+def alertable_metric(name: str) -> Metric:
+    """The metric that a rule is about. BadRuleError with the nearest name, or why it cannot be followed."""
+    known = alertable_metrics()
     if name in known:
         return known[name]
     if name in registered_metrics():
         message = f"`metric` is `{name}`, which cannot be followed event by event."
-        raise BadRule("metric", message, do=f"There is: {', '.join(sorted(known))}.")
-    unknown = UnknownName("metric", name, known)
-    raise BadRule("metric", unknown.message, do=unknown.do)
+        raise BadRuleError("metric", message, do=f"There is: {', '.join(sorted(known))}.")
+    unknown = UnknownNameError("metric", name, known)
+    raise BadRuleError("metric", unknown.message, do=unknown.do)
 
 
 def _threshold(rule: Threshold) -> None:
-    metric = metric_named(rule.metric)
+    metric = alertable_metric(rule.metric)
     bounds = {name: bound for name in ("above", "below") if (bound := getattr(rule, name)) is not None}
     if len(bounds) != 1:
         message = "A bound needs just one of `above` and `below`."
-        raise BadRule("above", message, do="Write one of them; two rules for both.")
+        raise BadRuleError("above", message, do="Write one of them; two rules for both.")
     [(field, bound)] = bounds.items()
     if not bound.is_finite():
-        raise BadRule(field, f"`{field}` is out of range.", do="Write a number in digits.")
+        raise BadRuleError(field, f"`{field}` is out of range.", do="Write a number in digits.")
     if bound.as_tuple().exponent < -MOST_DIGITS:
-        raise BadRule(field, f"`{field}` has too many decimals.", do=f"Write at most {MOST_DIGITS}.")
+        raise BadRuleError(field, f"`{field}` has too many decimals.", do=f"Write at most {MOST_DIGITS}.")
     if rule.versus:
         _refuse_far(field, bound)
     else:
@@ -90,16 +90,16 @@ def _threshold(rule: Threshold) -> None:
 
 
 def _refuse_far(field: str, bound: Decimal) -> None:
-    """BadRule for percent that no window lies above or below another."""
+    """BadRuleError for percent that no window lies above or below another."""
     most = MOST_PERCENT_ABOVE if field == "above" else ALL - 1
     if not 1 <= bound <= most:
         message = f"`{field}` is {_shown(bound)} percent, and must be 1 to {most:,}."
-        raise BadRule(field, message, do="Write how far the window may lie from the one a week before.")
+        raise BadRuleError(field, message, do="Write how far the window may lie from the one a week before.")
 
 
 def _refuse_beyond(metric: Metric, field: str, bound: Decimal) -> None:
-    """BadRule where every window is on one side of the bound."""
-    least, most = reach_of(metric)
+    """BadRuleError where every window is on one side of the bound."""
+    least, most = value_range(metric)
     low = f"{least:,}" if least else "zero"
     fires: Fires
     if field == "below" and bound <= least:
@@ -114,7 +114,7 @@ def _refuse_beyond(metric: Metric, field: str, bound: Decimal) -> None:
         return
     holds = f"a window of one store holds {least:,} to {most:,}"
     message = f"`{metric.id}` is {fires} {field} {_shown(bound)}: {holds}."
-    raise BadRule(field, message, do=do, fires=fires)
+    raise BadRuleError(field, message, do=do, fires=fires)
 
 
 def _shown(bound: Decimal) -> str:
@@ -124,18 +124,18 @@ def _shown(bound: Decimal) -> str:
 def _silence(rule: Silence) -> None:
     sources = registered_sources()
     if rule.source not in sources:
-        unknown = UnknownName("source", rule.source, sources)
-        raise BadRule("source", unknown.message, do=unknown.do)
+        unknown = UnknownNameError("source", rule.source, sources)
+        raise BadRuleError("source", unknown.message, do=unknown.do)
     columns = sources[rule.source].columns
     if rule.per == "sensor" and "sensor_id" not in columns:
         message = f"Events of `{rule.source}` come from no sensor."
-        raise BadRule("per", message, do="Write `per: store`.")
+        raise BadRuleError("per", message, do="Write `per: store`.")
     if rule.minutes < LEAST_SILENT:
         message = f"`minutes` is {rule.minutes}: every shop is silent for that long, again and again."
-        raise BadRule("minutes", message, do=f"Write {LEAST_SILENT} or more.", fires="always")
+        raise BadRuleError("minutes", message, do=f"Write {LEAST_SILENT} or more.", fires="always")
     if rule.minutes > MOST_SILENT:
         message = f"`minutes` is {rule.minutes}, more than a day."
-        raise BadRule("minutes", message, do=f"Write {MOST_SILENT} or less.", fires="never")
+        raise BadRuleError("minutes", message, do=f"Write {MOST_SILENT} or less.", fires="never")
 
 
 def _level(rule: Level) -> None:
@@ -144,10 +144,10 @@ def _level(rule: Level) -> None:
         never = "is never longer" if rule.of == "queue" else "never holds more"
         why = "a level is always above it" if rule.above < 0 else f"what is counted {never}"
         fires: Fires = "always" if rule.above < 0 else "never"
-        raise BadRule("above", f"`above` is {rule.above}: {why}.", do=f"Write 0 to {most}.", fires=fires)
+        raise BadRuleError("above", f"`above` is {rule.above}: {why}.", do=f"Write 0 to {most}.", fires=fires)
     if not 0 <= rule.minutes < MOST_LASTING:
         message = f"`minutes` is {rule.minutes}; a level begins anew with each business day."
-        raise BadRule("minutes", message, do=f"Write 0 to {MOST_LASTING - 1}.")
+        raise BadRuleError("minutes", message, do=f"Write 0 to {MOST_LASTING - 1}.")
 
 
 _ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}").fullmatch
@@ -159,41 +159,43 @@ _FIELDS = {kind.__struct_config__.tag: kind.__struct_fields__ for kind in Rule._
 KINDS = tuple(str(tag) for tag in _FIELDS)
 
 
-def read_rule(said: object, stores: Mapping[str, Store] | None = None) -> Rule:
-    """The rule of an object of plain values. `stores`: those that are registered, where they are known. BadRule."""
+def parse_rule(said: object, stores: Mapping[str, Store] | None = None) -> Rule:
+    """The rule of an object of plain values. `stores`: those that are registered, where they are known. BadRuleError."""
     try:
         rule: Rule = msgspec.convert(said, Rule, strict=False)
     except msgspec.ValidationError as error:
         raise _unreadable(str(error), said) from error
     if not _ID(rule.id):
         message = f"`id` is `{rule.id[:64]}`, which is no name for a rule."
-        raise BadRule("id", message, do="Write small letters, digits, `.`, `_` and `-`, at most 64: `queue-too-long`.")
+        raise BadRuleError(
+            "id", message, do="Write small letters, digits, `.`, `_` and `-`, at most 64: `queue-too-long`."
+        )
     if len(rule.name.encode()) > MOST_NAME_BYTES:
-        raise BadRule("name", f"`name` is longer than {MOST_NAME_BYTES} bytes.", do="Write a shorter one.")
+        raise BadRuleError("name", f"`name` is longer than {MOST_NAME_BYTES} bytes.", do="Write a shorter one.")
     _refuse_stores(rule, stores)
-    refuse_senseless(rule, _own(rule, stores))
+    validate_rule(rule, _own(rule, stores))
     return rule
 
 
-def _unreadable(error: str, said: object) -> BadRule:
+def _unreadable(error: str, said: object) -> BadRuleError:
     kind = str(said.get("kind")) if isinstance(said, dict) else ""
     named, place = _NAMED(error), _PLACE(error)
     if named and named["how"].startswith("missing"):
         field = named["field"]
         do = f"Say `kind`: {', '.join(KINDS)}." if field == "kind" else f"Add `{field}`."
-        return BadRule(field, f"`{field}` is missing.", do=do)
+        return BadRuleError(field, f"`{field}` is missing.", do=do)
     if named:
         known = _FIELDS.get(kind, ())
         near = get_close_matches(named["field"], known, n=1)
         do = f"Did you mean `{near[0]}`?" if near else f"There is: {', '.join(known)}."
-        return BadRule(named["field"], f"`{named['field']}` is no field of a rule of kind `{kind}`.", do=do)
+        return BadRuleError(named["field"], f"`{named['field']}` is no field of a rule of kind `{kind}`.", do=do)
     field = place["field"] or "" if place else ""
     if field == "kind":
-        return BadRule("kind", f"`{kind}` is no kind of rule.", do=f"There is: {', '.join(KINDS)}.")
+        return BadRuleError("kind", f"`{kind}` is no kind of rule.", do=f"There is: {', '.join(KINDS)}.")
     what = place["what"] if place else error
     if not field:
-        return BadRule("", "A rule is an object with `id` and `kind`.", do=f"Kinds are: {', '.join(KINDS)}.")
-    return BadRule(field, f"`{field}` cannot be read: {what}.", do="Write a value of that type.")
+        return BadRuleError("", "A rule is an object with `id` and `kind`.", do=f"Kinds are: {', '.join(KINDS)}.")
+    return BadRuleError(field, f"`{field}` cannot be read: {what}.", do="Write a value of that type.")
 
 
 def _refuse_stores(rule: Rule, stores: Mapping[str, Store] | None) -> None:
@@ -201,15 +203,15 @@ def _refuse_stores(rule: Rule, stores: Mapping[str, Store] | None) -> None:
         return
     if not rule.stores:
         message = "`stores` is empty, so the rule can never fire."
-        raise BadRule("stores", message, do="Name a store, leave `stores` out for all, or write `on: false`.")
+        raise BadRuleError("stores", message, do="Name a store, leave `stores` out for all, or write `on: false`.")
     if len(rule.stores) > MOST_STORES or len(set(rule.stores)) < len(rule.stores):
         message = f"`stores` repeats a store, or names more than {MOST_STORES:,}."
-        raise BadRule("stores", message, do="Name each store once, or leave `stores` out for all.")
+        raise BadRuleError("stores", message, do="Name each store once, or leave `stores` out for all.")
     for store in rule.stores if stores is not None else ():
         found = stores.get(store) if stores else None
         if found is None or found.tenant != rule.tenant:  # a shop of another tenant is an unknown one
             message = f"`stores` names `{store}`, which is no store of the tenant `{rule.tenant}`."
-            raise BadRule("stores", message, do="Register it with `galatea stores load FILE`, or leave it out.")
+            raise BadRuleError("stores", message, do="Register it with `galatea stores load FILE`, or leave it out.")
 
 
 def _own(rule: Rule, stores: Mapping[str, Store] | None) -> list[Store]:

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import structlog
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
-from master_dataset.errors import BrokerUnavailable
+from master_dataset.errors import BrokerUnavailableError
 from master_dataset.kafka.consumer.handler import USUAL, Behind, Blocked, Limits, Taker
 from master_dataset.kafka.consumer.key_queue import Lane
 from master_dataset.kafka.consumer.partition import Partition
@@ -174,7 +174,7 @@ class Consuming:
         self._stopping.set()
 
     async def run(self) -> None:
-        """Until it is stopped. Raises what the taker raises, and BrokerUnavailable."""
+        """Until it is stopped. Raises what the taker raises, and BrokerUnavailableError."""
         loop = asyncio.get_running_loop()
         assigned, revoked = partial(self._on_assigned, loop), partial(self._on_revoked, loop)
         self._consumer.subscribe(self._topics, on_assign=assigned, on_revoke=revoked, on_lost=revoked)
@@ -226,7 +226,7 @@ class Consuming:
             return
         log.warning("consuming.trouble", why=error.str())
         if error.fatal():
-            raise BrokerUnavailable(f"the broker ended the consumer: {error.str()}", do="galatea status")
+            raise BrokerUnavailableError(f"the broker ended the consumer: {error.str()}", do="galatea status")
 
     def _unread(self, place: Place, partition: Partition) -> int:
         """As the broker has said last."""
@@ -260,7 +260,9 @@ class Consuming:
                 try:
                     await self._beside(self._consumer.seek, TopicPartition(*place, offset))
                 except KafkaException as error:
-                    raise BrokerUnavailable(f"the broker cannot be read again: {error}", do="galatea status") from error
+                    raise BrokerUnavailableError(
+                        f"the broker cannot be read again: {error}", do="galatea status"
+                    ) from error
 
     async def _keep_committing(self) -> None:
         while True:

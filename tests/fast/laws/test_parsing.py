@@ -17,7 +17,7 @@ from master_dataset.parsing import readers
 from master_dataset.parsing.masking import hidden
 from master_dataset.parsing.parse import key_of, parse
 from master_dataset.parsing.readers import FastReader
-from master_dataset.parsing.results import DeadLetter, Event, Refused
+from master_dataset.parsing.results import DeadLetter, Event, InvalidRecordError
 from master_dataset.registry.stores import Currency, Terms
 from master_dataset.source import Source
 from master_dataset.sources import registered_sources
@@ -68,7 +68,7 @@ def test_the_quick_reader_gives_what_the_careful_one_gives_or_nothing(source: So
 
     try:
         assert quick in (None, readers.read(source, value, terms_of))
-    except Refused:
+    except InvalidRecordError:
         assert quick is None
 
 

@@ -8,23 +8,21 @@ from typing import TYPE_CHECKING
 from cassandra import OperationTimedOut
 
 from batch_layer.fence import Fence, Marked
-from batch_layer.publish import publish
 from batch_layer.recompute.plan import Plan, Planner
-from deploy.recompute.covering import generation_to_publish, hand_over, refuse_partial
-from master_dataset.errors import GalateaError, PublicationMoved
-from speed_layer.generation import Offsets
+from batch_layer.recompute.publish import generation_to_publish, hand_over, publish, refuse_partial
+from master_dataset.errors import GalateaError, PublicationMovedError
 from tests.fast.model.archive import Archived, Row
 from tests.fast.model.facts import HORIZONS, SKEW, TOPIC, Code, contributions
 from tests.fast.model.rules import Rule
 from tests.fast.model.tables import Outcome
-from views.control.pointer_row import Publication
-from views.control.publication import Pointer
-from views.control.recompute_request import RecomputeRequest
+from views.control.generation import Offsets
+from views.control.publication import Pointer, Publication
+from views.control.recompute import RecomputeRequest
 from views.core.cells import CellKey, write_block
 
 if TYPE_CHECKING:
     from tests.fast.model.world import World
-    from views.core.view import States
+    from views.core.cells import States
 
 _NO_MARKERS = {Rule.MARKERS, Rule.MARKERS_NOT_FIRST_OFFSET}
 Block = tuple[str, str, str, date]
@@ -182,7 +180,7 @@ class Batch:
         world.tables.outcome = outcome
         try:
             said = self._switch(run, run.publication)
-        except (PublicationMoved, OperationTimedOut):  # the latter if nothing was published at all
+        except (PublicationMovedError, OperationTimedOut):  # the latter if nothing was published at all
             said = False
         found = world.tables.history.get(run.publication.number)
         applied = found is not None and found.manifest == run.name

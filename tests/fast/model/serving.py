@@ -5,19 +5,18 @@ from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from master_dataset.errors import SpeedExpired, SpeedUnavailable
+from master_dataset.errors import SpeedExpiredError, SpeedUnavailableError
 from serving_layer.errors import CellMissing
-from serving_layer.query.read_snapshot import Basis
+from serving_layer.query.snapshot import ReadSnapshot
 from serving_layer.store.readers import Position
 from tests.fast.model.facts import HORIZONS, Code
 from tests.fast.model.oracle import Place, Shown
 from tests.fast.model.rules import Rule
 from views.control.publication import Pointer
 from views.core import States, View
-from views.core.cells import Addition, CellKey, read_block
+from views.core.cells import WAITING, Addition, CellKey, number_of, read_block
 from views.core.cut import is_fresh
 from views.core.merge import merge_cells
-from views.core.shape import WAITING, number_of
 
 if TYPE_CHECKING:
     from tests.fast.model.world import World
@@ -30,13 +29,13 @@ class Serving:
         self.world = world
         self._decoded: dict[str, tuple[tuple[CellKey, States], ...]] = {}
 
-    def basis(self, pointer: Pointer) -> Basis:
-        """What an answer rests on. SpeedUnavailable, SpeedExpired."""
+    def basis(self, pointer: Pointer) -> ReadSnapshot:
+        """What an answer rests on. SpeedUnavailableError, SpeedExpiredError."""
         if not pointer.generation:
-            raise SpeedUnavailable("no generation", do="wait")
-        basis = Basis(pointer, tuple(sorted(self.positions(pointer.generation))), ())
+            raise SpeedUnavailableError("no generation", do="wait")
+        basis = ReadSnapshot(pointer, tuple(sorted(self.positions(pointer.generation))), ())
         if self.world.keeps(Rule.EXPIRED) and self.world.is_expired(pointer):
-            raise SpeedExpired("expired", do="galatea rebuild")
+            raise SpeedExpiredError("expired", do="galatea rebuild")
         return basis
 
     def positions(self, generation: int) -> list[Position]:
@@ -92,7 +91,7 @@ class Serving:
             self._decoded[block] = tuple(read_block(view, block))
         return self._decoded[block]
 
-    def rows(self, basis: Basis) -> dict[tuple[str, str], list[Addition]]:
+    def rows(self, basis: ReadSnapshot) -> dict[tuple[str, str], list[Addition]]:
         """By shape and store, the rows that still live, of the days of receipt that are read."""
         days = set(basis.received_days(HORIZONS.ttl))
         found: dict[tuple[str, str], list[Addition]] = {}

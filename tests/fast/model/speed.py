@@ -7,18 +7,16 @@ from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 from deploy.services.speed import begin, starting_offsets
-from master_dataset.errors import GenerationReplaced
+from master_dataset.errors import GenerationReplacedError
 from speed_layer.additions import AdditionKey, Cells, shapes_of
-from speed_layer.first_deliveries import Delivery, Identity, first_met, settled
+from speed_layer.first_deliveries import Delivery, Identity, first_in_batch, settled
 from speed_layer.first_deliveries import Place as MetAt
-from speed_layer.generation import Generation, Reached
 from tests.fast.model.facts import HORIZONS, TOPIC, Code, contributions, window_of
 from tests.fast.model.rules import Rule
 from tests.fast.model.topic import Record
-from views.core.cells import CellKey, read_block, write_block
+from views.control.generation import Generation, Reached
+from views.core.cells import WAITING, CellKey, States, read_block, write_block
 from views.core.cut import epoch_of
-from views.core.shape import WAITING
-from views.core.view import States
 
 if TYPE_CHECKING:
     from tests.fast.model.adding import Given
@@ -128,7 +126,7 @@ class Speed:
             self._write(driver, driver.planned, crash)
         except Crashed:
             return True
-        except GenerationReplaced:
+        except GenerationReplacedError:
             self.driver = None if driver is self.driver else self.driver
             self.old = None if driver is self.old else self.old
             return False
@@ -207,7 +205,7 @@ class Speed:
             for of, (place, until) in places.items()
             if until > world.now and world.keeps(Rule.PLACES_REMEMBERED)
         }
-        firsts, own = settled(first_met(deliveries), known)
+        firsts, own = settled(first_in_batch(deliveries), known)
         lives = HORIZONS.ttl + HORIZONS.remembered if world.keeps(Rule.PLACES_LIVE) else HORIZONS.oldest / 2
         for number, each in enumerate(own):
             if crash == Crash.WHILE_REMEMBERING and number:

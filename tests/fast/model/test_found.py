@@ -2,13 +2,13 @@
 
 import pytest
 
-from deploy.recompute.covering import generation_to_publish
+from batch_layer.recompute.publish import generation_to_publish
 from deploy.services.speed import begin
-from master_dataset.errors import DefinitionNotCovered
-from speed_layer.generation import Generations, Reached
+from master_dataset.errors import DefinitionNotCoveredError
 from tests.fast.model.facts import BEGUN, CODES, TOPIC
 from tests.fast.model.tables import Tables
-from views.control.pointer_row import PointerRow
+from views.control.generation import Generations, Reached
+from views.control.publication import PointerRow
 
 OLD, NEW = (code.definitions for code in CODES)
 
@@ -24,7 +24,7 @@ def test_before_the_first_publication_a_generation_of_other_definitions_is_not_p
     first = begin(generations, {}, OLD, BEGUN)
     assert generations.take_over(first)
 
-    with pytest.raises(DefinitionNotCovered):
+    with pytest.raises(DefinitionNotCoveredError):
         generation_to_publish(generations, generations.pointer(), NEW)
 
     second = begin(generations, {}, NEW, BEGUN)

@@ -19,7 +19,7 @@ from deploy.cassandra import FAILURES, connect
 from deploy.local.nodes import HOSTS
 from deploy.local.ports import is_free
 from deploy.local.records import Records
-from master_dataset.errors import StoreUnavailable
+from master_dataset.errors import CassandraUnavailableError
 from tests.integration.conftest import Stack, around_now, settings_of
 
 pytestmark = pytest.mark.nightly
@@ -114,7 +114,7 @@ def copies_are_whole(stack: Stack) -> bool:
                 session.execute(every, host=asked)
             finally:
                 session.cluster.shutdown()
-    except (StoreUnavailable, *FAILURES):
+    except (CassandraUnavailableError, *FAILURES):
         return False
     return all(len(part.isrs) == 3 for topic in topics.values() for part in topic.partitions.values())
 

@@ -23,7 +23,7 @@ from deltalake import DeltaTable
 
 from deploy.local.records import Records
 from master_dataset.delta.tables import DEAD_LETTERS, MasterTables
-from master_dataset.errors import CutNotReached
+from master_dataset.errors import CutNotReachedError
 from master_dataset.sources import registered_sources
 from tests.integration.conftest import Stack, settings_of
 from tests.system.drills.ledger_files import append
@@ -106,7 +106,7 @@ def published(stack: Stack) -> bool:
         capture_output=True,
         text=True,
     )
-    assert done.returncode == 0 or CutNotReached.__name__ in done.stderr, done.stderr
+    assert done.returncode == 0 or CutNotReachedError.__name__ in done.stderr, done.stderr
     return done.returncode == 0
 
 

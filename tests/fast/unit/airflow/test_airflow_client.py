@@ -5,14 +5,12 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from deploy.airflow.client import AirflowClient, Task
-from deploy.airflow.deployed import airflow_of
-from deploy.airflow.task_note import TaskNote
-from deploy.local import board
+from deploy.airflow.client import AirflowClient, Task, TaskNote, airflow_of
 from deploy.local.ports import free_ports
+from deploy.local.records import State, write_states
 from deploy.settings import Settings
-from master_dataset.errors import AirflowUnavailable
-from views.control.recompute_request import RecomputeRequest
+from master_dataset.errors import AirflowUnavailableError
+from views.control.recompute import RecomputeRequest
 
 TASK = Task("recompute", "recompute-1", "rebuild")
 
@@ -25,7 +23,7 @@ def settings(tmp_path: Path) -> Settings:
 
 
 def test_an_airflow_that_is_away_is_unavailable(settings: Settings) -> None:
-    with pytest.raises(AirflowUnavailable, match="does not answer") as refused:
+    with pytest.raises(AirflowUnavailableError, match="does not answer") as refused:
         AirflowClient.of(settings).trigger("recompute-1", RecomputeRequest(), "late invoices")
 
     assert "secret" not in str(refused.value)
@@ -34,7 +32,7 @@ def test_an_airflow_that_is_away_is_unavailable(settings: Settings) -> None:
 def test_an_airflow_that_was_never_started_has_no_password_yet(settings: Settings) -> None:
     Path(settings.airflow_password_file).unlink()
 
-    with pytest.raises(AirflowUnavailable, match="password"):
+    with pytest.raises(AirflowUnavailableError, match="password"):
         AirflowClient.of(settings).state("recompute-1")
 
 
@@ -57,9 +55,9 @@ def test_a_command_outside_of_airflow_writes_no_note(settings: Settings, monkeyp
 
 def test_a_stack_has_an_airflow_if_it_was_started_with_it_or_one_is_named(settings: Settings) -> None:
     (settings.home / "run").mkdir()
-    board.write(settings.home, {"kafka": board.RUNNING})
+    write_states(settings.home, {"kafka": State.RUNNING})
     without, named = airflow_of(settings), airflow_of(Settings(home=settings.home, airflow_url="https://airflow/"))
-    board.write(settings.home, {"kafka": board.RUNNING, "airflow": board.BACKING_OFF})
+    write_states(settings.home, {"kafka": State.RUNNING, "airflow": State.BACKING_OFF})
 
     assert without is None
     assert named == AirflowClient("https://airflow", "admin", settings.home / "airflow.password")

@@ -8,7 +8,7 @@ import pytest
 from deploy.airflow.component import airflow, connections
 from deploy.local.stack import components
 from deploy.settings import Settings
-from master_dataset.errors import UnknownName
+from master_dataset.errors import UnknownNameError
 
 
 @pytest.fixture
@@ -25,7 +25,7 @@ def test_airflow_starts_last_and_only_if_asked_for(settings: Settings) -> None:
 
 
 def test_an_unknown_component_is_refused_with_or_without_airflow(settings: Settings) -> None:
-    with pytest.raises(UnknownName, match="air"):
+    with pytest.raises(UnknownNameError, match="air"):
         components(settings, ("air",))
 
 

@@ -10,14 +10,14 @@ from confluent_kafka import TopicPartition
 
 from batch_layer.alerts import alert_log
 from batch_layer.alerts.alert_log import AlertLog
-from master_dataset.errors import BrokerUnavailable
+from master_dataset.errors import BrokerUnavailableError
 from tests.support.played_topic import Message
 from tests.support.raised import alert
-from views.alerts.alert import TOPIC, instant_ms
+from views.alerts.alert import ALERTS_TOPIC, parse_instant_ms
 
 ALERT = alert("acme", "1", 7)
 DAY_MS = 24 * 3_600_000
-BEGAN = instant_ms(ALERT.window.start)
+BEGAN = parse_instant_ms(ALERT.window.start)
 
 
 class Broker:
@@ -76,7 +76,7 @@ def test_a_topic_of_which_nothing_comes_any_more_is_given_up(monkeypatch: pytest
     broker.ends = {0: 2}  # a transaction that nobody ends
     log = played(monkeypatch, broker)
 
-    with pytest.raises(BrokerUnavailable, match="120 s"):
+    with pytest.raises(BrokerUnavailableError, match="120 s"):
         list(log.told(0))
 
 
@@ -98,7 +98,7 @@ def test_what_was_written_a_day_before_the_first_window_began_is_not_read(
 
     told = list(log.told(BEGAN))
 
-    assert broker.asked == [(TOPIC, BEGAN - DAY_MS)]
+    assert broker.asked == [(ALERTS_TOPIC, BEGAN - DAY_MS)]
     assert broker.assigned in ([first], [])
     assert len(told) == 4 - first
 

@@ -9,7 +9,7 @@ from cassandra import OperationTimedOut
 from cassandra.cluster import NoHostAvailable
 from cassandra.protocol import ServerError
 
-from master_dataset.errors import StoreUnavailable
+from master_dataset.errors import CassandraUnavailableError
 from master_dataset.registry.rule_versions import RuleVersions
 from serving_layer.tables.alerts import RuleTables
 from speed_layer.alerts.history_table import HistoryTable
@@ -29,7 +29,7 @@ def test_a_store_that_is_away_is_said_to_be_away(error: Exception, *, is_prepare
 
     session = SimpleNamespace(prepare=(lambda cql: cql) if is_prepared else fail, execute=fail)
 
-    with pytest.raises(StoreUnavailable):
+    with pytest.raises(CassandraUnavailableError):
         HistoryTable(session).reached()
-    with pytest.raises(StoreUnavailable):
+    with pytest.raises(CassandraUnavailableError):
         RuleTables(RuleVersions(session, timedelta())).rules("default")

@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 import pytest
 
-from master_dataset.errors import StoreUnavailable
-from speed_layer.alerts.history_table import Kept
-from speed_layer.alerts.history_writer import Keeper, Reach, Told
+from master_dataset.errors import CassandraUnavailableError
+from speed_layer.alerts.history_table import HistoryPosition
+from speed_layer.alerts.history_writer import Completeness, HistoryWriter, TopicRecord
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
@@ -37,16 +37,16 @@ class Topic:
     def go_to(self, positions: Mapping[int, int]) -> None:
         self.at = positions[0]
 
-    def take(self) -> Sequence[Told] | None:
+    def take(self) -> Sequence[TopicRecord] | None:
         if self.is_gone:
             return None
         until = min(self.at + self.taken_at_once, self.end if self.visible is None else self.visible)
-        found = [Told(0, at + 1, NOON, self.records[at - self.first]) for at in range(self.at, until)]
+        found = [TopicRecord(0, at + 1, NOON, self.records[at - self.first]) for at in range(self.at, until)]
         self.at = max(self.at, until)
-        return [*found, Told(0, self.at)]
+        return [*found, TopicRecord(0, self.at)]
 
-    def reach(self) -> Mapping[int, Reach]:
-        return {0: Reach(self.end, self.as_of)} if self.as_of else {}
+    def reach(self) -> Mapping[int, Completeness]:
+        return {0: Completeness(self.end, self.as_of)} if self.as_of else {}
 
 
 @dataclass
@@ -54,7 +54,7 @@ class Tables:
     """History in memory. `done`: what came in which order; `is_untidy`: it cannot be tidied."""
 
     kept: list[bytes] = field(default_factory=list)
-    rows: dict[int, Kept] = field(default_factory=dict)
+    rows: dict[int, HistoryPosition] = field(default_factory=dict)
     done: list[str] = field(default_factory=list)
     is_away: bool = False
     is_untidy: bool = False
@@ -69,20 +69,20 @@ class Tables:
         beat()
         self.done.append("tidied")
         if self.is_untidy:
-            raise StoreUnavailable("It is away.", do="Wait.")
+            raise CassandraUnavailableError("It is away.", do="Wait.")
 
     def keep(self, value: bytes) -> None:
         if self.is_away:
-            raise StoreUnavailable("It is away.", do="Wait.")
+            raise CassandraUnavailableError("It is away.", do="Wait.")
         if value == b"broken":
             raise msgspec.DecodeError
         self.kept.append(value)
         self.done.append("kept")
 
-    def reached(self) -> Mapping[int, Kept]:
+    def reached(self) -> Mapping[int, HistoryPosition]:
         return dict(self.rows)
 
-    def reach(self, partition: int, kept: Kept, now: datetime) -> None:
+    def reach(self, partition: int, kept: HistoryPosition, now: datetime) -> None:
         assert now
         self.rows[partition] = kept
 
@@ -92,8 +92,8 @@ def tables() -> Tables:
     return Tables()
 
 
-def follow(topic: Topic, tables: Tables, rounds: int = 3) -> Keeper:
-    keeper = Keeper(topic, tables, lambda: NOON + SECOND)
+def follow(topic: Topic, tables: Tables, rounds: int = 3) -> HistoryWriter:
+    keeper = HistoryWriter(topic, tables, lambda: NOON + SECOND)
     keeper.begin()
     for _ in range(rounds):
         keeper.go_on()
@@ -104,7 +104,7 @@ def test_what_is_read_to_the_end_is_whole_as_of_the_relay(tables: Tables) -> Non
     follow(Topic([b"a", b"b"]), tables)
 
     assert tables.kept == [b"a", b"b"]
-    assert tables.rows[0] == Kept(2, NOON, None)
+    assert tables.rows[0] == HistoryPosition(2, NOON, None)
 
 
 def test_as_long_as_a_transaction_is_open_the_tables_are_not_whole(tables: Tables) -> None:
@@ -115,18 +115,18 @@ def test_as_long_as_a_transaction_is_open_the_tables_are_not_whole(tables: Table
     topic.visible = None
     keeper.go_on()
 
-    assert before == Kept(1, None, None)
-    assert tables.rows[0] == Kept(2, NOON, None)
+    assert before == HistoryPosition(1, None, None)
+    assert tables.rows[0] == HistoryPosition(2, NOON, None)
 
 
 def test_a_relay_that_has_committed_nothing_yet_leaves_the_moment_open(tables: Tables) -> None:
     follow(Topic([b"a"], as_of=None), tables)
 
-    assert tables.rows[0] == Kept(1, None, None)
+    assert tables.rows[0] == HistoryPosition(1, None, None)
 
 
 def test_it_goes_on_where_the_tables_end(tables: Tables) -> None:
-    tables.rows[0] = Kept(1, NOON, None)
+    tables.rows[0] = HistoryPosition(1, NOON, None)
 
     follow(Topic([b"a", b"b"]), tables)
 
@@ -136,7 +136,7 @@ def test_it_goes_on_where_the_tables_end(tables: Tables) -> None:
 def test_killed_before_it_said_how_far_it_folds_again_and_loses_nothing(tables: Tables) -> None:
     topic = Topic([b"a", b"b"], taken_at_once=1)
     tables.is_away = True
-    with pytest.raises(StoreUnavailable):
+    with pytest.raises(CassandraUnavailableError):
         follow(topic, tables)
     tables.is_away = False
 
@@ -149,15 +149,15 @@ def test_killed_before_it_said_how_far_it_folds_again_and_loses_nothing(tables: 
 
 
 def test_the_moment_never_goes_back(tables: Tables) -> None:
-    tables.rows[0] = Kept(0, NOON, None)
+    tables.rows[0] = HistoryPosition(0, NOON, None)
 
     follow(Topic([b"a"], as_of=NOON - SECOND), tables)
 
-    assert tables.rows[0] == Kept(1, NOON, None)
+    assert tables.rows[0] == HistoryPosition(1, NOON, None)
 
 
-@pytest.mark.parametrize("before", [Kept(2, NOON, None), None])
-def test_what_is_gone_from_the_topic_is_said_to_be_missing(tables: Tables, before: Kept | None) -> None:
+@pytest.mark.parametrize("before", [HistoryPosition(2, NOON, None), None])
+def test_what_is_gone_from_the_topic_is_said_to_be_missing(tables: Tables, before: HistoryPosition | None) -> None:
     tables.rows |= {0: before} if before else {}
 
     follow(Topic([b"f"], first=5), tables)
@@ -169,7 +169,7 @@ def test_what_is_gone_from_the_topic_is_said_to_be_missing(tables: Tables, befor
 def test_a_topic_that_is_another_one_is_read_from_its_beginning_and_said_to_lack_what_was_before(
     tables: Tables,
 ) -> None:
-    tables.rows[0] = Kept(9, NOON, None)
+    tables.rows[0] = HistoryPosition(9, NOON, None)
 
     follow(Topic([b"a"]), tables)
 
@@ -188,7 +188,7 @@ def test_records_that_are_lost_while_it_reads_are_missing_after_it_begins_again(
     keeper.go_on()
 
     assert not goes_on
-    assert tables.rows[0] == Kept(5, NOON, NOON)
+    assert tables.rows[0] == HistoryPosition(5, NOON, NOON)
 
 
 def test_a_record_that_is_no_alert_stops_nobody(tables: Tables) -> None:

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from master_dataset.errors import BadRule
+from master_dataset.errors import BadRuleError
 from tests.fast.unit.alerts.test_refused_rules import BOUND
-from views.alerts.rule_metrics import followed_metrics, reach_of
-from views.alerts.rule_validation import read_rule
+from views.alerts.rule_metrics import alertable_metrics, value_range
+from views.alerts.rule_validation import parse_rule
 from views.core.formula import Formula
 from views.core.metric import Metric, Unit
 
@@ -41,10 +41,10 @@ REAL: list[dict[str, Any]] = [
 HUGE = ["1e9999999", "-1e9999999", "9" * 4000, "1e999999999999999999"]
 
 
-def refusal(said: dict[str, Any]) -> BadRule:
+def refusal(said: dict[str, Any]) -> BadRuleError:
     """What is said of a rule with those fields."""
-    with pytest.raises(BadRule) as refused:
-        read_rule({**BOUND, "above": None, **said})
+    with pytest.raises(BadRuleError) as refused:
+        parse_rule({**BOUND, "above": None, **said})
     return refused.value
 
 
@@ -74,19 +74,19 @@ def test_the_refusal_says_what_a_window_holds() -> None:
 def test_the_bound_of_a_real_shop_is_accepted(said: dict[str, Any]) -> None:
     field = "above" if "above" in said else "below"
 
-    rule = read_rule({**BOUND, "above": None, **said})
+    rule = parse_rule({**BOUND, "above": None, **said})
 
     assert getattr(rule, field) == said[field]
 
 
-@pytest.mark.parametrize("metric", followed_metrics().values(), ids=lambda metric: str(metric.id))
+@pytest.mark.parametrize("metric", alertable_metrics().values(), ids=lambda metric: str(metric.id))
 def test_of_every_metric_the_last_bound_that_tells_something_is_accepted_and_the_next_refused(metric: Metric) -> None:
-    least, most = reach_of(metric)
+    least, most = value_range(metric)
     step = Decimal("0.000001")
     accepted = [("above", least), ("above", most - step), ("below", least + step), ("below", most)]
     refused = [("above", least - step), ("above", most), ("below", least), ("below", most + step)]
 
-    rules = [read_rule({**BOUND, "above": None, "metric": metric.id, field: bound}) for field, bound in accepted]
+    rules = [parse_rule({**BOUND, "above": None, "metric": metric.id, field: bound}) for field, bound in accepted]
     fires = [refusal({"metric": metric.id, field: bound}).fires for field, bound in refused]
 
     assert len(rules) == 4
@@ -113,7 +113,7 @@ def test_what_is_compared_with_a_week_before_has_the_range_of_percents_whatever_
 ) -> None:
     said: dict[str, Any] = {**BOUND, "metric": "sales.receipts", "above": None, "versus": "previous_week"}
 
-    rule = read_rule({**said, field: bound})
+    rule = parse_rule({**said, field: bound})
     refused = refusal({**said, field: bound + 1})
 
     assert getattr(rule, field) == bound
@@ -132,6 +132,6 @@ def test_a_share_a_rate_and_a_duration_have_a_reach_before_one_can_be_followed(
 ) -> None:
     metric = Metric("a_new_one", "A new one", Formula("first / second"), unit, "sales", flags)
 
-    found = reach_of(metric)
+    found = value_range(metric)
 
     assert found == reach

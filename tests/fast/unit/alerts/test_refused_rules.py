@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from master_dataset.errors import BadRule
+from master_dataset.errors import BadRuleError
 from master_dataset.registry.stores import Store
-from views.alerts.rule_validation import read_rule
+from views.alerts.rule_validation import parse_rule
 
 BOUND = {"kind": "threshold", "id": "r", "metric": "net_sales", "window": "hour", "above": 1}
 SILENT = {"kind": "silence", "id": "r", "source": "pos_transactions", "minutes": 20}
@@ -52,8 +52,8 @@ STORES = {
 
 @pytest.mark.parametrize(("said", "field", "do"), REFUSED)
 def test_a_rule_without_sense_is_refused_with_the_next_step(said: Any, field: str, do: str) -> None:
-    with pytest.raises(BadRule) as refused:
-        read_rule(said, STORES)
+    with pytest.raises(BadRuleError) as refused:
+        parse_rule(said, STORES)
 
     assert refused.value.field == field
     assert do in refused.value.do
@@ -63,4 +63,4 @@ def test_a_rule_without_sense_is_refused_with_the_next_step(said: Any, field: st
 def test_a_rule_that_makes_sense_is_read_from_text_as_well(said: Any) -> None:
     text = {name: str(each) if isinstance(each, int) else each for name, each in said.items()}
 
-    assert read_rule(text, STORES) == read_rule(said, STORES)
+    assert parse_rule(text, STORES) == parse_rule(said, STORES)

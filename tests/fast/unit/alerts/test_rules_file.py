@@ -10,13 +10,11 @@ from typing import Any
 import pytest
 
 from galatea.cli import alerts, main
-from master_dataset.errors import BadFile
+from master_dataset.errors import BadFileError
 from master_dataset.registry.stores import Store
-from serving_layer.alerts.alerts import Alerts
-from serving_layer.alerts.history import Kept
-from serving_layer.alerts.rules import AlertRules
+from serving_layer.alerts.history import Alerts, Kept
+from serving_layer.alerts.rules import Alerting, AlertRules
 from serving_layer.alerts.rules_file import MOST_BYTES, MOST_RULES, load, read
-from serving_layer.alerts.service import Alerting
 from tests.fast.unit.alerts.test_refused_rules import REFUSED, STORES
 from tests.support import World
 from tests.support.alert_tables import WorldTold, WorldVersions
@@ -138,7 +136,7 @@ def test_one_rule_without_sense_refuses_the_whole_file_with_its_place(
     code, told = run("apply", "FILE", text=json.dumps({"rules": [good, as_text]}))
 
     assert code == 2
-    assert "BadRule: In `rules[1]`" in told
+    assert "BadRuleError: In `rules[1]`" in told
     assert do in told
     assert field.rpartition(".")[2] in told
     assert versions.rows == []
@@ -167,7 +165,7 @@ def test_more_rules_than_a_tenant_may_have_are_refused_before_one_is_written(run
     ],
 )
 def test_what_is_no_file_of_rules_is_refused_with_the_next_step(text: str, do: str) -> None:
-    with pytest.raises(BadFile) as refused:
+    with pytest.raises(BadFileError) as refused:
         read(text)
 
     assert do in refused.value.do
@@ -179,12 +177,12 @@ def test_a_file_may_hold_so_many_rules_and_bytes_and_no_more(tmp_path: Path) -> 
 
     assert load(file).rules == []
     assert len(read("rules: [" + "{}," * MOST_RULES + "]").rules) == MOST_RULES
-    with pytest.raises(BadFile):
+    with pytest.raises(BadFileError):
         read("rules: [" + "{}," * (MOST_RULES + 1) + "]")
     file.write_text("rules: []" + " " * (MOST_BYTES - 8))
-    with pytest.raises(BadFile):
+    with pytest.raises(BadFileError):
         load(file)
-    with pytest.raises(BadFile):
+    with pytest.raises(BadFileError):
         load(tmp_path / "nowhere.yaml")
 
 

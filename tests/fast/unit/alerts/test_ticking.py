@@ -12,16 +12,21 @@ from confluent_kafka import Producer
 
 from deploy.services.alerts import lanes
 from deploy.services.alerts_relay import Ticking
-from master_dataset.errors import BrokerUnavailable, StoreUnavailable
+from master_dataset.errors import BrokerUnavailableError, CassandraUnavailableError
 from master_dataset.registry.stores import Store
-from speed_layer.alerts.rule_store import TableShelf, Ticker, ticked_topics
+from speed_layer.alerts.rule_store import CassandraRuleStore, Ticker, ticked_topics
 from tests.support.alerting import FOR_EVER, SHOP, WorldLog, book_of
-from views.alerts.rule_history import Book, Version, rule_version, store_version
-from views.alerts.rule_validation import read_rule
+from views.alerts.rule_history import RuleHistory, StoredVersion, rule_version, store_version
+from views.alerts.rule_validation import parse_rule
 
 RULE = {"kind": "silence", "id": "tills", "source": "pos_transactions", "minutes": 20, "hours": "always"}
 BOOK = book_of(RULE)
-AWAY = [OperationTimedOut(), NoHostAvailable("none", {}), ReadTimeout("late"), StoreUnavailable("gone", do="wait")]
+AWAY = [
+    OperationTimedOut(),
+    NoHostAvailable("none", {}),
+    ReadTimeout("late"),
+    CassandraUnavailableError("gone", do="wait"),
+]
 STORES = {SHOP.id: SHOP}
 A_BROKER = {"bootstrap.servers": "nowhere:1", "test.mock.num.brokers": 1}  # librdkafka's own, within this process
 
@@ -43,11 +48,11 @@ class Neighbours:
         assert stores == STORES
         self._do("note")
 
-    def read(self) -> Book:
+    def read(self) -> RuleHistory:
         self._do("read")
         return BOOK
 
-    def tick(self, book: Book) -> None:
+    def tick(self, book: RuleHistory) -> None:
         assert book is BOOK
         self._do("tick")
 
@@ -122,7 +127,7 @@ def test_a_reading_leaves_time_to_versions_that_were_stamped_before_it_and_writt
         def read(self) -> Iterator[Any]:
             return iter(())
 
-    shelf = TableShelf(Empty(), timedelta(seconds=4), lambda: datetime(2026, 11, 21, tzinfo=UTC))  # type: ignore[arg-type]
+    shelf = CassandraRuleStore(Empty(), timedelta(seconds=4), lambda: datetime(2026, 11, 21, tzinfo=UTC))  # type: ignore[arg-type]
 
     book = shelf.read()
 
@@ -138,11 +143,11 @@ def test_a_shelf_that_cannot_be_read_or_written_says_so_by_name(away: Exception)
         def read(self) -> Any:
             raise away
 
-    shelf = TableShelf(Gone(), timedelta(0))  # type: ignore[arg-type]
+    shelf = CassandraRuleStore(Gone(), timedelta(0))  # type: ignore[arg-type]
 
-    with pytest.raises(StoreUnavailable):
+    with pytest.raises(CassandraUnavailableError):
         shelf.read()
-    with pytest.raises(StoreUnavailable):
+    with pytest.raises(CassandraUnavailableError):
         shelf.note(STORES)
 
 
@@ -151,14 +156,14 @@ def test_a_tick_that_the_broker_refuses_is_named(broker: str, monkeypatch: pytes
         "speed_layer.alerts.rule_store._WAIT_SECONDS", 60.0
     )  # a busy machine would give up on all first
 
-    with pytest.raises(BrokerUnavailable, match="pos_transactions/9"):
+    with pytest.raises(BrokerUnavailableError, match="pos_transactions/9"):
         Ticker(broker, [0, 9]).tick(BOOK)
 
 
 def test_a_refused_tick_is_written_in_the_next_round(broker: str) -> None:
     asked = [9]
     ticker = Ticker(broker, asked)
-    with pytest.raises(BrokerUnavailable):
+    with pytest.raises(BrokerUnavailableError):
         ticker.tick(BOOK)
     asked[:] = [0, 1]
 
@@ -169,10 +174,10 @@ HOUR_MS = 3_600_000
 TAKEN_AWAY_MS = 100 * HOUR_MS
 
 
-def taken_away(lived_ms: int) -> Book:
+def taken_away(lived_ms: int) -> RuleHistory:
     """A rule that held for so long."""
-    rule = rule_version(read_rule(RULE), 1, TAKEN_AWAY_MS - lived_ms)
-    return Book([rule, Version(TAKEN_AWAY_MS, "rule", rule.id, 2, "")], FOR_EVER)
+    rule = rule_version(parse_rule(RULE), 1, TAKEN_AWAY_MS - lived_ms)
+    return RuleHistory([rule, StoredVersion(TAKEN_AWAY_MS, "rule", rule.id, 2, "")], FOR_EVER)
 
 
 @pytest.mark.parametrize("lived_ms", [HOUR_MS, 1000])
@@ -192,8 +197,8 @@ def test_a_silence_of_a_rule_that_was_taken_away_is_resolved_by_ticks_alone() ->
     world.sold(TAKEN_AWAY_MS - HOUR_MS, 1)
     world.pass_until(TAKEN_AWAY_MS - 1)
     store = store_version(SHOP, 1, 0)
-    gone = Version(TAKEN_AWAY_MS, "rule", "default/tills", 2, "")
-    world.book = Book([store, rule_version(read_rule(RULE), 1, 0), gone], FOR_EVER)
+    gone = StoredVersion(TAKEN_AWAY_MS, "rule", "default/tills", 2, "")
+    world.book = RuleHistory([store, rule_version(parse_rule(RULE), 1, 0), gone], FOR_EVER)
 
     told = world.pass_until(TAKEN_AWAY_MS + 60_000)
 

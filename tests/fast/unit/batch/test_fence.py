@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from batch_layer.fence import Fence, Marked
-from master_dataset.errors import CutNotReached, OperatorError
+from master_dataset.errors import CutNotReachedError, OperatorError
 
 CUT = datetime(2026, 3, 7, 9, 0, tzinfo=UTC)
 
@@ -48,7 +48,7 @@ def test_a_reader_has_passed_when_it_is_behind_the_marker_of_every_partition(
 def test_a_reader_that_stays_behind_is_named_with_its_partition() -> None:
     marked = Marked(CUT, {"t": {0: 7}})
 
-    with pytest.raises(CutNotReached, match=r"archive has read `t/0` to 5 and the marker .* is at 7"):
+    with pytest.raises(CutNotReachedError, match=r"archive has read `t/0` to 5 and the marker .* is at 7"):
         fence(CUT).wait(marked, lambda: {"t": {0: 5}}, "archive", timedelta(0))
 
 

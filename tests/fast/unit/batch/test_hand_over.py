@@ -4,13 +4,13 @@ from datetime import timedelta
 
 import pytest
 
-from deploy.recompute.covering import generation_to_publish, hand_over, refuse_gap
+from batch_layer.recompute.publish import generation_to_publish, hand_over, refuse_gap
 from deploy.services.speed import begin
-from master_dataset.errors import CutNotReached, GenerationReplaced
-from speed_layer.generation import Generation, Generations, Reached
+from master_dataset.errors import CutNotReachedError, GenerationReplacedError
 from tests.fast.model.facts import BEGUN, CODES, TOPIC
 from tests.fast.model.tables import Tables
-from views.control.pointer_row import PointerRow
+from views.control.generation import Generation, Generations, Reached
+from views.control.publication import PointerRow
 
 OLD, NEW = (code.definitions for code in CODES)
 
@@ -42,12 +42,12 @@ def test_a_publication_waits_until_the_new_generation_has_read_what_the_old_one_
     generations, old, new = a_served_and_a_new_generation()
     base = generations.pointer()
 
-    with pytest.raises(CutNotReached):
+    with pytest.raises(CutNotReachedError):
         hand_over(generations, base, new.number)
     generations.record(new.number, [Reached(TOPIC, 0, 8, BEGUN)])
     hand_over(generations, base, new.number)
 
-    with pytest.raises(GenerationReplaced):
+    with pytest.raises(GenerationReplacedError):
         generations.claims.claim(old.number, 1, {TOPIC: {0: 9}})
 
 
@@ -56,7 +56,7 @@ def test_a_cut_before_the_first_rows_of_the_generation_is_refused() -> None:
 
     refuse_gap(generations, old.number, old.emit_from)
     refuse_gap(generations, 0, old.emit_from - timedelta(days=1))  # without speed there is no row to miss
-    with pytest.raises(CutNotReached, match="begin after the cut"):
+    with pytest.raises(CutNotReachedError, match="begin after the cut"):
         refuse_gap(generations, old.number, old.emit_from - timedelta(seconds=1))
 
 
@@ -65,5 +65,5 @@ def test_a_number_that_another_process_has_begun_is_refused_and_the_same_beginni
 
     generations.begin(old, BEGUN)
 
-    with pytest.raises(GenerationReplaced, match="begun by another process"):
+    with pytest.raises(GenerationReplacedError, match="begun by another process"):
         generations.begin(Generation(old.number, BEGUN, NEW, {}), BEGUN)

@@ -9,10 +9,9 @@ import pytest
 from cassandra import OperationTimedOut
 from cassandra.cluster import NoHostAvailable
 
-from batch_layer.publish import publish as switch
-from master_dataset.errors import PublicationMoved
-from views.control.pointer_row import PointerRow, Publication
-from views.control.publication import Pointer
+from batch_layer.recompute.publish import publish as switch
+from master_dataset.errors import PublicationMovedError
+from views.control.publication import Pointer, PointerRow, Publication
 
 NOON = datetime(2026, 3, 7, 12, 0, tzinfo=UTC)
 BASE = Pointer(3, NOON, "", 1, {})
@@ -71,7 +70,7 @@ def test_a_switch_that_the_history_knows_as_ours_was_made(outcome: object) -> No
 
 @pytest.mark.parametrize("outcome", [False, OperationTimedOut(), NoHostAvailable("none is left", {})])
 def test_a_switch_of_somebody_else_is_not_ours(outcome: object) -> None:
-    with pytest.raises(PublicationMoved):
+    with pytest.raises(PublicationMovedError):
         publish(Store(outcome, history="theirs"))
 
 

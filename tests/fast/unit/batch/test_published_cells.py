@@ -9,8 +9,8 @@ import pytest
 
 from batch_layer.alerts.published_cells import PublishedCells
 from batch_layer.run import digest_of
-from master_dataset.errors import PublicationMoved
-from views.alerts.rule_metrics import followed_views
+from master_dataset.errors import PublicationMovedError
+from views.alerts.rule_metrics import alertable_views
 from views.core.cells import CellKey, write_block
 from views.core.cut import seconds
 from views.core.local_time import Span
@@ -20,7 +20,7 @@ MONDAY, TUESDAY = date(2026, 11, 16), date(2026, 11, 17)
 NOON = seconds(datetime(2026, 11, 17, 12, tzinfo=UTC))
 QUARTER = 900
 LATER = datetime(2026, 11, 20, tzinfo=UTC)
-[FOLLOWED] = followed_views("pos_transactions")
+[FOLLOWED] = alertable_views("pos_transactions")
 RECEIPTS = FOLLOWED.states.index("receipts")
 
 
@@ -116,5 +116,5 @@ def test_a_block_that_is_named_and_gone_is_an_error_and_never_no_event() -> None
     session = Blocks({("gone", "1", TUESDAY): {(NOON, "EUR"): 2}})
     session.blocks.clear()
 
-    with pytest.raises(PublicationMoved, match="are gone"):
+    with pytest.raises(PublicationMovedError, match="are gone"):
         cells_of(session, "", "gone").sums("sales", "1", Span(NOON, NOON + 3600))

@@ -7,7 +7,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 
 from master_dataset.dead_letters import replay
 from master_dataset.dead_letters.replay import Carried, Carrier, Record
-from master_dataset.errors import BrokerUnavailable
+from master_dataset.errors import BrokerUnavailableError
 from master_dataset.kafka.producer import Fate
 
 TOPIC = "pos_transactions"
@@ -79,7 +79,7 @@ def test_a_broker_that_is_away_or_lacks_the_topic_is_named_before_anything_is_se
 ) -> None:
     monkeypatch.setattr(replay, "METADATA_SECONDS", 0.3)
 
-    with pytest.raises(BrokerUnavailable, match="does not answer; nothing was sent"):
+    with pytest.raises(BrokerUnavailableError, match="does not answer; nothing was sent"):
         Carrier("nowhere:1", without_a_broker).find([TOPIC])
-    with pytest.raises(BrokerUnavailable, match="no topic `pos_transactions`; nothing was sent"):
+    with pytest.raises(BrokerUnavailableError, match="no topic `pos_transactions`; nothing was sent"):
         Carrier("nowhere:1", beside_a_broker).find([TOPIC])

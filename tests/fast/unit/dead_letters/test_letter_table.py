@@ -9,7 +9,7 @@ import pytest
 from master_dataset.dead_letters import table
 from master_dataset.dead_letters import table as files
 from master_dataset.dead_letters.dead_letter import LetterQuestion
-from master_dataset.errors import RangeTooLong, UnknownName
+from master_dataset.errors import RangeTooLongError, UnknownNameError
 from master_dataset.kafka.record import Place
 from master_dataset.parsing.json_bytes import MAX_BYTES
 from tests.support.archiving import NOON, SECOND, TILLS, WorldLetters
@@ -75,7 +75,7 @@ def test_where_nothing_was_ever_archived_there_is_nothing() -> None:
 
     assert world.desk.letters.counts(EVERYTHING).letters == {}
     assert offsets(world, EVERYTHING, 10) == [[]]
-    with pytest.raises(UnknownName):
+    with pytest.raises(UnknownNameError):
         world.desk.letters.several([Place(TILLS, 0, 0)])
 
 
@@ -96,7 +96,7 @@ def test_conflicts_that_rebuilds_found_are_dead_letters_too(world: WorldLetters)
     assert world.desk.letters.page(EVERYTHING, 1).letters[0].place == other
     assert world.desk.letters.counts(EVERYTHING).letters["conflicting_duplicate"] == 1
     assert (letter.reason, letter.value, letter.headers) == ("conflicting_duplicate", receipt({"title": '"Beer"'}), ())
-    with pytest.raises(UnknownName):
+    with pytest.raises(UnknownNameError):
         world.desk.letters.several([first])
 
 
@@ -134,7 +134,7 @@ def test_more_than_can_be_counted_is_refused_and_listed_all_the_same(
 ) -> None:
     monkeypatch.setattr(table, "MOST_COUNTED", 11)
 
-    with pytest.raises(RangeTooLong):
+    with pytest.raises(RangeTooLongError):
         world.desk.letters.counts(EVERYTHING)
     listed = world.desk.listed(EVERYTHING, 100)
 

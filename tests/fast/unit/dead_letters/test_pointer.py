@@ -3,7 +3,7 @@
 import pytest
 
 from master_dataset.dead_letters.patch import replaced, span
-from master_dataset.parsing.results import Refused
+from master_dataset.parsing.results import InvalidRecordError
 
 VALUE = b'{"a": 1.10, "b": [ {"p": 1e2}, 2 ], "u":"\\u00e9 {", "deep":{"x":[1,2]}, "a/b~c": 0}'
 
@@ -26,7 +26,7 @@ def test_a_field_is_set_and_every_other_digit_stays_as_it_was(pointer: str, set_
     "pointer", ["/b/2", "/b/-", "/b/\u0660", "/b/99999999999999999999", "/none/x", "/a/x", "/u/0", "a"]
 )
 def test_what_is_no_place_in_the_record_cannot_be_set(pointer: str) -> None:
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(InvalidRecordError) as refused:
         replaced(VALUE, pointer, b"1")
 
     assert refused.value.reason == "missing_field"
@@ -44,7 +44,7 @@ def test_what_is_no_place_in_the_record_cannot_be_set(pointer: str) -> None:
     ],
 )
 def test_a_field_is_set_only_in_one_readable_object(value: bytes, reason: str) -> None:
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(InvalidRecordError) as refused:
         replaced(value, "/b", b"1")
 
     assert refused.value.reason == reason

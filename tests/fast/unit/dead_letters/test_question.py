@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from master_dataset.dead_letters.dead_letter import LetterQuestion, received_bound
-from master_dataset.errors import RequestError, UnknownName
+from master_dataset.errors import RequestError, UnknownNameError
 from master_dataset.kafka.record import Place
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -41,8 +41,8 @@ def test_what_is_no_bound_is_refused(text: str) -> None:
 def test_a_question_that_contradicts_itself_or_names_what_nobody_knows_is_refused() -> None:
     with pytest.raises(RequestError, match="not before"):
         LetterQuestion(since=NOON, until=NOON)
-    with pytest.raises(UnknownName) as reason:
+    with pytest.raises(UnknownNameError) as reason:
         LetterQuestion(reason="bad_tim")
-    with pytest.raises(UnknownName):
+    with pytest.raises(UnknownNameError):
         LetterQuestion(source="tills")
     assert reason.value.do == "Did you mean `bad_time`?"

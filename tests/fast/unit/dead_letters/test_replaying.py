@@ -9,7 +9,7 @@ from master_dataset.dead_letters import replay
 from master_dataset.dead_letters.dead_letter import LetterQuestion
 from master_dataset.dead_letters.patch import Mend
 from master_dataset.dead_letters.replay import Asked, Item
-from master_dataset.errors import BrokerUnavailable, UnknownName
+from master_dataset.errors import BrokerUnavailableError, UnknownNameError
 from master_dataset.kafka.producer import Fate
 from master_dataset.kafka.record import Place
 from master_dataset.registry.stores import DEFAULT_TERMS
@@ -262,7 +262,7 @@ def test_without_a_broker_nothing_is_remembered(world: WorldLetters) -> None:
     [place] = world.archive.receive(NO_TIME)
     world.sender.is_away = True
 
-    with pytest.raises(BrokerUnavailable):
+    with pytest.raises(BrokerUnavailableError):
         replayed(world, place, mend=A_TIME)
 
     assert told(world, place) == []
@@ -290,7 +290,7 @@ def test_those_behind_one_that_stays_refused_can_be_asked_for(world: WorldLetter
 def test_one_that_is_no_dead_letter_refuses_all_of_its_portion(world: WorldLetters) -> None:
     [place] = world.archive.receive(NO_TIME)
 
-    with pytest.raises(UnknownName):
+    with pytest.raises(UnknownNameError):
         replayed(world, place, Place(TILLS, 0, 77), mend=A_TIME)
 
     assert world.sender.carried == []

@@ -8,7 +8,7 @@ from datetime import date
 
 import pytest
 
-from master_dataset.errors import StoreUnavailable
+from master_dataset.errors import CassandraUnavailableError
 from master_dataset.registry.stores import Store, currency
 from serving_layer.admin.ledger import Ledger
 from serving_layer.pages.queries import counted
@@ -162,7 +162,7 @@ def test_without_speed_pages_show_batch_alone_and_say_so(world: World) -> None:
     class WithoutSpeed(WorldTables):
         async def positions(self, generation: int) -> list[Position]:
             message = f"Generation {generation} does not answer."
-            raise StoreUnavailable(message, do="Wait.")
+            raise CassandraUnavailableError(message, do="Wait.")
 
     page = Browsing(Asking(world, readers=WithoutSpeed(world).readers)).get("/")
 

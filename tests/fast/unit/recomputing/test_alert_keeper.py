@@ -10,19 +10,19 @@ import msgspec
 import pytest
 from structlog.testing import capture_logs
 
-from batch_layer.alerts.alert_log import Looked, Request, ToldLog
-from deploy.recompute import alert_keeper
-from deploy.recompute.alert_keeper import AlertKeeper
+from batch_layer.alerts import auditor
+from batch_layer.alerts.alert_log import CorrectionRequest, EmittedAlerts, LastAudit
+from batch_layer.alerts.auditor import AlertKeeper
 from deploy.settings import Settings
-from master_dataset.errors import BrokerUnavailable
+from master_dataset.errors import BrokerUnavailableError
 from master_dataset.registry.rule_versions import VersionRow
 from views.alerts.alert import Alert, Window
-from views.alerts.rule_validation import read_rule
+from views.alerts.rule_validation import parse_rule
 from views.control.publication import Publication
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
-LEVEL = read_rule({"kind": "level", "id": "queue", "of": "queue", "above": 4, "minutes": 3})
-BOUND = read_rule({"kind": "threshold", "id": "much", "metric": "net_sales", "window": "hour", "above": 9})
+LEVEL = parse_rule({"kind": "level", "id": "queue", "of": "queue", "above": 4, "minutes": 3})
+BOUND = parse_rule({"kind": "threshold", "id": "much", "metric": "net_sales", "window": "hour", "above": 9})
 
 
 def retraction(id_: str, publication: int) -> Alert:
@@ -64,7 +64,7 @@ class Deployment:
         self.published, self.audited = 3, 2
         self.noted: Mapping[int, int] = {}
         self.found: list[list[Any]] = []
-        self.requests: list[Request] = []
+        self.requests: list[CorrectionRequest] = []
         self.unseen: list[set[str]] = []
         self.looked: list[tuple[int, int]] = []
         self.rules: list[Any] = []
@@ -72,10 +72,10 @@ class Deployment:
         self.meanwhile: list[Any] = []
         self.moves: list[bool] = []
 
-    def read(self) -> Looked:
-        return Looked(self.audited, self.noted)
+    def read(self) -> LastAudit:
+        return LastAudit(self.audited, self.noted)
 
-    def move(self, seen: int, to: Looked, _: Mapping[str, int]) -> bool:
+    def move(self, seen: int, to: LastAudit, _: Mapping[str, int]) -> bool:
         is_moved = self.audited == seen
         if is_moved:
             self.audited, self.noted = to
@@ -91,7 +91,7 @@ class Deployment:
         rows = [VersionRow("rule", f"default/{name}", 1, NOON, body) for name, body in bodies]
         return SimpleNamespace(read=lambda: rows)
 
-    def look(self, alerts: ToldLog, base: Publication | None, found: Publication) -> list[Any]:
+    def look(self, alerts: EmittedAlerts, base: Publication | None, found: Publication) -> list[Any]:
         self.looked.append((base.number if base else 0, found.number))
         alerts.standings(0)
         self.unseen.append(alerts.unseen)
@@ -103,12 +103,14 @@ class Deployment:
         return []
 
     def ask(self, records: Sequence[Alert]) -> None:
-        self.requests += [Request(0, len(self.requests) + number, each) for number, each in enumerate(records)]
+        self.requests += [
+            CorrectionRequest(0, len(self.requests) + number, each) for number, each in enumerate(records)
+        ]
 
     def asked_ends(self) -> Mapping[int, int]:
         return {0: len(self.requests)}
 
-    def asked(self, _: int, ends: Mapping[int, int], begin: Mapping[int, int] | None = None) -> list[Request]:
+    def asked(self, _: int, ends: Mapping[int, int], begin: Mapping[int, int] | None = None) -> list[CorrectionRequest]:
         return self.requests[(begin or {}).get(0, 0) : ends[0]]
 
 
@@ -124,10 +126,10 @@ def deployment(monkeypatch: pytest.MonkeyPatch) -> Deployment:
         "RuleVersions": found.versions,
         "AlertLog": lambda _: found,
     }.items():
-        monkeypatch.setattr(alert_keeper, name, fake)
+        monkeypatch.setattr(auditor, name, fake)
     monkeypatch.setattr(AlertKeeper, "_wait_for_relay", lambda *_: None)
 
-    def corrections(_: AlertKeeper, alerts: ToldLog, *asked: Any) -> list[Any]:
+    def corrections(_: AlertKeeper, alerts: EmittedAlerts, *asked: Any) -> list[Any]:
         return found.look(alerts, *asked[-2:])
 
     monkeypatch.setattr(AlertKeeper, "_corrections", corrections)
@@ -184,7 +186,7 @@ def overtaken_and_ended(deployment: Deployment) -> None:
         deployment.meanwhile = [end]
 
     def end() -> None:
-        raise BrokerUnavailable("nobody answers", do="wait")
+        raise BrokerUnavailableError("nobody answers", do="wait")
 
     deployment.rules, deployment.meanwhile, deployment.found = [BOUND], [overtake], [[retraction("wrong", 3)]]
     AlertKeeper(Settings()).catch_up(Unseen())
@@ -239,7 +241,7 @@ def test_what_cannot_be_looked_at_now_is_left_to_the_next_rebuild(
     deployment: Deployment, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def away(*_: object) -> None:
-        raise BrokerUnavailable("nobody answers", do="wait")
+        raise BrokerUnavailableError("nobody answers", do="wait")
 
     deployment.rules = [BOUND]
     monkeypatch.setattr(AlertKeeper, "_wait_for_relay", away)
@@ -282,7 +284,7 @@ def test_what_nothing_explains_is_noticed_before_it_is_asked_for(
     table = SimpleNamespace(notice=lambda name, _, place, detail: done.append((name, f"{place}: {detail}")))
     odd = [SimpleNamespace(kind="retracted", cause=cause) for cause in ("unexplained", "late")]
     monkeypatch.setattr(AlertKeeper, "_corrections", lambda *_: odd)
-    monkeypatch.setattr(alert_keeper, "AlarmTable", lambda _: table)
+    monkeypatch.setattr(auditor, "AlarmTable", lambda _: table)
     monkeypatch.setattr(deployment, "ask", lambda asked: done.append(("asked", f"{len(asked)}")))
 
     AlertKeeper(Settings()).catch_up(Unseen())

@@ -9,16 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from batch_layer.recompute.kept_plan import kept
-from batch_layer.recompute.plan import Plan
-from batch_layer.recompute.recompute import checked_id, owner, run_named
+from batch_layer.recompute import job as attempt_file
+from batch_layer.recompute.job import Attempt
+from batch_layer.recompute.plan import Plan, kept
 from deploy.definitions import definitions
-from deploy.recompute import attempt as attempt_file
-from deploy.recompute.attempt import Attempt
 from deploy.settings import Settings
-from master_dataset.errors import RecomputeRunning, RequestError
+from master_dataset.errors import RecomputeRunningError, RequestError
 from tests.fast.unit.recomputing.written_down import WrittenDown
 from views.control.publication import Pointer
+from views.control.recompute import checked_id, owner, run_named
 from views.sales import SALES
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -36,8 +35,8 @@ class Held:
     def renews(self) -> bool:
         return self.is_held
 
-    def lost(self) -> RecomputeRunning:
-        return RecomputeRunning("it was taken over", do="wait")
+    def lost(self) -> RecomputeRunningError:
+        return RecomputeRunningError("it was taken over", do="wait")
 
 
 class Unseen:
@@ -79,7 +78,7 @@ def test_a_process_that_lost_its_hold_publishes_nothing(
     attempt = written(report={"run": "mine#2"})
     monkeypatch.setattr(Held, "is_held", False)
 
-    with pytest.raises(RecomputeRunning):
+    with pytest.raises(RecomputeRunningError):
         attempt.publish()
 
 

@@ -8,12 +8,11 @@ import pytest
 from cassandra import OperationTimedOut
 from cassandra.cluster import NoHostAvailable
 
-from batch_layer.recompute.recompute import Recompute
-from deploy.recompute.launch import Launch
-from deploy.services.operating import AirflowElseRunner
-from master_dataset.errors import GalateaError, OperatorError, StoreUnavailable, Unavailable
+from deploy.recompute.runner import Launch
+from deploy.wiring import AirflowElseRunner
+from master_dataset.errors import CassandraUnavailableError, DependencyUnavailableError, GalateaError, OperatorError
 from tests.fast.unit.recomputing.written_down import WrittenDown
-from views.control.recompute_request import RecomputeRequest
+from views.control.recompute import Recompute, RecomputeRequest
 
 
 @dataclass
@@ -61,7 +60,9 @@ def test_every_recompute_has_an_id_of_its_own() -> None:
     assert len(ids) == 3
 
 
-@pytest.mark.parametrize("error", [Unavailable("it is down", do="galatea status"), OperatorError("no", do="mend it")])
+@pytest.mark.parametrize(
+    "error", [DependencyUnavailableError("it is down", do="galatea status"), OperatorError("no", do="mend it")]
+)
 def test_one_that_nobody_takes_has_failed_and_says_why(error: GalateaError) -> None:
     kept = WrittenDown()
 
@@ -86,7 +87,7 @@ def test_one_that_cannot_be_written_down_is_refused_and_not_handed_over(failure:
 
     taking = Taking(Silent())
 
-    with pytest.raises(StoreUnavailable):
+    with pytest.raises(CassandraUnavailableError):
         Launch(taking.kept, taking).start(RecomputeRequest(), "why", "operator")
 
     assert taking.states == []
@@ -100,8 +101,8 @@ def test_airflow_takes_it_wherever_there_is_one_even_if_it_refuses() -> None:
     trigger = AirflowElseRunner(lambda: airflow if is_there else None, runner)
 
     trigger.trigger("mine", asked, "a test")
-    airflow.refuses = Unavailable("it is down", do="galatea status")
-    with pytest.raises(Unavailable):
+    airflow.refuses = DependencyUnavailableError("it is down", do="galatea status")
+    with pytest.raises(DependencyUnavailableError):
         trigger.trigger("mine", asked, "a test")
     is_there = False
     trigger.trigger("mine", asked, "a test")

@@ -10,13 +10,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-from batch_layer.recompute.recompute import Recompute
 from deploy.recompute import runner as runner_file
 from deploy.recompute.runner import Runner, rebuild_command
 from master_dataset.errors import OperatorError
 from serving_layer.errors import TooBusy
 from tests.fast.unit.recomputing.written_down import ASKED, WrittenDown
-from views.control.recompute_request import RecomputeRequest
+from views.control.recompute import Recompute, RecomputeRequest
 
 Command = Callable[[Recompute], Sequence[str]]
 
@@ -72,7 +71,7 @@ def test_the_command_line_understands_the_command() -> None:
     said = subprocess.run(rebuild_command(kept.find("mine")), capture_output=True, text=True, check=False)
 
     assert said.returncode == 2
-    assert "UnknownName" in said.stderr
+    assert "UnknownNameError" in said.stderr
 
 
 def test_recomputes_are_done_one_after_another_and_what_they_say_is_in_the_log(tmp_path: Path) -> None:

@@ -5,9 +5,8 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from batch_layer.recompute.recompute import Recompute, State
-from master_dataset.errors import UnknownName
-from views.control.recompute_request import RecomputeRequest
+from master_dataset.errors import UnknownNameError
+from views.control.recompute import Recompute, RecomputeRequest, State
 
 ASKED = RecomputeRequest(views=("sales",))
 
@@ -23,7 +22,7 @@ class WrittenDown:
 
     def find(self, id_: str) -> Recompute:
         if id_ not in self.rows:
-            raise UnknownName("recompute", id_, ())
+            raise UnknownNameError("recompute", id_, ())
         return self.rows[id_]
 
     def update(self, id_: str, state: State, **values: Any) -> None:

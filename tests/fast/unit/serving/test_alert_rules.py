@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from master_dataset.errors import StoreUnavailable
+from master_dataset.errors import CassandraUnavailableError
 from master_dataset.registry.stores import Store
-from serving_layer.alerts import service as alerting
+from serving_layer.alerts import rules as alerting
 from tests.fast.unit.alerts.test_refused_rules import REFUSED
 from tests.support import World
 from tests.support.asking import MOST_RULES, OPERATOR_KEY, Asking, Body
@@ -271,7 +271,7 @@ def test_the_id_in_the_path_is_the_one_that_is_changed(asking: Asking) -> None:
 
 
 def test_while_the_store_is_away_everything_about_rules_is_503(asking: Asking) -> None:
-    asking.versions.refuses = StoreUnavailable("It is away.", do="Wait.")
+    asking.versions.refuses = CassandraUnavailableError("It is away.", do="Wait.")
 
     assert sent(asking, "GET")[0] == 503
     assert sent(asking, "POST", QUEUE)[0] == 503

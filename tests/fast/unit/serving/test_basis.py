@@ -5,7 +5,7 @@ from datetime import date
 
 import pytest
 
-from master_dataset.errors import StoreUnavailable
+from master_dataset.errors import CassandraUnavailableError
 from tests.support import World, receipt
 from tests.support.asking import Asking
 from tests.support.world import at
@@ -139,7 +139,7 @@ def test_a_store_that_does_not_answer_is_503_with_retry_after(monkeypatch: pytes
     asking = Asking(published())
 
     async def silent() -> None:
-        raise StoreUnavailable("Cassandra did not answer.", do="Ask again.")
+        raise CassandraUnavailableError("Cassandra did not answer.", do="Ask again.")
 
     monkeypatch.setattr(asking.answers.readers.published, "pointer", silent)
 

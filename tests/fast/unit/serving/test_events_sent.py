@@ -9,7 +9,7 @@ import orjson
 import pytest
 from prometheus_client import REGISTRY
 
-from master_dataset.errors import StoreUnavailable
+from master_dataset.errors import CassandraUnavailableError
 from master_dataset.kafka.producer import Fate, Outgoing
 from master_dataset.parsing.parse import key_of
 from master_dataset.registry.stores import Store
@@ -232,7 +232,7 @@ def test_a_process_that_takes_no_events_says_so(asking: Asking) -> None:
 def test_while_the_registry_is_away_it_is_as_it_was_read_last(asking: Asking) -> None:
     async def registry() -> tuple[int, dict[str, Store]]:
         if calls:
-            raise StoreUnavailable("Cassandra is away.", do="Wait.")
+            raise CassandraUnavailableError("Cassandra is away.", do="Wait.")
         calls.append(1)
         return 1, {"1": Store(id="1", timezone="UTC", tenant="ours")}
 

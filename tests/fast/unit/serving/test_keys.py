@@ -7,11 +7,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from master_dataset.errors import StoreUnavailable
+from master_dataset.errors import CassandraUnavailableError
 from serving_layer.errors import KeyMissing, KeyWrong
-from serving_layer.keys.caller import OPERATOR, Caller
-from serving_layer.keys.key import Key, id_of
-from serving_layer.keys.known_keys import REFRESH_SECONDS, STALE_SECONDS, KnownKeys
+from serving_layer.keys.authenticator import REFRESH_SECONDS, STALE_SECONDS, KnownKeys
+from serving_layer.keys.key import OPERATOR, Caller, Key, id_of
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -34,7 +33,7 @@ class Stack:
     async def keys(self) -> Iterable[Key]:
         self.reads += 1
         if self.is_down:
-            raise StoreUnavailable("It is down.", do="Wait.")
+            raise CassandraUnavailableError("It is down.", do="Wait.")
         return list(self.kept.values())
 
     def make(self, tenant: str = "acme", expires_at: datetime | None = NOW + DAY) -> str:
@@ -143,5 +142,5 @@ def test_keys_that_cannot_be_read_are_good_for_five_seconds_and_no_longer(stack:
     assert stack.caller(text).tenant == "acme"
     stack.seconds = STALE_SECONDS
 
-    with pytest.raises(StoreUnavailable):
+    with pytest.raises(CassandraUnavailableError):
         stack.caller(text)

@@ -10,14 +10,14 @@ import orjson
 import pytest
 import uvicorn
 
-from master_dataset.errors import StoreUnavailable, UnknownName
+from master_dataset.errors import CassandraUnavailableError, UnknownNameError
 from serving_layer.api.limits import Limits
 from serving_layer.errors import TooBusy, TooManyAtOnce
-from serving_layer.keys.caller import OPERATOR, Caller
+from serving_layer.keys.key import OPERATOR, Caller
 from serving_layer.query.live import Event, Live
-from serving_layer.query.metrics_answer import MetricsAsk
-from serving_layer.query.questions import MetricAsk
-from serving_layer.query.store_page import Page
+from serving_layer.query.metrics_answer import MetricsRequest
+from serving_layer.query.questions import MetricRequest
+from serving_layer.query.stores import PageRequest
 from tests.support import World, receipt
 from tests.support.asking import OPERATOR_KEY, Asking
 
@@ -25,9 +25,11 @@ ACME = Caller("a key", "acme", frozenset({"read"}))
 PATIENCE = 20.0
 
 
-def ask(metric: str = "net_sales") -> MetricsAsk:
-    return MetricsAsk(
-        (MetricAsk(metric, (), "2026-11-21", "2026-11-22", "total", "UTC"),), Page(None, None), is_table=False
+def ask(metric: str = "net_sales") -> MetricsRequest:
+    return MetricsRequest(
+        (MetricRequest(metric, (), "2026-11-21", "2026-11-22", "total", "UTC"),),
+        PageRequest(None, None),
+        is_table=False,
     )
 
 
@@ -136,7 +138,7 @@ def test_a_bad_question_is_refused_before_any_event(world: World) -> None:
     live = Live(Asking(world).answers)
 
     async def follow() -> None:
-        with pytest.raises(UnknownName):
+        with pytest.raises(UnknownNameError):
             async with live.follow(ask("no_such_metric"), OPERATOR):
                 pass
 
@@ -158,7 +160,7 @@ def test_a_store_that_does_not_answer_is_told_of_and_then_it_goes_on(world: Worl
     live, answer = Live(asking.answers), asking.answers.moment
 
     async def down(_: object) -> None:
-        raise StoreUnavailable("Cassandra did not answer.", do="Ask again.")
+        raise CassandraUnavailableError("Cassandra did not answer.", do="Ask again.")
 
     async def follow() -> None:
         async with live.follow(ask(), OPERATOR) as follower:

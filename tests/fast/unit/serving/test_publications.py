@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from master_dataset.errors import OperatorError, UnknownName
-from serving_layer.admin.rollbacks import Rollbacks, RolledBack
+from master_dataset.errors import OperatorError, UnknownNameError
+from serving_layer.admin.publications import Rollbacks, RolledBack
 from serving_layer.errors import TooBusy
 from tests.support import World, receipt
 from tests.support.asking import OPERATOR_KEY, Asking
@@ -159,10 +159,10 @@ def test_a_rollback_that_cannot_be_understood_is_refused(path: str, said: dict[s
     ("error", "status"),
     [
         (OperatorError("the speed rows begin after that cut", do="galatea rollback 1"), 409),
-        (UnknownName("publication", "1", ["2"]), 404),
+        (UnknownNameError("publication", "1", ["2"]), 404),
     ],
 )
-def test_what_stands_against_a_rollback_is_a_problem(error: OperatorError | UnknownName, status: int) -> None:
+def test_what_stands_against_a_rollback_is_a_problem(error: OperatorError | UnknownNameError, status: int) -> None:
     asking = Asking(published(2))
     asking.rolling_back.refuses = error
 

@@ -7,12 +7,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from master_dataset.errors import BrokerUnavailable, Unavailable
+from master_dataset.errors import BrokerUnavailableError, DependencyUnavailableError
 from serving_layer.errors import TooBusy
 from serving_layer.responses.publications import RecomputeProblem, RecomputeProgress
 from tests.support import World
 from tests.support.asking import OPERATOR_KEY, Asking, Body
-from views.control.recompute_request import RecomputeRequest
+from views.control.recompute import RecomputeRequest
 
 PATH = "/v1/recomputes"
 BECAUSE = {"reason": "a wrong price list"}
@@ -150,9 +150,11 @@ def test_a_body_longer_than_64_kib_is_refused_and_one_of_64_kib_is_read(asking: 
 
 @pytest.mark.parametrize(
     "error",
-    [TooBusy("100 wait already.", do="Ask again."), BrokerUnavailable("nobody takes it", do="galatea status")],
+    [TooBusy("100 wait already.", do="Ask again."), BrokerUnavailableError("nobody takes it", do="galatea status")],
 )
-def test_whoever_cannot_take_it_now_is_a_503_with_retry_after(asking: Asking, error: Unavailable) -> None:
+def test_whoever_cannot_take_it_now_is_a_503_with_retry_after(
+    asking: Asking, error: DependencyUnavailableError
+) -> None:
     asking.recomputing.refuses = error
 
     response = asking.response(PATH, method="POST", key=OPERATOR_KEY, said=BECAUSE)

@@ -4,7 +4,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from master_dataset.errors import RangeTooLong
+from master_dataset.errors import RangeTooLongError
 from master_dataset.registry.stores import Store, currency
 from serving_layer.api.limits import Ranges
 from serving_layer.query.questions import span
@@ -104,7 +104,7 @@ def test_how_long_a_time_may_be_asked_for_is_up_to_the_deployment(grain: Grain, 
     asked = span("2026-11-01", f"2026-11-{1 + most:02}", days, grain, ranges)
 
     assert asked.end - asked.start == most * 86_400
-    with pytest.raises(RangeTooLong, match=f"more than {most}"):
+    with pytest.raises(RangeTooLongError, match=f"more than {most}"):
         span("2026-11-01", f"2026-11-{2 + most:02}", days, grain, ranges)
 
 

@@ -7,7 +7,7 @@ from datetime import date, datetime
 
 import pytest
 
-from master_dataset.errors import RangeTooLong
+from master_dataset.errors import RangeTooLongError
 from serving_layer.query.metrics_answer import MOST_BYTES, refuse_long
 from serving_layer.store.readers import SpeedBlock
 from tests.support import World, receipt
@@ -109,7 +109,7 @@ def test_ten_metrics_are_answered_together(world: World) -> None:
 def test_an_answer_that_would_be_too_long_is_refused_with_what_to_do() -> None:
     refuse_long(MOST_BYTES)
 
-    with pytest.raises(RangeTooLong, match="32 MiB") as refused:
+    with pytest.raises(RangeTooLongError, match="32 MiB") as refused:
         refuse_long(MOST_BYTES + 1)
 
     assert "grain" in refused.value.do

@@ -9,7 +9,7 @@ from deploy import cassandra
 from galatea.cli.main import app
 from lab.simulation import output
 from lab.simulation.records import Delivery
-from master_dataset.errors import LinesNotSent
+from master_dataset.errors import LinesNotSentError
 from master_dataset.registry import registration
 from master_dataset.registry.stores import Store
 
@@ -31,7 +31,7 @@ class Stack:
 
     def _send(self, deliveries: Iterable[Delivery], _: str) -> int:
         if self._fails:
-            raise LinesNotSent("Ingest stopped.", do="Repeat it with `--from-line 7`.")
+            raise LinesNotSentError("Ingest stopped.", do="Repeat it with `--from-line 7`.")
         number = len(list(deliveries))
         self.did.append(f"sent {number}")
         return number
@@ -52,7 +52,7 @@ def test_a_send_that_fails_is_repeated_with_the_same_seed(monkeypatch: pytest.Mo
     Stack(monkeypatch, fails=True)
 
     failed = simulate("--send").exception
-    assert isinstance(failed, LinesNotSent)
+    assert isinstance(failed, LinesNotSentError)
     assert "same seed" in failed.do
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from lab.simulation.request import Asked, check_past
-from master_dataset.errors import BadFile, RequestError, UnknownName
+from master_dataset.errors import BadFileError, RequestError, UnknownNameError
 
 DAY = date(2026, 3, 7)
 
@@ -35,7 +35,7 @@ def test_what_is_beyond_a_limit_is_refused(asked: Asked) -> None:
 
 
 def test_a_source_that_is_none_is_answered_with_the_nearest_name() -> None:
-    with pytest.raises(UnknownName) as refused:
+    with pytest.raises(UnknownNameError) as refused:
         Asked(1, None, DAY, DAY, "1", "people_count").simulation()
 
     assert "people_counts" in refused.value.do
@@ -56,7 +56,7 @@ def test_a_file_without_stores_and_no_file_are_refused(tmp_path: Path) -> None:
 
     with pytest.raises(RequestError):
         Asked(None, tmp_path / "stores.yaml", DAY, DAY, "1").simulation()
-    with pytest.raises(BadFile):
+    with pytest.raises(BadFileError):
         Asked(None, tmp_path / "nowhere.yaml", DAY, DAY, "1").simulation()
 
 

@@ -9,7 +9,7 @@ import pytest
 from lab.simulation import output
 from lab.simulation.output import paced
 from lab.simulation.records import Delivery
-from master_dataset.errors import BrokerUnavailable
+from master_dataset.errors import BrokerUnavailableError
 from master_dataset.kafka.ingest import IngestResult
 from master_dataset.source import Source
 from master_dataset.sources import registered_sources
@@ -32,7 +32,7 @@ class Broker:
 
     def ingest(self, source: Source[Any], lines: Iterable[bytes], _: str, __: Callable[..., None]) -> IngestResult:
         if self._refuses:
-            raise BrokerUnavailable("The broker does not answer.", do="galatea status")
+            raise BrokerUnavailableError("The broker does not answer.", do="galatea status")
         kept = self.kept.setdefault(source.topic, [])
         kept.extend(lines)
         return IngestResult(sent=len(kept), acknowledged=len(kept))
@@ -58,7 +58,7 @@ def test_all_sources_are_sent_at_once_however_many_there_are(monkeypatch: pytest
 def test_what_an_ingest_raises_ends_the_sending(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(output, "ingest", Broker(refuses=True).ingest)
 
-    with pytest.raises(BrokerUnavailable):
+    with pytest.raises(BrokerUnavailableError):
         output.send(deliveries(10_000), "nowhere")
 
 

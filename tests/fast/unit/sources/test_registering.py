@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from master_dataset.errors import CurrencyFixed, DayFixed, OperatorError
+from master_dataset.errors import CurrencyFixedError, DayFixedError, OperatorError
 from master_dataset.registry import registry
 from master_dataset.registry.registration import register, restore
 from master_dataset.registry.stores import Currency, Sensor, Store
@@ -53,7 +53,7 @@ def test_the_currency_of_a_store_with_events_of_any_source_is_fixed(
 ) -> None:
     events(tmp_path, topic, "2", "1")
 
-    with pytest.raises(CurrencyFixed, match="store `1` has events in EUR"):
+    with pytest.raises(CurrencyFixedError, match="store `1` has events in EUR"):
         loaded(tmp_path, Store("1", "Europe/Bratislava", currency=CZK), monkeypatch)
 
 
@@ -65,7 +65,7 @@ def test_the_days_of_a_store_with_sightings_are_fixed(
 ) -> None:
     events(tmp_path, "wifi_sightings", "1")
 
-    with pytest.raises(DayFixed, match="begin at 00:00 Europe/Bratislava"):
+    with pytest.raises(DayFixedError, match="begin at 00:00 Europe/Bratislava"):
         loaded(tmp_path, moved, monkeypatch)
 
 
@@ -119,7 +119,7 @@ def test_a_lost_registry_is_restored_as_events_were_read(receipts: Path) -> None
 def test_a_lost_registry_is_not_restored_with_another_currency_than_receipts_have(receipts: Path) -> None:
     kept = Kept()
 
-    with pytest.raises(CurrencyFixed, match="store `1` has events in CZK, so its currency is not EUR"):
+    with pytest.raises(CurrencyFixedError, match="store `1` has events in CZK, so its currency is not EUR"):
         restored(receipts, kept, Store("1", "Europe/Prague"))
 
     assert kept.bodies == {}

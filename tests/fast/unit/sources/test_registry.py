@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 import master_dataset.sources
-from master_dataset.errors import DefinitionError, UnknownName
+from master_dataset.errors import DefinitionError, UnknownNameError
 from master_dataset.fields import Field, Id, Instant, Lines
 from master_dataset.parsing.parse import parse
 from master_dataset.parsing.results import Event
@@ -78,7 +78,7 @@ def test_two_sources_of_one_topic_are_refused(folder: Path) -> None:
 
 
 def test_an_unknown_name_says_the_nearest() -> None:
-    with pytest.raises(UnknownName) as caught:
+    with pytest.raises(UnknownNameError) as caught:
         source_named("pos_transaction")
 
     assert caught.value.do == "Did you mean `pos_transactions`?"

@@ -5,7 +5,7 @@ from decimal import Decimal
 
 import pytest
 
-from master_dataset.errors import BadFile
+from master_dataset.errors import BadFileError
 from master_dataset.registry.stores import Currency, Sensor, Store, Zone
 from master_dataset.registry.stores_file import read
 
@@ -141,7 +141,7 @@ def test_the_terms_of_a_store_are_what_its_records_are_read_with() -> None:
     ],
 )
 def test_a_wrong_field_is_refused_by_its_name(said: str, code: str, field: str) -> None:
-    with pytest.raises(BadFile) as caught:
+    with pytest.raises(BadFileError) as caught:
         read(f"stores: [{{id: 1, timezone: UTC, {said}}}]")
 
     assert caught.value.code == code

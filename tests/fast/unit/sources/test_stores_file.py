@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from master_dataset.errors import BadFile
+from master_dataset.errors import BadFileError
 from master_dataset.registry.stores import DEFAULT_CURRENCY, Currency, Store
 from master_dataset.registry.stores_file import load, read
 
@@ -83,7 +83,7 @@ def test_a_store_comes_back_from_the_registry_as_it_went() -> None:
     ],
 )
 def test_a_wrong_store_is_refused_by_field(entry: str, code: str, field: str) -> None:
-    with pytest.raises(BadFile) as caught:
+    with pytest.raises(BadFileError) as caught:
         read(f"stores: [{entry}]")
 
     assert caught.value.code == code
@@ -93,7 +93,7 @@ def test_a_wrong_store_is_refused_by_field(entry: str, code: str, field: str) ->
 
 @pytest.mark.parametrize("text", ["", "[", "stores:", "stores: 1", "- id: 1", "[" * 5000, "a: &a [*a]"])
 def test_a_file_without_stores_is_refused(text: str) -> None:
-    with pytest.raises(BadFile):
+    with pytest.raises(BadFileError):
         read(text)
 
 
@@ -107,7 +107,7 @@ def test_a_file_that_is_not_there_or_not_utf8_is_refused(tmp_path: Path) -> None
     latin = tmp_path / "latin.yaml"
     latin.write_bytes(b"stores: [{id: \xe9}]")
 
-    with pytest.raises(BadFile, match="cannot be read"):
+    with pytest.raises(BadFileError, match="cannot be read"):
         load(tmp_path / "none.yaml")
-    with pytest.raises(BadFile, match="not UTF-8"):
+    with pytest.raises(BadFileError, match="not UTF-8"):
         load(latin)

@@ -12,7 +12,7 @@ import pytest
 
 from deploy.jars import Jar, cache, ensure_jars, jar_paths, locked_jars, missing_jars
 from deploy.settings import Settings
-from master_dataset.errors import OperatorError, Unavailable
+from master_dataset.errors import DependencyUnavailableError, OperatorError
 
 BYTES = b"a jar, as the lock knows it"
 JAR = Jar("org.example", "thing", "1.0", "", hashlib.sha256(BYTES).hexdigest())
@@ -91,6 +91,6 @@ def test_other_bytes_than_the_lock_names_are_refused_and_not_kept(settings: Sett
 
 def test_an_unreachable_repository_names_the_setting(settings: Settings, repository: Repository) -> None:
     repository.file.unlink()
-    with pytest.raises(Unavailable, match=re.escape(repository.url)) as refused:
+    with pytest.raises(DependencyUnavailableError, match=re.escape(repository.url)) as refused:
         ensure_jars(settings)
     assert "GALATEA_MAVEN_URL" in refused.value.do

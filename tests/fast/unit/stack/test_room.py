@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from deploy.local.room import LEAST_MB, MB, refuse_full
-from master_dataset.errors import DiskFull
+from deploy.local.component import LEAST_MB, MB, refuse_full
+from master_dataset.errors import DiskFullError
 
 Usage = namedtuple("Usage", "total used free")  # noqa: PYI024 - as shutil has it
 
@@ -25,7 +25,7 @@ def test_a_disk_with_just_enough_room_is_taken(tmp_path: Path, monkeypatch: pyte
 def test_a_disk_with_less_is_refused_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with_free(monkeypatch, LEAST_MB * MB - 1)
 
-    with pytest.raises(DiskFull, match="it is not started, as 255 MB are left on the disk") as refused:
+    with pytest.raises(DiskFullError, match="it is not started, as 255 MB are left on the disk") as refused:
         refuse_full(tmp_path)
 
     assert refused.value.do == "free 256 MB there: then it starts by itself"

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import get_args
 
-from deploy.services.serving_metrics import ServingMetrics
-from master_dataset.errors import StoreUnavailable
+from deploy.services.api_metrics import ServingMetrics
+from master_dataset.errors import CassandraUnavailableError
 from serving_layer.admin.ledger import Cause
 from serving_layer.health.alarms import RULES
 from serving_layer.health.freshness import Freshness
@@ -24,7 +24,7 @@ class Down(WorldWatch):
     """A store that does not answer."""
 
     async def lag(self, reader: str) -> Sequence[Measured]:
-        raise StoreUnavailable(f"no answer about {reader}", do="galatea status")
+        raise CassandraUnavailableError(f"no answer about {reader}", do="galatea status")
 
 
 def told(watch: WorldWatch, now: datetime) -> dict[str, float]:

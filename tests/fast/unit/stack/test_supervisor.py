@@ -10,11 +10,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from deploy.local import board
+from deploy.local import supervisor
 from deploy.local.component import Component
-from deploy.local.records import Records
+from deploy.local.records import Records, State, read_states, write_states
 from deploy.local.supervisor import Supervisor
-from master_dataset.errors import DiskFull, OperatorError, StoreUnavailable
+from master_dataset.errors import CassandraUnavailableError, DiskFullError, OperatorError
 
 LIVES = "import time; time.sleep(60)"
 DIES_ONCE = """
@@ -31,8 +31,8 @@ def component(code: str, *arguments: str, serves: Callable[[], bool] = lambda: T
 
 def look_after_until(running: Supervisor, home: Path, state: str) -> None:
     deadline = time.monotonic() + 20
-    running.watch(lambda: board.read(home)["dummy"] == state or time.monotonic() > deadline)
-    assert board.read(home)["dummy"] == state
+    running.watch(lambda: read_states(home)["dummy"] == state or time.monotonic() > deadline)
+    assert read_states(home)["dummy"] == state
 
 
 def test_a_component_that_dies_is_started_again(tmp_path: Path) -> None:
@@ -40,17 +40,17 @@ def test_a_component_that_dies_is_started_again(tmp_path: Path) -> None:
     dies_once = component(DIES_ONCE, str(tmp_path / "seen"))
     with Supervisor(tmp_path, [dies_once], lambda _name, state, _seconds: seen.append(state)) as running:
         running.start()
-        look_after_until(running, tmp_path, board.BACKING_OFF)
-        look_after_until(running, tmp_path, board.RUNNING)
+        look_after_until(running, tmp_path, State.BACKING_OFF)
+        look_after_until(running, tmp_path, State.RUNNING)
     assert seen == ["starting", "running", "backing_off", "starting", "running", "stopped"]
 
 
 def test_a_named_stop_is_not_started_again(tmp_path: Path) -> None:
     with Supervisor(tmp_path, [component(STOPS_BY_NAME)]) as running:
         running.start()
-        look_after_until(running, tmp_path, board.FAILED)
+        look_after_until(running, tmp_path, State.FAILED)
         running.look_after()
-        assert board.read(tmp_path)["dummy"] == board.FAILED
+        assert read_states(tmp_path)["dummy"] == State.FAILED
 
 
 def test_a_component_that_cannot_start_is_shown_with_its_last_line(tmp_path: Path) -> None:
@@ -91,7 +91,7 @@ def test_what_cannot_be_started_again_has_failed_and_leaves_the_others_alone(tmp
     dies_once = replace(component(DIES_ONCE, str(tmp_path / "seen")), prepare=prepare)
     with Supervisor(tmp_path, [dies_once]) as running:
         running.start()
-        look_after_until(running, tmp_path, board.FAILED)
+        look_after_until(running, tmp_path, State.FAILED)
 
     assert "its folder is gone. Next: put it back" in dies_once.log(tmp_path).read_text()
 
@@ -102,27 +102,27 @@ def test_what_finds_no_room_waits_for_it(tmp_path: Path) -> None:
     def prepare() -> None:
         tries.append(1)
         if len(tries) == 2:
-            raise DiskFull("there is no room", do="free some")
+            raise DiskFullError("there is no room", do="free some")
 
     dies_once = replace(component(DIES_ONCE, str(tmp_path / "seen")), prepare=prepare)
     with Supervisor(tmp_path, [dies_once]) as running:
         running.start()
-        look_after_until(running, tmp_path, board.BACKING_OFF)
-        look_after_until(running, tmp_path, board.RUNNING)
+        look_after_until(running, tmp_path, State.BACKING_OFF)
+        look_after_until(running, tmp_path, State.RUNNING)
 
     assert len(tries) == 3
     assert "there is no room. Next: free some" in dies_once.log(tmp_path).read_text()
 
 
 def test_a_supervisor_outlives_a_disk_without_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    written, remembered, is_full = board.write, Records.write, False
+    written, remembered, is_full = write_states, Records.write, False
 
     def nowhere(*words: object) -> None:
         if is_full:
             raise OSError(errno.ENOSPC, "No space left on device")
         (written if len(words) == 2 else remembered)(*words)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(board, "write", nowhere)
+    monkeypatch.setattr(supervisor, "write_states", nowhere)
     monkeypatch.setattr(Records, "write", nowhere)
     with Supervisor(tmp_path, [component(DIES_ONCE, str(tmp_path / "seen"))]) as running:
         running.start()
@@ -132,8 +132,8 @@ def test_a_supervisor_outlives_a_disk_without_room(tmp_path: Path, monkeypatch: 
         running.watch(lambda: time.monotonic() > deadline)
         nothing_runs = not [each for each in psutil.Process().children() if DIES_ONCE in each.cmdline()]
         is_full = False
-        look_after_until(running, tmp_path, board.BACKING_OFF)
-        look_after_until(running, tmp_path, board.RUNNING)
+        look_after_until(running, tmp_path, State.BACKING_OFF)
+        look_after_until(running, tmp_path, State.RUNNING)
 
     assert nothing_runs  # what is not written down is not left to run
 
@@ -144,7 +144,7 @@ def test_what_follows_a_start_waits_for_its_neighbours(tmp_path: Path) -> None:
     def once_ready() -> None:
         asked.append(1)
         if len(asked) < 3:
-            raise StoreUnavailable("the ring has 2 of 3 nodes so far", do="galatea status")
+            raise CassandraUnavailableError("the ring has 2 of 3 nodes so far", do="galatea status")
 
     with Supervisor(tmp_path, [replace(component(LIVES), once_ready=once_ready)]) as running:
         running.start()
@@ -154,7 +154,7 @@ def test_what_follows_a_start_waits_for_its_neighbours(tmp_path: Path) -> None:
 
 def test_what_did_not_follow_a_start_is_told(tmp_path: Path) -> None:
     def once_ready() -> None:
-        raise StoreUnavailable("the tables could not be made: line 1:7 mismatched input", do="galatea status")
+        raise CassandraUnavailableError("the tables could not be made: line 1:7 mismatched input", do="galatea status")
 
     stuck = replace(component(LIVES), once_ready=once_ready, start_seconds=0.5)
     with Supervisor(tmp_path, [stuck]) as running, pytest.raises(OperatorError, match="mismatched input"):

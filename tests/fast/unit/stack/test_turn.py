@@ -6,9 +6,9 @@ from collections.abc import Callable
 import pytest
 from cassandra import OperationTimedOut
 
-from deploy.services import leader_election as turn
-from deploy.services.leader_election import Turn
-from master_dataset.errors import UpkeepRuns
+from deploy.services import dispatcher as turn
+from deploy.services.dispatcher import Turn
+from master_dataset.errors import UpkeepRunsError
 
 
 class Board:
@@ -28,13 +28,13 @@ class Played:
     def take(self) -> None:
         self._answer()
         if self._board.holder not in (None, self):
-            raise UpkeepRuns("another runs", do="wait")
+            raise UpkeepRunsError("another runs", do="wait")
         self._board.holder = self
 
     def renew(self) -> None:
         self._answer()
         if self._board.holder is not self:
-            raise UpkeepRuns("another runs, or it was lost", do="wait")
+            raise UpkeepRunsError("another runs, or it was lost", do="wait")
 
     def give_back(self) -> None:
         self._answer()

@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from master_dataset.errors import DefinitionError, UnknownName
+from master_dataset.errors import DefinitionError, UnknownNameError
 from views import registered_views, view_named
 from views.core import Count, Mean, Min, Sum, View
-from views.core.rows import window_sql
+from views.core.row_sql import window_sql
 from views.sales import SALES
 
 
@@ -35,7 +35,7 @@ def test_every_file_of_the_folder_is_registered_with_its_question() -> None:
 
 
 def test_an_unknown_view_is_answered_with_the_nearest_name() -> None:
-    with pytest.raises(UnknownName) as refused:
+    with pytest.raises(UnknownNameError) as refused:
         view_named("sale")
 
     assert "sales" in refused.value.do

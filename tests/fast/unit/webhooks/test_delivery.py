@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from master_dataset.errors import Unavailable
+from master_dataset.errors import DependencyUnavailableError
 from master_dataset.kafka.consumer import Again, Done, Record, Refused, Verdict
 from master_dataset.webhooks.endpoint import Endpoint
 from speed_layer.webhooks.delivery import SKIPPED, Delivery
@@ -37,7 +37,7 @@ class Kept:
 
     async def keep(self, endpoint: Endpoint, of: Record, why: str) -> None:
         if not self.room:
-            raise Unavailable("there is no room", do="make some")
+            raise DependencyUnavailableError("there is no room", do="make some")
         self.kept.append((endpoint.id, of.offset, why))
 
 

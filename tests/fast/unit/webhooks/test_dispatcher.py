@@ -8,11 +8,11 @@ from datetime import UTC, datetime
 import pytest
 from confluent_kafka import KafkaException
 
-from master_dataset.errors import StoreUnavailable
+from master_dataset.errors import CassandraUnavailableError
 from master_dataset.webhooks.endpoint import Endpoint, EndpointState
 from speed_layer.webhooks.dispatcher import Dispatcher
-from speed_layer.webhooks.endpoint_worker import SETTLED_SECONDS, Wanted
-from speed_layer.webhooks.start_position import PlaceLost
+from speed_layer.webhooks.endpoint_worker import SETTLED_SECONDS, DesiredEndpoint
+from speed_layer.webhooks.start_position import PositionLostError
 
 ONE = Endpoint("e1", "acme", "https://acme.example/", "secret")
 TWO = Endpoint("e2", "globex", "https://globex.example/", "secret")
@@ -32,11 +32,11 @@ class Table:
         self.has_begun: list[str] = []
         self.is_away = self.cannot_suspend = False
 
-    async def wanted(self) -> Sequence[Wanted]:
+    async def wanted(self) -> Sequence[DesiredEndpoint]:
         if self.is_away:
-            raise StoreUnavailable("nobody answers", do="wait")
+            raise CassandraUnavailableError("nobody answers", do="wait")
         return [
-            Wanted(
+            DesiredEndpoint(
                 each,
                 each.id in self.suspended,
                 self.failing.get(each.id),
@@ -51,7 +51,7 @@ class Table:
 
     async def suspend(self, endpoint: Endpoint) -> None:
         if self.cannot_suspend:
-            raise StoreUnavailable("nobody answers", do="wait")
+            raise CassandraUnavailableError("nobody answers", do="wait")
         self.suspended.append(endpoint.id)
 
     async def see(self, endpoint: Endpoint, state: EndpointState) -> None:
@@ -101,10 +101,10 @@ class Played:
     log: list[str]
     groups: dict[str, Group]
 
-    def _group(self, wanted: Wanted) -> Group:
+    def _group(self, wanted: DesiredEndpoint) -> Group:
         endpoint = wanted.endpoint
         if endpoint.id in self.has_lost and wanted.has_begun:
-            raise PlaceLost("the broker no longer knows where it stood", do="resume it")
+            raise PositionLostError("the broker no longer knows where it stood", do="resume it")
         if endpoint.id in self.refuses:
             raise self.refuses[endpoint.id]
         group = self.groups[endpoint.id] = Group(endpoint, self.log)

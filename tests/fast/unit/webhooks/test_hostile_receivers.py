@@ -15,9 +15,9 @@ import pytest
 from master_dataset.kafka.consumer import Again, Consuming, Limits, Record, Verdict, key_queue
 from master_dataset.webhooks.endpoint import Endpoint, Network
 from speed_layer.webhooks import client as sending
-from speed_layer.webhooks.client import Resolve, Sender, client
+from speed_layer.webhooks.client import Resolve, WebhookClient, http_client
 from speed_layer.webhooks.delivery import Delivery
-from speed_layer.webhooks.endpoint_worker import Telling
+from speed_layer.webhooks.endpoint_worker import EndpointWorker
 from tests.support.certificates import authority
 from tests.support.hostile_receivers import (
     Behaviour,
@@ -85,7 +85,7 @@ class Kept:
 class Told:
     """One endpoint at work over alerts that are there already."""
 
-    telling: Telling
+    telling: EndpointWorker
     kept: Kept
     driver: Driver
 
@@ -107,10 +107,10 @@ async def told(
         for at, owner in enumerate(owners)
     ]
     driver = Driver(messages)
-    sender = Sender(endpoint, allowed, client(trust or ssl.create_default_context()), resolving)
+    sender = WebhookClient(endpoint, allowed, http_client(trust or ssl.create_default_context()), resolving)
     delivery = Delivery(endpoint, sender, kept)
     limits = Limits(batch=4, longest_wait=0.02, leave=0.1)
-    telling = Telling(sender, delivery, Consuming({}, [TOPIC], delivery, limits, driver))
+    telling = EndpointWorker(sender, delivery, Consuming({}, [TOPIC], delivery, limits, driver))
     running = asyncio.ensure_future(telling.run())
     try:
         yield Told(telling, kept, driver)
@@ -355,7 +355,7 @@ def test_fewer_at_once_may_help_whoever_was_sent_a_call_and_could_not_cope(
     async def work() -> Verdict:
         async with listening(behaviour) as receiver:
             endpoint = Endpoint("e1", "acme", f"http://{NAME}:{receiver.port}/", "secret")
-            async with Sender(endpoint, LOOPBACK, client(ssl.create_default_context()), here) as sender:
+            async with WebhookClient(endpoint, LOOPBACK, http_client(ssl.create_default_context()), here) as sender:
                 return await sender.call(b'{"alerts": []}', "a1")
 
     verdict = asyncio.run(work())
@@ -373,7 +373,7 @@ def test_fewer_at_once_help_nobody_who_was_not_reached() -> None:
             other = Endpoint("e1", "acme", f"https://{NAME}:{receiver.port}/", "secret")
             found = []
             for endpoint in (gone, other):
-                async with Sender(endpoint, LOOPBACK, client(authority().trust), here) as sender:
+                async with WebhookClient(endpoint, LOOPBACK, http_client(authority().trust), here) as sender:
                     found.append(await sender.call(b'{"alerts": []}', "a1"))
             return found
 
@@ -390,8 +390,8 @@ def test_a_wish_to_be_left_alone_is_honoured_up_to_an_hour(
         waited.append(seconds(tries, most, asked))
         return 0.0
 
-    seconds = key_queue.seconds
-    monkeypatch.setattr(key_queue, "seconds", noted)
+    seconds = key_queue.backoff_seconds
+    monkeypatch.setattr(key_queue, "backoff_seconds", noted)
 
     async def work() -> None:
         async with listening(answers(503, Retry_After=said)) as receiver, told(f"http://{NAME}:{receiver.port}/"):
