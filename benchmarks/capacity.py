@@ -19,11 +19,10 @@ from typing import TYPE_CHECKING
 import msgspec
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
-from benchmarks import local, receipts
-from benchmarks.measured import Measured
-from benchmarks.micro_batches import steps
-from benchmarks.pace import Pace
-from benchmarks.processor import Meter
+from benchmarks import local, traffic
+from benchmarks.local import steps
+from benchmarks.processor import Meter, Pace
+from benchmarks.report import Measured
 from deploy.local.records import Records
 from master_dataset.kafka.ingest import ingest
 from master_dataset.kafka.topics import Topics
@@ -48,7 +47,7 @@ def capacity(size: int) -> Iterator[Measured]:
     """`size` receipts and a tenth of them again. RuntimeError if Quix Streams counted something else than we did."""
     with local.own_home() as settings:
         with local.running(settings, "kafka"):
-            ingest(POS_TRANSACTIONS, receipts.backlog(size), settings.kafka_bootstrap, lambda _result: None)
+            ingest(POS_TRANSACTIONS, traffic.backlog(size), settings.kafka_bootstrap, lambda _result: None)
             parsed = _bare(settings, lambda value: parse(POS_TRANSACTIONS, value, lambda _store: DEFAULT_TERMS))
             decoded = _bare(settings, msgspec.json.decode)
             quix, theirs = _quix(settings)

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 from benchmarks.delay import Sender
-from benchmarks.measured import Measured, percentile
-from benchmarks.receipts import PROBE
+from benchmarks.report import Measured, percentile
+from benchmarks.traffic import PROBE
 from deploy.local.records import Records
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import psutil
 
-from benchmarks.measured import Measured
+from benchmarks.report import Measured
 from deploy.local.records import Records
 from deploy.local.stack import components
 

@@ -7,10 +7,9 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from benchmarks import local
-from benchmarks.measured import Measured
-from benchmarks.pace import Pace
-from benchmarks.processor import Meter
-from benchmarks.sensed import sensed
+from benchmarks.processor import Meter, Pace
+from benchmarks.report import Measured
+from benchmarks.traffic import sensed
 from deploy.local.records import Records
 from deploy.local.stack import components
 from master_dataset.kafka.ingest import ingest
@@ -19,8 +18,8 @@ from master_dataset.sources import registered_sources
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from master_dataset.visits.rows import Whose
 from master_dataset.visits.visit import RULES, Bundle, Sighting
-from speed_layer.generation import Generations
 from speed_layer.visits import OpenVisits
+from views.control.generation import Generations
 
 if TYPE_CHECKING:
     from deploy.settings import Settings

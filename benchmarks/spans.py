@@ -17,11 +17,12 @@ import duckdb
 import orjson
 from deltalake import DeltaTable
 
+from batch_layer.maintenance.export import export_published
 from benchmarks import local
 from benchmarks.history import History
-from benchmarks.measured import Measured
-from deploy.exporting import exported
-from speed_layer.generation import Generations
+from benchmarks.report import Measured
+from deploy.cassandra import session_of
+from views.control.generation import Generations
 
 if TYPE_CHECKING:
     from deploy.settings import Settings
@@ -44,7 +45,14 @@ def spans(size: int) -> Iterator[Measured]:
         history = History(settings, size, DAYS, first, datetime.now(UTC).replace(microsecond=0, second=0))
         with local.running(settings, "cassandra"):
             history.rebuild()
-            exported(settings, [VIEW], lambda *_: None)
+            export_published(
+                session_of(settings.cassandra_address),
+                settings.corrected_uri,
+                [VIEW],
+                definitions=settings.definitions,
+                keeps=timedelta(days=settings.vacuum_days),
+                step=lambda *_: None,
+            )
         files = DeltaTable(f"{settings.corrected_uri}/{VIEW}").file_uris()
         year = {"from": first, "to": today, "timezone": "UTC", "store": "1"}
         side = {

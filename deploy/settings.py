@@ -8,12 +8,11 @@ from datetime import timedelta
 from functools import cached_property
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
-from typing import Annotated, Self
+from typing import TYPE_CHECKING, Annotated, Self
 
 from pydantic import Field, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from deploy.cassandra import Address
 from deploy.local.nodes import HOSTS, LOOPBACK, ONE, THREE, Nodes, addresses, kept_nodes
 from master_dataset.failpoints import planned
 from master_dataset.kafka.client_settings import CourierRoom
@@ -21,6 +20,11 @@ from master_dataset.parsing.parse import FUTURE_US
 from master_dataset.visits.visit import VisitRules
 from serving_layer.api.limits import LIMITS, RANGES, Limits, Ranges
 from serving_layer.http.connections import ConnectionLimits
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from deploy.cassandra import Address
 
 CONNECTION, COURIER = ConnectionLimits(), CourierRoom()
 
@@ -361,11 +365,20 @@ class Settings(WebhookSettings):
         return timedelta(seconds=self.cut_timeout_seconds)
 
     @cached_property
-    def cassandra_address(self) -> Address:
+    def cassandra_address(self) -> "Address":
         """Where Galatea's keyspace is."""
+        from deploy.cassandra import Address  # noqa: PLC0415 - the driver is slow to import
+
         return Address(tuple(self.cassandra_contact_points.split(",")), self.cassandra_port, "galatea")
 
     @property
     def crash_folder(self) -> Path:
         """Which of `crash_at` have happened."""
         return self.home / "crashed"
+
+    @cached_property
+    def definitions(self) -> "Mapping[str, str]":
+        """Hash of every view's definition under these settings, and of what all views share."""
+        from views.registry import current_definitions  # noqa: PLC0415 - imports every view
+
+        return current_definitions(self.epoch_seconds, self.visit_gap_seconds)

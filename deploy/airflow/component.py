@@ -1,13 +1,15 @@
 """Airflow as a component of the local stack: one user on loopback, with this package's DAGs and connections to it."""
 
+import base64
 import json
 import os
+import secrets
 import sys
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from deploy.airflow.home import AirflowHome
 from deploy.local.component import Component
 from deploy.local.nodes import LOOPBACK
 
@@ -15,6 +17,54 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from deploy.settings import Settings
+
+_KEYS = """# Made once by `galatea up`; all else is set by variables.
+[core]
+fernet_key = {fernet}
+[api]
+secret_key = {secret}
+[api_auth]
+jwt_secret = {jwt}
+"""
+
+
+@dataclass(frozen=True)
+class AirflowHome:
+    """`home` is the stack's."""
+
+    home: Path
+
+    @property
+    def folder(self) -> Path:
+        """AIRFLOW_HOME."""
+        return self.home / "airflow"
+
+    @property
+    def passwords(self) -> Path:
+        """The password in the form that Airflow reads."""
+        return self.folder / "passwords.json"
+
+    def prepare(self, user: str) -> None:
+        """Make what is not there yet. The password may be changed in its file; Airflow follows at its start."""
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        keys = self.folder / "airflow.cfg"
+        if not keys.exists():
+            fernet = base64.urlsafe_b64encode(os.urandom(32)).decode()
+            _write(keys, _KEYS.format(fernet=fernet, secret=secrets.token_urlsafe(32), jwt=secrets.token_urlsafe(64)))
+        password = self.home / "airflow.password"
+        if not password.exists():
+            _write(password, secrets.token_urlsafe(16) + "\n")
+        _write(self.passwords, json.dumps({user: password.read_text().strip()}))
+
+
+def _write(place: Path, text: str) -> None:
+    """Readable by its owner alone from the first byte on."""
+    part = place.with_suffix(".part")
+    part.unlink(missing_ok=True)
+    with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        file.write(text)
+    part.replace(place)
+
 
 NAME = "airflow"
 _NEEDED = ("metadatabase", "scheduler", "dag_processor")

@@ -1,16 +1,20 @@
-"""Which processes are ours, written down so that a later command finds them even after the supervisor was killed.
+"""What the supervisor writes to `run/` in the home: the process of each component, its state, its metrics endpoint.
 
-A component leads a session of its own, and everything that it starts stays in it: Spark's Java, Spark's Python workers.
-A record holds the leader's pid and when it was created, so a pid that was given away meanwhile is never touched.
+A later command finds the processes there even after the supervisor was killed. A component leads a session of its own,
+and everything it starts stays in it: Spark's Java, Spark's Python workers. A record holds the leader's pid and its
+creation time, so a pid that was reused is never touched.
 """
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from enum import StrEnum
 from pathlib import Path
 
 import orjson
 import psutil
+
+from deploy.local.nodes import LOOPBACK
 
 _SAME_INSTANT_SECONDS = 1.0
 
@@ -97,3 +101,48 @@ def _send(process: psutil.Process, how: Callable[[psutil.Process], None]) -> Non
         how(process)
     except psutil.NoSuchProcess:
         return
+
+
+class State(StrEnum):
+    """State of a component. `failed` waits for an operator; `backing_off` is started again."""
+
+    STARTING = "starting"
+    RUNNING = "running"
+    BACKING_OFF = "backing_off"
+    STOPPED = "stopped"
+    FAILED = "failed"
+
+
+def write_states(home: Path, states: Mapping[str, State]) -> None:
+    """Replace the states of all components by name, atomically."""
+    file = home / "run" / "states.json"
+    part = file.with_suffix(f".{os.getpid()}.part")
+    part.write_bytes(orjson.dumps(dict(states)))
+    part.replace(file)
+
+
+def read_states(home: Path) -> dict[str, State]:
+    """Read the states by component name; empty if no stack was ever started here."""
+    file = home / "run" / "states.json"
+    return {name: State(state) for name, state in orjson.loads(file.read_bytes()).items()} if file.exists() else {}
+
+
+def write_metrics_target(home: Path, name: str, port: int) -> None:
+    """Write the Prometheus target of a process (`file_sd_configs`), atomically."""
+    file = _metrics_target(home, name)
+    part = file.with_suffix(".part")
+    part.write_bytes(orjson.dumps([{"targets": [f"{LOOPBACK}:{port}"], "labels": {"component": name}}]))
+    part.replace(file)
+
+
+def metrics_url(home: Path, name: str) -> str | None:
+    """URL of the metrics of a process, also after it ended; None if it never served any."""
+    file = _metrics_target(home, name)
+    if not file.exists():
+        return None
+    [target] = orjson.loads(file.read_bytes())
+    return f"http://{target['targets'][0]}/metrics"
+
+
+def _metrics_target(home: Path, name: str) -> Path:
+    return home / "run" / f"{name}.targets.json"

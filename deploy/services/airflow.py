@@ -14,7 +14,7 @@ from importlib.metadata import version
 from pathlib import Path
 from types import FrameType
 
-from deploy.priority import SOON, give_way
+from deploy.process import SOON, give_way
 
 PARTS = (("scheduler", "--skip-serve-logs"), ("dag-processor",), ("api-server",))
 GRACE_SECONDS = 15.0

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 
 import structlog
 
-from deploy.parent_watchdog import VARIABLE
+from deploy.process import VARIABLE
 from deploy.services.runner import NAMED_STOP, Process
 from deploy.settings import Settings
 from master_dataset.errors import OperatorError

@@ -11,30 +11,26 @@ from typing import TYPE_CHECKING
 
 from prometheus_client import REGISTRY
 
-from deploy.airflow.deployed import airflow_of
+from deploy.airflow.client import airflow_of
 from deploy.audit import Audit
 from deploy.cassandra import session_of
-from deploy.local import board
 from deploy.local.nodes import LOOPBACK, nodes_of
-from deploy.recompute.rest_rollback import RestRollback
-from deploy.services.operating import AirflowElseRunner, alerting_of, operations_of, readers_of, runner_of
-from deploy.services.pressure_metrics import PressureMetrics, pressures
+from deploy.local.records import read_states
+from deploy.recompute.recompute import RestRollback
+from deploy.services.api_metrics import PressureMetrics, ServingMetrics, pressures
 from deploy.services.runner import Process
-from deploy.services.serving_metrics import ServingMetrics
 from deploy.settings import Settings
+from deploy.wiring import AirflowElseRunner, alerting_of, operations_of, readers_of, runner_of
 from master_dataset.kafka.producer import Courier, courier_settings
 from serving_layer.api.app import create_app
 from serving_layer.health.freshness import Freshness
 from serving_layer.http.server import Listening, Server
-from serving_layer.ingest.disk_room import DiskRoom
+from serving_layer.ingest.disk_space import DiskRoom
 from serving_layer.ingest.ingest import Ingest
-from serving_layer.keys.authenticator import Gate
-from serving_layer.keys.concurrency import Concurrency
-from serving_layer.keys.known_keys import KnownKeys
-from serving_layer.keys.rates import Rates
-from serving_layer.query.answers import Answers, Clocks
+from serving_layer.keys.authenticator import Concurrency, Gate, KnownKeys, Rates
 from serving_layer.query.catalogue import Catalogue
-from serving_layer.tables import Bridge, KeyTables, WatchTables
+from serving_layer.query.service import Clocks, QueryService
+from serving_layer.tables import AsyncSession, KeyTables, WatchTables
 from views import registered_views
 from views.metrics import registered_metrics
 
@@ -51,8 +47,10 @@ def run(process: Process, settings: Settings) -> None:
     catalogue = Catalogue({view.name: view for view in registered_views()}, registered_metrics(), settings.ranges)
     now = partial(datetime.now, UTC)
     clocks = Clocks(time.monotonic, now)
-    answers = Answers(readers, catalogue, settings.speed_ttl, clocks, recent_seconds=RECENT_SECONDS)
-    freshness = Freshness(answers, WatchTables(Bridge(session_of(settings.cassandra_address))), settings.speed_ttl, now)
+    answers = QueryService(readers, catalogue, settings.speed_ttl, clocks, recent_seconds=RECENT_SECONDS)
+    freshness = Freshness(
+        answers, WatchTables(AsyncSession(session_of(settings.cassandra_address))), settings.speed_ttl, now
+    )
     runner = runner_of(settings)
     trigger = AirflowElseRunner(lambda: airflow_of(settings), runner)
     operations = operations_of(settings, answers, trigger, RestRollback(settings))
@@ -72,7 +70,7 @@ def run(process: Process, settings: Settings) -> None:
     config = Listening(app, settings.connection_limits, host=LOOPBACK, port=settings.api_port)
 
     def listening() -> None:
-        REGISTRY.register(ServingMetrics(freshness, asyncio.get_running_loop(), partial(board.read, settings.home)))
+        REGISTRY.register(ServingMetrics(freshness, asyncio.get_running_loop(), partial(read_states, settings.home)))
         REGISTRY.register(PressureMetrics(pressures(app, ingest, courier, config.open, disk)))
         process.show_metrics(settings.api_metrics_port)
         runner.start()
@@ -89,7 +87,7 @@ def run(process: Process, settings: Settings) -> None:
 
 def gate_of(settings: Settings) -> Gate:
     """Who may ask, and how often."""
-    tables = KeyTables(Bridge(session_of(settings.cassandra_address)))
+    tables = KeyTables(AsyncSession(session_of(settings.cassandra_address)))
     own = operator_key(settings.home / "operator.key")
     keys = KnownKeys(tables, own, settings.anonymous_tenant, time.monotonic, partial(datetime.now, UTC))
     rates = Rates(settings.reads_per_second, settings.ingests_per_second)

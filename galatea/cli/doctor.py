@@ -10,8 +10,7 @@ from deploy.settings import Settings
 
 def doctor(as_json: Annotated[bool, Option("--json", help="One JSON object on stdout.")] = False) -> None:
     """Check memory, disk, ports, Java, jars, leftovers, and alarms of what runs. Exit 1 if something blocks."""
-    from deploy.local.alarms import alarmed
-    from deploy.local.checkup import checkup
+    from deploy.local.checkup import alarmed, checkup
 
     settings = Settings()
     findings = [*checkup(settings), *alarmed(settings)]

@@ -1,6 +1,7 @@
 """`galatea export`: corrected views as Delta tables."""
 
 from dataclasses import asdict
+from datetime import timedelta
 from typing import Annotated
 
 from typer import Argument, Option
@@ -14,11 +15,19 @@ def export(
     as_json: Annotated[bool, Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
     """Bring the Delta tables of corrected views to the current publication. Only days that changed are written."""
-    from deploy.exporting import exported
+    from batch_layer.maintenance.export import export_published
+    from deploy.cassandra import session_of
 
     settings = Settings()
     with Steps("export") as steps:
-        publication, done = exported(settings, views or [], steps.step)
+        publication, done = export_published(
+            session_of(settings.cassandra_address),
+            settings.corrected_uri,
+            views or [],
+            definitions=settings.definitions,
+            keeps=timedelta(days=settings.vacuum_days),
+            step=steps.step,
+        )
     if as_json:
         told = [asdict(each) for each in done]
         answer({"publication": publication, "uri": settings.corrected_uri, "tables": told})

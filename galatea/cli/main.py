@@ -13,9 +13,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from deploy.audit import CHANGES, Audit
 from deploy.console import complain, say
-from deploy.failpoints import arm_if_asked
-from deploy.garbage import look_seldom
-from deploy.parent_watchdog import tether_if_asked
+from deploy.process import arm_if_asked, look_seldom, tether_if_asked
 from master_dataset.errors import GalateaError
 
 VERBS = (

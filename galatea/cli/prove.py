@@ -10,7 +10,7 @@ from deploy.settings import Settings
 from master_dataset.errors import RequestError
 
 if TYPE_CHECKING:
-    from lab.guarantees.suite import Proof
+    from lab.guarantees.suite import ExperimentResult
 
 
 def prove(
@@ -22,13 +22,15 @@ def prove(
 ) -> None:
     """Break delivery guarantees on a real broker, and count what is lost and duplicated. Exit 1 on any difference."""
     from lab.guarantees.results import COLUMNS, rows
-    from lab.guarantees.suite import ONE, THREE, Asked, document, is_as_expected
-    from lab.guarantees.suite import prove as run
+    from lab.guarantees.suite import ONE, THREE, ExperimentSelection, document, is_as_expected
+    from lab.guarantees.suite import run_experiments as run
 
     if brokers not in {ONE, THREE}:
         raise RequestError("experiments use one broker, or three nodes besides", do="--brokers 1 or --brokers 3")
     signal.signal(signal.SIGTERM, _leave)
-    asked = Asked([each.upper() for each in experiments or ()], seed, bootstrap=bootstrap, brokers=brokers)
+    asked = ExperimentSelection(
+        [each.upper() for each in experiments or ()], seed, bootstrap=bootstrap, brokers=brokers
+    )
     with Steps("prove") as steps:
         proofs = run(Settings(), asked, steps.step)
     if as_json:

@@ -8,9 +8,9 @@ from typer import Option
 from deploy.cassandra import session_of
 from deploy.console import answer, table
 from deploy.settings import Settings
-from serving_layer.admin.publication_entry import GREATEST, PublicationEntry
+from serving_layer.admin.publications import GREATEST, PublicationEntry
 from serving_layer.responses.publications import ListedPublication
-from serving_layer.tables import Bridge, PublishedTables
+from serving_layer.tables import AsyncSession, PublishedTables
 
 SHOWN = ("publication", "cut", "published_at", "by", "why")
 PAGE = 1000
@@ -18,7 +18,7 @@ PAGE = 1000
 
 def publications(as_json: Annotated[bool, Option("--json", help="One JSON object on stdout.")] = False) -> None:
     """List every publication, newest first: its number, its cut, when, by whom and why, and what it took."""
-    published = PublishedTables(Bridge(session_of(Settings().cassandra_address)))
+    published = PublishedTables(AsyncSession(session_of(Settings().cassandra_address)))
     listed = asyncio.run(_all(published))
     if as_json:
         answer({"publications": listed})

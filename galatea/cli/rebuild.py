@@ -7,8 +7,21 @@ from typer import Option
 
 from deploy.console import Steps, answer, say
 from deploy.settings import Settings
-from galatea.cli.asking import DryRun, First, Full, Last, Stores, Views, Wait, Why, asked_of
-from galatea.cli.recomputes import leave, noted, shown, told
+from galatea.cli.recompute_options import (
+    DryRun,
+    First,
+    Full,
+    Last,
+    Stores,
+    Views,
+    Wait,
+    Why,
+    asked_of,
+    leave,
+    noted,
+    shown,
+    told,
+)
 
 
 def rebuild(  # noqa: PLR0913, PLR0917 - one parameter per option
@@ -25,9 +38,9 @@ def rebuild(  # noqa: PLR0913, PLR0917 - one parameter per option
     as_json: Annotated[bool, Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
     """Recompute what was touched since the last publication, or what is named, and switch readers to it at once."""
-    from batch_layer.recompute.recompute import checked_id
-    from deploy.airflow.task_note import Noted, TaskNote
+    from deploy.airflow.client import Noted, TaskNote
     from deploy.recompute.recompute import ask, carry_out
+    from views.control.recompute import checked_id
 
     settings = Settings()
     note = TaskNote.of_this_process(settings)

@@ -7,11 +7,24 @@ import typer
 
 from deploy.console import Steps, answer, fields
 from deploy.settings import Settings
-from galatea.cli.asking import DryRun, First, Full, Last, Stores, Views, Wait, Why, asked_of
-from galatea.cli.recomputes import leave, noted, shown, told
+from galatea.cli.recompute_options import (
+    DryRun,
+    First,
+    Full,
+    Last,
+    Stores,
+    Views,
+    Wait,
+    Why,
+    asked_of,
+    leave,
+    noted,
+    shown,
+    told,
+)
 
 if TYPE_CHECKING:
-    from batch_layer.recompute.recompute import Recompute
+    from views.control.recompute import Recompute
 
 app = typer.Typer(no_args_is_help=True, help="Take a recompute step by step: plan, compute, publish; or look at one.")
 
@@ -34,8 +47,8 @@ def plan(  # noqa: PLR0913, PLR0917 - one parameter per option
     as_json: AsJson = False,
 ) -> None:
     """Write down what is asked, reach a cut, and choose what is to be recomputed."""
-    from batch_layer.recompute.recompute import checked_id
     from deploy.recompute.recompute import ask
+    from views.control.recompute import checked_id
 
     asked = asked_of(views, first, last, store, full=full, wait=wait, dry_run=dry_run)
     ask(Settings(), asked, why=why, by=by or getuser(), id_=checked_id(id_))
@@ -57,8 +70,8 @@ def publish(id_: Id, as_json: AsJson = False) -> None:
 @app.command()
 def show(id_: Id, as_json: AsJson = False) -> None:
     """Say how far it is, or what became of it."""
-    from batch_layer.recompute.recompute import Recomputes
     from deploy.cassandra import session_of
+    from views.control.recompute import Recomputes
 
     found = Recomputes(session_of(Settings().cassandra_address)).find(id_)
     if as_json:
@@ -73,9 +86,8 @@ def show(id_: Id, as_json: AsJson = False) -> None:
 
 
 def _step(id_: str, name: str, *, as_json: bool) -> None:
-    from deploy.airflow.task_note import Noted, TaskNote
-    from deploy.recompute.attempt import Attempt
-    from deploy.recompute.failures import naming_failures
+    from batch_layer.recompute.job import Attempt, naming_failures
+    from deploy.airflow.client import Noted, TaskNote
 
     settings = Settings()
     note = TaskNote.of_this_process(settings)

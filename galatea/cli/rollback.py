@@ -7,7 +7,7 @@ from typer import Argument, Option
 
 from deploy.console import Steps, answer, say
 from deploy.settings import Settings
-from galatea.cli.recomputes import corrections, leave
+from galatea.cli.recompute_options import corrections, leave
 
 
 def rollback(
@@ -17,9 +17,9 @@ def rollback(
     as_json: Annotated[bool, Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
     """Publish again, under a new number, the cells and the cut of publication N. Readers see all of it at once."""
-    from deploy.recompute.computing import Computing
-    from deploy.recompute.ledgers import LedgerKeeper
-    from deploy.recompute.rollback import Rollback
+    from batch_layer.ledger.writer import LedgerKeeper
+    from batch_layer.recompute.rollback import Rollback
+    from deploy.recompute.recompute import Computing
 
     settings = Settings()
     with Steps("rollback") as steps:

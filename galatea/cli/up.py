@@ -13,8 +13,8 @@ from typer import Option
 from deploy.airflow.component import NAME as AIRFLOW
 from deploy.airflow.component import is_installed
 from deploy.console import Steps, say
-from deploy.local import board
 from deploy.local.nodes import keep_nodes
+from deploy.local.records import State
 from deploy.local.stack import components, status, supervisor
 from deploy.local.supervisor import last_line
 from deploy.settings import Settings
@@ -75,8 +75,8 @@ def _leave(_number: int, _frame: FrameType | None) -> None:
 
 
 def _told(name: str, state: str, seconds: float) -> None:
-    if state != board.STARTING:
-        say(f"  {name:<11} {state}" + (f" {seconds:.1f} s" if state == board.RUNNING else ""))
+    if state != State.STARTING:
+        say(f"  {name:<11} {state}" + (f" {seconds:.1f} s" if state == State.RUNNING else ""))
 
 
 def _detached(settings: Settings, names: list[str], *, airflow: bool) -> None:
@@ -99,10 +99,10 @@ def _detached(settings: Settings, names: list[str], *, airflow: bool) -> None:
     began = time.monotonic()
     while True:
         now = {each["name"]: each["state"] for each in status(settings)["components"] if each["name"] in wanted}
-        for name in (name for name, state in now.items() if state == board.RUNNING != states.get(name)):
+        for name in (name for name, state in now.items() if state == State.RUNNING != states.get(name)):
             say(f"  {name:<11} running")
         states = now
-        late = {name for name, state in now.items() if state != board.RUNNING}
+        late = {name for name, state in now.items() if state != State.RUNNING}
         if late == {AIRFLOW} and time.monotonic() - began > _AIRFLOW_SECONDS:
             say("  airflow     still starts; nothing is rebuilt by the clock until it runs: galatea status")
             return

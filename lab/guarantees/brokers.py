@@ -16,7 +16,7 @@ from deploy.local.nodes import LOOPBACK
 from deploy.local.ports import free_ports, is_free
 from deploy.local.records import Records
 from deploy.local.supervisor import Supervisor
-from lab.fault_proxy import Tap
+from lab.fault_proxy import FaultProxy
 
 if TYPE_CHECKING:
     from deploy.settings import Settings
@@ -29,7 +29,7 @@ process.roles={roles}
 node.id={number}
 controller.quorum.voters=1@{host}:{controller}
 listeners={listeners}
-listener.security.protocol.map=PLAINTEXT:PLAINTEXT,TAP:PLAINTEXT,CONTROLLER:PLAINTEXT
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,PROXY:PLAINTEXT,CONTROLLER:PLAINTEXT
 controller.listener.names=CONTROLLER
 log.dirs={data}
 auto.create.topics.enable=false
@@ -63,19 +63,19 @@ class Cluster:
 
 
 @contextmanager
-def one_broker(settings: "Settings", home: Path) -> Iterator[tuple[str, str, Tap]]:
+def one_broker(settings: "Settings", home: Path) -> Iterator[tuple[str, str, FaultProxy]]:
     """Its address, its address behind the tap, and the tap."""
     port, behind, before, controller = free_ports(4)
-    listeners = f"PLAINTEXT://{LOOPBACK}:{port},TAP://{LOOPBACK}:{behind},CONTROLLER://{LOOPBACK}:{controller}"
-    advertised = f"PLAINTEXT://{LOOPBACK}:{port},TAP://{LOOPBACK}:{before}"
+    listeners = f"PLAINTEXT://{LOOPBACK}:{port},PROXY://{LOOPBACK}:{behind},CONTROLLER://{LOOPBACK}:{controller}"
+    advertised = f"PLAINTEXT://{LOOPBACK}:{port},PROXY://{LOOPBACK}:{before}"
     more = f"advertised.listeners={advertised}\ninter.broker.listener.name=PLAINTEXT\n"
     properties = _said(1, "broker,controller", listeners, controller, home) + more
     ports = {port: "a port of its own", behind: "a port of its own", controller: "a port of its own"}
     node = _component(1, properties, f"{LOOPBACK}:{port}", ports, (settings, home, new_cluster()))
     with Supervisor(home, [node]) as running:
         running.start()
-        with Tap(LOOPBACK, before, behind) as tap:
-            yield f"{LOOPBACK}:{port}", f"{LOOPBACK}:{before}", tap
+        with FaultProxy(LOOPBACK, before, behind) as proxy:
+            yield f"{LOOPBACK}:{port}", f"{LOOPBACK}:{before}", proxy
 
 
 @contextmanager

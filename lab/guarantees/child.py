@@ -32,7 +32,7 @@ def die() -> NoReturn:
 def main(experiment: str, task: str) -> None:
     """Live once."""
     tether_if_asked()
-    importlib.import_module(f"lab.guarantees.experiments.{experiment}").live(**orjson.loads(task))
+    importlib.import_module(f"lab.guarantees.experiments.{experiment}").child_main(**orjson.loads(task))
 
 
 if __name__ == "__main__":
@@ -42,7 +42,7 @@ if __name__ == "__main__":
 _PATIENCE_SECONDS = 600
 
 
-def started(module: str, task: dict[str, Any]) -> subprocess.Popen[bytes]:
+def start_child(module: str, task: dict[str, Any]) -> subprocess.Popen[bytes]:
     """A child process that runs `live` of this experiment's module, once. It ends with this process."""
     words = [sys.executable, "-m", "lab.guarantees.child", module.rpartition(".")[2], orjson.dumps(task).decode()]
     return subprocess.Popen(  # noqa: S603 - our own module
@@ -54,9 +54,9 @@ def started(module: str, task: dict[str, Any]) -> subprocess.Popen[bytes]:
     )
 
 
-def live(module: str, task: dict[str, Any]) -> bool:
+def run_child(module: str, task: dict[str, Any]) -> bool:
     """One life; whether it was killed. OperatorError if it ended in any other way."""
-    with started(module, task) as child:
+    with start_child(module, task) as child:
         child.wait(_PATIENCE_SECONDS)
         said = child.stderr.read() if child.stderr else b""
         if child.returncode not in {0, -signal.SIGKILL}:
@@ -65,18 +65,18 @@ def live(module: str, task: dict[str, Any]) -> bool:
         return child.returncode != 0
 
 
-def lives(module: str, task: dict[str, Any], deaths: Sequence[Any]) -> int:
+def run_until_killed_each(module: str, task: dict[str, Any], deaths: Sequence[Any]) -> int:
     """One life for each death, told in `dies_at`, and a last one without; how often it was killed."""
-    return sum(live(module, {**task, "dies_at": death}) for death in [*deaths, None])
+    return sum(run_child(module, {**task, "kill_at": death}) for death in [*deaths, None])
 
 
-def write(journal: IO[str], number: int) -> None:
+def append(journal: IO[str], number: int) -> None:
     """Append one number; a kill behind this changes nothing of it."""
     journal.write(f"{number}\n")
     journal.flush()
     os.fsync(journal.fileno())
 
 
-def worked(journal: Path) -> list[int]:
+def processed(journal: Path) -> list[int]:
     """The numbers in the order in which they were worked off."""
     return [int(line) for line in journal.read_text().split()] if journal.exists() else []

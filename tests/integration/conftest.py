@@ -29,8 +29,8 @@ from deploy.schema import migrate
 from deploy.settings import Settings
 from deploy.spark import Work, spark_session
 from deploy.verify import Verdict, Verification
-from galatea.cli.recomputes import shown
-from views.control.recompute_request import RecomputeRequest
+from galatea.cli.recompute_options import shown
+from views.control.recompute import RecomputeRequest
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

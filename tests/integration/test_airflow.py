@@ -16,7 +16,6 @@ from typing import Any
 import httpx
 import pytest
 
-from batch_layer.recompute.recompute import new_id
 from deploy.airflow.client import AirflowClient
 from deploy.airflow.component import airflow, connections
 from deploy.local.ports import free_ports
@@ -25,7 +24,7 @@ from deploy.settings import Settings
 from tests.integration.conftest import PATIENCE_SECONDS, Stack, around_now
 from tests.support.receipts import receipt
 from views import registered_views
-from views.control.recompute_request import RecomputeRequest
+from views.control.recompute import RecomputeRequest, new_id
 
 STORE = "airflow-1"
 VIEWS = [view.name for view in registered_views()]

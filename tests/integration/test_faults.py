@@ -14,8 +14,7 @@ from typing import Any
 
 import pytest
 
-from batch_layer.appended import files_at
-from batch_layer.recompute.touched import Master
+from batch_layer.master import Master, files_at
 from deploy.local.ports import free_ports
 from deploy.local.records import Records
 from master_dataset.delta.tables import MasterTables

@@ -6,8 +6,7 @@ By default it also writes the measured tables of `docs/explanation/delivery-guar
 import sys
 from pathlib import Path
 
-from galatea.cli.reference import measured
-from galatea.cli.reference.files import files
+from galatea.cli.reference.files import MEASURED_PAGE, files, measured_page
 
 HERE = Path(__file__).resolve().parents[3] / "docs" / "reference"
 
@@ -23,4 +22,4 @@ def main(folder: Path) -> None:
 if __name__ == "__main__":
     main(Path(sys.argv[1]) if sys.argv[1:] else HERE)
     if not sys.argv[1:]:
-        measured.PAGE.write_text(measured.written(), encoding="utf-8")
+        MEASURED_PAGE.write_text(measured_page(), encoding="utf-8")

@@ -11,13 +11,13 @@ from deploy.local.kafka import PROPERTIES, brokers
 from deploy.local.nodes import LOOPBACK
 from deploy.local.ports import free_ports
 from deploy.settings import Settings
-from lab.fault_proxy import Tap
+from lab.fault_proxy import FaultProxy
 
 START_SECONDS, STOP_SECONDS = 180, 60
 _MORE = """\
-listeners=PLAINTEXT://{host}:{port},TAP://{host}:{behind},CONTROLLER://{host}:{controller}
-advertised.listeners=PLAINTEXT://{host}:{port},TAP://{host}:{before}
-listener.security.protocol.map=PLAINTEXT:PLAINTEXT,TAP:PLAINTEXT,CONTROLLER:PLAINTEXT
+listeners=PLAINTEXT://{host}:{port},PROXY://{host}:{behind},CONTROLLER://{host}:{controller}
+advertised.listeners=PLAINTEXT://{host}:{port},PROXY://{host}:{before}
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,PROXY:PLAINTEXT,CONTROLLER:PLAINTEXT
 inter.broker.listener.name=PLAINTEXT
 transaction.abort.timed.out.transaction.cleanup.interval.ms=1000
 """
@@ -33,13 +33,13 @@ def settings_for(folder: Path) -> Settings:
 
 
 class DrilledBroker:
-    """The stack's own, with one listener more. Use as a context manager. `tapped`: its address behind the tap."""
+    """The stack's own, with one listener more. Use as a context manager. `proxied`: its address behind the tap."""
 
     def __init__(self, settings: Settings) -> None:
         """Nothing runs yet."""
         before, behind = free_ports(2)
-        self.settings, self.address, self.tapped = settings, settings.kafka_bootstrap, f"{LOOPBACK}:{before}"
-        self.tap = Tap(LOOPBACK, before, behind)
+        self.settings, self.address, self.proxied = settings, settings.kafka_bootstrap, f"{LOOPBACK}:{before}"
+        self.proxy = FaultProxy(LOOPBACK, before, behind)
         self._ports = {"before": before, "behind": behind}
         self._component = brokers(settings)[0]
         self._process: subprocess.Popen[bytes] | None = None
@@ -47,13 +47,13 @@ class DrilledBroker:
     def __enter__(self) -> Self:
         ensure_jars(self.settings, parts=("kafka",))
         self.start()
-        self.tap.__enter__()
+        self.proxy.__enter__()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.tap.__exit__(kind, error, trace)
+        self.proxy.__exit__(kind, error, trace)
         self.stop()
 
     def start(self) -> None:

@@ -25,7 +25,7 @@ from tests.integration.test_ledger import Sent, send
 from tests.system.drills.faults import wait_until
 from tests.system.drills.ledger_files import append
 from tests.system.drills.moments import CRASHES, Hammer, rebuilt
-from views.control.recompute_request import RecomputeRequest
+from views.control.recompute import RecomputeRequest
 
 STORES = ("killed-1", "killed-2")
 AFTER_SECONDS = (2.5, 5.0)

@@ -14,7 +14,7 @@ from typing import Any
 
 from confluent_kafka import libversion
 
-from deploy.jars.lock import locked_jars
+from deploy.jars.cache import locked_jars
 from tests.system.drills.ledger_files import append
 from tests.system.drills.till_roll import TillRoll
 

@@ -2,11 +2,10 @@
 
 import pytest
 
-from galatea.cli.reference.metrics import FLAGS, UNITS
+from galatea.cli.reference.catalogue_pages import FLAGS, UNITS
 from tests.support import World
 from tests.support.asking import Asking
-from views.core.example import of_nothing, worked
-from views.core.metric import Metric
+from views.core.metric import Metric, of_nothing, worked
 from views.metrics import registered_metrics
 from views.registry import registered_views
 

@@ -3,7 +3,7 @@
 import socket
 from pathlib import Path
 
-from deploy.local.elsewhere import elsewhere
+from deploy.local.checkup import elsewhere
 from deploy.local.ports import free_ports
 from deploy.settings import Settings
 

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from deploy.local.broker import brokers
-from deploy.local.cassandra_node import ring
+from deploy.local.cassandra import ring
 from deploy.local.checkup import checkup
+from deploy.local.kafka import brokers
 from deploy.local.nodes import Node, Nodes, keep_nodes, kept_nodes
 from deploy.local.stack import components
 from deploy.settings import Settings

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from deploy.priority import SESSION
+from deploy.process import SESSION
 
 WEIGHED = Path("/proc/self/autogroup")
 CODE = """
 import os, subprocess, sys
-from deploy.priority import give_way
+from deploy.process import give_way
 give_way(7)
 sys.stdout.write(subprocess.check_output([sys.executable, "-c", "import os; print(os.nice(0))"], text=True))
 """

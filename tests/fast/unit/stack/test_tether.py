@@ -5,11 +5,11 @@ import sys
 
 import pytest
 
-from deploy.parent_watchdog import ENDED, VARIABLE
+from deploy.process import ENDED, VARIABLE
 
 CODE = """
 import time
-from deploy.parent_watchdog import tether_if_asked
+from deploy.process import tether_if_asked
 tether_if_asked()
 print("on", flush=True)
 time.sleep(600)

@@ -1,14 +1,53 @@
-"""The page of the metrics: every number that may be asked for, and what it is in a small case."""
+"""Reference pages on what is computed and from what: views, metrics, sources."""
 
-from collections.abc import Mapping, Sequence
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from galatea.cli.reference.page import Page, code, codes
+from master_dataset.fields import Field, Lines
+from master_dataset.parsing.json_bytes import MAX_BYTES, MAX_DEPTH
+from master_dataset.parsing.rows import arrow_fields
+from master_dataset.source import Source
+from master_dataset.sources import registered_sources
 from serving_layer.query.numbers import printed
 from serving_layer.responses.encoding import encode
 from views import registered_views
-from views.core.example import of_nothing, worked
-from views.core.metric import Metric
+from views.core import View
+from views.core.metric import Metric, of_nothing, worked
 from views.metrics import registered_metrics
+
+
+def views_page() -> Page:
+    """One section per registered view."""
+    written = Page(
+        "Views",
+        "A view answers one question per store, 15-minute window and dimensions. Both layers run the same expressions, "
+        "which are Spark SQL over the columns of the source (see [sources](sources.md)).",
+    )
+    for view in registered_views():
+        _describe_view(written, view)
+    return written
+
+
+def _describe_view(written: Page, view: View) -> None:
+    written.heading(code(view.name))
+    written.paragraph(view.question)
+    told = f"Source {code(view.source.topic)}, windows of {code(view.at)}."
+    if view.where != "true":
+        told += f" Only rows where {code(view.where)}."
+    if view.each:
+        told += f" Counts each {code(view.each.name)} of {code(view.each.of)}."
+    used = [metric.id for metric in registered_metrics().values() if view.name in metric.views]
+    told += f" Definition {code(view.definition_hash)}. Metrics: {codes(used) or 'none'}."
+    written.paragraph(told)
+    written.table(("dimension", "expression"), [(code(name), code(sql)) for name, sql in view.dimensions.items()])
+    written.table(
+        ("state", "one row gives", "joined by"),
+        [(code(name), code(column.of), column.by) for name, column in view.columns.items()],
+    )
+
 
 DIGITS = 2
 """Of the money in the examples."""
@@ -54,14 +93,14 @@ FLAGS = {
 }
 
 
-def page() -> Page:
+def metrics_page() -> Page:
     """A table of all, their examples, and what units and flags are."""
     metrics = registered_metrics().values()
     written = Page(
         "Metrics",
         "Ask for one with `GET /v1/metrics/{metric}` (see [rest](rest.md)). States are summed before the formula is "
         "applied, so a ratio is never a mean of ratios; a denominator of zero gives null. A name without a view is a "
-        "state of the first view. What may stand in a formula is said in `views/core/term.py`.",
+        "state of the first view. What may stand in a formula is said in `views/core/formula.py`.",
     )
     written.table(
         ("metric", "name", "unit", "formula", "views", "flags", "of nothing"),
@@ -106,3 +145,54 @@ def _worked(metric: Metric) -> str:
 
 def _given(example: Mapping[str, object]) -> str:
     return ", ".join(f"{code(name)} = {value}" for name, value in example.items())
+
+
+def purpose(source: Source[Any]) -> str:
+    """The words at the top of its file, on one line."""
+    modules = [module for name, module in sys.modules.items() if name.startswith("master_dataset.sources.")]
+    words = next((module.__doc__ or "" for module in modules if source in vars(module).values()), "")
+    return " ".join(words.split())
+
+
+def sources_page() -> Page:
+    """One section per registered source."""
+    written = Page(
+        "Sources",
+        f"A record is one JSON object in UTF-8 of at most {MAX_BYTES:,} bytes and {MAX_DEPTH} levels. Unknown fields "
+        "are kept with the bytes and otherwise ignored. What cannot be an event becomes a dead letter "
+        "(see [errors](errors.md#reasons-of-dead-letters)). The same, for machines: [AsyncAPI](asyncapi.json).",
+    )
+    for source in registered_sources().values():
+        _describe_source(written, source)
+    return written
+
+
+def _describe_source(written: Page, source: Source[Any]) -> None:
+    written.heading(code(source.topic))
+    written.paragraph(purpose(source))
+    written.paragraph(
+        f"The store, which is also the key of the topic, is {code(source.store)}; the event time is "
+        f"{code(source.happened_at)}. Two records are deliveries of the same event if they are equal in "
+        f"{codes(source.identity)}."
+    )
+    written.table(("field", "type", "may be absent", "what it says", "what it takes"), _fields(source.fields, ""))
+    written.paragraph(f"For example, and [as a schema](schemas/{source.topic}.schema.json):")
+    written.code(json.dumps(source.example, ensure_ascii=False))
+    written.heading(f"Columns of `{source.topic}`", 3)
+    written.paragraph(
+        "Expressions of views may use these, beside `store` and `happened_at`. "
+        f"Two deliveries conflict if they differ in {codes(source.content)}."
+    )
+    columns = [(code(each.name), code(each.type)) for each in arrow_fields(source.payload)]
+    written.table(("column", "Arrow type"), columns)
+    if source.flags:
+        written.paragraph("What is odd about an event stands in `flags`; it counts all the same.")
+        written.table(("flag", "meaning"), [(code(flag), meaning) for flag, meaning in source.flags.items()])
+
+
+def _fields(fields: Mapping[str, Field | Lines], prefix: str) -> Iterator[tuple[str, ...]]:
+    for name, field in fields.items():
+        absent = "yes" if field.optional else ""
+        yield code(prefix + name), type(field).__name__, absent, field.about, field.schema["description"]
+        if isinstance(field, Lines):
+            yield from _fields(field.fields, f"{prefix}{name}[].")

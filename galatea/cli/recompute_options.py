@@ -1,15 +1,50 @@
-"""How a recompute is shown at a terminal."""
+"""Options and output shared by the commands that recompute: rebuild, recompute, rollback, corrections."""
 
 import os
 import sys
 from collections.abc import Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+
+from typer import Argument, Option
 
 from deploy.console import say, table
 
 if TYPE_CHECKING:
-    from batch_layer.recompute.recompute import Recompute
+    from views.control.recompute import Recompute, RecomputeRequest
+
+_DAY = ["%Y-%m-%d"]
+
+Views = Annotated[list[str] | None, Argument(metavar="VIEW", help="All views if none is named.")]
+First = Annotated[datetime | None, Option("--from", formats=_DAY, help="First UTC day of happened_at.")]
+Last = Annotated[datetime | None, Option("--to", formats=_DAY, help="Last UTC day of happened_at.")]
+Stores = Annotated[list[str] | None, Option("--store", help="Only days on which this store has events.")]
+Full = Annotated[bool, Option("--full", help="Recompute every day.")]
+Wait = Annotated[bool, Option("--wait", help="Cut after everything received before now; waits for the epoch to end.")]
+DryRun = Annotated[bool, Option("--dry-run", help="Say what would change, and publish nothing.")]
+Why = Annotated[str, Option("--why", help="Kept with the publication.")]
+
+
+def asked_of(  # noqa: PLR0913 - one parameter per option
+    views: list[str] | None,
+    first: datetime | None,
+    last: datetime | None,
+    stores: list[str] | None,
+    *,
+    full: bool,
+    wait: bool,
+    dry_run: bool,
+) -> "RecomputeRequest":
+    """What these options ask for. UnknownNameError, RequestError."""
+    from views import view_named
+    from views.control.recompute import RecomputeRequest
+
+    for name in views or ():
+        view_named(name)
+    days = (first.date() if first else None, last.date() if last else None)
+    return RecomputeRequest(
+        tuple(views or ()), *days, tuple(stores or ()), full, wait, "preview" if dry_run else "publish"
+    )
 
 
 def shown(found: "Recompute") -> dict[str, Any]:

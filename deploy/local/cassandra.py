@@ -1,0 +1,213 @@
+"""Cassandra as components: one node on loopback, or a ring of three."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from deploy.jars import jar_paths
+from deploy.java import ONE_COMPILER, find_java
+from deploy.local.component import Component, refuse_full
+from deploy.local.nodes import HOSTS, ONE, THREE, Node, addresses, nodes_of
+from master_dataset.errors import CassandraUnavailableError, OperatorError
+
+if TYPE_CHECKING:
+    from deploy.settings import Settings
+
+_EXPORTS = (
+    "java.base/jdk.internal.misc",
+    "java.management.rmi/com.sun.jmx.remote.internal.rmi",
+    "java.rmi/sun.rmi.registry",
+    "java.rmi/sun.rmi.server",
+    "java.sql/java.sql",
+    "java.base/java.lang.ref",
+    "jdk.unsupported/sun.misc",
+    "jdk.attach/sun.tools.attach",
+    "java.base/jdk.internal.ref",
+    "java.base/sun.nio.ch",
+)
+_OPENS = (
+    "java.base/java.lang.module",
+    "java.base/jdk.internal.loader",
+    "java.base/jdk.internal.ref",
+    "java.base/jdk.internal.reflect",
+    "java.base/jdk.internal.math",
+    "java.base/jdk.internal.module",
+    "java.base/jdk.internal.util.jar",
+    "jdk.management/com.sun.management.internal",
+    "java.base/sun.nio.ch",
+    "java.base/java.io",
+    "java.base/java.lang",
+    "java.base/java.lang.reflect",
+    "java.base/java.nio",
+    "java.base/java.util",
+    "java.base/java.util.concurrent",
+    "java.base/java.util.concurrent.atomic",
+)
+_LOGGING = """\
+<configuration><appender name="out" class="ch.qos.logback.core.ConsoleAppender">
+<encoder><pattern>%d{ISO8601} %level %logger{0} %msg%n</pattern></encoder></appender>
+<root level="WARN"><appender-ref ref="out"/></root></configuration>
+"""
+_MEMORY_MB = {ONE: (512, 256), THREE: (384, 160)}
+"""Heap and direct memory of each node, by the number of nodes."""
+_SYNCED = {
+    ONE: {"commitlog_sync": "batch"},
+    THREE: {"commitlog_sync": "periodic", "commitlog_sync_period": "1000ms"},
+}
+"""A crash of the process loses nothing. The only copy of a row is on the disk before it is acknowledged; of three one
+may lose in a power cut what it took within the last second.
+"""
+_TOKENS = 1 << 64
+_LEAST_TOKEN = -(1 << 63)
+
+
+def ring(settings: "Settings") -> Sequence[Component]:
+    """A row has as many copies as there are nodes, and a majority reads and writes it; with one node that is one.
+
+    Small memtables, because the machine is shared with Spark.
+    """
+    nodes = nodes_of("cassandra", settings.cassandra_nodes)
+    return [_component(node, nodes, settings) for node in nodes]
+
+
+def _component(node: Node, nodes: Sequence[Node], settings: "Settings") -> Component:
+    folder = settings.home / node.name
+    return Component(
+        name=node.name,
+        command=lambda: _command(folder, len(nodes), settings),
+        serves=lambda: _serves(node, settings),
+        where={"address": f"{node.host}:{settings.cassandra_port}"},
+        ports={
+            settings.cassandra_port: "GALATEA_CASSANDRA_PORT",
+            settings.cassandra_storage_port: "GALATEA_CASSANDRA_STORAGE_PORT",
+        },
+        host=node.host,
+        prepare=lambda: _configure(node, nodes, settings),
+        start_seconds=180.0 * len(nodes),  # they share the machine, and the last one's tables are made meanwhile
+        once_ready=(lambda: _create_tables(settings)) if node == nodes[-1] else lambda: None,
+    )
+
+
+def _command(folder: Path, nodes: int, settings: "Settings") -> list[str]:
+    java = find_java()
+    heap, direct = _MEMORY_MB[nodes]
+    on_21 = ["-Djava.security.manager=allow"] if java.major > 17 else []  # noqa: PLR2004 - a Java version
+    return [
+        str(java.executable),
+        f"-Xmx{heap}m",
+        f"-Xms{heap // 2}m",
+        "-XX:+UseSerialGC",
+        ONE_COMPILER,
+        "-XX:+ExitOnOutOfMemoryError",
+        f"-XX:MaxDirectMemorySize={direct}m",
+        *on_21,
+        *(flag for name in _EXPORTS for flag in ("--add-exports", f"{name}=ALL-UNNAMED")),
+        *(flag for name in _OPENS for flag in ("--add-opens", f"{name}=ALL-UNNAMED")),
+        "-Djdk.attach.allowAttachSelf=true",
+        "-Dio.netty.tryReflectionSetAccessible=true",
+        f"-Dcassandra.config=file:{folder / 'cassandra.yaml'}",
+        f"-Dcassandra.storagedir={folder}",
+        f"-Dlogback.configurationFile={folder / 'logback.xml'}",
+        f"-Djava.io.tmpdir={folder / 'tmp'}",
+        "-Dcassandra-foreground=yes",
+        "-Dcassandra.ring_delay_ms=1",
+        "-Dcassandra.skip_wait_for_gossip_to_settle=0",
+        "-Dcassandra.shutdown_announce_in_ms=0",
+        "-cp",
+        ":".join(map(str, jar_paths("cassandra", settings))),
+        "org.apache.cassandra.service.CassandraDaemon",
+    ]
+
+
+def _configure(node: Node, nodes: Sequence[Node], settings: "Settings") -> None:
+    _refuse_without_data(node, nodes, settings)
+    folder = settings.home / node.name
+    refuse_full(folder)
+    (folder / "tmp").mkdir(parents=True, exist_ok=True)
+    (folder / "logback.xml").write_text(_LOGGING)
+    internode = settings.cassandra_storage_port
+    known = {"seeds": addresses(len(nodes), internode)}
+    seeds = [{"class_name": "org.apache.cassandra.locator.SimpleSeedProvider", "parameters": [known]}]
+    config = {
+        "cluster_name": "galatea",
+        "num_tokens": 1,
+        "partitioner": "org.apache.cassandra.dht.Murmur3Partitioner",
+        "endpoint_snitch": "SimpleSnitch",
+        "listen_address": node.host,
+        "rpc_address": node.host,
+        "native_transport_port": settings.cassandra_port,
+        "storage_port": internode,
+        "seed_provider": seeds,
+        **_SYNCED[len(nodes)],
+        "commit_failure_policy": "die",
+        "disk_failure_policy": "die",  # it is started again as soon as there is room
+        "commitlog_segment_size": "16MiB",
+        "commitlog_total_space": "256MiB",
+        "memtable_heap_space": "96MiB",
+        "memtable_offheap_space": "64MiB",
+        "file_cache_size": "32MiB",
+        "key_cache_size": "16MiB",
+        "concurrent_compactors": 1,
+        "batch_size_warn_threshold": "128KiB",
+        "batch_size_fail_threshold": "1024KiB",
+        "data_file_directories": [str(folder / "data")],
+        "commitlog_directory": str(folder / "commitlog"),
+        "saved_caches_directory": str(folder / "saved_caches"),
+        "hints_directory": str(folder / "hints"),
+        "cdc_raw_directory": str(folder / "cdc"),
+    }
+    if len(nodes) > ONE:
+        config |= _in_ring(node, len(nodes))
+    (folder / "cassandra.yaml").write_text(yaml.safe_dump(config))
+
+
+def _refuse_without_data(node: Node, nodes: Sequence[Node], settings: "Settings") -> None:
+    """A node that takes part again without what it has acknowledged would make a majority of those who forgot."""
+    data = {each.name: settings.home / each.name / "data" for each in nodes}
+    complete = any((place / str(settings.cassandra_address.keyspace)).exists() for place in data.values())
+    if complete and not (data[node.name] / "system").exists():
+        message = f"{node.name} has lost its data, `{data[node.name]}`, and would answer as if it had never had any"
+        raise OperatorError(message, do="put the folder back, or make all tables anew: docs/how-to/backups.md")
+
+
+def _in_ring(node: Node, nodes: int) -> dict[str, Any]:
+    """All are seeds and have their place from the start: an empty ring can be started at once, a lost node missed.
+
+    Until a loss is known, after some 15 s, half of the scans ask the lost node: they are tried again in good time.
+    """
+    place = _LEAST_TOKEN + (node.number - 1) * _TOKENS // nodes
+    timeouts = {"read_request_timeout": "4000ms", "range_request_timeout": "4000ms"}
+    return {"initial_token": str(place), "auto_bootstrap": False, **timeouts}
+
+
+def _serves(node: Node, settings: "Settings") -> bool:
+    from deploy.cassandra import connect
+
+    try:
+        session = connect([node.host], settings.cassandra_port, None)
+    except CassandraUnavailableError:
+        return False
+    session.cluster.shutdown()
+    return True
+
+
+def _create_tables(settings: "Settings") -> None:
+    from deploy.cassandra import FAILURES, connect
+    from deploy.schema import migrate
+    from views.control.publication import PointerRow
+
+    session = connect(HOSTS[: settings.cassandra_nodes], settings.cassandra_port, None)
+    try:
+        known = len(session.cluster.metadata.all_hosts())
+        if known < settings.cassandra_nodes:  # in the first seconds of a ring: the others would not hear of a table
+            message = f"the ring has {known} of {settings.cassandra_nodes} nodes so far"
+            raise CassandraUnavailableError(message, do="galatea status")
+        migrate(session, settings.cassandra_address.keyspace or "", settings.cassandra_nodes)
+        PointerRow(session).begin(datetime.now(UTC))
+    except FAILURES as error:
+        raise CassandraUnavailableError(f"the tables could not be made: {error}", do="galatea status") from error
+    finally:
+        session.cluster.shutdown()

@@ -1,0 +1,188 @@
+"""The brokers as components: one or three Kafka nodes in KRaft mode, each its own controller, on loopback."""
+
+import base64
+import re
+import subprocess
+import uuid
+from collections.abc import Iterable, Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from deploy.jars import jar_paths
+from deploy.java import ONE_COMPILER, find_java
+from deploy.local.component import Component, refuse_full
+from deploy.local.nodes import ONE, THREE, Node, addresses, nodes_of
+from master_dataset.errors import OperatorError
+from master_dataset.kafka.client_settings import majority
+
+if TYPE_CHECKING:
+    from deploy.settings import Settings
+
+PROPERTIES = "server.properties"
+_LOGGING = """\
+<Configuration status="WARN"><Appenders><Console name="out" target="SYSTEM_OUT">
+<PatternLayout pattern="%d{ISO8601} %p %c{1} %m%n"/></Console></Appenders>
+<Loggers><Root level="WARN"><AppenderRef ref="out"/></Root></Loggers></Configuration>
+"""
+
+
+def kafka_command(folder: Path, settings: "Settings") -> list[str]:
+    """What runs the node of that folder."""
+    return [*_java(folder, settings, "-Xmx256m"), "kafka.Kafka", str(folder / PROPERTIES)]
+
+
+def write_properties(folder: Path, properties: str) -> None:
+    """Make the folder, with what the node reads when it starts."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "log4j2.xml").write_text(_LOGGING)
+    (folder / PROPERTIES).write_text(properties)
+
+
+def format_log(folder: Path, cluster: str, settings: "Settings") -> None:
+    """Make the empty log of a new node of this cluster. OperatorError if Kafka's own tool fails."""
+    tool = [*_java(folder, settings, "-Xmx128m"), "kafka.tools.StorageTool", "format", f"--cluster-id={cluster}", "-c"]
+    done = subprocess.run(  # every argument is ours
+        [*tool, str(folder / PROPERTIES)], capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        last = (done.stderr or done.stdout).strip().splitlines()[-1:]
+        raise OperatorError(f"the broker's folder `{folder}` could not be formatted: {last}", do="galatea doctor")
+
+
+def new_cluster() -> str:
+    """The id of a new cluster."""
+    return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+
+
+def serves(number: int, address: str) -> bool:
+    """Whether the node of this number has been taken in by the cluster, as the node at this address says."""
+    from confluent_kafka import KafkaException
+    from confluent_kafka.admin import AdminClient
+
+    try:
+        return number in AdminClient({"bootstrap.servers": address, "log_level": 0}).list_topics(timeout=2).brokers
+    except KafkaException:
+        return False
+
+
+def _java(folder: Path, settings: "Settings", heap: str) -> list[str]:
+    jars = ":".join(map(str, jar_paths("kafka", settings)))
+    logging = f"-Dlog4j2.configurationFile={folder / 'log4j2.xml'}"
+    java = [str(find_java().executable), heap, "-XX:+UseSerialGC", ONE_COMPILER, "-Djava.awt.headless=true"]
+    return [*java, logging, "-cp", jars]
+
+
+_PROPERTIES = """\
+process.roles=broker,controller
+node.id={number}
+controller.quorum.voters={voters}
+listeners=PLAINTEXT://{host}:{port},CONTROLLER://{host}:{controller}
+advertised.listeners=PLAINTEXT://{host}:{port}
+controller.listener.names=CONTROLLER
+log.dirs={data}
+auto.create.topics.enable=false
+default.replication.factor={copies}
+min.insync.replicas={enough}
+offsets.topic.replication.factor={copies}
+offsets.topic.num.partitions=4
+offsets.retention.minutes={places_minutes}
+transaction.state.log.replication.factor={copies}
+transaction.state.log.min.isr={enough}
+transaction.state.log.num.partitions=4
+share.coordinator.state.topic.replication.factor={copies}
+share.coordinator.state.topic.min.isr={enough}
+unclean.leader.election.enable=false
+broker.session.timeout.ms={silence_ms}
+message.max.bytes=4194304
+replica.fetch.max.bytes=4194304
+group.initial.rebalance.delay.ms=0
+log.segment.bytes=134217728
+"""
+_SYNCED = "log.flush.interval.messages=1\n"
+"""Acknowledged is on the disk. Where there are other copies the log is written to disks whenever the system likes."""
+_SILENCE_MS = {ONE: 9000, THREE: 6000}
+"""How long a broker may be silent, by the number of brokers, before another leads: all that a sender waits."""
+_PLACES_OUTLIVE = timedelta(days=30)
+"""So much longer than its records a topic's readers are remembered. Whoever was away until the broker forgot its place
+begins anew with what it never read: all else is gone, also of segments that were kept for a while yet.
+"""
+_META = "meta.properties"
+"""What Kafka writes into a folder that is formatted."""
+
+
+def brokers(settings: "Settings") -> Sequence[Component]:
+    """Each its own controller too. The copies of a record are as many as the nodes, and a majority acknowledges it.
+
+    One node is one copy: what is acknowledged survives a crash and a power cut, not the loss of the disk. Several are
+    not expected to lose power at once: of three, one may lose what it had not written yet.
+    """
+    nodes = nodes_of("kafka", settings.kafka_brokers)
+    return [_component(node, nodes, settings) for node in nodes]
+
+
+def _component(node: Node, nodes: Sequence[Node], settings: "Settings") -> Component:
+    folder, address = settings.home / node.name, f"{node.host}:{settings.kafka_port}"
+    return Component(
+        name=node.name,
+        command=lambda: kafka_command(folder, settings),
+        serves=lambda: serves(node.number, address),
+        where={"address": address},
+        ports={
+            settings.kafka_port: "GALATEA_KAFKA_PORT",
+            settings.kafka_controller_port: "GALATEA_KAFKA_CONTROLLER_PORT",
+        },
+        host=node.host,
+        prepare=lambda: _format(node, nodes, settings),
+        once_ready=(lambda: _create_topics(settings)) if node == nodes[-1] else lambda: None,
+    )
+
+
+def _format(node: Node, nodes: Sequence[Node], settings: "Settings") -> None:
+    folder = settings.home / node.name
+    refuse_full(folder)
+    data = folder / "data"
+    voters = ",".join(f"{each.number}@{each.host}:{settings.kafka_controller_port}" for each in nodes)
+    copies = {"copies": len(nodes), "enough": majority(len(nodes)), "silence_ms": _SILENCE_MS[len(nodes)]}
+    kept = {"places_minutes": (settings.retention + _PLACES_OUTLIVE) // timedelta(minutes=1)}
+    ports = {"port": settings.kafka_port, "controller": settings.kafka_controller_port}
+    place = {"number": node.number, "host": node.host, "voters": voters, "data": data}
+    properties = _PROPERTIES.format(**place, **ports, **copies, **kept)
+    write_properties(folder, properties + (_SYNCED if len(nodes) == ONE else ""))
+    if (data / _META).exists():
+        return
+    _refuse_without_log(nodes, settings)
+    format_log(folder, _cluster_of(settings.home / each.name / "data" / _META for each in nodes), settings)
+
+
+def _refuse_without_log(nodes: Sequence[Node], settings: "Settings") -> None:
+    """Topics made anew count from 0 again, and every position of this home would be taken for read.
+
+    One node of three may come back empty: the others have everything, and are the majority.
+    """
+    complete = sum((settings.home / each.name / "data" / _META).exists() for each in nodes)
+    if complete < majority(len(nodes)) and Path(settings.checkpoint_uri, "archive").exists():
+        data = settings.home / nodes[0].name / "data"
+        message = f"the broker has lost its log, `{data}`, of which the archive knows"
+        raise OperatorError(message, do="put the folder back, or begin a new home: docs/how-to/backups.md")
+
+
+def _cluster_of(files: Iterable[Path]) -> str:
+    """The id that a formatted node of this home has; a new one for the first."""
+    for file in files:
+        found = re.search("^cluster.id=(.+)$", file.read_text(), re.MULTILINE) if file.exists() else None
+        if found:
+            return found[1]
+    return new_cluster()
+
+
+def _create_topics(settings: "Settings") -> None:
+    from master_dataset.kafka.topics import Topics
+    from master_dataset.sources import registered_sources
+    from views.alerts.alert import ALERTS_TOPIC as ALERTS
+    from views.alerts.alert import CORRECTIONS_TOPIC
+
+    retention_ms = int(settings.retention.total_seconds() * 1000)
+    topics = Topics(addresses(settings.kafka_brokers, settings.kafka_port))
+    wanted = [*registered_sources(), ALERTS, CORRECTIONS_TOPIC]
+    topics.create(wanted, settings.kafka_partitions, settings.kafka_brokers, retention_ms)

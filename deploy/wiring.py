@@ -1,0 +1,108 @@
+"""Builds the services of REST interface and command line from the settings."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import TYPE_CHECKING
+
+from deploy.cassandra import session_of
+from deploy.recompute.runner import Launch, Runner, Trigger
+from deploy.webhooks.service import webhooks_of
+from master_dataset.dead_letters.deliveries import KeptEvents
+from master_dataset.dead_letters.queries import Desk
+from master_dataset.dead_letters.replay import Carrier, Replaying
+from master_dataset.dead_letters.replay_history import ReplayTable
+from master_dataset.dead_letters.table import LetterTable
+from master_dataset.registry.rule_versions import RuleVersions
+from serving_layer.admin.corrections import Corrections
+from serving_layer.admin.dead_letters import Letters
+from serving_layer.admin.operations import Operations
+from serving_layer.admin.publications import Rollbacks, RollingBack
+from serving_layer.alerts.history import Alerts
+from serving_layer.alerts.rules import Alerting, AlertRules
+from serving_layer.store.readers import Readers
+from serving_layer.tables import (
+    AlertTables,
+    AsyncSession,
+    BatchTables,
+    LedgerTables,
+    PublishedTables,
+    ReceiptTables,
+    RecomputeTables,
+    RuleTables,
+    SpeedTables,
+    StoreTables,
+)
+from views import registered_views
+from views.control.recompute import Recomputes
+
+if TYPE_CHECKING:
+    from deploy.settings import Settings
+    from serving_layer.query.service import QueryService
+    from views.control.recompute import RecomputeRequest
+
+
+def desk_of(settings: "Settings") -> Desk:
+    """What is kept."""
+    replays = ReplayTable(settings.master_uri)
+    return Desk(LetterTable(settings.master_uri, replays), replays, KeptEvents(settings.master_uri))
+
+
+def replaying_of(settings: "Settings") -> Replaying:
+    """The way back to the topics."""
+    replays = ReplayTable(settings.master_uri)
+    letters, events = LetterTable(settings.master_uri, replays), KeptEvents(settings.master_uri)
+    return Replaying(letters, replays, events, Carrier(settings.kafka_bootstrap), partial(datetime.now, UTC))
+
+
+@dataclass(frozen=True)
+class AirflowElseRunner:
+    """Trigger: Airflow wherever there is one, even if it is down; else this process."""
+
+    airflow: Callable[[], Trigger | None]
+    runner: Trigger
+
+    def trigger(self, recompute_id: str, request: "RecomputeRequest", reason: str) -> None:
+        """As Trigger. AirflowUnavailableError, TooBusy."""
+        (self.airflow() or self.runner).trigger(recompute_id, request, reason)
+
+
+def runner_of(settings: "Settings") -> Runner:
+    """The runner of this process."""
+    return Runner(Recomputes(session_of(settings.cassandra_address)), settings.home, settings.environment())
+
+
+def operations_of(
+    settings: "Settings", answers: "QueryService", trigger: Trigger, rolling_back: RollingBack
+) -> Operations:
+    """All of it. `trigger` does recomputes, `rolling_back` rollbacks."""
+    session = session_of(settings.cassandra_address)
+    recomputes = RecomputeTables(AsyncSession(session))
+    corrections = corrections_of(settings, answers.readers)
+    letters = Letters(desk_of(settings), replaying_of(settings), answers.stores.all)
+    launch, rollbacks = Launch(Recomputes(session), trigger), Rollbacks(rolling_back)
+    return Operations(launch, recomputes, rollbacks, corrections, letters, webhooks_of(settings))
+
+
+def readers_of(settings: "Settings") -> Readers:
+    """All of Cassandra's tables."""
+    bridge = AsyncSession(session_of(settings.cassandra_address))
+    return Readers(
+        PublishedTables(bridge), BatchTables(bridge), SpeedTables(bridge), StoreTables(bridge), ReceiptTables(bridge)
+    )
+
+
+def alerting_of(settings: "Settings") -> Alerting:
+    """Alerts that were told, and the rules that they come from."""
+    session = session_of(settings.cassandra_address)
+    versions = RuleVersions(session, timedelta(seconds=settings.alert_rules_seconds))
+    rules = AlertRules(RuleTables(versions), settings.alert_rules_per_tenant)
+    return Alerting(rules, Alerts(AlertTables(AsyncSession(session))))
+
+
+def corrections_of(settings: "Settings", readers: Readers) -> Corrections:
+    """The ledgers."""
+    bridge = AsyncSession(session_of(settings.cassandra_address))
+    views = {view.name: view for view in registered_views()}
+    return Corrections(readers, LedgerTables(bridge), RecomputeTables(bridge), views)
