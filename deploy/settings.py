@@ -15,7 +15,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from deploy.local.nodes import HOSTS, LOOPBACK, ONE, THREE, Nodes, addresses, kept_nodes
 from master_dataset.failpoints import planned
-from master_dataset.kafka.client_settings import CourierRoom
+from master_dataset.kafka.client_settings import BufferLimits
 from master_dataset.parsing.parse import FUTURE_US
 from master_dataset.visits.visit import VisitRules
 from serving_layer.api.limits import LIMITS, RANGES, Limits, Ranges
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from deploy.cassandra import Address
 
-CONNECTION, COURIER = ConnectionLimits(), CourierRoom()
+CONNECTION, COURIER = ConnectionLimits(), BufferLimits()
 
 
 class LimitSettings(BaseSettings):
@@ -92,9 +92,9 @@ class LimitSettings(BaseSettings):
         return Ranges(self.range_fine_days, self.range_days)
 
     @property
-    def courier_room(self) -> CourierRoom:
+    def courier_room(self) -> BufferLimits:
         """How many events may be on their way."""
-        return CourierRoom(self.courier_records, self.courier_bytes)
+        return BufferLimits(self.courier_records, self.courier_bytes)
 
     @property
     def connection_limits(self) -> ConnectionLimits:

@@ -21,7 +21,7 @@ from deploy.services.api_metrics import PressureMetrics, ServingMetrics, pressur
 from deploy.services.runner import Process
 from deploy.settings import Settings
 from deploy.wiring import AirflowElseRunner, alerting_of, operations_of, readers_of, runner_of
-from master_dataset.kafka.producer import Courier, courier_settings
+from master_dataset.kafka.producer import AsyncProducer, async_producer_settings
 from serving_layer.api.app import create_app
 from serving_layer.health.freshness import Freshness
 from serving_layer.http.server import Listening, Server
@@ -54,7 +54,7 @@ def run(process: Process, settings: Settings) -> None:
     runner = runner_of(settings)
     trigger = AirflowElseRunner(lambda: airflow_of(settings), runner)
     operations = operations_of(settings, answers, trigger, RestRollback(settings))
-    courier = Courier(courier_settings(settings.kafka_bootstrap), room=settings.courier_room)
+    courier = AsyncProducer(async_producer_settings(settings.kafka_bootstrap), room=settings.courier_room)
     disk = disk_room(settings)
     ingest = Ingest(courier, answers.stores.all, lambda: time.time_ns() // 1000, settings.limits, disk.refuse_low)
     app = create_app(

@@ -11,7 +11,7 @@ from prometheus_client.registry import Collector
 
 from deploy.local.records import State
 from master_dataset.errors import GalateaError
-from master_dataset.kafka.producer import Courier
+from master_dataset.kafka.producer import AsyncProducer
 from serving_layer.admin.ledger import Cause
 from serving_layer.health.alarms import RULES
 from serving_layer.health.freshness import Fresh, Freshness
@@ -121,7 +121,7 @@ class PressureMetrics(Collector):
 
 
 def pressures(
-    app: FastAPI, ingest: Ingest, courier: Courier, connections: Connections, disk: DiskRoom
+    app: FastAPI, ingest: Ingest, courier: AsyncProducer, connections: Connections, disk: DiskRoom
 ) -> Sequence[Pressure]:
     """Those of a process that answers and takes events. Each has a limit among the settings."""
     state = app.state

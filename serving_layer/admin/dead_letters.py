@@ -8,11 +8,11 @@ from typing import TypeVar
 
 from prometheus_client import Counter
 
-from master_dataset.dead_letters.dead_letter import Cursor, Letter, LetterQuestion
-from master_dataset.dead_letters.patch import Mend
-from master_dataset.dead_letters.queries import Desk, Listed, Told
-from master_dataset.dead_letters.replay import Asked, Item, Replaying
-from master_dataset.kafka.record import Place
+from master_dataset.dead_letters.dead_letter import DeadLetterCursor, DeadLetterQuery, StoredDeadLetter
+from master_dataset.dead_letters.patch import Patch
+from master_dataset.dead_letters.queries import DeadLetterListing, DeadLetterQueries, Told
+from master_dataset.dead_letters.replay import Replayer, ReplayItem, ReplayRequest
+from master_dataset.kafka.record import RecordPosition
 from master_dataset.registry.stores import DEFAULT_TERMS, Store, Terms
 from serving_layer.errors import TooBusy
 
@@ -32,44 +32,44 @@ Found = TypeVar("Found")
 class ReplayAsk:
     """Letters by their places, or the oldest `limit` behind `after` that fit the question and were never sent again."""
 
-    places: tuple[Place, ...] = ()
-    question: LetterQuestion | None = None
+    places: tuple[RecordPosition, ...] = ()
+    question: DeadLetterQuery | None = None
     limit: int = MOST_REPLAYED
-    after: Cursor | None = None
-    mend: Mend = field(default_factory=Mend)
+    after: DeadLetterCursor | None = None
+    mend: Patch = field(default_factory=Patch)
     dry_run: bool = False
 
 
 class Letters:
     """One per process and event loop. To read and to replay have a thread each: a broker that is away stops no list."""
 
-    def __init__(self, desk: Desk, replaying: Replaying, registry: Registry) -> None:
+    def __init__(self, desk: DeadLetterQueries, replaying: Replayer, registry: Registry) -> None:
         """`registry`: its version and the stores in it."""
         self._desk, self._replaying, self._registry = desk, replaying, registry
         self._reader, self._sender = ThreadPoolExecutor(1, "letters"), ThreadPoolExecutor(1, "replays")
         self._waiting = 0
 
-    async def listed(self, question: LetterQuestion, limit: int, after: Cursor | None) -> Listed:
+    async def listed(self, question: DeadLetterQuery, limit: int, after: DeadLetterCursor | None) -> DeadLetterListing:
         """As Desk. TooBusy."""
         return await self._beside(self._reader, lambda: self._desk.listed(question, limit, after))
 
-    async def shown(self, place: Place) -> tuple[Letter, Told]:
+    async def shown(self, place: RecordPosition) -> tuple[StoredDeadLetter, Told]:
         """As Desk. UnknownNameError, TooBusy."""
         return await self._beside(self._reader, lambda: self._desk.shown(place))
 
-    async def replay(self, ask: ReplayAsk, by: str) -> tuple[list[Item], Cursor | None]:
+    async def replay(self, ask: ReplayAsk, by: str) -> tuple[list[ReplayItem], DeadLetterCursor | None]:
         """An item for each letter, and behind which one others fit. UnknownNameError, BrokerUnavailableError, TooBusy."""
         _, stores = await self._registry()
 
         def terms_of(store: str) -> Terms:
             return stores[store].terms if store in stores else DEFAULT_TERMS
 
-        def run() -> tuple[list[Item], Cursor | None]:
-            asked, following = Asked(ask.places, ask.mend, by, ask.dry_run), None
+        def run() -> tuple[list[ReplayItem], DeadLetterCursor | None]:
+            asked, following = ReplayRequest(ask.places, ask.mend, by, ask.dry_run), None
             if ask.question is not None:
                 page = self._desk.open(ask.question, ask.limit, ask.after)
                 places = [each.place for each in page.letters]
-                asked, following = Asked(places, ask.mend, by, ask.dry_run, page.letters), page.following
+                asked, following = ReplayRequest(places, ask.mend, by, ask.dry_run, page.letters), page.following
             return self._replaying.run(asked, terms_of, lambda *_: None), following
 
         items, following = await self._beside(self._sender, run)

@@ -5,10 +5,9 @@ from dataclasses import dataclass
 
 from serving_layer.admin.corrections import Corrections
 from serving_layer.admin.dead_letters import Letters
-from serving_layer.admin.recomputes import RecomputeReader, Recomputing
-from serving_layer.admin.rollbacks import Rollbacks
+from serving_layer.admin.publications import RecomputeReader, Recomputing, Rollbacks
 from serving_layer.webhooks.service import Webhooks
-from views.control.recompute_request import RecomputeRequest
+from views.control.recompute import RecomputeRequest
 
 
 @dataclass(frozen=True)

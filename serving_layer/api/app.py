@@ -34,7 +34,7 @@ from serving_layer.keys.authenticator import Gate
 from serving_layer.pages.install import install as install_pages
 from serving_layer.pages.install import install_error_pages
 from serving_layer.query.live import Live
-from serving_layer.query.service import Answers
+from serving_layer.query.service import QueryService
 
 SECONDS = Histogram(
     "galatea_request_seconds",
@@ -95,7 +95,7 @@ ROUTERS = (
 
 
 def create_app(  # noqa: PLR0913 - what every process has, then what one may go without
-    answers: Answers,
+    answers: QueryService,
     freshness: Freshness,
     operations: Operations,
     gate: Gate,

@@ -10,12 +10,11 @@ from fastapi.security import HTTPBearer
 from starlette.types import Scope as HTTPScope
 
 from serving_layer.admin.operations import Operations
-from serving_layer.alerts.service import Alerting
-from serving_layer.api.in_flight import place_of
+from serving_layer.alerts.rules import Alerting
 from serving_layer.health.freshness import Freshness
-from serving_layer.keys.caller import Caller
-from serving_layer.keys.key import Scope
-from serving_layer.query.answers import Answers
+from serving_layer.http.load_shedding import place_of
+from serving_layer.keys.key import Caller, Scope
+from serving_layer.query.service import QueryService
 
 if TYPE_CHECKING:
     from serving_layer.keys.authenticator import Gate
@@ -30,9 +29,9 @@ _BEARER = HTTPBearer(auto_error=False, scheme_name="key", description="A key of 
 """Only describes the header: what is wrong with it is said by ourselves."""
 
 
-async def answers_of(request: Request) -> Answers:
+async def answers_of(request: Request) -> QueryService:
     """The answers that the app was made with."""
-    answers: Answers = request.app.state.answers
+    answers: QueryService = request.app.state.answers
     return answers
 
 
@@ -84,7 +83,7 @@ async def let_in(of: HTTPScope, gate: "Gate", authorization: str | None, scope: 
     return caller
 
 
-AnswersOf = Annotated[Answers, Depends(answers_of)]
+AnswersOf = Annotated[QueryService, Depends(answers_of)]
 FreshnessOf = Annotated[Freshness, Depends(freshness_of)]
 AlertingOf = Annotated[Alerting, Depends(alerting_of)]
 OperationsOf = Annotated[Operations, Depends(operations_of)]

@@ -10,12 +10,12 @@ import orjson
 from fastapi import APIRouter, Path, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
-from master_dataset.dead_letters.dead_letter import Cursor, LetterQuestion, received_bound
-from master_dataset.dead_letters.patch import Mend
+from master_dataset.dead_letters.dead_letter import DeadLetterCursor, DeadLetterQuery, received_bound
+from master_dataset.dead_letters.patch import Patch
 from master_dataset.dead_letters.queries import Told
-from master_dataset.dead_letters.replay import Item
+from master_dataset.dead_letters.replay import ReplayItem
 from master_dataset.errors import RequestError
-from master_dataset.kafka.record import GREATEST_OFFSET, GREATEST_PARTITION, Place
+from master_dataset.kafka.record import GREATEST_OFFSET, GREATEST_PARTITION, RecordPosition
 from master_dataset.parsing.json_bytes import MAX_BYTES
 from master_dataset.parsing.results import EPOCH, Reason
 from serving_layer.admin.dead_letters import MOST_REPLAYED, ReplayAsk
@@ -51,11 +51,11 @@ class LetterFilter(BaseModel):
     since: Bound = Field(None, alias="from", description="Received then or later.")
     until: Bound = Field(None, alias="to", description="Received before that.")
 
-    def chosen(self, *, replayed: bool | None) -> LetterQuestion:
+    def chosen(self, *, replayed: bool | None) -> DeadLetterQuery:
         """UnknownNameError, BadQuestion."""
         try:
             bounds = received_bound(self.since), received_bound(self.until)
-            return LetterQuestion(self.reason, self.source, *bounds, replayed)
+            return DeadLetterQuery(self.reason, self.source, *bounds, replayed)
         except RequestError as error:
             raise refused(error) from error
 
@@ -67,7 +67,7 @@ class LettersQuestion(LetterFilter):
     limit: int = Field(100, ge=1, le=PAGE)
     after: Token = None
 
-    def understood(self) -> tuple[LetterQuestion, int, Cursor | None]:
+    def understood(self) -> tuple[DeadLetterQuery, int, DeadLetterCursor | None]:
         """UnknownNameError, BadQuestion."""
         return self.chosen(replayed=self.replayed), self.limit, read_token(self.after)
 
@@ -106,10 +106,10 @@ class ReplayQuestion(BaseModel):
             raise BadQuestion(message, do="Name one id, and set no field beside it.")
         question = self.filter.chosen(replayed=None) if self.filter else None
         try:
-            places = tuple(Place.of(each) for each in self.ids)
+            places = tuple(RecordPosition.of(each) for each in self.ids)
         except RequestError as error:
             raise refused(error) from error
-        mend = Mend(None if self.mend.body is None else self.mend.body.encode(), exact_fields(body))
+        mend = Patch(None if self.mend.body is None else self.mend.body.encode(), exact_fields(body))
         return ReplayAsk(places, question, self.limit, read_token(self.after), mend, self.dry_run)
 
 
@@ -135,19 +135,19 @@ def refused(error: RequestError) -> RequestError:
     return error if error.status != RequestError.status else BadQuestion(error.message, do=error.do)
 
 
-def write_token(cursor: Cursor) -> str:
+def write_token(cursor: DeadLetterCursor) -> str:
     """Where the next page begins, for the caller to hand back unread."""
     parts = [(cursor.received_at - EPOCH) // _MICROSECOND, *cursor.place]
     return base64.urlsafe_b64encode(orjson.dumps(parts)).decode()
 
 
-def read_token(token: str | None) -> Cursor | None:
+def read_token(token: str | None) -> DeadLetterCursor | None:
     """The inverse. BadQuestion for anything that `write_token` did not write."""
     if token is None:
         return None
     try:
         micros, topic, partition, offset = orjson.loads(base64.urlsafe_b64decode(token.encode()))
-        return Cursor(EPOCH + micros * _MICROSECOND, Place(str(topic), int(partition), int(offset)))
+        return DeadLetterCursor(EPOCH + micros * _MICROSECOND, RecordPosition(str(topic), int(partition), int(offset)))
     except (binascii.Error, ValueError, TypeError, OverflowError) as error:
         message = "`after` is no token of this interface."
         raise BadQuestion(message, do="Use `next` of the page before, or leave it out.") from error
@@ -202,7 +202,7 @@ async def get_dead_letter(
     `bytes`: how many its value has. `text` (what is no UTF-8 escaped) and `base64` are the first 65,536 of them.
     `field` is a JSON pointer to what is wrong, empty for the record as a whole.
     """
-    told = (await operations.letters.shown(Place(topic, partition, offset)))[1]
+    told = (await operations.letters.shown(RecordPosition(topic, partition, offset)))[1]
     return Response(encode(described(told)), media_type=JSON)
 
 
@@ -227,7 +227,7 @@ async def replay_dead_letters(
     return Response(encode(body), media_type=JSON)
 
 
-def _item(item: Item) -> ReplayItem:
+def _item(item: ReplayItem) -> ReplayItem:
     why = item.refusal
     return ReplayItem(
         id=item.place.id,

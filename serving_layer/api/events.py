@@ -1,5 +1,7 @@
-"""`/v1/events/{source}`: bring events to their topic."""
+"""`/v1/events/{source}`: send events to their topic."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from http import HTTPStatus
 from typing import Annotated
 
@@ -8,12 +10,37 @@ from fastapi import APIRouter, Depends, Request, Response
 from master_dataset.sources import source_named
 from serving_layer.api.caller import Ingester
 from serving_layer.api.limits import LIMITS
-from serving_layer.api.receiving import LINES, received
-from serving_layer.errors import NotOffered
+from serving_layer.api.request_bodies import bodies_of
+from serving_layer.errors import NotOffered, UnsupportedBody
+from serving_layer.ingest.events_body import Posted
 from serving_layer.ingest.ingest import Ingest
 from serving_layer.responses.encoding import JSON, encode
 from serving_layer.responses.events import EventOutcomes
 from serving_layer.responses.schemas import returns
+
+LINES = "application/x-ndjson"
+PLAIN, GZIP = "identity", "gzip"
+FEWER = f"Send fewer events in a request, or compress it with `{GZIP}`."
+
+
+@asynccontextmanager
+async def received(request: Request) -> AsyncIterator[Posted]:
+    """Inside, the body as it was sent. UnsupportedBody, and whatever Bodies refuses."""
+    kind = _said(request, "content-type", "").partition(";")[0].strip()
+    if kind not in {JSON, LINES}:
+        raise UnsupportedBody(f"Events come as `{JSON}` or as `{LINES}`.", do="Say which one in `Content-Type`.")
+    encoding = _said(request, "content-encoding", PLAIN)
+    if encoding not in {PLAIN, GZIP}:
+        raise UnsupportedBody(f"A body comes as it is or as `{GZIP}`.", do=f"Compress it with `{GZIP}`, or not at all.")
+    bodies = bodies_of(request)
+    async with bodies.whole(request, bodies.limits.body_bytes, FEWER) as body:
+        yield Posted(body, encoding == GZIP, kind == LINES)
+
+
+def _said(request: Request, name: str, unless: str) -> str:
+    """A field that comes twice says what both say (RFC 9110, 5.3), not what the first one does."""
+    return ", ".join(request.headers.getlist(name) or [unless]).strip().lower()
+
 
 router = APIRouter(prefix="/v1", tags=["events"])
 EVENT = {"type": "object", "description": "As the source says; see the JSON Schema of its topic."}

@@ -1,16 +1,27 @@
-"""`/healthz`: the process lives. `/readyz`: it can answer. `/metrics`: how it does."""
+"""`/healthz`, `/readyz` and `/metrics` of the process, and `/v1/freshness` of the data."""
 
 from http import HTTPStatus
 
 from fastapi import APIRouter, Response
 from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, generate_latest
 
-from serving_layer.api.caller import AnswersOf, Operator
+from serving_layer.api.caller import AnswersOf, FreshnessOf, Operator, Reader
 from serving_layer.responses.encoding import JSON, encode
-from serving_layer.responses.freshness import Health, Readiness
+from serving_layer.responses.health import Freshness, Health, Readiness
 from serving_layer.responses.schemas import returns
 
 router = APIRouter(tags=["health"])
+freshness_router = APIRouter(prefix="/v1", tags=["state"])
+
+
+@freshness_router.get("/freshness", operation_id="get_freshness", responses=returns(Freshness))
+async def get_freshness(freshness: FreshnessOf, _: Reader) -> Response:
+    """How far each layer has read; `lag`: what is left, as each reader measured it last; which alarms stand.
+
+    `speed_lag_ms`: for how long the oldest record that speed has not read is waiting; 0 if there is none.
+    `archive_lag_ms`: how much older the archive's newest record is than speed's.
+    """
+    return Response(encode((await freshness.read()).response()), media_type=JSON)
 
 
 @router.get("/healthz", operation_id="get_health", responses=returns(Health))

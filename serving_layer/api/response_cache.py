@@ -12,15 +12,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from master_dataset.errors import GalateaError
 from serving_layer.api.caller import LET_THROUGH, READ, let_in
-from serving_layer.api.conditional import wants_newest
-from serving_layer.api.provenance import RestsOn
-from serving_layer.caching.etag import ANY, has
-from serving_layer.caching.lru import Lru
+from serving_layer.api.conditional_requests import RestsOn, wants_newest
+from serving_layer.caching import ANY, Lru, has
 
 if TYPE_CHECKING:
     from serving_layer.keys.authenticator import Gate
-    from serving_layer.keys.caller import Caller
-    from serving_layer.query.answers import Answers
+    from serving_layer.keys.key import Caller
+    from serving_layer.query.service import QueryService
 
 MOST_BYTES = 64 * 1024 * 1024
 """Of the responses that are kept; a body of JSON is the one that `Answers` keeps, so it is held once."""
@@ -102,7 +100,7 @@ class Repeats:
         if sent.has_wishes:
             return None
         gate: Gate = app.state.gate
-        answers: Answers = app.state.answers
+        answers: QueryService = app.state.answers
         try:
             caller = scope[LET_THROUGH] = await let_in(scope, gate, sent.authorization, READ)
             moment = await answers.moment(rests_on.ask)

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Path, Query, Response
 from msgspec import Struct
 from pydantic import BaseModel, ConfigDict, Field
 
-from master_dataset.webhooks.endpoint import Registered
+from master_dataset.webhooks.endpoint import RegisteredEndpoint
 from serving_layer.api.caller import Configurer, OperationsOf
 from serving_layer.api.parameters import DEFAULT, PRINTED, TenantName, tenant_of
 from serving_layer.api.request_bodies import Bounded
@@ -208,12 +208,15 @@ async def skip_webhook_record(
     return _answer(SkippedBlocker(found.endpoint.id, asked.record, letter), HTTPStatus.ACCEPTED)
 
 
-def _entry(webhooks: Webhooks, found: Registered) -> Response:
+def _entry(webhooks: Webhooks, found: RegisteredEndpoint) -> Response:
     return _answer(described(found, webhooks.now()))
 
 
 def _with_secret(
-    webhooks: Webhooks, found: Registered, status: HTTPStatus = HTTPStatus.OK, headers: dict[str, str] | None = None
+    webhooks: Webhooks,
+    found: RegisteredEndpoint,
+    status: HTTPStatus = HTTPStatus.OK,
+    headers: dict[str, str] | None = None,
 ) -> Response:
     body = described(found, webhooks.now(), with_secret=True)
     return _answer(body, status, {"Cache-Control": "no-store", **(headers or {})})

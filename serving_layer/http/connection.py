@@ -1,10 +1,9 @@
-"""One connection: uvicorn's own, and what that lacks. A request has to be there in time, and to say where it ends.
-
-uvicorn bounds neither the head of a request nor the time that it takes, and waits for ever for a client that sends or
-reads nothing.
-"""
+"""One HTTP connection: uvicorn's protocol with limits on the size and the arrival time of a request."""
 
 import asyncio
+import re
+from collections.abc import Sequence
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 import httptools
@@ -12,13 +11,69 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from master_dataset.errors import GalateaError
-from serving_layer.errors import RequestTooSlow, TooBusy
+from serving_layer.api.problems import HEADERS, problem
+from serving_layer.errors import ExpectationUnknown, HeadersTooLarge, RequestTooSlow, RequestUnreadable, TooBusy
 from serving_layer.http.connections import ENDED
-from serving_layer.http.head import refuse_doubtful, refuse_large, too_large, unreadable
-from serving_layer.http.refusal import written
 
 if TYPE_CHECKING:
     from serving_layer.http.server import Listening
+
+Fields = Sequence[tuple[bytes, bytes]]
+HOST, CODING, EXPECT = b"host", b"transfer-encoding", b"expect"
+LOOKED_AT = frozenset({HOST, CODING, EXPECT})
+A_HOST = re.compile(rb"[A-Za-z0-9._~!$&'()*+,;=%\[\]:-]+")
+SEPARATORS = 4
+"""Bytes of a field beside its name and value."""
+OLD, NEW = "1.0", "1.1"
+
+
+def refuse_large(target: bytes, fields: Fields, most_bytes: int, most_fields: int) -> None:
+    """HeadersTooLarge."""
+    size = len(target) + sum(len(name) + len(value) + SEPARATORS for name, value in fields)
+    if size > most_bytes or len(fields) > most_fields:
+        raise too_large(most_bytes, most_fields)
+
+
+def too_large(most_bytes: int, most_fields: int) -> GalateaError:
+    """What is said of a head that is larger."""
+    message = f"The target and the header fields are more than {most_bytes:,} bytes, or than {most_fields} fields."
+    return HeadersTooLarge(message, do="Send fewer or shorter ones, or ask in several requests.")
+
+
+def refuse_doubtful(version: str, fields: Fields) -> None:
+    """RequestUnreadable, ExpectationUnknown. Two lengths, or one that is no number, the parser finds by itself."""
+    if version not in (OLD, NEW):
+        raise unreadable("The request is not HTTP/1.1.")
+    said = [field for field in fields if field[0] in LOOKED_AT]
+    hosts = [value for name, value in said if name == HOST]
+    if len(hosts) > 1 or (version == NEW and not hosts):
+        raise unreadable("A request needs one header field `Host`.")
+    if hosts and not A_HOST.fullmatch(hosts[0]):
+        raise unreadable("`Host` cannot be the name of a host.")
+    codings = [value.strip().lower() for name, value in said if name == CODING]
+    if codings and (version == OLD or codings != [b"chunked"]):
+        raise unreadable("`Transfer-Encoding` has to be `chunked`, in HTTP/1.1.")
+    if any(name == EXPECT and value.strip().lower() != b"100-continue" for name, value in said):
+        raise ExpectationUnknown("Nothing but `100-continue` can be expected.", do="Leave `Expect` out.")
+
+
+def unreadable(message: str = "What came is no HTTP/1.1.") -> GalateaError:
+    """What is said of a request whose framing is lost."""
+    return RequestUnreadable(message, do="Send requests as RFC 9112 has them, each with one length and one `Host`.")
+
+
+def written(error: GalateaError) -> bytes:
+    """A whole response; the connection ends behind it."""
+    said = problem(error.status, error.code, error.message, error.do)
+    headers = dict(said.raw_headers) | dict(HEADERS) | {b"connection": b"close"}
+    fields = b"".join(b"%b: %b\r\n" % field for field in headers.items())
+    return b"HTTP/1.1 %d %b\r\n%b\r\n%b" % (
+        error.status,
+        HTTPStatus(error.status).phrase.encode(),
+        fields,
+        bytes(said.body),
+    )
+
 
 GRACE_SECONDS = 2.0
 """The app itself says it better of a body that comes too slowly."""

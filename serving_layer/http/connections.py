@@ -1,12 +1,30 @@
-"""All connections of a process: looked at once a second, and those that wait too long for their client are ended."""
+"""All connections of a process, checked once a second; those that exceed their limits are closed."""
 
 import asyncio
 from collections import OrderedDict
+from dataclasses import dataclass
 from typing import Protocol
 
 from prometheus_client import Counter
 
-from serving_layer.http.connection_limits import ConnectionLimits
+
+@dataclass(frozen=True)
+class ConnectionLimits:
+    """Bytes, seconds and numbers, of one process.
+
+    `header_bytes`: of target and header fields together. `receive_seconds`: until a request is there as a whole.
+    `idle_seconds`: between two requests, and for how long a client may take nothing of its answer; a system takes
+    megabytes on its behalf, so that nothing moves for a while even with one that reads. `unsent_bytes`: of answers
+    that wait for their clients, all together.
+    """
+
+    header_bytes: int = 16_384
+    header_fields: int = 100
+    receive_seconds: float = 10.0
+    idle_seconds: float = 30.0
+    connections: int = 4_096
+    unsent_bytes: int = 128_000_000
+
 
 LOOK_SECONDS = 1.0
 LOOK_AT_ONCE = 50

@@ -1,14 +1,70 @@
-"""Around every request: how many may be in flight, and headers for browsers to obey. Plain ASGI: it costs little."""
+"""Load shedding: how many requests are in progress at once, and what each of them holds."""
 
+from collections.abc import Callable, MutableMapping
 from http import HTTPStatus
+from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from serving_layer.api.headers import HEADERS
-from serving_layer.api.in_flight import PLACE, InFlight, Place
-from serving_layer.api.problems import problem
+from serving_layer.api.problems import HEADERS, problem
 from serving_layer.errors import TooBusy
 from serving_layer.http.body_drain import has_body
+
+PLACE = "galatea.place"
+
+
+class InFlight:
+    """Of one process and event loop. `now`: how many there are."""
+
+    def __init__(self, most: int) -> None:
+        """`most`: beyond it a request that comes is refused."""
+        self.most = most
+        self.now = 0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether another one is too many."""
+        return self.now >= self.most
+
+
+class Place:
+    """What one request holds until its answer begins."""
+
+    __slots__ = ("_ends", "_held", "_is_over", "_of")
+
+    def __init__(self, of: InFlight) -> None:
+        """Takes it."""
+        self._of, self._held, self._is_over = of, 0, False
+        self._ends: list[Callable[[int], None]] = []
+        self.take()
+
+    def take(self) -> None:
+        """Work begins, or goes on."""
+        if not self._held and not self._is_over:
+            self._held = 1
+            self._of.now += 1
+
+    def leave(self) -> None:
+        """The client is waited for."""
+        self._of.now -= self._held
+        self._held = 0
+
+    def until_the_end(self, end: Callable[[int], None]) -> None:
+        """Do this, with the status of the answer, when that begins; with 500 when there will be none."""
+        self._ends.append(end)
+
+    def end(self, status: int = 500) -> None:
+        """The answer begins, or there will be none."""
+        self.leave()
+        self._is_over = True
+        while self._ends:
+            self._ends.pop()(status)
+
+
+def place_of(scope: MutableMapping[str, Any]) -> Place:
+    """That of a request, by its ASGI scope."""
+    place: Place = scope[PLACE]
+    return place
 
 
 class Shell:

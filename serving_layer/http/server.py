@@ -1,16 +1,26 @@
-"""uvicorn with bounded connections. Says when it listens, and when it no longer does."""
+"""uvicorn with limited connections and callbacks for start and shutdown."""
 
 import asyncio
+import resource
 from collections.abc import Callable
+from contextlib import suppress
 from socket import socket
 from typing import Any
 
 import uvicorn
 
 from serving_layer.http.connection import Connection
-from serving_layer.http.connection_limits import ConnectionLimits
-from serving_layer.http.connections import Connections
-from serving_layer.http.open_files import allow_files
+from serving_layer.http.connections import ConnectionLimits, Connections
+
+
+def allow_files(most: int) -> None:
+    """Let this process have so many files open, as far as the system lets it."""
+    now, highest = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = most if highest == resource.RLIM_INFINITY else min(most, highest)
+    if now != resource.RLIM_INFINITY and now < wanted:
+        with suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, highest))
+
 
 OTHER_FILES = 512
 """What the process opens beside connections."""

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple, Protocol
 from prometheus_client import Counter
 
 from master_dataset.errors import BrokerUnavailableError, CassandraUnavailableError
-from master_dataset.kafka.producer import Fate, Outgoing
+from master_dataset.kafka.producer import DeliveryStatus, ProducerRecord
 from master_dataset.parsing.json_bytes import MAX_BYTES
-from master_dataset.parsing.masking import hidden
+from master_dataset.parsing.masking import mask_value
 from master_dataset.parsing.parse import parse
 from master_dataset.parsing.results import DeadLetter, Reason
 from master_dataset.registry.stores import DEFAULT_TERMS, Store, Terms
@@ -99,14 +99,14 @@ class Judge:
     tenant: str | None
     received_us: int
 
-    def judged(self, record: bytes) -> Outgoing | Item:
+    def judged(self, record: bytes) -> ProducerRecord | Item:
         """What is to be sent, masked and keyed by store as `galatea ingest` does it; or why it is rejected."""
         parsed = parse(self.source, record, self._terms_of, received_us=self.received_us)
         if isinstance(parsed, DeadLetter):
             return Item.refused(parsed)
         if self.tenant is not None and not self._is_own(parsed.store):
             return foreign(f"/{self.source.store}")
-        return Outgoing(parsed.store.encode(), hidden(self.source, record))
+        return ProducerRecord(parsed.store.encode(), mask_value(self.source, record))
 
     def _is_own(self, store: str) -> bool:
         return store in self.stores and self.stores[store].tenant == self.tenant
@@ -119,7 +119,11 @@ PATIENCE_SECONDS = 7.0
 """The courier gives up earlier; this is for the day on which it does not."""
 SMALL = 16_384
 """Bytes of a body that is judged at once: the worst of them takes some milliseconds, and a thread its own time."""
-ITEM_OF = {Fate.ACKNOWLEDGED: ACCEPTED, Fate.UNCONFIRMED: UNKNOWN, Fate.TOO_LARGE: TOO_LARGE}
+ITEM_OF = {
+    DeliveryStatus.ACKNOWLEDGED: ACCEPTED,
+    DeliveryStatus.UNCONFIRMED: UNKNOWN,
+    DeliveryStatus.TOO_LARGE: TOO_LARGE,
+}
 EVENTS = Counter(
     "galatea_ingested_events", "Events that were sent over HTTP, by what became of them.", ("source", "outcome")
 )
@@ -130,7 +134,7 @@ Registry = Callable[[], Awaitable[tuple[int, Mapping[str, Store]]]]
 class Carrier(Protocol):
     """Where records go: `master_dataset.kafka.producer.Courier`, or a double of it."""
 
-    def send(self, topic: str, records: Sequence[Outgoing]) -> Sequence[asyncio.Future[Fate]]:
+    def send(self, topic: str, records: Sequence[ProducerRecord]) -> Sequence[asyncio.Future[DeliveryStatus]]:
         """Take all of them, in their order; BufferError, and none is taken, if there is no room."""
 
 
@@ -182,15 +186,15 @@ class Ingest:
             EVENTS.labels(source.topic, outcome).inc(count)
         return outcomes
 
-    async def _sent(self, topic: str, judged: Sequence[Outgoing | Item]) -> Sequence[Item]:
+    async def _sent(self, topic: str, judged: Sequence[ProducerRecord | Item]) -> Sequence[Item]:
         try:
-            waiting = self._carrier.send(topic, [each for each in judged if isinstance(each, Outgoing)])
+            waiting = self._carrier.send(topic, [each for each in judged if isinstance(each, ProducerRecord)])
         except BufferError as error:
             raise TooBusy("Too many events wait for the broker already.", do="Send the same again.") from error
         if waiting:
             await asyncio.wait(waiting, timeout=PATIENCE_SECONDS)
         told = iter([ITEM_OF[each.result()] if each.done() else UNKNOWN for each in waiting])
-        return [next(told) if isinstance(each, Outgoing) else each for each in judged]
+        return [next(told) if isinstance(each, ProducerRecord) else each for each in judged]
 
     async def _known_stores(self) -> Mapping[str, Store]:
         """While Cassandra is away no store can be registered, so what was read last is what there is."""
@@ -202,5 +206,5 @@ class Ingest:
         return self._stores
 
 
-def _judged(judge: Judge, posted: Posted, limits: Limits) -> Sequence[Outgoing | Item]:
+def _judged(judge: Judge, posted: Posted, limits: Limits) -> Sequence[ProducerRecord | Item]:
     return [judge.judged(record) for record in posted.records(limits)]

@@ -7,7 +7,7 @@ from typing import Literal
 from msgspec import Struct
 
 from serving_layer.responses.encoding import Instant
-from views.alerts.alert import Alert, Cause, Place, Window
+from views.alerts.alert import Alert, AlertCause, LogPosition, Window
 from views.alerts.rule import Level, Silence, Threshold
 
 AlertState = Literal["open", "resolved", "retracted"]
@@ -36,9 +36,9 @@ class ListedAlert(Struct):
     provisional: bool
     late: bool
     raised_at: Instant
-    place: Place | None
+    place: LogPosition | None
     publication: int | None
-    cause: Cause | None
+    cause: AlertCause | None
     shown: Decimal | None
     corrected: Decimal | None
     resolved_at: Instant | None
@@ -80,9 +80,9 @@ class AlertDetail(Struct):
     provisional: bool
     late: bool
     raised_at: Instant
-    place: Place | None
+    place: LogPosition | None
     publication: int | None
-    cause: Cause | None
+    cause: AlertCause | None
     shown: Decimal | None
     corrected: Decimal | None
     resolved_at: Instant | None

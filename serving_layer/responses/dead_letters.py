@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import UNSET, Struct, UnsetType
 
-from master_dataset.dead_letters.replay import Outcome
-from master_dataset.dead_letters.replay_history import Became
+from master_dataset.dead_letters.replay import ReplayStatus
+from master_dataset.dead_letters.replay_history import ReplayOutcome
 from serving_layer.responses.encoding import Instant
 
 
@@ -19,7 +19,7 @@ class LetterReplay(Struct):
     at: Instant
     by: str
     mended: str
-    outcome: Became
+    outcome: ReplayOutcome
     sent_to: str | None
     duplicate_of: str | None
     reason: str | None
@@ -68,7 +68,7 @@ class ReplayItem(Struct):
     """What became of one dead letter that was to be sent again; see `replay_dead_letters`."""
 
     id: str
-    outcome: Outcome
+    outcome: ReplayStatus
     sent_to: str | None
     duplicate_of: str | None
     store: str | None

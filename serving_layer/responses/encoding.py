@@ -1,10 +1,10 @@
-"""How a response becomes JSON, and the scalar types that all of them share."""
+"""How responses are encoded as JSON, and the types that all of them share."""
 
 from decimal import Decimal
 from typing import Annotated, Any, TypeVar, cast
 
 import msgspec
-from msgspec import Meta, UnsetType
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 JSON = "application/json"
 Number = int | float | Decimal
@@ -29,3 +29,17 @@ def fields_of(response: msgspec.Struct) -> dict[str, Any]:
     """The fields that are written, by the names that the JSON has: for whoever prints a response as a table."""
     names = zip(response.__struct_fields__, response.__struct_encode_fields__, strict=True)
     return {said: value for name, said in names if (value := getattr(response, name)) is not msgspec.UNSET}
+
+
+class Problem(Struct):
+    """RFC 9457. `title` says what happened, `detail` what to do; `code` is stable.
+
+    `field`: the field of the body to change; empty: all of it.
+    """
+
+    type: Annotated[str, Meta(extra_json_schema={"format": "uri"})]
+    title: str
+    detail: str
+    code: str
+    status: int
+    field: str | UnsetType = UNSET

@@ -1,4 +1,9 @@
-"""Metrics over time, the list of metrics, and what every answer says of the data that it was computed from."""
+"""Metrics over time, the list of metrics, and what every answer says of the data that it was computed from.
+
+The cells of a view with the states of each layer.
+
+A metric beside what a model expected of it.
+"""
 
 from collections.abc import Mapping, Sequence
 from datetime import date
@@ -254,3 +259,103 @@ class MetricList(Struct):
     """Every metric."""
 
     metrics: Sequence[ListedMetric]
+
+
+StateValue = int | str | Mapping[str, int | str | Sequence[int | str | None] | None] | None
+"""A whole number, a sketch as text, or an object for a composite state: `sum` and `n`, or `counts`, `min` and `max`."""
+States = Mapping[str, StateValue]
+
+
+class CellStates(Struct):
+    """The states of one store, window and combination of dimensions, by layer. Null: the layer has no such cell.
+
+    Money is in minor units.
+    """
+
+    store: str
+    window: Instant
+    dimensions: Mapping[str, str | None]
+    batch: States | None
+    speed: States | None
+    merged: States
+
+
+class CellsResponse(Struct):
+    """The cells of a view, by store, window and dimensions."""
+
+    view: str
+    cells: Sequence[CellStates]
+    as_of: AsOf
+
+
+class Interval(Struct):
+    """Where the index of an ordinary point lies in `interval_percent` of all cases."""
+
+    low: float
+    high: float
+
+
+class IndexConditions(Struct):
+    """The conditions of a point; null if nothing was observed. `temperature`: a band of degrees Celsius."""
+
+    temperature: str | None
+    rain: bool | None
+    holidays: Sequence[str]
+
+
+class IndexPoint(Struct, kw_only=True):
+    """`value` of the metric, `expected` by the model, and `index`: 100 x value / expected.
+
+    `index` and `interval` are null, and a flag says why, where there is too little history. `points_used`: of the same
+    hour of the week in the history.
+    """
+
+    start: Instant
+    value: Number | None
+    expected: float | None
+    index: float | None
+    interval: Interval | None
+    points_used: int
+    conditions: IndexConditions
+    flags: Sequence[str] | UnsetType = UNSET
+    final: bool
+
+
+class IndexHistory(Struct):
+    """The history that the model was fitted to, and how many points with a value it has."""
+
+    start: Instant = field(name="from")
+    end: Instant = field(name="to")
+    points: int
+
+
+class IndexFactors(Struct):
+    """What the base of an hour of the week is multiplied by, by band of temperature, and `wet` or `dry`."""
+
+    temperature: Mapping[str, float]
+    rain: Mapping[str, float]
+
+
+class IndexSeries(Struct, kw_only=True):
+    """The points of one store. `history`: null if the store has none."""
+
+    store: str
+    timezone: str
+    unit: str
+    currency: str | UnsetType | None = UNSET
+    flags: Sequence[str] | UnsetType = UNSET
+    history: IndexHistory | None
+    factors: IndexFactors
+    points: Sequence[IndexPoint]
+
+
+class IndexResponse(Struct):
+    """A metric beside what a model expected, a series per store."""
+
+    metric: str
+    kind: str
+    grain: str
+    history_weeks: int
+    interval_percent: int
+    series: Sequence[IndexSeries]
+    as_of: AsOf

@@ -7,7 +7,7 @@ from typing import Literal
 from msgspec import UNSET, Struct, UnsetType
 
 from serving_layer.responses.encoding import Instant, Number
-from views.control.recompute_request import RecomputeRequest
+from views.control.recompute import RecomputeRequest
 
 RecomputeState = Literal[
     "asked", "planning", "planned", "computing", "computed", "published", "previewed", "unchanged", "failed"

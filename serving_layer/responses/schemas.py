@@ -14,14 +14,11 @@ from serving_layer.responses.alerts import (
     AlertRuleVersions,
     RulePreview,
 )
-from serving_layer.responses.cells import CellsResponse
 from serving_layer.responses.dead_letters import DeadLetter, DeadLetterPage, Replayed
-from serving_layer.responses.encoding import JSON
+from serving_layer.responses.encoding import JSON, Problem
 from serving_layer.responses.events import EventOutcomes
-from serving_layer.responses.freshness import Freshness, Health, Readiness
-from serving_layer.responses.index import IndexResponse
-from serving_layer.responses.metrics import MetricList, MetricResponse, MetricsResponse
-from serving_layer.responses.problem import Problem
+from serving_layer.responses.health import Freshness, Health, Readiness
+from serving_layer.responses.metrics import CellsResponse, IndexResponse, MetricList, MetricResponse, MetricsResponse
 from serving_layer.responses.publications import (
     CorrectionPage,
     PublicationPage,

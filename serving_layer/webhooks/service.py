@@ -8,7 +8,7 @@ from typing import Protocol
 from msgspec import UNSET
 
 from master_dataset.errors import UnknownNameError
-from master_dataset.webhooks.endpoint import Endpoint, Network, Registered, new_id, new_secret, refuse_uncallable
+from master_dataset.webhooks.endpoint import Endpoint, Network, RegisteredEndpoint, check_url, new_id, new_secret
 from serving_layer.errors import NotBlocking, TooManyWebhooks
 from serving_layer.query.timeline import iso_instant
 from serving_layer.responses.webhooks import BlockingRecord, Webhook, WebhookLag, WebhookTrial
@@ -19,7 +19,7 @@ Place = tuple[str, int, int]
 class Keeper(Protocol):
     """Where endpoints are kept. Every method raises CassandraUnavailableError."""
 
-    async def all(self) -> Sequence[Registered]:
+    async def all(self) -> Sequence[RegisteredEndpoint]:
         """Those that are not removed, the oldest first."""
 
     async def add(self, endpoint: Endpoint) -> None:
@@ -61,51 +61,51 @@ class Webhooks:
     now: Callable[[], datetime]
     allowed: Sequence[Network] = ()
 
-    async def listed(self, tenant: str | None) -> Sequence[Registered]:
+    async def listed(self, tenant: str | None) -> Sequence[RegisteredEndpoint]:
         """The tenant's, the oldest first."""
         return [each for each in await self.keeper.all() if tenant is None or each.endpoint.tenant == tenant]
 
-    async def found(self, tenant: str | None, id_: str) -> Registered:
+    async def found(self, tenant: str | None, id_: str) -> RegisteredEndpoint:
         """One of the tenant's. UnknownNameError, for those of another tenant too."""
         known = {each.endpoint.id: each for each in await self.listed(tenant)}
         if id_ not in known:
             raise UnknownNameError("webhook", id_, known, do="`GET /v1/webhooks` lists those that there are.")
         return known[id_]
 
-    async def make(self, tenant: str, url: str, batch: int) -> Registered:
+    async def make(self, tenant: str, url: str, batch: int) -> RegisteredEndpoint:
         """Call this address from now on. BadEndpointError, TooManyWebhooks."""
-        refuse_uncallable(url, self.allowed)
+        check_url(url, self.allowed)
         if len(await self.listed(tenant)) >= self.most:
             message = f"The tenant `{tenant}` has {self.most} webhooks, and may have no more."
             raise TooManyWebhooks(message, do="Remove one that is needed no more.")
         made_ms = int(self.now().timestamp() * 1000)
         endpoint = Endpoint(new_id(), tenant, url, new_secret(), batch, made_ms)
         await self.keeper.add(endpoint)
-        return Registered(endpoint)
+        return RegisteredEndpoint(endpoint)
 
-    async def change(self, found: Registered, url: str | None, batch: int | None) -> Registered:
+    async def change(self, found: RegisteredEndpoint, url: str | None, batch: int | None) -> RegisteredEndpoint:
         """Call it there, with so many alerts; None: as before. It goes on where it stood. BadEndpointError."""
         if url is not None:
-            refuse_uncallable(url, self.allowed)
+            check_url(url, self.allowed)
         old = found.endpoint
         changed = replace(old, url=old.url if url is None else url, batch=old.batch if batch is None else batch)
         await self.keeper.change(changed)
         return found._replace(endpoint=changed)
 
-    async def rotate(self, found: Registered) -> Registered:
+    async def rotate(self, found: RegisteredEndpoint) -> RegisteredEndpoint:
         """Another secret, with which it is signed from now on."""
         renewed = replace(found.endpoint, secret=new_secret())
         await self.keeper.renew(renewed, renewed.secret)
         return found._replace(endpoint=renewed)
 
-    async def resume(self, found: Registered) -> Registered:
+    async def resume(self, found: RegisteredEndpoint) -> RegisteredEndpoint:
         """Go on where it stood. One that was not suspended goes on as it does."""
         if found.suspended_at is not None:
             await self.keeper.resume(found.endpoint)
         state = replace(found.state, failing_since=None) if found.suspended_at else found.state
         return found._replace(suspended_at=None, state=state)
 
-    async def skip(self, found: Registered, record: str, by: str) -> None:
+    async def skip(self, found: RegisteredEndpoint, record: str, by: str) -> None:
         """Go on without this record, and no other. NotBlocking unless it blocks its store."""
         blocking = {each.id: each for each in found.state.blocking}
         if record not in blocking:
@@ -116,7 +116,7 @@ class Webhooks:
         await self.keeper.skip(found.endpoint, (each.topic, each.partition, each.offset), by)
 
 
-def described(found: Registered, now: datetime, *, with_secret: bool = False) -> Webhook:
+def described(found: RegisteredEndpoint, now: datetime, *, with_secret: bool = False) -> Webhook:
     """As it is shown to whoever may see it; the secret only where it was just made."""
     endpoint, state = found.endpoint, found.state
     waits = (now - state.oldest_at).total_seconds() if state.oldest_at else 0.0

@@ -53,7 +53,7 @@ def tell(bootstrap: str, alerts: Sequence[Alert]) -> None:
     while committed(inlet) != {"pos_transactions": 7}:
         with suppress(ProducerDiscardedError, BrokerUnavailableError):
             sender = TransactionalSender(bootstrap, 0)
-            sender.settle()
+            sender.start()
             sender.send(alerts, {"pos_transactions": 7}, inlet.group)
 
 
@@ -66,7 +66,7 @@ def committed(inlet: PartitionReader) -> dict[str, int]:
 
 def held(topics: Topics, held_back: TransactionMonitor) -> int:
     """How many records of alerts readers may not see yet."""
-    return held_back.look(
+    return held_back.check(
         topics.end_offsets(ALERTS_TOPIC), topics.committed_ends(ALERTS_TOPIC), time.monotonic()
     ).records
 

@@ -21,9 +21,9 @@ from master_dataset.registry.rule_versions import RuleVersions
 from master_dataset.registry.stores import Store
 from tests.integration.conftest import PATIENCE_SECONDS, settings_of
 from tests.integration.test_ledger import Sent
-from views.alerts.alert import Alert, following_id
-from views.alerts.rule_validation import read_rule
-from views.control.recompute_request import RecomputeRequest
+from views.alerts.alert import Alert, follow_up_id
+from views.alerts.rule_validation import parse_rule
+from views.control.recompute import RecomputeRequest
 
 NOW = datetime.now(UTC)
 OVER = NOW.replace(minute=NOW.minute // 15 * 15, second=0, microsecond=0) - timedelta(minutes=45)
@@ -49,7 +49,7 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Settin
         past = RuleVersions(session, timedelta(), now=lambda: NOW - 3 * DAY)
         past.add("store", SHOP.id, SHOP.to_json())
         for rule in (RULE, HOURLY):
-            past.add("rule", f"default/{rule['id']}", msgspec.json.encode(read_rule(rule)).decode())
+            past.add("rule", f"default/{rule['id']}", msgspec.json.encode(parse_rule(rule)).decode())
     with Stack(found, only=["kafka", "cassandra", "archive", "speed", "alerts"]):
         yield found
 
@@ -109,7 +109,7 @@ def test_an_alert_that_a_late_event_makes_wrong_is_retracted_once_and_a_missed_o
     assert raised.provisional
     assert kinds(wrong, "much") == [("raised", True, False, None), ("retracted", False, False, "waited")]
     [retracted] = [each for each in wrong if each.kind == "retracted"]
-    assert retracted.alert_id == following_id(raised.alert_id, "retracted")
+    assert retracted.alert_id == follow_up_id(raised.alert_id, "retracted")
     assert (str(retracted.shown), str(retracted.corrected)) == ("10", "9")
     assert retracted.publication == first["publication"]
     assert kinds(after, "soon") == [("raised", False, True, "late")]

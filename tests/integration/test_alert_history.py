@@ -13,8 +13,8 @@ from serving_layer.alerts.history import Alerts, AlertsAsk, Page
 from serving_layer.alerts.history import Kept as Shown
 from serving_layer.alerts.rules import AlertRules, Author
 from serving_layer.tables import AlertTables, AsyncSession, RuleTables
-from speed_layer.alerts.history_table import HistoryTable, Kept
-from views.alerts.alert import Alert, Window, following_id, raised_id
+from speed_layer.alerts.history_table import HistoryPosition, HistoryTable
+from views.alerts.alert import Alert, Window, follow_up_id, raised_id
 
 AT = datetime(2026, 11, 21, 23, 59, 59, 500_000, tzinfo=UTC)
 QUEUE = {"kind": "level", "id": "queue", "of": "queue", "above": 4, "minutes": 3}
@@ -42,7 +42,7 @@ def raised(number: int, tenant: str) -> Alert:
 
 def resolved(alert: Alert) -> Alert:
     return msgspec.structs.replace(
-        alert, alert_id=following_id(alert.alert_id, "resolved"), kind="resolved", about=alert.alert_id, reason="over"
+        alert, alert_id=follow_up_id(alert.alert_id, "resolved"), kind="resolved", about=alert.alert_id, reason="over"
     )
 
 
@@ -206,10 +206,10 @@ def test_one_alert_is_found_with_its_records(shared_cassandra: Session) -> None:
 def test_how_far_it_goes_is_that_of_the_slowest_partition(shared_cassandra: Session) -> None:
     table = table_of(shared_cassandra)
 
-    table.reach(0, Kept(7, AT, None), AT)
-    table.reach(1, Kept(9, AT + timedelta(seconds=1), AT), AT)
+    table.reach(0, HistoryPosition(7, AT, None), AT)
+    table.reach(1, HistoryPosition(9, AT + timedelta(seconds=1), AT), AT)
 
-    assert table.reached() == {0: Kept(7, AT, None), 1: Kept(9, AT + timedelta(seconds=1), AT)}
+    assert table.reached() == {0: HistoryPosition(7, AT, None), 1: HistoryPosition(9, AT + timedelta(seconds=1), AT)}
     assert page(shared_cassandra, AlertsAsk("nobody")).kept == Shown(AT, AT)
 
 

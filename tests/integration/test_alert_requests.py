@@ -17,7 +17,7 @@ from deploy.local.stack import Stack
 from deploy.settings import Settings
 from master_dataset.kafka.topics import Topics
 from tests.integration.conftest import PATIENCE_SECONDS
-from views.alerts.alert import CORRECTIONS, Alert, Window, following_id
+from views.alerts.alert import CORRECTIONS_TOPIC, Alert, Window, follow_up_id
 
 POINTS = ("folded", "begun", "produced", "flushed", "offsets", "committed", "kept")
 STORES = [str(number) for number in range(6)]
@@ -37,7 +37,7 @@ def record(store: str, number: int, kind: str) -> Alert:
     raised = f"{store}-{number}"
     window = Window("2026-03-07T09:00:00Z", "2026-03-07T10:00:00Z")
     return Alert(
-        alert_id=raised if kind == "raised" else following_id(raised, "retracted"),
+        alert_id=raised if kind == "raised" else follow_up_id(raised, "retracted"),
         kind="raised" if kind == "raised" else "retracted",
         about=None if kind == "raised" else raised,
         rule="r",
@@ -84,8 +84,8 @@ def test_each_request_is_told_once_in_order_however_often_the_relay_is_killed_or
                 process.wait(20)
     with relay(broker):
         deadline = time.monotonic() + PATIENCE_SECONDS
-        while log.relay_positions([CORRECTIONS]) != {
-            CORRECTIONS: Topics(broker.kafka_bootstrap).end_offsets(CORRECTIONS)
+        while log.relay_positions([CORRECTIONS_TOPIC]) != {
+            CORRECTIONS_TOPIC: Topics(broker.kafka_bootstrap).end_offsets(CORRECTIONS_TOPIC)
         }:
             assert time.monotonic() < deadline
             time.sleep(0.2)

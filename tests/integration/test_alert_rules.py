@@ -19,9 +19,9 @@ from deploy.settings import Settings
 from master_dataset.registry.registry import Registry
 from master_dataset.registry.rule_versions import RuleVersions
 from master_dataset.registry.stores import Store
-from serving_layer.alerts.alerts import Alerts, AlertsAsk, Page
+from serving_layer.alerts.history import Alerts, AlertsAsk, Page
 from serving_layer.alerts.rules import AlertRules, Author
-from serving_layer.tables import AlertTables, Bridge, RuleTables
+from serving_layer.tables import AlertTables, AsyncSession, RuleTables
 from tests.integration.conftest import PATIENCE_SECONDS
 from tests.system.drills.told import read_alerts
 
@@ -41,7 +41,7 @@ def test_a_rule_that_is_written_is_followed_by_the_process_of_the_stack(tmp_path
         first = rules.create(author, RULE)
         again = rules.replace(author, "any", RULE, first.version)
         told = told_of_receipts(settings)
-        page = listed(Alerts(AlertTables(Bridge(session))))
+        page = listed(Alerts(AlertTables(AsyncSession(session))))
 
     assert first == again
     assert [each.alert_id for each in page.told] == [each["alert_id"] for each in told if each["kind"] == "raised"]

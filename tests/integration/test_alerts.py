@@ -60,8 +60,8 @@ def test_of_two_relays_with_one_identity_the_first_can_tell_nothing_more(broker:
     alerts = WorldLog("pos_transactions", book_of(RULE)).sold(at_ms("2026-03-07 10:00"), 1)
     group = PartitionReader(broker.address, ["pos_transactions"], 0).group
     first, second = TransactionalSender(broker.address, 0), TransactionalSender(broker.address, 0)
-    first.settle()
-    second.settle()
+    first.start()
+    second.start()
 
     with pytest.raises((FencedError, ProducerDiscardedError)):
         first.send(alerts, {"pos_transactions": 7}, group)
@@ -80,9 +80,9 @@ def test_the_real_broker_tells_a_topic_made_anew_from_the_one_that_was_read(brok
         PartitionReader(broker.address, ["pos_transactions", "people_counts"], 0),
         TransactionalSender(broker.address, 0),
     )
-    before = inlet.logs()
-    sending.settle()
-    sending.note = encode_topic_ids(before)
+    before = inlet.topic_ids()
+    sending.start()
+    sending.metadata = encode_topic_ids(before)
     with suppress(ProducerDiscardedError):
         sending.send([], {"pos_transactions": 0, "people_counts": 0}, inlet.group)
     admin.delete_topics(["pos_transactions"], operation_timeout=30)["pos_transactions"].result()
@@ -90,7 +90,7 @@ def test_the_real_broker_tells_a_topic_made_anew_from_the_one_that_was_read(brok
     after = before
     while after["pos_transactions"] == before["pos_transactions"]:
         with suppress(BrokerUnavailableError):  # it may not know of the new one yet
-            after = inlet.logs()
+            after = inlet.topic_ids()
 
     known = inlet.committed()
 

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from master_dataset.archive.archive import Archive
 from master_dataset.delta.tables import DEAD_LETTERS, MasterTables
-from master_dataset.kafka.partition_progress import Seen
+from master_dataset.kafka.partition_progress import Progress
 from master_dataset.registry.stores import DEFAULT_TERMS
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from tests.support.corpus.case import receipt
@@ -40,7 +40,7 @@ class Watch:
 
     told: list[tuple[int, int, Counter[str], bool]] = field(default_factory=list)
 
-    def kept(self, topic: str, seen: Seen, *, repeats: bool) -> None:
+    def kept(self, topic: str, seen: Progress, *, repeats: bool) -> None:
         assert (topic, {each.oldest_at for each in seen.values()}) == (POS_TRANSACTIONS.topic, {RECEIVED})
         events = sum(each.events for each in seen.values())
         received = sum(each.received for each in seen.values())

@@ -4,7 +4,7 @@ from uuid import uuid4
 
 import pytest
 
-from master_dataset.kafka.consumer import Limits
+from master_dataset.kafka.consumer import ConsumerLimits
 from master_dataset.kafka.topics import Topics
 from speed_layer.webhooks import client
 from tests.integration.conftest import Stack
@@ -26,7 +26,7 @@ def test_a_receiver_that_hangs_redirects_and_drops_what_it_took_has_each_alert_o
 
     with (
         BadReceiver(REDIRECTED) as receiver,
-        Told(bootstrap, topic, receiver.url, limits=Limits(batch=4, longest_wait=0.1)) as running,
+        Told(bootstrap, topic, receiver.url, limits=ConsumerLimits(batch=4, longest_wait=0.1)) as running,
     ):
         until(lambda: len(receiver.kept) + len(running.undelivered) == len(ACME) * len(NUMBERS))
         until(lambda: running.state().records == 0)

@@ -12,17 +12,15 @@ import pytest
 from cassandra.cluster import Session
 
 from batch_layer.ledger.change import Change, Side
-from batch_layer.ledger.facts import Ages
-from batch_layer.ledger.ledger import Ledger
-from batch_layer.ledger.table import Ledgers
+from batch_layer.ledger.correction import Ledgers
+from batch_layer.ledger.ledger import Ages, Ledger
 from batch_layer.run import digest_of
-from deploy.address import Address
-from deploy.cassandra import session_of
+from deploy.cassandra import Address, session_of
 from master_dataset.visits.visit import RULES
 from tests.integration.conftest import Stack
-from views.core.cells import CellKey, write_block
+from views.core.cells import CellKey, States, write_block
 from views.core.cut import BEGINNING, month_of, seconds
-from views.core.view import States, View
+from views.core.view import View
 from views.sales_by_till import SALES_BY_TILL
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import pytest
 from deploy.definitions import definitions
 from deploy.services.speed import may_go_on
 from deploy.settings import Settings
-from speed_layer.generation import Generation
+from views.control.generation import Generation
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -15,7 +15,7 @@ from batch_layer.archived import PLAIN, archived, naming_lost_files
 from batch_layer.master import Master
 from master_dataset.archive.archive import Archive
 from master_dataset.cassandra_tables import Lease, leased
-from master_dataset.delta.compaction import Compacted, Compaction, put_together
+from master_dataset.delta.compaction import Compacted, Compaction, compact_partitions
 from master_dataset.delta.tables import DEAD_LETTERS, MasterTables
 from master_dataset.errors import MasterFileLostError, UpkeepRunsError
 from master_dataset.registry.stores import DEFAULT_TERMS
@@ -108,7 +108,7 @@ def test_what_spark_appends_while_a_upkeep_runs_is_there_and_an_older_plan_reads
     loaded = DeltaTable(writer.path)
     writer.append(TODAY)
 
-    put_together(loaded, [str(TODAY)])
+    compact_partitions(loaded, [str(TODAY)])
     writer.append(TODAY)
 
     assert len(writer.rows()) == 7
@@ -124,7 +124,7 @@ def test_a_file_that_is_broken_gone_or_empty_is_named_with_what_to_do_and_never_
 
     def said() -> list[str]:
         found = []
-        for each in (writer.rows, lambda: put_together(DeltaTable(writer.path), [str(TODAY)])):
+        for each in (writer.rows, lambda: compact_partitions(DeltaTable(writer.path), [str(TODAY)])):
             with pytest.raises(MasterFileLostError) as lost, naming_lost_files(writer.tables):
                 each()
             assert named in lost.value.message

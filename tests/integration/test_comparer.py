@@ -9,7 +9,7 @@ import pytest
 from cassandra.cluster import Session
 
 from batch_layer.speed_span import PlaceFinder, SpeedSpan
-from batch_layer.verify.comparer import Comparer, Place
+from batch_layer.verify.verification import Comparer, Place
 from speed_layer.additions import AdditionKey, Cells, shapes_of
 from speed_layer.micro_batch import SpeedRows
 from views.core.cells import WAITING, CellKey, write_block

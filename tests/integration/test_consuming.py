@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 import pytest
 from confluent_kafka import Consumer, Producer
 
-from master_dataset.kafka.consumer import Again, Consuming, Done, Limits, Record, Refused, Verdict
+from master_dataset.kafka.consumer import Retry, KeyedConsumer, Done, ConsumerLimits, ConsumerRecord, Reject, HandlerResult
 from master_dataset.kafka.consumer import key_queue as lane
 from master_dataset.kafka.topics import Topics
 from tests.system.drills.drilled_broker import DrilledBroker, settings_for
@@ -29,17 +29,17 @@ class Taker:
         self.goes_on = False
         self.taken: list[tuple[str, int]] = []
 
-    def wants(self, _: Record) -> bool:
+    def wants(self, _: ConsumerRecord) -> bool:
         return True
 
-    async def take(self, records: Sequence[Record]) -> Verdict:
+    async def take(self, records: Sequence[ConsumerRecord]) -> HandlerResult:
         await asyncio.sleep(0)
         if records[0].key == b"1" and not self.goes_on:
-            return Again("no answer")
+            return Retry("no answer")
         self.taken += [(record.key.decode(), int(record.value)) for record in records]
         return Done()
 
-    async def put_aside(self, record: Record, refused: Refused) -> Done | Again:
+    async def put_aside(self, record: ConsumerRecord, refused: Reject) -> Done | Retry:
         raise AssertionError(record, refused)
 
     def of(self, key: str) -> list[int]:
@@ -80,8 +80,8 @@ def test_what_was_paused_and_taken_away_goes_on_when_it_comes_back(
     settings, taker = filled(broker.address, topic, "1"), Taker()
 
     async def work() -> None:
-        limits = Limits(waiting=100, longest_wait=0.1, leave=1)
-        member = Consuming({**settings, "session.timeout.ms": 6000}, [topic], taker, limits)
+        limits = ConsumerLimits(waiting=100, longest_wait=0.1, leave=1)
+        member = KeyedConsumer({**settings, "session.timeout.ms": 6000}, [topic], taker, limits)
         running = asyncio.ensure_future(member.run())
         async with asyncio.timeout(PATIENCE):
             while not member.is_paused:  # noqa: ASYNC110 - what is waited for has no event
@@ -104,8 +104,8 @@ def test_others_of_its_partition_go_on_beside_a_key_that_does_not_get_on(
     settings, taker = filled(broker.address, "blocked", *KEYS), Taker()
 
     async def work() -> None:
-        limits = Limits(waiting=100, longest_wait=0.1, leave=1)
-        member = Consuming(settings, ["blocked"], taker, limits)
+        limits = ConsumerLimits(waiting=100, longest_wait=0.1, leave=1)
+        member = KeyedConsumer(settings, ["blocked"], taker, limits)
         running = asyncio.ensure_future(member.run())
         await taker.until_taken(2 * RECORDS)
         taker.goes_on = True

@@ -8,14 +8,14 @@ import pytest
 from cassandra.cluster import Session
 
 from master_dataset.errors import UnknownNameError
-from master_dataset.webhooks.endpoint import Blocking, Endpoint, EndpointState, new_secret
+from master_dataset.webhooks.endpoint import BlockedRecord, Endpoint, EndpointState, new_secret
 from master_dataset.webhooks.endpoint_table import EndpointTable
 from serving_layer.health.watched import Hook
 from serving_layer.tables import AsyncSession, WatchTables
 
 NOW = datetime(2026, 11, 22, 9, 0, tzinfo=UTC)
 ONE = Endpoint("e1", "acme", "https://acme.example/", "secret", 50, int(NOW.timestamp() * 1000))
-BLOCKING = Blocking("alerts", 1, 42, "1", NOW, "the endpoint answered 503")
+BLOCKING = BlockedRecord("alerts", 1, 42, "1", NOW, "the endpoint answered 503")
 FAILING = EndpointState(NOW, 503, NOW, NOW, 7, NOW, (BLOCKING,))
 
 

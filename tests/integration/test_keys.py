@@ -8,7 +8,7 @@ import httpx
 from cassandra.cluster import Session
 
 from serving_layer.keys.key import Key
-from serving_layer.tables import Bridge, KeyTables
+from serving_layer.tables import AsyncSession, KeyTables
 from tests.integration.conftest import Stack
 from tests.integration.test_lag import until
 
@@ -20,7 +20,7 @@ def test_a_key_is_read_as_it_was_kept(shared_cassandra: Session) -> None:
     revoked = replace(key, id="0" * 12, revoked_at=NOW, expires_at=None)
 
     async def kept() -> list[Key]:
-        tables = KeyTables(Bridge(shared_cassandra))
+        tables = KeyTables(AsyncSession(shared_cassandra))
         await tables.keep(key)
         await tables.keep(revoked)
         return [each for each in await tables.keys() if each.tenant == "acme"]

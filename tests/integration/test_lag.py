@@ -16,7 +16,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from deploy.services.lag_monitor import Lookout
 from master_dataset.cassandra_tables import CLOCK_STEPPED_BACK, AlarmTable
-from master_dataset.kafka.lag import Lag, LagTable, Probe, Unread
+from master_dataset.kafka.lag import Lag, LagProbe, LagTable, UnreadRecord
 from serving_layer.health.alarms import RULES
 from serving_layer.tables import AsyncSession, WatchTables
 from tests.integration.conftest import Stack
@@ -138,7 +138,7 @@ def test_an_aborted_transaction_is_no_lag_and_an_unread_record_says_since_when(s
     producer.produce(topic, b"kept too", partition=1)
     producer.commit_transaction(60)
 
-    with Probe(bootstrap) as probe:
+    with LagProbe(bootstrap) as probe:
         aborted, kept = probe.measure([topic], {})
         _, read = probe.measure([topic], {topic: {1: 2}})
 
@@ -156,7 +156,7 @@ def test_what_the_archive_notices_stands_in_freshness_until_a_publication(shared
     notice(CLOCK_STEPPED_BACK, at("2026-11-21T08:59:00Z"), "t/0", "a stamp of before the publication")
     notice(CLOCK_STEPPED_BACK, at("2026-11-21T09:01:00Z"), "t/0", "a stamp lies behind")
     notice(CLOCK_STEPPED_BACK, at("2026-11-21T09:02:00Z"), "t/1", "a stamp lies far behind")
-    measured = [Lag("t", 0, 5, 9, Unread(6, at("2026-11-21T09:01:00Z"))), Lag("t", 1, 5, 5, None)]
+    measured = [Lag("t", 0, 5, 9, UnreadRecord(6, at("2026-11-21T09:01:00Z"))), Lag("t", 1, 5, 5, None)]
     LagTable(shared_cassandra, "speed").write(measured, at("2026-11-21T09:02:00Z"))
     LagTable(shared_cassandra, "speed").write(measured, at("2026-11-21T09:03:00Z"))  # after a restart
 

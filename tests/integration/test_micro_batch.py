@@ -13,10 +13,10 @@ from master_dataset.visits.visit import RULES
 from speed_layer.additions import shapes_of
 from speed_layer.cassandra_batches import ROWS_AT_ONCE
 from speed_layer.first_deliveries import FirstDeliveries
-from speed_layer.generation import Generation, Generations
 from speed_layer.micro_batch import CELLS_AT_MOST, Horizons, MicroBatch
 from tests.support.arrivals import Arrival, Given, arrival, arrived, position
 from views import registered_views
+from views.control.generation import Generation, Generations
 from views.core.cells import WAITING, number_of, read_block
 
 EPOCH = timedelta(seconds=10)

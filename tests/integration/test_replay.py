@@ -14,10 +14,10 @@ from confluent_kafka import Consumer, KafkaError, TopicPartition
 from deploy.cassandra import session_of
 from deploy.wiring import replaying_of
 from master_dataset.cassandra_tables import ArchivePositions
-from master_dataset.dead_letters.deliveries import KeptEvents
-from master_dataset.dead_letters.patch import Mend
-from master_dataset.dead_letters.replay import Asked, Replaying
-from master_dataset.kafka.record import Place
+from master_dataset.dead_letters.deliveries import ArchivedEvents
+from master_dataset.dead_letters.patch import Patch
+from master_dataset.dead_letters.replay import Replayer, ReplayRequest
+from master_dataset.kafka.record import RecordPosition
 from master_dataset.registry.stores import DEFAULT_TERMS
 from tests.integration.conftest import PATIENCE_SECONDS, Stack, around_now
 from tests.support import receipt
@@ -111,7 +111,7 @@ def test_a_mended_letter_is_counted_once_however_often_it_is_sent_and_nothing_is
     until(lambda: sold(stack) == (3.5, 2))
     shown = until(lambda: [each for each in letters(stack) if each["replays"][0]["outcome"] == "event"])
     again = replayed(stack, ids=[letter["id"]], mend={"set": {"/happened_at": json.loads(mend)}})
-    forced = sent_blindly(stack, Place.of(letter["id"]), mend.encode(), tmp_path)
+    forced = sent_blindly(stack, RecordPosition.of(letter["id"]), mend.encode(), tmp_path)
     told = until(lambda: [each for each in letters(stack) if each["replays"][-1]["outcome"] == "duplicate"])
     before = sold(stack)
     stack.rebuild()
@@ -129,11 +129,11 @@ def test_a_mended_letter_is_counted_once_however_often_it_is_sent_and_nothing_is
     balanced(stack)
 
 
-def sent_blindly(stack: Stack, place: Place, time_: bytes, nowhere: Path) -> str:
+def sent_blindly(stack: Stack, place: RecordPosition, time_: bytes, nowhere: Path) -> str:
     """As a replay that does not know yet what is archived."""
     known = replaying_of(stack.settings)
-    blind = Replaying(known.letters, known.replays, KeptEvents(str(nowhere)), known.sender, known.now)
-    asked = Asked([place], Mend(fields={"/happened_at": time_}), "a test", dry_run=False)
+    blind = Replayer(known.letters, known.replays, ArchivedEvents(str(nowhere)), known.sender, known.now)
+    asked = ReplayRequest([place], Patch(fields={"/happened_at": time_}), "a test", dry_run=False)
     [item] = blind.run(asked, lambda _: DEFAULT_TERMS, lambda *_: None)
     return item.outcome.value
 

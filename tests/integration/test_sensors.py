@@ -8,7 +8,7 @@ from random import Random
 import orjson
 import pytest
 
-from deploy.recompute.planning import fence_of
+from batch_layer.recompute.planning import fence_of
 from tests.integration.conftest import Stack, around_now
 from tests.support.sensors import BEGIN, record, topics
 

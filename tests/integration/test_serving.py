@@ -7,11 +7,10 @@ from typing import TYPE_CHECKING
 import orjson
 import pytest
 
-from batch_layer.recompute.recompute import Recompute, Recomputes
 from serving_layer.store.readers import Readers
 from serving_layer.tables import (
+    AsyncSession,
     BatchTables,
-    Bridge,
     LedgerTables,
     PublishedTables,
     ReceiptTables,
@@ -24,7 +23,7 @@ from tests.support import World, receipt
 from tests.support.asking import OPERATOR_KEY, Asking
 from tests.support.world import at
 from tests.support.written import write
-from views.control.recompute_request import RecomputeRequest
+from views.control.recompute import Recompute, RecomputeRequest, Recomputes
 
 if TYPE_CHECKING:
     from cassandra.cluster import Session
@@ -111,7 +110,7 @@ def unchanged(shared_cassandra: "Session") -> tuple[World, Asking]:
 
 def asking_of(world: World, session: "Session") -> Asking:
     """Serving with the real readers."""
-    bridge = Bridge(session)
+    bridge = AsyncSession(session)
     readers = Readers(
         PublishedTables(bridge), BatchTables(bridge), SpeedTables(bridge), StoreTables(bridge), ReceiptTables(bridge)
     )

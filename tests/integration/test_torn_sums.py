@@ -6,7 +6,7 @@ import pytest
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
-from master_dataset.delta.fsync import fits
+from master_dataset.delta.fsync import matches_checksum
 from tests.integration.test_compaction import TODAY, Writer
 
 
@@ -65,10 +65,10 @@ def test_sums_say_whether_a_file_is_whole_unless_they_are_not(spark: SparkSessio
     [own] = sums(writer.path)
     file = data_of(own)
 
-    whole = fits(file)
+    whole = matches_checksum(file)
     file.write_bytes(file.read_bytes()[:-1] + b"?")
-    changed = fits(file)
+    changed = matches_checksum(file)
     own.write_bytes(own.read_bytes()[:-1])
-    cut_short = fits(file)
+    cut_short = matches_checksum(file)
 
     assert (whole, changed, cut_short) == (True, False, None)

@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from batch_layer.appended import files_at
-from batch_layer.recompute.touched import Master
+from batch_layer.master import Master, files_at
 from batch_layer.run import read_manifest
 from deploy.cassandra import session_of
 from deploy.verify import Sample
@@ -20,7 +19,7 @@ from master_dataset.delta.tables import MasterTables
 from master_dataset.sources import registered_sources
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from tests.integration.conftest import Stack, around_now
-from views.control.pointer_row import PointerRow
+from views.control.publication import PointerRow
 
 STORE = "upkeep"
 

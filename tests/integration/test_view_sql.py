@@ -15,10 +15,10 @@ from batch_layer.deliveries import deliveries
 from batch_layer.visits import CountedRows
 from master_dataset.parsing.rows import EVENT, output_schema, rows
 from master_dataset.registry.stores import Store
-from master_dataset.visits.rows import Row, Whose, table
+from master_dataset.visits.rows import VisitKey, VisitRow, visits_table
 from master_dataset.visits.visit import RULES, Sighting
 from speed_layer.additions import additions, shapes_of
-from speed_layer.arrow_tables import sightings
+from speed_layer.arrow_tables import sighting_rows
 from speed_layer.contributions import contributions_sql, visit_contributions_sql
 from speed_layer.visits import OpenVisits
 from tests.support import World
@@ -135,17 +135,17 @@ def test_speed_gives_the_rows_of_plain_python(spark: SparkSession, topic: str) -
 def test_speed_gives_the_visits_of_plain_python(spark: SparkSession) -> None:
     [view] = [view for view in registered_views() if view.counts_visits]
     topic = view.source.topic
-    heard = pa.Table.from_batches(sightings(contributed(spark, topic), view.name)).to_pylist()
+    heard = pa.Table.from_batches(sighting_rows(contributed(spark, topic), view.name)).to_pylist()
     open_visits = OpenVisits(RULES, 5_000)
-    visits: list[Row] = []
+    visits: list[VisitRow] = []
     for each in heard:
-        whose = Whose(each["store"], each["device"], each["business_day"])
+        whose = VisitKey(each["store"], each["device"], each["business_day"])
         said = Sighting(each["received_micros"] // 1000, each["happened_ms"], bool(each["is_inside"]))
         visits += open_visits.hear(0, whose, said)
     visits += open_visits.pass_time(0, int(NEVER.timestamp() * 1000))
 
     given = F.expr(visit_contributions_sql(view)).alias("contributions")
-    known = spark.createDataFrame(table(visits)).select("store", "received_at", given).toArrow()
+    known = spark.createDataFrame(visits_table(visits)).select("store", "received_at", given).toArrow()
     added = {of.epoch: dict(cells) for of, cells in additions(known, {view.name: view}, EPOCH)}
 
     assert added == speed_rows(view, received(topic), EPOCH)

@@ -17,7 +17,7 @@ import pytest
 from confluent_kafka import Producer
 
 from master_dataset.kafka.topics import Topics
-from speed_layer.webhooks.start_position import begin
+from speed_layer.webhooks.start_position import commit_start_positions
 from tests.integration.conftest import Stack
 from tests.support.raised import alert
 from tests.support.told_topic import ACME, tell, until
@@ -147,7 +147,7 @@ def test_a_new_endpoint_begins_with_what_was_told_after_it_was_made(
 
     settings = group_of(stack.settings.kafka_bootstrap, endpoint)
     for _ in range(2):  # again, it has begun already
-        begin(settings, topic, range(3), made)
+        commit_start_positions(settings, topic, range(3), made)
     with Told(stack.settings.kafka_bootstrap, topic, told.url, endpoint):
         until(lambda: len(set(told.got)) >= 30)
 
@@ -164,7 +164,9 @@ def test_an_alert_whose_transaction_is_open_while_an_endpoint_begins_is_told(
     producer.produce(topic, alert("acme", "1", 7).to_json(), key="1")
     producer.flush(30)
 
-    begin(group_of(stack.settings.kafka_bootstrap, endpoint), topic, range(3), int(time.time() * 1000) + 60_000)
+    commit_start_positions(
+        group_of(stack.settings.kafka_bootstrap, endpoint), topic, range(3), int(time.time() * 1000) + 60_000
+    )
     producer.commit_transaction(30)
     with Told(stack.settings.kafka_bootstrap, topic, told.url, endpoint):
         until(lambda: len(told.got) >= 1)

@@ -10,8 +10,7 @@ import msgspec
 
 from master_dataset.registry.rule_versions import Kind, VersionRow
 from serving_layer.alerts.history import Kept, Spot, Told
-from views.alerts.alert import EVERYBODY, Alert, Window, following_id, raised_id
-from views.alerts.alert import Kind as AlertKind
+from views.alerts.alert import ALL_TENANTS, Alert, AlertKind, Window, follow_up_id, raised_id
 
 DELAY = timedelta(seconds=60)
 NOTHING = Kept(None, None)
@@ -86,7 +85,7 @@ class WorldTold:
         alert = self.rows[id_].alert
         said = msgspec.structs.replace(
             alert,
-            alert_id=following_id(id_, kind),
+            alert_id=follow_up_id(id_, kind),
             kind=kind,
             about=id_,
             raised_at=at,
@@ -119,5 +118,5 @@ class WorldTold:
         return [text for text in (told.retracted, told.resolved, told.body) if text]
 
     def _of(self, sight: str) -> list[Told]:
-        own = [each for id_, each in self.rows.items() if sight in (EVERYBODY, self.tenants[id_])]
+        own = [each for id_, each in self.rows.items() if sight in (ALL_TENANTS, self.tenants[id_])]
         return sorted(own, key=lambda each: each.spot, reverse=True)

@@ -7,11 +7,11 @@ from typing import Any
 
 from master_dataset.registry.stores import WEEKDAYS, Store
 from master_dataset.sources import registered_sources
-from speed_layer.alerts.fold import Entry, Fold
+from speed_layer.alerts.fold import Fold, LogRecord
 from speed_layer.alerts.state import Horizons
 from views.alerts.alert import Alert
-from views.alerts.rule_history import Book, rule_version, store_version
-from views.alerts.rule_validation import read_rule
+from views.alerts.rule_history import RuleHistory, rule_version, store_version
+from views.alerts.rule_validation import parse_rule
 
 FOR_EVER = 2**60
 MARKER = (("galatea-marker", b"1"),)
@@ -20,10 +20,10 @@ SHOP = Store(
 )
 
 
-def book_of(*rules: dict[str, Any], stores: Sequence[Store] = (SHOP,), since_ms: int = 0) -> Book:
+def book_of(*rules: dict[str, Any], stores: Sequence[Store] = (SHOP,), since_ms: int = 0) -> RuleHistory:
     """Rules as somebody writes them, effective from then on."""
     versions = [store_version(store, 1, 0) for store in stores]
-    return Book([*versions, *(rule_version(read_rule(rule), 1, since_ms) for rule in rules)], FOR_EVER)
+    return RuleHistory([*versions, *(rule_version(parse_rule(rule), 1, since_ms) for rule in rules)], FOR_EVER)
 
 
 def at_ms(text: str) -> int:
@@ -41,15 +41,15 @@ def value(topic: str, happened: int, **fields: Any) -> bytes:
 class WorldLog:
     """One topic and partition, and the fold that follows it."""
 
-    def __init__(self, topic: str, book: Book) -> None:
+    def __init__(self, topic: str, book: RuleHistory) -> None:
         self.topic, self.book = topic, book
         self.fold = Fold(registered_sources()[topic], 0, Horizons())
-        self.entries: list[Entry] = []
+        self.entries: list[LogRecord] = []
         self.told: list[Alert] = []
         self._number = 0
 
     def receive(self, received: int, bytes_: bytes | None, headers: Any = ()) -> Sequence[Alert]:
-        entry = Entry(len(self.entries), received, bytes_, headers)
+        entry = LogRecord(len(self.entries), received, bytes_, headers)
         self.entries.append(entry)
         told = self.fold.step(entry, self.book)
         self.told += told

@@ -11,14 +11,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import write_deltalake
 
-from master_dataset.dead_letters.deliveries import KeptEvents
-from master_dataset.dead_letters.queries import Desk
-from master_dataset.dead_letters.replay import Carried, Record, Replaying
+from master_dataset.dead_letters.deliveries import ArchivedEvents
+from master_dataset.dead_letters.queries import DeadLetterQueries
+from master_dataset.dead_letters.replay import Replayer, ReplayRecord, SendReport
 from master_dataset.dead_letters.replay_history import ReplayTable
-from master_dataset.dead_letters.table import HEADING, LetterTable
+from master_dataset.dead_letters.table import HEADING, DeadLetterTable
 from master_dataset.errors import BrokerUnavailableError
-from master_dataset.kafka.producer import Fate
-from master_dataset.kafka.record import Place
+from master_dataset.kafka.producer import DeliveryStatus
+from master_dataset.kafka.record import RecordPosition
 from master_dataset.parsing.rows import HEADERS, INSTANT, output_schema, rows
 from master_dataset.registry.stores import DEFAULT_TERMS
 from master_dataset.sources import registered_sources, source_named
@@ -47,13 +47,13 @@ class WorldArchive:
         topic: str = TILLS,
         key: bytes | None = b"1",
         headers: Sequence[tuple[str, bytes | None]] = (),
-    ) -> list[Place]:
+    ) -> list[RecordPosition]:
         """Append them to the topic, and archive them."""
         records = self.topics.setdefault(topic, [])
         first = len(records)
         records += [(key, value, headers) for value in values]
         self.catch_up()
-        return [Place(topic, 0, first + number) for number in range(len(values))]
+        return [RecordPosition(topic, 0, first + number) for number in range(len(values))]
 
     def catch_up(self) -> None:
         """Archive whatever the topics hold, a commit for each table."""
@@ -63,7 +63,7 @@ class WorldArchive:
                 self._archive(topic, first, records[first:])
                 self.archived[topic] = len(records)
 
-    def conflict(self, place: Place) -> None:
+    def conflict(self, place: RecordPosition) -> None:
         """A rebuild finds that this event repeats the identity of another one with another content."""
         key, value, _ = self.topics[place.topic][place.offset]
         row = {
@@ -78,7 +78,7 @@ class WorldArchive:
         }
         self._append("conflicts", pa.Table.from_pylist([row], LETTER), "topic")
 
-    def letter_of(self, place: Place, table: str = "dead_letters") -> None:
+    def letter_of(self, place: RecordPosition, table: str = "dead_letters") -> None:
         """Something is kept as a dead letter, whatever else it is."""
         row = {
             **place._asdict(),
@@ -131,9 +131,9 @@ class WorldSender:
 
     def __init__(self, archive: WorldArchive) -> None:
         self.archive = archive
-        self.says: Callable[[Record], Fate] = lambda _: Fate.ACKNOWLEDGED
+        self.says: Callable[[ReplayRecord], DeliveryStatus] = lambda _: DeliveryStatus.ACKNOWLEDGED
         self.is_away = False
-        self.carried: list[Record] = []
+        self.carried: list[ReplayRecord] = []
 
     def find(self, topics: Collection[str]) -> None:
         if self.is_away:
@@ -141,16 +141,16 @@ class WorldSender:
         for topic in set(topics) - set(registered_sources()):
             raise BrokerUnavailableError(f"There is no topic `{topic}`.", do="galatea up")
 
-    def carry(self, records: Sequence[Record]) -> list[Carried]:
+    def carry(self, records: Sequence[ReplayRecord]) -> list[SendReport]:
         return [self._carried(record) for record in records]
 
-    def _carried(self, record: Record) -> Carried:
-        if (fate := self.says(record)) is not Fate.ACKNOWLEDGED:
-            return Carried(fate)
+    def _carried(self, record: ReplayRecord) -> SendReport:
+        if (fate := self.says(record)) is not DeliveryStatus.ACKNOWLEDGED:
+            return SendReport(fate)
         self.carried.append(record)
         topic = self.archive.topics.setdefault(record.topic, [])
         topic.append((record.key, record.value, record.headers))
-        return Carried(fate, Place(record.topic, 0, len(topic) - 1))
+        return SendReport(fate, RecordPosition(record.topic, 0, len(topic) - 1))
 
 
 class WorldLetters:
@@ -161,6 +161,6 @@ class WorldLetters:
         self.sender = WorldSender(self.archive)
         self.now = NOON + timedelta(hours=1)
         self.replays = ReplayTable(self.archive.root)
-        table, events = LetterTable(self.archive.root, self.replays), KeptEvents(self.archive.root)
-        self.desk = Desk(table, self.replays, events)
-        self.replaying = Replaying(table, self.replays, events, self.sender, lambda: self.now)
+        table, events = DeadLetterTable(self.archive.root, self.replays), ArchivedEvents(self.archive.root)
+        self.desk = DeadLetterQueries(table, self.replays, events)
+        self.replaying = Replayer(table, self.replays, events, self.sender, lambda: self.now)

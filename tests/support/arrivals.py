@@ -6,7 +6,7 @@ from typing import TypedDict
 import pyarrow as pa
 
 from master_dataset.parsing.rows import EVENT
-from speed_layer.arrow_tables import ARRIVALS, POSITION
+from speed_layer.arrow_tables import INPUT, POSITION
 from views.core.aggregates import Value
 
 Given = tuple[str, int, list[str | None], list[Value]]
@@ -67,4 +67,4 @@ def position(partition: int, offset: int, received_at: datetime) -> Arrival:
 
 def arrived(rows: list[Arrival]) -> pa.RecordBatch:
     """The rows as Spark hands them over."""
-    return pa.RecordBatch.from_pylist(rows, schema=ARRIVALS)
+    return pa.RecordBatch.from_pylist(rows, schema=INPUT)

@@ -13,22 +13,17 @@ from serving_layer.admin.corrections import Corrections
 from serving_layer.admin.dead_letters import Letters
 from serving_layer.admin.ledger import LedgerReader
 from serving_layer.admin.operations import Operations
-from serving_layer.admin.recomputes import RecomputeReader
-from serving_layer.admin.rollbacks import Rollbacks
-from serving_layer.alerts.alerts import Alerts
-from serving_layer.alerts.rules import AlertRules
-from serving_layer.alerts.service import Alerting
+from serving_layer.admin.publications import RecomputeReader, Rollbacks
+from serving_layer.alerts.history import Alerts
+from serving_layer.alerts.rules import Alerting, AlertRules
 from serving_layer.api.app import create_app
 from serving_layer.api.limits import LIMITS, Limits
 from serving_layer.health.freshness import Freshness
 from serving_layer.health.watched import WatchReader
 from serving_layer.ingest.ingest import Ingest
-from serving_layer.keys.authenticator import Gate
-from serving_layer.keys.concurrency import Concurrency
-from serving_layer.keys.known_keys import KnownKeys
-from serving_layer.keys.rates import Rates
-from serving_layer.query.answers import Answers, Clocks
+from serving_layer.keys.authenticator import Concurrency, Gate, KnownKeys, Rates
 from serving_layer.query.catalogue import Catalogue
+from serving_layer.query.service import Clocks, QueryService
 from serving_layer.store.readers import Readers
 from serving_layer.webhooks.service import Webhooks
 from tests.support.alert_tables import WorldTold, WorldVersions
@@ -72,7 +67,7 @@ class Asking:
         read_from = readers or WorldTables(world).readers
         ttl = timedelta(days=7)
         clocks = Clocks(lambda: float(next(clock)), world.now)
-        self.answers = Answers(read_from, catalogue, ttl, clocks, recent_seconds=self.recent_seconds)
+        self.answers = QueryService(read_from, catalogue, ttl, clocks, recent_seconds=self.recent_seconds)
         freshness = Freshness(self.answers, watched or WorldWatch(world), ttl, world.now)
         ledgers, recomputes = ledgers or WorldTables(world), recomputes or WorldTables(world)
         self.recomputing, self.rolling_back = WorldRecomputing(world), WorldRollingBack(world)

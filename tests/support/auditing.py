@@ -8,14 +8,14 @@ from master_dataset.parsing.parse import is_marker, parse
 from master_dataset.parsing.results import Event
 from master_dataset.registry.stores import DEFAULT_TERMS
 from master_dataset.sources import registered_sources
-from speed_layer.alerts.fold import Entry
+from speed_layer.alerts.fold import LogRecord
 from speed_layer.alerts.state import Horizons
-from views.alerts.alert import Alert, Cause, standings
+from views.alerts.alert import Alert, AlertCause, alert_statuses
 from views.alerts.audit import Audit, RuleKey, retracted_silences
-from views.alerts.audit_facts import Bounds, Question, Sign, Wanted
+from views.alerts.audit_facts import AuditScope, CauseQuery, SignOfLife, SignQuery
 from views.alerts.rule import Rule
-from views.alerts.rule_history import Book
-from views.alerts.rule_metrics import followed_views
+from views.alerts.rule_history import RuleHistory
+from views.alerts.rule_metrics import alertable_views
 from views.core.local_time import Span, round_down
 
 HORIZONS = Horizons()
@@ -45,10 +45,10 @@ class Fact:
         return self.received_ms - self.happened_ms > OLDEST_MS
 
 
-def facts_of(topic: str, entries: Iterable[Entry]) -> list[Fact]:
+def facts_of(topic: str, entries: Iterable[LogRecord]) -> list[Fact]:
     """The first delivery of each identity, whatever came between."""
     source, met, found = registered_sources()[topic], set[str](), list[Fact]()
-    [followed] = followed_views(topic) or [None]
+    [followed] = alertable_views(topic) or [None]
     for entry in entries:
         if is_marker(entry.headers):
             continue
@@ -87,15 +87,15 @@ class MemoryFacts:
     def has_cells(self, view: str, store: str, span: Span) -> bool:  # noqa: ARG002 - likewise
         return bool(self._before(self.until_ms, store, span))
 
-    def signs(self, source: str, wanted: Collection[Wanted]) -> Mapping[Wanted, Sequence[Sign]]:  # noqa: ARG002
+    def signs(self, source: str, wanted: Collection[SignQuery]) -> Mapping[SignQuery, Sequence[SignOfLife]]:  # noqa: ARG002
         known = [each for each in self.facts if each.received_ms < self.until_ms]
-        signs = [(e.store, Sign(min(e.happened_ms, e.received_ms), e.received_ms, e.waited)) for e in known]
+        signs = [(e.store, SignOfLife(min(e.happened_ms, e.received_ms), e.received_ms, e.waited)) for e in known]
         return {each: [sign for store, sign in signs if store == each.store] for each in wanted}
 
-    def causes(self, asked: Collection[Question]) -> Mapping[Question, Cause]:
+    def causes(self, asked: Collection[CauseQuery]) -> Mapping[CauseQuery, AlertCause]:
         return {each: self._cause(each) for each in asked}
 
-    def _cause(self, asked: Question) -> Cause:
+    def _cause(self, asked: CauseQuery) -> AlertCause:
         found = [each for span in asked.spans for each in self._before(self.until_ms, asked.store, span)]
         if any(each.received_ms > asked.after_ms and not each.waited for each in found):
             return "late"
@@ -110,7 +110,7 @@ class Publications:
     """
 
     topic: str
-    book: Book
+    book: RuleHistory
     rules: Mapping[RuleKey, Rule]
     log: list[Alert] = field(default_factory=list)
     asked: list[Alert] = field(default_factory=list)
@@ -118,7 +118,7 @@ class Publications:
     number: int = 0
     noted: int = 0
 
-    def publish(self, entries: Sequence[Entry], cut_ms: int, oldest_ms: int = 0) -> list[Alert]:
+    def publish(self, entries: Sequence[LogRecord], cut_ms: int, oldest_ms: int = 0) -> list[Alert]:
         """What is asked for after a cut. `entries`: all there are, also those received later."""
         self.number += 1
         found, self.noted = self.looked(entries, cut_ms, oldest_ms), len(self.asked)
@@ -126,12 +126,12 @@ class Publications:
         self.cut_ms = cut_ms
         return found
 
-    def looked(self, entries: Sequence[Entry], cut_ms: int, oldest_ms: int = 0) -> list[Alert]:
+    def looked(self, entries: Sequence[LogRecord], cut_ms: int, oldest_ms: int = 0) -> list[Alert]:
         """What would be asked for."""
         facts = MemoryFacts(facts_of(self.topic, entries), self.cut_ms, cut_ms)
         horizons = (ms(HORIZONS.grace), ms(HORIZONS.fresh), ms(HORIZONS.kept))
-        bounds = Bounds(self.number, self.cut_ms, cut_ms, oldest_ms, *horizons)
-        told = standings(self.log, self.asked)
+        bounds = AuditScope(self.number, self.cut_ms, cut_ms, oldest_ms, *horizons)
+        told = alert_statuses(self.log, self.asked)
         unseen = {each.alert_id for each in self.asked[self.noted :]}
         audit = Audit(self.book, self.rules, {}, facts, bounds, told, unseen)
         return [*audit.corrections(), *retracted_silences(self.rules, facts, bounds, told)]

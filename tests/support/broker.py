@@ -3,22 +3,22 @@
 import asyncio
 from collections.abc import Callable, Sequence
 
-from master_dataset.kafka.producer import Fate, Outgoing
+from master_dataset.kafka.producer import DeliveryStatus, ProducerRecord
 
 
-def takes_all(_: Outgoing) -> Fate | None:
-    return Fate.ACKNOWLEDGED
+def takes_all(_: ProducerRecord) -> DeliveryStatus | None:
+    return DeliveryStatus.ACKNOWLEDGED
 
 
 class WorldBroker:
     """Carrier. `says`: the fate of a record, None if it never comes. `is_full`: there is no room for any."""
 
     def __init__(self) -> None:
-        self.topics: dict[str, list[Outgoing]] = {}
-        self.says: Callable[[Outgoing], Fate | None] = takes_all
+        self.topics: dict[str, list[ProducerRecord]] = {}
+        self.says: Callable[[ProducerRecord], DeliveryStatus | None] = takes_all
         self.is_full = False
 
-    def send(self, topic: str, records: Sequence[Outgoing]) -> Sequence[asyncio.Future[Fate]]:
+    def send(self, topic: str, records: Sequence[ProducerRecord]) -> Sequence[asyncio.Future[DeliveryStatus]]:
         if self.is_full:
             raise BufferError
         self.topics.setdefault(topic, []).extend(records)
@@ -28,9 +28,9 @@ class WorldBroker:
         """What stands in the topic, in order."""
         return [record.value for record in self.topics.get(topic, [])]
 
-    def _told(self, fate: Fate | None) -> asyncio.Future[Fate]:
+    def _told(self, fate: DeliveryStatus | None) -> asyncio.Future[DeliveryStatus]:
         loop = asyncio.get_running_loop()
-        future: asyncio.Future[Fate] = loop.create_future()
+        future: asyncio.Future[DeliveryStatus] = loop.create_future()
         if fate is not None:
             loop.call_soon(future.set_result, fate)
         return future

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from master_dataset.webhooks.endpoint import Endpoint, Registered
+from master_dataset.webhooks.endpoint import Endpoint, RegisteredEndpoint
 from serving_layer.responses.webhooks import WebhookTrial
 from serving_layer.webhooks.service import Place
 
@@ -14,18 +14,18 @@ WELL = WebhookTrial("done", 204, None, 12)
 class WorldEndpoints:
     """Keeper. `skipped`: endpoint, place and by whom."""
 
-    kept: dict[str, Registered] = field(default_factory=dict)
+    kept: dict[str, RegisteredEndpoint] = field(default_factory=dict)
     skipped: list[tuple[str, Place, str]] = field(default_factory=list)
 
-    def put(self, registered: Registered) -> None:
+    def put(self, registered: RegisteredEndpoint) -> None:
         """As whoever calls them would leave it."""
         self.kept[registered.endpoint.id] = registered
 
-    async def all(self) -> Sequence[Registered]:
+    async def all(self) -> Sequence[RegisteredEndpoint]:
         return list(self.kept.values())
 
     async def add(self, endpoint: Endpoint) -> None:
-        self.put(Registered(endpoint))
+        self.put(RegisteredEndpoint(endpoint))
 
     async def change(self, endpoint: Endpoint) -> None:
         self.put(self.kept[endpoint.id]._replace(endpoint=endpoint))

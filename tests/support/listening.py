@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from serving_layer.http.connection_limits import ConnectionLimits
+from serving_layer.http.connections import ConnectionLimits
 from serving_layer.http.server import Listening, Server
 from tests.support.asking import Asking
 

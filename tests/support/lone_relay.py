@@ -6,22 +6,24 @@ import threading
 from pathlib import Path
 
 from master_dataset.failpoints import arm
-from speed_layer.alerts.processor import Relay, Work
+from speed_layer.alerts.processor import AlertProcessor, ProcessorConfig
 from speed_layer.alerts.snapshots import Snapshots
 from tests.support.alerting import FOR_EVER
-from views.alerts.rule_history import Book
+from views.alerts.rule_history import RuleHistory
 
 
 class NoRules:
     """Shelf."""
 
-    def read(self) -> Book:
-        return Book([], FOR_EVER)
+    def read(self) -> RuleHistory:
+        return RuleHistory([], FOR_EVER)
 
 
 def follow(bootstrap: str, folder: Path, partition: int) -> None:
     try:
-        Relay(Work(bootstrap, ("pos_transactions",), NoRules(), Snapshots(folder / str(partition))), partition).run()
+        AlertProcessor(
+            ProcessorConfig(bootstrap, ("pos_transactions",), NoRules(), Snapshots(folder / str(partition))), partition
+        ).run()
     finally:
         os._exit(75)
 

@@ -2,16 +2,16 @@
 
 from decimal import Decimal
 
-from master_dataset.kafka.consumer import Record
-from views.alerts.alert import TOPIC, Alert, Kind, Window, following_id, raised_id
+from master_dataset.kafka.consumer import ConsumerRecord
+from views.alerts.alert import ALERTS_TOPIC, Alert, AlertKind, Window, follow_up_id, raised_id
 
 
-def alert(tenant: str, store: str, number: int, kind: Kind = "raised") -> Alert:
+def alert(tenant: str, store: str, number: int, kind: AlertKind = "raised") -> Alert:
     """The same arguments give the same alert, id and all."""
     window = Window(f"2026-11-22T09:00:00.{number % 1000:03}Z")
     raised = raised_id("queue", number // 1000, (tenant, store), window, {})
     return Alert(
-        alert_id=raised if kind == "raised" else following_id(raised, kind),
+        alert_id=raised if kind == "raised" else follow_up_id(raised, kind),
         kind=kind,
         about=None if kind == "raised" else raised,
         rule="queue",
@@ -27,6 +27,6 @@ def alert(tenant: str, store: str, number: int, kind: Kind = "raised") -> Alert:
     )
 
 
-def record(tenant: str, store: str, number: int, offset: int = 0) -> Record:
+def record(tenant: str, store: str, number: int, offset: int = 0) -> ConsumerRecord:
     """The alert as it lies in the topic."""
-    return Record(TOPIC, 0, offset, store.encode(), alert(tenant, store, number).to_json(), 1_800_000_000_000)
+    return ConsumerRecord(ALERTS_TOPIC, 0, offset, store.encode(), alert(tenant, store, number).to_json(), 1_800_000_000_000)

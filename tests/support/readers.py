@@ -6,8 +6,7 @@ from datetime import UTC, date, datetime
 from master_dataset.registry.stores import Store
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from serving_layer.admin.ledger import BlockPlace, Ledger, LedgerBlock
-from serving_layer.admin.publication_entry import PublicationEntry
-from serving_layer.admin.recomputes import RecomputeRecord
+from serving_layer.admin.publications import PublicationEntry, RecomputeRecord
 from serving_layer.store.readers import Position, RawReceipt, Readers, ReceiptPlace, SpeedBlock
 from tests.support.world import World
 from views.control.publication import Pointer

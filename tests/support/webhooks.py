@@ -13,14 +13,14 @@ from uuid import uuid4
 import httpx
 import orjson
 
-from master_dataset.kafka.consumer import Consuming, Limits, Record
+from master_dataset.kafka.consumer import KeyedConsumer, ConsumerLimits, ConsumerRecord
 from master_dataset.webhooks.endpoint import Endpoint, EndpointState
-from speed_layer.webhooks.client import Sender, client
+from speed_layer.webhooks.client import WebhookClient, http_client
 from speed_layer.webhooks.delivery import Delivery, Place
 from speed_layer.webhooks.dispatcher import group
-from speed_layer.webhooks.endpoint_worker import Telling
+from speed_layer.webhooks.endpoint_worker import EndpointWorker
 
-LIMITS = Limits(batch=10, longest_wait=0.2)
+LIMITS = ConsumerLimits(batch=10, longest_wait=0.2)
 LOOPBACK = [ip_network("127.0.0.0/8")]
 
 
@@ -32,24 +32,26 @@ def group_of(bootstrap: str, id_: str) -> dict[str, Any]:
 class Told:
     """Inside, an endpoint is told. `undelivered`: (store, why) of what it refused."""
 
-    def __init__(self, bootstrap: str, topic: str, url: str, id_: str | None = None, limits: Limits = LIMITS) -> None:
+    def __init__(self, bootstrap: str, topic: str, url: str, id_: str | None = None, limits: ConsumerLimits = LIMITS) -> None:
         self._endpoint = Endpoint(id_ or uuid4().hex, "acme", url, "secret")
         self._settings = {**group_of(bootstrap, self._endpoint.id), "session.timeout.ms": 6000}
         self._topic, self._limits = topic, limits
         self.undelivered: list[tuple[str, str]] = []
-        self.refused: list[Record] = []
+        self.refused: list[ConsumerRecord] = []
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=lambda: self._loop.run_until_complete(self.run()))
-        self._telling: Telling | None = None
+        self._telling: EndpointWorker | None = None
 
-    async def keep(self, _: Endpoint, record: Record, why: str) -> None:
+    async def keep(self, _: Endpoint, record: ConsumerRecord, why: str) -> None:
         self.undelivered.append((orjson.loads(record.value)["store"], why))
         self.refused.append(record)
 
     async def run(self) -> None:
-        sender = Sender(self._endpoint, LOOPBACK, client(httpx.create_ssl_context()))
+        sender = WebhookClient(self._endpoint, LOOPBACK, http_client(httpx.create_ssl_context()))
         delivery = Delivery(self._endpoint, sender, self)
-        self._telling = Telling(sender, delivery, Consuming(self._settings, [self._topic], delivery, self._limits))
+        self._telling = EndpointWorker(
+            sender, delivery, KeyedConsumer(self._settings, [self._topic], delivery, self._limits)
+        )
         await self._telling.run()
 
     def state(self) -> EndpointState:
@@ -65,7 +67,7 @@ class Told:
         self._loop.call_soon_threadsafe(self.telling.skip, places)
 
     @property
-    def telling(self) -> Telling:
+    def telling(self) -> EndpointWorker:
         assert self._telling is not None
         return self._telling
 

@@ -67,7 +67,7 @@ def connected(told: dict[str, str]) -> dict[str, Any]:
     """What the connections come to. `told`: variables, as Airflow reads connections."""
     from airflow.sdk.exceptions import AirflowFailException
 
-    from dags.tasks.connections import deployment
+    from dags.tasks.command import deployment
 
     before = {name: os.environ.pop(name) for name in [*os.environ] if name.startswith("AIRFLOW_CONN_")}
     os.environ.update(told)

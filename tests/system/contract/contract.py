@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from master_dataset.registry.stores import Store
-from master_dataset.webhooks.endpoint import Endpoint, Registered
+from master_dataset.webhooks.endpoint import Endpoint, RegisteredEndpoint
 from serving_layer.alerts.rules import AlertRules, Author
 from serving_layer.api.openapi import EXAMPLES
 from tests.support import World, receipt
@@ -48,7 +48,7 @@ def deployment() -> Asking:
     world.rebuild("2026-03-07T10:00:00Z")
     asking = Asking(world)
     asking.letters.archive.receive(*[b"{"] * 7, receipt("yesterday", minor=100))
-    asking.endpoints.put(Registered(Endpoint(EXAMPLES["webhook"], "acme", "https://acme.example/", "secret")))
+    asking.endpoints.put(RegisteredEndpoint(Endpoint(EXAMPLES["webhook"], "acme", "https://acme.example/", "secret")))
     for tenant, store in (("default", "1"), ("acme", "2")):
         rule = {"kind": "level", "id": "queue", "of": "queue", "above": 4, "minutes": 3}
         AlertRules(asking.versions).create(Author(tenant, world.stores), rule)

@@ -100,42 +100,42 @@ def attacked(ground: Ground, attack: Attack) -> None:
     """The first request of the kind is harmed; in the next transaction it pauses where alerts are written and positions
     are not. What was held comes then, and it is killed there, or goes on for a while.
     """
-    tap, lane = ground.broker.tap, ground.chance.randrange(2)
+    proxy, lane = ground.broker.proxy, ground.chance.randrange(2)
     patience = {"call_seconds": SEEN_SECONDS} if attack.seen else {}
     orders = replace(
-        ground.lives.orders(tapped=True), partitions=(lane,), end_at="alerts.flushed:2", pauses=True, **patience
+        ground.lives.orders(proxied=True), partitions=(lane,), end_at="alerts.flushed:2", pauses=True, **patience
     )
-    rule = tap.harm(Rule(attack.api, attack.action))
+    rule = proxy.set_rule(Rule(attack.api, attack.action))
     with ground.lives.life(orders) as life:
         ground.feeder.add(ground.each)
         life.until(lambda: rule.hits > 0, START_SECONDS)
         ground.feeder.add(MORE)
         if life.until(lambda: life.is_paused, START_SECONDS):
-            if attack.arrives and tap.await_held(0):
-                ground.suffered.late[str(tap.release())] += 1
+            if attack.arrives and proxy.await_held(0):
+                ground.suffered.late[str(proxy.release())] += 1
             if ground.suffered.attacks[attack.name] % 4 == GOES_ON:
                 life.signal(signal.SIGCONT)
                 life.until(lambda: not life.is_running, ground.chance.uniform(0, 1))
         else:
             ground.suffered.missed[attack.name] += 1
-    _heal(ground)
+    _clear_faults(ground)
     ground.suffered.attacks[attack.name] += rule.hits
 
 
 def hung(ground: Ground, api: Api) -> None:
     """A request that is held for longer than the watchdog waits, which ends it; then it comes, or never does."""
-    tap = ground.broker.tap
-    rule = tap.harm(Rule(api, Action.HOLD_SILENTLY, every=1, most=2))
-    with ground.lives.watched(ground.lives.orders(tapped=True)) as life:
+    proxy = ground.broker.proxy
+    rule = proxy.set_rule(Rule(api, Action.HOLD_SILENTLY, every=1, most=2))
+    with ground.lives.watched(ground.lives.orders(proxied=True)) as life:
         ground.feeder.add(ground.each)
         deadline, is_stuck = time.monotonic() + START_SECONDS, False
         while not (is_stuck := life.is_stuck(STUCK_SECONDS) and rule.hits > 0) and time.monotonic() < deadline:
             assert life.ended() is None, "it has ended by itself"
         if not is_stuck:
             ground.suffered.missed[f"hold {int(api)}"] += 1
-    if ground.chance.random() < 0.5 and tap.await_held(0):
-        tap.release()
-    _heal(ground)
+    if ground.chance.random() < 0.5 and proxy.await_held(0):
+        proxy.release()
+    _clear_faults(ground)
     ground.suffered.attacks[f"hold {int(api)}"] += 1
 
 
@@ -199,6 +199,6 @@ def broker_gone(ground: Ground, *, graceful: bool) -> None:
     ground.suffered.places["broker stopped" if graceful else "broker killed"] += 1
 
 
-def _heal(ground: Ground) -> None:
-    ground.broker.tap.heal()
-    ground.broker.tap.forget()
+def _clear_faults(ground: Ground) -> None:
+    ground.broker.proxy.clear_rule()
+    ground.broker.proxy.discard_held()

@@ -31,7 +31,7 @@ from tests.system.drills.lives import START_SECONDS, Lives
 from tests.system.drills.naive_relay import NAIVE, PLAIN
 from tests.system.drills.tills import Feeder, Key, Tills, stores_for
 from tests.system.drills.told import Reader, left_to_read, read_alerts
-from views.alerts.alert import Window, instant_ms, raised_id, written
+from views.alerts.alert import Window, format_instant, parse_instant_ms, raised_id
 
 Thing = tuple[str, Callable[[faults.Ground], None]]
 TENANT, WINDOW_MS = "default", 900_000
@@ -188,7 +188,7 @@ def _compare(played: Played, expected: set[Key], found: list[dict[str, Any]]) ->
 def _id(alert: dict[str, Any]) -> str:
     """That it has to have: rules stay at their first version, and every shop is of one tenant."""
     start = alert["window"]["from"]
-    end = written(instant_ms(start) + WINDOW_MS)
+    end = format_instant(parse_instant_ms(start) + WINDOW_MS)
     return raised_id(alert["rule"], 1, (TENANT, alert["store"]), Window(start, end), alert["dimensions"])
 
 

@@ -20,11 +20,11 @@ from deploy.services.alerts import READY
 from deploy.services.runner import RESTART_ME
 from master_dataset.failpoints import arm
 from speed_layer.alerts import sender
-from speed_layer.alerts.processor import Relay, Work
-from speed_layer.alerts.sender import Fenced
+from speed_layer.alerts.processor import AlertProcessor, ProcessorConfig
+from speed_layer.alerts.sender import FencedError
 from speed_layer.alerts.snapshots import Snapshots
 from tests.system.drills.naive_relay import NaiveRelay
-from views.alerts.rule_history import Book, Version
+from views.alerts.rule_history import RuleHistory, StoredVersion
 
 TOPICS = ("pos_transactions", "people_counts")
 BOOK, DISCARDED, FENCED = "book.json", "discarded", "fenced"
@@ -52,10 +52,10 @@ class FileShelf:
     """Shelf. Versions that never change."""
 
     def __init__(self, file: Path) -> None:
-        self._versions = msgspec.json.decode(file.read_bytes(), type=list[Version])
+        self._versions = msgspec.json.decode(file.read_bytes(), type=list[StoredVersion])
 
-    def read(self) -> Book:
-        return Book(self._versions, int(time.time() * 1000) + 60_000)
+    def read(self) -> RuleHistory:
+        return RuleHistory(self._versions, int(time.time() * 1000) + 60_000)
 
 
 def live(orders: Orders, say: Say) -> None:
@@ -105,7 +105,7 @@ class _Lane:
 
 def _follow(orders: Orders, partition: int, lane: _Lane) -> None:
     folder = Path(orders.folder)
-    work = Work(
+    work = ProcessorConfig(
         orders.bootstrap,
         TOPICS,
         FileShelf(folder / BOOK),
@@ -114,10 +114,10 @@ def _follow(orders: Orders, partition: int, lane: _Lane) -> None:
         ready=lane.ready,
         discarded=partial(note, folder, DISCARDED),
     )
-    relay = NaiveRelay(work, partition, orders.naive) if orders.naive else Relay(work, partition)
+    relay = NaiveRelay(work, partition, orders.naive) if orders.naive else AlertProcessor(work, partition)
     try:
         relay.run()
-    except Fenced:
+    except FencedError:
         note(folder, FENCED)
     finally:
         os._exit(RESTART_ME)

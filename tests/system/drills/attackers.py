@@ -18,7 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from serving_layer.http.open_files import allow_files
+from serving_layer.http.server import allow_files
 
 PAUSE_SECONDS = 1.0
 DRIP_SECONDS = 1.0

@@ -21,7 +21,7 @@ from master_dataset.registry.stores import Store
 from tests.system.drills.alerts_relay import BOOK, DISCARDED, FENCED, Orders, forked, noted
 from tests.system.drills.tills import BOUNDS
 from views.alerts.rule_history import rule_version, store_version
-from views.alerts.rule_validation import read_rule
+from views.alerts.rule_validation import parse_rule
 
 if TYPE_CHECKING:
     from multiprocessing.context import ForkServerProcess
@@ -103,7 +103,7 @@ class Lives:
     """Of relays with one identity. `kills`: how many were ended as by `kill -9`."""
 
     direct: str
-    tapped: str
+    proxied: str
     folder: Path
     naive: str = ""
     kills: int = 0
@@ -113,13 +113,13 @@ class Lives:
         versions = [store_version(Store(id=str(each), timezone="UTC"), 1, 0) for each in range(1, stores + 1)]
         for bound in BOUNDS:
             said = {"kind": "threshold", "id": f"above-{bound}", "metric": "gross_sales", "window": "15m"}
-            versions.append(rule_version(read_rule({**said, "above": f"{bound / 100:.2f}"}), 1, 0))
+            versions.append(rule_version(parse_rule({**said, "above": f"{bound / 100:.2f}"}), 1, 0))
         self.folder.mkdir(parents=True, exist_ok=True)
         (self.folder / BOOK).write_bytes(msgspec.json.encode(versions))
 
-    def orders(self, *, tapped: bool = False) -> Orders:
+    def orders(self, *, proxied: bool = False) -> Orders:
         """Follow every partition until somebody ends it."""
-        address = self.tapped if tapped else self.direct
+        address = self.proxied if proxied else self.direct
         return Orders(address, str(self.folder), tuple(range(PARTITIONS)), naive=self.naive)
 
     def begin(self, orders: Orders) -> Life:

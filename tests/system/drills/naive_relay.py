@@ -4,26 +4,26 @@ from collections.abc import Mapping, Sequence
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from master_dataset.failpoints import CrashPoint, passing
+from master_dataset.failpoints import Failpoint, failpoint
 from master_dataset.kafka.client_settings import producer_settings
-from speed_layer.alerts.processor import Known, Relay, Work
-from speed_layer.alerts.sender import CALL_SECONDS, Sender
-from speed_layer.alerts.source import Inlet, Read
-from views.alerts.alert import TOPIC, Alert
+from speed_layer.alerts.processor import AlertProcessor, KnownAlerts, ProcessorConfig
+from speed_layer.alerts.sender import CALL_SECONDS, TransactionalSender
+from speed_layer.alerts.source import PartitionReader, SourceRecord
+from views.alerts.alert import ALERTS_TOPIC, Alert
 
 GROUP = "galatea.alerts"
 KEPT, PLAIN = "kept", "plain"
 NAIVE = (KEPT, PLAIN)
 
 
-class KeptSender(Sender):
+class KeptSender(TransactionalSender):
     """Transactions by the book: a commit that went well is done, whatever the connection went through."""
 
-    def _look_again(self) -> None:
+    def _verify_statistics(self) -> None:
         self._faults = 0
 
 
-class PlainSender(Sender):
+class PlainSender(TransactionalSender):
     """No transactions: alerts are acknowledged, then positions are committed."""
 
     def __init__(self, bootstrap: str, partition: int) -> None:
@@ -31,21 +31,21 @@ class PlainSender(Sender):
         self._plain = Producer(producer_settings(bootstrap, "naive", CALL_SECONDS))
         self._committer = Consumer({"bootstrap.servers": bootstrap, "group.id": GROUP, "enable.auto.commit": False})
 
-    def settle(self) -> None:
+    def start(self) -> None:
         """There is nothing that another could have left open."""
 
     def send(self, alerts: Sequence[Alert], positions: Mapping[str, int], group: object) -> None:
         del group
-        passing(CrashPoint.ALERTS_BEGUN)
+        failpoint(Failpoint.ALERTS_BEGUN)
         for alert in alerts:
-            self._plain.produce(TOPIC, value=alert.to_json(), key=alert.store, partition=self._partition)
-        passing(CrashPoint.ALERTS_PRODUCED)
+            self._plain.produce(ALERTS_TOPIC, value=alert.to_json(), key=alert.store, partition=self._partition)
+        failpoint(Failpoint.ALERTS_PRODUCED)
         self._plain.flush(CALL_SECONDS)
-        passing(CrashPoint.ALERTS_FLUSHED)
+        failpoint(Failpoint.ALERTS_FLUSHED)
         places = [TopicPartition(topic, self._partition, at) for topic, at in positions.items()]
         self._committer.commit(offsets=places, asynchronous=False)
-        passing(CrashPoint.ALERTS_OFFSETS)
-        passing(CrashPoint.ALERTS_COMMITTED)
+        failpoint(Failpoint.ALERTS_OFFSETS)
+        failpoint(Failpoint.ALERTS_COMMITTED)
 
     def rest(self) -> None:
         self._plain.poll(0)
@@ -55,22 +55,22 @@ class PlainSender(Sender):
         self._committer.close()
 
 
-class NaiveRelay(Relay):
+class NaiveRelay(AlertProcessor):
     """Takes its positions for all there is to know: does not ask what is told already."""
 
-    def __init__(self, work: Work, partition: int, kind: str) -> None:
+    def __init__(self, work: ProcessorConfig, partition: int, kind: str) -> None:
         """`kind`: of NAIVE."""
         super().__init__(work, partition)
         self._kind = kind
 
-    def _sender(self) -> Sender:
+    def _sender(self) -> TransactionalSender:
         kind = KeptSender if self._kind == KEPT else PlainSender
         return kind(self._work.bootstrap, self._partition)
 
-    def _begin(self, sender: Sender, inlet: Inlet) -> None:
-        super()._begin(sender, inlet)
-        self._known = Known(self._work.known_for)
+    def _start(self, sender: TransactionalSender, inlet: PartitionReader) -> None:
+        super()._start(sender, inlet)
+        self._known = KnownAlerts(self._work.known_alerts_retention)
 
-    def _told_by(self, read: Read) -> Sequence[Alert]:
-        self._known = Known(self._work.known_for)
-        return super()._told_by(read)
+    def _alerts_for(self, read: SourceRecord) -> Sequence[Alert]:
+        self._known = KnownAlerts(self._work.known_alerts_retention)
+        return super()._alerts_for(read)

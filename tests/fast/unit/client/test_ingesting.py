@@ -12,8 +12,8 @@ import pytest
 import stamina
 
 from galatea.client import AsyncClient
-from galatea.client.errors import NotThere, Unavailable, Unreadable
-from galatea.client.ingest import Interrupted
+from galatea.client.errors import InvalidResponseError, NotFoundError, UnavailableError
+from galatea.client.ingest import IngestInterruptedError
 from tests.support.calling import answering
 
 Judge = Callable[[bytes, int], str]
@@ -159,30 +159,30 @@ def test_unavailable_is_repeated_as_a_whole() -> None:
 def test_an_ingest_that_has_to_stop_says_what_was_settled_and_from_where_to_go_on() -> None:
     topic = Topic(lambda record, _: "unknown" if json.loads(record)["transaction_id"] >= 1000 else "accepted")
 
-    with stamina.set_testing(True), pytest.raises(Interrupted) as stopped:
+    with stamina.set_testing(True), pytest.raises(IngestInterruptedError) as stopped:
         answering(topic).ingest("pos_transactions", events(1500))
 
     assert (stopped.value.ingested.accepted, stopped.value.index) == (1000, 1000)
-    assert isinstance(stopped.value.__cause__, Unavailable)
+    assert isinstance(stopped.value.__cause__, UnavailableError)
 
 
 def test_a_source_that_there_is_not_stops_at_once() -> None:
     problem = {"code": "unknown_name", "title": "There is no source.", "detail": "Ask otherwise."}
     door = httpx.Response(404, json=problem, headers={"content-type": "application/problem+json"})
 
-    with pytest.raises(Interrupted) as stopped:
+    with pytest.raises(IngestInterruptedError) as stopped:
         answering(lambda _: door).ingest("tills", events(1))
 
-    assert isinstance(stopped.value.__cause__, NotThere)
+    assert isinstance(stopped.value.__cause__, NotFoundError)
 
 
 def test_an_answer_that_leaves_out_an_event_is_none() -> None:
     door = httpx.Response(202, json={"accepted": 1, "rejected": 0, "unknown": 0, "items": []})
 
-    with pytest.raises(Interrupted) as stopped:
+    with pytest.raises(IngestInterruptedError) as stopped:
         answering(lambda _: door).ingest("pos_transactions", events(1))
 
-    assert isinstance(stopped.value.__cause__, Unreadable)
+    assert isinstance(stopped.value.__cause__, InvalidResponseError)
 
 
 def test_what_no_request_can_hold_is_rejected_without_being_sent() -> None:

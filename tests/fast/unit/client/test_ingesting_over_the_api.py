@@ -6,7 +6,7 @@ import pytest
 import stamina
 
 from galatea.client.ingest import Ingested
-from master_dataset.kafka.producer import Fate, Outgoing
+from master_dataset.kafka.producer import DeliveryStatus, ProducerRecord
 from tests.support import World, receipt
 from tests.support.asking import OPERATOR_KEY, Asking
 from tests.support.calling import client
@@ -49,11 +49,11 @@ def test_what_the_broker_did_not_confirm_is_sent_again(monkeypatch: pytest.Monke
     asking = Asking(World())
     doubted: list[bytes] = []
 
-    def says(record: Outgoing) -> Fate:
+    def says(record: ProducerRecord) -> DeliveryStatus:
         if b'"transaction_id": 3,' in record.value and not doubted:
             doubted.append(record.value)
-            return Fate.UNCONFIRMED
-        return Fate.ACKNOWLEDGED
+            return DeliveryStatus.UNCONFIRMED
+        return DeliveryStatus.ACKNOWLEDGED
 
     asking.broker.says = says
 

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from galatea.client.errors import NotYet
+from galatea.client.errors import NotReadyError
 from serving_layer.admin.ledger import Ledger
 from tests.support import World, receipt
 from tests.support.asking import OPERATOR_KEY, Asking
@@ -69,7 +69,7 @@ def test_who_awaits_is_told_too_and_not_for_ever(asking: Asking) -> None:
         async with async_client(asking, OPERATOR_KEY) as asked:
             await asked.wait(await asked.recompute(reason="a test"), every=0.01, at_most=0.02)
 
-    with pytest.raises(NotYet, match=r"is asked after 0.02 seconds"):
+    with pytest.raises(NotReadyError, match=r"is asked after 0.02 seconds"):
         asyncio.run(ask())
 
 
@@ -114,5 +114,5 @@ def test_corrections_come_from_all_pages(asking: Asking) -> None:
 def test_a_ledger_that_is_not_written_yet_is_no_empty_one(asking: Asking) -> None:
     del asking.world.ledgers["2"]
 
-    with pytest.raises(NotYet, match="not written yet"):
+    with pytest.raises(NotReadyError, match="not written yet"):
         list(client(asking, OPERATOR_KEY).corrections())

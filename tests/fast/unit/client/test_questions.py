@@ -8,7 +8,7 @@ from decimal import Decimal
 import pytest
 
 from galatea.client import AsyncClient, Client
-from galatea.client.errors import NotThere, Refused
+from galatea.client.errors import NotFoundError, ResponseError
 from tests.support import World, receipt
 from tests.support.asking import Asking
 from tests.support.calling import async_client, client
@@ -141,14 +141,14 @@ def test_one_metric_of_several_is_answered_as_if_alone(asking: Asking) -> None:
 
 
 def test_a_name_with_odd_letters_stays_one_segment_of_the_path(asking: Asking) -> None:
-    with pytest.raises(NotThere) as refused:
+    with pytest.raises(NotFoundError) as refused:
         client(asking).metric("../stores?x=1#", start=TUESDAY, end=WEDNESDAY)
 
     assert refused.value.status == 404
 
 
 def test_an_argument_that_there_is_not_is_refused_and_not_ignored(asking: Asking) -> None:
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(ResponseError) as refused:
         client(asking).metric("net_sales", start=TUESDAY, end=WEDNESDAY, stores="1")  # type: ignore[call-arg]
 
     assert refused.value.code == "unknown_argument"

@@ -11,14 +11,14 @@ import stamina
 
 from galatea.client import AsyncClient, Client
 from galatea.client.errors import (
-    KeyRefused,
-    NotAnswered,
-    NotThere,
-    Refused,
-    TooOften,
-    Unavailable,
-    Unreachable,
-    Unreadable,
+    AccessDeniedError,
+    ClientError,
+    InvalidResponseError,
+    NotFoundError,
+    RateLimitedError,
+    ResponseError,
+    UnavailableError,
+    UnreachableError,
 )
 from tests.support import World
 from tests.support.asking import OPERATOR_KEY, Asking
@@ -52,7 +52,7 @@ STORES = httpx.Response(200, json={"stores": []})
 
 
 def test_an_unknown_metric_is_not_there_and_says_what_to_do() -> None:
-    with pytest.raises(NotThere) as refused:
+    with pytest.raises(NotFoundError) as refused:
         client(Asking(World())).metric("net_sale", start="2026-11-17", end="2026-11-18")
 
     said = refused.value
@@ -64,16 +64,23 @@ def test_an_unknown_metric_is_not_there_and_says_what_to_do() -> None:
 
 @pytest.mark.parametrize("key", [None, "wrong"])
 def test_a_key_that_is_missing_or_wrong_is_refused(key: str | None) -> None:
-    with pytest.raises(KeyRefused) as refused:
+    with pytest.raises(AccessDeniedError) as refused:
         client(Asking(World()), key).recompute(reason="a test")
 
     assert refused.value.code == ("key_wrong" if key else "key_missing")
 
 
 @pytest.mark.parametrize(
-    ("status", "kind"), [(403, KeyRefused), (410, NotThere), (422, Refused), (429, TooOften), (503, Unavailable)]
+    ("status", "kind"),
+    [
+        (403, AccessDeniedError),
+        (410, NotFoundError),
+        (422, ResponseError),
+        (429, RateLimitedError),
+        (503, UnavailableError),
+    ],
 )
-def test_each_refusal_has_its_class(status: int, kind: type[Refused]) -> None:
+def test_each_refusal_has_its_class(status: int, kind: type[ResponseError]) -> None:
     with stamina.set_testing(True), pytest.raises(kind) as refused:
         answering(Door(problem(status, "so_it_is"))).stores()
 
@@ -113,7 +120,7 @@ def test_the_pause_is_the_one_that_the_api_asks_for(monkeypatch: pytest.MonkeyPa
 def test_nobody_stands_still_for_as_long_as_an_hour() -> None:
     door = Door(problem(503, "too_busy", retry_after="3600"))
 
-    with pytest.raises(Unavailable) as refused:
+    with pytest.raises(UnavailableError) as refused:
         answering(door).stores()
 
     assert (refused.value.retry_after, len(door.asked)) == (3600.0, 1)
@@ -122,7 +129,7 @@ def test_nobody_stands_still_for_as_long_as_an_hour() -> None:
 def test_what_is_wrong_is_not_asked_again() -> None:
     door = Door(problem(422, "bad_question"))
 
-    with stamina.set_testing(True, attempts=4), pytest.raises(Refused):
+    with stamina.set_testing(True, attempts=4), pytest.raises(ResponseError):
         answering(door).stores()
 
     assert len(door.asked) == 1
@@ -131,21 +138,21 @@ def test_what_is_wrong_is_not_asked_again() -> None:
 def test_a_recompute_is_never_sent_twice() -> None:
     door = Door(problem(503, "airflow_unavailable", retry_after="1"))
 
-    with stamina.set_testing(True, attempts=4), pytest.raises(Unavailable):
+    with stamina.set_testing(True, attempts=4), pytest.raises(UnavailableError):
         answering(door).recompute(reason="a test")
 
     assert len(door.asked) == 1
 
 
 def test_nobody_there_is_unreachable() -> None:
-    with stamina.set_testing(True), pytest.raises(Unreachable, match="ConnectError"):
+    with stamina.set_testing(True), pytest.raises(UnreachableError, match="ConnectError"):
         Client("http://127.0.0.1:1").stores()
 
 
 def test_a_redirect_is_not_followed() -> None:
     door = Door(httpx.Response(302, headers={"location": "http://elsewhere/v1/stores"}))
 
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(ResponseError) as refused:
         answering(door, KEY).stores()
 
     assert (refused.value.code, len(door.asked)) == ("http_302", 1)
@@ -155,7 +162,7 @@ def test_a_redirect_is_not_followed() -> None:
 def test_what_is_no_answer_of_the_api_is_unreadable(body: bytes) -> None:
     door = Door(httpx.Response(200, content=body, headers={"content-type": "text/html"}))
 
-    with pytest.raises(Unreadable, match="/v1/stores"):
+    with pytest.raises(InvalidResponseError, match="/v1/stores"):
         answering(door).stores()
 
 
@@ -172,7 +179,7 @@ def test_the_key_is_in_the_header_and_in_no_text(
     door = Door(problem(503, "too_busy"))
     asked = answering(door, KEY)
 
-    with stamina.set_testing(True, attempts=2), pytest.raises(NotAnswered) as refused:
+    with stamina.set_testing(True, attempts=2), pytest.raises(ClientError) as refused:
         asked.stores()
 
     assert {request.headers["authorization"] for request in door.asked} == {f"Bearer {KEY}"}
@@ -199,7 +206,7 @@ def test_what_is_no_address_is_refused_before_anything_is_asked(url: str) -> Non
     ],
 )
 def test_when_to_ask_again_is_read_in_both_of_its_forms(said: dict[str, str], seconds: float | None) -> None:
-    with stamina.set_testing(True), pytest.raises(Unavailable) as refused:
+    with stamina.set_testing(True), pytest.raises(UnavailableError) as refused:
         answering(Door(problem(503, "too_busy", **said))).stores()
 
     assert refused.value.retry_after == seconds

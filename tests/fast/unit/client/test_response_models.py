@@ -2,28 +2,55 @@
 
 import msgspec
 import pytest
+from views.control.recompute import RecomputeRequest
 
-from galatea.client import answers, operations
-from serving_layer.responses import health as fresh
-from serving_layer.responses import metrics, publications, stores
+from galatea.client import answers, ingest
+from galatea.client import publications as client
+from serving_layer.responses import events, health, metrics, publications, stores
 
 Struct = type[msgspec.Struct]
 TYPES: list[tuple[Struct, Struct]] = [
     (answers.AsOf, metrics.AsOf),
+    (answers.ListItem, metrics.ListItem),
+    (answers.DaysCompared, metrics.DaysCompared),
     (answers.Point, metrics.Point),
+    (answers.PeriodCompared, metrics.PeriodCompared),
+    (answers.Compared, metrics.Compared),
     (answers.Series, metrics.Series),
+    (answers.LeftOut, metrics.LeftOut),
+    (answers.Holiday, metrics.Holiday),
+    (answers.HolidaysUnknown, metrics.HolidaysUnknown),
+    (answers.Holidays, metrics.Holidays),
+    (answers.WeatherUnits, metrics.WeatherUnits),
+    (answers.WeatherRow, metrics.WeatherRow),
+    (answers.Weather, metrics.Weather),
     (answers.Answer, metrics.MetricResponse),
     (answers.Answers, metrics.MetricsResponse),
+    (answers.Metric, metrics.ListedMetric),
     (answers.Cell, metrics.CellStates),
     (answers.Cells, metrics.CellsResponse),
-    (answers.Metric, metrics.ListedMetric),
+    (answers.StoreSensor, stores.StoreSensor),
+    (answers.StoreZone, stores.StoreZone),
     (answers.Store, stores.RegisteredStore),
     (answers.Receipt, stores.Receipt),
-    (answers.Freshness, fresh.Freshness),
-    (answers.Publication, publications.ListedPublication),
-    (operations.Recompute, publications.Recompute),
-    (operations.RolledBack, publications.RolledBack),
-    (operations.Correction, publications.Correction),
+    (client.ReadPosition, health.ReadPosition),
+    (client.ReaderLag, health.ReaderLag),
+    (client.ActiveAlarm, health.ActiveAlarm),
+    (client.Freshness, health.Freshness),
+    (client.ViewCounts, publications.ViewCounts),
+    (client.Publication, publications.ListedPublication),
+    (client.RecomputeRequest, RecomputeRequest),
+    (client.Progress, publications.Done),
+    (client.RecomputeProgress, publications.RecomputeProgress),
+    (client.RecomputeProblem, publications.RecomputeProblem),
+    (client.CauseTotals, publications.CauseTotals),
+    (client.CorrectionTotals, publications.CorrectionTotals),
+    (client.RecomputedPartition, publications.RecomputedPartition),
+    (client.RecomputeReport, publications.RecomputeReport),
+    (client.Recompute, publications.Recompute),
+    (client.RolledBack, publications.RolledBack),
+    (client.Correction, publications.Correction),
+    (ingest.Outcome, events.EventOutcome),
 ]
 
 

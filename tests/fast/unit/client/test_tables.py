@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 from galatea.client.answers import Answer, Answers
-from galatea.client.connection import reader
+from galatea.client.connection import decoder
 from tests.fast.house.tree import ROOT
 from tests.support import World, receipt
 from tests.support.asking import Asking
@@ -35,7 +35,7 @@ def answer(unit: str, *values: str, **told: object) -> Answer:
     ]
     series = [{"store": "=1", "timezone": "Europe/Bratislava", "dimensions": {}, "points": points}]
     body = {"metric": "m", "unit": unit, "grain": "day", "timezone": None, "series": series, "as_of": AS_OF}
-    return reader(Answer)(msgspec.json.encode(body | told))
+    return decoder(Answer)(msgspec.json.encode(body | told))
 
 
 @pytest.fixture

@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 
 from serving_layer.admin.ledger import Ledger
-from serving_layer.health.alarms import alarms
-from serving_layer.health.known import Known
+from serving_layer.health.alarms import Known, alarms
 from serving_layer.health.watched import READERS, Found, Hook, Measured, Noticed
-from serving_layer.query.read_snapshot import Basis
+from serving_layer.query.snapshot import ReadSnapshot
 from serving_layer.store.readers import Position
 from tests.support import World
 from tests.support.asking import Asking
@@ -28,7 +27,7 @@ TTL = timedelta(days=7)
 def known(**other: Any) -> Known:
     """A healthy deployment, but for what is said."""
     lag = [measured(reader) for reader in READERS]
-    basis = Basis(Pointer(1, CUT, "run", 1, {}), (Position("t", 0, 5, CUT),), ())
+    basis = ReadSnapshot(Pointer(1, CUT, "run", 1, {}), (Position("t", 0, 5, CUT),), ())
     return replace(Known(NOW, basis, PUBLISHED, {}, [], lag, TTL, [ledger("1")], alerts_looked_at=1), **other)
 
 
@@ -122,7 +121,7 @@ def test_speed_rows_expire_at_half_of_their_life_and_are_expired_a_day_before_it
 
 
 def test_before_the_first_publication_rows_expire_by_the_beginning() -> None:
-    beginning, begun = Basis(Pointer(0, BEGINNING, "", 1, {}), (), ()), NOW - TTL
+    beginning, begun = ReadSnapshot(Pointer(0, BEGINNING, "", 1, {}), (), ()), NOW - TTL
 
     found = [standing(known(basis=beginning, published_at=at, lag=[])) for at in (None, NOW, begun)]
 
@@ -130,8 +129,8 @@ def test_before_the_first_publication_rows_expire_by_the_beginning() -> None:
 
 
 def test_a_generation_that_is_read_and_no_longer_written_is_told_while_another_one_is_further() -> None:
-    behind = Basis(Pointer(1, CUT, "run", 1, {}), (Position("t", 0, 4, CUT),), ())
-    just_now = Basis(Pointer(1, CUT, "run", 1, {}), (Position("t", 0, 4, NOW - SECOND),), ())
+    behind = ReadSnapshot(Pointer(1, CUT, "run", 1, {}), (Position("t", 0, 4, CUT),), ())
+    just_now = ReadSnapshot(Pointer(1, CUT, "run", 1, {}), (Position("t", 0, 4, NOW - SECOND),), ())
 
     assert standing(known(basis=behind)) == {"speed_not_taken_over": CUT}
     assert standing(known(basis=just_now)) == {}
@@ -165,7 +164,7 @@ def test_corrections_that_nothing_explains_stand_as_long_as_their_ledger_is_the_
 
 
 def test_corrections_of_the_publication_before_stand_while_the_newest_ledger_is_awaited() -> None:
-    second = Basis(Pointer(2, CUT, "run", 1, {}), (), ())
+    second = ReadSnapshot(Pointer(2, CUT, "run", 1, {}), (), ())
 
     assert standing(known(basis=second, ledgers=[ledger("1", unexplained=3)])) == {"unexplained": PUBLISHED}
 
@@ -191,7 +190,7 @@ def test_a_ledger_is_awaited_for_an_hour() -> None:
 
 
 def test_before_the_first_publication_no_ledger_is_awaited() -> None:
-    beginning = Basis(Pointer(0, BEGINNING, "", 1, {}), (), ())
+    beginning = ReadSnapshot(Pointer(0, BEGINNING, "", 1, {}), (), ())
 
     assert standing(known(basis=beginning, now=NOW + timedelta(days=1), lag=[], ledgers=[])) == {}
 

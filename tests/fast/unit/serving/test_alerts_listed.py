@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from master_dataset.registry.stores import Store
-from serving_layer.alerts import alerts
+from serving_layer.alerts import history
 from serving_layer.alerts.history import Kept
 from tests.support import World
 from tests.support.asking import OPERATOR_KEY, Asking, Body
@@ -95,7 +95,7 @@ def test_pages_follow_each_other_until_the_last(asking: Asking, asked: dict[str,
 
 
 def test_a_page_looks_at_so_many_and_says_where_to_go_on(asking: Asking, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(alerts, "MOST_LOOKED_AT", 2)
+    monkeypatch.setattr(history, "MOST_LOOKED_AT", 2)
 
     first = asking.body(PATH, store="2")
     second = asking.body(PATH, store="2", after=first["next"])

@@ -6,9 +6,8 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from master_dataset.registry.stores import Store
-from serving_layer.query.local_time import written
-from serving_layer.query.timeline import timeline
-from views.core.business_days import BusinessDays, Span
+from serving_layer.query.timeline import iso_epoch, timeline
+from views.core.local_time import BusinessDays, Span
 
 
 def days_of(zone: str, starts_at: str = "00:00", week_starts_on: str = "mon") -> BusinessDays:
@@ -101,7 +100,7 @@ def test_hours_stay_those_of_the_clock_where_a_day_starts_within_one() -> None:
     line = timeline("hour", days, days.start(date(2026, 11, 18)), days.start(date(2026, 11, 19)))
 
     assert line.starts[:2] == ["2026-11-18T04:30:00Z", "2026-11-18T05:00:00Z"]
-    assert written(line.bounds[0].end) == "2026-11-18T05:00:00Z"
+    assert iso_epoch(line.bounds[0].end) == "2026-11-18T05:00:00Z"
 
 
 def test_a_date_that_a_zone_skipped_is_no_day() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from serving_layer.alerts.audited_cut import audited_cut
+from serving_layer.alerts.history import audited_cut
 from tests.support import World
 from tests.support.asking import Asking
 from tests.support.readers import WorldTables

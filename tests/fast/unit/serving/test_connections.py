@@ -15,8 +15,7 @@ from prometheus_client import REGISTRY
 from starlette.types import Receive, Scope, Send
 
 from serving_layer.api.limits import Limits
-from serving_layer.http.connection_limits import ConnectionLimits
-from serving_layer.http.connections import LOOK_AT_ONCE, Connections
+from serving_layer.http.connections import LOOK_AT_ONCE, ConnectionLimits, Connections
 from serving_layer.ingest import ingest
 from tests.support import World
 from tests.support.asking import OPERATOR_KEY, Asking

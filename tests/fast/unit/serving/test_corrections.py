@@ -9,12 +9,12 @@ import pytest
 
 from serving_layer.admin import corrections
 from serving_layer.admin.ledger import Ledger
-from serving_layer.admin.recomputes import RecomputeRecord
+from serving_layer.admin.publications import RecomputeRecord
 from serving_layer.responses.publications import RecomputeState
 from tests.support import World, receipt
 from tests.support.asking import OPERATOR_KEY, Asking, Body
 from tests.support.world import at
-from views.control.recompute_request import RecomputeRequest
+from views.control.recompute import RecomputeRequest
 
 PATH = "/v1/corrections"
 FRIDAY, SATURDAY = date(2026, 11, 20), date(2026, 11, 21)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import pytest
 
 from serving_layer.errors import DiskLow
-from serving_layer.ingest.disk_room import DiskRoom
+from serving_layer.ingest.disk_space import DiskRoom
 from tests.support import World
 from tests.support.asking import Asking
 from tests.support.corpus.case import receipt

@@ -6,7 +6,7 @@ from datetime import date, datetime
 import pytest
 
 from master_dataset.registry.stores import Store
-from serving_layer.caching.etag import etag, has, has_any
+from serving_layer.caching import etag, has, has_any
 from serving_layer.store.readers import SpeedBlock
 from tests.support import World, receipt
 from tests.support.asking import OPERATOR_KEY, Asking

@@ -12,7 +12,7 @@ from tests.support.asking import Asking
 from tests.support.receipts import receipt
 from tests.support.sensors import source_of
 from views import registered_views
-from views.core.flags import flag_counts
+from views.core.view import flag_counts
 
 NINE, LATE = "2026-03-07T09:00:00Z", "2026-03-07T22:50:00Z"
 DISCOUNT = {"title": "coupon", "price": -1.0, "amount": 1, "sku": "1"}

@@ -16,7 +16,7 @@ from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from serving_layer.api.limits import LIMITS, Limits
 from serving_layer.errors import BodyTooLarge, BodyUnreadable
 from serving_layer.ingest import ingest
-from serving_layer.ingest.body import Posted, unfolded
+from serving_layer.ingest.events_body import Posted, unfolded
 from tests.support import World
 from tests.support.asking import OPERATOR_KEY, Asking
 from tests.support.corpus.case import receipt

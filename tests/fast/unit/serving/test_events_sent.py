@@ -10,7 +10,7 @@ import pytest
 from prometheus_client import REGISTRY
 
 from master_dataset.errors import CassandraUnavailableError
-from master_dataset.kafka.producer import Fate, Outgoing
+from master_dataset.kafka.producer import DeliveryStatus, ProducerRecord
 from master_dataset.parsing.parse import key_of
 from master_dataset.registry.stores import Store
 from master_dataset.sources import registered_sources
@@ -54,7 +54,7 @@ def test_one_event_is_accepted_with_the_bytes_that_were_sent_and_keyed_by_its_st
     item = {"index": 0, "outcome": "accepted", "reason": None, "pointer": None, "sentence": None}
     assert response.status_code == 202
     assert response.json() == {"accepted": 1, "rejected": 0, "unknown": 0, "items": [item]}
-    assert asking.broker.topics == {TOPIC: [Outgoing(b"1", said)]}
+    assert asking.broker.topics == {TOPIC: [ProducerRecord(b"1", said)]}
 
 
 def test_elements_of_an_array_keep_their_own_bytes_and_their_order(asking: Asking) -> None:
@@ -114,16 +114,16 @@ def test_an_array_that_is_broken_is_rejected_whole(asking: Asking) -> None:
 @pytest.mark.parametrize(
     ("fate", "item"),
     [
-        (Fate.UNCONFIRMED, ("unknown", "broker_unavailable", None)),
+        (DeliveryStatus.UNCONFIRMED, ("unknown", "broker_unavailable", None)),
         (None, ("unknown", "broker_unavailable", None)),
-        (Fate.TOO_LARGE, ("rejected", "too_large", "")),
+        (DeliveryStatus.TOO_LARGE, ("rejected", "too_large", "")),
     ],
 )
 def test_what_the_broker_does_not_confirm_is_told_beside_what_it_does(
-    asking: Asking, monkeypatch: pytest.MonkeyPatch, fate: Fate | None, item: tuple[Any, ...]
+    asking: Asking, monkeypatch: pytest.MonkeyPatch, fate: DeliveryStatus | None, item: tuple[Any, ...]
 ) -> None:
     monkeypatch.setattr(ingest, "PATIENCE_SECONDS", 0.05)
-    asking.broker.says = lambda sent: fate if sent.value == sale(2) else Fate.ACKNOWLEDGED
+    asking.broker.says = lambda sent: fate if sent.value == sale(2) else DeliveryStatus.ACKNOWLEDGED
 
     response = asking.sent(array(sale(1), sale(2), sale(3)))
 
@@ -131,9 +131,9 @@ def test_what_the_broker_does_not_confirm_is_told_beside_what_it_does(
     assert outcomes(response.json()) == [("accepted", None, None), item, ("accepted", None, None)]
 
 
-@pytest.mark.parametrize("fate", [Fate.UNCONFIRMED, None])
+@pytest.mark.parametrize("fate", [DeliveryStatus.UNCONFIRMED, None])
 def test_while_the_broker_is_away_the_same_may_be_sent_again_soon(
-    asking: Asking, monkeypatch: pytest.MonkeyPatch, fate: Fate | None
+    asking: Asking, monkeypatch: pytest.MonkeyPatch, fate: DeliveryStatus | None
 ) -> None:
     monkeypatch.setattr(ingest, "PATIENCE_SECONDS", 0.05)
     asking.broker.says = lambda _: fate
@@ -145,7 +145,7 @@ def test_while_the_broker_is_away_the_same_may_be_sent_again_soon(
 
 
 def test_where_nothing_is_accepted_but_something_unknown_the_items_are_told(asking: Asking) -> None:
-    asking.broker.says = lambda _: Fate.UNCONFIRMED
+    asking.broker.says = lambda _: DeliveryStatus.UNCONFIRMED
 
     response = asking.sent(array(WRONG, sale()))
 
@@ -190,7 +190,7 @@ def test_every_source_can_be_sent_and_is_keyed_as_the_command_does_it(asking: As
 
         assert response.status_code == 202, response.text
         [sent] = asking.broker.topics[source.topic]
-        assert sent == Outgoing(key_of(source)(record(source)) or b"", record(source))
+        assert sent == ProducerRecord(key_of(source)(record(source)) or b"", record(source))
 
 
 def test_a_hardware_address_is_neither_sent_nor_told(asking: Asking) -> None:
@@ -252,7 +252,7 @@ def test_events_are_counted_by_source_and_outcome(asking: Asking) -> None:
         return REGISTRY.get_sample_value("galatea_ingested_events_total", labels) or 0
 
     before = [counted(each) for each in ("accepted", "rejected", "unknown")]
-    asking.broker.says = lambda sent: Fate.UNCONFIRMED if sent.value == sale(3) else Fate.ACKNOWLEDGED
+    asking.broker.says = lambda sent: DeliveryStatus.UNCONFIRMED if sent.value == sale(3) else DeliveryStatus.ACKNOWLEDGED
 
     asking.sent(array(sale(1), sale(2), sale(3), WRONG))
 

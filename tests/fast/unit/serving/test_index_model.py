@@ -4,10 +4,17 @@ from datetime import date, timedelta
 
 import pytest
 
-from serving_layer.index.conditions import BANDS, Conditions, weather
-from serving_layer.index.fitting import Past
-from serving_layer.index.model import NOTHING_EXPECTED, TOO_LITTLE_HISTORY, WEATHER_LEFT_OUT, Model
-from serving_layer.index.student import quantile
+from serving_layer.index.model import (
+    BANDS,
+    NOTHING_EXPECTED,
+    TOO_LITTLE_HISTORY,
+    WEATHER_LEFT_OUT,
+    Conditions,
+    Model,
+    Past,
+    quantile,
+    weather,
+)
 from serving_layer.responses.metrics import WeatherRow
 
 MONDAY = date(2026, 1, 5)

@@ -9,7 +9,7 @@ from urllib.parse import quote
 import pytest
 
 from master_dataset.registry.stores import Store
-from serving_layer.files.as_csv import FORMULA
+from serving_layer.files.formats import FORMULA
 from tests.support import World
 from tests.support.asking import OPERATOR_KEY, Asking
 from tests.support.corpus.case import receipt

@@ -6,9 +6,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from master_dataset.registry.stores import Store
-from views.core.business_days import BusinessDays
-from views.core.local_time import first_instant
-from views.core.open_windows import open_windows
+from views.core.local_time import BusinessDays, first_instant, open_windows
 
 ZONE = "Europe/Bratislava"
 ALL_WEEK = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")

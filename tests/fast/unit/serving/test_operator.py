@@ -2,7 +2,7 @@
 
 import pytest
 
-from master_dataset.webhooks.endpoint import Blocking, Endpoint, EndpointState, Registered
+from master_dataset.webhooks.endpoint import BlockedRecord, Endpoint, EndpointState, RegisteredEndpoint
 from serving_layer.admin.publications import RecomputeRecord
 from serving_layer.alerts.rules import AlertRules, Author
 from tests.support import World, receipt
@@ -73,9 +73,9 @@ def asking() -> Asking:
     asking.letters.archive.receive(b"{", topic="wifi_sightings")
     AlertRules(asking.versions).create(Author("default", world.stores), RULE)
     asking.told.raised("2026-11-21T09:00:00Z")
-    blocking = Blocking("alerts", 0, 42, "1", world.now(), "the endpoint answered 503")
+    blocking = BlockedRecord("alerts", 0, 42, "1", world.now(), "the endpoint answered 503")
     endpoint = Endpoint("hook", "default", "https://acme.example/", "secret")
-    asking.endpoints.put(Registered(endpoint, None, EndpointState(blocking=(blocking,))))
+    asking.endpoints.put(RegisteredEndpoint(endpoint, None, EndpointState(blocking=(blocking,))))
     return asking
 
 

@@ -3,8 +3,8 @@
 import pytest
 
 from serving_layer.errors import TooOften
-from serving_layer.keys.caller import OPERATOR, Caller
-from serving_layer.keys.rates import Rates
+from serving_layer.keys.authenticator import Rates
+from serving_layer.keys.key import OPERATOR, Caller
 
 ACME = Caller("one", "acme", frozenset({"read", "ingest"}))
 OTHER = Caller("two", "acme", frozenset({"read"}))

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from serving_layer.caching.refresh_ahead import Recent
+from serving_layer.caching import RefreshAheadCache
 
 
 class Read:
@@ -14,7 +14,7 @@ class Read:
 
     def __init__(self, seconds: float) -> None:
         self.now, self.times, self.began, self.error = 0.0, 0, 0, None
-        self.recent = Recent(self._value, seconds, lambda: self.now)
+        self.recent = RefreshAheadCache(self._value, seconds, lambda: self.now)
 
     async def _value(self) -> int:
         self.began += 1

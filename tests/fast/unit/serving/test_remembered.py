@@ -4,12 +4,12 @@ import asyncio
 
 import pytest
 
-from serving_layer.caching.response_cache import Remembered
+from serving_layer.caching import BodyCache
 
 
 def test_those_who_ask_together_have_it_made_once_and_those_who_ask_later_not_at_all() -> None:
     async def asked() -> None:
-        made, remembered = [], Remembered(100)
+        made, remembered = [], BodyCache(100)
 
         async def make() -> bytes:
             made.append(1)
@@ -27,7 +27,7 @@ def test_those_who_ask_together_have_it_made_once_and_those_who_ask_later_not_at
 
 def test_what_making_raises_is_told_to_all_and_the_next_one_tries_again() -> None:
     async def asked() -> None:
-        remembered = Remembered(100)
+        remembered = BodyCache(100)
 
         async def fails() -> bytes:
             await asyncio.sleep(0)
@@ -47,7 +47,7 @@ def test_what_making_raises_is_told_to_all_and_the_next_one_tries_again() -> Non
 
 def test_who_gives_up_does_not_end_it_for_the_others() -> None:
     async def asked() -> None:
-        remembered = Remembered(100)
+        remembered = BodyCache(100)
 
         async def make() -> bytes:
             await asyncio.sleep(0.01)
@@ -67,7 +67,7 @@ def test_who_gives_up_does_not_end_it_for_the_others() -> None:
 
 def test_a_body_that_is_larger_than_all_the_room_is_made_each_time() -> None:
     async def asked() -> None:
-        made, remembered = [], Remembered(3)
+        made, remembered = [], BodyCache(3)
 
         async def make() -> bytes:
             made.append(1)

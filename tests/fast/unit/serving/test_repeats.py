@@ -6,9 +6,8 @@ import pytest
 from prometheus_client import REGISTRY
 
 from master_dataset.registry.stores import Store
-from serving_layer.keys.authenticator import Gate
-from serving_layer.keys.rates import Rates
-from serving_layer.query.metrics_answer import MetricsAsk
+from serving_layer.keys.authenticator import Gate, Rates
+from serving_layer.query.metrics_answer import MetricsRequest
 from tests.support import World, receipt
 from tests.support.asking import Asking
 
@@ -32,14 +31,14 @@ def world() -> World:
 
 
 @pytest.fixture
-def read(monkeypatch: pytest.MonkeyPatch) -> list[MetricsAsk]:
+def read(monkeypatch: pytest.MonkeyPatch) -> list[MetricsRequest]:
     """The questions that the route has read and understood."""
     from serving_layer.api import metrics  # noqa: PLC0415 - what it calls is replaced
 
-    found: list[MetricsAsk] = []
+    found: list[MetricsRequest] = []
     whole = metrics.MetricQuestion.understood
 
-    def understood(self: metrics.MetricQuestion, metric: str) -> MetricsAsk:
+    def understood(self: metrics.MetricQuestion, metric: str) -> MetricsRequest:
         found.append(whole(self, metric))
         return found[-1]
 
@@ -53,7 +52,7 @@ def value(body: dict[str, object]) -> object:
 
 @pytest.mark.parametrize("format_", ["json", "csv", "parquet"])
 def test_the_same_question_has_the_same_response_and_is_read_once(
-    world: World, read: list[MetricsAsk], format_: str
+    world: World, read: list[MetricsRequest], format_: str
 ) -> None:
     asking = Asking(world)
 
@@ -63,7 +62,7 @@ def test_the_same_question_has_the_same_response_and_is_read_once(
     assert len(read) == 1
 
 
-def test_another_question_is_another_question(world: World, read: list[MetricsAsk]) -> None:
+def test_another_question_is_another_question(world: World, read: list[MetricsRequest]) -> None:
     asking = Asking(world)
 
     bodies = [asking.body(NET, **DAY, grain=grain) for grain in ("day", "hour", "day", "hour")]
@@ -89,7 +88,7 @@ def test_an_event_a_publication_and_a_registry_each_make_another_answer(world: W
 
 
 def test_who_has_the_answer_is_told_so_whether_or_not_anybody_has_asked_for_its_body(
-    world: World, read: list[MetricsAsk]
+    world: World, read: list[MetricsRequest]
 ) -> None:
     tag = Asking(world).response(NET, **DAY).headers["etag"]
     asking = Asking(world)  # another process: it has never made the body

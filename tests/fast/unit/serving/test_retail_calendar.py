@@ -4,8 +4,15 @@ from datetime import date
 
 import pytest
 
-from serving_layer.compare.calendar import DaysBefore, RetailYearBefore
-from serving_layer.compare.retail_calendar import RetailDay, calendar_day, first_day, retail_day, weeks_in
+from serving_layer.compare.calendar import (
+    DaysBefore,
+    RetailDay,
+    RetailYearBefore,
+    calendar_day,
+    first_day,
+    retail_day,
+    weeks_in,
+)
 
 
 def test_the_retail_year_2023_is_that_of_the_nrf() -> None:

@@ -5,12 +5,10 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from serving_layer.compare.calendar import DaysBefore
-from serving_layer.compare.comparison import AskedTime
-from serving_layer.compare.period import earlier
+from serving_layer.compare.calendar import DaysBefore, QueryRange
+from serving_layer.compare.period import comparison_period
 from serving_layer.query.timeline import timeline
-from views.core.business_days import BusinessDays, Span
-from views.core.local_time import STEP
+from views.core.local_time import STEP, BusinessDays, Span
 
 PRAGUE, LORD_HOWE = "Europe/Prague", "Australia/Lord_Howe"
 
@@ -21,7 +19,7 @@ def compared(zone: str, day: str, before: int) -> dict[str, list[str]]:
     first = date.fromisoformat(day)
     span = Span(days.start(first), days.start(date.fromordinal(first.toordinal() + 1)))
     line = timeline("hour", days, *span)
-    there = earlier(AskedTime(days, span, "hour"), line, DaysBefore(before))
+    there = comparison_period(QueryRange(days, span, "hour"), line, DaysBefore(before))
     found: dict[str, list[str]] = {local(zone, bound.start): [] for bound in line.bounds}
     assert there
     for window in sorted(there.windows):
@@ -99,7 +97,9 @@ def test_until_half_past_two_both_passes_of_the_earlier_day_stop_at_half_past_tw
     start = days.start(date(2026, 11, 1))
     so_far = Span(start, start + 10 * STEP)
 
-    there = earlier(AskedTime(days, so_far, "day"), timeline("day", days, start, start + 96 * STEP), DaysBefore(7))
+    there = comparison_period(
+        QueryRange(days, so_far, "day"), timeline("day", days, start, start + 96 * STEP), DaysBefore(7)
+    )
 
     assert there
     assert [local(PRAGUE, window) for window in sorted(there.windows)][8:] == [

@@ -4,7 +4,7 @@ import pytest
 from fastapi.routing import APIRoute
 
 from master_dataset.registry.stores import Store
-from serving_layer.api.described import scopes
+from serving_layer.api.openapi import scopes
 from tests.support import World, receipt
 from tests.support.asking import OPERATOR_KEY, Asking
 from tests.support.browsing import Browsing

@@ -2,8 +2,8 @@
 
 import pytest
 
-from serving_layer.alerts.applying import applied, planned
 from serving_layer.alerts.rules import AlertRules
+from serving_layer.alerts.rules_file import applied, planned
 from tests.fast.unit.serving.test_alert_rules import PATH, QUEUE, ids, sent
 from tests.support import World
 from tests.support.asking import Asking

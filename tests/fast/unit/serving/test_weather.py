@@ -4,7 +4,7 @@ import pytest
 
 from master_dataset.registry.stores import Store
 from master_dataset.sources.weather_observations import WEATHER_OBSERVATIONS
-from serving_layer.context import asked_kinds
+from serving_layer.context.kinds import context_names
 from serving_layer.errors import NotAvailable
 from tests.support import World, receipt
 from tests.support.asking import Asking, Body
@@ -146,4 +146,4 @@ def test_weather_never_changes_a_point() -> None:
 
 def test_where_there_is_no_view_of_the_weather_it_is_refused() -> None:
     with pytest.raises(NotAvailable):
-        asked_kinds("weather", {})
+        context_names("weather", {})

@@ -7,7 +7,7 @@ import httpx
 import msgspec
 import pytest
 
-from master_dataset.webhooks.endpoint import MOST_URL, Blocking, Endpoint, EndpointState, Registered
+from master_dataset.webhooks.endpoint import MOST_URL, BlockedRecord, Endpoint, EndpointState, RegisteredEndpoint
 from serving_layer.responses.webhooks import WebhookTrial
 from tests.support import World
 from tests.support.asking import MOST_WEBHOOKS, OPERATOR_KEY, Asking, Body
@@ -17,7 +17,7 @@ URL = "https://acme.example/alerts"
 SECRETS = {"acme": "whsec_Canary-acme", "globex": "whsec_Canary-globex"}
 OF = {"acme": "a1", "globex": "b1"}
 AT = datetime(2026, 11, 21, 9, 30, tzinfo=UTC)
-BLOCKING = Blocking("alerts", 1, 42, "201", AT, "the endpoint answered 503")
+BLOCKING = BlockedRecord("alerts", 1, 42, "201", AT, "the endpoint answered 503")
 STATE = EndpointState(AT, 503, AT, AT - timedelta(hours=1), 4, AT, (BLOCKING,), AT)
 ACTS = [
     ("GET", "", None),
@@ -37,7 +37,7 @@ def asking() -> Asking:
     asking = Asking(world)
     for tenant, id_ in OF.items():
         endpoint = Endpoint(id_, tenant, f"https://{tenant}-canary.example/", SECRETS[tenant], 100, 1_795_000_000_000)
-        asking.endpoints.put(Registered(endpoint, AT if tenant == "globex" else None, STATE))
+        asking.endpoints.put(RegisteredEndpoint(endpoint, AT if tenant == "globex" else None, STATE))
     return asking
 
 
@@ -303,10 +303,10 @@ def test_one_that_refuses_everything_says_since_when_unless_it_also_fails_or_is_
     later = AT + timedelta(hours=1)
 
     told = [
-        Registered(endpoint, None, refusing),
-        Registered(endpoint, None, replace(refusing, failing_since=later)),
-        Registered(endpoint, later, refusing),
-        Registered(endpoint),
+        RegisteredEndpoint(endpoint, None, refusing),
+        RegisteredEndpoint(endpoint, None, replace(refusing, failing_since=later)),
+        RegisteredEndpoint(endpoint, later, refusing),
+        RegisteredEndpoint(endpoint),
     ]
 
     assert [(each.word, each.since) for each in told] == [

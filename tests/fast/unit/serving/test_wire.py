@@ -7,7 +7,7 @@ import pytest
 
 from master_dataset.registry.stores import Store
 from serving_layer.api.limits import Limits
-from serving_layer.http.connection_limits import ConnectionLimits
+from serving_layer.http.connections import ConnectionLimits
 from tests.support import World
 from tests.support.asking import Asking
 from tests.support.corpus.wire.wire_case import WireCase, wire_cases

@@ -1,27 +1,16 @@
-"""`/v1/freshness`, `/v1/stores`: what there is, and how old."""
+"""`/v1/stores`: the registered stores."""
 
 from fastapi import APIRouter, Request, Response
 
 from master_dataset.registry.stores import Store
-from serving_layer.api.caller import AnswersOf, FreshnessOf, Reader
-from serving_layer.api.conditional import unless_known
-from serving_layer.caching.etag import etag
+from serving_layer.api.caller import AnswersOf, Reader
+from serving_layer.api.conditional_requests import unless_known
+from serving_layer.caching import etag
 from serving_layer.responses.encoding import JSON, encode
-from serving_layer.responses.freshness import Freshness
 from serving_layer.responses.schemas import or_known, returns
 from serving_layer.responses.stores import RegisteredStore, StoreList, StoreSensor, StoreZone
 
 router = APIRouter(prefix="/v1", tags=["state"])
-
-
-@router.get("/freshness", operation_id="get_freshness", responses=returns(Freshness))
-async def get_freshness(freshness: FreshnessOf, _: Reader) -> Response:
-    """How far each layer has read; `lag`: what is left, as each reader measured it last; which alarms stand.
-
-    `speed_lag_ms`: for how long the oldest record that speed has not read is waiting; 0 if there is none.
-    `archive_lag_ms`: how much older the archive's newest record is than speed's.
-    """
-    return Response(encode((await freshness.read()).response()), media_type=JSON)
 
 
 @router.get("/stores", operation_id="list_stores", responses=or_known(returns(StoreList)))

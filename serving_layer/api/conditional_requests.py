@@ -1,13 +1,24 @@
-"""Answers that a caller may have already: `ETag`, `If-None-Match` and 304 (RFC 9110, RFC 9111)."""
+"""Conditional requests: `ETag`, `If-None-Match` and 304 (RFC 9110, RFC 9111)."""
 
 import re
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
+from typing import NamedTuple
 
 from fastapi import Request, Response
 
-from serving_layer.api.provenance import RestsOn
-from serving_layer.caching.etag import has, has_any
+from serving_layer.caching import has, has_any
+from serving_layer.index.request import IndexRequest
+from serving_layer.query.questions import CellsRequest, MetricRequest
+from serving_layer.query.snapshot import ReadVersion
+
+
+class RestsOn(NamedTuple):
+    """`ask`: by which the moment of a later request is read. `moment`: that of this one."""
+
+    ask: MetricRequest | IndexRequest | CellsRequest
+    moment: ReadVersion
+
 
 KEPT = {"Cache-Control": "no-cache, private", "Vary": "Authorization, Accept"}
 """Who keeps an answer asks before each use whether it still holds, and shows it to nobody else.

@@ -1,0 +1,232 @@
+"""Tables made from JSON responses: metrics, cells and alerts."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+from views.core import View
+from views.core.aggregates import Aggregate, CountDistinct, Histogram, Mean
+from views.core.metric import Metric
+
+Cell = str | int | bool | Decimal | None
+"""As the JSON answer writes it. Numbers with a decimal point are `Decimal`, so that no digit is lost."""
+
+
+class Kind(StrEnum):
+    """What a column holds. The kinds of numbers, from narrow to wide: WHOLE, MONEY, MIXED; REAL stands apart."""
+
+    TEXT = "text"
+    WHOLE = "whole"
+    MONEY = "money"
+    """Sums of money in the major unit, and whole numbers: at most four decimals, the most that ISO 4217 knows."""
+    REAL = "real"
+    """Ratios: the nearest double, as in JSON."""
+    MIXED = "mixed"
+    """Sums and ratios in one column: up to 18 decimals."""
+    FLAG = "flag"
+    INSTANT = "instant"
+    """ISO 8601 in UTC."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """`rows` have a cell for each column, in order. `about`: what holds for the table as a whole, without its rows."""
+
+    columns: Mapping[str, Kind]
+    rows: Sequence[tuple[Cell, ...]]
+    about: Mapping[str, object]
+
+
+Body = dict[str, Any]
+BASIS: Mapping[str, Kind] = {
+    "publication": Kind.WHOLE,
+    "cut": Kind.INSTANT,
+    "speed_as_of": Kind.INSTANT,
+    "waiting_for_batch": Kind.WHOLE,
+    "layers": Kind.TEXT,
+    "missing": Kind.TEXT,
+}
+"""What a row rests on, as columns: a file outlives the headers that it came with."""
+JOINT = ";"
+
+_decoder = msgspec.json.Decoder(float_hook=Decimal)
+_encoder = msgspec.json.Encoder(decimal_format="number")
+
+
+def read(body: bytes) -> Body:
+    """What was written, with every number as it was written."""
+    found: Body = _decoder.decode(body)
+    return found
+
+
+def as_json(value: object) -> str:
+    """A part of it as JSON text again."""
+    return _encoder.encode(value).decode()
+
+
+def joined(names: Sequence[str]) -> str | None:
+    """Several names in one cell; None for none."""
+    return JOINT.join(names) or None
+
+
+def basis_of(as_of: Mapping[str, Any]) -> tuple[Cell, ...]:
+    """The cells of `BASIS`."""
+    told = {**as_of, "layers": joined(as_of["layers"]), "missing": joined(as_of.get("missing", ()))}
+    return tuple(told[name] for name in BASIS)
+
+
+CURRENCY = "currency"
+LABELS = {"weekday": Kind.WHOLE, "hour": Kind.WHOLE, "hours_present": Kind.REAL}
+"""Of the grain `hour_of_week`."""
+
+
+def metric_table(bodies: Sequence[Body], metrics: Sequence[Metric], by: Sequence[str], about: Body) -> Table:
+    """`bodies`: one or several answers to one question, of `metrics`, split `by`. `about`: the answer as a whole."""
+    columns = _metric_columns(bodies, _kind_of(metrics), by)
+    rows = [row for body in bodies for row in _metric_rows(body, columns)]
+    return Table(columns, rows, {**about, "answers": [_without_points(body) for body in bodies]})
+
+
+def _metric_columns(bodies: Sequence[Body], value: Kind, by: Sequence[str]) -> Mapping[str, Kind]:
+    """In the order of the table. `by=currency` and the currency of the answer are one column."""
+    text, flag = Kind.TEXT, Kind.FLAG
+    columns = {"metric": text, "store": text, **dict.fromkeys(by, text), "start": Kind.INSTANT}
+    if any(body["grain"] == "hour_of_week" for body in bodies):
+        columns |= LABELS
+    columns |= {"value": value, "final": flag, "flags": text}
+    if any("compare" in body for body in bodies):
+        columns |= {"before": value, "change": Kind.REAL, "change_points": Kind.REAL, "before_flags": text}
+        columns |= {"days_now": Kind.WHOLE, "days_before": Kind.WHOLE, "partial": flag}
+    return {**columns, "unit": text, CURRENCY: text, "timezone": text, "grain": text, **BASIS}
+
+
+def _kind_of(metrics: Sequence[Metric]) -> Kind:
+    """The narrowest kind that holds every value as JSON writes it: by what was asked, never by what was found."""
+    kinds = {_kind(metric) for metric in metrics}
+    if len(kinds) == 1:
+        return kinds.pop()
+    if Kind.TEXT in kinds:
+        return Kind.TEXT
+    return Kind.MIXED if Kind.REAL in kinds else Kind.MONEY
+
+
+def _kind(metric: Metric) -> Kind:
+    if metric.unit == "money":
+        return Kind.MONEY if metric.formula.is_sum else Kind.REAL
+    return {"n": Kind.WHOLE, "list": Kind.TEXT}.get(metric.unit, Kind.REAL)
+
+
+def _metric_rows(body: Body, columns: Mapping[str, Kind]) -> Iterator[tuple[Cell, ...]]:
+    of_answer = {"metric": body["metric"], "unit": body["unit"], "grain": body["grain"]}
+    of_answer |= dict(zip(BASIS, basis_of(body["as_of"]), strict=True))
+    for series in body["series"]:
+        whose = {CURRENCY: body.get(CURRENCY), "store": series["store"], "timezone": series["timezone"]}
+        whose |= of_answer | series["dimensions"]
+        of_series = [(name, whose.get(name)) for name in columns]
+        for point in series["points"]:
+            row = {**point, **_told(body, point)}
+            yield tuple(row.get(name, same) for name, same in of_series)
+
+
+def _told(body: Body, point: Mapping[str, Any]) -> dict[str, Cell]:
+    """The parts of a point that are no single cell yet. What holds for the whole answer is a flag of each row."""
+    told: dict[str, Cell] = {"value": _list_as_json(point["value"])}
+    told["flags"] = joined([*body.get("flags", ()), *point.get("flags", ())])
+    if "before" in point:
+        told |= {"before": _list_as_json(point["before"]), "before_flags": joined(point.get("before_flags", ()))}
+        told |= {f"days_{side}": number for side, number in point.get("days", {}).items()}
+        told["partial"] = "partial" in point
+    return told
+
+
+def _list_as_json(value: Decimal | int | list[object] | None) -> Cell:
+    return as_json(value) if isinstance(value, list) else value
+
+
+def _without_points(body: Body) -> Body:
+    """All that an answer says beside its points, so that the table loses nothing of it."""
+    series = [{name: part for name, part in each.items() if name != "points"} for each in body["series"]]
+    return {**body, "series": series}
+
+
+LAYERS = ("batch", "speed", "merged")
+COMPOSITE: Mapping[type, Mapping[str, Kind]] = {
+    CountDistinct: {"": Kind.TEXT},
+    Histogram: {"counts": Kind.TEXT, "min": Kind.WHOLE, "max": Kind.WHOLE},
+    Mean: {"sum": Kind.WHOLE, "n": Kind.WHOLE},
+}
+"""The parts of states that are more than one whole number; the counts of a histogram are a list as JSON text."""
+
+
+def cells_table(body: Body, view: View) -> Table:
+    """`body`: the answer of cells of that view. Money is in minor units, as there."""
+    states = {name: parts for metric, of in view.metrics.items() for name, parts in _states(metric, of)}
+    columns = {"view": Kind.TEXT, "store": Kind.TEXT} | dict.fromkeys(view.dimensions, Kind.TEXT)
+    columns |= {"window": Kind.INSTANT}
+    columns |= {f"{layer}_{name}": kind for layer in LAYERS for name, kind in states.items()}
+    columns |= BASIS
+    basis = dict(zip(BASIS, basis_of(body["as_of"]), strict=True))
+    rows = [_cell_row(each, columns, {"view": body["view"], **basis}) for each in body["cells"]]
+    return Table(columns, rows, {name: part for name, part in body.items() if name != "cells"})
+
+
+def _states(metric: str, of: Aggregate) -> Iterator[tuple[str, Kind]]:
+    for part, kind in COMPOSITE.get(type(of), {"": Kind.WHOLE}).items():
+        yield (f"{metric}_{part}" if part else metric), kind
+
+
+def _cell_row(cell: Body, columns: Mapping[str, Kind], of_answer: Mapping[str, Cell]) -> tuple[Cell, ...]:
+    row = {**of_answer, "store": cell["store"], "window": cell["window"], **cell["dimensions"]}
+    for layer in LAYERS:
+        for name, state in (cell[layer] or {}).items():
+            parts = {f"{name}_{part}": of for part, of in state.items()} if isinstance(state, dict) else {name: state}
+            row |= {f"{layer}_{part}": _list_as_json2(of) for part, of in parts.items()}
+    return tuple(row.get(name) for name in columns)
+
+
+def _list_as_json2(value: object) -> object:
+    return as_json(value) if isinstance(value, list) else value
+
+
+ALERT_COLUMNS = {
+    "alert_id": Kind.TEXT,
+    "state": Kind.TEXT,
+    "tenant": Kind.TEXT,
+    "store": Kind.TEXT,
+    "rule": Kind.TEXT,
+    "version": Kind.WHOLE,
+    "from": Kind.INSTANT,
+    "to": Kind.INSTANT,
+    "dimensions": Kind.TEXT,
+    "value": Kind.MIXED,
+    "threshold": Kind.MIXED,
+    "baseline": Kind.MIXED,
+    "sentence": Kind.TEXT,
+    "provisional": Kind.FLAG,
+    "late": Kind.FLAG,
+    "raised_at": Kind.INSTANT,
+    "resolved_at": Kind.INSTANT,
+    "resolved_because": Kind.TEXT,
+    "retracted_at": Kind.INSTANT,
+    "retracted_because": Kind.TEXT,
+}
+ALERT_LIST_COLUMNS = {"alerts_as_of": Kind.INSTANT, "complete_from": Kind.INSTANT}
+
+
+def alerts_table(body: Body) -> Table:
+    """`body`: the answer of `/v1/alerts`."""
+    columns = {**ALERT_COLUMNS, **ALERT_LIST_COLUMNS}
+    rows: list[tuple[Cell, ...]] = []
+    for each in body["alerts"]:
+        said = {
+            **each,
+            **each["window"],
+            "dimensions": as_json(each["dimensions"]),
+            **{n: body[n] for n in ALERT_LIST_COLUMNS},
+        }
+        rows.append(tuple(said[name] for name in columns))
+    return Table(columns, rows, {name: part for name, part in body.items() if name != "alerts"})
