@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING
 from deploy.cassandra import session_of
 from deploy.recompute.runner import Launch, Runner, Trigger
 from deploy.webhooks.service import webhooks_of
-from master_dataset.dead_letters.deliveries import KeptEvents
-from master_dataset.dead_letters.queries import Desk
-from master_dataset.dead_letters.replay import Carrier, Replaying
+from master_dataset.dead_letters.deliveries import ArchivedEvents
+from master_dataset.dead_letters.queries import DeadLetterQueries
+from master_dataset.dead_letters.replay import Replayer, ReplaySender
 from master_dataset.dead_letters.replay_history import ReplayTable
-from master_dataset.dead_letters.table import LetterTable
+from master_dataset.dead_letters.table import DeadLetterTable
 from master_dataset.registry.rule_versions import RuleVersions
 from serving_layer.admin.corrections import Corrections
-from serving_layer.admin.dead_letters import Letters
+from serving_layer.admin.dead_letters import DeadLetterService
 from serving_layer.admin.operations import Operations
 from serving_layer.admin.publications import Rollbacks, RollingBack
 from serving_layer.alerts.history import Alerts
-from serving_layer.alerts.rules import Alerting, AlertRules
+from serving_layer.alerts.rules import AlertRules, AlertService
 from serving_layer.store.readers import Readers
 from serving_layer.tables import (
     AlertTables,
@@ -43,17 +43,19 @@ if TYPE_CHECKING:
     from views.control.recompute import RecomputeRequest
 
 
-def desk_of(settings: "Settings") -> Desk:
+def desk_of(settings: "Settings") -> DeadLetterQueries:
     """What is kept."""
     replays = ReplayTable(settings.master_uri)
-    return Desk(LetterTable(settings.master_uri, replays), replays, KeptEvents(settings.master_uri))
+    return DeadLetterQueries(
+        DeadLetterTable(settings.master_uri, replays), replays, ArchivedEvents(settings.master_uri)
+    )
 
 
-def replaying_of(settings: "Settings") -> Replaying:
+def replaying_of(settings: "Settings") -> Replayer:
     """The way back to the topics."""
     replays = ReplayTable(settings.master_uri)
-    letters, events = LetterTable(settings.master_uri, replays), KeptEvents(settings.master_uri)
-    return Replaying(letters, replays, events, Carrier(settings.kafka_bootstrap), partial(datetime.now, UTC))
+    letters, events = DeadLetterTable(settings.master_uri, replays), ArchivedEvents(settings.master_uri)
+    return Replayer(letters, replays, events, ReplaySender(settings.kafka_bootstrap), partial(datetime.now, UTC))
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,7 @@ class AirflowElseRunner:
     runner: Trigger
 
     def trigger(self, recompute_id: str, request: "RecomputeRequest", reason: str) -> None:
-        """As Trigger. AirflowUnavailableError, TooBusy."""
+        """As Trigger. AirflowUnavailableError, TooBusyError."""
         (self.airflow() or self.runner).trigger(recompute_id, request, reason)
 
 
@@ -80,7 +82,7 @@ def operations_of(
     session = session_of(settings.cassandra_address)
     recomputes = RecomputeTables(AsyncSession(session))
     corrections = corrections_of(settings, answers.readers)
-    letters = Letters(desk_of(settings), replaying_of(settings), answers.stores.all)
+    letters = DeadLetterService(desk_of(settings), replaying_of(settings), answers.stores.all)
     launch, rollbacks = Launch(Recomputes(session), trigger), Rollbacks(rolling_back)
     return Operations(launch, recomputes, rollbacks, corrections, letters, webhooks_of(settings))
 
@@ -93,12 +95,12 @@ def readers_of(settings: "Settings") -> Readers:
     )
 
 
-def alerting_of(settings: "Settings") -> Alerting:
+def alerting_of(settings: "Settings") -> AlertService:
     """Alerts that were told, and the rules that they come from."""
     session = session_of(settings.cassandra_address)
     versions = RuleVersions(session, timedelta(seconds=settings.alert_rules_seconds))
     rules = AlertRules(RuleTables(versions), settings.alert_rules_per_tenant)
-    return Alerting(rules, Alerts(AlertTables(AsyncSession(session))))
+    return AlertService(rules, Alerts(AlertTables(AsyncSession(session))))
 
 
 def corrections_of(settings: "Settings", readers: Readers) -> Corrections:

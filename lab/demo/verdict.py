@@ -23,7 +23,7 @@ from master_dataset.delta.tables import DEAD_LETTERS, MasterTables
 from serving_layer.query.snapshot import ReadSnapshot, SnapshotReader
 from serving_layer.store.cells import MergedCells
 from serving_layer.store.readers import Readers
-from serving_layer.tables import BatchTables, AsyncSession, PublishedTables, ReceiptTables, SpeedTables, StoreTables
+from serving_layer.tables import AsyncSession, BatchTables, PublishedTables, ReceiptTables, SpeedTables, StoreTables
 from views.core.merge import Cell
 from views.core.view import View
 
@@ -143,7 +143,7 @@ class Verdict:
 
 
 @dataclass(frozen=True)
-class Judge:
+class EventValidator:
     """Compares what is shown with what the oracle says."""
 
     settings: "Settings"

@@ -179,7 +179,7 @@ class QueryRange(NamedTuple):
 
 
 def comparison_calendar(compare: str, store: Store, at: QueryRange) -> ComparisonCalendar:
-    """What the question is compared with. UnknownNameError, CountryUnknown."""
+    """What the question is compared with. UnknownNameError, CountryUnknownError."""
     if compare == PERIOD:
         return _previous_period(at)
     if compare.startswith(HOLIDAY):

@@ -7,9 +7,9 @@ from typing import NamedTuple
 from msgspec import UNSET, UnsetType
 
 from serving_layer.compare.change import change, change_points
-from serving_layer.query.evaluate import Reckoned, reckon
+from serving_layer.query.evaluate import PointValue, evaluate
 from serving_layer.query.numbers import printed
-from serving_layer.query.resolved_query import Asked
+from serving_layer.query.resolved_query import ResolvedQuery
 from serving_layer.query.store_part import StorePart
 from serving_layer.responses.metrics import DaysCompared, Point, Value
 
@@ -43,18 +43,24 @@ class Change(NamedTuple):
 
 
 def changes(
-    asked: Asked, part: StorePart, values: Sequence[Reckoned], dimensions: Mapping[str, str | None], digits: int
+    asked: ResolvedQuery,
+    part: StorePart,
+    values: Sequence[PointValue],
+    dimensions: Mapping[str, str | None],
+    digits: int,
 ) -> list[Change]:
     """One per point. `values`: those of now. A point that has not begun is compared with nothing yet."""
     there = part.earlier.points if part.earlier else frozenset()
-    before = reckon(asked, part.asked, part.before, dimensions) if part.before else []
+    before = evaluate(asked, part.asked, part.before, dimensions) if part.before else []
     return [
         _change(asked, part, number, (now, before[number] if number in there else None), digits)
         for number, now in enumerate(values)
     ]
 
 
-def _change(asked: Asked, part: StorePart, number: int, sides: tuple[Reckoned, Reckoned | None], digits: int) -> Change:
+def _change(
+    asked: ResolvedQuery, part: StorePart, number: int, sides: tuple[PointValue, PointValue | None], digits: int
+) -> Change:
     now, before = (each.value if each and isinstance(each.value, Fraction) else None for each in sides)
     there = sides[1]
     bound = part.asked.timeline.bounds[number]

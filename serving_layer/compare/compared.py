@@ -6,12 +6,10 @@ from datetime import date
 from msgspec import UNSET
 
 from master_dataset.registry.stores import Store
-from serving_layer.query.local_time import written
 from serving_layer.query.store_part import StorePart
+from serving_layer.query.timeline import iso_epoch
 from serving_layer.responses.metrics import Compared, PeriodCompared
-from views.core.business_days import ONE_DAY
-from views.core.local_time import STEP
-from views.core.open_windows import open_windows
+from views.core.local_time import ONE_DAY, STEP, open_windows
 
 WINDOWS_OF_AN_HOUR = 3600 // STEP
 
@@ -30,7 +28,7 @@ def compared(part: StorePart, calendar: str) -> Compared:
         now=_period(of.store, own, windows),
         before=_period(of.store, there.dates, there.windows) if there else None,
         partial=part.is_partial or UNSET,
-        until=written(part.until) if part.is_partial else UNSET,
+        until=iso_epoch(part.until) if part.is_partial else UNSET,
     )
 
 

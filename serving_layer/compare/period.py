@@ -1,4 +1,10 @@
-"""The other side of a comparison: the windows that the points of a question are compared with.
+"""Hours and quarter hours of two days meet by what the clock shows, on days of any length.
+
+The n-th time a clock shows a quarter hour is compared with the n-th time it showed it; what it showed more often is
+added to the last. So a repeated hour adds both passes where the other day has one, meets pass by pass where both have
+two, and its second pass has no counterpart where the other day had one.
+
+The other side of a comparison: the windows that the points of a question are compared with.
 
 Each point is compared with the windows of its mapped dates. Points of days and finer take the date itself; weeks,
 months, years and totals all dates between their mapped bounds. Hours and quarter hours meet by what the clock shows:
@@ -8,19 +14,68 @@ week meet by weekday and hour, as they are on the other side.
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import date
+from datetime import date, datetime, time, timedelta
 from itertools import groupby
+from zoneinfo import ZoneInfo
 
-from serving_layer.compare.calendar import Counterparts
-from serving_layer.compare.comparison import AskedTime
-from serving_layer.compare.same_clock import Dated, Placed, by_clock
+from serving_layer.compare.calendar import ComparisonCalendar, QueryRange
 from serving_layer.query.timeline import Timeline, clock_hours, weekday_and_hour
-from views.core.business_days import ONE_DAY, BusinessDays, Span
-from views.core.local_time import STEP, clock
+from views.core.local_time import ONE_DAY, STEP, BusinessDays, Span, clock, offset
+
+Placed = tuple[Span, int]
+"""Windows, and the place of the point that they are compared with."""
+Dated = tuple[date, Span]
+"""A day, and all its windows."""
+
+
+def by_clock(at: QueryRange, now: Timeline, by: ComparisonCalendar, dated: Iterable[Dated]) -> Iterator[Placed]:
+    """Every window that shows, on the mapped date, what a window of `at` shows; in order."""
+    for day, own in dated:
+        date_there = by.day(day)
+        if date_there is None:
+            continue
+        there = Span(at.days.start(date_there), at.days.start(date_there + ONE_DAY))
+        asked = Span(max(own.start, at.span.start), min(own.end, at.span.end))
+        if _run_alike(at.days.zone, own, there):
+            yield from _moved(now, asked, there.start - own.start)
+            continue
+        for window, shown in _paired(at.days.zone, (day, own), (date_there, there)):
+            if asked.start <= window < asked.end:
+                yield Span(shown, shown + STEP), now.point_of(window)
+
+
+def _run_alike(zone: ZoneInfo, one: Span, two: Span) -> bool:
+    """Whether no clock was changed on either day, so that all their windows follow each other alike."""
+    steady = all(offset(zone, day.start) == offset(zone, day.end - STEP) for day in (one, two))
+    same_start = clock(zone, one.start).time() == clock(zone, two.start).time()
+    return steady and same_start and one.end - one.start == two.end - two.start
+
+
+def _moved(now: Timeline, asked: Span, shift: int) -> Iterator[Placed]:
+    for span, point in now.between(asked):
+        yield Span(max(span.start, asked.start) + shift, min(span.end, asked.end) + shift), point
+
+
+def _paired(zone: ZoneInfo, one: Dated, two: Dated) -> Iterator[tuple[int, int]]:
+    """A window of the first day, and one of the second that shows the same. Each of the second comes at most once."""
+    shown: dict[timedelta, list[int]] = {}
+    for window in range(*one[1], STEP):
+        shown.setdefault(_label(zone, window, one[0]), []).append(window)
+    passes: dict[timedelta, int] = {}
+    for window in range(*two[1], STEP):
+        label = _label(zone, window, two[0])
+        same, nth = shown.get(label), passes.get(label, 0)
+        passes[label] = nth + 1
+        if same:
+            yield same[min(nth, len(same) - 1)], window
+
+
+def _label(zone: ZoneInfo, window: int, day: date) -> timedelta:
+    return clock(zone, window) - datetime.combine(day, time(0))
 
 
 @dataclass(frozen=True)
-class Earlier:
+class ComparisonPeriod:
     """`timeline`: its points are those of the question, and its spans may leave gaps. `windows`: those that count.
 
     `dates`: the local dates they lie on. `lengths`: where a point of several dates is compared with more or fewer of
@@ -39,7 +94,7 @@ class Earlier:
         return frozenset(point for span, point in placed if not self.windows.isdisjoint(range(*span, STEP)))
 
 
-def earlier(at: AskedTime, now: Timeline, by: Counterparts) -> Earlier | None:
+def comparison_period(at: QueryRange, now: Timeline, by: ComparisonCalendar) -> ComparisonPeriod | None:
     """What the windows of `at`, all of them over, are compared with; None if nothing of them has a counterpart."""
     dated = list(at.days.touched(at.span))
     lengths: dict[int, tuple[int, int]] = {}
@@ -62,15 +117,15 @@ def earlier(at: AskedTime, now: Timeline, by: Counterparts) -> Earlier | None:
         return None
     timeline = Timeline(tuple(span for span, _ in placed), tuple(point for _, point in placed))
     counted = tuple(day for day in dates if not windows.isdisjoint(_windows(at.days, day)))
-    return Earlier(timeline, frozenset(windows), counted, lengths)
+    return ComparisonPeriod(timeline, frozenset(windows), counted, lengths)
 
 
-def _by_point(at: AskedTime, now: Timeline, dated: Iterable[Dated]) -> Iterator[tuple[int, list[date]]]:
+def _by_point(at: QueryRange, now: Timeline, dated: Iterable[Dated]) -> Iterator[tuple[int, list[date]]]:
     grouped = groupby(dated, key=lambda each: now.point_of(max(each[1].start, at.span.start)))
     return ((point, [day for day, _ in group]) for point, group in grouped)
 
 
-def _there(at: AskedTime, by: Counterparts, own: Sequence[date]) -> list[date]:
+def _there(at: QueryRange, by: ComparisonCalendar, own: Sequence[date]) -> list[date]:
     if at.grain == "day":
         return [there for day in own if (there := by.day(day))]
     return list(by.days(own[0], own[-1] + ONE_DAY))
@@ -94,7 +149,7 @@ def _runs(days: BusinessDays, dates: Sequence[date]) -> Iterator[Span]:
             yield span
 
 
-def _beyond(at: AskedTime, by: Counterparts, dated: Sequence[Dated]) -> set[int]:
+def _beyond(at: QueryRange, by: ComparisonCalendar, dated: Sequence[Dated]) -> set[int]:
     """Windows of the first and last mapped day that are labelled before the first, or not before the end, of `at`."""
     found: set[int] = set()
     (first, opening), (last, closing) = dated[0], dated[-1]

@@ -10,7 +10,7 @@ import holidays
 
 from master_dataset.errors import UnknownNameError
 from master_dataset.registry.stores import Store
-from serving_layer.errors import CountryUnknown
+from serving_layer.errors import CountryUnknownError
 
 VERSION = version("holidays")
 ENGLISH = "en_US"
@@ -34,19 +34,19 @@ def names_in(country: str, subdivision: str, year: int, *, english: bool = False
 
 
 def names_of(store: Store, year: int, *, english: bool = False) -> Names:
-    """The public holidays where a store stands. CountryUnknown if nobody said where, or the library does not know."""
+    """The public holidays where a store stands. CountryUnknownError if nobody said where, or the library does not know."""
     if not store.country:
         message = f"The store `{store.id}` has no `country`, so its holidays are not known."
-        raise CountryUnknown(message, do="Say `country` in stores.yaml, then `galatea stores load stores.yaml`.")
+        raise CountryUnknownError(message, do="Say `country` in stores.yaml, then `galatea stores load stores.yaml`.")
     try:
         return names_in(store.country, store.subdivision, year, english=english)
     except NotImplementedError as error:
         message = f"The holidays of the store `{store.id}` are not known: {error}."
-        raise CountryUnknown(message, do="Say ISO 3166 codes, such as `country: SK`, in stores.yaml.") from error
+        raise CountryUnknownError(message, do="Say ISO 3166 codes, such as `country: SK`, in stores.yaml.") from error
 
 
 def nearest(store: Store, name: str, first: date, last: date) -> date:
-    """The holiday's date that is nearest to the days from `first` until before `last`. UnknownNameError, CountryUnknown."""
+    """The holiday's date that is nearest to the days from `first` until before `last`. UnknownNameError, CountryUnknownError."""
     years = range(first.year - 1, last.year + 2)
     found = [day for year in years for day in dates(store, name, year)]
     if not found:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 from master_dataset.errors import UnknownNameError
 from serving_layer.context.holidays import PublicHolidays
 from serving_layer.context.weather import ObservedWeather
-from serving_layer.errors import NotAvailable
+from serving_layer.errors import NotAvailableError
 from serving_layer.query.snapshot import ReadSnapshot
 from serving_layer.responses.metrics import Context, Holidays, Weather
 from serving_layer.store.cells import MergedCells
@@ -30,7 +30,7 @@ class ContextKind(Protocol):
         """The rows of all stores of the query, and where they come from. Reads from the snapshot of the answer.
 
         Raises:
-            DefinitionNotPublished, CellMissing: as for the cells of the metric itself.
+            DefinitionNotPublishedError, CellMissingError: as for the cells of the metric itself.
         """
 
 
@@ -47,7 +47,7 @@ def context_names(text: str, views: Container[str]) -> tuple[str, ...]:
 
     Raises:
         UnknownNameError: no kind has this name.
-        NotAvailable: a view that the kind reads is not registered.
+        NotAvailableError: a view that the kind reads is not registered.
     """
     names = tuple(dict.fromkeys(name.strip() for name in text.split(",")))
     for name in names:
@@ -55,7 +55,7 @@ def context_names(text: str, views: Container[str]) -> tuple[str, ...]:
             raise UnknownNameError("context", name, NAMES)
         if not all(view in views for view in KINDS[name].views):
             message = f"`context={name}` is not answered: there is no view that it could be read from."
-            raise NotAvailable(message, do=f"Leave `{name}` out of `context`.")
+            raise NotAvailableError(message, do=f"Leave `{name}` out of `context`.")
     return names
 
 

@@ -1,56 +1,66 @@
-"""Weather beside the points: what was observed at each store while each point lasted."""
+"""Weather as context: what was observed at each store while each point lasted."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
-from serving_layer.context.reading import Reading
-from serving_layer.query.resolved_query import Asked, StoreTime
+from serving_layer.query.snapshot import ReadSnapshot
 from serving_layer.query.timeline import Timeline, timeline
-from serving_layer.responses.metrics import Weather as WeatherContext
-from serving_layer.responses.metrics import WeatherRow, WeatherUnits
+from serving_layer.responses.metrics import Weather, WeatherRow, WeatherUnits
+from serving_layer.store.cells import MergedCells
+from views.core.cut import seconds
 from views.core.merge import Cell
 from views.weather import WEATHER
+
+if TYPE_CHECKING:
+    from serving_layer.query.resolved_query import ResolvedQuery, StoreTime
 
 UNITS = WeatherUnits(temperature="C", precipitation="mm", wind="m/s", cloud="percent")
 PRECIPITATION = list(WEATHER.columns).index("precipitation_um")
 THOUSAND, TEN = 1000, 10
 
 
-class Weather:
+class ObservedWeather:
     """A row per store and point in which anything was observed; at `15m` a row per hour."""
 
     name = "weather"
     views: Sequence[str] = (WEATHER.name,)
 
-    async def told(self, asked: Asked, reading: Reading) -> WeatherContext:
-        """`providers`: who observed. Means are over their observations; `observations` says how many."""
-        grain = "hour" if asked.grain == "15m" else asked.grain
-        stores = await asyncio.gather(*(_rows(of, _line(asked, of), reading) for of in asked.stores))
-        return WeatherContext(grain, UNITS, [row for rows in stores for row in rows])
+    async def rows(self, query: "ResolvedQuery", snapshot: ReadSnapshot, cells: MergedCells) -> Weather:
+        """Means are over the observations of all `providers`; `observations` is how many there were."""
+        grain = "hour" if query.grain == "15m" else query.grain
+        stores = await asyncio.gather(*(_rows(of, _timeline(query, of), snapshot, cells) for of in query.stores))
+        return Weather(grain, UNITS, [row for rows in stores for row in rows])
 
 
-def _line(asked: Asked, of: StoreTime) -> Timeline:
+def _timeline(query: "ResolvedQuery", of: "StoreTime") -> Timeline:
     """The points themselves, or the hours that quarter hours lie in."""
     line = of.timeline
-    return timeline("hour", of.at.days, line.start, line.end) if asked.grain == "15m" else line
+    return timeline("hour", of.at.days, line.start, line.end) if query.grain == "15m" else line
 
 
-async def _rows(of: StoreTime, line: Timeline, reading: Reading) -> list[WeatherRow]:
+async def _rows(of: "StoreTime", line: Timeline, snapshot: ReadSnapshot, cells: MergedCells) -> list[WeatherRow]:
     found: dict[int, list[Cell]] = {}
-    for cell in await reading.read(WEATHER, of.store.id, line.start, line.end):
+    for cell in await cells.read(snapshot, WEATHER, of.store.id, line.start, line.end):
         found.setdefault(line.point_of(cell.key.window), []).append(cell)
     rows: list[WeatherRow] = []
-    for point, cells in sorted(found.items()):
-        is_final = reading.is_final(WEATHER, line.bounds[point].end, cells)
-        row = _observed(of.store.id, line.starts[point], cells, is_final=is_final)
+    for point, observed in sorted(found.items()):
+        is_final = _is_final(snapshot, line.bounds[point].end, observed)
+        row = _row(of.store.id, line.starts[point], observed, is_final=is_final)
         if line.labels:
             row.weekday, row.hour, row.hours_present = line.labels[point]
         rows.append(row)
     return rows
 
 
-def _observed(store: str, start: str, cells: Sequence[Cell], *, is_final: bool) -> WeatherRow:
+def _is_final(snapshot: ReadSnapshot, end: int, cells: Iterable[Cell]) -> bool:
+    """Whether the windows until `end` are settled, and all their cells come from the batch layer alone."""
+    settled = seconds(snapshot.pointer.cut) - int(WEATHER.settles_after.total_seconds())
+    return not snapshot.missing and end <= settled and all(cell.speed is None for cell in cells)
+
+
+def _row(store: str, start: str, cells: Sequence[Cell], *, is_final: bool) -> WeatherRow:
     states = WEATHER.by_metric(WEATHER.merge_all(cell.merged for cell in cells) or ())
 
     def shown(name: str, unit: int) -> float | None:
@@ -73,8 +83,8 @@ def _observed(store: str, start: str, cells: Sequence[Cell], *, is_final: bool) 
 
 
 def _precipitation(cells: Sequence[Cell]) -> Fraction:
-    """Of each window the mean of its providers, added: the same rain is not counted once for each of them."""
+    """The mean of the providers in each window, summed over windows: the same rain counts once, not per provider."""
     windows: dict[int, list[int]] = {}
     for cell in cells:
         windows.setdefault(cell.key.window, []).append(int(cell.merged[PRECIPITATION] or 0))
-    return sum((Fraction(sum(said), len(said)) for said in windows.values()), Fraction(0))
+    return sum((Fraction(sum(found), len(found)) for found in windows.values()), Fraction(0))

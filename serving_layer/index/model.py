@@ -1,14 +1,212 @@
-"""What is expected of a point, and how much such points differ from what is expected of them."""
+"""Under which conditions a point came about: the hour of the week, the weather, a public holiday.
 
-from collections.abc import Iterable, Mapping, Sequence
+What multiplies to an expected value: a base per hour of the week, a factor per band of temperature and for rain.
+
+How factors are found: by the method of marginal totals.
+
+Over the history, what is expected adds up to what was there: in every hour of the week, in every band of temperature,
+over what was wet and over what was dry. Plain sums in rounds, so the same history always has the same factors.
+
+Student's t for two-sided intervals of 95 %, by degrees of freedom.
+
+What is expected of a point, and how much such points differ from what is expected of them.
+"""
+
+from bisect import bisect_right
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import sqrt
-from typing import NamedTuple
+from datetime import date
+from math import isclose, prod, sqrt
+from typing import Any, NamedTuple
 
-from serving_layer.index.conditions import Cell, Conditions
-from serving_layer.index.factors import Factors
-from serving_layer.index.fitting import Past, fitted
-from serving_layer.index.student import quantile
+from serving_layer.index.request import IndexGrain
+from serving_layer.responses.metrics import IndexConditions, IndexFactors, WeatherRow
+
+EDGES = (0, 10, 20, 30)
+BANDS = ("below 0", "0 to 10", "10 to 20", "20 to 30", "30 and above")
+"""Of the average temperature of a point, in C; each begins at its lower edge."""
+RAINS_FROM: Mapping[IndexGrain, float] = {"hour": 0.1, "day": 1.0}
+"""From how many mm on it rained. 1 mm is the wet day of climatology."""
+
+Cell = tuple[int, int | None]
+"""ISO weekday of the business day, and hour of the clock; None at the grain day."""
+Levels = tuple[Cell, str | None, bool | None]
+"""Hour of the week, band of temperature, rain; None where there is no factor."""
+
+
+class Conditions(NamedTuple):
+    """`temperature`, `rain`: None if nothing was observed. `holidays`: their names, none on other days."""
+
+    day: date
+    cell: Cell
+    temperature: str | None = None
+    rain: bool | None = None
+    holidays: tuple[str, ...] = ()
+
+    @property
+    def levels(self) -> Levels:
+        """What a factor may belong to, in the order of `Factors`."""
+        return self.cell, self.temperature, self.rain
+
+    def response(self) -> IndexConditions:
+        """As the answer shows them."""
+        return IndexConditions(self.temperature, self.rain, self.holidays)
+
+
+def weather(row: WeatherRow | None, grain: IndexGrain) -> tuple[str | None, bool | None]:
+    """The band and whether it rained, of a row of `context=weather`; of none nothing is known."""
+    if row is None:
+        return None, None
+    band = None if row.temperature_avg is None else BANDS[bisect_right(EDGES, row.temperature_avg)]
+    return band, row.precipitation >= RAINS_FROM[grain]
+
+
+@dataclass(frozen=True)
+class Factors:
+    """A kind of weather that the history hardly knows has no factor. Those there are, are 1 on average."""
+
+    base: Mapping[Cell, float]
+    temperature: Mapping[str, float]
+    rain: Mapping[bool, float]
+
+    def expected(self, of: Conditions) -> float:
+        """Of a day that is no holiday, or as if it were none. 0 for an hour of the week that the history lacks."""
+        cell, temperature, rain = of.levels
+        weather = self.temperature.get(temperature or "", 1.0) * (1.0 if rain is None else self.rain.get(rain, 1.0))
+        return self.base.get(cell, 0.0) * weather
+
+    def know_weather(self, of: Conditions) -> bool:
+        """Whether there is a factor for all of its weather."""
+        return of.temperature in self.temperature and of.rain in self.rain
+
+    def response(self) -> IndexFactors:
+        """As the answer shows them; the bases are in what it expects."""
+        return IndexFactors(
+            temperature={band: round(factor, 4) for band, factor in sorted(self.temperature.items())},
+            rain={"wet" if is_wet else "dry": round(factor, 4) for is_wet, factor in sorted(self.rain.items())},
+        )
+
+
+FEWEST_DAYS = 5
+"""On how many days of the history a kind of weather must have been there to get a factor."""
+MOST_ROUNDS = 50
+BASE, TEMPERATURE, RAIN = PLACES = range(3)
+
+Sums = dict[Hashable, float]
+Factor = Mapping[Any, float]
+
+
+class Past(NamedTuple):
+    """A point of the history."""
+
+    conditions: Conditions
+    value: float
+
+
+class Group(NamedTuple):
+    """All points of the same levels."""
+
+    levels: tuple[Hashable, ...]
+    total: float
+    number: int
+
+
+def fitted(past: Sequence[Past]) -> Factors:
+    """The factors of a history of ordinary days."""
+    groups = _grouped(past)
+    factors: list[Factor] = [{}, {}, {}]
+    factors[BASE] = _marginal(groups, factors, BASE)
+    for _ in range(MOST_ROUNDS):
+        before = tuple(factors)
+        factors[TEMPERATURE] = _around_one(groups, factors, TEMPERATURE)
+        factors[RAIN] = _around_one(groups, factors, RAIN)
+        factors[BASE] = _marginal(groups, factors, BASE)
+        if all(_are_close(one, two) for one, two in zip(before, factors, strict=True)):
+            break
+    return Factors(*factors)
+
+
+def _grouped(past: Sequence[Past]) -> list[Group]:
+    """Points by their levels; those of too few days are put to the unknown ones."""
+    days: dict[tuple[int, Hashable], set[Hashable]] = {}
+    for each in past:
+        for place in PLACES:
+            days.setdefault((place, each.conditions.levels[place]), set()).add(each.conditions.day)
+    values: dict[tuple[Hashable, ...], list[float]] = {}
+    for each in past:
+        cell, *weather = each.conditions.levels
+        known = (level if len(days[place, level]) >= FEWEST_DAYS else None for place, level in enumerate(weather, 1))
+        values.setdefault((cell, *known), []).append(each.value)
+    return [Group(levels, sum(found), len(found)) for levels, found in values.items()]
+
+
+def _marginal(groups: Sequence[Group], factors: Sequence[Factor], place: int) -> Factor:
+    """What the factors of this place must be for its totals to be right, the others being what they are."""
+    there: Sums = {}
+    expected: Sums = {}
+    for group in groups:
+        level = group.levels[place]
+        if level is not None:
+            others = prod(factors[other].get(group.levels[other], 1.0) for other in PLACES if other != place)
+            there[level] = there.get(level, 0.0) + group.total
+            expected[level] = expected.get(level, 0.0) + group.number * others
+    if place == BASE:
+        return {level: there[level] / of if of else 0.0 for level, of in expected.items()}
+    return {level: max(there[level], 0.0) / of if of > 0 else 1.0 for level, of in expected.items()}
+
+
+def _around_one(groups: Sequence[Group], factors: Sequence[Factor], place: int) -> Factor:
+    """The same, so that they are 1 on average over the points that have one: 1 then stands for unknown weather."""
+    found = _marginal(groups, factors, place)
+    known = [(group.number, found[group.levels[place]]) for group in groups if group.levels[place] is not None]
+    total = sum(number * factor for number, factor in known)
+    scale = sum(number for number, _ in known) / total if total else 1.0
+    return {level: factor * scale for level, factor in found.items()}
+
+
+def _are_close(one: Factor, two: Factor) -> bool:
+    return one.keys() == two.keys() and all(isclose(one[each], two[each], rel_tol=1e-9) for each in two)
+
+
+PERCENT = 95
+TABLE = (
+    12.706,
+    4.303,
+    3.182,
+    2.776,
+    2.571,
+    2.447,
+    2.365,
+    2.306,
+    2.262,
+    2.228,
+    2.201,
+    2.179,
+    2.160,
+    2.145,
+    2.131,
+    2.120,
+    2.110,
+    2.101,
+    2.093,
+    2.086,
+    2.080,
+    2.074,
+    2.069,
+    2.064,
+    2.060,
+    2.056,
+    2.052,
+    2.048,
+    2.045,
+    2.042,
+)
+
+
+def quantile(freedom: int) -> float:
+    """For at least one degree of freedom; beyond 30 that of 30, which is a little wider."""
+    return TABLE[min(freedom, len(TABLE)) - 1]
+
 
 FEWEST, FEWEST_HOLIDAYS = 4, 3
 """How many points of the same hour of the week, and how many holidays, the history must have."""

@@ -6,9 +6,8 @@ from functools import cached_property
 
 from views.core import View
 from views.core.aggregates import Value
-from views.core.listing import Worth
+from views.core.formula import Term, Worth
 from views.core.merge import Cell
-from views.core.term import Term
 
 Group = tuple[str | None, ...]
 """Values of the dimensions that the answer is split by, as far as the view has them."""

@@ -6,12 +6,12 @@ from typing import NamedTuple
 
 from serving_layer.compare.comparable_stores import ENOUGH
 from serving_layer.query.aggregate import Point, Totals
-from serving_layer.query.in_order import DRIFT_HIGH, Ordered, in_order
 from serving_layer.query.period_data import SideRead
-from serving_layer.query.resolved_query import Asked, StoreTime
+from serving_layer.query.resolved_query import ResolvedQuery, StoreTime
 from serving_layer.query.sensor_coverage import HALF
 from serving_layer.query.store_facts import StoreFacts
-from views.core.listing import Worth
+from serving_layer.query.window_terms import DRIFT_HIGH, Ordered, in_order
+from views.core.formula import Worth
 from views.core.local_time import STEP
 
 NO_OPENING_HOURS, NO_SOURCE, LOW_COVERAGE, MASKED, DEVICE_DAYS = (
@@ -24,7 +24,7 @@ NO_OPENING_HOURS, NO_SOURCE, LOW_COVERAGE, MASKED, DEVICE_DAYS = (
 Dimensions = Mapping[str, str | None]
 
 
-class Reckoned(NamedTuple):
+class PointValue(NamedTuple):
     """Money in minor units. `is_provisional`: speed rows are in it."""
 
     value: Worth
@@ -41,7 +41,7 @@ class Found(NamedTuple):
     is_provisional: bool
 
 
-def reckon(asked: Asked, of: StoreTime, read: SideRead, dimensions: Dimensions) -> list[Reckoned]:
+def evaluate(asked: ResolvedQuery, of: StoreTime, read: SideRead, dimensions: Dimensions) -> list[PointValue]:
     """The points of one series, in the places of the question."""
     metric = asked.metric
     why_null = _why_null(asked, of, read)
@@ -50,7 +50,7 @@ def reckon(asked: Asked, of: StoreTime, read: SideRead, dimensions: Dimensions) 
     reckoned = []
     for number, found in enumerate(_found(asked, of, read, dimensions)):
         if why_null:
-            reckoned.append(Reckoned(None, (why_null,), found.is_provisional))
+            reckoned.append(PointValue(None, (why_null,), found.is_provisional))
             continue
         value, flags = metric.value(found.worth)
         if not metric.formula.is_sum and not found.is_there:
@@ -59,11 +59,11 @@ def reckon(asked: Asked, of: StoreTime, read: SideRead, dimensions: Dimensions) 
         if DEVICE_DAYS in metric.flags and _has_many_days(of, number):
             flags += (DEVICE_DAYS,)
         value, flags = _trusted(value, flags, shares.get(number, ENOUGH))
-        reckoned.append(Reckoned(value, flags, found.is_provisional))
+        reckoned.append(PointValue(value, flags, found.is_provisional))
     return reckoned
 
 
-def _why_null(asked: Asked, of: StoreTime, read: SideRead) -> str | None:
+def _why_null(asked: ResolvedQuery, of: StoreTime, read: SideRead) -> str | None:
     """Why no point has a value: what was asked for is not known of this store at all."""
     if asked.hours_asked and not of.store.opening_hours:
         return NO_OPENING_HOURS
@@ -78,7 +78,7 @@ def _trusted(value: Worth, flags: tuple[str, ...], share: Fraction) -> tuple[Wor
     return (value, (*flags, LOW_COVERAGE)) if share >= HALF else (None, (*flags, LOW_COVERAGE, MASKED))
 
 
-def _found(asked: Asked, of: StoreTime, read: SideRead, dimensions: Dimensions) -> Iterator[Found]:
+def _found(asked: ResolvedQuery, of: StoreTime, read: SideRead, dimensions: Dimensions) -> Iterator[Found]:
     facts = StoreFacts(of.store, read, asked.metric.facts)
     summed = [(total, total.at(dimensions)) for total in read.totals if not total.is_by_window]
     walked = {

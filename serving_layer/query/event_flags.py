@@ -5,10 +5,9 @@ from collections.abc import Callable, Sequence
 
 from master_dataset.registry.stores import Store
 from views.core import View
-from views.core.flags import flags_counted
-from views.core.local_time import STEP
+from views.core.local_time import STEP, open_windows
 from views.core.merge import Cell
-from views.core.open_windows import open_windows
+from views.core.view import flags_counted
 
 OUTSIDE_OPENING_HOURS = "outside_opening_hours"
 _RECEIPTS = "receipts"

@@ -14,11 +14,11 @@ import orjson
 
 from master_dataset.errors import GalateaError
 from serving_layer.api.limits import LIMITS, Limits
-from serving_layer.caching.etag import etag
-from serving_layer.errors import TooBusy, TooManyAtOnce
-from serving_layer.keys.caller import Caller
-from serving_layer.query.answers import Answers
-from serving_layer.query.metrics_answer import MetricsAsk
+from serving_layer.caching import etag
+from serving_layer.errors import TooBusyError, TooManyAtOnceError
+from serving_layer.keys.key import Caller
+from serving_layer.query.metrics_answer import MetricsRequest
+from serving_layer.query.service import QueryService
 
 EVERY_SECONDS = 0.5
 ANSWER, PROBLEM = "answer", "problem"
@@ -35,15 +35,15 @@ class Event(NamedTuple):
 class Live:
     """One per process and event loop."""
 
-    def __init__(self, answers: Answers, limits: Limits = LIMITS) -> None:
+    def __init__(self, answers: QueryService, limits: Limits = LIMITS) -> None:
         """`answers`: what others ask, too. `followers`: how many there are, by the name of their key."""
         self._answers, self._limits = answers, limits
         self._channels: dict[Hashable, _Channel] = {}
         self.followers: Counter[str] = Counter()
 
     @asynccontextmanager
-    async def follow(self, ask: MetricsAsk, caller: Caller) -> AsyncIterator["Follower"]:
-        """Inside, the events of a question. TooBusy, TooManyAtOnce, what the answer would raise."""
+    async def follow(self, ask: MetricsRequest, caller: Caller) -> AsyncIterator["Follower"]:
+        """Inside, the events of a question. TooBusyError, TooManyAtOnceError, what the answer would raise."""
         self._refuse_too_many(caller)
         key = (ask, caller.sight)
         self.followers[caller.name] += 1
@@ -64,10 +64,10 @@ class Live:
     def _refuse_too_many(self, caller: Caller) -> None:
         if self.followers.total() >= self._limits.live_followers:
             told = f"{self._limits.live_followers} follow live answers already."
-            raise TooBusy(told, do="Ask again, or ask now and then.")
+            raise TooBusyError(told, do="Ask again, or ask now and then.")
         if caller.tenant is not None and self.followers[caller.name] >= self._limits.live_followers_per_key:
             told = f"{self._limits.live_followers_per_key} follow live answers with this key already."
-            raise TooManyAtOnce(told, do="Let others end first, or ask now and then.")
+            raise TooManyAtOnceError(told, do="Let others end first, or ask now and then.")
 
     def close(self) -> None:
         """Let every follower's events end: they come again to another process."""
@@ -78,7 +78,7 @@ class Live:
 class _Channel:
     """One question, asked again and again while somebody follows it."""
 
-    def __init__(self, answers: Answers, ask: MetricsAsk, caller: Caller) -> None:
+    def __init__(self, answers: QueryService, ask: MetricsRequest, caller: Caller) -> None:
         self._answers, self._ask, self._caller = answers, ask, caller
         self.followers, self.is_ended = 0, False
         self.newest: Event | None = None

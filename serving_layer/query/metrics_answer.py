@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from msgspec import UnsetType
 
 from master_dataset.errors import RangeTooLongError
-from serving_layer.errors import BadQuestion, TooManyMetrics
+from serving_layer.errors import BadQuestionError, TooManyMetricsError
 from serving_layer.query import metric_answer
 from serving_layer.query.questions import MetricRequest
 from serving_layer.query.resolved_query import ResolvedQuery
@@ -37,17 +37,17 @@ class MetricsRequest:
 
 
 def named(text: str) -> tuple[str, ...]:
-    """The metrics of a path, separated by commas. BadQuestion, TooManyMetrics."""
+    """The metrics of a path, separated by commas. BadQuestionError, TooManyMetricsError."""
     names = tuple(name.strip() for name in text.split(","))
     if len(names) > MOST_METRICS:
         message = f"{len(names)} metrics in one answer are more than {MOST_METRICS}."
-        raise TooManyMetrics(message, do="Ask in several questions.")
+        raise TooManyMetricsError(message, do="Ask in several questions.")
     if len(names) > 1 and not all(names):
         message = f"`metric={text}` has a comma without a name beside it."
-        raise BadQuestion(message, do="Separate names by one comma each.")
+        raise BadQuestionError(message, do="Separate names by one comma each.")
     if len(set(names)) < len(names):
         message = f"`metric={text}` names a metric twice."
-        raise BadQuestion(message, do="Name each metric once.")
+        raise BadQuestionError(message, do="Name each metric once.")
     return names
 
 

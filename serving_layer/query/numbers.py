@@ -7,7 +7,7 @@ from msgspec import UNSET
 
 from serving_layer.responses.encoding import Number
 from serving_layer.responses.metrics import ListItem, Value
-from views.core.listing import Item, Worth
+from views.core.formula import Item, Worth
 from views.core.metric import Metric
 
 _EXACT = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN)

@@ -4,16 +4,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Self
 
-from serving_layer.compare.period import Earlier
-from serving_layer.query.resolved_query import Asked, StoreTime
+from serving_layer.compare.period import ComparisonPeriod
+from serving_layer.query.resolved_query import ResolvedQuery, StoreTime
 from serving_layer.query.timeline import Timeline
-from views.core.business_days import Span
-from views.core.local_time import STEP
-from views.core.open_windows import open_windows
+from views.core.local_time import STEP, Span, open_windows
 
 
 @dataclass(frozen=True)
-class Side:
+class Period:
     """`only`: the windows that count; None for all of the timeline.
 
     `begun`: where the windows end that are over or running, as far as the answer knows. `over`: those that are over.
@@ -61,18 +59,18 @@ class Side:
         return found
 
 
-def side_now(asked: Asked, of: StoreTime, until: int, known: Span) -> Side:
+def side_now(asked: ResolvedQuery, of: StoreTime, until: int, known: Span) -> Period:
     """The windows that were asked for, as far as they lie before `until`. `known`: see `Side`, over until begun."""
     start, end = of.timeline.start, of.timeline.end
     only = open_windows(of.store, start, end) if asked.is_open else None
     if until < end:
         over = frozenset(range(start, until, STEP))
         only = over if only is None else over & only
-    return Side(of.timeline, known.end, known.start, only)
+    return Period(of.timeline, known.end, known.start, only)
 
 
-def side_before(asked: Asked, of: StoreTime, earlier: Earlier, known: Span) -> Side:
+def side_before(asked: ResolvedQuery, of: StoreTime, earlier: ComparisonPeriod, known: Span) -> Period:
     """The windows that those are compared with."""
     line = earlier.timeline
     only = open_windows(of.store, line.start, line.end) if asked.is_open else earlier.windows
-    return Side(line, known.end, known.start, only & earlier.windows)
+    return Period(line, known.end, known.start, only & earlier.windows)

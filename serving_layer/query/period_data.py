@@ -9,22 +9,21 @@ from master_dataset.registry.stores import Store
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from serving_layer.query.aggregate import Totals
 from serving_layer.query.event_flags import event_flags
-from serving_layer.query.period import Side
-from serving_layer.query.read_snapshot import Basis
-from serving_layer.query.resolved_query import Asked, StoreTime
-from serving_layer.query.sensor_coverage import SensorTime, sensed
-from serving_layer.store.merged_cells import MergedCells
-from views.core.business_days import Span
-from views.core.local_time import STEP
+from serving_layer.query.period import Period
+from serving_layer.query.resolved_query import ResolvedQuery, StoreTime
+from serving_layer.query.sensor_coverage import SensorCoverage, sensed
+from serving_layer.query.snapshot import ReadSnapshot
+from serving_layer.store.cells import MergedCells
+from views.core.local_time import STEP, Span
 
 
 @dataclass(frozen=True)
 class SideRead:
     """The states of one store, view by view, summed per point. `odd`: how many of its events carry each flag."""
 
-    side: Side
+    side: Period
     totals: Sequence[Totals]
-    sensors: SensorTime
+    sensors: SensorCoverage
     odd: Counter[str]
 
     def has_sources(self, store: Store) -> bool:
@@ -36,13 +35,15 @@ class SideRead:
         return all(each.has_cells or each.view.source.topic in registered for each in self.totals)
 
 
-async def read_side(asked: Asked, basis: Basis, cells: MergedCells, of: StoreTime, side: Side) -> SideRead:
-    """The cells of the windows that count. DefinitionNotPublished, CellMissing."""
+async def read_side(
+    asked: ResolvedQuery, basis: ReadSnapshot, cells: MergedCells, of: StoreTime, side: Period
+) -> SideRead:
+    """The cells of the windows that count. DefinitionNotPublishedError, CellMissingError."""
     start, end = span = span_read(asked, of, side)
     views = {view.name: view for view in (*asked.views, *asked.proofs)}
     found = await asyncio.gather(*(cells.read(basis, view, of.store.id, *span) for view in views.values()))
     read = dict(zip(views, found, strict=True))
-    sensors = SensorTime(of.store, sensed(asked.views), read, asked.proofs)
+    sensors = SensorCoverage(of.store, sensed(asked.views), read, asked.proofs)
     if asked.only_covered and sensed(asked.views):
         side = side.keeping(sensors.covered(side))
     reaches_beyond = (start, end) != (side.timeline.start, side.timeline.end)
@@ -57,7 +58,7 @@ async def read_side(asked: Asked, basis: Basis, cells: MergedCells, of: StoreTim
     return SideRead(side, totals, sensors, sum(odd, Counter()))
 
 
-def span_read(asked: Asked, of: StoreTime, side: Side) -> Span:
+def span_read(asked: ResolvedQuery, of: StoreTime, side: Period) -> Span:
     """The windows that are read: those asked for, or whole business days if what was before in the day matters."""
     asked_for = Span(side.timeline.start, side.timeline.end)
     return of.at.days.whole(asked_for) if asked.is_in_order else asked_for

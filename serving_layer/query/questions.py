@@ -10,7 +10,7 @@ from serving_layer.api.limits import RANGES, Ranges
 from serving_layer.compare.calendar import QueryRange, comparison_calendar
 from serving_layer.compare.comparable_stores import Sides, left_out
 from serving_layer.context.kinds import context_names
-from serving_layer.errors import BadQuestion
+from serving_layer.errors import BadQuestionError
 from serving_layer.query.catalogue import Catalogue
 from serving_layer.query.resolved_query import ResolvedQuery, StoreTime
 from serving_layer.query.sensor_coverage import PROOFS, sensed
@@ -63,7 +63,7 @@ class CellsRequest:
 
 
 def resolve(ask: MetricRequest, stores: Sequence[Store], catalogue: Catalogue) -> ResolvedQuery:
-    """The question with everything looked up. UnknownNameError, BadQuestion, RangeTooLongError, NotAvailable, CountryUnknown."""
+    """The question with everything looked up. UnknownNameError, BadQuestionError, RangeTooLongError, NotAvailableError, CountryUnknownError."""
     metrics, views = catalogue.metrics, catalogue.views
     if ask.metric not in metrics:
         raise UnknownNameError("metric", ask.metric, metrics)
@@ -104,20 +104,20 @@ def _grain(ask: MetricRequest, metric: Metric) -> Grain:
     found = next((grain for grain in allowed if grain == wanted), None)
     if found is None:
         message = f"`{metric.id}` has no meaning at `grain={wanted}`."
-        raise BadQuestion(message, do=f"Ask with one of: {', '.join(allowed)}.")
+        raise BadQuestionError(message, do=f"Ask with one of: {', '.join(allowed)}.")
     return found
 
 
 def _refuse_unsplittable(ask: MetricRequest, metric: Metric, read: Sequence[View]) -> None:
     if ask.by and not metric.is_split:
-        raise BadQuestion(f"`{metric.id}` cannot be split.", do="Leave `by` out.")
+        raise BadQuestionError(f"`{metric.id}` cannot be split.", do="Leave `by` out.")
     splittable = {name for view in read for name in view.dimensions}
     for name in ask.by:
         if name not in splittable:
             raise UnknownNameError("dimension", name, splittable)
     if not any(set(ask.by) <= set(view.dimensions) for view in read):
         message = f"No view of `{ask.metric}` has all of {', '.join(ask.by)}."
-        raise BadQuestion(message, do="Split by one of them.")
+        raise BadQuestionError(message, do="Split by one of them.")
 
 
 class _Grained(NamedTuple):
@@ -144,7 +144,7 @@ def span(start: str, end: str, days: BusinessDays, grain: Grain, ranges: Ranges 
     """Whole windows that cover [start, end): nothing asked for is left out."""
     first, last = round_down(read_bound(start, days.start, "from")), round_up(read_bound(end, days.start, "to"))
     if last - first < STEP:
-        raise BadQuestion(f"`to={end}` is not after `from={start}`.", do="`from` is inclusive and `to` exclusive.")
+        raise BadQuestionError(f"`to={end}` is not after `from={start}`.", do="`from` is inclusive and `to` exclusive.")
     length = (last - first) / DAY
     fine, coarse = ranges.fine_days, ranges.coarse_days
     if grain in ("15m", "hour") and length > fine:

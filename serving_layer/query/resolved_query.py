@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from master_dataset.registry.stores import Store
-from serving_layer.compare.calendar import Counterparts
-from serving_layer.compare.comparison import AskedTime
+from serving_layer.compare.calendar import ComparisonCalendar, QueryRange
 from serving_layer.query.aggregate import Totals, Where
 from serving_layer.query.timeline import Grain, Timeline
 from serving_layer.responses.metrics import LeftOut
@@ -14,7 +13,7 @@ from views.core import View
 from views.core.metric import Metric
 
 if TYPE_CHECKING:
-    from views.core.term import Term
+    from views.core.formula import Term
 
 
 class StoreTime(NamedTuple):
@@ -23,12 +22,12 @@ class StoreTime(NamedTuple):
     store: Store
     zone: str
     timeline: Timeline
-    at: AskedTime
-    by: Counterparts | None = None
+    at: QueryRange
+    by: ComparisonCalendar | None = None
 
 
 @dataclass(frozen=True)
-class Asked:
+class ResolvedQuery:
     """`hours_asked`: `hours=open` was asked for. `compare`: as it was asked; None for no comparison.
 
     `left_out`: the stores that are not comparable; None if comparable ones were not asked for. `only_covered`: only

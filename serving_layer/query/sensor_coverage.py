@@ -12,11 +12,10 @@ from master_dataset.registry.stores import Sensor, Store
 from master_dataset.sources.people_counts import PEOPLE_COUNTS
 from master_dataset.sources.sensor_heartbeats import SENSOR_HEARTBEATS, WATCHED
 from serving_layer.compare.comparable_stores import ENOUGH
-from serving_layer.query.local_time import zone_named
-from serving_layer.query.period import Side
+from serving_layer.query.period import Period
+from serving_layer.query.timeline import zone_named
 from views.core import View
-from views.core.business_days import Span
-from views.core.local_time import STEP, first_instant
+from views.core.local_time import STEP, Span, first_instant
 from views.core.merge import Cell
 
 SENSED = (PEOPLE_COUNTS.topic, *WATCHED)
@@ -35,7 +34,7 @@ def sensed(views: Iterable[View]) -> frozenset[str]:
     return frozenset(topics & set(SENSED)) | frozenset(WATCHED if SENSOR_HEARTBEATS.topic in topics else ())
 
 
-class SensorTime:
+class SensorCoverage:
     """Of the sources of one question, at one store."""
 
     def __init__(
@@ -57,7 +56,7 @@ class SensorTime:
         """Whether the store registers a sensor of these sources."""
         return bool(self._expected)
 
-    def expected_ms(self, side: Side) -> dict[int, int]:
+    def expected_ms(self, side: Period) -> dict[int, int]:
         """Per point for how long all registered sensors should have been alive so far."""
         found: dict[int, int] = {}
         for (_, life), sensors in self._expected.items():
@@ -65,7 +64,7 @@ class SensorTime:
                 found[point] = found.get(point, 0) + sensors * windows * STEP_MS
         return found
 
-    def shares(self, side: Side) -> dict[int, Fraction]:
+    def shares(self, side: Period) -> dict[int, Fraction]:
         """Per point which part of the sensor time was covered, of windows that are over; nothing where none is."""
         side = side.ended()
         found: dict[int, int] = {}
@@ -77,14 +76,14 @@ class SensorTime:
         expected = self.expected_ms(side)
         return {point: Fraction(found.get(point, 0), all_of) for point, all_of in expected.items() if all_of}
 
-    def share(self, side: Side) -> Fraction | None:
+    def share(self, side: Period) -> Fraction | None:
         """Which part of the sensor time of all points together; None if nothing is expected."""
         expected = self.expected_ms(side.ended())
         shares = self.shares(side)
         covered = sum((shares[point] * expected[point] for point in shares), Fraction(0))
         return covered / total if (total := sum(expected.values())) else None
 
-    def covered(self, side: Side) -> frozenset[int]:
+    def covered(self, side: Period) -> frozenset[int]:
         """The windows in which every source with registered sensors has enough time of them.
 
         If none has any, the windows in which a sensor of every source was alive.

@@ -5,9 +5,8 @@ from fractions import Fraction
 
 from master_dataset.registry.stores import Store
 from serving_layer.query.period_data import SideRead
-from views.core.business_days import Span
-from views.core.listing import Worth
-from views.core.local_time import STEP
+from views.core.formula import Worth
+from views.core.local_time import STEP, Span
 
 WINDOWS_OF_AN_HOUR = 3600 // STEP
 STEP_MS = STEP * 1000

@@ -5,16 +5,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from serving_layer.compare.period import Earlier, earlier
+from serving_layer.compare.period import ComparisonPeriod, comparison_period
 from serving_layer.query.aggregate import Totals, series_of
 from serving_layer.query.period import side_before, side_now
 from serving_layer.query.period_data import SideRead, read_side, span_read
-from serving_layer.query.read_snapshot import Basis
-from serving_layer.query.resolved_query import Asked, StoreTime
-from serving_layer.store.merged_cells import MergedCells
-from views.core.business_days import Span
+from serving_layer.query.resolved_query import ResolvedQuery, StoreTime
+from serving_layer.query.snapshot import ReadSnapshot
+from serving_layer.store.cells import MergedCells
 from views.core.cut import seconds
-from views.core.local_time import round_down, round_up
+from views.core.local_time import Span, round_down, round_up
 
 
 @dataclass(frozen=True)
@@ -27,7 +26,7 @@ class StorePart:
     asked: StoreTime
     until: int
     now: SideRead
-    earlier: Earlier | None
+    earlier: ComparisonPeriod | None
     before: SideRead | None
     waiting: int
 
@@ -52,13 +51,13 @@ class StorePart:
         return series_of(self.totals, by)
 
 
-async def read_part(asked: Asked, basis: Basis, cells: MergedCells, of: StoreTime) -> StorePart:
-    """Both sides of a store. DefinitionNotPublished, CellMissing."""
+async def read_part(asked: ResolvedQuery, basis: ReadSnapshot, cells: MergedCells, of: StoreTime) -> StorePart:
+    """Both sides of a store. DefinitionNotPublishedError, CellMissingError."""
     start, end = of.timeline.start, of.timeline.end
     until = end if of.by is None else min(end, round_down(seconds(basis.as_of_at)))
     there = None
     if of.by is not None and start < until:
-        there = earlier(of.at._replace(span=Span(start, until)), of.timeline, of.by)
+        there = comparison_period(of.at._replace(span=Span(start, until)), of.timeline, of.by)
     as_of = seconds(basis.as_of_at)
     known = Span(round_down(as_of), round_up(as_of))
     sides = [side_now(asked, of, until, known), *([side_before(asked, of, there, known)] if there else [])]

@@ -1,22 +1,69 @@
-"""The points of an answer: which windows belong together under a grain, in a time zone.
+"""Times as callers write them: time zones by name, bounds of a range, and instants in answers.
+
+The points of an answer: which windows belong together under a grain, in a time zone.
 
 Windows are 15 minutes in UTC. Hours have the key (local date, hour, UTC offset): a repeated hour is two points and a
 skipped one none. Days are the shop's business days, and weeks, months and years are made of them; hours are those of
 the clock. `hour_of_week` adds both passes of a repeated hour.
+
+An instant as every answer writes it.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import date
+from datetime import UTC, date, datetime
 from functools import cached_property, lru_cache
 from itertools import groupby, pairwise
-from typing import Literal, NamedTuple
-from zoneinfo import ZoneInfo
+from typing import Literal, NamedTuple, overload
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from serving_layer.query.local_time import written
-from views.core.business_days import ONE_DAY, BusinessDays, Span
-from views.core.local_time import STEP, clock, offset, round_down, round_up
+from serving_layer.errors import BadQuestionError
+from views.core.cut import seconds
+from views.core.local_time import ONE_DAY, STEP, BusinessDays, Span, clock, offset, round_down, round_up
+
+FIRST_YEAR, LAST_YEAR = 1970, 2200
+"""The years that an event may have (reliability 4.1)."""
+
+
+@lru_cache(maxsize=1024)
+def zone_named(name: str) -> ZoneInfo:
+    """The time zone. BadQuestionError if the time zone database has none of that name."""
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise BadQuestionError(
+            f"There is no time zone `{name}`.", do="Use a name such as `Europe/Bratislava`."
+        ) from error
+
+
+def read_bound(text: str, start_of: Callable[[date], int], name: str) -> int:
+    """A bound of a range: an instant with offset, or a date, which means `start_of` it. In seconds, not on the grid."""
+    try:
+        if len(text) == len("2026-11-21"):
+            day = date.fromisoformat(text)
+            _within_years(day, text, name)
+            return start_of(day)
+        at = datetime.fromisoformat(text.replace(" ", "+"))  # a `+` that a query string turned into a space
+    except (ValueError, OverflowError) as error:
+        message = f"`{name}` is neither a date nor a time: `{text}`."
+        raise BadQuestionError(message, do=f"Write `{name}=2026-11-21` or `{name}=2026-11-21T09:00:00Z`.") from error
+    if at.tzinfo is None:
+        raise BadQuestionError(f"`{name}` has no offset: `{text}`.", do=f"Write `{name}={text}Z`, or a date alone.")
+    _within_years(at.date(), text, name)
+    return seconds(at)
+
+
+def _within_years(day: date, text: str, name: str) -> None:
+    if not FIRST_YEAR < day.year < LAST_YEAR:
+        message = f"`{name}` is beyond the years that Galatea keeps: `{text}`."
+        raise BadQuestionError(message, do=f"Ask for a time between {FIRST_YEAR + 1} and {LAST_YEAR - 1}.")
+
+
+def iso_epoch(at: int) -> str:
+    """ISO 8601 in UTC with `Z`."""
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
 
 Grain = Literal["15m", "hour", "day", "week", "month", "year", "hour_of_week", "total"]
 
@@ -57,7 +104,7 @@ class Timeline:
     @cached_property
     def starts(self) -> list[str]:
         """How the points are labelled."""
-        return [written(bound.start) for bound in self.bounds]
+        return [iso_epoch(bound.start) for bound in self.bounds]
 
     @property
     def start(self) -> int:
@@ -162,3 +209,17 @@ def _next(grain: Grain, day: date) -> date:
     if grain == "year":
         return day.replace(year=day.year + 1)
     return day + ONE_DAY * (7 if grain == "week" else 1)
+
+
+@overload
+def iso_instant(at: datetime) -> str: ...
+@overload
+def iso_instant(at: None) -> None: ...
+@overload
+def iso_instant(at: datetime | None) -> str | None: ...
+def iso_instant(at: datetime | None) -> str | None:
+    """ISO 8601 in UTC with `Z`; milliseconds where there are any."""
+    if at is None:
+        return None
+    spec = "milliseconds" if at.microsecond else "seconds"
+    return at.astimezone(UTC).replace(tzinfo=None).isoformat(timespec=spec) + "Z"

@@ -1,22 +1,14 @@
 """The readers over Cassandra's tables (`deploy/schema`)."""
 
-from serving_layer.tables.alerts import AlertTables
-from serving_layer.tables.batch import BatchTables
-from serving_layer.tables.bridge import Bridge
-from serving_layer.tables.keys import KeyTables
-from serving_layer.tables.ledgers import LedgerTables
-from serving_layer.tables.published import PublishedTables
-from serving_layer.tables.receipts import ReceiptTables
-from serving_layer.tables.recomputes import RecomputeTables
-from serving_layer.tables.rules import RuleTables
-from serving_layer.tables.speed import SpeedTables
-from serving_layer.tables.stores import StoreTables
-from serving_layer.tables.watch import WatchTables
+from serving_layer.tables.alerts import AlertTables, RuleTables
+from serving_layer.tables.async_session import AsyncSession
+from serving_layer.tables.operations import KeyTables, LedgerTables, RecomputeTables, WatchTables
+from serving_layer.tables.readers import BatchTables, PublishedTables, ReceiptTables, SpeedTables, StoreTables
 
 __all__ = [
     "AlertTables",
+    "AsyncSession",
     "BatchTables",
-    "Bridge",
     "KeyTables",
     "LedgerTables",
     "PublishedTables",

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from datetime import date, datetime
 from typing import TypeVar
 
-from master_dataset.cassandra_tables import AWAY
+from master_dataset.cassandra_tables import CASSANDRA_UNAVAILABLE
 from master_dataset.errors import CassandraUnavailableError
 from master_dataset.registry.rule_versions import Kind, RuleVersions, VersionRow
 from serving_layer.alerts.history import Kept, Spot, Told
@@ -103,6 +103,6 @@ class RuleTables:
 def _asked(call: Callable[[], Found]) -> Found:
     try:
         return call()
-    except AWAY as error:
+    except CASSANDRA_UNAVAILABLE as error:
         message = f"Cassandra did not answer: {type(error).__name__}."
         raise CassandraUnavailableError(message, do="Ask again; `galatea status` says what is wrong.") from error

@@ -7,12 +7,20 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serving_layer.compare.calendar import Counterparts, DaysBefore, MonthsBefore, RetailYearBefore
+from serving_layer.compare.calendar import (
+    ComparisonCalendar,
+    DaysBefore,
+    MonthsBefore,
+    RetailYearBefore,
+    calendar_day,
+    first_day,
+    retail_day,
+    weeks_in,
+)
 from serving_layer.compare.change import change, change_points
-from serving_layer.compare.retail_calendar import calendar_day, first_day, retail_day, weeks_in
 
 DAYS = st.dates(date(2010, 1, 31), date(2040, 12, 31))
-COMPARISONS: st.SearchStrategy[Counterparts] = st.one_of(
+COMPARISONS: st.SearchStrategy[ComparisonCalendar] = st.one_of(
     st.integers(1, 400).map(DaysBefore), st.integers(1, 30).map(MonthsBefore), st.just(RetailYearBefore())
 )
 FRACTIONS = st.fractions(-(10**9), 10**9)
@@ -81,7 +89,7 @@ def test_a_change_has_the_sign_of_the_difference(now: Fraction, before: Fraction
 
 @given(first=DAYS, number=st.integers(1, 800), by=COMPARISONS)
 def test_the_counterparts_of_days_are_in_order_and_no_date_comes_twice(
-    first: date, number: int, by: Counterparts
+    first: date, number: int, by: ComparisonCalendar
 ) -> None:
     found = [there for day in days(first, number) if (there := by.day(day))]
     whole = list(by.days(first, first + timedelta(days=number)))
@@ -93,7 +101,7 @@ def test_the_counterparts_of_days_are_in_order_and_no_date_comes_twice(
 
 @given(first=DAYS, number=st.integers(1, 400), more=st.integers(1, 400), by=COMPARISONS)
 def test_the_counterparts_of_two_periods_in_a_row_are_those_of_both(
-    first: date, number: int, more: int, by: Counterparts
+    first: date, number: int, more: int, by: ComparisonCalendar
 ) -> None:
     middle, last = first + timedelta(days=number), first + timedelta(days=number + more)
 

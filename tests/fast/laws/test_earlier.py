@@ -8,40 +8,38 @@ from zoneinfo import ZoneInfo, available_timezones
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from serving_layer.compare.calendar import Counterparts, DaysBefore, MonthsBefore, RetailYearBefore
-from serving_layer.compare.comparison import AskedTime
-from serving_layer.compare.period import Earlier, earlier
+from serving_layer.compare.calendar import ComparisonCalendar, DaysBefore, MonthsBefore, QueryRange, RetailYearBefore
+from serving_layer.compare.period import ComparisonPeriod, comparison_period
 from serving_layer.query.timeline import Grain, Timeline, timeline
-from views.core.business_days import BusinessDays, Span
-from views.core.local_time import STEP
+from views.core.local_time import STEP, BusinessDays, Span
 
 COARSE: tuple[Grain, ...] = ("day", "week", "month", "year", "total")
 GRAINS: tuple[Grain, ...] = ("15m", "hour", "hour_of_week", *COARSE)
 ZONES = sorted(available_timezones() - {"localtime", "Factory"})
 DAYS = st.dates(date(1975, 1, 2), date(2040, 12, 20))
 STARTS = st.sampled_from([time(0), time(4), time(5, 30), time(22)])
-COMPARISONS: st.SearchStrategy[Counterparts] = st.one_of(
+COMPARISONS: st.SearchStrategy[ComparisonCalendar] = st.one_of(
     st.integers(1, 400).map(DaysBefore), st.sampled_from([MonthsBefore(12), MonthsBefore(1), RetailYearBefore()])
 )
 
 
-def asked(grain: Grain, zone: str, starts_at: time, first: date, number: int) -> AskedTime | None:
+def asked(grain: Grain, zone: str, starts_at: time, first: date, number: int) -> QueryRange | None:
     """A question about so many days; None where the zone has none of them."""
     days = BusinessDays(ZoneInfo(zone), starts_at)
     span = Span(days.start(first), days.start(first + timedelta(days=number)))
-    return AskedTime(days, span, grain) if span.start < span.end else None
+    return QueryRange(days, span, grain) if span.start < span.end else None
 
 
-def now(at: AskedTime) -> Timeline:
+def now(at: QueryRange) -> Timeline:
     return timeline(at.grain, at.days, *at.span)
 
 
-def placed(there: Earlier) -> Counter[int]:
+def placed(there: ComparisonPeriod) -> Counter[int]:
     """How many windows each point is compared with."""
     return Counter(there.timeline.point_of(window) for window in there.windows)
 
 
-def questions(number: int) -> st.SearchStrategy[AskedTime]:
+def questions(number: int) -> st.SearchStrategy[QueryRange]:
     """At most so many days, anywhere, at any grain."""
     found = st.builds(asked, st.sampled_from(GRAINS), st.sampled_from(ZONES), STARTS, DAYS, st.integers(1, number))
     return found.flatmap(lambda at: st.just(at) if at else st.nothing())
@@ -49,8 +47,8 @@ def questions(number: int) -> st.SearchStrategy[AskedTime]:
 
 @settings(max_examples=300, deadline=None)
 @given(at=questions(40), by=COMPARISONS)
-def test_windows_are_compared_once_and_lie_on_the_mapped_dates(at: AskedTime, by: Counterparts) -> None:
-    there = earlier(at, now(at), by)
+def test_windows_are_compared_once_and_lie_on_the_mapped_dates(at: QueryRange, by: ComparisonCalendar) -> None:
+    there = comparison_period(at, now(at), by)
 
     if there:
         assert all(one.end <= two.start for one, two in pairwise(there.timeline.spans))
@@ -66,7 +64,7 @@ def test_days_weeks_months_and_years_before_add_up_to_the_total_before(
 ) -> None:
     asked_for = [asked(grain, zone, starts_at, first, number) for grain in COARSE]
 
-    found = [earlier(at, now(at), DaysBefore(shift)) for at in asked_for if at]
+    found = [comparison_period(at, now(at), DaysBefore(shift)) for at in asked_for if at]
 
     assert len({there.windows if there else frozenset() for there in found}) <= 1
 
@@ -80,7 +78,7 @@ def test_where_no_clock_is_changed_every_point_is_compared_with_as_many_windows(
     assert at is not None
     line = now(at)
 
-    there = earlier(at, line, DaysBefore(7 * weeks))
+    there = comparison_period(at, line, DaysBefore(7 * weeks))
 
     own = Counter(line.point_of(window) for window in range(*at.span, STEP))
     assert there is not None
@@ -90,11 +88,11 @@ def test_where_no_clock_is_changed_every_point_is_compared_with_as_many_windows(
 @settings(max_examples=200, deadline=None)
 @given(whole=questions(9), windows=st.integers(1, 96), by=COMPARISONS)
 def test_an_unfinished_period_is_compared_with_a_part_of_what_the_whole_is(
-    whole: AskedTime, windows: int, by: Counterparts
+    whole: QueryRange, windows: int, by: ComparisonCalendar
 ) -> None:
     until = max(whole.span.end - windows * STEP, whole.span.start + STEP)
 
-    part = earlier(whole._replace(span=Span(whole.span.start, until)), now(whole), by)
+    part = comparison_period(whole._replace(span=Span(whole.span.start, until)), now(whole), by)
 
-    all_of_it = earlier(whole, now(whole), by)
+    all_of_it = comparison_period(whole, now(whole), by)
     assert (part.windows if part else frozenset()) <= (all_of_it.windows if all_of_it else frozenset())

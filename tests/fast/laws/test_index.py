@@ -7,9 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from serving_layer.index.conditions import BANDS, Conditions
-from serving_layer.index.fitting import Past
-from serving_layer.index.model import Model
+from serving_layer.index.model import BANDS, Conditions, Model, Past
 
 MONDAY = date(2026, 1, 5)
 WEATHER = st.tuples(st.sampled_from([None, *BANDS]), st.sampled_from([None, True, False]))

@@ -7,9 +7,9 @@ from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from master_dataset.errors import GalateaError
-from serving_layer.admin.publication_entry import PublicationEntry
-from serving_layer.query.read_snapshot import Basis, BasisReader
-from serving_layer.store.merged_cells import MergedCells
+from serving_layer.admin.publications import PublicationEntry
+from serving_layer.query.snapshot import ReadSnapshot, SnapshotReader
+from serving_layer.store.cells import MergedCells
 from serving_layer.store.readers import Position, Readers, SpeedBlock
 from tests.fast.model.facts import BEGUN, HORIZONS, STORES, Code
 from tests.fast.model.rules import Rule
@@ -83,8 +83,8 @@ class Requests:
         self._cells = MergedCells(self._readers, HORIZONS.ttl)
         self._served = -1
 
-    def _basis_reader(self) -> BasisReader:
-        return BasisReader(self._readers, HORIZONS.ttl, lambda: self.world.now)
+    def _basis_reader(self) -> SnapshotReader:
+        return SnapshotReader(self._readers, HORIZONS.ttl, lambda: self.world.now)
 
     def ask(self, meanwhile: Callable[[], None], replica: float | None) -> str:
         """One request, compared with what it may say at least and at most. `replica`: how old a pointer it shows."""
@@ -101,7 +101,7 @@ class Requests:
         except GalateaError as refusal:
             return type(refusal).__name__
 
-    def _read(self, code: Code, basis: Basis, meanwhile: Callable[[], None]) -> str:
+    def _read(self, code: Code, basis: ReadSnapshot, meanwhile: Callable[[], None]) -> str:
         world = self.world
         pointer = basis.pointer
         if pointer.publication < self._served:

@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from master_dataset.errors import GalateaError
-from serving_layer.errors import CellMissing
-from serving_layer.query.read_snapshot import is_expired
+from serving_layer.errors import CellMissingError
+from serving_layer.query.snapshot import is_expired
 from tests.fast.model.adding import added
 from tests.fast.model.archive import Archive, Row
 from tests.fast.model.batch import Batch
@@ -18,8 +18,7 @@ from tests.fast.model.serving import Serving
 from tests.fast.model.speed import Speed
 from tests.fast.model.tables import Tables
 from tests.fast.model.topic import Record, Topic
-from views.control.pointer_row import PointerRow, Publication
-from views.control.publication import Pointer
+from views.control.publication import Pointer, PointerRow, Publication
 from views.core.view import View
 
 
@@ -115,7 +114,7 @@ class World:
         pointer = self.pointer.read()
         try:
             shown, waiting = self.serving.answer(self.code, pointer)
-        except CellMissing as missing:
+        except CellMissingError as missing:
             if not self.has_lost:
                 raise Different("a named cell is absent") from missing
             return

@@ -3,17 +3,32 @@
 `speed_as_of` is the greatest receipt time over the partitions: speed has read a record received then, and in that
 partition everything before it. An idle partition does not hold it back; a lagging one is not shown by it
 (`/v1/freshness` lists every partition).
+
+When an answer is of: how far the layers and the registry were. Of one moment a question has one answer.
+
+What every answer says about itself.
 """
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from typing import NamedTuple
 
-from master_dataset.errors import GalateaError, SpeedExpired, SpeedUnavailable, StoreUnavailable, UnknownName
-from serving_layer.admin.publication_entry import PublicationEntry
-from serving_layer.caching.refresh_ahead import Recent
-from serving_layer.errors import DefinitionNotPublished, PublicationBehind, PublicationCollected
+from msgspec import UNSET
+
+from master_dataset.errors import (
+    CassandraUnavailableError,
+    GalateaError,
+    SpeedExpiredError,
+    SpeedUnavailableError,
+    UnknownNameError,
+)
+from serving_layer.admin.publications import PublicationEntry
+from serving_layer.caching import RefreshAheadCache
+from serving_layer.errors import DefinitionNotPublishedError, PublicationBehindError, PublicationCollectedError
+from serving_layer.query.timeline import iso_instant
+from serving_layer.responses.metrics import AsOf, Provenance
 from serving_layer.store.readers import Position, PublishedReader, Readers
 from views.control.publication import Pointer
 from views.core import View
@@ -22,7 +37,7 @@ DAY = timedelta(days=1)
 
 
 @dataclass(frozen=True)
-class Basis:
+class ReadSnapshot:
     """`missing` names the layers that a partial answer had to do without.
 
     `is_past`: a publication was asked for by its number, and its cells alone are the answer.
@@ -63,7 +78,7 @@ class Basis:
         return [first + DAY * number for number in range((last - first).days + 1)]
 
     def refuse_unpublished(self, view: View) -> None:
-        """Raise DefinitionNotPublished if the view says something else than what was published."""
+        """Raise DefinitionNotPublishedError if the view says something else than what was published."""
         published = self.pointer.definitions.get(view.name)
         is_beginning = not self.pointer.publication and not self.pointer.definitions  # there are no rows yet either
         if published != view.definition_hash and not is_beginning:
@@ -71,10 +86,10 @@ class Basis:
             when = f" in publication `{self.pointer.publication}`" if self.is_past else ""
             message = f"The view `{view.name}` is defined as `{view.definition_hash}` and {known}{when}."
             do = "Ask as of a publication since the change." if self.is_past else "galatea rebuild"
-            raise DefinitionNotPublished(message, do=do)
+            raise DefinitionNotPublishedError(message, do=do)
 
 
-class BasisReader:
+class SnapshotReader:
     """Reads the basis of one request after another; never goes back behind a publication it has served."""
 
     def __init__(
@@ -93,11 +108,11 @@ class BasisReader:
         self._readers, self._ttl, self._now = readers, speed_ttl, now
         self._begun: datetime | None = None
         self._served = -1
-        self._whole: Basis | None = None
-        self._recent = Recent(self._read, recent_seconds, clock)
+        self._whole: ReadSnapshot | None = None
+        self._recent = RefreshAheadCache(self._read, recent_seconds, clock)
 
-    async def read(self, *, partial: bool, at_once: bool = False) -> Basis:
-        """The basis as of now. SpeedUnavailable, SpeedExpired unless `partial`, then a basis without speed.
+    async def read(self, *, partial: bool, at_once: bool = False) -> ReadSnapshot:
+        """The basis as of now. SpeedUnavailableError, SpeedExpiredError unless `partial`, then a basis without speed.
 
         `at_once`: read after this call began.
         """
@@ -110,19 +125,19 @@ class BasisReader:
         """The next basis is read after this call."""
         self._recent.forget()
 
-    async def _read(self) -> tuple[Basis, GalateaError | None]:
+    async def _read(self) -> tuple[ReadSnapshot, GalateaError | None]:
         """The basis, without speed where its reading failed."""
         pointer = await self._readers.published.pointer()
         if pointer.publication < self._served:
             message = (
                 f"A replica shows publication `{pointer.publication}`, and `{self._served}` was answered from already."
             )
-            raise PublicationBehind(message, do="Ask again.")
+            raise PublicationBehindError(message, do="Ask again.")
         self._served = pointer.publication
         try:
-            basis = Basis(pointer, await self._positions_of(pointer), ())
-        except (StoreUnavailable, SpeedUnavailable, SpeedExpired) as error:
-            return Basis(pointer, (), ("speed",)), error
+            basis = ReadSnapshot(pointer, await self._positions_of(pointer), ())
+        except (CassandraUnavailableError, SpeedUnavailableError, SpeedExpiredError) as error:
+            return ReadSnapshot(pointer, (), ("speed",)), error
         if basis != self._whole:  # what is equal stays the same object, so that answers are compared with it at no cost
             self._whole = basis
         return self._whole, None
@@ -130,7 +145,7 @@ class BasisReader:
     async def _positions_of(self, pointer: Pointer) -> tuple[Position, ...]:
         number = pointer.generation
         if not number:
-            raise SpeedUnavailable(
+            raise SpeedUnavailableError(
                 "No generation of the speed layer is published yet.", do="galatea status, or `partial=true`"
             )
         read = await self._readers.speed.positions(number)
@@ -138,7 +153,7 @@ class BasisReader:
         if since is not None and is_expired(since, self._now(), self._ttl):
             what = f"Nothing received since {since:%Y-%m-%d %H:%M} UTC is published"
             message = f"{what}, and speed rows live {self._ttl.days} days."
-            raise SpeedExpired(message, do="galatea rebuild")
+            raise SpeedExpiredError(message, do="galatea rebuild")
         return tuple(sorted(read))
 
     async def _beginning(self) -> datetime | None:
@@ -149,20 +164,20 @@ class BasisReader:
         return self._begun
 
 
-async def past_basis(published: PublishedReader, number: int) -> Basis:
-    """The cells of one publication exactly as they were published. UnknownName, PublicationCollected."""
-    entry = await entry_of(published, number)
+async def past_snapshot(published: PublishedReader, number: int) -> ReadSnapshot:
+    """The cells of one publication exactly as they were published. UnknownNameError, PublicationCollectedError."""
+    entry = await publication_entry(published, number)
     if entry.collected_at is not None:
         message = f"The cells of publication `{number}` were collected at {entry.collected_at:%Y-%m-%d %H:%M} UTC."
-        raise PublicationCollected(message, do="`GET /v1/publications` says which are kept.")
-    return Basis(entry.pointer, (), (), is_past=True)
+        raise PublicationCollectedError(message, do="`GET /v1/publications` says which are kept.")
+    return ReadSnapshot(entry.pointer, (), (), is_past=True)
 
 
-async def entry_of(published: PublishedReader, number: int) -> PublicationEntry:
-    """A publication that says something. UnknownName: publication 0 has no cells."""
+async def publication_entry(published: PublishedReader, number: int) -> PublicationEntry:
+    """A publication that says something. UnknownNameError: publication 0 has no cells."""
     entry = await published.entry(number) if number else None
     if entry is None:
-        raise UnknownName("publication", str(number), (), do="`GET /v1/publications` lists them.")
+        raise UnknownNameError("publication", str(number), (), do="`GET /v1/publications` lists them.")
     return entry
 
 
@@ -174,3 +189,40 @@ def expires_at(since: datetime, ttl: timedelta) -> datetime:
 def is_expired(since: datetime, now: datetime, ttl: timedelta) -> bool:
     """Judged by the clock, as rows expire by it, and not by how far speed has read: it may have stood still."""
     return now > expires_at(since, ttl)
+
+
+class ReadVersion(NamedTuple):
+    """Read once per request, before any row. `registry`: the version of the registered stores."""
+
+    basis: ReadSnapshot
+    registry: int
+
+    @property
+    def mark(self) -> tuple[Hashable, ...]:
+        """Equal as long as nothing moved that an answer rests on."""
+        pointer = self.basis.pointer
+        published = (pointer.publication, pointer.cut, pointer.manifest, pointer.generation)
+        return (*published, self.basis.positions, self.basis.missing, self.basis.is_past, self.registry)
+
+
+def as_of(basis: ReadSnapshot, waiting: int) -> AsOf:
+    """The part `as_of` of an answer. `missing` is there only when a partial answer had to do without a layer."""
+    return AsOf(
+        publication=basis.pointer.publication,
+        cut=iso_instant(basis.pointer.cut),
+        speed_as_of=iso_instant(basis.speed_as_of),
+        waiting_for_batch=waiting,
+        layers=basis.layers,
+        missing=basis.missing or UNSET,
+    )
+
+
+def provenance(basis: ReadSnapshot) -> Provenance:
+    """The same without `waiting_for_batch`, which belongs to windows."""
+    return Provenance(
+        publication=basis.pointer.publication,
+        cut=iso_instant(basis.pointer.cut),
+        speed_as_of=iso_instant(basis.speed_as_of),
+        layers=basis.layers,
+        missing=basis.missing or UNSET,
+    )

@@ -5,12 +5,9 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from serving_layer.query.aggregate import Point
-from serving_layer.query.period import Side
-from views.core.business_days import BusinessDays, Span
-from views.core.inside import inside
-from views.core.listing import Worth, busiest
-from views.core.local_time import STEP, clock
-from views.core.term import Term
+from serving_layer.query.period import Period
+from views.core.formula import Term, Worth, busiest, inside
+from views.core.local_time import STEP, BusinessDays, Span, clock
 
 DRIFT_HIGH = "drift_high"
 LEAST_SHARE = 20
@@ -33,7 +30,7 @@ class Window(NamedTuple):
     flags: tuple[str, ...]
 
 
-def in_order(term: Term, windows: Mapping[int, Point], side: Side, days: BusinessDays) -> dict[int, Ordered]:
+def in_order(term: Term, windows: Mapping[int, Point], side: Period, days: BusinessDays) -> dict[int, Ordered]:
     """The term's worth per point; a point that has not begun has none. `windows`: by their start."""
     if term.function == "busiest":
         return _hours(term, windows, side, days)
@@ -56,7 +53,7 @@ def _last(held: list[int]) -> int:
     return held[-1]
 
 
-def _walked(windows: Mapping[int, Point], side: Side, days: BusinessDays) -> Iterator[tuple[int, Window]]:
+def _walked(windows: Mapping[int, Point], side: Period, days: BusinessDays) -> Iterator[tuple[int, Window]]:
     """Every window of the business days that the side touches, each day from its start."""
     for _, day in days.touched(Span(side.timeline.start, side.timeline.end)):
         starts = range(day.start, min(day.end, side.begun), STEP)
@@ -81,7 +78,7 @@ def _is_drift_high(flows: list[tuple[int, int]]) -> bool:
     return LEAST_SHARE * abs(people_in - people_out) > people_in
 
 
-def _hours(term: Term, windows: Mapping[int, Point], side: Side, days: BusinessDays) -> dict[int, Ordered]:
+def _hours(term: Term, windows: Mapping[int, Point], side: Period, days: BusinessDays) -> dict[int, Ordered]:
     hours: dict[int, dict[tuple[int, int], int]] = {}
     provisional: set[int] = set()
     for window, point in windows.items():

@@ -3,16 +3,17 @@
 import asyncio
 from collections.abc import Sequence
 
-from serving_layer.query.as_of import as_of
-from serving_layer.query.local_time import written
-from serving_layer.query.read_snapshot import Basis
-from serving_layer.responses.cells import CellsResponse, CellStates
-from serving_layer.store.merged_cells import MergedCells
+from serving_layer.query.snapshot import ReadSnapshot, as_of
+from serving_layer.query.timeline import iso_epoch
+from serving_layer.responses.metrics import CellsResponse, CellStates
+from serving_layer.store.cells import MergedCells
 from views.core import View
 from views.core.merge import Cell
 
 
-async def answer(view: View, spans: Sequence[tuple[str, int, int]], basis: Basis, cells: MergedCells) -> CellsResponse:
+async def answer(
+    view: View, spans: Sequence[tuple[str, int, int]], basis: ReadSnapshot, cells: MergedCells
+) -> CellsResponse:
     """`spans`: per store the first window and where the last one ends. States are whole: money in minor units."""
     read = await asyncio.gather(*(cells.read(basis, view, *span) for span in spans))
     waiting = await asyncio.gather(*(cells.waiting(basis, [view], *span) for span in spans))
@@ -31,7 +32,7 @@ def _order(cell: Cell) -> tuple[int, tuple[str, ...]]:
 def _shown(view: View, store: str, cell: Cell) -> CellStates:
     return CellStates(
         store=store,
-        window=written(cell.key.window),
+        window=iso_epoch(cell.key.window),
         dimensions=dict(zip(view.dimensions, cell.key.dimensions, strict=True)),
         batch=None if cell.batch is None else view.present_states(cell.batch),
         speed=None if cell.speed is None else view.present_states(cell.speed),

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from cassandra.cluster import EXEC_PROFILE_DEFAULT
 from cassandra.query import PreparedStatement, tuple_factory
 
-from master_dataset.cassandra_errors import AWAY
-from master_dataset.errors import StoreUnavailable
+from master_dataset.cassandra_tables import CASSANDRA_UNAVAILABLE
+from master_dataset.errors import CassandraUnavailableError
 
 if TYPE_CHECKING:
     from cassandra.cluster import ResponseFuture, Session
@@ -19,8 +19,8 @@ TRIES = 2
 Row = tuple[Any, ...]  # columns in the order of the SELECT
 
 
-class Bridge:
-    """Reads through one session. A read that fails is tried once more, then it is StoreUnavailable."""
+class AsyncSession:
+    """Reads through one session. A read that fails is tried once more, then it is CassandraUnavailableError."""
 
     def __init__(self, session: "Session") -> None:
         """`session` uses Galatea's keyspace; its consistency is used as it is."""
@@ -34,14 +34,14 @@ class Bridge:
         return self._session.prepare(cql)
 
     async def rows(self, statement: PreparedStatement, *values: object) -> list[Row]:
-        """All pages of the answer. StoreUnavailable after the second failure."""
+        """All pages of the answer. CassandraUnavailableError after the second failure."""
         for _ in range(TRIES):
             try:
                 return await self._once(statement, values)
-            except AWAY as error:
+            except CASSANDRA_UNAVAILABLE as error:
                 failed = error
         message = f"Cassandra did not answer: {type(failed).__name__}."
-        raise StoreUnavailable(message, do="Ask again; `galatea status` says what is wrong.") from failed
+        raise CassandraUnavailableError(message, do="Ask again; `galatea status` says what is wrong.") from failed
 
     async def _once(self, statement: PreparedStatement, values: Sequence[object]) -> list[Row]:
         loop = asyncio.get_running_loop()
@@ -74,7 +74,7 @@ class Bridge:
 def instant_of(value: datetime | None) -> datetime:
     """The driver gives instants without a zone; they are UTC."""
     if value is None:
-        raise StoreUnavailable("A row lacks its instant.", do="galatea doctor")
+        raise CassandraUnavailableError("A row lacks its instant.", do="galatea doctor")
     return value.replace(tzinfo=UTC)
 
 

@@ -1,13 +1,61 @@
-"""The shops that may be asked about. A store that is not registered is shown to operators only."""
+"""Stores in pages, by id: many more may be registered than one answer holds.
 
+The shops that may be asked about. A store that is not registered is shown to operators only.
+"""
+
+import base64
+import binascii
 from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
-from master_dataset.errors import UnknownName
+import orjson
+
+from master_dataset.errors import UnknownNameError
 from master_dataset.registry.stores import Store
-from serving_layer.errors import TooManyStores
-from serving_layer.keys.caller import Caller
-from serving_layer.query.store_page import Page, StorePage
+from serving_layer.errors import BadQuestionError, TooManyStoresError
+from serving_layer.keys.key import Caller
 from serving_layer.store.readers import StoreReader
+
+
+class PageRequest(NamedTuple):
+    """Which part of the stores was asked for. `after`: the id that the page before ended with."""
+
+    limit: int | None = None
+    after: str | None = None
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether pages were asked for at all."""
+        return self != PageRequest()
+
+
+class StorePage(NamedTuple):
+    """`following`: the id that the page ends with if more stores follow; None on the last page."""
+
+    stores: tuple[Store, ...]
+    following: str | None
+
+
+def write_token(store: str) -> str:
+    """Where the next page begins, for the caller to hand back unread. Not a number: stores may come and go."""
+    return base64.urlsafe_b64encode(orjson.dumps([store])).decode()
+
+
+def read_token(token: str) -> str:
+    """The inverse. BadQuestionError for anything that `write_token` did not write."""
+    try:
+        [store] = orjson.loads(base64.urlsafe_b64decode(token.encode()))
+    except (binascii.Error, ValueError, TypeError) as error:
+        raise _no_token() from error
+    if not isinstance(store, str):
+        raise _no_token()
+    return store
+
+
+def _no_token() -> BadQuestionError:
+    message = "`after` is no token of this interface."
+    return BadQuestionError(message, do="Use `next` of the page before, or leave it out.")
+
 
 REFRESH_SECONDS = 1.0
 MOST_STORES = 100
@@ -36,7 +84,7 @@ class KnownStores:
         return self._version, self._stores
 
     async def asked(self, ids: Sequence[str], caller: Caller) -> tuple[Store, ...]:
-        """The stores of these ids, all that the caller sees if none is named. UnknownName, TooManyStores.
+        """The stores of these ids, all that the caller sees if none is named. UnknownNameError, TooManyStoresError.
 
         What belongs to another tenant is unknown, and no part of any answer, not even of a hint.
         """
@@ -45,8 +93,8 @@ class KnownStores:
         _refuse_many(wanted)
         return tuple(self._one(store, known, caller) for store in wanted)
 
-    async def page(self, ids: Sequence[str], page: Page, caller: Caller) -> StorePage:
-        """A page of them, by id unless they are named and no page is asked for. UnknownName, TooManyStores."""
+    async def page(self, ids: Sequence[str], page: PageRequest, caller: Caller) -> StorePage:
+        """A page of them, by id unless they are named and no page is asked for. UnknownNameError, TooManyStoresError."""
         known = await self._seen_by(caller)
         named = list(dict.fromkeys(ids))
         _refuse_many(named)
@@ -65,10 +113,10 @@ class KnownStores:
             return known[store]
         if caller.sees_all:
             return Store(id=store, timezone="UTC")
-        raise UnknownName("store", store, known)
+        raise UnknownNameError("store", store, known)
 
 
 def _refuse_many(stores: Sequence[str]) -> None:
     if len(stores) > MOST_STORES:
         message = f"{len(stores)} stores in one answer are more than {MOST_STORES}."
-        raise TooManyStores(message, do="Name the stores with `store=`, in several questions.")
+        raise TooManyStoresError(message, do="Name the stores with `store=`, in several questions.")

@@ -3,12 +3,11 @@
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from master_dataset.errors import RangeTooLong
+from master_dataset.errors import RangeTooLongError
 from master_dataset.registry.stores import Store
-from serving_layer.query.local_time import written, zone_named
-from serving_layer.query.questions import DAY, Hours, MetricAsk, span
-from views.core.business_days import ONE_DAY, BusinessDays, Span
-from views.core.local_time import STEP
+from serving_layer.query.questions import DAY, Hours, MetricRequest, span
+from serving_layer.query.timeline import iso_epoch, zone_named
+from views.core.local_time import ONE_DAY, STEP, BusinessDays, Span
 
 IndexGrain = Literal["hour", "day"]
 FEWEST_WEEKS, USUAL_WEEKS, MOST_WEEKS = 8, 13, 26
@@ -17,7 +16,7 @@ MOST_DAYS = 92
 
 
 @dataclass(frozen=True)
-class IndexAsk:
+class IndexRequest:
     """As MetricAsk. `history_weeks`: how long before `start` the history begins."""
 
     metric: str
@@ -32,20 +31,22 @@ class IndexAsk:
     history_weeks: int = USUAL_WEEKS
 
     def reach(self, store: Store) -> "Reach":
-        """When the question is about, for one store. BadQuestion, RangeTooLong."""
+        """When the question is about, for one store. BadQuestionError, RangeTooLongError."""
         days = BusinessDays.of(store, zone_named(self.timezone or store.timezone))
         asked = span(self.start, self.end, days, self.grain)
         length = round((asked.end - asked.start) / DAY)
         if length > MOST_DAYS:
-            raise RangeTooLong(f"{length} days of an index are more than {MOST_DAYS}.", do="Ask in several questions.")
+            raise RangeTooLongError(
+                f"{length} days of an index are more than {MOST_DAYS}.", do="Ask in several questions."
+            )
         first = days.day_of(asked.start) - ONE_DAY * 7 * self.history_weeks
         last = days.day_of(asked.end - STEP) + ONE_DAY
         return Reach(asked, Span(days.start(first), days.start(last)))
 
-    def of_metric(self, store: Store, reach: "Reach") -> MetricAsk:
+    def of_metric(self, store: Store, reach: "Reach") -> MetricRequest:
         """The question about the metric itself, over history and range as one."""
-        start, end = (written(bound) for bound in reach.whole)
-        return MetricAsk(
+        start, end = (iso_epoch(bound) for bound in reach.whole)
+        return MetricRequest(
             self.metric,
             (store.id,),
             start,

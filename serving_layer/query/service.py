@@ -11,28 +11,26 @@ from typing import NamedTuple
 
 from msgspec import UNSET, UnsetType
 
-from master_dataset.errors import UnknownName
-from serving_layer.caching.response_cache import Remembered
-from serving_layer.errors import TooManyStores
+from master_dataset.errors import UnknownNameError
+from serving_layer.caching import BodyCache
+from serving_layer.errors import TooManyStoresError
 from serving_layer.index import answer as index_answer
-from serving_layer.index.question import IndexAsk
-from serving_layer.keys.caller import Caller
-from serving_layer.query import cells_answer, metrics_answer
-from serving_layer.query.as_of import provenance
+from serving_layer.index.request import IndexRequest
+from serving_layer.keys.key import Caller
+from serving_layer.query import cells as cells_answer
+from serving_layer.query import metrics_answer
 from serving_layer.query.catalogue import Catalogue
-from serving_layer.query.known_stores import MOST_STORES, KnownStores
-from serving_layer.query.local_time import zone_named
-from serving_layer.query.metrics_answer import MetricsAsk
-from serving_layer.query.questions import CellsAsk, MetricAsk, span, understood
-from serving_layer.query.read_snapshot import Basis, BasisReader, past_basis
-from serving_layer.query.read_version import Moment
-from serving_layer.query.store_page import StorePage, write_token
+from serving_layer.query.metrics_answer import MetricsRequest
+from serving_layer.query.questions import CellsRequest, MetricRequest, resolve, span
+from serving_layer.query.snapshot import ReadSnapshot, ReadVersion, SnapshotReader, past_snapshot, provenance
+from serving_layer.query.stores import MOST_STORES, KnownStores, StorePage, write_token
+from serving_layer.query.timeline import zone_named
 from serving_layer.responses.encoding import encode
 from serving_layer.responses.metrics import Provenance
-from serving_layer.store.merged_cells import MergedCells
+from serving_layer.store.cells import MergedCells
 from serving_layer.store.readers import Readers
 from views.core import View
-from views.core.business_days import BusinessDays
+from views.core.local_time import BusinessDays
 
 
 class Clocks(NamedTuple):
@@ -42,13 +40,13 @@ class Clocks(NamedTuple):
     now: Callable[[], datetime]
 
 
-Ask = MetricsAsk | IndexAsk
+Ask = MetricsRequest | IndexRequest
 
 BODIES_KEPT = 64 * 1024 * 1024
 """Bytes of remembered answers."""
 
 
-class Answers:
+class QueryService:
     """One per process and event loop."""
 
     def __init__(
@@ -58,28 +56,30 @@ class Answers:
         self.readers = readers
         self.catalogue = catalogue
         self.stores = KnownStores(readers.stores, clocks.monotonic)
-        self._basis = BasisReader(readers, speed_ttl, clocks.now, recent_seconds=recent_seconds, clock=clocks.monotonic)
+        self._basis = SnapshotReader(
+            readers, speed_ttl, clocks.now, recent_seconds=recent_seconds, clock=clocks.monotonic
+        )
         self._cells = MergedCells(readers, speed_ttl)
-        self._bodies = Remembered(BODIES_KEPT)
+        self._bodies = BodyCache(BODIES_KEPT)
 
-    async def moment(self, ask: MetricAsk | IndexAsk | CellsAsk, *, at_once: bool = False) -> Moment:
+    async def moment(self, ask: MetricRequest | IndexRequest | CellsRequest, *, at_once: bool = False) -> ReadVersion:
         """What the answer to this question will rest on; reads neither cells nor rows. `at_once`: as of this call."""
         basis = await self._basis_of(ask, at_once=at_once)
         version, _ = await self.stores.all()
-        return Moment(basis, version)
+        return ReadVersion(basis, version)
 
-    async def metrics(self, ask: MetricsAsk, moment: Moment, caller: Caller) -> bytes:
+    async def metrics(self, ask: MetricsRequest, moment: ReadVersion, caller: Caller) -> bytes:
         """One or several metrics over time, one series per store."""
 
         async def told() -> bytes:
             page = await self.stores.page(ask.one.stores, ask.page, caller)
             _refuse_unseen(ask, page)
-            asked = [understood(each, page.stores, self.catalogue) for each in ask.asks]
+            asked = [resolve(each, page.stores, self.catalogue) for each in ask.asks]
             return await metrics_answer.answer(asked, moment.basis, self._cells, _following(ask, page))
 
         return await self._remembered(ask, moment, told, caller)
 
-    async def index(self, ask: IndexAsk, moment: Moment, caller: Caller) -> bytes:
+    async def index(self, ask: IndexRequest, moment: ReadVersion, caller: Caller) -> bytes:
         """One metric over time beside what a model expected of it, one series per store."""
 
         async def told() -> bytes:
@@ -88,7 +88,7 @@ class Answers:
 
         return await self._remembered(ask, moment, told, caller)
 
-    async def cells(self, ask: CellsAsk, moment: Moment, caller: Caller) -> bytes:
+    async def cells(self, ask: CellsRequest, moment: ReadVersion, caller: Caller) -> bytes:
         """The cells of one view with each layer's states."""
         view = self.view(ask)
         stores = await self.stores.asked(ask.stores, caller)
@@ -98,10 +98,10 @@ class Answers:
         await self._refuse_collected(moment.basis)
         return encode(told)
 
-    def view(self, ask: CellsAsk) -> View:
-        """The view of a question about cells. UnknownName."""
+    def view(self, ask: CellsRequest) -> View:
+        """The view of a question about cells. UnknownNameError."""
         if ask.view not in self.catalogue.views:
-            raise UnknownName("view", ask.view, self.catalogue.views)
+            raise UnknownNameError("view", ask.view, self.catalogue.views)
         return self.catalogue.views[ask.view]
 
     def look_again(self) -> None:
@@ -112,12 +112,12 @@ class Answers:
         """What an answer of now would be computed from."""
         return provenance(await self._basis.read(partial=True))
 
-    async def basis(self) -> Basis:
+    async def basis(self) -> ReadSnapshot:
         """The basis of now, partial if need be."""
         return await self._basis.read(partial=True)
 
     async def _remembered(
-        self, ask: Ask, moment: Moment, told: Callable[[], Awaitable[bytes]], caller: Caller
+        self, ask: Ask, moment: ReadVersion, told: Callable[[], Awaitable[bytes]], caller: Caller
     ) -> bytes:
         async def made() -> bytes:
             body = await told()
@@ -126,26 +126,26 @@ class Answers:
 
         return await self._bodies.body((ask, caller.sight, moment.mark), made)
 
-    async def _basis_of(self, ask: MetricAsk | IndexAsk | CellsAsk, *, at_once: bool) -> Basis:
+    async def _basis_of(self, ask: MetricRequest | IndexRequest | CellsRequest, *, at_once: bool) -> ReadSnapshot:
         if ask.as_of is None:
             return await self._basis.read(partial=ask.partial, at_once=at_once)
-        return await past_basis(self.readers.published, ask.as_of)
+        return await past_snapshot(self.readers.published, ask.as_of)
 
-    async def _refuse_collected(self, basis: Basis) -> None:
-        """PublicationCollected if that began while its cells were read: some of them may have been gone."""
+    async def _refuse_collected(self, basis: ReadSnapshot) -> None:
+        """PublicationCollectedError if that began while its cells were read: some of them may have been gone."""
         if basis.is_past:
-            await past_basis(self.readers.published, basis.pointer.publication)
+            await past_snapshot(self.readers.published, basis.pointer.publication)
 
 
-def _refuse_unseen(ask: MetricsAsk, page: StorePage) -> None:
-    """TooManyStores where a file would hold some of the stores, and nobody would see that there are more."""
+def _refuse_unseen(ask: MetricsRequest, page: StorePage) -> None:
+    """TooManyStoresError where a file would hold some of the stores, and nobody would see that there are more."""
     if ask.is_table and page.following is not None and not ask.page.is_asked:
         message = f"More stores are registered than the {MOST_STORES} of one table."
         do = f"Ask in pages: `limit={MOST_STORES}`, then `after=` with what the header `Galatea-Next` says."
-        raise TooManyStores(message, do=do)
+        raise TooManyStoresError(message, do=do)
 
 
-def _following(ask: MetricsAsk, page: StorePage) -> str | UnsetType | None:
+def _following(ask: MetricsRequest, page: StorePage) -> str | UnsetType | None:
     """`next`, where there is more, or pages were asked for."""
     if page.following is None and not ask.page.is_asked:
         return UNSET

@@ -1,0 +1,213 @@
+"""`ledgers` and `corrections`.
+
+`recomputes`.
+
+`api_keys`.
+
+`lag`, `alarms`, and what `publications` and `ledgers` keep of a rebuild.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import TypeVar
+
+import msgspec
+import orjson
+
+from serving_layer.admin.ledger import BlockPlace, Ledger, LedgerBlock
+from serving_layer.admin.publications import RecomputeRecord
+from serving_layer.alerts.history import Kept
+from serving_layer.health.watched import Found, Hook, Measured, Noticed
+from serving_layer.keys.key import Key
+from serving_layer.responses.publications import RecomputeProblem, RecomputeProgress, RecomputeReport
+from serving_layer.tables.alerts import AlertTables
+from serving_layer.tables.async_session import AsyncSession, day_of, instant_of
+from views.control.publication import SERIES
+from views.control.recompute import RecomputeRequest
+
+_BLOCKS = "SELECT store, day, block FROM corrections WHERE subject = ? AND view_name = ?"
+
+
+class LedgerTables:
+    """LedgerReader."""
+
+    def __init__(self, bridge: AsyncSession) -> None:
+        """Prepares its statements."""
+        self._bridge = bridge
+        self._ledger = bridge.prepare("SELECT lines, base, written_at, totals FROM ledgers WHERE subject = ?")
+        self._all = bridge.prepare(f"{_BLOCKS} AND (store, day) >= (?, ?) LIMIT ?")
+        self._of_store = bridge.prepare(f"{_BLOCKS} AND store = ? AND day >= ? LIMIT ?")
+
+    async def ledger(self, subject: str) -> Ledger | None:
+        """Its row comes last, when all of its blocks are written."""
+        for lines, base, written_at, totals in await self._bridge.rows(self._ledger, subject):
+            return Ledger(subject, lines or subject, base, instant_of(written_at), orjson.loads(totals or "{}"))
+        return None
+
+    async def ledger_blocks(
+        self, lines: str, view: str, store: str | None, start: BlockPlace, limit: int
+    ) -> Sequence[LedgerBlock]:
+        """By store and day, as the table is sorted."""
+        statement = self._all if store is None else self._of_store
+        rows = await self._bridge.rows(statement, lines, view, *start, limit)
+        return [LedgerBlock(of, day_of(day), block) for of, day, block in rows]
+
+
+Model = TypeVar("Model")
+
+
+class RecomputeTables:
+    """RecomputeReader."""
+
+    def __init__(self, bridge: AsyncSession) -> None:
+        """Prepares its statements."""
+        self._bridge = bridge
+        self._one = bridge.prepare(
+            "SELECT state, asked, asked_by, why, asked_at, updated_at, ended_at, progress, publication, problem, "
+            "report FROM recomputes WHERE id = ?"
+        )
+
+    async def recompute(self, id_: str) -> RecomputeRecord | None:
+        """A row without a question is none: somebody wrote to an id that was never asked for."""
+        for (
+            state,
+            asked,
+            by,
+            why,
+            asked_at,
+            updated_at,
+            ended_at,
+            progress,
+            number,
+            problem,
+            report,
+        ) in await self._bridge.rows(self._one, id_):
+            if asked is None:
+                return None
+            at = (_instant(asked_at), _instant(updated_at), _instant(ended_at))
+            return RecomputeRecord(
+                id_,
+                state or "asked",
+                RecomputeRequest.from_json(asked),
+                by or "",
+                why or "",
+                *at,
+                _read(progress, RecomputeProgress),
+                number,
+                _read(problem, RecomputeProblem),
+                _read(report, RecomputeReport),
+            )
+        return None
+
+
+def _instant(value: datetime | None) -> datetime | None:
+    return value and instant_of(value)
+
+
+def _read(text: str | None, what: type[Model]) -> Model | None:
+    return msgspec.json.decode(text, type=what) if text else None
+
+
+_KEY_COLUMNS = "id, digest, tenant, scopes, name, created_at, expires_at, revoked_at"
+
+
+class KeyTables:
+    """KeyReader, and what the command line changes."""
+
+    def __init__(self, bridge: AsyncSession) -> None:
+        """Prepares its statements."""
+        self._bridge = bridge
+        self._select = bridge.prepare(f"SELECT {_KEY_COLUMNS} FROM api_keys")  # noqa: S608 - names of columns
+        self._insert = bridge.prepare(
+            f"INSERT INTO api_keys ({_KEY_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608 - likewise
+        )
+
+    async def keys(self) -> Sequence[Key]:
+        """All of them; there are hundreds, not millions."""
+        return [
+            Key(id_, digest, tenant, frozenset(scopes or ()), name, instant_of(created), _end(expires), _end(revoked))
+            for id_, digest, tenant, scopes, name, created, expires, revoked in await self._bridge.rows(self._select)
+        ]
+
+    async def keep(self, key: Key) -> None:
+        """Write it, new or changed."""
+        values = (key.id, key.digest, key.tenant, set(key.scopes), key.name, key.created_at)
+        await self._bridge.rows(self._insert, *values, key.expires_at, key.revoked_at)
+
+
+def _end(at: datetime | None) -> datetime | None:
+    return None if at is None else at.replace(tzinfo=UTC)
+
+
+AT_MOST = 1000
+"""So many rows of one alarm are looked at."""
+LEDGERS_BACK = 10
+"""So many publications are looked at for their ledgers: one is written soon after its publication."""
+
+
+class WatchTables:
+    """WatchReader."""
+
+    def __init__(self, bridge: AsyncSession) -> None:
+        """Prepares its statements."""
+        self._bridge = bridge
+        self._ledgers, self._alerts = LedgerTables(bridge), AlertTables(bridge)
+        self._lag = bridge.prepare(
+            "SELECT topic, partition, position, end_offset, records, oldest_at, moved_at, measured_at "
+            "FROM lag WHERE reader = ?"
+        )
+        self._noticed = bridge.prepare(
+            "SELECT noticed_at, place, detail FROM alarms WHERE name = ? AND noticed_at > ? LIMIT ?"
+        )
+        self._found = bridge.prepare(
+            "SELECT published_at, stats FROM publications WHERE series = ? AND publication = ?"
+        )
+        self._audited = bridge.prepare("SELECT publication FROM alert_audits WHERE series = ?")
+        self._hooks = bridge.prepare("SELECT id, url, created_at, suspended_at, removed_at FROM webhook_endpoints")
+        self._hook_states = bridge.prepare("SELECT id, failing_since, seen_at, refusing_since FROM webhook_states")
+
+    async def lag(self, reader: str) -> Sequence[Measured]:
+        """Per topic and partition."""
+        return [
+            Measured(reader, topic, number, at, end, records, oldest and instant_of(oldest), *map(instant_of, times))
+            for topic, number, at, end, records, oldest, *times in await self._bridge.rows(self._lag, reader)
+        ]
+
+    async def noticed(self, name: str, after: datetime) -> Sequence[Noticed]:
+        """Oldest first, as the table is sorted."""
+        rows = await self._bridge.rows(self._noticed, name, after, AT_MOST)
+        return [Noticed(instant_of(at), place, detail) for at, place, detail in rows]
+
+    async def hooks(self) -> Sequence[Hook]:
+        """Of all tenants."""
+        states = {id_: times for id_, *times in await self._bridge.rows(self._hook_states)}
+        return [
+            Hook(instant_of(made), suspended and instant_of(suspended), *_instants(states.get(id_, (None, None, None))))
+            for id_, url, made, suspended, removed in await self._bridge.rows(self._hooks)
+            if url is not None and removed is None
+        ]
+
+    async def alerts(self) -> Kept:
+        """Of all partitions."""
+        return await self._alerts.kept()
+
+    async def alerts_looked_at(self) -> int:
+        """One row in all."""
+        return max([int(number) for (number,) in await self._bridge.rows(self._audited, SERIES)], default=0)
+
+    async def publication(self, number: int) -> Found:
+        """Nothing is known of one that is not there."""
+        for published_at, stats in await self._bridge.rows(self._found, SERIES, number):
+            return Found(published_at and instant_of(published_at), orjson.loads(stats or "{}"))
+        return Found(None, {})
+
+    async def ledgers(self, number: int) -> Sequence[Ledger]:
+        """Of the last ten."""
+        subjects = map(str, range(number, max(0, number - LEDGERS_BACK), -1))
+        found = await asyncio.gather(*map(self._ledgers.ledger, subjects))
+        return [ledger for ledger in found if ledger]
+
+
+def _instants(values: Sequence[datetime | None]) -> Sequence[datetime | None]:
+    return [value and instant_of(value) for value in values]
