@@ -28,7 +28,7 @@ from master_dataset.errors import (
     UnknownNameError,
 )
 from serving_layer.admin.publications import ENDS
-from serving_layer.errors import RecomputeInterrupted, TooBusy
+from serving_layer.errors import RecomputeInterruptedError, TooBusyError
 from views.control.recompute import Recompute, RecomputeRequest, State, new_id
 
 
@@ -178,9 +178,9 @@ class Runner:
             self._later(partial(self._settle, id_, "ended with the service"))
 
     def trigger(self, recompute_id: str, request: RecomputeRequest, reason: str) -> None:  # noqa: ARG002 - the record says it too
-        """Do it when those before it are done. TooBusy if too many wait."""
+        """Do it when those before it are done. TooBusyError if too many wait."""
         if not self._unfinished.add(recompute_id, AT_MOST):
-            raise TooBusy(f"{AT_MOST} recomputes wait already.", do="Ask again when some of them are done.")
+            raise TooBusyError(f"{AT_MOST} recomputes wait already.", do="Ask again when some of them are done.")
         self._later(partial(self._do, recompute_id))
 
     def stop(self) -> None:
@@ -227,7 +227,7 @@ class Runner:
             state = "failed"  # its row is gone, so nobody waits for it
         if state not in ENDS:
             message = f"The process of recompute `{id_}` {how} while it was `{state}`."
-            error = RecomputeInterrupted(message, do=f"read `{self._log}`, then: galatea rebuild --id {id_}")
+            error = RecomputeInterruptedError(message, do=f"read `{self._log}`, then: galatea rebuild --id {id_}")
             self._recomputes.update(id_, "failed", problem=problem_of(error))
         self._unfinished.remove(id_)
 

@@ -27,7 +27,7 @@ from serving_layer.health.freshness import Freshness
 from serving_layer.http.server import Listening, Server
 from serving_layer.ingest.disk_space import DiskRoom
 from serving_layer.ingest.ingest import Ingest
-from serving_layer.keys.authenticator import Concurrency, Gate, KnownKeys, Rates
+from serving_layer.keys.authenticator import Authenticator, Concurrency, KnownKeys, Rates
 from serving_layer.query.catalogue import Catalogue
 from serving_layer.query.service import Clocks, QueryService
 from serving_layer.tables import AsyncSession, KeyTables, WatchTables
@@ -85,13 +85,13 @@ def run(process: Process, settings: Settings) -> None:
     Server(config, listening, live.close, ended).run()
 
 
-def gate_of(settings: Settings) -> Gate:
+def gate_of(settings: Settings) -> Authenticator:
     """Who may ask, and how often."""
     tables = KeyTables(AsyncSession(session_of(settings.cassandra_address)))
     own = operator_key(settings.home / "operator.key")
     keys = KnownKeys(tables, own, settings.anonymous_tenant, time.monotonic, partial(datetime.now, UTC))
     rates = Rates(settings.reads_per_second, settings.ingests_per_second)
-    return Gate(keys, rates, Concurrency(settings.requests_per_key))
+    return Authenticator(keys, rates, Concurrency(settings.requests_per_key))
 
 
 def disk_room(settings: Settings) -> DiskRoom:

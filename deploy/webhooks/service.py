@@ -15,14 +15,14 @@ import orjson
 
 from deploy.cassandra import session_of
 from deploy.settings import Networks
-from deploy.webhooks.endpoints import KeptEndpoints
-from master_dataset.kafka.consumer import Again, Done, Refused, Verdict
+from deploy.webhooks.endpoints import AsyncEndpoints
+from master_dataset.kafka.consumer import Done, HandlerResult, Reject, Retry
 from master_dataset.webhooks.endpoint import Endpoint
 from master_dataset.webhooks.endpoint_table import EndpointTable
-from serving_layer.errors import TooBusy
+from serving_layer.errors import TooBusyError
 from serving_layer.responses.webhooks import TrialOutcome, WebhookTrial
 from serving_layer.webhooks.service import Webhooks
-from speed_layer.webhooks.client import Resolve, Sender, client
+from speed_layer.webhooks.client import Resolve, WebhookClient, http_client
 
 if TYPE_CHECKING:
     from deploy.settings import Settings
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 AT_ONCE = 4
 """Test calls of a process: each lasts ten seconds at most."""
 BODY = orjson.dumps({"alerts": [], "test": True})
-_OUTCOMES: dict[type[Verdict], TrialOutcome] = {Done: "done", Again: "failed", Refused: "refused"}
+_OUTCOMES: dict[type[HandlerResult], TrialOutcome] = {Done: "done", Retry: "failed", Reject: "refused"}
 
 
-class TryingWebhooks:
+class WebhookTester:
     """Trying. Bound by everything that bounds a real call."""
 
     def __init__(self, networks: Networks, trust: ssl.SSLContext, resolving: Resolve | None = None) -> None:
@@ -42,12 +42,12 @@ class TryingWebhooks:
         self._under_way = 0
 
     async def call(self, endpoint: Endpoint) -> WebhookTrial:
-        """Call it once. TooBusy."""
+        """Call it once. TooBusyError."""
         if self._under_way >= AT_ONCE:
-            raise TooBusy(f"{AT_ONCE} test calls are under way already.", do="Ask again in some seconds.")
+            raise TooBusyError(f"{AT_ONCE} test calls are under way already.", do="Ask again in some seconds.")
         self._under_way += 1
         try:
-            async with Sender(endpoint, self._allowed, client(self._trust), self._resolving) as sender:
+            async with WebhookClient(endpoint, self._allowed, http_client(self._trust), self._resolving) as sender:
                 began = time.monotonic()
                 verdict = await sender.call(BODY, f"test-{uuid4().hex}")
                 took = int((time.monotonic() - began) * 1000)
@@ -59,7 +59,7 @@ class TryingWebhooks:
 
 def webhooks_of(settings: "Settings") -> Webhooks:
     """Of this deployment."""
-    keeper = KeptEndpoints(EndpointTable(session_of(settings.cassandra_address)))
-    trying = TryingWebhooks(settings.allowed_networks, httpx.create_ssl_context())
+    keeper = AsyncEndpoints(EndpointTable(session_of(settings.cassandra_address)))
+    trying = WebhookTester(settings.allowed_networks, httpx.create_ssl_context())
     allowed = settings.allowed_networks
     return Webhooks(keeper, trying, settings.webhooks_per_tenant, partial(datetime.now, UTC), allowed)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from serving_layer.alerts.history import Alerts, AlertsAsk, AuditReader, Page
-    from serving_layer.alerts.rules import Alerting
+    from serving_layer.alerts.rules import AlertService
     from serving_layer.alerts.rules_file import Step
     from serving_layer.store.readers import PublishedReader
 
@@ -101,7 +101,7 @@ async def _page(
     return await alerts.page(ask), cut
 
 
-def _alerting() -> "Alerting":
+def _alerting() -> "AlertService":
     from deploy.wiring import alerting_of
 
     return alerting_of(Settings())
@@ -142,5 +142,5 @@ def _said(value: object) -> Any:  # noqa: ANN401 - any JSON
     return str(value) if isinstance(value, Decimal) else value
 
 
-def _when(alerting: "Alerting", changes: int) -> str:
+def _when(alerting: "AlertService", changes: int) -> str:
     return f"; they hold from {alerting.rules.effective_at():%H:%M:%S} UTC" if changes else ""

@@ -15,7 +15,7 @@ import orjson
 from master_dataset.errors import UnknownNameError
 from serving_layer.admin.ledger import BlockPlace, Cause, Ledger, LedgerBlock, LedgerReader
 from serving_layer.admin.publications import GREATEST, RecomputeReader, found
-from serving_layer.errors import BadQuestion, DefinitionNotPublished, PublicationCollected
+from serving_layer.errors import BadQuestionError, DefinitionNotPublishedError, PublicationCollectedError
 from serving_layer.query.snapshot import publication_entry
 from serving_layer.query.timeline import iso_epoch, iso_instant
 from serving_layer.responses.publications import Correction, CorrectionPage, CorrectionTotals
@@ -27,7 +27,7 @@ from views.core.cells import read_block
 def whole_rows(view: View, block: str, cause: str, events_total: int) -> Iterator[dict[str, Any]]:
     """A row per cell and state with a value, in the block's order; which events are in which cell is not kept.
 
-    DefinitionNotPublished if the block was written for another definition of the view.
+    DefinitionNotPublishedError if the block was written for another definition of the view.
     """
     try:
         for key, states in read_block(view, block):
@@ -47,7 +47,7 @@ def whole_rows(view: View, block: str, cause: str, events_total: int) -> Iterato
                     }
     except KeyError as error:
         message = f"The view `{view.name}` has a state {error} now, which those cells do not have."
-        raise DefinitionNotPublished(message, do="Ask for another `view`, or for a newer publication.") from error
+        raise DefinitionNotPublishedError(message, do="Ask for another `view`, or for a newer publication.") from error
 
 
 Row = dict[str, Any]
@@ -97,11 +97,11 @@ class Corrections:
         self._readers, self._ledgers, self._recomputes, self._views = readers, ledgers, recomputes, views
 
     async def page(self, ask: CorrectionsAsk) -> tuple[CorrectionPage, Place | None]:
-        """A page and where the next one begins. UnknownNameError, BadQuestion, PublicationCollected."""
+        """A page and where the next one begins. UnknownNameError, BadQuestionError, PublicationCollectedError."""
         views = self._views_of(ask)
         subject = await self._subject(ask)
         if ask.start is not None and ask.start.subject != subject.key:
-            raise BadQuestion(OTHER, do=AS_BEFORE)
+            raise BadQuestionError(OTHER, do=AS_BEFORE)
         ledger = await self._ledgers.ledger(subject.key)
         rows: list[Correction] = []
         following = None
@@ -127,12 +127,12 @@ class Corrections:
         if ask.start is None:
             return views
         if ask.start.view not in views or ask.store not in (None, ask.start.store):
-            raise BadQuestion(OTHER, do=AS_BEFORE)
+            raise BadQuestionError(OTHER, do=AS_BEFORE)
         return views[views.index(ask.start.view) :]
 
     async def _subject(self, ask: CorrectionsAsk) -> _Subject:
         if ask.recompute is not None and ask.publication is not None:
-            raise BadQuestion("`publication` and `recompute` are asked for at once.", do="Leave one of them out.")
+            raise BadQuestionError("`publication` and `recompute` are asked for at once.", do="Leave one of them out.")
         if ask.recompute is not None:
             record = await found(self._recomputes, ask.recompute)
             key = str(record.publication) if record.publication else record.id
@@ -190,7 +190,9 @@ class Corrections:
         cells = await self._readers.batch.blocks(view.name, block.store, rows["run"], [block.day])
         if block.day not in cells:
             message = f"The cells of `{view.name}` on {block.day} that were new then were collected."
-            raise PublicationCollected(message, do="Ask for another `view`, `store` or `cause`; `totals` are kept.")
+            raise PublicationCollectedError(
+                message, do="Ask for another `view`, `store` or `cause`; `totals` are kept."
+            )
         return whole_rows(view, cells[block.day], rows["whole"], rows["events_total"])
 
 

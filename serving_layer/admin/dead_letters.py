@@ -11,15 +11,15 @@ from prometheus_client import Counter
 from master_dataset.dead_letters.dead_letter import DeadLetterCursor, DeadLetterQuery, StoredDeadLetter
 from master_dataset.dead_letters.patch import Patch
 from master_dataset.dead_letters.queries import DeadLetterListing, DeadLetterQueries, Told
-from master_dataset.dead_letters.replay import Replayer, ReplayItem, ReplayRequest
+from master_dataset.dead_letters.replay import DeadLetterResult, Replayer, ReplayRequest
 from master_dataset.kafka.record import RecordPosition
 from master_dataset.registry.stores import DEFAULT_TERMS, Store, Terms
-from serving_layer.errors import TooBusy
+from serving_layer.errors import TooBusyError
 
 MOST_WAITING = 16
 """Questions about dead letters that are under way in a process: one reads, one replays, the others wait for them."""
 MOST_REPLAYED = 500
-"""Letters in one request."""
+"""DeadLetterService in one request."""
 REPLAYED = Counter(
     "galatea_replayed_letters", "Dead letters that were to be sent again over HTTP.", ("topic", "outcome")
 )
@@ -30,7 +30,7 @@ Found = TypeVar("Found")
 
 @dataclass(frozen=True)
 class ReplayAsk:
-    """Letters by their places, or the oldest `limit` behind `after` that fit the question and were never sent again."""
+    """DeadLetterService by their places, or the oldest `limit` behind `after` that fit the question and were never sent again."""
 
     places: tuple[RecordPosition, ...] = ()
     question: DeadLetterQuery | None = None
@@ -40,7 +40,7 @@ class ReplayAsk:
     dry_run: bool = False
 
 
-class Letters:
+class DeadLetterService:
     """One per process and event loop. To read and to replay have a thread each: a broker that is away stops no list."""
 
     def __init__(self, desk: DeadLetterQueries, replaying: Replayer, registry: Registry) -> None:
@@ -50,21 +50,21 @@ class Letters:
         self._waiting = 0
 
     async def listed(self, question: DeadLetterQuery, limit: int, after: DeadLetterCursor | None) -> DeadLetterListing:
-        """As Desk. TooBusy."""
+        """As Desk. TooBusyError."""
         return await self._beside(self._reader, lambda: self._desk.listed(question, limit, after))
 
     async def shown(self, place: RecordPosition) -> tuple[StoredDeadLetter, Told]:
-        """As Desk. UnknownNameError, TooBusy."""
+        """As Desk. UnknownNameError, TooBusyError."""
         return await self._beside(self._reader, lambda: self._desk.shown(place))
 
-    async def replay(self, ask: ReplayAsk, by: str) -> tuple[list[ReplayItem], DeadLetterCursor | None]:
-        """An item for each letter, and behind which one others fit. UnknownNameError, BrokerUnavailableError, TooBusy."""
+    async def replay(self, ask: ReplayAsk, by: str) -> tuple[list[DeadLetterResult], DeadLetterCursor | None]:
+        """An item for each letter, and behind which one others fit. UnknownNameError, BrokerUnavailableError, TooBusyError."""
         _, stores = await self._registry()
 
         def terms_of(store: str) -> Terms:
             return stores[store].terms if store in stores else DEFAULT_TERMS
 
-        def run() -> tuple[list[ReplayItem], DeadLetterCursor | None]:
+        def run() -> tuple[list[DeadLetterResult], DeadLetterCursor | None]:
             asked, following = ReplayRequest(ask.places, ask.mend, by, ask.dry_run), None
             if ask.question is not None:
                 page = self._desk.open(ask.question, ask.limit, ask.after)
@@ -79,7 +79,7 @@ class Letters:
 
     async def _beside(self, thread: ThreadPoolExecutor, work: Callable[[], Found]) -> Found:
         if self._waiting >= MOST_WAITING:
-            raise TooBusy(f"{MOST_WAITING} questions about dead letters are under way already.", do="Ask again.")
+            raise TooBusyError(f"{MOST_WAITING} questions about dead letters are under way already.", do="Ask again.")
         self._waiting += 1
         try:
             return await asyncio.get_running_loop().run_in_executor(thread, work)

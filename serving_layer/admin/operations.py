@@ -4,7 +4,7 @@ import asyncio
 from dataclasses import dataclass
 
 from serving_layer.admin.corrections import Corrections
-from serving_layer.admin.dead_letters import Letters
+from serving_layer.admin.dead_letters import DeadLetterService
 from serving_layer.admin.publications import RecomputeReader, Recomputing, Rollbacks
 from serving_layer.webhooks.service import Webhooks
 from views.control.recompute import RecomputeRequest
@@ -18,7 +18,7 @@ class Operations:
     recomputes: RecomputeReader
     rollbacks: Rollbacks
     corrections: Corrections
-    letters: Letters
+    letters: DeadLetterService
     webhooks: Webhooks
 
     async def start(self, request: RecomputeRequest, reason: str, by: str) -> str:

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, NamedTuple, Protocol
 
 from master_dataset.errors import UnknownNameError
-from serving_layer.errors import TooBusy
+from serving_layer.errors import TooBusyError
 from serving_layer.query.timeline import iso_instant
 from serving_layer.responses import publications as responses
 from serving_layer.responses.publications import (
@@ -82,7 +82,7 @@ class Recomputing(Protocol):
     def start(self, request: RecomputeRequest, reason: str, by: str) -> str:
         """Write it down, hand it over and give back its id.
 
-        Unavailable if nobody takes it, TooBusy among them, or if it cannot even be written down.
+        Unavailable if nobody takes it, TooBusyError among them, or if it cannot even be written down.
         """
 
 
@@ -178,9 +178,11 @@ class Rollbacks:
         self._is_busy = False
 
     async def run(self, number: int, why: str, by: str, *, dry_run: bool) -> RolledBack:
-        """As RollingBack. TooBusy while another one is under way."""
+        """As RollingBack. TooBusyError while another one is under way."""
         if self._is_busy:
-            raise TooBusy("A rollback is under way already.", do="Ask again; `GET /v1/publications` shows its end.")
+            raise TooBusyError(
+                "A rollback is under way already.", do="Ask again; `GET /v1/publications` shows its end."
+            )
         self._is_busy = True
         try:
             return await asyncio.to_thread(self._rolling_back.run, number, why, by, dry_run=dry_run)

@@ -14,7 +14,7 @@ from master_dataset.errors import BadRuleError, UnknownNameError
 from master_dataset.registry.rule_versions import Kind, VersionRow
 from master_dataset.registry.stores import Store
 from serving_layer.alerts.history import Alerts
-from serving_layer.errors import RuleExists, RuleMoved, TooBusy
+from serving_layer.errors import RuleExistsError, RuleMovedError, TooBusyError
 from serving_layer.query.timeline import iso_instant
 from serving_layer.responses.alerts import AlertRule, RulePreview, RuleProblem
 from serving_layer.responses.encoding import encode
@@ -143,16 +143,18 @@ class AlertRules:
         return parse_rule(said, author.stores)
 
     def create(self, author: Author, said: object) -> RuleEntry:
-        """A rule that there is not yet. BadRuleError, RuleExists."""
+        """A rule that there is not yet. BadRuleError, RuleExistsError."""
         rule = self.judged(author, said)
         newest = next(iter(self._of(author.tenant, rule.id)), None)
         if newest and not newest.removed:
-            raise RuleExists(f"There is a rule `{rule.id}` already.", do="Change that one, or choose another `id`.")
+            raise RuleExistsError(
+                f"There is a rule `{rule.id}` already.", do="Change that one, or choose another `id`."
+            )
         self.refuse_many(author.tenant, len(self.listed(author.tenant)) + 1)
         return self._follow(rule, newest.version if newest else 0)
 
     def replace(self, author: Author, id_: str, said: object, expected: int = WHATEVER) -> RuleEntry:
-        """Another version of a rule, which has to be at the `expected` one. UnknownNameError, BadRuleError, RuleMoved."""
+        """Another version of a rule, which has to be at the `expected` one. UnknownNameError, BadRuleError, RuleMovedError."""
         before = self._expected(author.tenant, id_, expected)
         rule = self.judged(author, said, id_)
         if before.rule == rule:
@@ -160,7 +162,7 @@ class AlertRules:
         return self._follow(rule, before.version)
 
     def remove(self, tenant: str, id_: str, expected: int = WHATEVER) -> RuleEntry:
-        """From now on it watches nothing. UnknownNameError, RuleMoved."""
+        """From now on it watches nothing. UnknownNameError, RuleMovedError."""
         before = self._expected(tenant, id_, expected)
         row = self._versions.follow(f"{tenant}/{id_}", "", before.version)
         if row is None:
@@ -196,9 +198,9 @@ class AlertRules:
         return UnknownNameError("rule", id_, [entry.id for entry in self.listed(tenant)])
 
 
-def _moved(id_: str) -> RuleMoved:
+def _moved(id_: str) -> RuleMovedError:
     message = f"The rule `{id_}` was changed since you read it."
-    return RuleMoved(message, do="Read it again, and change what it says now.")
+    return RuleMovedError(message, do="Read it again, and change what it says now.")
 
 
 SHOWN_STORES = 20
@@ -250,7 +252,7 @@ Found = TypeVar("Found")
 
 
 @dataclass
-class Alerting:
+class AlertService:
     """One per process and event loop."""
 
     rules: AlertRules
@@ -258,9 +260,11 @@ class Alerting:
     waiting: int = 0
 
     async def beside(self, work: Callable[[AlertRules], Found]) -> Found:
-        """Something about rules, beside the event loop. What it raises; TooBusy."""
+        """Something about rules, beside the event loop. What it raises; TooBusyError."""
         if self.waiting >= MOST_WAITING:
-            raise TooBusy(f"{MOST_WAITING} questions about rules of alerts are under way already.", do="Ask again.")
+            raise TooBusyError(
+                f"{MOST_WAITING} questions about rules of alerts are under way already.", do="Ask again."
+            )
         self.waiting += 1
         try:
             return await asyncio.to_thread(work, self.rules)

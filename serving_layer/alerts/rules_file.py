@@ -114,7 +114,7 @@ def planned(
 
 
 def applied(rules: AlertRules, stores: Mapping[str, Store], steps: Sequence[Step]) -> Iterable[RuleEntry]:
-    """Do each; what it leads to. What is removed goes first. RuleMoved, RuleExists if somebody came in between."""
+    """Do each; what it leads to. What is removed goes first. RuleMovedError, RuleExistsError if somebody came in between."""
     for step in steps:
         author = Author(step.tenant, stores)
         said = fields_of(step.after) if step.after else {}

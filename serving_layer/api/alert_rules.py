@@ -14,7 +14,7 @@ from serving_layer.alerts.rules import WHATEVER, Author, RuleEntry, preview
 from serving_layer.api.caller import AlertingOf, AnswersOf, Configurer, Reader
 from serving_layer.api.parameters import DEFAULT, TenantName, tenant_of
 from serving_layer.api.request_bodies import Bounded
-from serving_layer.errors import BadQuestion, UnsupportedBody, VersionNotSaid
+from serving_layer.errors import BadQuestionError, UnsupportedBodyError, VersionNotSaidError
 from serving_layer.responses.alerts import AlertRule, AlertRuleList, AlertRuleVersions, RulePreview
 from serving_layer.responses.encoding import JSON, encode
 from serving_layer.responses.schemas import Responses, returns
@@ -82,13 +82,13 @@ def returns_rule(description: str, status: HTTPStatus = HTTPStatus.OK) -> Respon
 
 
 async def rule_in(request: Request) -> object:
-    """The plain values of the body, its numbers as they were written. BadQuestion, UnsupportedBody."""
+    """The plain values of the body, its numbers as they were written. BadQuestionError, UnsupportedBodyError."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != JSON:
-        raise UnsupportedBody("A rule is sent as JSON.", do=f"Send it with `Content-Type: {JSON}`.")
+        raise UnsupportedBodyError("A rule is sent as JSON.", do=f"Send it with `Content-Type: {JSON}`.")
     try:
         return json.loads(await request.body(), parse_float=Decimal)
     except (ValueError, RecursionError) as error:
-        raise BadQuestion("The body of the request is no rule.", do="Send one object as JSON.") from error
+        raise BadQuestionError("The body of the request is no rule.", do="Send one object as JSON.") from error
 
 
 def tag_of(version: int) -> str:
@@ -97,15 +97,15 @@ def tag_of(version: int) -> str:
 
 
 def expected(if_match: str | None) -> int:
-    """The version that its author has seen. VersionNotSaid, BadQuestion."""
+    """The version that its author has seen. VersionNotSaidError, BadQuestionError."""
     if if_match is None:
         do = "Send `If-Match` with the `ETag` of the rule as you read it, or `*` whatever it says."
-        raise VersionNotSaid("Which version is to be changed is not said.", do=do)
+        raise VersionNotSaidError("Which version is to be changed is not said.", do=do)
     if if_match.strip() == "*":
         return WHATEVER
     found = _TAG(if_match.strip())
     if not found:
-        raise BadQuestion("`If-Match` is no tag of a rule.", do="Send the `ETag` of the rule as you read it.")
+        raise BadQuestionError("`If-Match` is no tag of a rule.", do="Send the `ETag` of the rule as you read it.")
     return int(found[1])
 
 

@@ -16,7 +16,7 @@ from serving_layer.alerts.history import END, AlertsAsk, Spot, State, audited_cu
 from serving_layer.api.caller import AlertingOf, AnswersOf, FreshnessOf, Reader
 from serving_layer.api.downloads import in_form, returns_or_file
 from serving_layer.api.parameters import TenantName, tenant_of
-from serving_layer.errors import BadQuestion
+from serving_layer.errors import BadQuestionError
 from serving_layer.files.formats import Format
 from serving_layer.files.tables import alerts_table
 from serving_layer.health.freshness import Freshness
@@ -50,13 +50,13 @@ class AlertsQuestion(BaseModel):
     format: Format = Field("json", description="JSON, or a table with a row per alert.")
 
     def understood(self, caller: Caller) -> AlertsAsk:
-        """BadQuestion, UnknownNameError."""
+        """BadQuestionError, UnknownNameError."""
         try:
             since, until = received_bound(self.since) or BEGINNING, received_bound(self.until) or END
         except RequestError as error:
-            raise BadQuestion(error.message.replace("time of receipt", "time"), do=error.do) from error
+            raise BadQuestionError(error.message.replace("time of receipt", "time"), do=error.do) from error
         if since > until:
-            raise BadQuestion(f"`from` is `{self.since}`, which is after `to`: `{self.until}`.", do="Swap them.")
+            raise BadQuestionError(f"`from` is `{self.since}`, which is after `to`: `{self.until}`.", do="Swap them.")
         sight = tenant_of(caller, self.tenant, EVERY_TENANT)
         after = None if self.after is None else read_token(self.after)
         return AlertsAsk(sight, frozenset(self.store), self.rule, self.state, since, until, self.limit, after)
@@ -122,7 +122,7 @@ def write_token(spot: Spot) -> str:
 
 
 def read_token(token: str) -> Spot:
-    """The inverse. BadQuestion for anything that `write_token` did not write."""
+    """The inverse. BadQuestionError for anything that `write_token` did not write."""
     try:
         millis, alert_id = orjson.loads(base64.urlsafe_b64decode(token.encode()))
         at = datetime.fromtimestamp(int(millis) / 1000, UTC)
@@ -130,4 +130,6 @@ def read_token(token: str) -> Spot:
             return Spot(at, alert_id)
     except (binascii.Error, ValueError, TypeError, OverflowError, OSError):
         pass
-    raise BadQuestion("`after` is no token of this interface.", do="Use `next` of the page before, or leave it out.")
+    raise BadQuestionError(
+        "`after` is no token of this interface.", do="Use `next` of the page before, or leave it out."
+    )

@@ -8,7 +8,7 @@ from prometheus_client import Histogram
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from serving_layer.admin.operations import Operations
-from serving_layer.alerts.rules import Alerting
+from serving_layer.alerts.rules import AlertService
 from serving_layer.api import (
     alert_rules,
     alerts,
@@ -25,12 +25,12 @@ from serving_layer.api import (
 from serving_layer.api.limits import LIMITS, Limits
 from serving_layer.api.openapi import describe
 from serving_layer.api.request_bodies import Bodies
-from serving_layer.api.response_cache import Repeats
+from serving_layer.api.response_cache import ResponseCacheMiddleware
 from serving_layer.health.freshness import Freshness
-from serving_layer.http.body_drain import Leftover
-from serving_layer.http.load_shedding import InFlight, Shell
+from serving_layer.http.body_drain import BodyDrain
+from serving_layer.http.load_shedding import InFlight, LoadSheddingMiddleware
 from serving_layer.ingest.ingest import Ingest
-from serving_layer.keys.authenticator import Gate
+from serving_layer.keys.authenticator import Authenticator
 from serving_layer.pages.install import install as install_pages
 from serving_layer.pages.install import install_error_pages
 from serving_layer.query.live import Live
@@ -98,10 +98,10 @@ def create_app(  # noqa: PLR0913 - what every process has, then what one may go 
     answers: QueryService,
     freshness: Freshness,
     operations: Operations,
-    gate: Gate,
+    gate: Authenticator,
     ingest: Ingest | None = None,
     *,
-    alerting: Alerting,
+    alerting: AlertService,
     limits: Limits = LIMITS,
     audit: Audit = lambda *_: None,
 ) -> FastAPI:
@@ -125,12 +125,12 @@ def create_app(  # noqa: PLR0913 - what every process has, then what one may go 
     app.state.in_flight = InFlight(limits.requests_in_flight)
     for router in ROUTERS:
         app.include_router(router)
-    app.add_middleware(Repeats)
+    app.add_middleware(ResponseCacheMiddleware)
     install_pages(app)
     problems.install(app)
     install_error_pages(app)
     describe(app)
-    app.add_middleware(Shell, in_flight=app.state.in_flight)
-    app.add_middleware(Leftover)
+    app.add_middleware(LoadSheddingMiddleware, in_flight=app.state.in_flight)
+    app.add_middleware(BodyDrain)
     app.add_middleware(Requests)
     return app

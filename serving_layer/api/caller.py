@@ -10,14 +10,14 @@ from fastapi.security import HTTPBearer
 from starlette.types import Scope as HTTPScope
 
 from serving_layer.admin.operations import Operations
-from serving_layer.alerts.rules import Alerting
+from serving_layer.alerts.rules import AlertService
 from serving_layer.health.freshness import Freshness
 from serving_layer.http.load_shedding import place_of
 from serving_layer.keys.key import Caller, Scope
 from serving_layer.query.service import QueryService
 
 if TYPE_CHECKING:
-    from serving_layer.keys.authenticator import Gate
+    from serving_layer.keys.authenticator import Authenticator
 
 READ: Scope = "read"
 CHANGES = frozenset({"configure", "operate"})
@@ -41,9 +41,9 @@ async def freshness_of(request: Request) -> Freshness:
     return freshness
 
 
-async def alerting_of(request: Request) -> Alerting:
+async def alerting_of(request: Request) -> AlertService:
     """The alerting that the app was made with."""
-    alerting: Alerting = request.app.state.alerting
+    alerting: AlertService = request.app.state.alerting
     return alerting
 
 
@@ -65,15 +65,15 @@ class Needs:
         known = request.scope.get(LET_THROUGH)
         if known is not None and self.scope == READ:
             return cast("Caller", known)
-        gate: Gate = request.app.state.gate
+        gate: Authenticator = request.app.state.gate
         caller = await let_in(request.scope, gate, request.headers.get("Authorization"), self.scope)
         if self.scope == READ:
             request.scope[LET_THROUGH] = caller
         return caller
 
 
-async def let_in(of: HTTPScope, gate: "Gate", authorization: str | None, scope: Scope) -> Caller:
-    """Whoever sends that header, counted until the answer begins. What Gate refuses; TooManyAtOnce."""
+async def let_in(of: HTTPScope, gate: "Authenticator", authorization: str | None, scope: Scope) -> Caller:
+    """Whoever sends that header, counted until the answer begins. What Authenticator refuses; TooManyAtOnceError."""
     caller = await gate.caller(authorization, scope)
     if scope in CHANGES and of["method"] not in READS:
         act = f"{of['method']} {of['path']}"
@@ -85,7 +85,7 @@ async def let_in(of: HTTPScope, gate: "Gate", authorization: str | None, scope: 
 
 AnswersOf = Annotated[QueryService, Depends(answers_of)]
 FreshnessOf = Annotated[Freshness, Depends(freshness_of)]
-AlertingOf = Annotated[Alerting, Depends(alerting_of)]
+AlertingOf = Annotated[AlertService, Depends(alerting_of)]
 OperationsOf = Annotated[Operations, Depends(operations_of)]
 Reader = Annotated[Caller, Depends(Needs(READ))]
 Ingester = Annotated[Caller, Depends(Needs("ingest"))]

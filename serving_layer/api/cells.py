@@ -15,7 +15,7 @@ from serving_layer.api.conditional_requests import RestsOn, unless_known, wants_
 from serving_layer.api.downloads import in_form, returns_or_file
 from serving_layer.api.parameters import AsOfNumber, Day
 from serving_layer.caching import etag
-from serving_layer.errors import BadQuestion
+from serving_layer.errors import BadQuestionError
 from serving_layer.files.formats import Format
 from serving_layer.files.tables import cells_table
 from serving_layer.query.questions import CellsRequest
@@ -108,11 +108,11 @@ def write_token(place: ReceiptPlace) -> str:
 
 
 def read_token(token: str) -> ReceiptPlace:
-    """The inverse. BadQuestion for anything that `write_token` did not write."""
+    """The inverse. BadQuestionError for anything that `write_token` did not write."""
     try:
         millis, till, transaction_id = orjson.loads(base64.urlsafe_b64decode(token.encode()))
         return ReceiptPlace(datetime.fromtimestamp(millis / 1000, UTC), str(till), str(transaction_id))
     except (binascii.Error, ValueError, TypeError, OverflowError, OSError) as error:
-        raise BadQuestion(
+        raise BadQuestionError(
             "`after` is no token of this interface.", do="Use `next` of the page before, or leave it out."
         ) from error

@@ -38,7 +38,7 @@ async def unless_known(
 ) -> Response:
     """The answer with its tag, or 304 if the caller has the one of this tag; then nothing is computed.
 
-    `rests_on`: where the same question, asked again, may have the same answer without being read (`Repeats`).
+    `rests_on`: where the same question, asked again, may have the same answer without being read (`ResponseCacheMiddleware`).
 
     `*` matches any answer, but only if there is one: it is computed, so that a bad question is refused as ever.
     """

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from master_dataset.dead_letters.dead_letter import DeadLetterCursor, DeadLetterQuery, received_bound
 from master_dataset.dead_letters.patch import Patch
 from master_dataset.dead_letters.queries import Told
-from master_dataset.dead_letters.replay import ReplayItem
+from master_dataset.dead_letters.replay import DeadLetterResult
 from master_dataset.errors import RequestError
 from master_dataset.kafka.record import GREATEST_OFFSET, GREATEST_PARTITION, RecordPosition
 from master_dataset.parsing.json_bytes import MAX_BYTES
@@ -21,7 +21,7 @@ from master_dataset.parsing.results import EPOCH, Reason
 from serving_layer.admin.dead_letters import MOST_REPLAYED, ReplayAsk
 from serving_layer.api.caller import OperationsOf, Operator
 from serving_layer.api.request_bodies import Bounded
-from serving_layer.errors import BadQuestion
+from serving_layer.errors import BadQuestionError
 from serving_layer.query.timeline import iso_instant
 from serving_layer.responses.dead_letters import DeadLetter, DeadLetterPage, LetterReplay, Replayed, ReplayItem
 from serving_layer.responses.encoding import JSON, encode
@@ -52,7 +52,7 @@ class LetterFilter(BaseModel):
     until: Bound = Field(None, alias="to", description="Received before that.")
 
     def chosen(self, *, replayed: bool | None) -> DeadLetterQuery:
-        """UnknownNameError, BadQuestion."""
+        """UnknownNameError, BadQuestionError."""
         try:
             bounds = received_bound(self.since), received_bound(self.until)
             return DeadLetterQuery(self.reason, self.source, *bounds, replayed)
@@ -68,7 +68,7 @@ class LettersQuestion(LetterFilter):
     after: Token = None
 
     def understood(self) -> tuple[DeadLetterQuery, int, DeadLetterCursor | None]:
-        """UnknownNameError, BadQuestion."""
+        """UnknownNameError, BadQuestionError."""
         return self.chosen(replayed=self.replayed), self.limit, read_token(self.after)
 
 
@@ -96,14 +96,14 @@ class ReplayQuestion(BaseModel):
     dry_run: bool = Field(default=False, strict=True, description="Say what each would become; send nothing.")
 
     def understood(self, body: bytes) -> ReplayAsk:
-        """`body`: as it was sent, for its values digit by digit. UnknownNameError, BadQuestion."""
+        """`body`: as it was sent, for its values digit by digit. UnknownNameError, BadQuestionError."""
         said = self.filter.model_dump(exclude_none=True) if self.filter else {}
         if bool(self.ids) == bool(said):
             message = "Dead letters are named by `ids`, or chosen by a `filter` that says something."
-            raise BadQuestion(message, do="Do one of both.")
+            raise BadQuestionError(message, do="Do one of both.")
         if self.mend.body is not None and (len(self.ids) != 1 or self.mend.fields):
             message = "A whole record is sent instead of one dead letter."
-            raise BadQuestion(message, do="Name one id, and set no field beside it.")
+            raise BadQuestionError(message, do="Name one id, and set no field beside it.")
         question = self.filter.chosen(replayed=None) if self.filter else None
         try:
             places = tuple(RecordPosition.of(each) for each in self.ids)
@@ -122,17 +122,17 @@ class _Asked(msgspec.Struct):
 
 
 def exact_fields(body: bytes) -> dict[str, bytes]:
-    """The values of `mend.set` as they were written: through a float 1.10 would be another text. BadQuestion."""
+    """The values of `mend.set` as they were written: through a float 1.10 would be another text. BadQuestionError."""
     try:
         found = msgspec.json.decode(body, type=_Asked).mend.fields
     except (msgspec.MsgspecError, RecursionError) as error:
-        raise BadQuestion("`set` is an object of JSON pointers.", do='Such as {"/store": 12}.') from error
+        raise BadQuestionError("`set` is an object of JSON pointers.", do='Such as {"/store": 12}.') from error
     return {pointer: bytes(value) for pointer, value in found.items()}
 
 
 def refused(error: RequestError) -> RequestError:
     """As a question is refused over HTTP."""
-    return error if error.status != RequestError.status else BadQuestion(error.message, do=error.do)
+    return error if error.status != RequestError.status else BadQuestionError(error.message, do=error.do)
 
 
 def write_token(cursor: DeadLetterCursor) -> str:
@@ -142,7 +142,7 @@ def write_token(cursor: DeadLetterCursor) -> str:
 
 
 def read_token(token: str | None) -> DeadLetterCursor | None:
-    """The inverse. BadQuestion for anything that `write_token` did not write."""
+    """The inverse. BadQuestionError for anything that `write_token` did not write."""
     if token is None:
         return None
     try:
@@ -150,7 +150,7 @@ def read_token(token: str | None) -> DeadLetterCursor | None:
         return DeadLetterCursor(EPOCH + micros * _MICROSECOND, RecordPosition(str(topic), int(partition), int(offset)))
     except (binascii.Error, ValueError, TypeError, OverflowError) as error:
         message = "`after` is no token of this interface."
-        raise BadQuestion(message, do="Use `next` of the page before, or leave it out.") from error
+        raise BadQuestionError(message, do="Use `next` of the page before, or leave it out.") from error
 
 
 MOST_BODY = 2_200_000
@@ -227,7 +227,7 @@ async def replay_dead_letters(
     return Response(encode(body), media_type=JSON)
 
 
-def _item(item: ReplayItem) -> ReplayItem:
+def _item(item: DeadLetterResult) -> ReplayItem:
     why = item.refusal
     return ReplayItem(
         id=item.place.id,

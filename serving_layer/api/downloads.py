@@ -9,7 +9,7 @@ from http import HTTPStatus
 import msgspec
 from fastapi import Response
 
-from serving_layer.errors import NotAvailable
+from serving_layer.errors import NotAvailableError
 from serving_layer.files.formats import FORMS, Form, Format
 from serving_layer.files.tables import Body, Table, as_json, read
 from serving_layer.query.metrics_answer import refuse_long
@@ -47,13 +47,13 @@ async def in_form(asked: Format, body: bytes, made: Callable[[Body], Table], abo
 
 
 def refuse_beside_points(asked: Format, *, context: str | None, comp: bool) -> None:
-    """NotAvailable for what stands beside the points, where the form has no place for it."""
+    """NotAvailableError for what stands beside the points, where the form has no place for it."""
     if asked == "json" or FORMS[asked].has_metadata:
         return
     for name, is_asked in (("context", context is not None), ("comp", comp)):
         if is_asked:
             message = f"`format={asked}` has no place for what `{name}` adds beside the points."
-            raise NotAvailable(message, do=f"Ask with `format=parquet`, `arrow` or `json`, or leave `{name}` out.")
+            raise NotAvailableError(message, do=f"Ask with `format=parquet`, `arrow` or `json`, or leave `{name}` out.")
 
 
 def _written(form: Form, body: bytes, made: Callable[[Body], Table]) -> tuple[Body, bytes]:
@@ -62,5 +62,5 @@ def _written(form: Form, body: bytes, made: Callable[[Body], Table]) -> tuple[Bo
 
 
 def _name(about: list[str]) -> str:
-    """Letters, digits and a few signs alone: what was asked for is in it, and it ends up in a folder of somebody's."""
+    """DeadLetterService, digits and a few signs alone: what was asked for is in it, and it ends up in a folder of somebody's."""
     return NAME.sub("-", "_".join(about))[:MOST_NAME]

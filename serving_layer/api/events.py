@@ -11,8 +11,8 @@ from master_dataset.sources import source_named
 from serving_layer.api.caller import Ingester
 from serving_layer.api.limits import LIMITS
 from serving_layer.api.request_bodies import bodies_of
-from serving_layer.errors import NotOffered, UnsupportedBody
-from serving_layer.ingest.events_body import Posted
+from serving_layer.errors import NotOfferedError, UnsupportedBodyError
+from serving_layer.ingest.events_body import EventsBody
 from serving_layer.ingest.ingest import Ingest
 from serving_layer.responses.encoding import JSON, encode
 from serving_layer.responses.events import EventOutcomes
@@ -24,17 +24,19 @@ FEWER = f"Send fewer events in a request, or compress it with `{GZIP}`."
 
 
 @asynccontextmanager
-async def received(request: Request) -> AsyncIterator[Posted]:
-    """Inside, the body as it was sent. UnsupportedBody, and whatever Bodies refuses."""
+async def received(request: Request) -> AsyncIterator[EventsBody]:
+    """Inside, the body as it was sent. UnsupportedBodyError, and whatever Bodies refuses."""
     kind = _said(request, "content-type", "").partition(";")[0].strip()
     if kind not in {JSON, LINES}:
-        raise UnsupportedBody(f"Events come as `{JSON}` or as `{LINES}`.", do="Say which one in `Content-Type`.")
+        raise UnsupportedBodyError(f"Events come as `{JSON}` or as `{LINES}`.", do="Say which one in `Content-Type`.")
     encoding = _said(request, "content-encoding", PLAIN)
     if encoding not in {PLAIN, GZIP}:
-        raise UnsupportedBody(f"A body comes as it is or as `{GZIP}`.", do=f"Compress it with `{GZIP}`, or not at all.")
+        raise UnsupportedBodyError(
+            f"A body comes as it is or as `{GZIP}`.", do=f"Compress it with `{GZIP}`, or not at all."
+        )
     bodies = bodies_of(request)
     async with bodies.whole(request, bodies.limits.body_bytes, FEWER) as body:
-        yield Posted(body, encoding == GZIP, kind == LINES)
+        yield EventsBody(body, encoding == GZIP, kind == LINES)
 
 
 def _said(request: Request, name: str, unless: str) -> str:
@@ -53,10 +55,12 @@ _STATUSES = (HTTPStatus.ACCEPTED, HTTPStatus.MULTI_STATUS, HTTPStatus.UNPROCESSA
 
 
 async def ingest_of(request: Request) -> Ingest:
-    """What the app was made with. NotOffered."""
+    """What the app was made with. NotOfferedError."""
     ingest: Ingest | None = request.app.state.ingest
     if ingest is None:
-        raise NotOffered("This process takes no events.", do="Send them to one that does, or use `galatea ingest`.")
+        raise NotOfferedError(
+            "This process takes no events.", do="Send them to one that does, or use `galatea ingest`."
+        )
     return ingest
 
 

@@ -15,7 +15,7 @@ from serving_layer.api.parameters import AsOfNumber
 from serving_layer.caching import etag
 from serving_layer.compare.calendar import NAMES as COMPARISONS
 from serving_layer.context.kinds import NAMES as CONTEXTS
-from serving_layer.errors import BadQuestion
+from serving_layer.errors import BadQuestionError
 from serving_layer.files.formats import Format
 from serving_layer.files.tables import Body, Table, metric_table
 from serving_layer.index.request import FEWEST_WEEKS, MOST_WEEKS, USUAL_WEEKS, IndexGrain, IndexRequest
@@ -29,7 +29,7 @@ from serving_layer.responses.metrics import IndexResponse, MetricList, MetricRes
 from serving_layer.responses.schemas import or_known, returns
 
 if TYPE_CHECKING:
-    from serving_layer.keys.authenticator import Gate
+    from serving_layer.keys.authenticator import Authenticator
 
 router = APIRouter(prefix="/v1", tags=["metrics"])
 COMPARE = f"What each point is compared with: {', '.join(f'`{name}`' for name in COMPARISONS)}."
@@ -63,7 +63,7 @@ class MetricQuestion(BaseModel):
     after: str | None = Field(None, max_length=2048, description=AFTER)
 
     def understood(self, metric: str) -> MetricsRequest:
-        """BadQuestion, TooManyMetrics, NotAvailable."""
+        """BadQuestionError, TooManyMetricsError, NotAvailableError."""
         refuse_beside_points(self.format, context=self.context, comp=self.comp)
         page = PageRequest(self.limit, None if self.after is None else read_token(self.after))
         asks = tuple(
@@ -145,7 +145,7 @@ async def events_of(
 ) -> AsyncIterator[AsyncIterator[Event]]:
     """The events of a question. What refuses the question refuses it here, before anything is sent."""
     if asked.format != "json":
-        raise BadQuestion("Live answers are JSON.", do="Leave `format` out.")
+        raise BadQuestionError("Live answers are JSON.", do="Leave `format` out.")
     live: Live = request.app.state.live
     async with live.follow(asked.understood(metric), caller) as follower:
         yield follower.events(last_event_id)
@@ -160,7 +160,7 @@ async def follow_metric(
     Each event is a whole answer, so one that was missed is made up for by the next. `Last-Event-ID` goes on after an
     event. An event `problem` says why there is no answer just now. A key that ends, ends the events.
     """
-    gate: Gate = request.app.state.gate
+    gate: Authenticator = request.app.state.gate
     async for event in events:
         try:
             now = await gate.keys.caller(request.headers.get("Authorization"))

@@ -17,7 +17,7 @@ from serving_layer.admin.publications import GREATEST, found
 from serving_layer.api.caller import AnswersOf, OperationsOf, Operator, Reader
 from serving_layer.api.parameters import Day, Name, Reason
 from serving_layer.api.request_bodies import Bounded
-from serving_layer.errors import BadQuestion
+from serving_layer.errors import BadQuestionError
 from serving_layer.query.catalogue import Catalogue
 from serving_layer.responses.encoding import JSON, encode
 from serving_layer.responses.publications import (
@@ -98,7 +98,7 @@ class CorrectionsQuestion(BaseModel):
     after: str | None = Field(None, max_length=2048)
 
     def understood(self) -> CorrectionsAsk:
-        """BadQuestion if the token is none of this interface."""
+        """BadQuestionError if the token is none of this interface."""
         start = None if self.after is None else read_token(self.after)
         return CorrectionsAsk(self.publication, self.recompute, self.view, self.store, self.cause, self.limit, start)
 
@@ -125,13 +125,13 @@ def write_token(place: Place) -> str:
 
 
 def read_token(token: str) -> Place:
-    """The inverse. BadQuestion for anything that `write_token` did not write."""
+    """The inverse. BadQuestionError for anything that `write_token` did not write."""
     try:
         subject, view, store, day, row = orjson.loads(base64.urlsafe_b64decode(token.encode()))
         return Place(str(subject), str(view), str(store), date.fromisoformat(day), range(MOST_ROWS)[row])
     except (binascii.Error, ValueError, TypeError, IndexError) as error:
         message = "`after` is no token of this interface."
-        raise BadQuestion(message, do="Use `next` of the page before, or leave it out.") from error
+        raise BadQuestionError(message, do="Use `next` of the page before, or leave it out.") from error
 
 
 recomputes_router = APIRouter(prefix="/v1", tags=["recomputes"], route_class=Bounded)
@@ -151,9 +151,9 @@ class RecomputeQuestion(BaseModel):
     reason: Reason
 
     def understood(self, catalogue: Catalogue) -> RecomputeRequest:
-        """BadQuestion, UnknownNameError. A store may be any: one that is not registered can have events."""
+        """BadQuestionError, UnknownNameError. A store may be any: one that is not registered can have events."""
         if self.first and self.last and self.first > self.last:
-            raise BadQuestion(f"`from` is `{self.first}`, which is after `to`: `{self.last}`.", do="Swap them.")
+            raise BadQuestionError(f"`from` is `{self.first}`, which is after `to`: `{self.last}`.", do="Swap them.")
         for view in self.views:
             if view not in catalogue.views:
                 raise UnknownNameError("view", view, catalogue.views)

@@ -13,10 +13,16 @@ from starlette.types import Message
 
 from serving_layer.api.limits import Limits
 from serving_layer.api.openapi import scopes
-from serving_layer.errors import BadQuestion, BodyTooLarge, BodyTooSlow, BodyUnreadable, TooBusy
+from serving_layer.errors import (
+    BadQuestionError,
+    BodyTooLargeError,
+    BodyTooSlowError,
+    BodyUnreadableError,
+    TooBusyError,
+)
 
 if TYPE_CHECKING:
-    from serving_layer.keys.authenticator import Gate
+    from serving_layer.keys.authenticator import Authenticator
 
 
 class Bodies:
@@ -29,7 +35,7 @@ class Bodies:
 
     @asynccontextmanager
     async def whole(self, request: Request, most: int, do: str) -> AsyncIterator[bytes]:
-        """Inside, the body; `most` bytes of it. BodyTooLarge, BodyTooSlow, BodyUnreadable, TooBusy.
+        """Inside, the body; `most` bytes of it. BodyTooLargeError, BodyTooSlowError, BodyUnreadableError, TooBusyError.
 
         `do`: what a caller does whose body is too large.
         """
@@ -46,10 +52,10 @@ class Bodies:
                 await self._read_parts(request, read, most, do)
         except TimeoutError as error:
             message = f"The body of the request did not arrive within {seconds:g} seconds."
-            raise BodyTooSlow(message, do="Send less in a request.") from error
+            raise BodyTooSlowError(message, do="Send less in a request.") from error
         except ClientDisconnect as error:
             message = "The connection ended before the body of the request did."
-            raise BodyUnreadable(message, do="Send the same again.") from error
+            raise BodyUnreadableError(message, do="Send the same again.") from error
         return bytes(read)
 
     async def _read_parts(self, request: Request, read: bytearray, most: int, do: str) -> None:
@@ -59,7 +65,7 @@ class Bodies:
             raise _too_large(most, do)
         async for part in request.stream():
             if self.held + len(part) > self.limits.bodies_bytes:
-                raise TooBusy("Too many bodies of requests are arriving.", do="Send the same again.")
+                raise TooBusyError("Too many bodies of requests are arriving.", do="Send the same again.")
             read += part
             self.held += len(part)
             if len(read) > most:
@@ -72,15 +78,15 @@ def bodies_of(request: Request) -> Bodies:
     return bodies
 
 
-def _too_large(most: int, do: str) -> BodyTooLarge:
-    return BodyTooLarge(f"The body of the request is longer than {most:,} bytes.", do=do)
+def _too_large(most: int, do: str) -> BodyTooLargeError:
+    return BodyTooLargeError(f"The body of the request is longer than {most:,} bytes.", do=do)
 
 
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
 class Bounded(APIRoute):
-    """A route that reads so much of a body at most, and of whoever may ask. What Bodies refuses; BadQuestion.
+    """A route that reads so much of a body at most, and of whoever may ask. What Bodies refuses; BadQuestionError.
 
     FastAPI itself would read a body first and ask who sends it then.
     """
@@ -93,7 +99,7 @@ class Bounded(APIRoute):
         handle, asked = super().get_route_handler(), list(scopes(self.dependant))
 
         async def counted(request: Request) -> Response:
-            gate: Gate = request.app.state.gate
+            gate: Authenticator = request.app.state.gate
             for scope in asked:
                 await gate.known(request.headers.get("authorization"), scope)
             bodies = bodies_of(request)
@@ -110,8 +116,10 @@ class Bounded(APIRoute):
 
 
 def refuse_no_json(body: bytes) -> None:
-    """BadQuestion."""
+    """BadQuestionError."""
     try:
         orjson.loads(body or b"null")
     except orjson.JSONDecodeError as error:
-        raise BadQuestion(f"The body of the request is no JSON: {error}.", do="Send one object as JSON.") from error
+        raise BadQuestionError(
+            f"The body of the request is no JSON: {error}.", do="Send one object as JSON."
+        ) from error

@@ -16,7 +16,7 @@ from serving_layer.api.conditional_requests import RestsOn, wants_newest
 from serving_layer.caching import ANY, Lru, has
 
 if TYPE_CHECKING:
-    from serving_layer.keys.authenticator import Gate
+    from serving_layer.keys.authenticator import Authenticator
     from serving_layer.keys.key import Caller
     from serving_layer.query.service import QueryService
 
@@ -69,7 +69,7 @@ class Sent(NamedTuple):
         return cls(authorization, known, has_wishes or ANY in known)
 
 
-class Repeats:
+class ResponseCacheMiddleware:
     """Around the routes."""
 
     def __init__(self, app: ASGIApp) -> None:
@@ -99,7 +99,7 @@ class Repeats:
         sent, app = Sent.of(scope), scope["app"]
         if sent.has_wishes:
             return None
-        gate: Gate = app.state.gate
+        gate: Authenticator = app.state.gate
         answers: QueryService = app.state.answers
         try:
             caller = scope[LET_THROUGH] = await let_in(scope, gate, sent.authorization, READ)

@@ -15,7 +15,7 @@ BODY = frozenset({b"content-length", b"transfer-encoding"})
 CLOSE = (b"connection", b"close")
 
 
-class Leftover:
+class BodyDrain:
     """Around every request that has a body. What it was not read of ends the connection behind the answer."""
 
     def __init__(self, app: ASGIApp) -> None:

@@ -12,7 +12,13 @@ from uvicorn.server import ServerState
 
 from master_dataset.errors import GalateaError
 from serving_layer.api.problems import HEADERS, problem
-from serving_layer.errors import ExpectationUnknown, HeadersTooLarge, RequestTooSlow, RequestUnreadable, TooBusy
+from serving_layer.errors import (
+    ExpectationUnknownError,
+    HeadersTooLargeError,
+    RequestTooSlowError,
+    RequestUnreadableError,
+    TooBusyError,
+)
 from serving_layer.http.connections import ENDED
 
 if TYPE_CHECKING:
@@ -28,7 +34,7 @@ OLD, NEW = "1.0", "1.1"
 
 
 def refuse_large(target: bytes, fields: Fields, most_bytes: int, most_fields: int) -> None:
-    """HeadersTooLarge."""
+    """HeadersTooLargeError."""
     size = len(target) + sum(len(name) + len(value) + SEPARATORS for name, value in fields)
     if size > most_bytes or len(fields) > most_fields:
         raise too_large(most_bytes, most_fields)
@@ -37,11 +43,11 @@ def refuse_large(target: bytes, fields: Fields, most_bytes: int, most_fields: in
 def too_large(most_bytes: int, most_fields: int) -> GalateaError:
     """What is said of a head that is larger."""
     message = f"The target and the header fields are more than {most_bytes:,} bytes, or than {most_fields} fields."
-    return HeadersTooLarge(message, do="Send fewer or shorter ones, or ask in several requests.")
+    return HeadersTooLargeError(message, do="Send fewer or shorter ones, or ask in several requests.")
 
 
 def refuse_doubtful(version: str, fields: Fields) -> None:
-    """RequestUnreadable, ExpectationUnknown. Two lengths, or one that is no number, the parser finds by itself."""
+    """RequestUnreadableError, ExpectationUnknownError. Two lengths, or one that is no number, the parser finds by itself."""
     if version not in (OLD, NEW):
         raise unreadable("The request is not HTTP/1.1.")
     said = [field for field in fields if field[0] in LOOKED_AT]
@@ -54,12 +60,14 @@ def refuse_doubtful(version: str, fields: Fields) -> None:
     if codings and (version == OLD or codings != [b"chunked"]):
         raise unreadable("`Transfer-Encoding` has to be `chunked`, in HTTP/1.1.")
     if any(name == EXPECT and value.strip().lower() != b"100-continue" for name, value in said):
-        raise ExpectationUnknown("Nothing but `100-continue` can be expected.", do="Leave `Expect` out.")
+        raise ExpectationUnknownError("Nothing but `100-continue` can be expected.", do="Leave `Expect` out.")
 
 
 def unreadable(message: str = "What came is no HTTP/1.1.") -> GalateaError:
     """What is said of a request whose framing is lost."""
-    return RequestUnreadable(message, do="Send requests as RFC 9112 has them, each with one length and one `Host`.")
+    return RequestUnreadableError(
+        message, do="Send requests as RFC 9112 has them, each with one length and one `Host`."
+    )
 
 
 def written(error: GalateaError) -> bytes:
@@ -215,7 +223,7 @@ class Connection(HttpToolsProtocol):
         """As Watched."""
         ENDED.labels(why).inc()
         if why == "too_many" and not self._has_answered:
-            self.transport.write(written(TooBusy("Too many connections are open.", do="Ask again.")))
+            self.transport.write(written(TooBusyError("Too many connections are open.", do="Ask again.")))
         if why in GENTLY:
             self.transport.close()
         else:
@@ -231,7 +239,7 @@ class Connection(HttpToolsProtocol):
             self._began = now  # the client waits for us
         elif now - began > seconds + (0 if self._is_in_head else GRACE_SECONDS):
             message = f"The request did not arrive within {seconds:g} seconds."
-            self._refuse(RequestTooSlow(message, do="Send it faster, or send less at a time."))
+            self._refuse(RequestTooSlowError(message, do="Send it faster, or send less at a time."))
 
     def _refuse(self, error: GalateaError) -> None:
         """Say so, unless an answer is under way, which comes first; then the connection ends."""

@@ -7,7 +7,7 @@ from typing import Any
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from serving_layer.api.problems import HEADERS, problem
-from serving_layer.errors import TooBusy
+from serving_layer.errors import TooBusyError
 from serving_layer.http.body_drain import has_body
 
 PLACE = "galatea.place"
@@ -67,7 +67,7 @@ def place_of(scope: MutableMapping[str, Any]) -> Place:
     return place
 
 
-class Shell:
+class LoadSheddingMiddleware:
     """The outermost layer of the app but for those that count, and for Starlette's own error page."""
 
     def __init__(self, app: ASGIApp, in_flight: InFlight) -> None:
@@ -82,7 +82,7 @@ class Shell:
             return
         if self._in_flight.is_full:
             title = f"{self._in_flight.most} requests are in flight already."
-            refused = problem(HTTPStatus.SERVICE_UNAVAILABLE, TooBusy.code, title, "Ask again.")
+            refused = problem(HTTPStatus.SERVICE_UNAVAILABLE, TooBusyError.code, title, "Ask again.")
             refused.raw_headers.extend(HEADERS)
             await refused(scope, receive, send)
             return

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from serving_layer.errors import DiskLow
+from serving_layer.errors import DiskLowError
 
 log = logging.getLogger(__name__)
 
@@ -42,12 +42,12 @@ class DiskRoom:
         self._is_low = False
 
     def refuse_low(self) -> None:
-        """DiskLow."""
+        """DiskLowError."""
         if self._clock() - self._looked_at >= LOOK_SECONDS:
             self._look()
         if self._is_low:
             message = "The disk on which events are kept is nearly full, so none is taken."
-            raise DiskLow(message, do="Send the same again later: it is taken as soon as there is room.")
+            raise DiskLowError(message, do="Send the same again later: it is taken as soon as there is room.")
 
     def free(self) -> int | None:
         """Bytes that are left on the fullest of the disks; None if none is there."""

@@ -12,14 +12,14 @@ from typing import Any
 import msgspec
 
 from serving_layer.api.limits import LIMITS, Limits
-from serving_layer.errors import BadQuestion, BodyTooLarge, BodyUnreadable, TooManyEvents
+from serving_layer.errors import BadQuestionError, BodyTooLargeError, BodyUnreadableError, TooManyEventsError
 
 GZIP = 16 + zlib.MAX_WBITS
 UNSET = msgspec.UNSET
 
 
 @dataclass(frozen=True)
-class Posted:
+class EventsBody:
     """A body as it arrived. `is_lines`: a record a line, else one record or a JSON array of them."""
 
     body: bytes
@@ -27,19 +27,19 @@ class Posted:
     is_lines: bool = False
 
     def records(self, limits: Limits = LIMITS) -> Sequence[bytes]:
-        """At least one record. BodyTooLarge, BodyUnreadable, TooManyEvents; BadQuestion if there is none."""
+        """At least one record. BodyTooLargeError, BodyUnreadableError, TooManyEventsError; BadQuestionError if there is none."""
         body = unfolded(self.body, limits) if self.is_gzip else self.body
         found = _lines(body) if self.is_lines else _elements(body, limits.request_events)
         if not found:
-            raise BadQuestion("The request brings no event.", do="Send at least one.")
+            raise BadQuestionError("The request brings no event.", do="Send at least one.")
         if len(found) > limits.request_events:
             message = f"The request brings more than {limits.request_events:,} events."
-            raise TooManyEvents(message, do="Send them in several requests, one after the other.")
+            raise TooManyEventsError(message, do="Send them in several requests, one after the other.")
         return found
 
 
 def unfolded(body: bytes, limits: Limits = LIMITS) -> bytes:
-    """Decompress gzip, and never more of it than may come out. BodyTooLarge, BodyUnreadable.
+    """Decompress gzip, and never more of it than may come out. BodyTooLargeError, BodyUnreadableError.
 
     What might have been sent plain may be sent compressed, however well it compresses: tills send the same again and
     again. Only beyond that is a body that becomes very much larger a bomb.
@@ -49,13 +49,13 @@ def unfolded(body: bytes, limits: Limits = LIMITS) -> bytes:
     try:
         plain = unfolding.decompress(body, most + 1)
     except zlib.error as error:
-        raise BodyUnreadable("The body of the request is broken gzip.", do="Compress it again.") from error
+        raise BodyUnreadableError("The body of the request is broken gzip.", do="Compress it again.") from error
     if len(plain) > most:
         message = f"The body of the request unfolds to more than {most:,} bytes, which is too much for its size."
-        raise BodyTooLarge(message, do="Send fewer events in a request, or do not compress them.")
+        raise BodyTooLargeError(message, do="Send fewer events in a request, or do not compress them.")
     if not unfolding.eof or unfolding.unused_data:
         message = "The body of the request is not one whole gzip stream."
-        raise BodyUnreadable(message, do="Compress all events into one stream, and send all of it.")
+        raise BodyUnreadableError(message, do="Compress all events into one stream, and send all of it.")
     return plain
 
 

@@ -20,8 +20,8 @@ from master_dataset.parsing.results import DeadLetter, Reason
 from master_dataset.registry.stores import DEFAULT_TERMS, Store, Terms
 from master_dataset.source import Source
 from serving_layer.api.limits import LIMITS, Limits
-from serving_layer.errors import TooBusy
-from serving_layer.ingest.events_body import Posted
+from serving_layer.errors import TooBusyError
+from serving_layer.ingest.events_body import EventsBody
 from serving_layer.responses.events import EventOutcome, EventOutcomes, Outcome
 
 
@@ -88,7 +88,7 @@ class Outcomes:
 
 
 @dataclass(frozen=True)
-class Judge:
+class EventValidator:
     """Of one request. `tenant`: whose stores the sender may speak for; None: any store, registered or not.
 
     `received_us`: microseconds since 1970 by this process's clock. The broker's own stamp is a little later.
@@ -149,7 +149,7 @@ class Ingest:
         limits: Limits = LIMITS,
         refuse_low: Callable[[], None] = lambda: None,
     ) -> None:
-        """`registry`: its version and the stores in it. `now_us`: microseconds since 1970. `refuse_low`: DiskLow."""
+        """`registry`: its version and the stores in it. `now_us`: microseconds since 1970. `refuse_low`: DiskLowError."""
         self._carrier, self._registry, self._now_us = carrier, registry, now_us
         self._limits, self.refuse_low = limits, refuse_low
         self._stores: Mapping[str, Store] | None = None
@@ -160,22 +160,22 @@ class Ingest:
 
     @contextmanager
     def admitted(self) -> Iterator[None]:
-        """Around a request whose body has arrived: a slow sender takes no place from others. TooBusy."""
+        """Around a request whose body has arrived: a slow sender takes no place from others. TooBusyError."""
         most = self._limits.ingests_in_flight
         if self.in_flight >= most:
-            raise TooBusy(f"{most} requests that bring events are in flight already.", do="Send it again.")
+            raise TooBusyError(f"{most} requests that bring events are in flight already.", do="Send it again.")
         self.in_flight += 1
         try:
             yield
         finally:
             self.in_flight -= 1
 
-    async def take(self, source: Source[Any], posted: Posted, tenant: str | None) -> Outcomes:
-        """What became of each event; `tenant` as in Judge. TooBusy, and nothing was sent; CassandraUnavailableError, likewise.
+    async def take(self, source: Source[Any], posted: EventsBody, tenant: str | None) -> Outcomes:
+        """What became of each event; `tenant` as in EventValidator. TooBusyError, and nothing was sent; CassandraUnavailableError, likewise.
 
-        What Posted refuses is refused.
+        What EventsBody refuses is refused.
         """
-        judge = Judge(source, await self._known_stores(), tenant, self._now_us())
+        judge = EventValidator(source, await self._known_stores(), tenant, self._now_us())
         if posted.is_gzip or len(posted.body) > SMALL or source.masked:  # masking may parse a record many times
             running = asyncio.get_running_loop().run_in_executor(self._judging, _judged, judge, posted, self._limits)
             judged = await running
@@ -190,7 +190,7 @@ class Ingest:
         try:
             waiting = self._carrier.send(topic, [each for each in judged if isinstance(each, ProducerRecord)])
         except BufferError as error:
-            raise TooBusy("Too many events wait for the broker already.", do="Send the same again.") from error
+            raise TooBusyError("Too many events wait for the broker already.", do="Send the same again.") from error
         if waiting:
             await asyncio.wait(waiting, timeout=PATIENCE_SECONDS)
         told = iter([ITEM_OF[each.result()] if each.done() else UNKNOWN for each in waiting])
@@ -206,5 +206,5 @@ class Ingest:
         return self._stores
 
 
-def _judged(judge: Judge, posted: Posted, limits: Limits) -> Sequence[ProducerRecord | Item]:
+def _judged(judge: EventValidator, posted: EventsBody, limits: Limits) -> Sequence[ProducerRecord | Item]:
     return [judge.judged(record) for record in posted.records(limits)]

@@ -13,7 +13,13 @@ from limits.strategies import MovingWindowRateLimiter
 
 from master_dataset.errors import CassandraUnavailableError
 from serving_layer.api.limits import LIMITS
-from serving_layer.errors import KeyMissing, KeyWrong, ScopeMissing, TooManyAtOnce, TooOften
+from serving_layer.errors import (
+    ApiKeyMissingError,
+    InvalidApiKeyError,
+    RateLimitedError,
+    ScopeMissingError,
+    TooManyAtOnceError,
+)
 from serving_layer.keys.key import OPERATOR, Caller, Key, KeyReader, Scope, id_of
 
 
@@ -27,13 +33,13 @@ class Rates:
         self._items = {"read": few, "configure": few, "ingest": many}
 
     def count(self, caller: Caller, scope: Scope) -> None:
-        """TooOften beyond what the scope allows."""
+        """RateLimitedError beyond what the scope allows."""
         item = self._items.get(scope)
         if caller.tenant is None or item is None:
             return
         if not self._limiter.hit(item, scope, caller.name):
             message = f"This key may ask {item.amount} times a second for `{scope}`."
-            raise TooOften(message, do="Wait a second, then ask again.")
+            raise RateLimitedError(message, do="Wait a second, then ask again.")
 
 
 class Concurrency:
@@ -45,13 +51,13 @@ class Concurrency:
         self._now: Counter[str] = Counter()
 
     def enter(self, caller: Caller) -> Callable[[int], None] | None:
-        """Count one more; what is given is done when it ends, None where nothing is counted. TooManyAtOnce."""
+        """Count one more; what is given is done when it ends, None where nothing is counted. TooManyAtOnceError."""
         if caller.tenant is None:
             return None
         name = caller.name
         if self._now[name] >= self._most:
             message = f"{self._most} requests of this key are under way already."
-            raise TooManyAtOnce(message, do="Wait for an answer, then ask again.")
+            raise TooManyAtOnceError(message, do="Wait for an answer, then ask again.")
         self._now[name] += 1
         return lambda _: self._leave(name)
 
@@ -87,20 +93,22 @@ class KnownKeys:
         self._keys: Mapping[str, Key] = {}
 
     async def caller(self, authorization: str | None) -> Caller:
-        """Who sends that header. KeyMissing, KeyWrong, CassandraUnavailableError."""
+        """Who sends that header. ApiKeyMissingError, InvalidApiKeyError, CassandraUnavailableError."""
         if not authorization:
             if self._anonymous is None:
-                raise KeyMissing("The request has no key.", do=_HEADER)
+                raise ApiKeyMissingError("The request has no key.", do=_HEADER)
             return self._anonymous
         scheme, _, text = authorization.partition(" ")
         if scheme.lower() != "bearer":
-            raise KeyWrong("The header `Authorization` is no bearer's.", do=_HEADER)
+            raise InvalidApiKeyError("The header `Authorization` is no bearer's.", do=_HEADER)
         if self._operator_key and hmac.compare_digest(text.encode(), self._operator_key.encode()):
             return OPERATOR
         id_ = id_of(text)
         key = (await self._known()).get(id_) if id_ else None
         if key is None or not key.is_said_by(text) or not key.opens(self._now()):
-            raise KeyWrong("The key of the request is unknown, expired or revoked.", do="Ask for another one.")
+            raise InvalidApiKeyError(
+                "The key of the request is unknown, expired or revoked.", do="Ask for another one."
+            )
         return Caller.of(key)
 
     async def _known(self) -> Mapping[str, Key]:
@@ -116,7 +124,7 @@ class KnownKeys:
 
 
 @dataclass(frozen=True)
-class Gate:
+class Authenticator:
     """One per process and event loop."""
 
     keys: KnownKeys
@@ -124,7 +132,7 @@ class Gate:
     concurrency: Concurrency = field(default_factory=lambda: Concurrency(LIMITS.requests_per_key))
 
     async def caller(self, authorization: str | None, scope: Scope) -> Caller:
-        """Whoever sends that header. KeyMissing, KeyWrong, ScopeMissing, TooOften, CassandraUnavailableError."""
+        """Whoever sends that header. ApiKeyMissingError, InvalidApiKeyError, ScopeMissingError, RateLimitedError, CassandraUnavailableError."""
         caller = await self.known(authorization, scope)
         self.rates.count(caller, scope)
         return caller
@@ -135,8 +143,8 @@ class Gate:
         if not _may(caller, scope):
             do = f"Send a key with the scope `{scope}`: `galatea keys create --scope {scope}` makes one."
             if not authorization:
-                raise KeyMissing(f"This needs the scope `{scope}`, and the request has no key.", do=do)
-            raise ScopeMissing(f"The key of the request does not have the scope `{scope}`.", do=do)
+                raise ApiKeyMissingError(f"This needs the scope `{scope}`, and the request has no key.", do=do)
+            raise ScopeMissingError(f"The key of the request does not have the scope `{scope}`.", do=do)
         return caller
 
 

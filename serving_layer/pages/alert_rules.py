@@ -15,7 +15,7 @@ from master_dataset.errors import BadRuleError, GalateaError, UnknownNameError
 from master_dataset.sources import registered_sources
 from serving_layer.alerts.rules import AlertRules, Author, RuleEntry, fields_of, preview
 from serving_layer.api.parameters import DEFAULT, tenant_of
-from serving_layer.errors import BadQuestion
+from serving_layer.errors import BadQuestionError
 from serving_layer.pages.alerts import MINUS, plain
 from serving_layer.pages.routing import ConfigurerVisit, Fields, Visit, first, read_own_form, routes
 from serving_layer.responses.alerts import RulePreview, RuleProblem
@@ -121,7 +121,7 @@ def _seen(said: Mapping[str, str]) -> int:
     """The version that the form was filled with; 0: there was none."""
     text = said.get("version", "") or "0"
     if not text.isdecimal() or len(text) > 9:  # noqa: PLR2004 - of a version
-        raise BadQuestion("The form does not say which version it was made from.", do="Open the rule again.")
+        raise BadQuestionError("The form does not say which version it was made from.", do="Open the rule again.")
     return int(text)
 
 

@@ -27,7 +27,7 @@ class BusinessDay:
 
     @classmethod
     def of(cls, store: Store, now: datetime, asked: date | None = None) -> Self:
-        """BadQuestion if nobody knows the store's time zone."""
+        """BadQuestionError if nobody knows the store's time zone."""
         days = BusinessDays.of(store, zone_named(store.timezone))
         today = days.day_of(round_down(seconds(now)))
         return cls(asked or today, today, datetime.fromtimestamp(days.start(today + ONE), UTC))

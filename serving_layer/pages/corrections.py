@@ -37,7 +37,7 @@ class CorrectionsForm(BaseModel):
     after: str = Field("", max_length=2048)
 
     def understood(self) -> CorrectionsAsk:
-        """BadQuestion if `after` is none of ours."""
+        """BadQuestionError if `after` is none of ours."""
         number = min(int(self.publication), GREATEST) if self.publication else None
         cause = next((each for each in CAUSES if each == self.cause), None)
         start = read_token(self.after) if self.after else None

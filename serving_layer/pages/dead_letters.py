@@ -16,23 +16,23 @@ from fastapi import Path, Query, Response
 from fastapi.responses import RedirectResponse
 from pydantic import BaseModel, Field, ValidationError
 
-from master_dataset.dead_letters.dead_letter import Letter
-from master_dataset.dead_letters.patch import Mend, field_of, span
-from master_dataset.dead_letters.replay import Item, Outcome
+from master_dataset.dead_letters.dead_letter import StoredDeadLetter
+from master_dataset.dead_letters.patch import Patch, patch_value, pointer_span
+from master_dataset.dead_letters.replay import DeadLetterResult, ReplayStatus
 from master_dataset.errors import GalateaError, RequestError
-from master_dataset.kafka.record import GREATEST_OFFSET, GREATEST_PARTITION, Place
+from master_dataset.kafka.record import GREATEST_OFFSET, GREATEST_PARTITION, RecordPosition
 from master_dataset.parsing.results import MEANINGS, Reason
 from master_dataset.sources import registered_sources
 from serving_layer.admin.dead_letters import ReplayAsk
 from serving_layer.api.dead_letters import LetterFilter, LettersQuestion, described, read_token, refused, write_token
-from serving_layer.errors import BadQuestion
+from serving_layer.errors import BadQuestionError
 from serving_layer.pages.routing import Fields, OperatorVisit, Visit, first, read_own_form, routes
 
 router = routes()
 PATH = "/dead-letters"
 PAGE = 50
 AT_ONCE = 200
-"""Letters that one form sends again; the next form goes on behind them."""
+"""DeadLetterService that one form sends again; the next form goes on behind them."""
 CHOSEN = ("reason", "source", "from", "to")
 REPLAYED = {"": None, "open": False, "replayed": True}
 
@@ -75,7 +75,7 @@ async def get_dead_letters(visit: OperatorVisit, asked: Annotated[LettersForm, Q
         question = LettersQuestion.model_validate(asked.chosen | more)
     except ValidationError as error:
         wrong = error.errors()[0]
-        raise BadQuestion(f"{wrong['loc'][0]}: {wrong['msg']}.", do="Go back and say it otherwise.") from error
+        raise BadQuestionError(f"{wrong['loc'][0]}: {wrong['msg']}.", do="Go back and say it otherwise.") from error
     listed = await visit.operations.letters.listed(*question.understood())
     said = {
         "counts": listed.counts,
@@ -112,15 +112,17 @@ async def replay_many(visit: OperatorVisit) -> Response:
 def _ask(fields: Fields, *, is_trial: bool) -> ReplayAsk:
     chosen = {name: value for name in CHOSEN if (value := first(fields, name))}
     if not chosen:
-        raise BadQuestion("To send all dead letters again is asked for by nothing.", do="Choose some of them first.")
+        raise BadQuestionError(
+            "To send all dead letters again is asked for by nothing.", do="Choose some of them first."
+        )
     try:
         question = LetterFilter.model_validate(chosen).chosen(replayed=None)
     except ValidationError as error:
         wrong = error.errors()[0]
-        raise BadQuestion(f"{wrong['loc'][0]}: {wrong['msg']}.", do="Go back and say it otherwise.") from error
+        raise BadQuestionError(f"{wrong['loc'][0]}: {wrong['msg']}.", do="Go back and say it otherwise.") from error
     pointer, text = first(fields, "pointer"), first(fields, "value")
     try:
-        mend = Mend(fields={pointer: field_of(pointer, text.encode())} if pointer or text else {})
+        mend = Patch(fields={pointer: patch_value(pointer, text.encode())} if pointer or text else {})
     except RequestError as error:
         raise refused(error) from error
     return ReplayAsk((), question, AT_ONCE, read_token(first(fields, "after") or None), mend, dry_run=is_trial)
@@ -153,17 +155,17 @@ class Shown(NamedTuple):
     is_cut: bool
 
 
-def shown(letter: Letter) -> Shown:
+def shown(letter: StoredDeadLetter) -> Shown:
     """As text; what is no UTF-8, and what nobody would see, is escaped."""
     text = (letter.value or b"").decode(errors="backslashreplace")
-    first, last = span(text, letter.field) or (0, 0)
+    first, last = pointer_span(text, letter.field) or (0, 0)
     start = max(0, first - BEFORE) if last > MOST_TEXT else 0
     end = start + MOST_TEXT
     before, inside, after = text[start:first], text[first : min(last, end)], text[max(last, start) : end]
     return Shown(_seen(before), _seen(inside), _seen(after), is_cut=start > 0 or end < len(text))
 
 
-def edited(letter: Letter) -> str | None:
+def edited(letter: StoredDeadLetter) -> str | None:
     """The text that a form shows and sends back as it was; None if the bytes would not come back the same."""
     try:
         text = (letter.value or b"").decode()
@@ -172,7 +174,7 @@ def edited(letter: Letter) -> str | None:
     return None if len(text) > MOST_EDITED or _UNSEEN.search(text) else text
 
 
-def sent_back(text: str, letter: Letter) -> bytes:
+def sent_back(text: str, letter: StoredDeadLetter) -> bytes:
     """What was written into the form: browsers end lines with CR and LF, whatever was there before."""
     return text.replace("\r\n", "\n").encode() if b"\r" not in (letter.value or b"") else text.encode()
 
@@ -199,34 +201,34 @@ Offset = Annotated[int, Path(ge=0, le=GREATEST_OFFSET)]
 @router.get(ONE_PATH)
 async def get_dead_letter(visit: OperatorVisit, topic: str, partition: Partition, offset: Offset) -> Response:
     """What it says, why it is no event, and what became of its replays."""
-    return await _one_page(visit, Place(topic, partition, offset))
+    return await _one_page(visit, RecordPosition(topic, partition, offset))
 
 
 @router.post(ONE_PATH)
 async def replay_one(visit: OperatorVisit, topic: str, partition: Partition, offset: Offset) -> Response:
     """Send it again, or say what it would become. What was sent stands among its replays."""
-    place = Place(topic, partition, offset)
+    place = RecordPosition(topic, partition, offset)
     fields = await read_own_form(visit.request, visit.visitor, MOST_BYTES)
     is_trial, written = first(fields, "do") != "replay", fields.get("body", [""])[0]
     letter, _ = await visit.operations.letters.shown(place)
     body = sent_back(written, letter)
     is_same = body == (letter.value or b"") or (not written and edited(letter) is None)
-    ask = ReplayAsk((place,), mend=Mend() if is_same else Mend(body), dry_run=is_trial)
+    ask = ReplayAsk((place,), mend=Patch() if is_same else Patch(body), dry_run=is_trial)
     try:
         [item], _ = await visit.operations.letters.replay(ask, visit.visitor.caller.name)
     except GalateaError as error:
         return await _one_page(visit, place, written, refused=error)
-    if item.outcome is Outcome.SENT:
+    if item.outcome is ReplayStatus.SENT:
         return RedirectResponse(f"{visit.request.url.path}#replays", HTTPStatus.SEE_OTHER)
     return await _one_page(visit, place, written, item=item)
 
 
 async def _one_page(
     visit: Visit,
-    place: Place,
+    place: RecordPosition,
     written: str | None = None,
     *,
-    item: Item | None = None,
+    item: DeadLetterResult | None = None,
     refused: GalateaError | None = None,
 ) -> Response:
     """`written`: what was filled in, so that nothing has to be said twice."""
@@ -248,5 +250,5 @@ async def _one_page(
     return visit.page("dead_letter.html", await visit.fresh(), said, status=status)
 
 
-def _meaning(letter: Letter) -> object:
+def _meaning(letter: StoredDeadLetter) -> object:
     return MEANINGS[Reason(letter.reason)]

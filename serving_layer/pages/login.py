@@ -5,13 +5,13 @@ from typing import TYPE_CHECKING
 from fastapi import Request, Response
 from fastapi.responses import RedirectResponse
 
-from serving_layer.errors import KeyWrong
+from serving_layer.errors import InvalidApiKeyError
 from serving_layer.pages.rendering import page
 from serving_layer.pages.routing import LOGIN, door, first, read_form, read_own_form, routes
 from serving_layer.pages.sessions import COOKIE, SECONDS, Session, Sessions, visitor_of
 
 if TYPE_CHECKING:
-    from serving_layer.keys.authenticator import Gate
+    from serving_layer.keys.authenticator import Authenticator
 
 router = routes()
 HOME = "/"
@@ -28,13 +28,13 @@ async def get_login(request: Request) -> Response:
 @router.post(LOGIN)
 async def sign_in(request: Request) -> Response:
     """Begin a session, if the key opens anything. The old session of this browser ends."""
-    gate: Gate = request.app.state.gate
+    gate: Authenticator = request.app.state.gate
     sessions: Sessions = request.app.state.sessions
     fields = await read_form(request, sessions.token(None), MOST_BYTES)
     key, following = first(fields, "key"), first(fields, "following")
     try:
         await gate.keys.caller(f"Bearer {key}")
-    except KeyWrong as error:
+    except InvalidApiKeyError as error:
         said = door(request, f"{error.message} {error.do}") | {"following": following}
         return page(request, "login.html", None, said, status=error.status)
     if before := sessions.of(request.cookies.get(COOKIE)):

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from serving_layer.admin.publications import GREATEST
 from serving_layer.api.publications import RollbackQuestion
-from serving_layer.errors import BadQuestion
+from serving_layer.errors import BadQuestionError
 from serving_layer.pages.routing import Fields, OperatorVisit, ReaderVisit, Visit, first, read_own_form, routes
 
 router = routes()
@@ -51,18 +51,20 @@ async def roll_back(visit: OperatorVisit, number: Number) -> Response:
     fields = await read_own_form(visit.request, visit.visitor)
     seen = (await visit.answers.all.basis()).pointer.publication
     if first(fields, "seen") != str(seen):
-        moved = BadQuestion(f"Readers see publication {seen} by now.", do="Look again at what would change.")
+        moved = BadQuestionError(f"Readers see publication {seen} by now.", do="Look again at what would change.")
         return await _rollback_form(visit, number, fields, moved)
     try:
         asked = RollbackQuestion(reason=first(fields, "reason"))
     except ValidationError as error:
-        return await _rollback_form(visit, number, fields, BadQuestion(f"Why: {error.errors()[0]['msg']}.", do=AGAIN))
+        return await _rollback_form(
+            visit, number, fields, BadQuestionError(f"Why: {error.errors()[0]['msg']}.", do=AGAIN)
+        )
     caller = visit.visitor.caller
     done = await visit.operations.rollbacks.run(number, asked.reason, caller.name, dry_run=False)
     return RedirectResponse(f"/publications?restored={done.publication}", HTTPStatus.SEE_OTHER)
 
 
-async def _rollback_form(visit: Visit, number: int, fields: Fields, refused: BadQuestion | None) -> Response:
+async def _rollback_form(visit: Visit, number: int, fields: Fields, refused: BadQuestionError | None) -> Response:
     tried = await visit.operations.rollbacks.run(number, TRIED, visit.visitor.caller.name, dry_run=True)
     [entry] = await visit.answers.all.readers.published.history(number + 1, 1)
     said = {

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from master_dataset.errors import GalateaError
 from serving_layer.admin.publications import ENDS, found
 from serving_layer.api.publications import RecomputeQuestion
-from serving_layer.errors import BadQuestion
+from serving_layer.errors import BadQuestionError
 from serving_layer.pages.routing import Fields, OperatorVisit, Visit, first, read_own_form, routes
 from serving_layer.responses.encoding import fields_of
 
@@ -35,7 +35,7 @@ async def start(visit: OperatorVisit) -> Response:
         id_ = await visit.operations.start(ask, asked.reason, visit.visitor.caller.name)
     except ValidationError as error:
         wrong = error.errors()[0]
-        said = BadQuestion(f"{wrong['loc'][0]}: {wrong['msg']}.", do="Mend it below, and ask again.")
+        said = BadQuestionError(f"{wrong['loc'][0]}: {wrong['msg']}.", do="Mend it below, and ask again.")
         return await _form(visit, fields, said)
     except GalateaError as error:
         return await _form(visit, fields, error)

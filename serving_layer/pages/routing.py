@@ -18,11 +18,11 @@ from fastapi.routing import APIRoute
 
 from master_dataset.errors import GalateaError
 from serving_layer.admin.operations import Operations
-from serving_layer.alerts.rules import Alerting
+from serving_layer.alerts.rules import AlertService
 from serving_layer.api.caller import let_in
 from serving_layer.api.problems import HEADERS_OF, REFUSED
 from serving_layer.api.request_bodies import bodies_of
-from serving_layer.errors import BadQuestion, KeyMissing, KeyWrong, ScopeMissing
+from serving_layer.errors import ApiKeyMissingError, BadQuestionError, InvalidApiKeyError, ScopeMissingError
 from serving_layer.health.freshness import Fresh
 from serving_layer.keys.key import Scope
 from serving_layer.pages.queries import PageAnswers
@@ -30,7 +30,7 @@ from serving_layer.pages.rendering import page
 from serving_layer.pages.sessions import COOKIE, Sessions, Visitor, visitor_of
 
 if TYPE_CHECKING:
-    from serving_layer.keys.authenticator import Gate
+    from serving_layer.keys.authenticator import Authenticator
 
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 LOGIN = "/login"
@@ -46,12 +46,12 @@ class PageRoute(APIRoute):
         async def shown(request: Request) -> Response:
             try:
                 return await handle(request)
-            except (KeyMissing, KeyWrong) as error:
+            except (ApiKeyMissingError, InvalidApiKeyError) as error:
                 return _to_the_door(request, error)
             except RequestValidationError as error:
                 wrong = error.errors()[0]
                 message = f"`{wrong['loc'][-1]}` cannot be read: {wrong['msg']}."
-                return await _refused(request, BadQuestion(message, do="Go back and say it otherwise."))
+                return await _refused(request, BadQuestionError(message, do="Go back and say it otherwise."))
             except GalateaError as error:
                 return await _refused(request, error)
 
@@ -68,7 +68,7 @@ def _to_the_door(request: Request, error: GalateaError) -> Response:
     if request.method != "GET":
         return RedirectResponse(LOGIN, 303)
     response = page(request, "login.html", None, door(request, error.message), status=error.status)
-    if isinstance(error, KeyWrong):
+    if isinstance(error, InvalidApiKeyError):
         response.delete_cookie(COOKIE, path="/")
     return response
 
@@ -107,27 +107,27 @@ Fields = dict[str, list[str]]
 
 
 async def read_form(request: Request, token: str, most_bytes: int | None = None) -> Fields:
-    """Its fields. ScopeMissing unless a page of ours with that token sent it; BadQuestion, what Bodies refuses."""
+    """Its fields. ScopeMissingError unless a page of ours with that token sent it; BadQuestionError, what Bodies refuses."""
     refuse_foreign(request)
     if request.headers.get("content-type", "").partition(";")[0].strip() != TYPE:
-        raise BadQuestion("The form is not one that a browser sends.", do=AGAIN)
+        raise BadQuestionError("The form is not one that a browser sends.", do=AGAIN)
     bodies = bodies_of(request)
     most = most_bytes or bodies.limits.question_bytes
     async with bodies.whole(request, most, "Ask in several requests.") as body:
         try:
             fields = parse_qs(body.decode(), keep_blank_values=False, max_num_fields=MOST_FIELDS)
         except ValueError as error:
-            raise BadQuestion("The form cannot be read.", do=AGAIN) from error
+            raise BadQuestionError("The form cannot be read.", do=AGAIN) from error
     if not hmac.compare_digest(first(fields, "token").encode(), token.encode()):
-        raise ScopeMissing("The form is not from this session.", do=AGAIN)
+        raise ScopeMissingError("The form is not from this session.", do=AGAIN)
     return fields
 
 
 def refuse_foreign(request: Request) -> None:
-    """ScopeMissing if a page of another origin sent it, or one that does not say whose it is."""
+    """ScopeMissingError if a page of another origin sent it, or one that does not say whose it is."""
     origin = urlsplit(request.headers.get("origin", ""))
     if not origin.netloc or origin.netloc != request.headers.get("host"):
-        raise ScopeMissing("The form was not sent by a page of this address.", do=AGAIN)
+        raise ScopeMissingError("The form was not sent by a page of this address.", do=AGAIN)
 
 
 def first(fields: Fields, name: str) -> str:
@@ -155,9 +155,9 @@ class Visit:
         return operations
 
     @property
-    def alerting(self) -> Alerting:
+    def alerting(self) -> AlertService:
         """The alerting that the app was made with."""
-        alerting: Alerting = self.request.app.state.alerting
+        alerting: AlertService = self.request.app.state.alerting
         return alerting
 
     async def fresh(self) -> Fresh:
@@ -180,7 +180,7 @@ class Shows:
     async def __call__(self, request: Request) -> Visit:
         """The visit."""
         visitor = await visitor_of(request)
-        gate: Gate = request.app.state.gate
+        gate: Authenticator = request.app.state.gate
         await let_in(request.scope, gate, visitor.authorization, self.scope)  # which also counts
         return Visit(request, visitor, PageAnswers(request.app.state.answers, visitor.caller))
 

@@ -18,11 +18,11 @@ from fastapi import Request
 from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from serving_layer.errors import KeyWrong
+from serving_layer.errors import InvalidApiKeyError
 from serving_layer.keys.key import Caller
 
 if TYPE_CHECKING:
-    from serving_layer.keys.authenticator import Gate
+    from serving_layer.keys.authenticator import Authenticator
 
 HOURS = 8
 SECONDS = HOURS * 3600
@@ -107,13 +107,13 @@ class Visitor:
 
 
 async def visitor_of(request: Request) -> Visitor:
-    """Who asks. KeyMissing where nothing is shown without a key, KeyWrong when the key of a session has ended."""
-    gate: Gate = request.app.state.gate
+    """Who asks. ApiKeyMissingError where nothing is shown without a key, InvalidApiKeyError when the key of a session has ended."""
+    gate: Authenticator = request.app.state.gate
     sessions: Sessions = request.app.state.sessions
     session = sessions.of(request.cookies.get(COOKIE))
     try:
         caller = await gate.keys.caller(session.authorization if session else None)
-    except KeyWrong:
+    except InvalidApiKeyError:
         if session:
             sessions.end(session)
         raise

@@ -9,7 +9,7 @@ from msgspec import UNSET
 
 from master_dataset.errors import UnknownNameError
 from master_dataset.webhooks.endpoint import Endpoint, Network, RegisteredEndpoint, check_url, new_id, new_secret
-from serving_layer.errors import NotBlocking, TooManyWebhooks
+from serving_layer.errors import NotBlockingError, TooManyWebhooksError
 from serving_layer.query.timeline import iso_instant
 from serving_layer.responses.webhooks import BlockingRecord, Webhook, WebhookLag, WebhookTrial
 
@@ -45,7 +45,7 @@ class Trying(Protocol):
     """Whoever makes test calls."""
 
     async def call(self, endpoint: Endpoint) -> WebhookTrial:
-        """Call it once, signed, with no alert. TooBusy."""
+        """Call it once, signed, with no alert. TooBusyError."""
 
 
 @dataclass(frozen=True)
@@ -73,11 +73,11 @@ class Webhooks:
         return known[id_]
 
     async def make(self, tenant: str, url: str, batch: int) -> RegisteredEndpoint:
-        """Call this address from now on. BadEndpointError, TooManyWebhooks."""
+        """Call this address from now on. BadEndpointError, TooManyWebhooksError."""
         check_url(url, self.allowed)
         if len(await self.listed(tenant)) >= self.most:
             message = f"The tenant `{tenant}` has {self.most} webhooks, and may have no more."
-            raise TooManyWebhooks(message, do="Remove one that is needed no more.")
+            raise TooManyWebhooksError(message, do="Remove one that is needed no more.")
         made_ms = int(self.now().timestamp() * 1000)
         endpoint = Endpoint(new_id(), tenant, url, new_secret(), batch, made_ms)
         await self.keeper.add(endpoint)
@@ -106,12 +106,12 @@ class Webhooks:
         return found._replace(suspended_at=None, state=state)
 
     async def skip(self, found: RegisteredEndpoint, record: str, by: str) -> None:
-        """Go on without this record, and no other. NotBlocking unless it blocks its store."""
+        """Go on without this record, and no other. NotBlockingError unless it blocks its store."""
         blocking = {each.id: each for each in found.state.blocking}
         if record not in blocking:
             message = f"The record `{record}` does not block the webhook `{found.endpoint.id}`."
             known = ", ".join(f"`{id_}`" for id_ in blocking)
-            raise NotBlocking(message, do=f"Name one of these: {known}." if known else "Nothing blocks it now.")
+            raise NotBlockingError(message, do=f"Name one of these: {known}." if known else "Nothing blocks it now.")
         each = blocking[record]
         await self.keeper.skip(found.endpoint, (each.topic, each.partition, each.offset), by)
 

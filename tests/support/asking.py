@@ -10,18 +10,18 @@ import httpx
 import orjson
 
 from serving_layer.admin.corrections import Corrections
-from serving_layer.admin.dead_letters import Letters
+from serving_layer.admin.dead_letters import DeadLetterService
 from serving_layer.admin.ledger import LedgerReader
 from serving_layer.admin.operations import Operations
 from serving_layer.admin.publications import RecomputeReader, Rollbacks
 from serving_layer.alerts.history import Alerts
-from serving_layer.alerts.rules import Alerting, AlertRules
+from serving_layer.alerts.rules import AlertRules, AlertService
 from serving_layer.api.app import create_app
 from serving_layer.api.limits import LIMITS, Limits
 from serving_layer.health.freshness import Freshness
 from serving_layer.health.watched import WatchReader
 from serving_layer.ingest.ingest import Ingest
-from serving_layer.keys.authenticator import Concurrency, Gate, KnownKeys, Rates
+from serving_layer.keys.authenticator import Authenticator, Concurrency, KnownKeys, Rates
 from serving_layer.query.catalogue import Catalogue
 from serving_layer.query.service import Clocks, QueryService
 from serving_layer.store.readers import Readers
@@ -73,7 +73,7 @@ class Asking:
         self.recomputing, self.rolling_back = WorldRecomputing(world), WorldRollingBack(world)
         corrections = Corrections(read_from, ledgers, recomputes, catalogue.views)
         self.letters = WorldLetters()
-        letters = Letters(self.letters.desk, self.letters.replaying, self.answers.stores.all)
+        letters = DeadLetterService(self.letters.desk, self.letters.replaying, self.answers.stores.all)
         self.endpoints, self.trying = WorldEndpoints(), WorldTrying()
         webhooks = Webhooks(self.endpoints, self.trying, MOST_WEBHOOKS, world.now)
         rollbacks = Rollbacks(self.rolling_back)
@@ -85,8 +85,8 @@ class Asking:
         self.clock_us = 1_800_000_000_000_000  # by which events that are sent are from the future; in 2027
         ingest = Ingest(self.broker, self.answers.stores.all, lambda: self.clock_us, limits, refuse_low)
         self.versions, self.told = WorldVersions(world.now), WorldTold()
-        alerting = Alerting(AlertRules(self.versions, most=MOST_RULES), Alerts(self.told))
-        gate = Gate(keys, Rates(10_000, 10_000), Concurrency(limits.requests_per_key))
+        alerting = AlertService(AlertRules(self.versions, most=MOST_RULES), Alerts(self.told))
+        gate = Authenticator(keys, Rates(10_000, 10_000), Concurrency(limits.requests_per_key))
         self.app = create_app(
             self.answers, freshness, operations, gate, ingest, alerting=alerting, limits=limits, audit=self._audit
         )

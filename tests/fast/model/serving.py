@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from master_dataset.errors import SpeedExpiredError, SpeedUnavailableError
-from serving_layer.errors import CellMissing
+from serving_layer.errors import CellMissingError
 from serving_layer.query.snapshot import ReadSnapshot
 from serving_layer.store.readers import Position
 from tests.fast.model.facts import HORIZONS, Code
@@ -84,7 +84,7 @@ class Serving:
             if block is not None:
                 yield from self._decode(view, block)
             elif self.world.keeps(Rule.CELL_MISSING):
-                raise CellMissing("absent", do="galatea rebuild")
+                raise CellMissingError("absent", do="galatea rebuild")
 
     def _decode(self, view: View, block: str) -> tuple[tuple[CellKey, States], ...]:
         if block not in self._decoded:

@@ -15,7 +15,7 @@ import psutil
 
 from deploy.local.records import Records
 from master_dataset.delta.commit_intents import NOTES
-from serving_layer.errors import DiskLow
+from serving_layer.errors import DiskLowError
 from tests.system.drills.clocks import LIBRARY, clock_of
 from tests.system.drills.control_groups import ROOT, killed_for_memory, little_memory, little_processor
 from tests.system.drills.faults import COMPONENTS, wait_until
@@ -72,7 +72,7 @@ def _is_refused(on: Ground) -> bool:
     url = f"http://127.0.0.1:{on.settings.api_port}/v1/events/pos_transactions"
     with suppress(httpx.TransportError):
         answer = httpx.post(url, content=b"[]", headers={"Authorization": f"Bearer {key}"}, timeout=10, trust_env=False)
-        return bool(answer.json().get("code") == DiskLow.code)
+        return bool(answer.json().get("code") == DiskLowError.code)
     return False
 
 

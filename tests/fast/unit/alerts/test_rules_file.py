@@ -13,7 +13,7 @@ from galatea.cli import alerts, main
 from master_dataset.errors import BadFileError
 from master_dataset.registry.stores import Store
 from serving_layer.alerts.history import Alerts, Kept
-from serving_layer.alerts.rules import Alerting, AlertRules
+from serving_layer.alerts.rules import AlertRules, AlertService
 from serving_layer.alerts.rules_file import MOST_BYTES, MOST_RULES, load, read
 from tests.fast.unit.alerts.test_refused_rules import REFUSED, STORES
 from tests.support import World
@@ -54,7 +54,7 @@ def run(
     published = World()
     published.rebuild("2026-11-20T12:00:00Z")
     stores = STORES | {"4": Store(id="4", timezone="UTC", tenant="acme")}
-    monkeypatch.setattr(alerts, "_alerting", lambda: Alerting(AlertRules(versions, most=3), Alerts(told)))
+    monkeypatch.setattr(alerts, "_alerting", lambda: AlertService(AlertRules(versions, most=3), Alerts(told)))
     monkeypatch.setattr(alerts, "_stores", lambda: stores)
     monkeypatch.setattr(alerts, "_publications", lambda: (WorldWatch(published), WorldTables(published)))
     monkeypatch.setenv("GALATEA_HOME", str(tmp_path / "home"))

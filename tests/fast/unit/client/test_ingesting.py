@@ -16,13 +16,13 @@ from galatea.client.errors import InvalidResponseError, NotFoundError, Unavailab
 from galatea.client.ingest import IngestInterruptedError
 from tests.support.calling import answering
 
-Judge = Callable[[bytes, int], str]
+EventValidator = Callable[[bytes, int], str]
 
 
 class Topic:
     """Takes what it is sent, as `judge` says of a record and of how often that came; keeps every request."""
 
-    def __init__(self, judge: Judge = lambda _, __: "accepted") -> None:
+    def __init__(self, judge: EventValidator = lambda _, __: "accepted") -> None:
         self.judge = judge
         self.came: dict[bytes, int] = {}
         self.requests: list[list[bytes]] = []

@@ -7,11 +7,11 @@ from urllib.parse import urlencode
 import msgspec
 import pytest
 
-from serving_layer.errors import TooBusy
+from serving_layer.errors import TooBusyError
 from serving_layer.responses.publications import RecomputeProblem, RecomputeProgress, RecomputeReport
 from tests.support.asking import OPERATOR_KEY
 from tests.support.browsing import TOKEN, Browsing, words
-from views.control.recompute_request import RecomputeRequest
+from views.control.recompute import RecomputeRequest
 
 
 @pytest.fixture
@@ -72,7 +72,7 @@ def test_what_is_wrong_is_said_above_the_form_as_it_was_filled_in(
 
 
 def test_a_refusal_of_who_would_do_it_is_said_too(operator: Browsing) -> None:
-    operator.asking.recomputing.refuses = TooBusy("Enough is under way.", do="Wait.")
+    operator.asking.recomputing.refuses = TooBusyError("Enough is under way.", do="Wait.")
 
     response = operator.send("/recomputes", form_of="/recomputes", reason="x")
 

@@ -13,7 +13,7 @@ import pytest
 from deploy.recompute import runner as runner_file
 from deploy.recompute.runner import Runner, rebuild_command
 from master_dataset.errors import OperatorError
-from serving_layer.errors import TooBusy
+from serving_layer.errors import TooBusyError
 from tests.fast.unit.recomputing.written_down import ASKED, WrittenDown
 from views.control.recompute import Recompute, RecomputeRequest
 
@@ -132,7 +132,7 @@ def test_so_many_wait_and_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
     runner.trigger("first", ASKED, "a test")
     runner.trigger("second", ASKED, "a test")
-    with pytest.raises(TooBusy):
+    with pytest.raises(TooBusyError):
         runner.trigger("third", ASKED, "a test")
     (tmp_path / "go").touch()
     runner.wait()

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import pytest
 
-from serving_layer.errors import DiskLow
+from serving_layer.errors import DiskLowError
 from serving_layer.ingest.disk_space import DiskRoom
 from tests.support import World
 from tests.support.asking import Asking
@@ -41,7 +41,7 @@ class Disks:
     def is_low(self) -> bool:
         try:
             self.room.refuse_low()
-        except DiskLow:
+        except DiskLowError:
             return True
         return False
 

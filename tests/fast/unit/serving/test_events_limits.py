@@ -14,9 +14,9 @@ from starlette.types import Message
 
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from serving_layer.api.limits import LIMITS, Limits
-from serving_layer.errors import BodyTooLarge, BodyUnreadable
+from serving_layer.errors import BodyTooLargeError, BodyUnreadableError
 from serving_layer.ingest import ingest
-from serving_layer.ingest.events_body import Posted, unfolded
+from serving_layer.ingest.events_body import EventsBody, unfolded
 from tests.support import World
 from tests.support.asking import OPERATOR_KEY, Asking
 from tests.support.corpus.case import receipt
@@ -94,7 +94,7 @@ def test_a_body_may_unfold_to_four_million_bytes_and_not_to_one_more() -> None:
     plain = noise(400_000).encode() * 11
 
     assert unfolded(folded(plain[:4_000_000], 400_000)) == plain[:4_000_000]
-    with pytest.raises(BodyTooLarge):
+    with pytest.raises(BodyTooLargeError):
         unfolded(folded(plain[:4_000_001], 400_000))
 
 
@@ -102,7 +102,7 @@ def test_a_body_may_unfold_to_twenty_times_its_size_and_not_to_more() -> None:
     plain = b"x" * 2_000_000
 
     assert unfolded(folded(plain, 100_000)) == plain
-    with pytest.raises(BodyTooLarge):
+    with pytest.raises(BodyTooLargeError):
         unfolded(folded(plain, 99_999))
 
 
@@ -111,7 +111,7 @@ def test_what_might_be_sent_plain_may_be_sent_compressed_however_well_it_compres
     body = gzip.compress(b"x" * size, mtime=0)
 
     assert len(body) < 2_000
-    with pytest.raises(BodyTooLarge, match=refusal) if refusal else nullcontext():
+    with pytest.raises(BodyTooLargeError, match=refusal) if refusal else nullcontext():
         assert len(unfolded(body)) == size
 
 
@@ -143,7 +143,7 @@ def test_a_body_that_is_not_one_whole_gzip_stream_is_refused(asking: Asking, bro
     response = asking.sent(broken, content_encoding="gzip")
 
     assert (response.status_code, response.json()["code"]) == (400, "body_unreadable")
-    with pytest.raises(BodyUnreadable):
+    with pytest.raises(BodyUnreadableError):
         unfolded(broken)
 
 
@@ -284,7 +284,7 @@ def test_a_key_may_have_eight_requests_under_way(
 
 def test_the_loop_goes_on_while_a_large_request_is_judged(asking: Asking) -> None:
     lines = "[" + ",".join(['{"title": "Milk", "price": 1.09, "amount": 2, "total": 2.18, "k": {}}'] * 12_000) + "]"
-    slow = Posted(receipt({"transactions": lines}))
+    slow = EventsBody(receipt({"transactions": lines}))
 
     async def turns() -> int:
         taking = asyncio.ensure_future(asking.app.state.ingest.take(POS_TRANSACTIONS, slow, None))

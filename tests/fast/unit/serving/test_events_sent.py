@@ -17,7 +17,7 @@ from master_dataset.sources import registered_sources
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from master_dataset.sources.wifi_sightings import WIFI_SIGHTINGS
 from serving_layer.ingest import ingest
-from serving_layer.ingest.events_body import Posted
+from serving_layer.ingest.events_body import EventsBody
 from serving_layer.ingest.ingest import Ingest
 from serving_layer.responses.encoding import encode
 from tests.support import World, receipt
@@ -165,7 +165,7 @@ def test_a_full_queue_is_told_at_once_and_nothing_is_sent(asking: Asking) -> Non
 
 def test_events_of_stores_of_others_are_rejected_whether_or_not_there_is_such_a_store(asking: Asking) -> None:
     taking = Ingest(asking.broker, asking.answers.stores.all, lambda: asking.clock_us)
-    posted = Posted(array(sale(1), sale(2, store="2"), sale(3, store="77")))
+    posted = EventsBody(array(sale(1), sale(2, store="2"), sale(3, store="77")))
 
     taken = asyncio.run(taking.take(POS_TRANSACTIONS, posted, tenant="ours"))
 
@@ -237,7 +237,7 @@ def test_while_the_registry_is_away_it_is_as_it_was_read_last(asking: Asking) ->
         return 1, {"1": Store(id="1", timezone="UTC", tenant="ours")}
 
     async def twice() -> list[str]:
-        found = [await taking.take(POS_TRANSACTIONS, Posted(sale(number)), "ours") for number in (1, 2)]
+        found = [await taking.take(POS_TRANSACTIONS, EventsBody(sale(number)), "ours") for number in (1, 2)]
         return [item.outcome for each in found for item in each.items]
 
     calls: list[int] = []
@@ -252,7 +252,9 @@ def test_events_are_counted_by_source_and_outcome(asking: Asking) -> None:
         return REGISTRY.get_sample_value("galatea_ingested_events_total", labels) or 0
 
     before = [counted(each) for each in ("accepted", "rejected", "unknown")]
-    asking.broker.says = lambda sent: DeliveryStatus.UNCONFIRMED if sent.value == sale(3) else DeliveryStatus.ACKNOWLEDGED
+    asking.broker.says = lambda sent: (
+        DeliveryStatus.UNCONFIRMED if sent.value == sale(3) else DeliveryStatus.ACKNOWLEDGED
+    )
 
     asking.sent(array(sale(1), sale(2), sale(3), WRONG))
 

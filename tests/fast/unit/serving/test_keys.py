@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from master_dataset.errors import CassandraUnavailableError
-from serving_layer.errors import KeyMissing, KeyWrong
+from serving_layer.errors import ApiKeyMissingError, InvalidApiKeyError
 from serving_layer.keys.authenticator import REFRESH_SECONDS, STALE_SECONDS, KnownKeys
 from serving_layer.keys.key import OPERATOR, Caller, Key, id_of
 
@@ -72,7 +72,7 @@ def test_the_key_of_the_stack_may_do_everything_even_while_keys_cannot_be_read(s
 
 def test_without_a_key_the_stores_of_one_tenant_are_shown_if_the_stack_says_so() -> None:
     assert Stack(anonymous="default").caller(None) == Caller("anonymous", "default", frozenset({"read"}))
-    with pytest.raises(KeyMissing):
+    with pytest.raises(ApiKeyMissingError):
         Stack(anonymous="").caller(None)
 
 
@@ -86,7 +86,7 @@ def test_of_a_key_only_a_digest_is_kept(stack: Stack) -> None:
 
 @pytest.mark.parametrize("wrong", ["", "galatea", "galatea_x_y", "the stack's own!", "ключ", "galatea_" + "0" * 5000])
 def test_what_is_no_key_opens_nothing(stack: Stack, wrong: str) -> None:
-    with pytest.raises(KeyWrong):
+    with pytest.raises(InvalidApiKeyError):
         stack.caller(wrong)
 
 
@@ -94,12 +94,12 @@ def test_the_secret_of_one_key_does_not_fit_the_id_of_another(stack: Stack) -> N
     one, other = stack.make(), stack.make()
     mixed = "_".join([*one.split("_", 2)[:2], other.split("_", 2)[2]])
 
-    with pytest.raises(KeyWrong):
+    with pytest.raises(InvalidApiKeyError):
         stack.caller(mixed)
 
 
 def test_another_scheme_is_no_key(stack: Stack) -> None:
-    with pytest.raises(KeyWrong):
+    with pytest.raises(InvalidApiKeyError):
         asyncio.run(stack.known.caller("Basic " + stack.make()))
 
 
@@ -109,7 +109,7 @@ def test_a_key_ends_when_it_expires(stack: Stack) -> None:
 
     stack.now = NOW + DAY
 
-    with pytest.raises(KeyWrong):
+    with pytest.raises(InvalidApiKeyError):
         stack.caller(text)
 
 
@@ -120,7 +120,7 @@ def test_a_revoked_key_opens_nothing_once_the_keys_were_read_again(stack: Stack)
 
     stack.seconds = REFRESH_SECONDS
 
-    with pytest.raises(KeyWrong):
+    with pytest.raises(InvalidApiKeyError):
         stack.caller(text)
 
 

@@ -12,7 +12,7 @@ import uvicorn
 
 from master_dataset.errors import CassandraUnavailableError, UnknownNameError
 from serving_layer.api.limits import Limits
-from serving_layer.errors import TooBusy, TooManyAtOnce
+from serving_layer.errors import TooBusyError, TooManyAtOnceError
 from serving_layer.keys.key import OPERATOR, Caller
 from serving_layer.query.live import Event, Live
 from serving_layer.query.metrics_answer import MetricsRequest
@@ -69,7 +69,7 @@ def test_the_answer_of_now_comes_at_once_and_the_next_when_it_is_another_one(wor
     run(follow)
 
 
-@pytest.mark.parametrize(("key", "error"), [(ACME, TooManyAtOnce), (OPERATOR, None)])
+@pytest.mark.parametrize(("key", "error"), [(ACME, TooManyAtOnceError), (OPERATOR, None)])
 def test_so_many_may_follow_with_one_key(world: World, key: Caller, error: type[Exception] | None) -> None:
     live = Live(Asking(world).answers, Limits(live_followers_per_key=2))
 
@@ -92,7 +92,7 @@ def test_so_many_may_follow_at_once(world: World, most: int, refused: bool) -> N
 
     async def follow() -> None:
         async with live.follow(ask(), OPERATOR):
-            with pytest.raises(TooBusy) if refused else nullcontext():
+            with pytest.raises(TooBusyError) if refused else nullcontext():
                 async with live.follow(ask(), ACME):
                     assert live.followers.total() == 2
 

@@ -8,7 +8,7 @@ import pytest
 
 from master_dataset.errors import OperatorError, UnknownNameError
 from serving_layer.admin.publications import Rollbacks, RolledBack
-from serving_layer.errors import TooBusy
+from serving_layer.errors import TooBusyError
 from tests.support import World, receipt
 from tests.support.asking import OPERATOR_KEY, Asking
 from tests.support.world import at
@@ -186,7 +186,7 @@ def test_a_second_rollback_is_refused_while_one_is_under_way() -> None:
         rollbacks = Rollbacks(Slow())
         first = asyncio.create_task(rollbacks.run(1, "why", "operator", dry_run=False))
         await asyncio.sleep(0)
-        with pytest.raises(TooBusy) as refused:
+        with pytest.raises(TooBusyError) as refused:
             await rollbacks.run(2, "why", "operator", dry_run=False)
         may_end.set()
         return await first, refused.value.code, await rollbacks.run(2, "why", "operator", dry_run=False)

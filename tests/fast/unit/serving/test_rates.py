@@ -2,7 +2,7 @@
 
 import pytest
 
-from serving_layer.errors import TooOften
+from serving_layer.errors import RateLimitedError
 from serving_layer.keys.authenticator import Rates
 from serving_layer.keys.key import OPERATOR, Caller
 
@@ -16,7 +16,7 @@ def test_a_key_is_refused_beyond_its_rate_and_no_other_is() -> None:
     for _ in range(3):
         rates.count(ACME, "read")
 
-    with pytest.raises(TooOften):
+    with pytest.raises(RateLimitedError):
         rates.count(ACME, "read")
     rates.count(OTHER, "read")
 
@@ -27,7 +27,7 @@ def test_reading_and_ingesting_are_counted_apart() -> None:
     rates.count(ACME, "read")
     rates.count(ACME, "ingest")
 
-    with pytest.raises(TooOften):
+    with pytest.raises(RateLimitedError):
         rates.count(ACME, "ingest")
 
 

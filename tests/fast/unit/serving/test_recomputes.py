@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from master_dataset.errors import BrokerUnavailableError, DependencyUnavailableError
-from serving_layer.errors import TooBusy
+from serving_layer.errors import TooBusyError
 from serving_layer.responses.publications import RecomputeProblem, RecomputeProgress
 from tests.support import World
 from tests.support.asking import OPERATOR_KEY, Asking, Body
@@ -150,7 +150,10 @@ def test_a_body_longer_than_64_kib_is_refused_and_one_of_64_kib_is_read(asking: 
 
 @pytest.mark.parametrize(
     "error",
-    [TooBusy("100 wait already.", do="Ask again."), BrokerUnavailableError("nobody takes it", do="galatea status")],
+    [
+        TooBusyError("100 wait already.", do="Ask again."),
+        BrokerUnavailableError("nobody takes it", do="galatea status"),
+    ],
 )
 def test_whoever_cannot_take_it_now_is_a_503_with_retry_after(
     asking: Asking, error: DependencyUnavailableError

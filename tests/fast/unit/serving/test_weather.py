@@ -5,7 +5,7 @@ import pytest
 from master_dataset.registry.stores import Store
 from master_dataset.sources.weather_observations import WEATHER_OBSERVATIONS
 from serving_layer.context.kinds import context_names
-from serving_layer.errors import NotAvailable
+from serving_layer.errors import NotAvailableError
 from tests.support import World, receipt
 from tests.support.asking import Asking, Body
 from tests.support.weather import observation
@@ -145,5 +145,5 @@ def test_weather_never_changes_a_point() -> None:
 
 
 def test_where_there_is_no_view_of_the_weather_it_is_refused() -> None:
-    with pytest.raises(NotAvailable):
+    with pytest.raises(NotAvailableError):
         context_names("weather", {})
