@@ -13,7 +13,7 @@ from benchmarks.report import Load, keep, show
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from benchmarks.measured import Measured
+    from benchmarks.report import Measured
 
 STACK = (
     "ingest",

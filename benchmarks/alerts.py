@@ -15,17 +15,16 @@ import msgspec
 import orjson
 from confluent_kafka import Consumer, TopicPartition
 
-from benchmarks import bare, local, receipts
-from benchmarks.beside import beside
-from benchmarks.measured import Measured, percentile
-from benchmarks.stream import Stream
+from benchmarks import bare, local, traffic
+from benchmarks.report import Measured, percentile
+from benchmarks.traffic import Stream, beside
 from master_dataset.kafka.topics import Topics
 from master_dataset.registry.registry import Registry
 from master_dataset.registry.rule_versions import RuleVersions
 from master_dataset.registry.stores import Store
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
-from views.alerts.alert import TOPIC
-from views.alerts.rule_validation import read_rule
+from views.alerts.alert import ALERTS_TOPIC
+from views.alerts.rule_validation import parse_rule
 
 if TYPE_CHECKING:
     from deploy.settings import Settings
@@ -48,7 +47,7 @@ def alerts(size: int) -> Iterator[Measured]:
         local.new_topic(settings, bare.TOPIC)
         _register(settings, size + WARM_UP)
         stream = Stream(settings, POS_TRANSACTIONS.topic, PER_SECOND)
-        told, copied = _Seen(settings, TOPIC), _Seen(settings, bare.TOPIC)
+        told, copied = _Seen(settings, ALERTS_TOPIC), _Seen(settings, bare.TOPIC)
         with beside(stream), beside(_Copying(settings)), beside(told), beside(copied):
             sent = _sent(settings, size + WARM_UP, told, copied)
     ours, simple = ([seen.at[store] - at for store, at in sent.items()][WARM_UP:] for seen in (told, copied))
@@ -61,10 +60,10 @@ def alerts(size: int) -> Iterator[Measured]:
 def _register(settings: "Settings", stores: int) -> None:
     """Stores and the rule hold when this is over."""
     session = local.cassandra(settings)
-    named = [str(number) for number in (*range(1, receipts.STORES + 1), *range(FIRST_STORE, FIRST_STORE + stores))]
+    named = [str(number) for number in (*range(1, traffic.STORES + 1), *range(FIRST_STORE, FIRST_STORE + stores))]
     Registry(session).save([Store(id=each, timezone="UTC") for each in named])
     versions = RuleVersions(session, timedelta(seconds=settings.alert_rules_seconds))
-    last = versions.add("rule", "default/any", msgspec.json.encode(read_rule(RULE)).decode())
+    last = versions.add("rule", "default/any", msgspec.json.encode(parse_rule(RULE)).decode())
 
     def noted() -> int:
         return sum(row.kind == "store" for row in versions.read())
@@ -79,7 +78,7 @@ def _sent(settings: "Settings", probes: int, told: "_Seen", copied: "_Seen") -> 
     sending, found = bare.producer(settings.kafka_bootstrap, linger_ms=0), dict[str, float]()
     for number in range(probes):
         store = str(FIRST_STORE + number)
-        body = orjson.loads(next(receipts.live(number)))
+        body = orjson.loads(next(traffic.live(number)))
         body |= {"operation_id": int(store), "happened_at": datetime.now(UTC).isoformat(timespec="milliseconds")}
         sending.produce(POS_TRANSACTIONS.topic, orjson.dumps(body), key=store)
         sending.flush()

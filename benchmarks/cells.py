@@ -18,7 +18,7 @@ from cassandra.concurrent import execute_concurrent
 from batch_layer.blocks import made_schema
 from batch_layer.run import BlockWriter
 from benchmarks import local
-from benchmarks.measured import Measured
+from benchmarks.report import Measured
 from speed_layer.additions import AdditionKey, Cells, shapes_of
 from speed_layer.micro_batch import SpeedRows
 from views import registered_views

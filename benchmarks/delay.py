@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 
 import httpx
 
-from benchmarks import bare, local, receipts
-from benchmarks.beside import beside
-from benchmarks.measured import Measured, percentile
-from benchmarks.micro_batches import steps
-from benchmarks.stream import Stream
+from benchmarks import bare, local, traffic
+from benchmarks.local import steps
+from benchmarks.report import Measured, percentile
+from benchmarks.traffic import Stream, beside
 from master_dataset.kafka.topics import Topics
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 
@@ -77,7 +76,7 @@ def _timed(settings: "Settings", probes: int) -> list[float]:
     with _asking(settings) as client:
         seen = _seen(client)
         for _ in range(probes):
-            before, sent = seen, sending.send(receipts.PROBE)
+            before, sent = seen, sending.send(traffic.PROBE)
             while (seen := _seen(client)) <= before:
                 _not_for_ever(sent)
                 time.sleep(ASK_EVERY)
@@ -95,7 +94,7 @@ def _asking(settings: "Settings") -> httpx.Client:
 def _seen(client: httpx.Client) -> int:
     now = datetime.now(UTC).replace(second=0, microsecond=0)
     span = {"from": (now - timedelta(hours=2)).isoformat(), "to": (now + timedelta(hours=1)).isoformat()}
-    answer = client.get("/v1/views/sales/cells", params={"store": receipts.PROBE, **span})
+    answer = client.get("/v1/views/sales/cells", params={"store": traffic.PROBE, **span})
     if answer.is_server_error:  # no generation is published yet
         return 0
     answer.raise_for_status()
@@ -115,7 +114,7 @@ class Sender:
     def send(self, key: str) -> float:
         """By the monotonic clock, in seconds."""
         acknowledged: list[float] = []
-        value = receipts.line(self._rng, next(self._numbers), datetime.now(UTC), receipts.PROBE)
+        value = traffic.line(self._rng, next(self._numbers), datetime.now(UTC), traffic.PROBE)
         self._producer.produce(
             self._topic,
             value,

@@ -1,23 +1,56 @@
-"""How much slower answers and receipts are while a full rebuild runs on the same machine, one after the other.
+"""Full rebuilds by the product's own command, as something else is measured.
+
+How much slower answers and receipts are while a full rebuild runs on the same machine, one after the other.
 
 Both times receipts come in, so that merged answers have speed rows to read. Both begin just after a publication, so
 that these are about as many: a rebuild publishes a cut, and what was received before it is batch's.
 """
 
-from collections.abc import Iterator
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
 from statistics import median
+from threading import Event
 from typing import TYPE_CHECKING, NamedTuple
 
 from benchmarks.answers import seconds_of_answers
-from benchmarks.beside import beside
 from benchmarks.delay import seconds_until_seen
-from benchmarks.measured import Measured, percentile
-from benchmarks.rebuilds import Rebuilds, rebuild
-from benchmarks.stream import Stream
+from benchmarks.report import Measured, percentile
+from benchmarks.traffic import Stream, beside
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 
 if TYPE_CHECKING:
     from deploy.settings import Settings
+
+COMMAND = (sys.executable, "-m", "galatea.cli.main", "rebuild", "--full")
+
+
+def rebuild(*options: str, began: Callable[[int], None] = lambda _pid: None) -> float:
+    """The seconds of one. `began` is told its pid, which leads a session. RuntimeError if it failed."""
+    at = time.monotonic()
+    with subprocess.Popen(
+        [*COMMAND, *options], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as run:
+        began(run.pid)
+        _, told = run.communicate()
+    if run.returncode:
+        raise RuntimeError(f"the rebuild ended with exit code {run.returncode}: {told[-500:]}")
+    return time.monotonic() - at
+
+
+class Rebuilds:
+    """One after the other until the event is set, so it goes `beside`. `seconds`: of each that has ended."""
+
+    def __init__(self) -> None:
+        """None yet."""
+        self.seconds: list[float] = []
+
+    def __call__(self, leave: Event) -> None:
+        """Rebuild; the last one is waited for."""
+        while not leave.is_set():
+            self.seconds.append(round(rebuild(), 1))
+
 
 SECONDS = 120.0
 """Of one caller's answers; `rebuild_seconds` tells whether a rebuild was shorter, and so met in each of its steps."""

@@ -10,7 +10,7 @@ from contextlib import ExitStack
 
 from benchmarks import local
 from benchmarks.history import History, Rebuilt, median_of
-from benchmarks.measured import Measured
+from benchmarks.report import Measured
 
 FULL = 3_000_000
 """Receipts of the longest history."""

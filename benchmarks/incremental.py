@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from benchmarks import local
 from benchmarks.history import History, Rebuilt, median_of
-from benchmarks.measured import Measured
+from benchmarks.report import Measured
 
 FULL = 5_000_000
 """As many as `rebuild` has: what is measured beside it is the same full rebuild."""

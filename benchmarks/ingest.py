@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
-from benchmarks import bare, local, receipts
-from benchmarks.measured import Measured
+from benchmarks import bare, local, traffic
+from benchmarks.report import Measured
 from master_dataset.cassandra_tables import ArchivePositions
 from master_dataset.kafka.ingest import ingest
 from master_dataset.kafka.topics import Topics
@@ -95,4 +95,4 @@ def _parsing(lines: list[bytes]) -> float:
 
 def history(size: int) -> list[bytes]:
     """The receipts that are sent."""
-    return receipts.history(size, DAYS)
+    return traffic.history(size, DAYS)

@@ -1,6 +1,7 @@
-"""The local stack of the benchmarks: own home, own ports, nobody else's data."""
+"""The local stack of the benchmarks: a home and ports of its own, and what its logs and tables say."""
 
 import os
+import re
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -8,6 +9,7 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from shutil import rmtree
+from statistics import median
 from typing import TYPE_CHECKING
 
 from deploy.cassandra import session_of
@@ -17,7 +19,7 @@ from deploy.local.stack import Stack
 from deploy.settings import Settings
 from master_dataset.kafka.topics import Topics
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
-from speed_layer.generation import Generations
+from views.control.generation import Generations
 
 if TYPE_CHECKING:
     from cassandra.cluster import Session
@@ -88,3 +90,13 @@ def until(done: Callable[[], bool], what: str, every: float = 0.1) -> None:
         if time.monotonic() > deadline:
             raise TimeoutError(what)
         time.sleep(every)
+
+
+STEPS = ("latestOffset", "queryPlanning", "walCommit", "addBatch", "commitOffsets", "triggerExecution")
+
+
+def steps(log: Path, at_most: int) -> dict[str, float]:
+    """Of the last ones: the median of each step in ms."""
+    told = [line for line in log.read_text().splitlines() if "event=speed.batch" in line][-at_most:]
+    found = {step: [int(taken) for line in told for taken in re.findall(rf"\b{step}=(\d+)", line)] for step in STEPS}
+    return {step: median(taken) for step, taken in found.items() if taken}

@@ -10,14 +10,15 @@ import time
 from dataclasses import dataclass
 from datetime import datetime
 
+from batch_layer.recompute.planning import Planning
+from batch_layer.recompute.planning import Steps as Told
+
+from batch_layer.recompute.job import Attempt
 from benchmarks.processor import Meter
-from deploy.recompute.attempt import Attempt
-from deploy.recompute.planning import Planning
-from deploy.recompute.planning import Steps as Told
 from deploy.recompute.recompute import ask
 from deploy.settings import Settings
 from views.control.publication import Pointer
-from views.control.recompute_request import RecomputeRequest
+from views.control.recompute import RecomputeRequest, Report
 
 
 @dataclass(frozen=True)
@@ -58,10 +59,10 @@ def main(cut: datetime, *, full: bool) -> None:
         with Meter() as meter:
             for step in (attempt.plan, attempt.compute, attempt.publish):
                 step()
-        report = attempt.found.report or {}
+        report = attempt.found.report or Report()
     found = {
-        "days": report["days"],
-        "blocks": report["blocks"],
+        "days": report.days,
+        "blocks": report.blocks,
         "seconds": time.monotonic() - started,
         "cpu_seconds": meter.seconds,
         "start_seconds": started - began,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import httpx
 
 from benchmarks import local
-from benchmarks.measured import Measured
+from benchmarks.report import Measured
 from master_dataset.registry.registry import Registry
 from master_dataset.registry.stores import Store
 

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from benchmarks import bare, local
-from benchmarks.measured import Measured
+from benchmarks.report import Measured
 from master_dataset.parsing.parse import key_of
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 

@@ -1,7 +1,8 @@
-"""Processor time: on a machine that others use it says more than seconds on a clock."""
+"""CPU time of a process tree. On a shared machine it is more reliable than wall-clock time."""
 
 import threading
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import NamedTuple, Self
 
 import psutil
@@ -85,3 +86,22 @@ def _tree(pid: int | None) -> Iterator[tuple[_Id, str, float]]:
         except psutil.NoSuchProcess:
             continue
         yield _Id(process.pid, created), name, float(spent.user + spent.system)
+
+
+@dataclass(frozen=True)
+class Pace:
+    """`events` in `seconds` on the clock, with `cpu_seconds` of processor time over all processes that did the work."""
+
+    events: int
+    seconds: float
+    cpu_seconds: float
+
+    @property
+    def per_second(self) -> float:
+        """Events a second."""
+        return self.events / self.seconds
+
+    @property
+    def per_core_second(self) -> float:
+        """Events for a second of one core."""
+        return self.events / self.cpu_seconds

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from confluent_kafka import Producer
 
-from benchmarks import bare, local, receipts
-from benchmarks.measured import Measured
+from benchmarks import bare, local, traffic
+from benchmarks.report import Measured
 
 if TYPE_CHECKING:
     from deploy.settings import Settings
@@ -45,7 +45,7 @@ def _records(size: int, length: int) -> int:
 
 def _rate(settings: "Settings", size: int, name: str, length: int, number: int) -> float:
     """Acknowledged, or committed, records a second. The first transaction, or record, is not timed."""
-    records = list(islice(cycle(receipts.history(RECEIPTS, 1)), _records(size, length)))
+    records = list(islice(cycle(traffic.history(RECEIPTS, 1)), _records(size, length)))
     producer = _producer(settings.kafka_bootstrap, name, number)
     if length:
         producer.init_transactions(CALL_SECONDS)

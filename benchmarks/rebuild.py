@@ -20,9 +20,9 @@ import orjson
 from batch_layer.blocks import Extent, blocks_used, made_schema
 from batch_layer.deliveries import deliveries
 from benchmarks.master import Master, make
-from benchmarks.measured import Measured
 from benchmarks.processor import Meter
-from deploy.recompute.computing import HEAP_MB, PARTITIONS
+from benchmarks.report import Measured
+from deploy.recompute.recompute import HEAP_MB, PARTITIONS
 from deploy.settings import Settings
 from deploy.spark import Work, spark_session
 from views import view_named

@@ -1,18 +1,53 @@
-"""The table on the terminal, and the results as JSON with the machine and its load beside them."""
+"""Results of benchmarks: one row of the table, the printed table, and the JSON that is kept with the machine's load."""
 
 import json
 import os
 import time
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Literal
 
 import psutil
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.measured import Measured
+
+@dataclass(frozen=True)
+class Measured:
+    """`ours` and `beside` in `unit`. `limit` bounds their ratio (ours / beside), if something was promised.
+
+    `better`: whether a high or a low ratio is good. `details` are kept with the results and shown beneath the table.
+    """
+
+    name: str
+    ours: float
+    beside: float
+    unit: str
+    what_is_beside: str
+    better: Literal["high", "low"] = "high"
+    limit: float | None = None
+    details: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def ratio(self) -> float:
+        """How many times the baseline we reach."""
+        return self.ours / self.beside if self.beside else 0.0
+
+    @property
+    def holds(self) -> bool | None:
+        """Whether the promise is kept; None where none was made."""
+        if self.limit is None:
+            return None
+        return self.ratio >= self.limit if self.better == "high" else self.ratio <= self.limit
+
+
+def percentile(values: list[float], share: float) -> float:
+    """The value below which this share of them lies; of few values the nearest one."""
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+
 
 RESULTS = Path(__file__).with_name("results")
 GIB = 1 << 30

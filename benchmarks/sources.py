@@ -16,7 +16,7 @@ from master_dataset.kafka.ingest import ingest
 from master_dataset.kafka.topics import Topics
 from master_dataset.sources import registered_sources
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
-from master_dataset.visits.rows import Whose
+from master_dataset.visits.rows import VisitKey
 from master_dataset.visits.visit import RULES, Bundle, Sighting
 from speed_layer.visits import OpenVisits
 from views.control.generation import Generations
@@ -82,10 +82,10 @@ def _open() -> Measured:
     """What the driver holds of a device that is around; beside it the text of the device."""
     held = OpenVisits(RULES, 5_000)
     for number in range(_DEVICES):
-        held.hear(0, Whose("1", f"{number:032x}", 20_000), Sighting(number, number, is_inside=True))
+        held.hear(0, VisitKey("1", f"{number:032x}", 20_000), Sighting(number, number, is_inside=True))
     one = Bundle.of(Sighting(1, 1, is_inside=True), RULES.gap)
     [stretch] = one.stretches
-    whose = Whose("1", f"{1:032x}", 20_000)
+    whose = VisitKey("1", f"{1:032x}", 20_000)
     parts = (one, one.stretches, stretch, whose, whose.device, *(1 << 40,) * 7)
     size = sum(map(sys.getsizeof, parts)) + 100  # and its place in an ordered dictionary
     return Measured(

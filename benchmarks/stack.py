@@ -4,24 +4,22 @@ from typing import TYPE_CHECKING
 
 from benchmarks import ingest, local
 from benchmarks.answers import answered
-from benchmarks.beside import beside
 from benchmarks.delay import delays
-from benchmarks.during_rebuild import during_rebuild
+from benchmarks.during_rebuild import during_rebuild, rebuild
 from benchmarks.listeners import listened
 from benchmarks.memory import Sampler
 from benchmarks.page_weight import weighed
 from benchmarks.posted import posted
-from benchmarks.rebuilds import rebuild
-from benchmarks.stream import Stream
+from benchmarks.traffic import Stream, beside
 from master_dataset.kafka.ingest import ingest as send
 from master_dataset.kafka.topics import Topics
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
-from speed_layer.generation import Generations
+from views.control.generation import Generations
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 
-    from benchmarks.measured import Measured
+    from benchmarks.report import Measured
     from deploy.settings import Settings
 
 FULL = 150_000

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks import local
-from benchmarks.beside import beside
-from benchmarks.measured import Measured
-from benchmarks.stream import PER_SECOND, Stream
+from benchmarks.report import Measured
+from benchmarks.traffic import PER_SECOND, Stream, beside
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from views import registered_views
 from views.core.cells import read_block

@@ -17,9 +17,9 @@ import psutil
 from confluent_kafka import Producer
 
 from benchmarks import local
-from benchmarks.constant import listens
-from benchmarks.measured import Measured
-from benchmarks.told import TENANT
+from benchmarks.constant_server import listens
+from benchmarks.dispatcher_process import TENANT
+from benchmarks.report import Measured
 from deploy.local.ports import free_ports
 from master_dataset.kafka.client_settings import producer_settings
 from views.alerts.alert import Alert, Window, raised_id
@@ -152,7 +152,7 @@ def _receiving(settings: "Settings", stores: int, each: int) -> Iterator[tuple[_
 
 def _telling(settings: "Settings", topic: str, url: str, id_: str, batch: int) -> AbstractContextManager[int]:
     words = [settings.kafka_bootstrap, topic, url, id_, str(batch)]
-    return _child([sys.executable, "-m", "benchmarks.told", *words])
+    return _child([sys.executable, "-m", "benchmarks.dispatcher_process", *words])
 
 
 @contextmanager

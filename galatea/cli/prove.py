@@ -28,26 +28,26 @@ def prove(
     if brokers not in {ONE, THREE}:
         raise RequestError("experiments use one broker, or three nodes besides", do="--brokers 1 or --brokers 3")
     signal.signal(signal.SIGTERM, _leave)
-    asked = ExperimentSelection(
+    selection = ExperimentSelection(
         [each.upper() for each in experiments or ()], seed, bootstrap=bootstrap, brokers=brokers
     )
     with Steps("prove") as steps:
-        proofs = run(Settings(), asked, steps.step)
+        results = run(Settings(), selection, steps.step)
     if as_json:
-        answer(document(asked, proofs))
+        answer(document(selection, results))
     else:
-        table(COLUMNS, [row for each in document(asked, proofs)["experiments"] for row in rows(each)])
-        _conclude(proofs)
-    if not is_as_expected(proofs):
+        table(COLUMNS, [row for each in document(selection, results)["experiments"] for row in rows(each)])
+        _conclude(results)
+    if not is_as_expected(results):
         raise Exit(1)
 
 
-def _conclude(proofs: "list[Proof]") -> None:
+def _conclude(results: "list[ExperimentResult]") -> None:
     from lab.guarantees.results import Verdict
 
-    counts = {verdict: sum(proof.verdict == verdict for proof in proofs) for verdict in Verdict}
+    counts = {verdict: sum(result.verdict == verdict for result in results) for verdict in Verdict}
     said = ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count)
-    say(f"  of {len(proofs)} experiments: {said}")
+    say(f"  of {len(results)} experiments: {said}")
 
 
 def _leave(_number: int, _frame: object) -> NoReturn:

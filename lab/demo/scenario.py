@@ -39,7 +39,7 @@ from master_dataset.kafka.ingest import ingest
 from master_dataset.registry.registration import register
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from views.control.publication import PointerRow
-from views.control.recompute import RecomputeRequest
+from views.control.recompute import RecomputeRequest, Report
 from views.core.cut import seconds
 
 if TYPE_CHECKING:
@@ -175,9 +175,9 @@ class Scenario:
     def _rebuild(self, stage: Stage | None = None) -> str:
         progress = stage or Silent()
         done = recompute(self.settings, RecomputeRequest(wait=True), why="the demo", by=BY, steps=progress)
-        report = done.report or {}
-        cut = datetime.fromisoformat(report["cut"])
-        return f"publication {done.publication} at cut {cut:%H:%M:%S} UTC: {report['days']} days rebuilt"
+        report = done.report or Report()
+        cut = f"{report.cut:%H:%M:%S}" if isinstance(report.cut, datetime) else "-"
+        return f"publication {done.publication} at cut {cut} UTC: {report.days} days rebuilt"
 
     def play(self) -> None:
         """Play the live day and rebuild on the way."""

@@ -143,7 +143,7 @@ class Verdict:
 
 
 @dataclass(frozen=True)
-class EventValidator:
+class Judge:
     """Compares what is shown with what the oracle says."""
 
     settings: "Settings"

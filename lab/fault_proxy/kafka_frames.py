@@ -1,7 +1,7 @@
-"""As much of Kafka's protocol as a tap needs: where a frame ends, which request it is, and which one it answers.
+"""The part of Kafka's protocol that the fault proxy needs: frame boundaries, request headers, correlation ids.
 
-A frame is its length (int32) and as many bytes. A request begins with api_key int16, version int16 and correlation_id
-int32; an answer begins with the correlation_id of its request. All are big-endian.
+A frame is its length (int32) followed by that many bytes. A request starts with api_key int16, version int16 and
+correlation_id int32; a response starts with the correlation_id of its request. All integers are big-endian.
 """
 
 import struct
@@ -17,7 +17,7 @@ NOT_ENOUGH_REPLICAS = 19
 
 
 class Api(IntEnum):
-    """The requests that can be harmed."""
+    """Requests that a rule can select."""
 
     PRODUCE = 0
     INIT_PRODUCER_ID = 22
@@ -27,8 +27,8 @@ class Api(IntEnum):
     TXN_OFFSET_COMMIT = 28
 
 
-class Head(NamedTuple):
-    """How a request begins."""
+class RequestHeader(NamedTuple):
+    """The first fields of a request."""
 
     api: int
     version: int
@@ -36,7 +36,7 @@ class Head(NamedTuple):
 
 
 async def read_frame(reader: StreamReader) -> bytes | None:
-    """One frame without its length; None at the end of the stream."""
+    """Read one frame without its length; None at the end of the stream."""
     try:
         (length,) = _LENGTH.unpack(await reader.readexactly(_LENGTH.size))
         return await reader.readexactly(length)
@@ -44,36 +44,36 @@ async def read_frame(reader: StreamReader) -> bytes | None:
         return None
 
 
-def framed(frame: bytes) -> bytes:
-    """A frame with its length, as it goes over the wire."""
+def with_length(frame: bytes) -> bytes:
+    """Prefix a frame with its length, as it goes over the wire."""
     return _LENGTH.pack(len(frame)) + frame
 
 
-def head_of(request: bytes) -> Head:
-    """How this request begins."""
-    return Head(*_REQUEST.unpack_from(request))
+def request_header(request: bytes) -> RequestHeader:
+    """Parse the header of a request."""
+    return RequestHeader(*_REQUEST.unpack_from(request))
 
 
-def answered(answer: bytes) -> int:
-    """The correlation id of the request that this answers."""
-    return int(_CORRELATION.unpack_from(answer)[0])
+def correlation_of(response: bytes) -> int:
+    """Return the correlation id of the request that this response belongs to."""
+    return int(_CORRELATION.unpack_from(response)[0])
 
 
-def refusal(answer: bytes, version: int, topic: str, correlation: int) -> bytes:
-    """Make of an answer to Produce (of one topic and partition) one that refuses the request with this correlation id.
+def rejected(response: bytes, version: int, topic: str, correlation: int) -> bytes:
+    """Turn a Produce response (one topic, one partition) into one that rejects the request with this correlation id.
 
-    The error and the offset stand behind the topic's name, the number of partitions and the partition. ValueError if
-    the answer is about another topic.
+    The error and the offset follow the topic's name, the number of partitions and the partition. Raises ValueError if
+    the response is about another topic.
     """
     name = topic.encode()
-    at = answer.index(name) + len(name) + (1 if version >= _FLEXIBLE_PRODUCE else 4) + 4
-    changed = bytearray(answer)
+    at = response.index(name) + len(name) + (1 if version >= _FLEXIBLE_PRODUCE else 4) + 4
+    changed = bytearray(response)
     _CORRELATION.pack_into(changed, 0, correlation)
     _OUTCOME.pack_into(changed, at, NOT_ENOUGH_REPLICAS, -1)
     return bytes(changed)
 
 
-def end_txn_error(answer: bytes, version: int) -> int:
-    """The error code in an answer to EndTxn: behind correlation id, tags (from version 3 on) and throttle time."""
+def end_txn_error(response: bytes, version: int) -> int:
+    """Return the error code of an EndTxn response: after correlation id, tags (from version 3 on) and throttle time."""
     flexible = 3
-    return int(_ERROR.unpack_from(answer, 4 + (1 if version >= flexible else 0) + 4)[0])
+    return int(_ERROR.unpack_from(response, 4 + (1 if version >= flexible else 0) + 4)[0])

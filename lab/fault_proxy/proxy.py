@@ -1,8 +1,7 @@
-"""Which requests a tap harms, and how.
+"""The fault proxy: a TCP proxy in front of one broker that forwards everything except what its rule selects.
 
-The tap: a TCP proxy before one broker, in a thread of its own, that lets everything pass but what its rule says.
-
-The broker advertises the tap's port for a listener of its own, so nothing on the wire has to be rewritten.
+It runs in a thread of its own. The broker advertises the proxy's port for a separate listener, so nothing on the wire
+has to be rewritten.
 """
 
 import asyncio
@@ -14,32 +13,41 @@ from enum import StrEnum
 from types import TracebackType
 from typing import NamedTuple, Self
 
-from lab.fault_proxy.kafka_frames import Api, Head, answered, end_txn_error, framed, head_of, read_frame, refusal
+from lab.fault_proxy.kafka_frames import (
+    Api,
+    RequestHeader,
+    correlation_of,
+    end_txn_error,
+    read_frame,
+    rejected,
+    request_header,
+    with_length,
+)
 
 
 class Action(StrEnum):
-    """What happens to a request that a rule hits."""
+    """What happens to a request that a rule selects."""
 
     DROP_RESPONSE = "drop_response"
-    """It is forwarded, its answer swallowed, and both connections end: a lost acknowledgement."""
+    """It is forwarded, its response is dropped, and both connections close: a lost acknowledgement."""
     DROP_REQUEST = "drop_request"
-    """It is not forwarded, and nobody is told: a lost request."""
-    REFUSE = "refuse"
-    """It is not forwarded but answered, just before the next answer, with an error that passes: so few copies are in
-    step at the moment. The requests behind it are on their way by then."""
-    REFUSE_AT_ONCE = "refuse_at_once"
-    """The same for who has one request on its way and waits: answered after the pattern of the last answer."""
+    """It is not forwarded, and the client is not told: a lost request."""
+    REJECT = "reject"
+    """It is not forwarded but gets a retriable error (NOT_ENOUGH_REPLICAS), just before the next response. The requests
+    after it have been sent by then."""
+    REJECT_AT_ONCE = "reject_at_once"
+    """The same at once, for a client with a single request in flight: the error is modelled on the last response."""
     HOLD = "hold"
-    """It is kept, and both connections end; `Tap.release` sends it later: a request that the network delayed."""
+    """It is kept, and both connections close; `FaultProxy.release` sends it later: a request delayed by the network."""
     HOLD_SILENTLY = "hold_silently"
-    """It is kept, and the connection stays as it is: whoever asked waits until its own patience ends."""
+    """It is kept, and the connection stays open: the client waits until its own timeout."""
 
 
 @dataclass
 class Rule:
-    """Hits the `first` request of this kind, counted from 1 since it was given, then `every` so many, `most` times.
+    """Selects the `first` request of this kind (from 1), then every `every`-th, at most `most` of them.
 
-    `topic` is needed to refuse. `passed` and `hits` say what has happened.
+    `topic` is required to reject a request. `passed` and `hits` count requests seen and selected.
     """
 
     api: Api
@@ -51,8 +59,8 @@ class Rule:
     passed: int = 0
     hits: int = 0
 
-    def takes(self, api: int) -> bool:
-        """Count one request; whether it is one to harm."""
+    def selects(self, api: int) -> bool:
+        """Count one request; return whether it is selected."""
         if api != self.api or self.hits == self.most:
             return False
         self.passed += 1
@@ -64,53 +72,53 @@ class Rule:
 
 _PATIENCE_SECONDS = 60.0
 UNREAD = -2
-"""Kafka has no error of this number."""
+"""Returned by `release` if the response was not read. No Kafka error has this number."""
 
 
-class Link:
-    """One connection of a client and the one that continues it to the broker."""
+class ProxiedConnection:
+    """A client's connection and the one to the broker that continues it."""
 
     def __init__(self, client: StreamWriter, broker: StreamWriter) -> None:
-        """Both are written to; they end together."""
+        """Both are written to, and both close together."""
         self.client, self.broker = client, broker
-        self.asked: dict[int, Head] = {}
-        self.swallowed: set[int] = set()
-        self.refused: list[tuple[int, Rule]] = []
+        self.pending: dict[int, RequestHeader] = {}
+        self.dropped: set[int] = set()
+        self.rejected: list[tuple[int, Rule]] = []
 
     def cut(self) -> None:
-        """End both connections, as a network does."""
+        """Close both connections, as a network failure does."""
         self.client.close()
         self.broker.close()
 
 
-class _Pattern(NamedTuple):
-    """The last answer to Produce, after which a refusal is made."""
+class _ProduceResponse(NamedTuple):
+    """The last Produce response, on which an error response is modelled."""
 
-    answer: bytes
+    response: bytes
     version: int
 
 
-class Tap:
-    """Use as a context manager. One rule at a time; without one it is a plain proxy."""
+class FaultProxy:
+    """A context manager. It has one rule at a time; without one it is a plain proxy."""
 
     def __init__(self, host: str, port: int, broker_port: int) -> None:
-        """Listens at `host:port`, for a broker that listens at `host:broker_port`."""
+        """Listen at `host:port` for a broker at `host:broker_port`."""
         self.port = port
         self._host, self._broker_port = host, broker_port
         self._rule: Rule | None = None
         self._held: list[bytes] = []
         self._holds = threading.Event()
-        self._pattern: _Pattern | None = None
+        self._last_produce: _ProduceResponse | None = None
         self._loop = asyncio.new_event_loop()
-        self._over = asyncio.Event()
+        self._stopped = asyncio.Event()
         self._listens = threading.Event()
         self._failed: OSError | None = None
-        self._thread = threading.Thread(target=self._run, name="tap", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="fault-proxy", daemon=True)
         self.forwarded: dict[int, int] = {}
-        """Requests that went on to the broker, by their kind."""
+        """Requests forwarded to the broker, by API key."""
 
     def __enter__(self) -> Self:
-        """Listen. OSError if the port is taken."""
+        """Start to listen. Raises OSError if the port is in use."""
         self._thread.start()
         self._listens.wait()
         if self._failed is not None:
@@ -120,36 +128,36 @@ class Tap:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """End all connections."""
-        self._loop.call_soon_threadsafe(self._over.set)
+        """Close all connections."""
+        self._loop.call_soon_threadsafe(self._stopped.set)
         self._thread.join()
 
-    def harm(self, rule: Rule) -> Rule:
-        """From now on do this instead of what was said before; gives the rule back, which counts."""
+    def set_rule(self, rule: Rule) -> Rule:
+        """Replace the rule, and return the new one, which counts."""
         self._rule = rule
         return rule
 
-    def heal(self) -> None:
-        """From now on let everything pass. What is held stays held."""
+    def clear_rule(self) -> None:
+        """Forward everything from now on. Held requests stay held."""
         self._rule = None
 
-    def forget(self) -> None:
-        """What is held is lost: it never arrives."""
+    def discard_held(self) -> None:
+        """Drop all held requests."""
         self._holds.clear()
         self._held.clear()
 
     def await_held(self, seconds: float = _PATIENCE_SECONDS) -> bool:
-        """Wait until a request is held; whether there is one."""
+        """Wait until a request is held; return whether there is one."""
         return self._holds.wait(seconds)
 
     def release(self) -> int:
-        """Send the oldest request that is held over a connection of its own.
+        """Send the oldest held request over a connection of its own.
 
-        The error code in the answer to an EndTxn, 0: done; `UNREAD` where something else was held and answered.
+        Returns the error code of the response to an EndTxn (0: success), or `UNREAD` for any other request.
         """
         self._holds.clear()
-        asked = asyncio.run_coroutine_threadsafe(self._send_late(self._held.pop(0)), self._loop)
-        return asked.result(_PATIENCE_SECONDS)
+        sending = asyncio.run_coroutine_threadsafe(self._send_late(self._held.pop(0)), self._loop)
+        return sending.result(_PATIENCE_SECONDS)
 
     def _run(self) -> None:
         asyncio.set_event_loop(self._loop)
@@ -162,94 +170,96 @@ class Tap:
             self._loop.close()
 
     async def _serve(self) -> None:
-        links: set[asyncio.Task[None]] = set()
+        connections: set[asyncio.Task[None]] = set()
 
         def connected(reader: StreamReader, writer: StreamWriter) -> None:
-            task = asyncio.ensure_future(self._link(reader, writer))
-            links.add(task)
-            task.add_done_callback(links.discard)
+            task = asyncio.ensure_future(self._connection(reader, writer))
+            connections.add(task)
+            task.add_done_callback(connections.discard)
 
         server = await asyncio.start_server(connected, self._host, self.port)
         self._listens.set()
-        await self._over.wait()
+        await self._stopped.wait()
         server.close()
-        for task in links:
+        for task in connections:
             task.cancel()
-        await asyncio.gather(*links, return_exceptions=True)
+        await asyncio.gather(*connections, return_exceptions=True)
 
-    async def _link(self, reader: StreamReader, writer: StreamWriter) -> None:
+    async def _connection(self, reader: StreamReader, writer: StreamWriter) -> None:
         try:
             from_broker, to_broker = await asyncio.open_connection(self._host, self._broker_port)
-        except OSError:  # the broker is away, and so is its tap
+        except OSError:  # the broker is down, and so is its proxy
             writer.close()
             return
-        link = Link(writer, to_broker)
+        connection = ProxiedConnection(writer, to_broker)
         pumps = [
-            asyncio.ensure_future(self._requests(reader, link)),
-            asyncio.ensure_future(self._answers(from_broker, link)),
+            asyncio.ensure_future(self._requests(reader, connection)),
+            asyncio.ensure_future(self._responses(from_broker, connection)),
         ]
         try:
             await asyncio.wait(pumps, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            link.cut()
+            connection.cut()
             for pump in pumps:
                 pump.cancel()
             await asyncio.gather(*pumps, return_exceptions=True)
-            for each in (link.client, link.broker):
+            for each in (connection.client, connection.broker):
                 with suppress(OSError):
                     await each.wait_closed()
 
-    async def _requests(self, reader: StreamReader, link: Link) -> None:
+    async def _requests(self, reader: StreamReader, connection: ProxiedConnection) -> None:
         while (request := await read_frame(reader)) is not None:
-            head = head_of(request)
+            head = request_header(request)
             rule = self._rule
-            if rule is not None and rule.takes(head.api) and not self._passes(request, head, rule, link):
+            if rule is not None and rule.selects(head.api) and not self._apply(request, head, rule, connection):
                 if rule.action == Action.HOLD:
                     return
                 continue
-            link.asked[head.correlation] = head
+            connection.pending[head.correlation] = head
             self.forwarded[head.api] = self.forwarded.get(head.api, 0) + 1
-            link.broker.write(framed(request))
-            await link.broker.drain()
+            connection.broker.write(with_length(request))
+            await connection.broker.drain()
 
-    def _passes(self, request: bytes, head: Head, rule: Rule, link: Link) -> bool:
-        """Do what the rule says; whether the request is forwarded."""
+    def _apply(self, request: bytes, head: RequestHeader, rule: Rule, connection: ProxiedConnection) -> bool:
+        """Apply the rule; return whether the request is forwarded."""
         if rule.action == Action.DROP_RESPONSE:
-            link.swallowed.add(head.correlation)
+            connection.dropped.add(head.correlation)
             return True
-        if rule.action == Action.REFUSE:
-            link.refused.append((head.correlation, rule))
-        elif rule.action == Action.REFUSE_AT_ONCE:
-            self._refuse(head.correlation, rule, link)
+        if rule.action == Action.REJECT:
+            connection.rejected.append((head.correlation, rule))
+        elif rule.action == Action.REJECT_AT_ONCE:
+            self._reject(head.correlation, rule, connection)
         elif rule.action in (Action.HOLD, Action.HOLD_SILENTLY):
             self._held.append(request)
             self._holds.set()
         return False
 
-    async def _answers(self, reader: StreamReader, link: Link) -> None:
-        while (answer := await read_frame(reader)) is not None:
-            correlation = answered(answer)
-            head = link.asked.pop(correlation, None)
-            if correlation in link.swallowed:
+    async def _responses(self, reader: StreamReader, connection: ProxiedConnection) -> None:
+        while (response := await read_frame(reader)) is not None:
+            correlation = correlation_of(response)
+            head = connection.pending.pop(correlation, None)
+            if correlation in connection.dropped:
                 return
             if head is not None and head.api == Api.PRODUCE:
-                self._pattern = _Pattern(answer, head.version)
-                while link.refused:
-                    self._refuse(*link.refused.pop(0), link)
-            link.client.write(framed(answer))
-            await link.client.drain()
+                self._last_produce = _ProduceResponse(response, head.version)
+                while connection.rejected:
+                    self._reject(*connection.rejected.pop(0), connection)
+            connection.client.write(with_length(response))
+            await connection.client.drain()
 
-    def _refuse(self, correlation: int, rule: Rule, link: Link) -> None:
-        if self._pattern is not None:
-            link.client.write(framed(refusal(self._pattern.answer, self._pattern.version, rule.topic, correlation)))
+    def _reject(self, correlation: int, rule: Rule, connection: ProxiedConnection) -> None:
+        if self._last_produce is not None:
+            connection.client.write(
+                with_length(rejected(self._last_produce.response, self._last_produce.version, rule.topic, correlation))
+            )
 
     async def _send_late(self, request: bytes) -> int:
         reader, writer = await asyncio.open_connection(self._host, self._broker_port)
-        writer.write(framed(request))
-        answer = await read_frame(reader)
+        writer.write(with_length(request))
+        response = await read_frame(reader)
         writer.close()
         await writer.wait_closed()
-        if answer is None:
+        if response is None:
             raise ConnectionResetError("the broker ended the connection instead of answering a late request")
-        head = head_of(request)
-        return end_txn_error(answer, head.version) if head.api == Api.END_TXN else UNREAD
+        head = request_header(request)
+        return end_txn_error(response, head.version) if head.api == Api.END_TXN else UNREAD

@@ -1,1 +1,1 @@
-"""The proving ground: delivery guarantees shown on a real broker, by breaking what they rest on."""
+"""Delivery guarantees shown on a real broker, by breaking what they depend on (`galatea prove`)."""

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import stamina
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 
-from master_dataset.kafka.consumer import Consuming, Limits, Taker
+from master_dataset.kafka.consumer import ConsumerLimits, Handler, KeyedConsumer
 
 PATIENCE_SECONDS = 60.0
 COMMITTED, UNCOMMITTED = "read_committed", "read_uncommitted"
@@ -28,7 +28,7 @@ _BEGINNING = {
 Options = Mapping[str, str | int | bool]
 
 
-class Seen(NamedTuple):
+class ReceivedRecord(NamedTuple):
     """One record: where it lies and what it says."""
 
     partition: int
@@ -56,16 +56,16 @@ def consumer(bootstrap: str, group: str, options: Options | None = None) -> Cons
     return Consumer({**usual, **(options or {})})
 
 
-def read(bootstrap: str, topic: str, isolation: str = COMMITTED) -> list[list[Seen]]:
+def read(bootstrap: str, topic: str, isolation: str = COMMITTED) -> list[list[ReceivedRecord]]:
     """Everything in the topic now, by partition. The end is where the broker says it is: offsets may have gaps."""
     reader = consumer(bootstrap, "galatea-prove-reader", {"isolation.level": isolation})
     try:
         numbers = sorted(reader.list_topics(topic, timeout=PATIENCE_SECONDS).topics[topic].partitions)
         reader.assign([TopicPartition(topic, number, OFFSET_BEGINNING) for number in numbers])
-        found: dict[int, list[Seen]] = {number: [] for number in numbers}
+        found: dict[int, list[ReceivedRecord]] = {number: [] for number in numbers}
         for message in until_end(reader, len(numbers)):
             place = message.partition() or 0, message.offset() or 0
-            seen = Seen(*place, message.key() or b"", message.value() or b"")
+            seen = ReceivedRecord(*place, message.key() or b"", message.value() or b"")
             found[seen.partition].append(seen)
         return list(found.values())
     finally:
@@ -137,7 +137,7 @@ _SILENT = _silent_logger()
 
 
 @dataclass
-class Sent:
+class SendReport:
     """What the producer reported: `ok` delivered, `failed` given up, which means unknown. `seconds` for all."""
 
     ok: list[int] = field(default_factory=list)
@@ -161,9 +161,9 @@ def producer(bootstrap: str, **more: object) -> Producer:
     return Producer({**options, **_QUIET, **named}, logger=_SILENT)
 
 
-def send(sender: Producer, topic: str, numbers: Iterable[int], *, block: int = 0) -> Sent:
+def send(sender: Producer, topic: str, numbers: Iterable[int], *, block: int = 0) -> SendReport:
     """Send numbers in order and wait for every report; after each `block` records as well, if it is not 0."""
-    sent, began = Sent(), time.monotonic()
+    sent, began = SendReport(), time.monotonic()
 
     def reported(error: KafkaError | None, message: Message) -> None:
         (sent.failed if error else sent.ok).append(int(message.value() or b""))
@@ -192,12 +192,12 @@ QUIET_SECONDS, LOOK_SECONDS = 30.0, 0.01
 async def member(
     settings: dict[str, Any],
     topic: str,
-    taker: Taker,
-    limits: Limits,
+    taker: Handler,
+    limits: ConsumerLimits,
     connect: Callable[[dict[str, Any]], Any] = Consumer,
-) -> AsyncIterator[Consuming]:
+) -> AsyncIterator[KeyedConsumer]:
     """Hands records of the topic over meanwhile. `settings`: server and group. Raises what `Consuming.run` raises."""
-    consuming = Consuming({"log_level": 0, **settings}, [topic], taker, limits, connect)
+    consuming = KeyedConsumer({"log_level": 0, **settings}, [topic], taker, limits, connect)
     running = asyncio.ensure_future(consuming.run())
     try:
         yield consuming

@@ -1,6 +1,7 @@
-"""What an experiment is: one concept, the fault that tries it, and the lines that come of it.
+"""Experiments and their setup.
 
-What an experiment stands on: a broker, perhaps a tap before it, a folder, chance, and so many records.
+An experiment shows one concept under one fault, and returns a result for each delivery mode. Its setup has a broker,
+optionally a fault proxy in front of it, a folder, seeded randomness, and the number of records to send.
 """
 
 import importlib
@@ -17,34 +18,34 @@ from typing import Any
 
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from lab.fault_proxy import Tap
+from lab.fault_proxy import FaultProxy
 from lab.guarantees import experiments
 from lab.guarantees.clients import flush, producer
-from lab.guarantees.results import Line
+from lab.guarantees.results import Result
 from master_dataset.errors import OperatorError
 
 
 class Need(StrEnum):
-    """What an experiment does to its broker."""
+    """What an experiment needs in order to inject its fault."""
 
     BROKER = "a broker"
-    TAP = "a tap before the broker, to harm single requests"
+    FAULT_PROXY = "a fault proxy in front of the broker"
     NODES = "three nodes that it may kill"
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """One file of `experiments`: what it shows, what it needs, and how it is run."""
+    """`EXPERIMENT` of a module in `experiments`. `shows`: the concept, for the table."""
 
     id: str
     shows: str
-    run: Callable[["Ground"], Sequence[Line]]
+    run: Callable[["ExperimentSetup"], Sequence[Result]]
     need: Need = Need.BROKER
 
 
 @cache
 def registered() -> Mapping[str, Experiment]:
-    """Id to experiment, in the order of the ids."""
+    """Return all experiments by id, sorted."""
     names = sorted(each.name for each in pkgutil.iter_modules(experiments.__path__))
     found = [importlib.import_module(f"{experiments.__name__}.{name}").EXPERIMENT for name in names]
     return {each.id: each for each in sorted(found, key=lambda each: each.id)}
@@ -56,62 +57,65 @@ _LOOK_SECONDS = 0.05
 
 @dataclass(frozen=True)
 class Size:
-    """How much is sent, and how many faults are evenly spread over it."""
+    """How many records are sent, and how many faults are spread evenly over them."""
 
     records: int = 1000
     faults: int = 10
 
     @property
     def every(self) -> int:
-        """Records from one fault to the next."""
+        """Number of records from one fault to the next."""
         return self.records // self.faults
 
 
 @dataclass(frozen=True)
-class Ground:
-    """`bootstrap` reaches the broker, `tapped` through the tap; `cluster` starts three nodes to be killed."""
+class ExperimentSetup:
+    """`bootstrap`: the broker; `proxied`: the broker through the fault proxy; `cluster`: starts three nodes to kill.
+
+    `run` makes the names of this run unique; `topics` are those that it created.
+    """
 
     bootstrap: str
     folder: Path
     seed: int
     size: Size = field(default_factory=Size)
-    tap: Tap | None = None
-    tapped: str = ""
+    proxy: FaultProxy | None = None
+    proxied: str = ""
     cluster: Callable[[], Any] | None = None
     run: str = field(default_factory=lambda: secrets.token_hex(3))
-    made: list[str] = field(default_factory=list)
+    topics: list[str] = field(default_factory=list)
 
     @property
-    def the_tap(self) -> Tap:
-        """The tap. LookupError without one: whoever needs it says so (Need.TAP)."""
-        if self.tap is None:
-            raise LookupError("this ground has no tap")
-        return self.tap
+    def required_proxy(self) -> FaultProxy:
+        """The fault proxy. Raises LookupError without one: an experiment declares it with `Need.FAULT_PROXY`."""
+        if self.proxy is None:
+            raise LookupError("this setup has no fault proxy")
+        return self.proxy
 
-    def chance(self, name: str) -> random.Random:
-        """Chance that the seed decides; a source of its own for each name."""
+    def rng(self, name: str) -> random.Random:
+        """Return a random generator of its own for each name, determined by the seed."""
         return random.Random(f"{self.seed} {name}")  # noqa: S311 - reproducible on purpose
 
     def file(self, name: str) -> Path:
-        """A file of this run that does not exist yet."""
+        """Return the path of a new file of this run."""
         place = self.folder / f"{self.run}-{name}"
         place.unlink(missing_ok=True)
         return place
 
     def name(self, name: str) -> str:
-        """A name that no other run has: of a topic, a group or a transactional id."""
+        """Return a name that no other run uses, for a topic, group or transactional id."""
         return f"galatea-prove-{self.run}-{name}"
 
     def topic(self, name: str, partitions: int = 1) -> str:
-        """A new topic, whose partitions all have a leader; its full name. OperatorError if the broker refuses."""
+        """Create a topic, wait until every partition has a leader, and return its full name."""
         admin, topic = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0}), self.name(name)
         admin.create_topics([NewTopic(topic, partitions)], operation_timeout=_TIMEOUT_SECONDS)[topic].result()
-        self.made.append(topic)
+        self.topics.append(topic)
         await_leaders(admin, topic, partitions)
         return topic
 
     def filled(self, name: str, values: Iterable[tuple[bytes | None, bytes]], partitions: int = 1) -> str:
-        """A new topic with these keys and values in it, each acknowledged."""
+        """Create a topic with these keys and values in it, each acknowledged."""
         topic = self.topic(name, partitions)
         sender = producer(self.bootstrap, acks="all", enable_idempotence=True, batch_num_messages=1000)
         for key, value in values:
@@ -121,25 +125,25 @@ class Ground:
         return topic
 
     def numbered(self, name: str, partitions: int = 1, count: int | None = None) -> str:
-        """A new topic with the numbers 0..n-1 in it, as keys too."""
+        """Create a topic with the numbers 0..n-1 as keys and values."""
         texts = (str(number).encode() for number in range(count or self.size.records))
         return self.filled(name, ((text, text) for text in texts), partitions)
 
-    def deaths(self, name: str) -> Sequence[int]:
-        """Numbers, evenly spread and moved by chance, at which a process is killed."""
-        moved = self.chance(name).randrange(self.size.every)
-        return [moved + fault * self.size.every for fault in range(self.size.faults)]
+    def kills(self, name: str) -> Sequence[int]:
+        """Return evenly spread numbers with a random offset, at which a process is killed."""
+        offset = self.rng(name).randrange(self.size.every)
+        return [offset + fault * self.size.every for fault in range(self.size.faults)]
 
-    def leave(self) -> None:
-        """Delete every topic that was made."""
-        if self.made:
+    def delete_topics(self) -> None:
+        """Delete every topic that was created."""
+        if self.topics:
             admin = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
-            for future in admin.delete_topics(self.made, operation_timeout=_TIMEOUT_SECONDS).values():
+            for future in admin.delete_topics(self.topics, operation_timeout=_TIMEOUT_SECONDS).values():
                 future.exception()
 
 
 def await_leaders(admin: AdminClient, topic: str, partitions: int) -> None:
-    """Wait until so many partitions of the topic have a leader. OperatorError if they do not get one."""
+    """Wait until all partitions of the topic have a leader. Raises OperatorError on a timeout."""
 
     def led() -> bool:
         found = admin.list_topics(topic, timeout=_TIMEOUT_SECONDS).topics[topic].partitions
@@ -148,10 +152,10 @@ def await_leaders(admin: AdminClient, topic: str, partitions: int) -> None:
     await_that(led, f"the partitions of `{topic}` have no leader")
 
 
-def await_that(is_so: Callable[[], bool], otherwise: str, seconds: float = 120) -> None:
-    """Wait until it is so; how long that takes decides nothing. OperatorError with the words if it never is."""
+def await_that(condition: Callable[[], bool], otherwise: str, seconds: float = 120) -> None:
+    """Wait until the condition holds. Raises OperatorError with `otherwise` on a timeout."""
     deadline = time.monotonic() + seconds
-    while not is_so():
+    while not condition():
         if time.monotonic() > deadline:
             raise OperatorError(otherwise, do="galatea prove")
         time.sleep(_LOOK_SECONDS)

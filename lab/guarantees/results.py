@@ -1,8 +1,6 @@
-"""What became of the numbers 0..n-1 that were sent: lost, duplicated, reordered. Exact, since each is known.
+"""Results of experiments: exact counts of lost, duplicated and reordered numbers, the expected bounds, and the table.
 
-One line of the table: what was counted, what was expected, and whether that is the same.
-
-The table of what was proved, from the JSON of it: the same on a terminal and on the page.
+The table is made from the JSON of the results, so that the terminal and the documentation show the same.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,8 +10,8 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 
-class Tally(NamedTuple):
-    """`lost`: numbers that are nowhere. `duplicated`: copies beyond the first. `reordered`: steps back."""
+class Counts(NamedTuple):
+    """`lost`: missing numbers. `duplicated`: copies after the first. `reordered`: numbers below their predecessor."""
 
     lost: int
     duplicated: int
@@ -21,39 +19,44 @@ class Tally(NamedTuple):
 
 
 def inversions(numbers: Iterable[int]) -> int:
-    """How often the next number is less than the one before it."""
+    """Count the numbers that are less than their predecessor."""
     return sum(after < before for before, after in pairwise(numbers))
 
 
-def tally(sent: int, *seen: Sequence[int]) -> Tally:
-    """Count what was seen, partition by partition (order means nothing between two), of the numbers 0..sent-1.
+def count_numbers(sent: int, *seen: Sequence[int]) -> Counts:
+    """Count what was received of the numbers 0..sent-1.
 
-    ValueError if a number was seen that nobody sent: then nothing that was counted means anything.
+    Args:
+        sent: How many numbers were sent.
+        seen: The received numbers of each partition. Order between partitions has no meaning.
+
+    Raises:
+        ValueError: A number was received that was never sent, so no count would mean anything.
     """
     distinct = {number for partition in seen for number in partition}
     if strange := distinct - set(range(sent)):
         raise ValueError(f"numbers that were never sent: {sorted(strange)[:5]}")
     copies = sum(len(partition) for partition in seen)
-    return Tally(sent - len(distinct), copies - len(distinct), sum(inversions(partition) for partition in seen))
+    return Counts(sent - len(distinct), copies - len(distinct), sum(inversions(partition) for partition in seen))
 
 
-def together(tallies: Iterable[Tally]) -> Tally:
-    """Of several topics or endpoints that were to get the same."""
-    return Tally(*map(sum, zip(*tallies, strict=True)))
+def total_counts(counts: Iterable[Counts]) -> Counts:
+    """Add up the counts of several topics or endpoints that should have received the same."""
+    return Counts(*map(sum, zip(*counts, strict=True)))
 
 
 class Bound(NamedTuple):
-    """The least and the most that a count may be; None: any."""
+    """The least and the greatest allowed count; None: no upper bound."""
 
     least: int = 0
     most: int | None = None
 
     def holds(self, count: int) -> bool:
-        """Whether it is within."""
+        """Whether the count is within the bound."""
         return self.least <= count and (self.most is None or count <= self.most)
 
     def __str__(self) -> str:
-        """As a person writes it: 10, >= 1, <= 2, any."""
+        """For example 10, >= 1, <= 2, any."""
         if self.least == self.most:
             return f"{self.least:,}"
         least = [f">= {self.least:,}"] if self.least else []
@@ -66,22 +69,22 @@ ZERO = Bound(0, 0)
 
 
 def exactly(count: int) -> Bound:
-    """Neither less nor more."""
+    """Require this count."""
     return Bound(count, count)
 
 
 def at_least(count: int) -> Bound:
-    """So many or more."""
+    """Require this count or more."""
     return Bound(least=count)
 
 
 def at_most(count: int) -> Bound:
-    """So many or less."""
+    """Require this count or less."""
     return Bound(most=count)
 
 
 class Verdict(StrEnum):
-    """What a line comes to."""
+    """Verdict on a result or an experiment."""
 
     AS_EXPECTED = "as expected"
     DIFFERENT = "DIFFERENT"
@@ -90,41 +93,41 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True)
-class Line:
-    """A delivery mode under a fault. `sent`: records; `tally`: what became of them.
+class Result:
+    """One delivery mode under one fault. `sent`: number of records; `counts`: what became of them.
 
-    `also`: further counts by name (`ok`, `log`). `expected`: a bound for each count that decides; what it does not name
-    of lost, duplicated and reordered has to be 0. `printed`: times and rates, which decide nothing.
+    `also`: further counts by name (`ok`, `log`). `expected`: bounds that decide the verdict; lost, duplicated and
+    reordered must be 0 unless named. `printed`: times and rates, which do not affect the verdict.
     """
 
     mode: str
     fault: str
     sent: int
-    tally: Tally
+    counts: Counts
     expected: Mapping[str, Bound] = field(default_factory=dict)
     also: Mapping[str, int] = field(default_factory=dict)
     printed: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def counted(self) -> Mapping[str, int]:
-        """Every count by its name."""
-        return {**self.tally._asdict(), **self.also}
+        """Every count by name."""
+        return {**self.counts._asdict(), **self.also}
 
     @property
     def bounds(self) -> Mapping[str, Bound]:
-        """Every bound by the name of its count."""
-        return {**dict.fromkeys(Tally._fields, ZERO), **self.expected}
+        """Every bound by the name of its count, with the default of 0."""
+        return {**dict.fromkeys(Counts._fields, ZERO), **self.expected}
 
     @property
     def verdict(self) -> Verdict:
-        """Whether every count is within its bound. KeyError if something is expected that was not counted."""
+        """Whether every count is within its bound. Raises KeyError if an expected count was not taken."""
         as_expected = all(bound.holds(self.counted[name]) for name, bound in self.bounds.items())
         return Verdict.AS_EXPECTED if as_expected else Verdict.DIFFERENT
 
     def as_json(self) -> dict[str, Any]:
-        """For `--json` and the page."""
+        """For `--json` and the documentation."""
         said = {name: str(bound) for name, bound in self.bounds.items()}
-        first = {"mode": self.mode, "fault": self.fault, "sent": self.sent, **self.tally._asdict()}
+        first = {"mode": self.mode, "fault": self.fault, "sent": self.sent, **self.counts._asdict()}
         rest = {"also": dict(self.also), "expected": said, "printed": dict(self.printed)}
         return {**first, **rest, "verdict": self.verdict.value}
 
@@ -145,7 +148,7 @@ _TALLY = ("lost", "duplicated", "reordered")
 
 
 def rows(experiment: Mapping[str, Any]) -> list[tuple[str, ...]]:
-    """A row for each line of an experiment; one that says why for an experiment that was skipped or failed."""
+    """Return a row for each result, or one that says why the experiment was skipped or failed."""
     if not experiment["lines"]:
         said = (experiment["id"], experiment["shows"], experiment["why"])
         return [(*said, *[""] * (len(COLUMNS) - len(said) - 1), experiment["verdict"])]

@@ -1,4 +1,4 @@
-"""Runs experiments one after the other on a ground that is made for them, and keeps what came of each."""
+"""Runs experiments one after another on a setup that is created for them, and collects their results."""
 
 import shutil
 from collections import Counter
@@ -13,7 +13,7 @@ from confluent_kafka.admin import AdminClient
 
 from deploy.jars import ensure_jars, locked_jars
 from lab.guarantees.brokers import one_broker, three_nodes
-from lab.guarantees.experiment import Experiment, Need, Size, Testbed, registered
+from lab.guarantees.experiment import Experiment, ExperimentSetup, Need, Size, registered
 from lab.guarantees.results import Result, Verdict
 from master_dataset.errors import BrokerUnavailableError, GalateaError, UnknownNameError
 
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 ONE, THREE = 1, 3
 _ANSWERS_SECONDS = 10
 _BROKER_JAR = "kafka_2.13"
-Told = Callable[[int, int, str], None]
-"""Told (done, of how many, what is run now)."""
-_GOES_WRONG = (KafkaException, GalateaError, OSError, LookupError, ValueError)
-"""What ends one experiment, and not the others: a broker that does not answer, a premise that did not hold."""
+Progress = Callable[[int, int, str], None]
+"""Called with (done, total, what runs now)."""
+_FAILURES = (KafkaException, GalateaError, OSError, LookupError, ValueError)
+"""Errors that fail one experiment but not the others: a broker that does not respond, a premise that did not hold."""
 
 
 @dataclass(frozen=True)
 class ExperimentSelection:
-    """Which experiments, with which chance, how much, and on what: an address, or 1 or 3 nodes of our own."""
+    """Which experiments to run (all if `ids` is empty), and on what: an address, or 1 or 3 nodes of our own."""
 
     ids: Sequence[str] = ()
     seed: int = 1
@@ -40,7 +40,7 @@ class ExperimentSelection:
     brokers: int = THREE
 
     def experiments(self) -> list[Experiment]:
-        """Those that were asked for, all if none was named. UnknownNameError for an id that there is not."""
+        """Those that were selection for, all if none was named. UnknownNameError for an id that there is not."""
         known = registered()
         for id_ in self.ids:
             if id_ not in known:
@@ -48,7 +48,7 @@ class ExperimentSelection:
         return [known[id_] for id_ in self.ids] or list(known.values())
 
     def why_not(self, experiment: Experiment) -> str:
-        """Why it cannot be run as things are; empty if it can."""
+        """Return why the experiment cannot run here; empty if it can."""
         if experiment.need != Need.BROKER and self.bootstrap:
             return f"needs {experiment.need}: leave out --bootstrap"
         if experiment.need == Need.NODES and self.brokers < THREE:
@@ -58,7 +58,7 @@ class ExperimentSelection:
 
 @dataclass(frozen=True)
 class ExperimentResult:
-    """One experiment, and its lines; none where it was skipped or failed, and `why`."""
+    """What came of one experiment. If it was skipped or failed, it has no lines, and `why` says the reason."""
 
     experiment: Experiment
     verdict: Verdict
@@ -66,7 +66,7 @@ class ExperimentResult:
     why: str = ""
 
     def as_json(self) -> dict[str, Any]:
-        """For `--json` and the page."""
+        """For `--json` and the documentation."""
         said = {
             "id": self.experiment.id,
             "shows": self.experiment.shows,
@@ -76,39 +76,42 @@ class ExperimentResult:
         return {**said, "lines": [line.as_json() for line in self.lines]}
 
 
-def run_experiments(settings: "Settings", asked: ExperimentSelection, told: Told) -> list[ExperimentResult]:
-    """Run them in order. BrokerUnavailableError if a given address does not answer, OperatorError if no broker starts."""
-    experiments, results = asked.experiments(), list[ExperimentResult]()
-    with _ground(settings, asked) as testbed:
+def run_experiments(settings: "Settings", selection: ExperimentSelection, progress: Progress) -> list[ExperimentResult]:
+    """Run the selected experiments in order.
+
+    Raises BrokerUnavailableError if a given address does not respond, OperatorError if no broker starts.
+    """
+    experiments, results = selection.experiments(), list[ExperimentResult]()
+    with _setup(settings, selection) as setup:
         for done, each in enumerate(experiments):
-            told(done, len(experiments), f"{each.id} {each.shows}")
-            results.append(run_experiment(each, testbed, asked.why_not(each)))
-    told(len(experiments), len(experiments), "done")
+            progress(done, len(experiments), f"{each.id} {each.shows}")
+            results.append(run_experiment(each, setup, selection.why_not(each)))
+    progress(len(experiments), len(experiments), "done")
     return results
 
 
-def run_experiment(experiment: Experiment, testbed: Testbed, why_not: str = "") -> ExperimentResult:
-    """Run one, unless there is a reason not to."""
+def run_experiment(experiment: Experiment, setup: ExperimentSetup, why_not: str = "") -> ExperimentResult:
+    """Run one experiment, or skip it for the given reason."""
     if why_not:
         return ExperimentResult(experiment, Verdict.SKIPPED, why=why_not)
-    if testbed.proxy is not None:
-        testbed.proxy.clear_rule()
+    if setup.proxy is not None:
+        setup.proxy.clear_rule()
     try:
-        lines = list(experiment.run(testbed))
-    except _GOES_WRONG as error:
+        lines = list(experiment.run(setup))
+    except _FAILURES as error:
         return ExperimentResult(experiment, Verdict.FAILED, why=f"{type(error).__name__}: {error}")
     different = any(line.verdict != Verdict.AS_EXPECTED for line in lines)
     return ExperimentResult(experiment, Verdict.DIFFERENT if different else Verdict.AS_EXPECTED, lines)
 
 
-def document(asked: ExperimentSelection, results: Iterable[ExperimentResult]) -> dict[str, Any]:
-    """Everything as JSON: what it was run with, each experiment, and how many came to what."""
+def document(selection: ExperimentSelection, results: Iterable[ExperimentResult]) -> dict[str, Any]:
+    """Return the JSON of a run: versions, each experiment, and the number of each verdict."""
     results = list(results)
-    broker = {} if asked.bootstrap else {"kafka": _broker_version()}
+    broker = {} if selection.bootstrap else {"kafka": _broker_version()}
     verdicts = Counter(result.verdict for result in results)
     return {
-        "seed": asked.seed,
-        "records": asked.size.records,
+        "seed": selection.seed,
+        "records": selection.size.records,
         "versions": {**broker, "librdkafka": libversion()[0]},
         "verdicts": {verdict.value: verdicts[verdict] for verdict in Verdict},
         "experiments": [result.as_json() for result in results],
@@ -116,35 +119,37 @@ def document(asked: ExperimentSelection, results: Iterable[ExperimentResult]) ->
 
 
 def is_as_expected(results: Iterable[ExperimentResult]) -> bool:
-    """Whether nothing differed or failed; what was skipped is neither that nor a success."""
+    """Whether no experiment differed or failed. A skipped one counts as neither."""
     return all(result.verdict in {Verdict.AS_EXPECTED, Verdict.SKIPPED} for result in results)
 
 
 @contextmanager
-def _ground(settings: "Settings", asked: ExperimentSelection) -> Iterator[Testbed]:
+def _setup(settings: "Settings", selection: ExperimentSelection) -> Iterator[ExperimentSetup]:
     home = settings.home / "prove"
     work = home / "work"
     with ExitStack() as opened:
         work.mkdir(parents=True, exist_ok=True)
         opened.callback(shutil.rmtree, work, ignore_errors=True)
-        if asked.bootstrap:
-            _check_answers(asked.bootstrap)
-            testbed = Testbed(asked.bootstrap, work, asked.seed, asked.size)
+        if selection.bootstrap:
+            _check_answers(selection.bootstrap)
+            setup = ExperimentSetup(selection.bootstrap, work, selection.seed, selection.size)
         else:
-            testbed = opened.enter_context(_own(settings, asked, home, work))
-        opened.callback(testbed.leave)
-        yield testbed
+            setup = opened.enter_context(_own_brokers(settings, selection, home, work))
+        opened.callback(setup.delete_topics)
+        yield setup
 
 
 @contextmanager
-def _own(settings: "Settings", asked: ExperimentSelection, home: Path, work: Path) -> Iterator[Testbed]:
+def _own_brokers(
+    settings: "Settings", selection: ExperimentSelection, home: Path, work: Path
+) -> Iterator[ExperimentSetup]:
     ensure_jars(settings, parts=("kafka",))
 
-    def cluster() -> Any:  # noqa: ANN401 - a context of a Cluster
+    def cluster() -> Any:  # noqa: ANN401 - a context manager of a Cluster
         return three_nodes(settings, home / "three")
 
     with one_broker(settings, home / "one") as (direct, proxied, proxy):
-        yield Testbed(direct, work, asked.seed, asked.size, proxy, proxied, cluster)
+        yield ExperimentSetup(direct, work, selection.seed, selection.size, proxy, proxied, cluster)
 
 
 def _check_answers(bootstrap: str) -> None:

@@ -50,7 +50,7 @@ class Route(NamedTuple):
     per_transaction: int = 10
 
 
-class Trouble:
+class ConnectionErrors:
     """What a producer's statistics say of its connections: how often something was repeated, broke or timed out."""
 
     def __init__(self) -> None:
@@ -80,7 +80,7 @@ class TransactionalCopy:
     def __init__(self, route: Route, passed: Passed = lambda _call: None, *, keeps_producer: bool = False) -> None:
         """`keeps_producer`: go on with the producer whatever has happened to its connections."""
         self._route, self._passed, self._keeps_producer = route, passed, keeps_producer
-        self._trouble = Trouble()
+        self._trouble = ConnectionErrors()
         self._producer: Producer | None = None
         self.discarded = 0
 
@@ -92,7 +92,7 @@ class TransactionalCopy:
     def _copy(self) -> bool:
         """From the top: whether the end of the source was reached, else begin again."""
         if self._producer is None:
-            self._trouble = Trouble()
+            self._trouble = ConnectionErrors()
             self._producer = _transactional(self._route, self._trouble)
             self._producer.init_transactions(_TIMEOUT_SECONDS)  # rule 1
             self._trouble.now(self._producer)  # what it took to begin is no trouble of a transaction
@@ -141,10 +141,10 @@ class TransactionalCopy:
 
 def settle(route: Route) -> None:
     """End whatever a dead owner of the route has left open, as the next owner would."""
-    _transactional(route, Trouble()).init_transactions(_TIMEOUT_SECONDS)
+    _transactional(route, ConnectionErrors()).init_transactions(_TIMEOUT_SECONDS)
 
 
-def _transactional(route: Route, trouble: Trouble) -> Producer:
+def _transactional(route: Route, trouble: ConnectionErrors) -> Producer:
     return producer(
         route.bootstrap,
         transactional_id=route.transactional_id,

@@ -1,4 +1,4 @@
-"""What somebody asks to be simulated, checked: RequestError and BadFileError say what is wrong before anything is made."""
+"""A simulation request. It is validated before anything is generated."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass

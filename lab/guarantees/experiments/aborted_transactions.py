@@ -10,17 +10,17 @@ only.
 from collections.abc import Sequence
 
 from lab.guarantees.clients import COMMITTED, UNCOMMITTED, flush, producer, read
-from lab.guarantees.experiment import Experiment, Ground
-from lab.guarantees.results import Line, Tally, exactly
+from lab.guarantees.experiment import Experiment, ExperimentSetup
+from lab.guarantees.results import Counts, Result, exactly
 
 TRANSACTIONS, EACH = 20, 10
 KEPT = TRANSACTIONS // 2 * EACH
 
 
-def run(ground: Ground) -> Sequence[Line]:
+def run(setup: ExperimentSetup) -> Sequence[Result]:
     """Commit every other transaction, abort the rest, and read both ways."""
-    topic = ground.topic("p15")
-    sender = producer(ground.bootstrap, transactional_id=ground.name("p15"))
+    topic = setup.topic("p15")
+    sender = producer(setup.bootstrap, transactional_id=setup.name("p15"))
     sender.init_transactions(60)
     for transaction in range(TRANSACTIONS):
         sender.begin_transaction()
@@ -33,21 +33,21 @@ def run(ground: Ground) -> Sequence[Line]:
             sender.commit_transaction(60)
     jumped = TRANSACTIONS - 2 + KEPT - EACH  # control records and aborted ones before the last committed record
     return [
-        _line(ground, topic, COMMITTED, phantom=0, jumped=jumped),
-        _line(ground, topic, UNCOMMITTED, phantom=KEPT, jumped=TRANSACTIONS - 1),
+        _line(setup, topic, COMMITTED, phantom=0, jumped=jumped),
+        _line(setup, topic, UNCOMMITTED, phantom=KEPT, jumped=TRANSACTIONS - 1),
     ]
 
 
-def _line(ground: Ground, topic: str, isolation: str, *, phantom: int, jumped: int) -> Line:
+def _line(setup: ExperimentSetup, topic: str, isolation: str, *, phantom: int, jumped: int) -> Result:
     """Lost are committed records that were not given, phantom are aborted ones that were."""
-    [seen] = read(ground.bootstrap, topic, isolation)
+    [seen] = read(setup.bootstrap, topic, isolation)
     committed = {each.number for each in seen if each.number // EACH % 2 == 0}
     gaps = seen[-1].offset + 1 - len(seen) if seen else 0
-    return Line(
+    return Result(
         f"read with {isolation}",
         f"{TRANSACTIONS // 2} of {TRANSACTIONS} transactions aborted",
         KEPT,
-        Tally(KEPT - len(committed), 0, 0),
+        Counts(KEPT - len(committed), 0, 0),
         {"phantom": exactly(phantom), "offsets without a record": exactly(jumped)},
         {"phantom": len(seen) - len(committed), "offsets without a record": gaps},
     )

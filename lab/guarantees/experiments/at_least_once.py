@@ -7,27 +7,27 @@ is lost. Archive and speed read like this; what comes twice is made harmless beh
 from collections.abc import Sequence
 from pathlib import Path
 
-from lab.guarantees.child import die, write
+from lab.guarantees.child import append, die
 from lab.guarantees.clients import commit, resumed, until_end
-from lab.guarantees.experiment import Experiment, Ground
+from lab.guarantees.experiment import Experiment, ExperimentSetup
 from lab.guarantees.experiments.at_most_once import killed_between
-from lab.guarantees.results import Line, exactly
+from lab.guarantees.results import Result, exactly
 
 
-def run(ground: Ground) -> Sequence[Line]:
+def run(setup: ExperimentSetup) -> Sequence[Result]:
     """P01 with its two steps in the other order."""
-    duplicated = {"duplicated": exactly(ground.size.faults)}
-    return [killed_between(ground, __name__, "p02", "at least once: work, then commit", duplicated)]
+    duplicated = {"duplicated": exactly(setup.size.faults)}
+    return [killed_between(setup, __name__, "p02", "at least once: work, then commit", duplicated)]
 
 
-def live(bootstrap: str, topic: str, group: str, journal: str, dies_at: int | None) -> None:
+def child_main(bootstrap: str, topic: str, group: str, journal: str, kill_at: int | None) -> None:
     """One life: work, then commit."""
     reader = resumed(bootstrap, group, topic)
     with Path(journal).open("a") as file:
         for message in until_end(reader):
             number = int(message.value() or b"")
-            write(file, number)
-            if number == dies_at:
+            append(file, number)
+            if number == kill_at:
                 die()
             commit(reader, message)
     reader.close()

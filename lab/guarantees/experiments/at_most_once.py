@@ -8,37 +8,40 @@ twice. Nothing in Galatea reads like this.
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from lab.guarantees.child import die, lives, worked, write
+from lab.guarantees.child import append, die, processed, run_with_kills
 from lab.guarantees.clients import commit, resumed, until_end
-from lab.guarantees.experiment import Experiment, Ground
-from lab.guarantees.results import Bound, Line, exactly, tally
+from lab.guarantees.experiment import Experiment, ExperimentSetup
+from lab.guarantees.results import Bound, Result, count_numbers, exactly
 
 
-def run(ground: Ground) -> Sequence[Line]:
+def run(setup: ExperimentSetup) -> Sequence[Result]:
     """Kill the consumer between its two steps, again and again."""
-    lost = {"lost": exactly(ground.size.faults)}
-    return [killed_between(ground, __name__, "p01", "at most once: commit, then work", lost)]
+    lost = {"lost": exactly(setup.size.faults)}
+    return [killed_between(setup, __name__, "p01", "at most once: commit, then work", lost)]
 
 
-def killed_between(ground: Ground, module: str, name: str, mode: str, expected: Mapping[str, Bound]) -> Line:
+def killed_between(setup: ExperimentSetup, module: str, name: str, mode: str, expected: Mapping[str, Bound]) -> Result:
     """Let the consumer of that experiment die between its two steps, and count what its lives have worked off."""
-    size, topic, journal = ground.size, ground.numbered(name), ground.file(name)
-    task = {"bootstrap": ground.bootstrap, "topic": topic, "group": topic, "journal": str(journal)}
-    killed, bounds = lives(module, task, ground.deaths(name)), {**expected, "faults": exactly(size.faults)}
-    found = tally(size.records, worked(journal))
-    return Line(mode, "kill -9 between the two", size.records, found, bounds, {"faults": killed})
+    size, topic, journal = setup.size, setup.numbered(name), setup.file(name)
+    task = {"bootstrap": setup.bootstrap, "topic": topic, "group": topic, "journal": str(journal)}
+    killed, bounds = (
+        run_with_kills(module, task, setup.kills(name)),
+        {**expected, "faults": exactly(size.faults)},
+    )
+    found = count_numbers(size.records, processed(journal))
+    return Result(mode, "kill -9 between the two", size.records, found, bounds, {"faults": killed})
 
 
-def live(bootstrap: str, topic: str, group: str, journal: str, dies_at: int | None) -> None:
+def child_main(bootstrap: str, topic: str, group: str, journal: str, kill_at: int | None) -> None:
     """One life: commit, then work."""
     reader = resumed(bootstrap, group, topic)
     with Path(journal).open("a") as file:
         for message in until_end(reader):
             number = int(message.value() or b"")
             commit(reader, message)
-            if number == dies_at:
+            if number == kill_at:
                 die()
-            write(file, number)
+            append(file, number)
     reader.close()
 
 

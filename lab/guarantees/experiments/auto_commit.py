@@ -12,22 +12,22 @@ from pathlib import Path
 
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
-from lab.guarantees.child import die, lives, worked, write
+from lab.guarantees.child import append, die, processed, run_with_kills
 from lab.guarantees.clients import resumed
-from lab.guarantees.experiment import Experiment, Ground
-from lab.guarantees.results import ANY, Bound, Line, at_least, exactly, tally
+from lab.guarantees.experiment import Experiment, ExperimentSetup
+from lab.guarantees.results import ANY, Bound, Result, at_least, count_numbers, exactly
 
 QUEUE, WORK_SECONDS = 50, 0.02
 SOON_MS, LATE_MS = 100, 60_000
 RECORDS = 100
 
 
-def run(ground: Ground) -> Sequence[Line]:
+def run(setup: ExperimentSetup) -> Sequence[Result]:
     """Kill it with a full queue behind a commit, and after work before a commit."""
     return [
-        _line(ground, f"auto-commit every {SOON_MS} ms", "kill -9 with work queued", SOON_MS, {"lost": at_least(1)}),
+        _line(setup, f"auto-commit every {SOON_MS} ms", "kill -9 with work queued", SOON_MS, {"lost": at_least(1)}),
         _line(
-            ground,
+            setup,
             f"auto-commit every {LATE_MS // 1000} s",
             "kill -9 after work, before the next commit",
             LATE_MS,
@@ -36,21 +36,23 @@ def run(ground: Ground) -> Sequence[Line]:
     ]
 
 
-def _line(ground: Ground, mode: str, fault: str, interval_ms: int, expected: Mapping[str, Bound]) -> Line:
+def _line(setup: ExperimentSetup, mode: str, fault: str, interval_ms: int, expected: Mapping[str, Bound]) -> Result:
     name = f"p03-{interval_ms}"
-    topic, journal = ground.numbered(name, count=RECORDS), ground.file(name)
+    topic, journal = setup.numbered(name, count=RECORDS), setup.file(name)
     task = {
-        "bootstrap": ground.bootstrap,
+        "bootstrap": setup.bootstrap,
         "topic": topic,
         "group": topic,
         "journal": str(journal),
         "interval_ms": interval_ms,
     }
-    killed, faults = lives(__name__, task, [True]), {"faults": exactly(1)}
-    return Line(mode, fault, RECORDS, tally(RECORDS, worked(journal)), {**expected, **faults}, {"faults": killed})
+    killed, faults = run_with_kills(__name__, task, [True]), {"faults": exactly(1)}
+    return Result(
+        mode, fault, RECORDS, count_numbers(RECORDS, processed(journal)), {**expected, **faults}, {"faults": killed}
+    )
 
 
-def live(bootstrap: str, topic: str, group: str, journal: str, interval_ms: int, dies_at: bool | None) -> None:  # noqa: PLR0913, PLR0917, FBT001 - a task
+def child_main(bootstrap: str, topic: str, group: str, journal: str, interval_ms: int, kill_at: bool | None) -> None:  # noqa: PLR0913, PLR0917, FBT001 - a task
     """One life: hand out up to a queue full, work slowly, and let the client commit."""
     committed = 0
 
@@ -64,15 +66,15 @@ def live(bootstrap: str, topic: str, group: str, journal: str, interval_ms: int,
         more = True
         while more or queue:
             more = more and _take(reader, queue)
-            if dies_at and queue and committed > done:
+            if kill_at and queue and committed > done:
                 die()  # (a): what is queued was committed
             if not queue:
                 continue
             number = queue.popleft()
             time.sleep(WORK_SECONDS)
-            write(file, number)
+            append(file, number)
             done = number + 1
-            if dies_at and interval_ms == LATE_MS and done > RECORDS // 4 > committed:
+            if kill_at and interval_ms == LATE_MS and done > RECORDS // 4 > committed:
                 die()  # (b): what is worked off was not
     reader.close()
 

@@ -15,9 +15,9 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
 from lab.guarantees.clients import LOOK_SECONDS, member, resumed, until
-from lab.guarantees.experiment import Experiment, Ground
-from lab.guarantees.results import ZERO, Bound, Line, at_least, at_most, tally
-from master_dataset.kafka.consumer import Consuming, Done, Limits, Record, Refused
+from lab.guarantees.experiment import Experiment, ExperimentSetup
+from lab.guarantees.results import ZERO, Bound, Result, at_least, at_most, count_numbers
+from master_dataset.kafka.consumer import ConsumerLimits, ConsumerRecord, Done, KeyedConsumer, Reject
 
 TIMES_FASTER, RECORD_BYTES, LIMIT, ENOUGH, AT_A_LOOK = 10, 1024, 500, 250, 500
 MEGABYTE = 1 << 20
@@ -25,17 +25,17 @@ SOON_SECONDS = 1.0
 SMALL_BUFFER = {"queued.max.messages.kbytes": 1024}
 
 
-def run(ground: Ground) -> Sequence[Line]:
+def run(setup: ExperimentSetup) -> Sequence[Result]:
     """The same topic, read three times."""
-    sent = 5 * ground.size.records
+    sent = 5 * setup.size.records
     filling = ((b"one key", str(number).encode().ljust(RECORD_BYTES)) for number in range(sent))
-    topic = ground.filled("p20", filling)
+    topic = setup.filled("p20", filling)
     bounded = {"peak records": at_most(LIMIT + TIMES_FASTER), "pauses": at_least(1), "resumes": at_least(1)}
     unbounded = {"peak records": at_least(sent // 2), "pauses": ZERO, "resumes": ZERO}
     return [
-        _line(ground, topic, sent, None, unbounded),
-        _line(ground, topic, sent, LIMIT, bounded),
-        asyncio.run(_consumed(ground, topic, sent, bounded | {"peak records": at_most(LIMIT + AT_A_LOOK)})),
+        _line(setup, topic, sent, None, unbounded),
+        _line(setup, topic, sent, LIMIT, bounded),
+        asyncio.run(_consumed(setup, topic, sent, bounded | {"peak records": at_most(LIMIT + AT_A_LOOK)})),
     ]
 
 
@@ -70,8 +70,8 @@ class Intake:
             self.resumes += 1
 
 
-def _line(ground: Ground, topic: str, sent: int, limit: int | None, expected: Mapping[str, Bound]) -> Line:
-    reader = resumed(ground.bootstrap, ground.name(f"p20-{limit}"), topic, SMALL_BUFFER)
+def _line(setup: ExperimentSetup, topic: str, sent: int, limit: int | None, expected: Mapping[str, Bound]) -> Result:
+    reader = resumed(setup.bootstrap, setup.name(f"p20-{limit}"), topic, SMALL_BUFFER)
     intake, done = Intake(reader, topic, limit), []
     while not intake.ended or intake.queue:
         intake.take()
@@ -79,11 +79,11 @@ def _line(ground: Ground, topic: str, sent: int, limit: int | None, expected: Ma
             done.append(int(intake.queue.popleft()))
     reader.close()
     counted = {"peak records": intake.peak, "pauses": intake.pauses, "resumes": intake.resumes}
-    return Line(
+    return Result(
         "unbounded queue" if limit is None else f"bounded queue of {limit:,}",
         f"work {TIMES_FASTER} x slower",
         sent,
-        tally(sent, done),
+        count_numbers(sent, done),
         expected,
         counted,
         {"peak": f"{intake.peak_bytes / MEGABYTE:.1f} MB"},
@@ -122,18 +122,18 @@ class Slow:
         """Nothing is read yet."""
         self._sent, self.done, self.peak = sent, list[int](), 0
         self.reader: Counted | None = None
-        self.consuming: Consuming | None = None
+        self.consuming: KeyedConsumer | None = None
 
     def connect(self, settings: dict[str, Any]) -> Counted:
         """What is read with."""
         self.reader = Counted(settings)
         return self.reader
 
-    def wants(self, _record: Record) -> bool:
+    def wants(self, _record: ConsumerRecord) -> bool:
         """Everything."""
         return True
 
-    async def take(self, records: Sequence[Record]) -> Done:
+    async def take(self, records: Sequence[ConsumerRecord]) -> Done:
         """Work it off, in its time."""
         while not self._may_work():  # noqa: ASYNC110 - what is waited for has no event
             await asyncio.sleep(LOOK_SECONDS)
@@ -142,7 +142,7 @@ class Slow:
         await asyncio.sleep(0)
         return Done()
 
-    async def put_aside(self, _record: Record, _refused: Refused) -> Done:
+    async def put_aside(self, _record: ConsumerRecord, _refused: Reject) -> Done:
         """Nothing is refused here."""
         return Done()
 
@@ -152,9 +152,9 @@ class Slow:
         return is_paused or given >= self._sent or len(self.done) * TIMES_FASTER < given
 
 
-async def _consumed(ground: Ground, topic: str, sent: int, expected: Mapping[str, Bound]) -> Line:
-    settings = {"bootstrap.servers": ground.bootstrap, "group.id": ground.name("p20-own"), **SMALL_BUFFER}
-    slow, limits = Slow(sent), Limits(waiting=LIMIT, batch=1)
+async def _consumed(setup: ExperimentSetup, topic: str, sent: int, expected: Mapping[str, Bound]) -> Result:
+    settings = {"bootstrap.servers": setup.bootstrap, "group.id": setup.name("p20-own"), **SMALL_BUFFER}
+    slow, limits = Slow(sent), ConsumerLimits(waiting=LIMIT, batch=1)
     async with member(settings, topic, slow, limits, slow.connect) as consuming:
         slow.consuming = consuming
         await until(lambda: len(slow.done) >= sent, lambda: len(slow.done))
@@ -164,11 +164,11 @@ async def _consumed(ground: Ground, topic: str, sent: int, expected: Mapping[str
         "pauses": reader.pauses if reader else 0,
         "resumes": reader.resumes if reader else 0,
     }
-    return Line(
+    return Result(
         f"`master_dataset.kafka.consumer`, bound {LIMIT:,}",
         f"work {TIMES_FASTER} x slower",
         sent,
-        tally(sent, slow.done),
+        count_numbers(sent, slow.done),
         expected,
         counted,
         {"peak": f"{RECORD_BYTES * slow.peak / MEGABYTE:.1f} MB"},

@@ -18,45 +18,45 @@ from typing import IO, Any
 
 from confluent_kafka import Consumer, TopicPartition
 
-from lab.guarantees.child import die, lives, worked, write
+from lab.guarantees.child import append, die, processed, run_with_kills
 from lab.guarantees.clients import member, resumed, until
-from lab.guarantees.experiment import Experiment, Ground
-from lab.guarantees.results import ANY, Bound, Line, Tally, at_least, exactly, inversions, tally
-from master_dataset.kafka.consumer import Done, Limits, Record, Refused
+from lab.guarantees.experiment import Experiment, ExperimentSetup
+from lab.guarantees.results import ANY, Bound, Counts, Result, at_least, count_numbers, exactly, inversions
+from master_dataset.kafka.consumer import ConsumerLimits, ConsumerRecord, Done, Reject
 
 WORKERS, KEYS, LONGEST_MS = 8, 4, 20
 COMPLETED, PREFIX, LANES, OWN = "completed", "prefix", "lanes", "own"
 
 
-def run(ground: Ground) -> Sequence[Line]:
+def run(setup: ExperimentSetup) -> Sequence[Result]:
     """Four ways, each killed half-way with work under way."""
     some = at_least(1)
     return [
-        _line(ground, COMPLETED, "commit on completion", {"lost": some, "duplicated": ANY, "reordered": some}),
-        _line(ground, PREFIX, "commit the contiguous prefix", {"duplicated": some, "reordered": some}),
-        _line(ground, LANES, "the same, a lane for each key", {"duplicated": ANY}),
-        _line(ground, OWN, "the same, `master_dataset.kafka.consumer`", {"duplicated": ANY}),
+        _line(setup, COMPLETED, "commit on completion", {"lost": some, "duplicated": ANY, "reordered": some}),
+        _line(setup, PREFIX, "commit the contiguous prefix", {"duplicated": some, "reordered": some}),
+        _line(setup, LANES, "the same, a lane for each key", {"duplicated": ANY}),
+        _line(setup, OWN, "the same, `master_dataset.kafka.consumer`", {"duplicated": ANY}),
     ]
 
 
-def _line(ground: Ground, how: str, mode: str, expected: Mapping[str, Bound]) -> Line:
-    sent, name = ground.size.records, f"p19-{how}"
-    topic = ground.filled(name, ((str(number % KEYS).encode(), str(number).encode()) for number in range(sent)))
-    journals = [ground.file(f"{name}-{life}") for life in (0, 1)]
+def _line(setup: ExperimentSetup, how: str, mode: str, expected: Mapping[str, Bound]) -> Result:
+    sent, name = setup.size.records, f"p19-{how}"
+    topic = setup.filled(name, ((str(number % KEYS).encode(), str(number).encode()) for number in range(sent)))
+    journals = [setup.file(f"{name}-{life}") for life in (0, 1)]
     task = {
-        "bootstrap": ground.bootstrap,
+        "bootstrap": setup.bootstrap,
         "topic": topic,
         "journals": list(map(str, journals)),
         "how": how,
-        "seed": ground.seed,
+        "seed": setup.seed,
     }
-    killed = lives(__name__, task, [sent // 2])
-    done = [worked(journal) for journal in journals]
-    found = tally(sent, *done)
+    killed = run_with_kills(__name__, task, [sent // 2])
+    done = [processed(journal) for journal in journals]
+    found = count_numbers(sent, *done)
     # Of one key and within one life: that a second life does a record again is no disorder.
     reordered = sum(inversions(each for each in life if each % KEYS == key) for life in done for key in range(KEYS))
-    counted, bounds = Tally(found.lost, found.duplicated, reordered), {**expected, "faults": exactly(1)}
-    return Line(mode, "kill -9 half-way, 8 under way", sent, counted, bounds, {"faults": killed})
+    counted, bounds = Counts(found.lost, found.duplicated, reordered), {**expected, "faults": exactly(1)}
+    return Result(mode, "kill -9 half-way, 8 under way", sent, counted, bounds, {"faults": killed})
 
 
 class Commits:
@@ -90,16 +90,16 @@ class Commits:
         return oldest < self.committed if self._how == COMPLETED else self.reached - oldest > len(self.under_way)
 
 
-def live(bootstrap: str, topic: str, journals: Sequence[str], how: str, seed: int, dies_at: int | None) -> None:  # noqa: PLR0913, PLR0917 - a task
+def child_main(bootstrap: str, topic: str, journals: Sequence[str], how: str, seed: int, kill_at: int | None) -> None:  # noqa: PLR0913, PLR0917 - a task
     """One life: hand out up to eight records, and take back what is done, in the order in which it is done."""
     if how == OWN:
-        asyncio.run(_consume(bootstrap, topic, Path(journals[0 if dies_at is not None else 1]), seed, dies_at))
+        asyncio.run(_consume(bootstrap, topic, Path(journals[0 if kill_at is not None else 1]), seed, kill_at))
         return
     reader, chance = resumed(bootstrap, topic, topic), Random(seed)  # noqa: S311 - reproducible on purpose
     commits, finished = Commits(reader, topic, how), SimpleQueue[int]()
     lanes = [ThreadPoolExecutor(1) for _ in range(KEYS)] if how == LANES else [ThreadPoolExecutor(WORKERS)]
     more, done = True, 0
-    with Path(journals[0 if dies_at is not None else 1]).open("a") as file:
+    with Path(journals[0 if kill_at is not None else 1]).open("a") as file:
         while more or commits.under_way:
             if more and len(commits.under_way) < WORKERS:
                 message = reader.poll(1)
@@ -113,10 +113,10 @@ def live(bootstrap: str, topic: str, journals: Sequence[str], how: str, seed: in
                 lanes[number % KEYS % len(lanes)].submit(_work, number, chance.randint(1, LONGEST_MS), finished)
                 continue
             number = finished.get()
-            write(file, number)
+            append(file, number)
             commits.done(number)
             done += 1
-            if dies_at is not None and done >= dies_at and commits.forgets():
+            if kill_at is not None and done >= kill_at and commits.forgets():
                 die()
     reader.close()
 
@@ -129,34 +129,34 @@ def _work(number: int, milliseconds: int, finished: SimpleQueue[int]) -> None:
 class Journalling:
     """Works off what Galatea's own module hands over; dies with a record done behind one that is not."""
 
-    def __init__(self, file: IO[str], seed: int, dies_at: int | None) -> None:
+    def __init__(self, file: IO[str], seed: int, kill_at: int | None) -> None:
         """`dies_at`: after so many records, and a commit; None: never."""
-        self._file, self._dies_at, self._chance = file, dies_at, Random(seed)  # noqa: S311 - reproducible on purpose
+        self._file, self._dies_at, self._chance = file, kill_at, Random(seed)  # noqa: S311 - reproducible on purpose
         self._under_way, self.done, self.commits = set[int](), 0, 0
 
     def connect(self, settings: dict[str, Any]) -> "Committing":
         """What is read with."""
         return Committing(settings, self)
 
-    def wants(self, _record: Record) -> bool:
+    def wants(self, _record: ConsumerRecord) -> bool:
         """Everything."""
         return True
 
-    async def take(self, records: Sequence[Record]) -> Done:
+    async def take(self, records: Sequence[ConsumerRecord]) -> Done:
         """One at a time."""
         [number] = (int(record.value) for record in records)
         self._under_way.add(number)
         await asyncio.sleep(self._chance.randint(1, LONGEST_MS) / 1000)
         while self._may_die() and not self.commits:  # noqa: ASYNC110 - a commit is told on another thread
             await asyncio.sleep(LONGEST_MS / 1000)
-        write(self._file, number)
+        append(self._file, number)
         self._under_way.remove(number)
         self.done += 1
         if self._may_die() and min(self._under_way, default=number) < number:
             die()
         return Done()
 
-    async def put_aside(self, _record: Record, _refused: Refused) -> Done:
+    async def put_aside(self, _record: ConsumerRecord, _refused: Reject) -> Done:
         """Nothing is refused here."""
         return Done()
 
@@ -179,12 +179,12 @@ class Committing(Consumer):
         return committed
 
 
-async def _consume(bootstrap: str, topic: str, journal: Path, seed: int, dies_at: int | None) -> None:
+async def _consume(bootstrap: str, topic: str, journal: Path, seed: int, kill_at: int | None) -> None:
     """A member of one name: the next life is given its partition at once, as no other member would be."""
     settings = {"bootstrap.servers": bootstrap, "group.id": topic, "group.instance.id": "the only one"}
     with journal.open("a") as file:
-        work = Journalling(file, seed, dies_at)
-        async with member(settings, topic, work, Limits(WORKERS, batch=1), work.connect) as consuming:
+        work = Journalling(file, seed, kill_at)
+        async with member(settings, topic, work, ConsumerLimits(WORKERS, batch=1), work.connect) as consuming:
             await until(lambda: work.done > 0 and not consuming.behind.records, lambda: work.done)
 
 

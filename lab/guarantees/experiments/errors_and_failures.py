@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from confluent_kafka import Message
 
 from lab.guarantees.clients import commit, flush, member, numbers, producer, resumed, until, until_end
-from lab.guarantees.experiment import Experiment, Ground
-from lab.guarantees.results import Bound, Line, Tally, exactly, inversions, tally
-from master_dataset.kafka.consumer import Again, Done, Limits, Record, Refused, Verdict
+from lab.guarantees.experiment import Experiment, ExperimentSetup
+from lab.guarantees.results import Bound, Counts, Result, count_numbers, exactly, inversions
+from master_dataset.kafka.consumer import ConsumerLimits, ConsumerRecord, Done, HandlerResult, Reject, Retry
 
 EVERY, OUTAGE_TRIES = 100, 20
 REASON = "rejected"
@@ -95,72 +95,72 @@ class Taking:
         self._sink, self._telling = sink, telling
         self.put_aside_so_far = 0
 
-    def wants(self, _record: Record) -> bool:
+    def wants(self, _record: ConsumerRecord) -> bool:
         """Everything."""
         return True
 
-    async def take(self, records: Sequence[Record]) -> Verdict:
+    async def take(self, records: Sequence[ConsumerRecord]) -> HandlerResult:
         """One call of the sink."""
         try:
             self._sink.take(*(int(record.value) for record in records))
         except Down:
-            return Again("503: come again")
+            return Retry("503: come again")
         except Rejected:
-            return Refused("422: this record is wrong")
+            return Reject("422: this record is wrong")
         return Done()
 
-    async def put_aside(self, record: Record, _refused: Refused) -> Done:
+    async def put_aside(self, record: ConsumerRecord, _refused: Reject) -> Done:
         """A dead letter."""
         self._telling.put(record.value)
         self.put_aside_so_far += 1
         return Done()
 
 
-def run(ground: Ground) -> Sequence[Line]:
+def run(setup: ExperimentSetup) -> Sequence[Result]:
     """The same sink, met in three ways."""
-    sent = ground.size.records
+    sent = setup.size.records
     bad = sent // EVERY
-    topic = ground.filled("p21", ((b"one key", str(number).encode()) for number in range(sent)))
+    topic = setup.filled("p21", ((b"one key", str(number).encode()) for number in range(sent)))
     skipped, told, own = Sink(sent // 2), Sink(sent // 2), Sink(sent // 2)
-    letters, own_letters = ground.topic("p21-dead-letters"), ground.topic("p21-own-dead-letters")
-    _read(ground, topic, "skipping", Skipping(skipped))
-    _read(ground, topic, "telling", Telling(told, ground.bootstrap, letters))
-    asyncio.run(_consume(ground, topic, own, Telling(own, ground.bootstrap, own_letters)))
+    letters, own_letters = setup.topic("p21-dead-letters"), setup.topic("p21-own-dead-letters")
+    _read(setup, topic, "skipping", Skipping(skipped))
+    _read(setup, topic, "telling", Telling(told, setup.bootstrap, letters))
+    asyncio.run(_consume(setup, topic, own, Telling(own, setup.bootstrap, own_letters)))
     fault = f"{bad} records bad, the sink down for {OUTAGE_TRIES} tries"
     return [
-        Line(
+        Result(
             "skip on any exception",
             fault,
             sent,
-            Tally(sent - len(skipped.taken), 0, inversions(skipped.taken)),
+            Counts(sent - len(skipped.taken), 0, inversions(skipped.taken)),
             {"lost": exactly(bad + OUTAGE_TRIES)},
         ),
-        _told(ground, "dead letter, or retry in order", fault, told, letters),
-        _told(ground, "the same, `master_dataset.kafka.consumer`", fault, own, own_letters),
+        _told(setup, "dead letter, or retry in order", fault, told, letters),
+        _told(setup, "the same, `master_dataset.kafka.consumer`", fault, own, own_letters),
     ]
 
 
-def _told(ground: Ground, mode: str, fault: str, sink: Sink, letters: str) -> Line:
-    sent, bad, [put_aside] = ground.size.records, ground.size.records // EVERY, numbers(ground.bootstrap, letters)
+def _told(setup: ExperimentSetup, mode: str, fault: str, sink: Sink, letters: str) -> Result:
+    sent, bad, [put_aside] = setup.size.records, setup.size.records // EVERY, numbers(setup.bootstrap, letters)
     expected: dict[str, Bound] = {"delivered": exactly(sent - bad), "dead letters": exactly(bad)}
     counted = {"delivered": len(sink.taken), "dead letters": len(put_aside)}
-    return Line(mode, fault, sent, tally(sent, sink.taken, put_aside), expected, counted)
+    return Result(mode, fault, sent, count_numbers(sent, sink.taken, put_aside), expected, counted)
 
 
-def _read(ground: Ground, topic: str, name: str, reading: Skipping | Telling) -> None:
+def _read(setup: ExperimentSetup, topic: str, name: str, reading: Skipping | Telling) -> None:
     """Work off, then commit: P02."""
-    reader = resumed(ground.bootstrap, ground.name(f"p21-{name}"), topic)
+    reader = resumed(setup.bootstrap, setup.name(f"p21-{name}"), topic)
     for message in until_end(reader):
         reading.work(message)
         commit(reader, message)
     reader.close()
 
 
-async def _consume(ground: Ground, topic: str, sink: Sink, telling: Telling) -> None:
-    settings = {"bootstrap.servers": ground.bootstrap, "group.id": ground.name("p21-own")}
+async def _consume(setup: ExperimentSetup, topic: str, sink: Sink, telling: Telling) -> None:
+    settings = {"bootstrap.servers": setup.bootstrap, "group.id": setup.name("p21-own")}
     taking = Taking(sink, telling)
-    async with member(settings, topic, taking, Limits(longest_wait=0.01)):
-        await until(lambda: _done(sink, taking) >= ground.size.records, lambda: _done(sink, taking))
+    async with member(settings, topic, taking, ConsumerLimits(longest_wait=0.01)):
+        await until(lambda: _done(sink, taking) >= setup.size.records, lambda: _done(sink, taking))
 
 
 def _done(sink: Sink, taking: Taking) -> int:

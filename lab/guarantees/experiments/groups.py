@@ -14,10 +14,10 @@ from pathlib import Path
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
-from lab.guarantees.child import die, started, worked, write
+from lab.guarantees.child import append, die, processed, start_child
 from lab.guarantees.clients import Options, consumer, flush, producer, until_end
-from lab.guarantees.experiment import Experiment, Ground, await_that
-from lab.guarantees.results import ANY, Line, Tally, exactly, tally
+from lab.guarantees.experiment import Experiment, ExperimentSetup, await_that
+from lab.guarantees.results import ANY, Counts, Result, count_numbers, exactly
 
 PARTITIONS, MEMBERS, EACH = 6, 3, 2
 PORTION, UNCOMMITTED, DIES_AFTER = 10, 5, 50
@@ -28,17 +28,17 @@ COOPERATIVE: Options = {
 }
 
 
-def run(ground: Ground) -> Sequence[Line]:
+def run(setup: ExperimentSetup) -> Sequence[Result]:
     """Balance with a death, and broadcast."""
-    return [_balanced(ground), _broadcast(ground)]
+    return [_balanced(setup), _broadcast(setup)]
 
 
-def _balanced(ground: Ground) -> Line:
-    sent, topic = ground.size.records, ground.topic("p18", PARTITIONS)
-    journals = [ground.file(f"p18-{member}") for member in range(MEMBERS)]
+def _balanced(setup: ExperimentSetup) -> Result:
+    sent, topic = setup.size.records, setup.topic("p18", PARTITIONS)
+    journals = [setup.file(f"p18-{member}") for member in range(MEMBERS)]
     tasks = [
         {
-            "bootstrap": ground.bootstrap,
+            "bootstrap": setup.bootstrap,
             "topic": topic,
             "journal": str(journal),
             "dies_at": DIES_AFTER if first else None,
@@ -46,18 +46,18 @@ def _balanced(ground: Ground) -> Line:
         for first, journal in zip((True, False, False), journals, strict=True)
     ]
     with ExitStack() as running:
-        members = [running.enter_context(started(__name__, task)) for task in tasks]
+        members = [running.enter_context(start_child(__name__, task)) for task in tasks]
         for member in members:
             running.callback(member.kill)
         await_that(lambda: all(_assigned(each) == EACH for each in journals), "the partitions were not shared evenly")
-        _fill(ground, topic, sent)
+        _fill(setup, topic, sent)
         await_that(lambda: members[0].poll() is not None, "the first member was not killed")
         moved = _assigned(journals[0])
         await_that(lambda: _done(journals) >= sent or _have_ended(members[1:]), "records were not worked off")
         survivors = sum(_assigned(each) for each in journals[1:])
-    lines = [worked(journal) for journal in journals]
-    everything = tally(sent, [number for each in lines for number in each])
-    return Line(
+    lines = [processed(journal) for journal in journals]
+    everything = count_numbers(sent, [number for each in lines for number in each])
+    return Result(
         "one group of three members",
         "one member killed",
         sent,
@@ -67,26 +67,26 @@ def _balanced(ground: Ground) -> Line:
     )
 
 
-def _broadcast(ground: Ground) -> Line:
-    topic = ground.numbered("p18-groups", PARTITIONS)
-    sent, counts = ground.size.records, Counter[int]()
+def _broadcast(setup: ExperimentSetup) -> Result:
+    topic = setup.numbered("p18-groups", PARTITIONS)
+    sent, counts = setup.size.records, Counter[int]()
     for group in range(MEMBERS):
-        reader = consumer(ground.bootstrap, ground.name(f"p18-group-{group}"))
+        reader = consumer(setup.bootstrap, setup.name(f"p18-group-{group}"))
         reader.subscribe([topic])
         counts.update(int(message.value() or b"") for message in until_end(reader, PARTITIONS))
         reader.close()
     lost = sum(counts[number] < MEMBERS for number in range(sent))
-    return Line(
+    return Result(
         "three groups",
         "none",
         sent,
-        Tally(lost, 0, 0),
+        Counts(lost, 0, 0),
         {"given": exactly(MEMBERS * sent)},
         {"given": counts.total()},
     )
 
 
-def live(bootstrap: str, topic: str, journal: str, dies_at: int | None) -> None:
+def child_main(bootstrap: str, topic: str, journal: str, kill_at: int | None) -> None:
     """A member until it is ended: works records off, and commits every ten of them."""
     reader = consumer(bootstrap, topic, COOPERATIVE)
     held: set[int] = set()
@@ -106,9 +106,9 @@ def live(bootstrap: str, topic: str, journal: str, dies_at: int | None) -> None:
             message = reader.poll(1)
             if message is None or message.error():
                 continue
-            write(file, int(message.value() or b""))
+            append(file, int(message.value() or b""))
             done += 1
-            if dies_at is not None and done == dies_at + UNCOMMITTED:
+            if kill_at is not None and done == kill_at + UNCOMMITTED:
                 die()
             if done % PORTION == 0:
                 with suppress(KafkaException):  # while partitions move: the next one says the same, and more
@@ -128,16 +128,16 @@ def _assigned(journal: Path) -> int:
 
 
 def _done(journals: Sequence[Path]) -> int:
-    return len({number for journal in journals for number in worked(journal)})
+    return len({number for journal in journals for number in processed(journal)})
 
 
 def _have_ended(members: Sequence[subprocess.Popen[bytes]]) -> bool:
     return any(member.poll() is not None for member in members)
 
 
-def _fill(ground: Ground, topic: str, sent: int) -> None:
+def _fill(setup: ExperimentSetup, topic: str, sent: int) -> None:
     """The numbers, in turn over all partitions, so that each member has enough of them."""
-    sender = producer(ground.bootstrap, acks="all", enable_idempotence=True, batch_num_messages=1000)
+    sender = producer(setup.bootstrap, acks="all", enable_idempotence=True, batch_num_messages=1000)
     for number in range(sent):
         sender.produce(topic, str(number).encode(), partition=number % PARTITIONS)
         sender.poll(0)

@@ -6,16 +6,16 @@ partition, and answers a repetition without writing it. Every producer of Galate
 
 from collections.abc import Sequence
 
-from lab.guarantees.experiment import Experiment, Ground, Need
+from lab.guarantees.experiment import Experiment, ExperimentSetup, Need
 from lab.guarantees.experiments.retrying_producer import lost_answers
-from lab.guarantees.results import Line, exactly
+from lab.guarantees.results import Result, exactly
 
 
-def run(ground: Ground) -> Sequence[Line]:
+def run(setup: ExperimentSetup) -> Sequence[Result]:
     """P06 with one setting changed."""
-    records = ground.size.records
+    records = setup.size.records
     expected = {"ok": exactly(records), "log": exactly(records)}
-    return [lost_answers(ground, "p07", "idempotent, acks=all", expected, enable_idempotence=True)]
+    return [lost_answers(setup, "p07", "idempotent, acks=all", expected, enable_idempotence=True)]
 
 
-EXPERIMENT = Experiment("P07", "idempotent producer", run, Need.TAP)
+EXPERIMENT = Experiment("P07", "idempotent producer", run, Need.FAULT_PROXY)

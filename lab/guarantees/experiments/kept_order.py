@@ -11,21 +11,21 @@ Galatea's producers do (c).
 from collections.abc import Sequence
 
 from lab.fault_proxy import Action
-from lab.guarantees.experiment import Experiment, Ground, Need
+from lab.guarantees.experiment import Experiment, ExperimentSetup, Need
 from lab.guarantees.experiments.reordering import refused
-from lab.guarantees.results import ZERO, Line, at_least
+from lab.guarantees.results import ZERO, Result, at_least
 
 
-def run(ground: Ground) -> Sequence[Line]:
+def run(setup: ExperimentSetup) -> Sequence[Result]:
     """One at a time by waiting; one at a time by a setting; five with idempotence."""
-    at_once = Action.REFUSE_AT_ONCE
+    at_once = Action.REJECT_AT_ONCE
     return [
-        refused(ground, "p10a", ("no idempotence, each awaited", at_once), ZERO, waits=True),
-        refused(ground, "p10b", ("no idempotence, in flight 1", at_once), at_least(1), max_in_flight=1),
+        refused(setup, "p10a", ("no idempotence, each awaited", at_once), ZERO, waits=True),
+        refused(setup, "p10b", ("no idempotence, in flight 1", at_once), at_least(1), max_in_flight=1),
         refused(
-            ground, "p10c", ("idempotent, in flight 5", Action.REFUSE), ZERO, max_in_flight=5, enable_idempotence=True
+            setup, "p10c", ("idempotent, in flight 5", Action.REJECT), ZERO, max_in_flight=5, enable_idempotence=True
         ),
     ]
 
 
-EXPERIMENT = Experiment("P10", "order kept: waiting, or idempotence", run, Need.TAP)
+EXPERIMENT = Experiment("P10", "order kept: waiting, or idempotence", run, Need.FAULT_PROXY)

@@ -12,10 +12,10 @@ both know KIP-890 raise the epoch at every transaction.)
 
 from collections.abc import Mapping, Sequence
 
-from lab.fault_proxy import Action, Api, Rule, Tap
+from lab.fault_proxy import Action, Api, FaultProxy, Rule
 from lab.guarantees.clients import numbers
-from lab.guarantees.experiment import Experiment, Ground, Need
-from lab.guarantees.results import Bound, Line, at_least, exactly, tally, together
+from lab.guarantees.experiment import Experiment, ExperimentSetup, Need
+from lab.guarantees.results import Bound, Result, at_least, count_numbers, exactly, total_counts
 from lab.guarantees.transactional_copy import Abandoned, Route, TransactionalCopy
 
 EACH, RECORDS = 10, 30
@@ -25,11 +25,11 @@ INVALID_PRODUCER_EPOCH = 47
 class Attack:
     """Holds the first end of a transaction, delivers it in the middle of the second, and lets that one be abandoned."""
 
-    def __init__(self, tap: Tap) -> None:
+    def __init__(self, proxy: FaultProxy) -> None:
         """From now on."""
-        self._tap, self._transactions = tap, 0
+        self._tap, self._transactions = proxy, 0
         self.answered = -1
-        tap.harm(Rule(Api.END_TXN, Action.HOLD))
+        proxy.set_rule(Rule(Api.END_TXN, Action.HOLD))
 
     def passed(self, call: str) -> None:
         """Called by the loop behind every call."""
@@ -42,11 +42,11 @@ class Attack:
             raise Abandoned
 
 
-def run(ground: Ground) -> Sequence[Line]:
+def run(setup: ExperimentSetup) -> Sequence[Result]:
     """The same attack on both kinds of loop."""
     return [
         _line(
-            ground,
+            setup,
             "transactions, producer kept",
             {
                 "duplicated": exactly(EACH),
@@ -57,7 +57,7 @@ def run(ground: Ground) -> Sequence[Line]:
             keeps_producer=True,
         ),
         _line(
-            ground,
+            setup,
             "transactions, producer discarded",
             {"late end answered with": exactly(INVALID_PRODUCER_EPOCH), "producers discarded": at_least(2)},
             keeps_producer=False,
@@ -65,17 +65,17 @@ def run(ground: Ground) -> Sequence[Line]:
     ]
 
 
-def _line(ground: Ground, mode: str, expected: Mapping[str, Bound], *, keeps_producer: bool) -> Line:
+def _line(setup: ExperimentSetup, mode: str, expected: Mapping[str, Bound], *, keeps_producer: bool) -> Result:
     name = "p17-kept" if keeps_producer else "p17"
-    targets = [ground.topic(f"{name}-b"), ground.topic(f"{name}-c")]
-    route = Route(ground.tapped, ground.numbered(name, count=RECORDS), targets, ground.name(name), EACH)
-    attack = Attack(ground.the_tap)
+    targets = [setup.topic(f"{name}-b"), setup.topic(f"{name}-c")]
+    route = Route(setup.proxied, setup.numbered(name, count=RECORDS), targets, setup.name(name), EACH)
+    attack = Attack(setup.required_proxy)
     copy = TransactionalCopy(route, attack.passed, keeps_producer=keeps_producer)
     copy.run()
-    ground.the_tap.heal()
-    found = together(tally(RECORDS, *numbers(ground.bootstrap, target)) for target in targets)
+    setup.required_proxy.clear_rule()
+    found = total_counts(count_numbers(RECORDS, *numbers(setup.bootstrap, target)) for target in targets)
     also = {"late end answered with": attack.answered, "producers discarded": copy.discarded}
-    return Line(mode, "an end held, delivered in the next", len(targets) * RECORDS, found, expected, also)
+    return Result(mode, "an end held, delivered in the next", len(targets) * RECORDS, found, expected, also)
 
 
-EXPERIMENT = Experiment("P17", "a late commit tears the next transaction", run, Need.TAP)
+EXPERIMENT = Experiment("P17", "a late commit tears the next transaction", run, Need.FAULT_PROXY)

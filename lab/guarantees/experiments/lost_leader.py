@@ -18,8 +18,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from lab.guarantees.brokers import FOLLOWER, LEADER, SILENCE_MS, Cluster
 from lab.guarantees.clients import consumer, flush, numbers, producer
-from lab.guarantees.experiment import Experiment, Ground, Need, await_leaders, await_that
-from lab.guarantees.results import Line, at_least, exactly, tally
+from lab.guarantees.experiment import Experiment, ExperimentSetup, Need, await_leaders, await_that
+from lab.guarantees.results import Result, at_least, count_numbers, exactly
 from master_dataset.errors import OperatorError
 
 BEFORE = AFTER = 100
@@ -46,15 +46,15 @@ class Sender:
         self.ok += error is None
 
 
-def run(ground: Ground) -> Sequence[Line]:
+def run(setup: ExperimentSetup) -> Sequence[Result]:
     """Both modes in one cluster, so that they meet the same fault."""
-    if ground.cluster is None:
+    if setup.cluster is None:
         raise LookupError("this ground has no cluster")
-    with ground.cluster() as cluster:
+    with setup.cluster() as cluster:
         return _lines(cluster)
 
 
-def _lines(cluster: Cluster) -> Sequence[Line]:
+def _lines(cluster: Cluster) -> Sequence[Result]:
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap, "log_level": 0})
     _create(admin)
     one = Sender(cluster.bootstrap, ONE, acks=1, enable_idempotence=False)
@@ -70,20 +70,20 @@ def _lines(cluster: Cluster) -> Sequence[Line]:
     seen = {topic: numbers(cluster.bootstrap, topic) for topic in (ONE, ALL)}
     fault = "follower stopped, leader killed"
     return [
-        Line(
+        Result(
             "acks=1, two copies",
             fault,
             SENT,
-            tally(SENT, *seen[ONE]),
+            count_numbers(SENT, *seen[ONE]),
             # What it had asked for when it was stopped may still bring it the first of them.
             {"lost": at_least(AFTER // 2), "ok": exactly(SENT)},
             {"ok": one.ok},
         ),
-        Line(
+        Result(
             "acks=all, two copies",
             fault,
             SENT,
-            tally(SENT, *seen[ALL]),
+            count_numbers(SENT, *seen[ALL]),
             {"ok before the election": exactly(BEFORE), "ok": exactly(SENT)},
             {"ok before the election": acknowledged, "ok": all_.ok},
         ),

@@ -7,9 +7,9 @@ to the network, so all are reported and ten are nowhere. With acks=1 it waits fo
 from collections.abc import Sequence
 
 from lab.fault_proxy import Action, Api, Rule
-from lab.guarantees.clients import Sent, numbers, producer, send
-from lab.guarantees.experiment import Experiment, Ground, Need, await_that
-from lab.guarantees.results import ANY, ZERO, Line, exactly, tally
+from lab.guarantees.clients import SendReport, numbers, producer, send
+from lab.guarantees.experiment import Experiment, ExperimentSetup, Need, await_that
+from lab.guarantees.results import ANY, ZERO, Result, count_numbers, exactly
 
 SOON_MS = 1000
 """After this an answer is missed."""
@@ -17,29 +17,29 @@ FEW = 3
 """Faults where each is waited for."""
 
 
-def run(ground: Ground) -> Sequence[Line]:
+def run(setup: ExperimentSetup) -> Sequence[Result]:
     """No acknowledgement, and that of the leader."""
-    return [_line(ground, 0), _line(ground, 1)]
+    return [_line(setup, 0), _line(setup, 1)]
 
 
-def _line(ground: Ground, acks: int) -> Line:
-    size, topic = ground.size, ground.topic(f"p11-{acks}")
+def _line(setup: ExperimentSetup, acks: int) -> Result:
+    size, topic = setup.size, setup.topic(f"p11-{acks}")
     faults = FEW if acks else size.faults
-    sender = producer(ground.tapped, acks=acks, enable_idempotence=False, max_in_flight=1, socket_timeout_ms=SOON_MS)
+    sender = producer(setup.proxied, acks=acks, enable_idempotence=False, max_in_flight=1, socket_timeout_ms=SOON_MS)
     rule = Rule(Api.PRODUCE, Action.DROP_REQUEST, first=size.every // 2, every=size.every, most=faults)
-    before = ground.the_tap.forwarded.get(Api.PRODUCE, 0)
-    ground.the_tap.harm(rule)
+    before = setup.required_proxy.forwarded.get(Api.PRODUCE, 0)
+    setup.required_proxy.set_rule(rule)
     sent = send(sender, topic, range(size.records))
     if not acks:
-        _await_all(ground, topic, before, sent, rule)
-    ground.the_tap.heal()
-    seen = numbers(ground.bootstrap, topic)
+        _await_all(setup, topic, before, sent, rule)
+    setup.required_proxy.clear_rule()
+    seen = numbers(setup.bootstrap, topic)
     lost, late = (0, ANY) if acks else (faults, ZERO)  # an answer that is only late is missed too: that is P06
-    return Line(
+    return Result(
         f"acks={acks}",
         "requests lost",
         size.records,
-        tally(size.records, *seen),
+        count_numbers(size.records, *seen),
         {
             "lost": exactly(lost),
             "ok": exactly(size.records),
@@ -51,14 +51,15 @@ def _line(ground: Ground, acks: int) -> Line:
     )
 
 
-def _await_all(ground: Ground, topic: str, before: int, sent: Sent, rule: Rule) -> None:
+def _await_all(setup: ExperimentSetup, topic: str, before: int, sent: SendReport, rule: Rule) -> None:
     """Nobody says when records without acknowledgement are written: the tap has all, then the log has what passed."""
-    tap = ground.the_tap
+    proxy = setup.required_proxy
     await_that(
-        lambda: tap.forwarded.get(Api.PRODUCE, 0) - before + rule.hits >= len(sent.ok), "requests did not reach the tap"
+        lambda: proxy.forwarded.get(Api.PRODUCE, 0) - before + rule.hits >= len(sent.ok),
+        "requests did not reach the tap",
     )
-    passed = tap.forwarded[Api.PRODUCE] - before
-    await_that(lambda: len(numbers(ground.bootstrap, topic)[0]) >= passed, "records that passed are not in the log")
+    passed = proxy.forwarded[Api.PRODUCE] - before
+    await_that(lambda: len(numbers(setup.bootstrap, topic)[0]) >= passed, "records that passed are not in the log")
 
 
-EXPERIMENT = Experiment("P11", "acks=0 reports what is lost as delivered", run, Need.TAP)
+EXPERIMENT = Experiment("P11", "acks=0 reports what is lost as delivered", run, Need.FAULT_PROXY)

@@ -14,8 +14,8 @@ from functools import partial
 from confluent_kafka import Consumer, Message
 
 from lab.guarantees.clients import PATIENCE_SECONDS, flush, producer, resumed
-from lab.guarantees.experiment import Experiment, Ground
-from lab.guarantees.results import Bound, Line, at_least, at_most, exactly, tally
+from lab.guarantees.experiment import Experiment, ExperimentSetup
+from lab.guarantees.results import Bound, Result, at_least, at_most, count_numbers, exactly
 
 BATCH_SECONDS, RECORD_SECONDS = 0.02, 0.00005
 FIXED, MOST = 100, 500
@@ -27,9 +27,9 @@ Take = Callable[[Consumer], list[Message]]
 class Worker:
     """Works batches off, and keeps how large they were and how old their records were when they were done."""
 
-    def __init__(self, ground: Ground, topic: str, take: Take) -> None:
+    def __init__(self, setup: ExperimentSetup, topic: str, take: Take) -> None:
         """A group of its own."""
-        self._reader = resumed(ground.bootstrap, ground.name(f"p23-{id(self)}"), topic, {"enable.partition.eof": False})
+        self._reader = resumed(setup.bootstrap, setup.name(f"p23-{id(self)}"), topic, {"enable.partition.eof": False})
         self._take = take
         self.sizes: list[int] = []
         self.numbers: list[int] = []
@@ -52,11 +52,11 @@ class Worker:
         self._reader.close()
 
 
-def run(ground: Ground) -> Sequence[Line]:
+def run(setup: ExperimentSetup) -> Sequence[Result]:
     """Little load on both kinds, much load on the adaptive one."""
     few, many = {"mean batch": at_most(2)}, {"mean batch": at_least(FIXED)}
-    [slow, fixed] = _loaded(ground, "slow", SLOW, [what_is_there, partial(a_fixed_batch, FIXED)])
-    [fast] = _loaded(ground, "fast", FAST, [what_is_there])
+    [slow, fixed] = _loaded(setup, "slow", SLOW, [what_is_there, partial(a_fixed_batch, FIXED)])
+    [fast] = _loaded(setup, "fast", FAST, [what_is_there])
     return [
         _line("take what is there", SLOW, slow, few),
         _line("take what is there", FAST, fast, many),
@@ -75,20 +75,20 @@ def a_fixed_batch(size: int, reader: Consumer) -> list[Message]:
     return list(reader.consume(size, PATIENCE_SECONDS))
 
 
-def _loaded(ground: Ground, name: str, load: tuple[int, int], takes: Sequence[Take]) -> list[Worker]:
-    topic = ground.topic(f"p23-{name}")
-    workers = [Worker(ground, topic, take) for take in takes]
+def _loaded(setup: ExperimentSetup, name: str, load: tuple[int, int], takes: Sequence[Take]) -> list[Worker]:
+    topic = setup.topic(f"p23-{name}")
+    workers = [Worker(setup, topic, take) for take in takes]
     with ThreadPoolExecutor(len(workers)) as pool:
         working = [pool.submit(worker.run, load[0]) for worker in workers]
-        _send(ground, topic, *load)
+        _send(setup, topic, *load)
         for each in working:
             each.result()
     return workers
 
 
-def _send(ground: Ground, topic: str, records: int, per_second: int) -> None:
+def _send(setup: ExperimentSetup, topic: str, records: int, per_second: int) -> None:
     """So many a second on the whole: what a slow machine could not send in time is sent as soon as it can."""
-    sender = producer(ground.bootstrap, acks="all", enable_idempotence=True, batch_num_messages=1000)
+    sender = producer(setup.bootstrap, acks="all", enable_idempotence=True, batch_num_messages=1000)
     began, sent = time.monotonic(), 0
     while sent < records:
         due = min(int((time.monotonic() - began) * per_second) + 1, records)
@@ -100,14 +100,14 @@ def _send(ground: Ground, topic: str, records: int, per_second: int) -> None:
     flush(sender)
 
 
-def _line(mode: str, load: tuple[int, int], worker: Worker, expected: Mapping[str, Bound]) -> Line:
+def _line(mode: str, load: tuple[int, int], worker: Worker, expected: Mapping[str, Bound]) -> Result:
     records, per_second = load
     delays = sorted(worker.delays_ms)
-    return Line(
+    return Result(
         mode,
         f"{per_second:,} records/s",
         records,
-        tally(records, worker.numbers),
+        count_numbers(records, worker.numbers),
         expected,
         {"mean batch": round(records / len(worker.sizes))},
         {"delay p95": f"{delays[int(len(delays) * 0.95)]:,.0f} ms"},

@@ -11,18 +11,18 @@ from collections.abc import Sequence
 from confluent_kafka.admin import AdminClient, NewPartitions
 
 from lab.guarantees.clients import flush, producer, read
-from lab.guarantees.experiment import Experiment, Ground, await_leaders
-from lab.guarantees.results import Line, Tally, exactly
+from lab.guarantees.experiment import Experiment, ExperimentSetup, await_leaders
+from lab.guarantees.results import Counts, Result, exactly
 
 KEYS, PARTITIONS, MORE = 1000, 6, 3
 
 
-def run(ground: Ground) -> Sequence[Line]:
+def run(setup: ExperimentSetup) -> Sequence[Result]:
     """Send all keys, add partitions or not, and send them again."""
     moving = sum(murmur2(key) % PARTITIONS != murmur2(key) % (PARTITIONS + MORE) for key in keys())
     return [
-        _line(ground, 0, "none", 0),
-        _line(ground, MORE, f"{MORE} partitions added to {PARTITIONS}", moving),
+        _line(setup, 0, "none", 0),
+        _line(setup, MORE, f"{MORE} partitions added to {PARTITIONS}", moving),
     ]
 
 
@@ -31,33 +31,33 @@ def keys() -> Sequence[bytes]:
     return [f"store-{number}".encode() for number in range(KEYS)]
 
 
-def _line(ground: Ground, more: int, fault: str, moving: int) -> Line:
-    topic = ground.topic(f"p13-{more}", PARTITIONS)
-    _send(ground, topic, 0)
+def _line(setup: ExperimentSetup, more: int, fault: str, moving: int) -> Result:
+    topic = setup.topic(f"p13-{more}", PARTITIONS)
+    _send(setup, topic, 0)
     if more:
-        admin = AdminClient({"bootstrap.servers": ground.bootstrap, "log_level": 0})
+        admin = AdminClient({"bootstrap.servers": setup.bootstrap, "log_level": 0})
         admin.create_partitions([NewPartitions(topic, PARTITIONS + more)], operation_timeout=30)[topic].result()
         await_leaders(admin, topic, PARTITIONS + more)
-    _send(ground, topic, 1)
-    partitions = read(ground.bootstrap, topic)
+    _send(setup, topic, 1)
+    partitions = read(setup.bootstrap, topic)
     homes: dict[bytes, list[int]] = {key: [] for key in keys()}
     for seen in (each for partition in partitions for each in partition):
         homes[seen.key].append(seen.partition)
     found = sum(map(len, homes.values()))
     moved = sum(len(set(places)) > 1 for places in homes.values())
-    return Line(
+    return Result(
         "one partition for each key",
         fault,
         2 * KEYS,
-        Tally(2 * KEYS - found, 0, 0),
+        Counts(2 * KEYS - found, 0, 0),
         {"keys in two partitions": exactly(moving)},
         {"keys in two partitions": moved},
     )
 
 
-def _send(ground: Ground, topic: str, round_: int) -> None:
+def _send(setup: ExperimentSetup, topic: str, round_: int) -> None:
     """Every key once, by a producer that has just asked how many partitions there are."""
-    sender = producer(ground.bootstrap, acks="all", enable_idempotence=True, batch_num_messages=1000)
+    sender = producer(setup.bootstrap, acks="all", enable_idempotence=True, batch_num_messages=1000)
     for key in keys():
         sender.produce(topic, str(round_).encode(), key)
         sender.poll(0)

@@ -8,49 +8,48 @@ tested where Spark runs; here the rule itself is shown, on records that a real b
 """
 
 from collections.abc import Iterator, Sequence
-from itertools import count
 
 import orjson
 
-from lab.guarantees.child import die, lives
-from lab.guarantees.clients import Seen, flush, producer, read
-from lab.guarantees.experiment import Experiment, Ground
-from lab.guarantees.results import Line, exactly, tally
+from lab.guarantees.child import die, run_with_kills
+from lab.guarantees.clients import ReceivedRecord, flush, producer, read
+from lab.guarantees.experiment import Experiment, ExperimentSetup
+from lab.guarantees.results import Result, count_numbers, exactly
 
 AGAIN = 10
 PRICE_MINOR = 109
 
 
-def run(ground: Ground) -> Sequence[Line]:
+def run(setup: ExperimentSetup) -> Sequence[Result]:
     """Kill the sender half-way; count the records of the topic, and the events that they say."""
-    records, topic = ground.size.records, ground.topic("p08")
-    task = {"bootstrap": ground.bootstrap, "topic": topic, "records": records}
-    killed = lives(__name__, task, [records // 2])
-    [seen] = read(ground.bootstrap, topic)
+    records, topic = setup.size.records, setup.topic("p08")
+    task = {"bootstrap": setup.bootstrap, "topic": topic, "records": records}
+    killed = run_with_kills(__name__, task, [records // 2])
+    [seen] = read(setup.bootstrap, topic)
     events = list(first_deliveries(seen))
     net = sum(minor for _, minor in events)
     fault = f"sender killed, sends its last {AGAIN} again"
     return [
-        Line(
+        Result(
             "idempotent producer, restarted",
             fault,
             records,
-            tally(records, [_number(each) for each in seen]),
+            count_numbers(records, [_number(each) for each in seen]),
             {"duplicated": exactly(AGAIN), "reordered": exactly(1), "faults": exactly(1)},
             {"faults": killed},
         ),
-        Line(
+        Result(
             "first delivery of each identity",
             fault,
             records,
-            tally(records, [number for number, _ in events]),
+            count_numbers(records, [number for number, _ in events]),
             {"net sales": exactly(records * PRICE_MINOR)},
             {"net sales": net},
         ),
     ]
 
 
-def first_deliveries(seen: Sequence[Seen]) -> Iterator[tuple[int, int]]:
+def first_deliveries(seen: Sequence[ReceivedRecord]) -> Iterator[tuple[int, int]]:
     """Number and money (minor units) of each event, as the layers know them: parsed, then the least offset counts."""
     from master_dataset.parsing.parse import parse  # noqa: PLC0415 - likewise
     from master_dataset.parsing.results import DeadLetter  # noqa: PLC0415 - the sender does without
@@ -67,12 +66,12 @@ def first_deliveries(seen: Sequence[Seen]) -> Iterator[tuple[int, int]]:
             yield _number(each), event.payload.gross_sales - event.payload.returns_value
 
 
-def live(bootstrap: str, topic: str, records: int, dies_at: int | None) -> None:
+def child_main(bootstrap: str, topic: str, records: int, kill_at: int | None) -> None:
     """One life of a till: send all that is due; after a death, what it is not sure of and the rest."""
     sender = producer(bootstrap, acks="all", enable_idempotence=True)
-    first = 0 if dies_at is not None else records // 2 - AGAIN
-    for number in count(first):
-        if number == dies_at:
+    first = 0 if kill_at is not None else records // 2 - AGAIN
+    for number in count_numbers(first):
+        if number == kill_at:
             flush(sender)
             die()
         if number == records:
@@ -88,7 +87,7 @@ def receipt(number: int) -> bytes:
     return orjson.dumps({**head, "transaction_id": number, "transactions": [line]})
 
 
-def _number(seen: Seen) -> int:
+def _number(seen: ReceivedRecord) -> int:
     return int(orjson.loads(seen.value)["transaction_id"])
 
 

@@ -10,22 +10,22 @@ from collections.abc import Mapping, Sequence
 
 from lab.fault_proxy import Action, Api, Rule
 from lab.guarantees.clients import numbers, producer, send
-from lab.guarantees.experiment import Experiment, Ground, Need
-from lab.guarantees.results import Bound, Line, exactly, tally
+from lab.guarantees.experiment import Experiment, ExperimentSetup, Need
+from lab.guarantees.results import Bound, Result, count_numbers, exactly
 
 
-def run(ground: Ground) -> Sequence[Line]:
+def run(setup: ExperimentSetup) -> Sequence[Result]:
     """With retries, and without."""
-    records, faults = ground.size.records, ground.size.faults
+    records, faults = setup.size.records, setup.size.faults
     return [
         lost_answers(
-            ground,
+            setup,
             "p06",
             "no idempotence, acks=all",
             {"duplicated": exactly(faults), "ok": exactly(records), "log": exactly(records + faults)},
         ),
         lost_answers(
-            ground,
+            setup,
             "p06-once",
             "no idempotence, no retries",
             {"ok": exactly(records - faults), "log": exactly(records)},
@@ -34,18 +34,20 @@ def run(ground: Ground) -> Sequence[Line]:
     ]
 
 
-def lost_answers(ground: Ground, name: str, mode: str, expected: Mapping[str, Bound], **more: float | bool) -> Line:
+def lost_answers(
+    setup: ExperimentSetup, name: str, mode: str, expected: Mapping[str, Bound], **more: float | bool
+) -> Result:
     """Send the numbers one at a time while the tap swallows so many answers."""
-    size, topic = ground.size, ground.topic(name)
+    size, topic = setup.size, setup.topic(name)
     faults = Rule(Api.PRODUCE, Action.DROP_RESPONSE, first=size.every // 2, every=size.every, most=size.faults)
-    sender = producer(ground.tapped, **{"acks": "all", "max_in_flight": 1, "enable_idempotence": False, **more})
-    ground.the_tap.harm(faults)
+    sender = producer(setup.proxied, **{"acks": "all", "max_in_flight": 1, "enable_idempotence": False, **more})
+    setup.required_proxy.set_rule(faults)
     sent = send(sender, topic, range(size.records))
-    ground.the_tap.heal()
-    seen = numbers(ground.bootstrap, topic)
+    setup.required_proxy.clear_rule()
+    seen = numbers(setup.bootstrap, topic)
     counted = {"ok": len(sent.ok), "log": sum(map(len, seen)), "faults": faults.hits}
     bounds = {**expected, "faults": exactly(size.faults)}
-    return Line(mode, "acknowledgements lost", size.records, tally(size.records, *seen), bounds, counted)
+    return Result(mode, "acknowledgements lost", size.records, count_numbers(size.records, *seen), bounds, counted)
 
 
-EXPERIMENT = Experiment("P06", "a producer's retry makes duplicates", run, Need.TAP)
+EXPERIMENT = Experiment("P06", "a producer's retry makes duplicates", run, Need.FAULT_PROXY)

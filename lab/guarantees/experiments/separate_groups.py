@@ -13,12 +13,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from lab.guarantees.clients import member, until
-from lab.guarantees.experiment import Experiment, Ground
-from lab.guarantees.results import Bound, Line, at_least, exactly, tally, together
-from master_dataset.kafka.consumer import Again, Done, Limits, Record, Refused
+from lab.guarantees.experiment import Experiment, ExperimentSetup
+from lab.guarantees.results import Bound, Result, at_least, count_numbers, exactly, total_counts
+from master_dataset.kafka.consumer import ConsumerLimits, ConsumerRecord, Done, Reject, Retry
 
 TRIES = 50
-LIMITS = Limits(longest_wait=0.01)
+LIMITS = ConsumerLimits(longest_wait=0.01)
 REFUSES, SILENT = "one of two endpoints is down", "one of two endpoints never answers"
 
 
@@ -32,21 +32,21 @@ class Endpoint:
         self.taken: list[int] = []
         self.tried = 0
 
-    def wants(self, _record: Record) -> bool:
+    def wants(self, _record: ConsumerRecord) -> bool:
         """Everything."""
         return True
 
-    async def take(self, records: Sequence[Record]) -> Done | Again:
+    async def take(self, records: Sequence[ConsumerRecord]) -> Done | Retry:
         """Take them, or be down."""
         if not self.up.is_set():
             self.tried += 1
             if not self._is_silent:
-                return Again("503: come again")
+                return Retry("503: come again")
             await self.up.wait()
         self.taken += [int(record.value) for record in records]
         return Done()
 
-    async def put_aside(self, _record: Record, _refused: Refused) -> Done:
+    async def put_aside(self, _record: ConsumerRecord, _refused: Reject) -> Done:
         """Nothing is refused for good here."""
         return Done()
 
@@ -60,7 +60,7 @@ class Both(Endpoint):
         self._healthy, self._other = healthy, other
         self._given = -1
 
-    async def take(self, records: Sequence[Record]) -> Done | Again:
+    async def take(self, records: Sequence[ConsumerRecord]) -> Done | Retry:
         """What the other endpoint says."""
         fresh = [record for record in records if record.offset > self._given]
         if fresh:
@@ -69,23 +69,23 @@ class Both(Endpoint):
         return await self._other.take(records)
 
 
-def run(ground: Ground) -> Sequence[Line]:
+def run(setup: ExperimentSetup) -> Sequence[Result]:
     """One group for both, then a group each: beside an endpoint that refuses, and beside one that never answers."""
-    sent = ground.size.records
-    topic = ground.filled("p22", ((b"one store", str(number).encode()) for number in range(sent)))
+    sent = setup.size.records
+    topic = setup.filled("p22", ((b"one store", str(number).encode()) for number in range(sent)))
     return [
-        asyncio.run(_together(ground, topic, sent)),
-        asyncio.run(_apart(ground, topic, sent, is_silent=False)),
-        asyncio.run(_apart(ground, topic, sent, is_silent=True)),
+        asyncio.run(_together(setup, topic, sent)),
+        asyncio.run(_apart(setup, topic, sent, is_silent=False)),
+        asyncio.run(_apart(setup, topic, sent, is_silent=True)),
     ]
 
 
-async def _together(ground: Ground, topic: str, sent: int) -> Line:
+async def _together(setup: ExperimentSetup, topic: str, sent: int) -> Result:
     """The other endpoint is down from the first record on, for so many tries."""
     healthy, other = Endpoint(), Endpoint()
     other.up.clear()
     moves = _moves(healthy, other)
-    async with member(_settings(ground, "both"), topic, Both(healthy, other), LIMITS):
+    async with member(_settings(setup, "both"), topic, Both(healthy, other), LIMITS):
         await until(lambda: other.tried >= TRIES, moves)
         meanwhile = _meanwhile(healthy, other)
         other.up.set()
@@ -93,14 +93,14 @@ async def _together(ground: Ground, topic: str, sent: int) -> Line:
     return _line("one group for both endpoints", REFUSES, (healthy, other), meanwhile, {"delivered": exactly(1)}, sent)
 
 
-async def _apart(ground: Ground, topic: str, sent: int, *, is_silent: bool) -> Line:
+async def _apart(setup: ExperimentSetup, topic: str, sent: int, *, is_silent: bool) -> Result:
     """The other endpoint is down until the healthy one has everything, or gets nothing more."""
     healthy, other = Endpoint(), Endpoint(is_silent=is_silent)
     other.up.clear()
     least, name, moves = 1 if is_silent else TRIES, "silent" if is_silent else "down", _moves(healthy, other)
     async with (
-        member(_settings(ground, name), topic, other, LIMITS),
-        member(_settings(ground, f"beside-{name}"), topic, healthy, LIMITS),
+        member(_settings(setup, name), topic, other, LIMITS),
+        member(_settings(setup, f"beside-{name}"), topic, healthy, LIMITS),
     ):
         await until(lambda: other.tried >= least and _has_all(sent, healthy), moves)
         meanwhile = _meanwhile(healthy, other)
@@ -110,8 +110,8 @@ async def _apart(ground: Ground, topic: str, sent: int, *, is_silent: bool) -> L
     return _line("a group for each endpoint", fault, (healthy, other), meanwhile, expected, sent)
 
 
-def _settings(ground: Ground, name: str) -> dict[str, Any]:
-    return {"bootstrap.servers": ground.bootstrap, "group.id": ground.name(f"p22-{name}")}
+def _settings(setup: ExperimentSetup, name: str) -> dict[str, Any]:
+    return {"bootstrap.servers": setup.bootstrap, "group.id": setup.name(f"p22-{name}")}
 
 
 def _has_all(sent: int, *endpoints: Endpoint) -> bool:
@@ -134,11 +134,18 @@ def _line(  # noqa: PLR0913, PLR0917 - what was done, and what came of it
     meanwhile: dict[str, int],
     expected: dict[str, Bound],
     sent: int,
-) -> Line:
-    found = together(tally(sent, each.taken) for each in endpoints)
+) -> Result:
+    found = total_counts(count_numbers(sent, each.taken) for each in endpoints)
     bounds = {"delivered to the other": exactly(0), "tried": at_least(TRIES), **expected}
     said = {f"{name} meanwhile": bounds[name] for name in meanwhile}
-    return Line(mode, fault, 2 * sent, found, said, {f"{name} meanwhile": count for name, count in meanwhile.items()})
+    return Result(
+        mode,
+        fault,
+        2 * sent,
+        found,
+        said,
+        {f"{name} meanwhile": count for name, count in meanwhile.items()},
+    )
 
 
 EXPERIMENT = Experiment("P22", "different work in groups of its own", run)

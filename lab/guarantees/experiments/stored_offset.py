@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 
 from confluent_kafka import Message, TopicPartition
 
-from lab.guarantees.child import die, lives
+from lab.guarantees.child import die, run_with_kills
 from lab.guarantees.clients import consumer, until_end
-from lab.guarantees.experiment import Experiment, Ground
-from lab.guarantees.results import Line, exactly, tally
+from lab.guarantees.experiment import Experiment, ExperimentSetup
+from lab.guarantees.results import Result, count_numbers, exactly
 
 STATEMENTS = ("none", "begin", "output", "position", "commit")
 TABLES = (
@@ -22,29 +22,29 @@ TABLES = (
 )
 
 
-def run(ground: Ground) -> Sequence[Line]:
+def run(setup: ExperimentSetup) -> Sequence[Result]:
     """Kill it behind every statement, one after the other."""
-    topic, place = ground.numbered("p05"), ground.file("p05.db")
-    task = {"bootstrap": ground.bootstrap, "topic": topic, "database": str(place)}
-    deaths = [(at, STATEMENTS[count % len(STATEMENTS)]) for count, at in enumerate(ground.deaths("p05"))]
-    killed = lives(__name__, task, deaths)
+    topic, place = setup.numbered("p05"), setup.file("p05.db")
+    task = {"bootstrap": setup.bootstrap, "topic": topic, "database": str(place)}
+    deaths = [(at, STATEMENTS[count % len(STATEMENTS)]) for count, at in enumerate(setup.kills("p05"))]
+    killed = run_with_kills(__name__, task, deaths)
     database = sqlite3.connect(place)
     rows = [value for (value,) in database.execute("SELECT value FROM output ORDER BY rowid")]
     database.close()
-    sent = ground.size.records
+    sent = setup.size.records
     return [
-        Line(
+        Result(
             "output and position in one transaction",
             "kill -9 behind each statement",
             sent,
-            tally(sent, rows),
+            count_numbers(sent, rows),
             {"faults": exactly(len(deaths))},
             {"faults": killed},
         )
     ]
 
 
-def live(bootstrap: str, topic: str, database: str, dies_at: tuple[int, str] | None) -> None:
+def child_main(bootstrap: str, topic: str, database: str, kill_at: tuple[int, str] | None) -> None:
     """One life: go on where the database stands."""
     rows = sqlite3.connect(database, isolation_level=None)
     for table in TABLES:
@@ -56,7 +56,7 @@ def live(bootstrap: str, topic: str, database: str, dies_at: tuple[int, str] | N
         number = int(message.value() or b"")
 
         def passed(statement: str, number: int = number) -> None:
-            if dies_at is not None and (number, statement) == tuple(dies_at):
+            if kill_at is not None and (number, statement) == tuple(kill_at):
                 die()
 
         work(rows, message, number, passed)

@@ -8,10 +8,10 @@ death. Who reads uncommitted records sees the attempts of the dead as well.
 from collections.abc import Iterator, Sequence
 
 from lab.guarantees.child import die
-from lab.guarantees.child import live as live_once
+from lab.guarantees.child import run_child as live_once
 from lab.guarantees.clients import COMMITTED, UNCOMMITTED, numbers
-from lab.guarantees.experiment import Experiment, Ground
-from lab.guarantees.results import ANY, ZERO, Line, Tally, exactly, tally, together
+from lab.guarantees.experiment import Experiment, ExperimentSetup
+from lab.guarantees.results import ANY, ZERO, Counts, Result, count_numbers, exactly, total_counts
 from lab.guarantees.transactional_copy import CALLS, Route, TransactionalCopy, settle
 
 PER_TRANSACTION, ENOUGH = 10, 100
@@ -20,12 +20,12 @@ ATTEMPTED = {"first target": 1, "second target": 2, "offsets": 2}
 """Targets that have the records of a transaction which dies behind that call."""
 
 
-def run(ground: Ground) -> Sequence[Line]:
+def run(setup: ExperimentSetup) -> Sequence[Result]:
     """Kill it everywhere; compare both targets after every death, and all in the end."""
-    sent = max(ground.size.records // 2, ENOUGH)
+    sent = max(setup.size.records // 2, ENOUGH)
     times = sent // ENOUGH
-    targets = [ground.topic("p14-b"), ground.topic("p14-c")]
-    route = Route(ground.bootstrap, ground.numbered("p14", count=sent), targets, ground.name("p14"), PER_TRANSACTION)
+    targets = [setup.topic("p14-b"), setup.topic("p14-c")]
+    route = Route(setup.bootstrap, setup.numbered("p14", count=sent), targets, setup.name("p14"), PER_TRANSACTION)
     torn = killed = 0
     for death in [*deaths(times), None]:
         killed += live_once(__name__, {"route": route._asdict(), "dies_at": death})
@@ -33,7 +33,7 @@ def run(ground: Ground) -> Sequence[Line]:
         torn += _seen(route, COMMITTED, 0) != _seen(route, COMMITTED, 1)
     fault, aborted = "kill -9 behind each call", sum(ATTEMPTED.values()) * PER_TRANSACTION * times
     return [
-        Line(
+        Result(
             f"transactions, {COMMITTED}",
             fault,
             2 * sent,
@@ -41,7 +41,7 @@ def run(ground: Ground) -> Sequence[Line]:
             {"torn": ZERO, "faults": exactly(times * len(CALLS))},
             {"torn": torn, "faults": killed},
         ),
-        Line(
+        Result(
             f"the same, {UNCOMMITTED}",
             fault,
             2 * sent,
@@ -58,13 +58,13 @@ def deaths(times: int) -> Iterator[tuple[str, int]]:
             yield call, 1 if call == "init" else 2
 
 
-def live(route: dict[str, object], dies_at: tuple[str, int] | None) -> None:
+def child_main(route: dict[str, object], kill_at: tuple[str, int] | None) -> None:
     """One life of the copying process."""
     passes = dict.fromkeys(CALLS, 0)
 
     def passed(call: str) -> None:
         passes[call] += 1
-        if dies_at is not None and (call, passes[call]) == tuple(dies_at):
+        if kill_at is not None and (call, passes[call]) == tuple(kill_at):
             die()
 
     TransactionalCopy(Route(**route), passed).run()  # type: ignore[arg-type]
@@ -75,8 +75,8 @@ def _seen(route: Route, isolation: str, target: int) -> list[int]:
     return seen
 
 
-def _both(route: Route, isolation: str, sent: int) -> Tally:
-    return together(tally(sent, _seen(route, isolation, target)) for target in (0, 1))
+def _both(route: Route, isolation: str, sent: int) -> Counts:
+    return total_counts(count_numbers(sent, _seen(route, isolation, target)) for target in (0, 1))
 
 
 EXPERIMENT = Experiment("P14", "transactions: output and position, whole or not at all", run)

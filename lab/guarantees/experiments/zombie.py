@@ -12,42 +12,42 @@ from collections.abc import Sequence
 from confluent_kafka import KafkaException, Producer
 
 from lab.guarantees.clients import flush, numbers, producer
-from lab.guarantees.experiment import Experiment, Ground
-from lab.guarantees.results import Line, exactly, tally
+from lab.guarantees.experiment import Experiment, ExperimentSetup
+from lab.guarantees.results import Result, count_numbers, exactly
 
 RECORDS = 10
 
 
-def run(ground: Ground) -> Sequence[Line]:
+def run(setup: ExperimentSetup) -> Sequence[Result]:
     """One id for both, and one for each."""
     return [
-        _line(ground, "one transactional id", ("p16", "p16"), {"fenced": 1}),
+        _line(setup, "one transactional id", ("p16", "p16"), {"fenced": 1}),
         _line(
-            ground, "an id for each process", ("p16-a", "p16-b"), {"fenced": 0, "duplicated": RECORDS, "reordered": 1}
+            setup, "an id for each process", ("p16-a", "p16-b"), {"fenced": 0, "duplicated": RECORDS, "reordered": 1}
         ),
     ]
 
 
-def _line(ground: Ground, mode: str, ids: tuple[str, str], expected: dict[str, int]) -> Line:
-    topic = ground.topic("-".join(("of", *ids)))
-    paused = _begun(ground, topic, ids[0])
-    successor = _begun(ground, topic, ids[1])
+def _line(setup: ExperimentSetup, mode: str, ids: tuple[str, str], expected: dict[str, int]) -> Result:
+    topic = setup.topic("-".join(("of", *ids)))
+    paused = _begun(setup, topic, ids[0])
+    successor = _begun(setup, topic, ids[1])
     successor.commit_transaction(60)
     fenced = _is_fenced(paused)
-    seen = numbers(ground.bootstrap, topic)
-    return Line(
+    seen = numbers(setup.bootstrap, topic)
+    return Result(
         mode,
         "paused with an open transaction, replaced, wakes up",
         RECORDS,
-        tally(RECORDS, *seen),
+        count_numbers(RECORDS, *seen),
         {name: exactly(number) for name, number in expected.items()},
         {"fenced": int(fenced)},
     )
 
 
-def _begun(ground: Ground, topic: str, id_: str) -> Producer:
+def _begun(setup: ExperimentSetup, topic: str, id_: str) -> Producer:
     """Has sent all records in a transaction that is open."""
-    sender = producer(ground.bootstrap, transactional_id=ground.name(id_))
+    sender = producer(setup.bootstrap, transactional_id=setup.name(id_))
     sender.init_transactions(60)
     sender.begin_transaction()
     for number in range(RECORDS):

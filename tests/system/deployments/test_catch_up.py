@@ -137,7 +137,7 @@ def published(settings: Settings, cut: datetime, monkeypatch: pytest.MonkeyPatch
         clock.setattr(Fence, "newest_cut", lambda _: cut)
         done = recompute(settings, RecomputeRequest(), why="a test", by="a test", steps=Nothing())
     assert done.report
-    assert datetime.fromisoformat(done.report["cut"]) == cut
+    assert done.report.cut == cut
     assert done.publication
     return done.publication
 

@@ -8,7 +8,7 @@ import pytest
 
 from lab.guarantees import clients, transactional_copy
 from lab.guarantees.brokers import one_broker
-from lab.guarantees.experiment import Size, Testbed, registered
+from lab.guarantees.experiment import ExperimentSetup, Size, registered
 from lab.guarantees.results import Counts, Verdict
 from lab.guarantees.suite import ExperimentResult, ExperimentSelection, run_experiment, run_experiments
 from master_dataset.kafka.consumer import Done
@@ -32,11 +32,11 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Experiment
 
 
 @pytest.fixture(scope="module")
-def testbed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Testbed]:
+def setup(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ExperimentSetup]:
     home = tmp_path_factory.mktemp("harmed") / "home"
     settings, _ = settings_of(home)
     with one_broker(settings, home / "prove") as (direct, proxied, proxy):
-        yield Testbed(direct, Path(home), 7, Size(RECORDS, FAULTS), proxy, proxied)
+        yield ExperimentSetup(direct, Path(home), 7, Size(RECORDS, FAULTS), proxy, proxied)
 
 
 def tallies(result: ExperimentResult) -> list[Counts]:
@@ -135,7 +135,7 @@ def test_who_stands_still_holds_up_its_own_group_alone(results: Mapping[str, Exp
 
 
 def test_a_second_target_that_gets_records_twice_is_a_difference(
-    testbed: Testbed, monkeypatch: pytest.MonkeyPatch
+    setup: ExperimentSetup, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     send = transactional_copy._send  # noqa: SLF001 - what is harmed
 
@@ -144,12 +144,14 @@ def test_a_second_target_that_gets_records_twice_is_a_difference(
 
     monkeypatch.setattr(transactional_copy, "_send", twice)
 
-    assert run_experiment(registered()["P17"], testbed).verdict == Verdict.DIFFERENT
+    assert run_experiment(registered()["P17"], setup).verdict == Verdict.DIFFERENT
 
 
 def as_one_group(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is to be in groups of its own is in one."""
-    monkeypatch.setattr(Testbed, "name", lambda self, name: f"{self.run}-{'p22' if name.startswith('p22-') else name}")
+    monkeypatch.setattr(
+        ExperimentSetup, "name", lambda self, name: f"{self.run}-{'p22' if name.startswith('p22-') else name}"
+    )
 
 
 def past_failures(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,9 +167,9 @@ def past_failures(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("change", [as_one_group, past_failures])
 def test_members_that_do_not_keep_their_work_apart_are_a_difference(
-    testbed: Testbed, monkeypatch: pytest.MonkeyPatch, change: Callable[[pytest.MonkeyPatch], None]
+    setup: ExperimentSetup, monkeypatch: pytest.MonkeyPatch, change: Callable[[pytest.MonkeyPatch], None]
 ) -> None:
     monkeypatch.setattr(clients, "QUIET_SECONDS", 5)
     change(monkeypatch)
 
-    assert run_experiment(registered()["P22"], testbed).verdict == Verdict.DIFFERENT
+    assert run_experiment(registered()["P22"], setup).verdict == Verdict.DIFFERENT

@@ -107,7 +107,7 @@ class Played:
 def play(broker: DrilledBroker, plan: Plan) -> Played:
     """With a broker that runs and has no alerts: send, harm, settle, compare."""
     began, chance, played = time.monotonic(), Random(f"kills {plan.seed}"), Played(plan)
-    lives = Lives(broker.address, broker.tapped, broker.settings.home / "alerts", plan.naive)
+    lives = Lives(broker.address, broker.proxied, broker.settings.home / "alerts", plan.naive)
     stores = stores_for(plan.alerts)
     lives.write_book(stores)
     with lives.life(lives.orders()) as first:

@@ -7,7 +7,7 @@ import threading
 from types import TracebackType
 from typing import Self
 
-from lab.fault_proxy.kafka_frames import framed, head_of, read_frame
+from lab.fault_proxy.kafka_frames import read_frame, request_header, with_length
 
 TOPIC = "numbers"
 SILENT_SECONDS = 0.3
@@ -66,9 +66,11 @@ class ScriptedBroker:
         try:
             while (frame := await read_frame(reader)) is not None:
                 self.asked.append(frame)
-                head = head_of(frame)
+                head = request_header(frame)
                 end_txn = struct.pack(">i", head.correlation) + b"\x00" + struct.pack(">ih", 0, 47) + b"\x00"
-                writer.write(framed(end_txn if head.api == 26 else produced(head.correlation, version=head.version)))
+                writer.write(
+                    with_length(end_txn if head.api == 26 else produced(head.correlation, version=head.version))
+                )
                 await writer.drain()
         finally:
             writer.close()
@@ -82,7 +84,7 @@ class Client:
         self._socket.settimeout(60)
 
     def send(self, frame: bytes) -> None:
-        self._socket.sendall(framed(frame))
+        self._socket.sendall(with_length(frame))
 
     def receive(self) -> bytes:
         """The next frame; nothing if the connection has ended."""

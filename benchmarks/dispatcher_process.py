@@ -1,4 +1,7 @@
-"""One endpoint is told, as the dispatcher does it: `python -m benchmarks.told BOOTSTRAP TOPIC URL ENDPOINT BATCH`."""
+"""Delivers to one endpoint as the dispatcher does.
+
+`python -m benchmarks.dispatcher_process BOOTSTRAP TOPIC URL ENDPOINT BATCH`
+"""
 
 import asyncio
 import sys
@@ -6,12 +9,12 @@ from ipaddress import ip_network
 
 import httpx
 
-from master_dataset.kafka.consumer import Consuming, Limits, Record
+from master_dataset.kafka.consumer import ConsumerLimits, ConsumerRecord, KeyedConsumer
 from master_dataset.webhooks.endpoint import Endpoint
-from speed_layer.webhooks.client import Sender, client
+from speed_layer.webhooks.client import WebhookClient, http_client
 from speed_layer.webhooks.delivery import Delivery
 from speed_layer.webhooks.dispatcher import group
-from speed_layer.webhooks.endpoint_worker import Telling
+from speed_layer.webhooks.endpoint_worker import EndpointWorker
 
 TENANT = "default"
 
@@ -19,7 +22,7 @@ TENANT = "default"
 class Nowhere:
     """Undelivered: nothing is refused here."""
 
-    async def keep(self, _: Endpoint, record: Record, why: str) -> None:
+    async def keep(self, _: Endpoint, record: ConsumerRecord, why: str) -> None:
         """RuntimeError, which ends the run."""
         raise RuntimeError(f"{record.offset} was refused: {why}")
 
@@ -27,10 +30,12 @@ class Nowhere:
 async def told(bootstrap: str, topic: str, url: str, id_: str, batch: int) -> None:
     """Until the process is ended."""
     endpoint = Endpoint(id_, TENANT, url, "secret", batch)
-    sender = Sender(endpoint, [ip_network("127.0.0.0/8")], client(httpx.create_ssl_context()))
+    sender = WebhookClient(endpoint, [ip_network("127.0.0.0/8")], http_client(httpx.create_ssl_context()))
     delivery = Delivery(endpoint, sender, Nowhere())
     settings = {**group(bootstrap, endpoint), "session.timeout.ms": 6000}
-    await Telling(sender, delivery, Consuming(settings, [topic], delivery, Limits(batch=batch))).run()
+    await EndpointWorker(
+        sender, delivery, KeyedConsumer(settings, [topic], delivery, ConsumerLimits(batch=batch))
+    ).run()
 
 
 if __name__ == "__main__":

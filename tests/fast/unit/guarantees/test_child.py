@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lab.guarantees.child import live, worked, write
+from lab.guarantees.child import append, processed, run_child
 from master_dataset.errors import OperatorError
 
 DIES = """
@@ -31,18 +31,18 @@ def test_a_death_is_as_sudden_as_a_power_cut_to_the_process(tmp_path: Path) -> N
     ended = subprocess.run([sys.executable, "-c", DIES, str(journal)], capture_output=True, check=False)
 
     assert (ended.returncode, ended.stdout) == (-signal.SIGKILL, b"")
-    assert worked(journal) == [7]
+    assert processed(journal) == [7]
 
 
 def test_a_child_that_fails_by_itself_is_told_from_one_that_was_killed() -> None:
     with pytest.raises(OperatorError, match=r"ended with 1: .*unexpected keyword argument 'weather'"):
-        live("lab.guarantees.experiments.at_most_once", {"weather": "fine"})
+        run_child("lab.guarantees.experiments.at_most_once", {"weather": "fine"})
 
 
 def test_a_journal_that_nobody_has_begun_is_empty(tmp_path: Path) -> None:
     with (tmp_path / "journal").open("a") as journal:
-        write(journal, 3)
-        write(journal, 1)
+        append(journal, 3)
+        append(journal, 1)
 
-    assert worked(tmp_path / "journal") == [3, 1]
-    assert worked(tmp_path / "none") == []
+    assert processed(tmp_path / "journal") == [3, 1]
+    assert processed(tmp_path / "none") == []
