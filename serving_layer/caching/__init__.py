@@ -1,1 +1,0 @@
-"""What is kept between requests, and under which key."""
