@@ -1,26 +1,58 @@
-"""Answers about metrics and cells. Numbers are as the API wrote them: `int`, or `Decimal` where there is a point.
+"""Answers about metrics, cells, stores and receipts, as immutable types with the fields of the REST responses.
 
-What the API lists: metrics, stores, receipts, publications; and how fresh it is. Names as the API writes them.
+Numbers are as the API wrote them: `int`, or `Decimal` where there is a decimal point; never a float. Instants are
+timezone-aware and in UTC. A field that the API left out is None or empty; fields that a newer API adds are ignored.
 """
 
+from collections.abc import Iterator
 from datetime import date, datetime
 from decimal import Decimal
-from typing import Any
+from typing import Any, TypedDict
 
 import msgspec
 
-from galatea.client.dataframes import Tidy
+from galatea.client.dataframes import Tabular
 
 Number = int | Decimal
-Value = Number | tuple[dict[str, Any], ...] | None
-"""A tuple of items for the few metrics whose unit is `list`. None: nobody can know, which is not zero."""
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True):
+    """A part of an answer that was a dict before this release.
+
+    Reading it as one still works, by the names in JSON: `record["from"]`, `record.get("from")`, `"from" in record`.
+    Deprecated: use attributes. The next release removes it.
+    """
+
+    def __getitem__(self, name: str) -> Any:  # noqa: ANN401 - of any field
+        """A field by its name in JSON. KeyError if there is no such field, or the API left it out."""
+        return dict(self._items())[name]
+
+    def __contains__(self, name: object) -> bool:
+        """Whether `record[name]` has a value."""
+        return name in dict(self._items())
+
+    def get(self, name: str, default: object = None) -> Any:  # noqa: ANN401 - of any field
+        """A field by its name in JSON, or `default`."""
+        return dict(self._items()).get(name, default)
+
+    def _items(self) -> Iterator[tuple[str, Any]]:
+        names = zip(self.__struct_fields__, self.__struct_encode_fields__, strict=True)
+        return ((name, value) for field, name in names if (value := getattr(self, field)) is not None)
+
+
+# Metrics
 
 
 class AsOf(msgspec.Struct, frozen=True, kw_only=True):
-    """What an answer rests on.
+    """The data that an answer was computed from.
 
-    `publication` and its `cut`: batch covers what was received before. `speed_as_of`: speed has read a record received
-    then. `waiting_for_batch`: events left to the next publication. `layers` were read; those in `missing` could not be.
+    Attributes:
+        publication: number of the publication that was read.
+        cut: batch covers every event received before.
+        speed_as_of: speed has read a record that was received then; None if speed was not read or has read nothing.
+        waiting_for_batch: events of the range that only the next publication will count; None for several metrics.
+        layers: the layers that were read, `batch` and `speed`.
+        missing: layers that a partial answer had to do without.
     """
 
     publication: int
@@ -31,13 +63,54 @@ class AsOf(msgspec.Struct, frozen=True, kw_only=True):
     missing: tuple[str, ...] = ()
 
 
-class Point(msgspec.Struct, frozen=True, kw_only=True):
-    """One window of a series, from `start` (UTC) on.
+class ListItem(Record, frozen=True, kw_only=True):
+    """An item of a metric whose unit is `list`: a bin, or an hour of the week.
 
-    `final`: it can only be corrected by a later publication; otherwise it can still grow. With `compare`: `before` is
-    the value of the counterpart, `change` the difference in percent, `change_points` in percentage points, `days` how
-    many days either side has where they differ; `partial`: both sides end where the answer knows no more. With the
-    grain `hour_of_week`: `weekday` (Monday is 1), `hour`, and how many hours went in (`hours_present`).
+    Attributes:
+        start: lower bound of a bin, inclusive; None for an hour of the week.
+        end: upper bound of a bin, exclusive; None if the bin is open, and for an hour of the week.
+        weekday: ISO weekday, Monday is 1; None for a bin.
+        hour: local hour; None for a bin.
+        count: how many.
+        share: percent of all.
+    """
+
+    start: Number | None = msgspec.field(name="from", default=None)
+    end: Number | None = msgspec.field(name="to", default=None)
+    weekday: Number | None = None
+    hour: Number | None = None
+    count: Number | None = None
+    share: Number | None = None
+
+
+Value = Number | tuple[ListItem, ...] | None
+"""A tuple for metrics whose unit is `list`. None: the value cannot be known, which is not zero."""
+
+
+class DaysCompared(Record, frozen=True, kw_only=True):
+    """How many days a point has (`now`), and how many it is compared with (`before`)."""
+
+    now: int
+    before: int
+
+
+class Point(msgspec.Struct, frozen=True, kw_only=True):
+    """One window of a series.
+
+    Attributes:
+        start: when the window begins.
+        value: in the `unit` of the answer; None if it cannot be known, and `flags` say why.
+        final: whether neither late events nor the events waiting for a publication can still change it.
+        flags: what to know about the value.
+        before: with `compare`, the value that it is compared with; None if it is unknown.
+        change: with `compare`, the difference to `before` in percent.
+        change_points: with `compare`, the difference in percentage points, for metrics in percent.
+        before_flags: flags of `before`.
+        days: with `compare`, how many days both sides have, if these differ.
+        partial: with `compare`, the window is unfinished, so both sides end where the data ends.
+        weekday: with the grain `hour_of_week`, the ISO weekday, Monday is 1.
+        hour: with the grain `hour_of_week`, the local hour.
+        hours_present: with the grain `hour_of_week`, how many such hours the range has.
     """
 
     start: datetime
@@ -48,29 +121,159 @@ class Point(msgspec.Struct, frozen=True, kw_only=True):
     change: Number | None = None
     change_points: Number | None = None
     before_flags: tuple[str, ...] = ()
-    days: dict[str, int] | None = None
+    days: DaysCompared | None = None
     partial: bool = False
     weekday: int | None = None
     hour: int | None = None
     hours_present: Number | None = None
 
 
+class PeriodCompared(Record, frozen=True, kw_only=True):
+    """One period of a comparison: local dates from `start` (inclusive) to `end` (exclusive), in days and hours."""
+
+    start: date = msgspec.field(name="from")
+    end: date = msgspec.field(name="to")
+    days: int
+    hours: Number
+    open_hours: Number
+
+
+class Compared(Record, frozen=True, kw_only=True):
+    """The two periods of a comparison.
+
+    Attributes:
+        calendar: how the period before was chosen, such as `previous_week`.
+        now: the period of the series; None if nothing of it has a counterpart.
+        before: the period that it is compared with; None if nothing has a counterpart.
+        partial: whether `now` is unfinished.
+        until: where both periods end, if `now` is unfinished.
+    """
+
+    calendar: str
+    now: PeriodCompared | None
+    before: PeriodCompared | None
+    partial: bool = False
+    until: datetime | None = None
+
+
 class Series(msgspec.Struct, frozen=True, kw_only=True):
-    """The points of one store, and of one value of each dimension that was split `by`, in its `timezone`."""
+    """The points of one store and one combination of dimensions, oldest first.
+
+    Attributes:
+        store: id of the store.
+        timezone: IANA name of the time zone that windows are aligned to.
+        points: one for each window of the range.
+        dimensions: the value of each dimension of `by`; a value is None where events have none.
+        compared: the two periods; None without `compare`.
+    """
 
     store: str
     timezone: str
     points: tuple[Point, ...]
     dimensions: dict[str, str | None] = {}
-    compared: dict[str, Any] | None = None
+    compared: Compared | None = None
 
 
-class Answer(Tidy, msgspec.Struct, frozen=True, kw_only=True):
+class LeftOut(Record, frozen=True, kw_only=True):
+    """A store that `comp` left out: `reason` is a stable code, `detail` one sentence."""
+
+    store: str
+    reason: str
+    detail: str
+
+
+class Holiday(Record, frozen=True, kw_only=True):
+    """A public holiday of a store on a local date."""
+
+    store: str
+    date: date
+    names: tuple[str, ...]
+
+
+class HolidaysUnknown(Record, frozen=True, kw_only=True):
+    """A store whose public holidays are unknown: `reason` is a stable code, `detail` one sentence."""
+
+    store: str
+    reason: str
+    detail: str
+
+
+class Holidays(Record, frozen=True, kw_only=True):
+    """Public holidays beside the points. `version`: of the library that knows them."""
+
+    version: str
+    category: str
+    rows: tuple[Holiday, ...]
+    unknown: tuple[HolidaysUnknown, ...]
+
+
+class WeatherUnits(Record, frozen=True, kw_only=True):
+    """The units of weather, such as `celsius` and `mm`."""
+
+    temperature: str
+    precipitation: str
+    wind: str
+    cloud: str
+
+
+class WeatherRow(Record, frozen=True, kw_only=True):
+    """Weather that was observed at a store during one point, in `Weather.units`.
+
+    Temperatures, wind and cloud are None if no provider observed them. `observations`: how many the means are over.
+    """
+
+    store: str
+    start: datetime
+    weekday: int | None = None
+    hour: int | None = None
+    hours_present: Number | None = None
+    temperature_avg: Number | None
+    temperature_min: Number | None
+    temperature_max: Number | None
+    precipitation: Number
+    wind_avg: Number | None
+    cloud_avg: Number | None
+    providers: tuple[str, ...]
+    observations: int
+    final: bool
+
+
+class Weather(Record, frozen=True, kw_only=True):
+    """Weather beside the points. `grain`: that of the points, or `hour` where points are finer."""
+
+    grain: str
+    units: WeatherUnits
+    rows: tuple[WeatherRow, ...]
+
+
+class Context(TypedDict, total=False):
+    """What was asked for with `context`, in that order."""
+
+    holidays: Holidays
+    weather: Weather
+
+
+class Answer(Tabular, msgspec.Struct, frozen=True, kw_only=True):
     """One metric over time.
 
-    `unit`: `money` (in the major unit of `currency`), `n`, `percent`, `ms` and so on. `flags` are of the whole answer,
-    `event_flags` count odd events behind it. `left_out`: stores that `comp` left out, and why. `next`: there are more
-    stores; ask again with `after`.
+    Attributes:
+        metric: id of the metric.
+        unit: `money` (in the major unit of `currency`), `n`, `percent`, `ms`, `list` and so on.
+        grain: how long the windows are.
+        series: one per store and combination of dimensions.
+        as_of: the data that it was computed from.
+        timezone: of all series; None if the stores have several.
+        currency: ISO 4217 code; None if the unit is not money, or the series are split by currency.
+        compare: the comparison that was asked for; None without one.
+        change_unit: `percent` or `points`, the unit of changes; None without a comparison.
+        hours: `all` or `open`.
+        only_covered: whether windows without sensor coverage were left out.
+        partial: whether the answer is from batch alone, because speed was missing.
+        flags: what to know about the whole answer.
+        event_flags: how many of the events behind it are unusual, by flag.
+        left_out: stores that `comp` left out, and why.
+        context: holidays and weather; None if they were not asked for.
+        next: the `after` for the next stores; None if these were the last.
     """
 
     metric: str
@@ -87,60 +290,51 @@ class Answer(Tidy, msgspec.Struct, frozen=True, kw_only=True):
     partial: bool = False
     flags: tuple[str, ...] = ()
     event_flags: dict[str, int] = {}
-    left_out: tuple[dict[str, Any], ...] = ()
-    context: dict[str, Any] | None = None
+    left_out: tuple[LeftOut, ...] = ()
+    context: Context | None = None
     next: str | None = None
 
     @property
     def points(self) -> tuple[Point, ...]:
-        """Of all series, one after the other."""
+        """The points of all series, one series after the other."""
         return tuple(point for series in self.series for point in series.points)
 
     @property
     def each(self) -> tuple["Answer", ...]:
-        """Only this one."""
+        """This answer alone."""
         return (self,)
 
 
-class Answers(Tidy, msgspec.Struct, frozen=True, kw_only=True):
-    """Several metrics of one moment, in the order they were asked for. Tables hold them one below the other."""
+class Answers(Tabular, msgspec.Struct, frozen=True, kw_only=True):
+    """Several metrics, all computed from the same data, in the order they were asked for. `answers["net_sales"]`.
+
+    Attributes:
+        answers: one per metric.
+        as_of: the data that all of them were computed from.
+        next: the `after` for the next stores; None if these were the last.
+    """
 
     answers: tuple[Answer, ...]
     as_of: AsOf
     next: str | None = None
 
     def __getitem__(self, metric: str) -> Answer:
-        """The answer of one metric. KeyError if it was not asked for."""
-        found = {answer.metric: answer for answer in self.answers}
-        return found[metric]
+        """The answer about one metric. KeyError if it was not asked for."""
+        by_metric = {answer.metric: answer for answer in self.answers}
+        return by_metric[metric]
 
     @property
     def each(self) -> tuple[Answer, ...]:
-        """All of them."""
+        """All answers."""
         return self.answers
 
 
-class Cell(msgspec.Struct, frozen=True, kw_only=True):
-    """The states of one cell from each layer; None: that layer knows nothing of it. Money is in minor units here."""
-
-    store: str
-    window: datetime
-    dimensions: dict[str, str | None]
-    batch: dict[str, Any] | None
-    speed: dict[str, Any] | None
-    merged: dict[str, Any] | None
-
-
-class Cells(msgspec.Struct, frozen=True, kw_only=True):
-    """The cells of one view, and what they rest on."""
-
-    view: str
-    cells: tuple[Cell, ...]
-    as_of: AsOf
-
-
 class Metric(msgspec.Struct, frozen=True, kw_only=True):
-    """A number that can be asked for: `metric` is its id, `formula` how it is made from the states of `views`."""
+    """A metric that can be asked for.
+
+    `formula`: how it is computed from states of `views`. `flags`: those that its values can have. `grains`: those that
+    it has; empty means all. `note`: its origin.
+    """
 
     metric: str
     name: str
@@ -152,77 +346,79 @@ class Metric(msgspec.Struct, frozen=True, kw_only=True):
     note: str = ""
 
 
+class Cell(msgspec.Struct, frozen=True, kw_only=True):
+    """The states of one cell by layer. Money is in minor units. None: the layer has no such cell.
+
+    `window`: when the window begins. `dimensions`: a value is None where events have none.
+    """
+
+    store: str
+    window: datetime
+    dimensions: dict[str, str | None]
+    batch: dict[str, Any] | None
+    speed: dict[str, Any] | None
+    merged: dict[str, Any] | None
+
+
+class Cells(msgspec.Struct, frozen=True, kw_only=True):
+    """The cells of one view, and the data that they were read from."""
+
+    view: str
+    cells: tuple[Cell, ...]
+    as_of: AsOf
+
+
+# Stores and receipts
+
+
+class StoreSensor(Record, frozen=True, kw_only=True):
+    """A sensor that is expected to report from the day `start` until before the day `end`; None: always."""
+
+    id: str
+    source: str
+    place: str | None = None
+    start: date | None = msgspec.field(name="from", default=None)
+    end: date | None = msgspec.field(name="to", default=None)
+
+
+class StoreZone(Record, frozen=True, kw_only=True):
+    """A part of the sales floor. `m2`: its area in square metres; None if unknown."""
+
+    id: str
+    m2: Number | None = None
+
+
 class Store(msgspec.Struct, frozen=True, kw_only=True):
-    """A registered shop, in the words of stores.yaml."""
+    """A registered store, with the fields of `stores.yaml`. None: not stated there.
+
+    `timezone`: IANA name. `currency`: ISO 4217 code. `opening_hours`: periods such as `09:00-18:00` by weekday.
+    `floor_m2`: in square metres. `conversion_target`: in percent.
+    """
 
     id: str
     timezone: str
     name: str = ""
     tenant: str | None = None
     currency: str | None = None
-    opening_hours: dict[str, Any] = {}
+    opening_hours: dict[str, tuple[str, ...]] = {}
     floor_m2: Number | None = None
     open_since: date | None = None
     country: str | None = None
     subdivision: str | None = None
-    day_starts_at: Any = None
-    closed_on: tuple[Any, ...] = ()
-    week_starts_on: Any = None
+    day_starts_at: str | None = None
+    closed_on: tuple[date, ...] = ()
+    week_starts_on: str | None = None
     comp_start_date: date | None = None
     conversion_target: Number | None = None
-    sensors: tuple[dict[str, Any], ...] = ()
-    zones: tuple[dict[str, Any], ...] = ()
+    sensors: tuple[StoreSensor, ...] = ()
+    zones: tuple[StoreZone, ...] = ()
 
 
 class Receipt(msgspec.Struct, frozen=True, kw_only=True):
-    """A receipt as it was received, beside its place: the till, its number, and when. `receipt` is all that it said."""
+    """A receipt, and when the platform received it. `receipt`: all its fields, as they were received."""
 
     happened_at: datetime
-    received_at: datetime
+    received_at: datetime | None = None
     vendor_fiscal_module: str
     transaction_id: str
     receipt: dict[str, Any]
-
-
-class Freshness(msgspec.Struct, frozen=True, kw_only=True):
-    """How far each layer has read.
-
-    `speed_lag_ms`: for how long the oldest record that speed has not read is waiting. `archive_lag_ms`: how much older
-    the archive's newest record is than speed's. `speed`, `archive`: by partition. `alarms`: what asks for an operator.
-    """
-
-    publication: int
-    cut: datetime
-    published_at: datetime | None = None
-    generation: int | None = None
-    layers: tuple[str, ...] = ()
-    speed_as_of: datetime | None = None
-    speed_lag_ms: int | None = None
-    archive_as_of: datetime | None = None
-    archive_lag_ms: int | None = None
-    speed: tuple[dict[str, Any], ...] = ()
-    archive: tuple[dict[str, Any], ...] = ()
-    lag: tuple[dict[str, Any], ...] = ()
-    alarms: tuple[dict[str, Any], ...] = ()
-
-
-class Publication(msgspec.Struct, frozen=True, kw_only=True):
-    """One switch of all views. `collected`: its cells are gone. `restores`: the publication that it shows again.
-
-    What its recompute did, None where it did not say: `partitions` (pairs of view and day), `days`, `blocks` written,
-    `rows` read, `seconds` from question to publication, and the same by view.
-    """
-
-    publication: int
-    cut: datetime
-    published_at: datetime | None = None
-    by: str = ""
-    why: str = ""
-    collected: bool = False
-    restores: int | None = None
-    rows: int | None = None
-    partitions: int | None = None
-    days: int | None = None
-    blocks: int | None = None
-    seconds: Number | None = None
-    views: dict[str, Any] | None = None

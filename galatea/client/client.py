@@ -1,6 +1,4 @@
-"""Questions as methods of the two clients: same arguments, same words; only who waits differs.
-
-The two clients: one waits for answers, the other awaits them. What can be asked is said once, for both.
+"""The two clients: `Client` blocks, `AsyncClient` is for asyncio. Both have the methods of `operations` and `ingest`.
 
 with Client(key_file=".galatea/operator.key") as galatea:
     galatea.metric("net_sales", store="1", start="2026-11-17", end="2026-11-24").to_pandas()
@@ -18,184 +16,137 @@ import httpx
 import stamina
 
 from galatea.client import ingest, operations
-from galatea.client.connection import (
-    ATTEMPTS,
-    LOCAL,
-    MOST_SECONDS,
-    Address,
-    Call,
-    Pages,
-    Pause,
-    Steps,
-    pause_after,
-    request,
-    unreachable,
-)
-from galatea.client.errors import NotAnswered
+from galatea.client.connection import LOCAL_URL, MAX_ATTEMPTS, MAX_RETRY_SECONDS, Call, Endpoint, Pages, Pause, Steps
+from galatea.client.errors import ClientError
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def called(ask: Callable[P, Call[T]]) -> "Callable[Concatenate[Client, P], T]":
-    """A method that waits for the answer."""
+# From an operation to a method
 
-    @wraps(ask)
+
+def _method(operation: Callable[P, Call[T]]) -> "Callable[Concatenate[Client, P], T]":
+    @wraps(operation)
     def method(self: "Client", /, *args: P.args, **named: P.kwargs) -> T:
-        return self.call(ask(*args, **named))
+        return self._call(operation(*args, **named))
 
-    return _shown(method, ask)
+    return _with_signature(method, operation)
 
 
-def called_steps(ask: Callable[P, Steps[T]]) -> "Callable[Concatenate[Client, P], T]":
-    """A method that waits for the answer of several calls."""
-
-    @wraps(ask)
+def _method_of_steps(operation: Callable[P, Steps[T]]) -> "Callable[Concatenate[Client, P], T]":
+    @wraps(operation)
     def method(self: "Client", /, *args: P.args, **named: P.kwargs) -> T:
-        return self.follow(ask(*args, **named))
+        return self._run(operation(*args, **named))
 
-    return _shown(method, ask)
+    return _with_signature(method, operation)
 
 
-def called_each(ask: Callable[P, Pages[T]]) -> "Callable[Concatenate[Client, P], Iterator[T]]":
-    """A method that gives what is on all pages."""
-
-    @wraps(ask)
+def _method_of_pages(operation: Callable[P, Pages[T]]) -> "Callable[Concatenate[Client, P], Iterator[T]]":
+    @wraps(operation)
     def method(self: "Client", /, *args: P.args, **named: P.kwargs) -> Iterator[T]:
-        return self.each(ask(*args, **named))
+        return self._iterate(operation(*args, **named))
 
-    return _shown(method, ask)
+    return _with_signature(method, operation)
 
 
-def awaited(ask: Callable[P, Call[T]]) -> "Callable[Concatenate[AsyncClient, P], Awaitable[T]]":
-    """A method whose answer is awaited."""
-
-    @wraps(ask)
+def _async_method(operation: Callable[P, Call[T]]) -> "Callable[Concatenate[AsyncClient, P], Awaitable[T]]":
+    @wraps(operation)
     async def method(self: "AsyncClient", /, *args: P.args, **named: P.kwargs) -> T:
-        return await self.call(ask(*args, **named))
+        return await self._call(operation(*args, **named))
 
-    return _shown(method, ask)
+    return _with_signature(method, operation)
 
 
-def awaited_steps(ask: Callable[P, Steps[T]]) -> "Callable[Concatenate[AsyncClient, P], Awaitable[T]]":
-    """A method whose answer, of several calls, is awaited."""
-
-    @wraps(ask)
+def _async_method_of_steps(operation: Callable[P, Steps[T]]) -> "Callable[Concatenate[AsyncClient, P], Awaitable[T]]":
+    @wraps(operation)
     async def method(self: "AsyncClient", /, *args: P.args, **named: P.kwargs) -> T:
-        return await self.follow(ask(*args, **named))
+        return await self._run(operation(*args, **named))
 
-    return _shown(method, ask)
+    return _with_signature(method, operation)
 
 
-def awaited_each(ask: Callable[P, Pages[T]]) -> "Callable[Concatenate[AsyncClient, P], AsyncIterator[T]]":
-    """A method that gives what is on all pages, for `async for`."""
-
-    @wraps(ask)
+def _async_method_of_pages(
+    operation: Callable[P, Pages[T]],
+) -> "Callable[Concatenate[AsyncClient, P], AsyncIterator[T]]":
+    @wraps(operation)
     def method(self: "AsyncClient", /, *args: P.args, **named: P.kwargs) -> AsyncIterator[T]:
-        return self.each(ask(*args, **named))
+        return self._iterate(operation(*args, **named))
 
-    return _shown(method, ask)
+    return _with_signature(method, operation)
 
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 
-def _shown(method: Method, ask: Callable[..., Any]) -> Method:
-    """With the signature that `help` and a notebook show: `self`, and each argument by its name."""
-    arguments: list[inspect.Parameter] = [inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)]
-    for each in inspect.signature(ask).parameters.values():
-        arguments += _unpacked(each) if each.kind is inspect.Parameter.VAR_KEYWORD else [each]
-    method.__signature__ = inspect.Signature(arguments)  # type: ignore[attr-defined]
+def _with_signature(method: Method, operation: Callable[..., Any]) -> Method:
+    """The signature that `help` and notebooks show: `self`, and each argument of `Unpack[MetricOptions]` by name."""
+    parameters: list[inspect.Parameter] = [inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)]
+    for parameter in inspect.signature(operation).parameters.values():
+        is_unpacked = parameter.kind is inspect.Parameter.VAR_KEYWORD
+        parameters += _option_parameters(parameter) if is_unpacked else [parameter]
+    method.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     return method
 
 
-def _unpacked(named: inspect.Parameter) -> list[inspect.Parameter]:
-    """The arguments that `**named: Unpack[...]` stands for."""
-    [of] = get_args(named.annotation)
+def _option_parameters(parameter: inspect.Parameter) -> list[inspect.Parameter]:
+    [options] = get_args(parameter.annotation)
     kind = inspect.Parameter.KEYWORD_ONLY
-    return [inspect.Parameter(name, kind, default=None, annotation=hint) for name, hint in get_type_hints(of).items()]
+    hints = get_type_hints(options)
+    return [inspect.Parameter(name, kind, default=None, annotation=hint) for name, hint in hints.items()]
 
 
 class Client:
-    """Asks and waits. Its connection is used again, so make one and keep it; may be used by several threads."""
+    """A client that blocks until the answer is there.
+
+    It pools connections, so create one and reuse it; several threads may share it. Queries and events are retried when
+    the API is busy or does not respond, at most four times; recomputes and rollbacks are not.
+    """
 
     def __init__(
         self,
-        url: str = LOCAL,
+        url: str = LOCAL_URL,
         key: str | None = None,
         *,
         key_file: str | os.PathLike[str] | None = None,
         timeout: float = 30.0,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
-        """`key`, or a file with nothing else in it. `timeout`: seconds to connect, and between parts of an answer.
+        """Create a client; nothing is sent yet.
 
-        `transport`: another way to reach the API than the network, such as one of httpx's own with other limits.
+        Args:
+            url: address of the API.
+            key: the API key; None to ask without one.
+            key_file: a file that holds the key and nothing else, instead of `key`.
+            timeout: seconds to connect, and between two parts of a response.
+            transport: what sends the requests, such as an httpx transport with other limits; None for httpx's own.
+
+        Raises:
+            ValueError: the address or the key is not valid, or both `key` and `key_file` are given.
+            OSError: `key_file` cannot be read.
         """
-        self._address = Address(url, key, key_file)
+        self._endpoint = Endpoint(url, key, key_file)
         self._http = httpx.Client(
-            base_url=url, headers=self._address.headers, timeout=timeout, transport=transport, follow_redirects=False
+            base_url=url, headers=self._endpoint.headers, timeout=timeout, transport=transport, follow_redirects=False
         )
 
-    metrics = called(operations.metrics)
-    metric = called(operations.metric)
-    several = called(operations.several)
-    stores = called(operations.stores)
-    cells = called(operations.cells)
-    raw_receipts = called_each(operations.raw_receipts)
-    freshness = called(operations.freshness)
-    publications = called_each(operations.publications)
-    recompute = called(operations.recompute)
-    recompute_state = called(operations.recompute_state)
-    wait = called_steps(operations.wait)
-    rollback = called(operations.rollback)
-    corrections = called_each(operations.corrections)
-    ingest = called_steps(ingest.ingest)
-
-    def call(self, call: Call[T]) -> T:
-        """The answer to one call; asked again while that is safe and may help. NotAnswered."""
-        for attempt in stamina.retry_context(on=pause_after(call), attempts=ATTEMPTS, timeout=MOST_SECONDS):
-            with attempt:
-                return call.answer(self._send(call))
-        raise AssertionError("the last attempt gives an answer or raises")
-
-    def follow(self, steps: Steps[T]) -> T:
-        """The answer that several calls make."""
-        try:
-            step = next(steps)
-            while True:
-                try:
-                    told = self._do(step)
-                except NotAnswered as error:
-                    step = steps.throw(error)
-                else:
-                    step = steps.send(told)
-        except StopIteration as end:
-            answer: T = end.value
-            return answer
-
-    def each(self, pages: Pages[T]) -> Iterator[T]:
-        """Everything on all pages; a page is asked for when it is needed."""
-        page = self.call(pages.ask(None))
-        yield from page.items
-        while page.next is not None:
-            page = self.call(pages.ask(page.next))
-            yield from page.items
-
-    def _do(self, step: Call[Any] | Pause) -> object:
-        if isinstance(step, Pause):
-            time.sleep(step.seconds)
-            return None
-        return self.call(step)
-
-    def _send(self, call: Call[Any]) -> httpx.Response:
-        try:
-            return self._http.send(request(self._http, call))
-        except httpx.RequestError as error:
-            raise unreachable(call, error) from error
+    metrics = _method(operations.metrics)
+    metric = _method(operations.metric)
+    several = _method(operations.several)
+    stores = _method(operations.stores)
+    cells = _method(operations.cells)
+    raw_receipts = _method_of_pages(operations.raw_receipts)
+    freshness = _method(operations.freshness)
+    publications = _method_of_pages(operations.publications)
+    recompute = _method(operations.recompute)
+    recompute_state = _method(operations.recompute_state)
+    wait = _method_of_steps(operations.wait)
+    rollback = _method(operations.rollback)
+    corrections = _method_of_pages(operations.corrections)
+    ingest = _method_of_steps(ingest.ingest)
 
     def close(self) -> None:
-        """Give the connections back."""
+        """Close the connections."""
         self._http.close()
 
     def __enter__(self) -> Self:
@@ -203,93 +154,107 @@ class Client:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close."""
+        """Close the connections."""
         self.close()
 
     def __repr__(self) -> str:
         """Without the key."""
-        return f"Client({self._address!r})"
+        return f"Client({self._endpoint!r})"
+
+    def _call(self, call: Call[T]) -> T:
+        """The answer to one call, with retries."""
+        retries = stamina.retry_context(on=call.retry_delay, attempts=MAX_ATTEMPTS, timeout=MAX_RETRY_SECONDS)
+        for attempt in retries:
+            with attempt:
+                return call.answer(self._send(call))
+        raise AssertionError("the last attempt returns or raises")
+
+    def _run(self, steps: Steps[T]) -> T:
+        """The answer that several steps make."""
+        try:
+            step = next(steps)
+            while True:
+                try:
+                    result = self._do(step)
+                except ClientError as error:
+                    step = steps.throw(error)
+                else:
+                    step = steps.send(result)
+        except StopIteration as end:
+            answer: T = end.value
+            return answer
+
+    def _iterate(self, pages: Pages[T]) -> Iterator[T]:
+        """The items of all pages."""
+        page = self._call(pages.call(None))
+        yield from page.items
+        while page.next is not None:
+            page = self._call(pages.call(page.next))
+            yield from page.items
+
+    def _do(self, step: Call[Any] | Pause) -> object:
+        if isinstance(step, Pause):
+            time.sleep(step.seconds)
+            return None
+        return self._call(step)
+
+    def _send(self, call: Call[Any]) -> httpx.Response:
+        try:
+            return self._http.send(call.request(self._http))
+        except httpx.RequestError as error:
+            raise call.transport_error(error) from error
 
 
 class AsyncClient:
-    """Asks and awaits; otherwise as `Client`. Of one event loop."""
+    """A client for asyncio: the methods of `Client` as coroutines, and pages for `async for`.
+
+    Create one per event loop and reuse it, because it pools connections.
+    """
 
     def __init__(
         self,
-        url: str = LOCAL,
+        url: str = LOCAL_URL,
         key: str | None = None,
         *,
         key_file: str | os.PathLike[str] | None = None,
         timeout: float = 30.0,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
-        """As of `Client`."""
-        self._address = Address(url, key, key_file)
+        """Create a client; nothing is sent yet. `key_file` is read now, blocking.
+
+        Args:
+            url: address of the API.
+            key: the API key; None to ask without one.
+            key_file: a file that holds the key and nothing else, instead of `key`.
+            timeout: seconds to connect, and between two parts of a response.
+            transport: what sends the requests, such as an httpx transport with other limits; None for httpx's own.
+
+        Raises:
+            ValueError: the address or the key is not valid, or both `key` and `key_file` are given.
+            OSError: `key_file` cannot be read.
+        """
+        self._endpoint = Endpoint(url, key, key_file)
         self._http = httpx.AsyncClient(
-            base_url=url, headers=self._address.headers, timeout=timeout, transport=transport, follow_redirects=False
+            base_url=url, headers=self._endpoint.headers, timeout=timeout, transport=transport, follow_redirects=False
         )
 
-    metrics = awaited(operations.metrics)
-    metric = awaited(operations.metric)
-    several = awaited(operations.several)
-    stores = awaited(operations.stores)
-    cells = awaited(operations.cells)
-    raw_receipts = awaited_each(operations.raw_receipts)
-    freshness = awaited(operations.freshness)
-    publications = awaited_each(operations.publications)
-    recompute = awaited(operations.recompute)
-    recompute_state = awaited(operations.recompute_state)
-    wait = awaited_steps(operations.wait)
-    rollback = awaited(operations.rollback)
-    corrections = awaited_each(operations.corrections)
-    ingest = awaited_steps(ingest.ingest)
-
-    async def call(self, call: Call[T]) -> T:
-        """The answer to one call; asked again while that is safe and may help. NotAnswered."""
-        async for attempt in stamina.retry_context(on=pause_after(call), attempts=ATTEMPTS, timeout=MOST_SECONDS):
-            with attempt:
-                return call.answer(await self._send(call))
-        raise AssertionError("the last attempt gives an answer or raises")
-
-    async def follow(self, steps: Steps[T]) -> T:
-        """The answer that several calls make."""
-        try:
-            step = next(steps)
-            while True:
-                try:
-                    told = await self._do(step)
-                except NotAnswered as error:
-                    step = steps.throw(error)
-                else:
-                    step = steps.send(told)
-        except StopIteration as end:
-            answer: T = end.value
-            return answer
-
-    async def each(self, pages: Pages[T]) -> AsyncIterator[T]:
-        """Everything on all pages; a page is asked for when it is needed."""
-        page = await self.call(pages.ask(None))
-        for item in page.items:
-            yield item
-        while page.next is not None:
-            page = await self.call(pages.ask(page.next))
-            for item in page.items:
-                yield item
-
-    async def _do(self, step: Call[Any] | Pause) -> object:
-        if isinstance(step, Pause):
-            await asyncio.sleep(step.seconds)
-            return None
-        return await self.call(step)
-
-    async def _send(self, call: Call[Any]) -> httpx.Response:
-        try:
-            return await self._http.send(request(self._http, call))
-        except httpx.RequestError as error:
-            raise unreachable(call, error) from error
+    metrics = _async_method(operations.metrics)
+    metric = _async_method(operations.metric)
+    several = _async_method(operations.several)
+    stores = _async_method(operations.stores)
+    cells = _async_method(operations.cells)
+    raw_receipts = _async_method_of_pages(operations.raw_receipts)
+    freshness = _async_method(operations.freshness)
+    publications = _async_method_of_pages(operations.publications)
+    recompute = _async_method(operations.recompute)
+    recompute_state = _async_method(operations.recompute_state)
+    wait = _async_method_of_steps(operations.wait)
+    rollback = _async_method(operations.rollback)
+    corrections = _async_method_of_pages(operations.corrections)
+    ingest = _async_method_of_steps(ingest.ingest)
 
     async def close(self) -> None:
-        """Give the connections back."""
+        """Close the connections."""
         await self._http.aclose()
 
     async def __aenter__(self) -> Self:
@@ -297,9 +262,54 @@ class AsyncClient:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Close."""
+        """Close the connections."""
         await self.close()
 
     def __repr__(self) -> str:
         """Without the key."""
-        return f"AsyncClient({self._address!r})"
+        return f"AsyncClient({self._endpoint!r})"
+
+    async def _call(self, call: Call[T]) -> T:
+        """The answer to one call, with retries."""
+        retries = stamina.retry_context(on=call.retry_delay, attempts=MAX_ATTEMPTS, timeout=MAX_RETRY_SECONDS)
+        async for attempt in retries:
+            with attempt:
+                return call.answer(await self._send(call))
+        raise AssertionError("the last attempt returns or raises")
+
+    async def _run(self, steps: Steps[T]) -> T:
+        """The answer that several steps make."""
+        try:
+            step = next(steps)
+            while True:
+                try:
+                    result = await self._do(step)
+                except ClientError as error:
+                    step = steps.throw(error)
+                else:
+                    step = steps.send(result)
+        except StopIteration as end:
+            answer: T = end.value
+            return answer
+
+    async def _iterate(self, pages: Pages[T]) -> AsyncIterator[T]:
+        """The items of all pages."""
+        page = await self._call(pages.call(None))
+        for item in page.items:
+            yield item
+        while page.next is not None:
+            page = await self._call(pages.call(page.next))
+            for item in page.items:
+                yield item
+
+    async def _do(self, step: Call[Any] | Pause) -> object:
+        if isinstance(step, Pause):
+            await asyncio.sleep(step.seconds)
+            return None
+        return await self._call(step)
+
+    async def _send(self, call: Call[Any]) -> httpx.Response:
+        try:
+            return await self._http.send(call.request(self._http))
+        except httpx.RequestError as error:
+            raise call.transport_error(error) from error

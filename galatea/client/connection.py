@@ -153,7 +153,7 @@ class Endpoint:
 
 
 def send(call: Call[T]) -> Generator[Call[T], T, T]:
-    """One call among several steps: `answer = yield from send(call)` has the type of the answer."""
+    """One call among several steps. With `yield from`, the result has the type of its answer."""
     return (yield call)
 
 
@@ -163,7 +163,7 @@ def decoder(kind: type[T]) -> Callable[[bytes], T]:
 
 
 def path(*segments: str | int) -> str:
-    """A path below `/v1`. Each argument is one segment, whatever characters it has."""
+    """Build a path below `/v1`. Each argument is one segment, whatever characters it has."""
     return "/".join(["/v1", *(quote(str(segment), safe=",") for segment in segments)])
 
 

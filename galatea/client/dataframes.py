@@ -1,12 +1,8 @@
-"""Answers as rows: one per metric, store, dimensions and point, with what it rests on. A cell is one plain value.
+"""Answers about metrics as rows, Arrow tables, pandas and Polars frames, and CSV.
 
-Answers as CSV (RFC 4180): a line of names, every digit as the API wrote it, an empty cell for what nobody knows.
-
-What the columns of a table hold: by their names, and by the units of what was asked for.
-
-Answers as tables of columns. Libraries are loaded when they are asked for, and only then have to be there.
-
-What every answer about metrics can be turned into: the tidy long form, a row per point.
+All have the tidy long form: one row per metric, store, dimensions and point, and columns that say which data it was
+computed from. pyarrow, pandas and Polars are imported when their tables are asked for, and only then have to be
+installed.
 """
 
 import csv
@@ -27,232 +23,20 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
-    from galatea.client.answers import Answer, Point, Series, Value
+    from galatea.client.answers import Answer, ListItem, Point, Value
 
 Plain = str | int | bool | Decimal | datetime | None
+"""What a row can hold."""
 Row = dict[str, Plain]
-LABELS = ("weekday", "hour", "hours_present")
-COMPARED = ("before", "change", "change_points", "before_flags", "days_now", "days_before", "partial")
-BASIS = ("publication", "cut", "speed_as_of", "waiting_for_batch", "layers", "missing")
-JSON = msgspec.json.Encoder(decimal_format="number")
 
 
-def rows(answers: Sequence["Answer"]) -> list[Row]:
-    """In the order of the answers. Every row has the same columns."""
-    columns = names(answers)
-    return [{name: row.get(name) for name in columns} for answer in answers for row in _rows(answer)]
+class Tabular:
+    """An answer that converts to rows, tables and files.
 
-
-def names(answers: Sequence["Answer"]) -> list[str]:
-    """The columns in order, by what was asked. `by=currency` and the currency of an answer are one column."""
-    split = [name for answer in answers for series in answer.series for name in series.dimensions]
-    labels = LABELS if any(answer.grain == "hour_of_week" for answer in answers) else ()
-    compared = COMPARED if any(answer.compare for answer in answers) else ()
-    found = ["metric", "store", *split, "start", *labels, "value", "final", "flags", *compared]
-    return list(dict.fromkeys([*found, "unit", "currency", "timezone", "grain", *BASIS]))
-
-
-def joined(texts: Iterable[str]) -> str | None:
-    """Several names in one cell; None for none."""
-    return ";".join(texts) or None
-
-
-def _rows(answer: "Answer") -> Iterator[Row]:
-    basis = answer.as_of
-    shared: Row = {
-        "metric": answer.metric,
-        "unit": answer.unit,
-        "currency": answer.currency,
-        "grain": answer.grain,
-        "publication": basis.publication,
-        "cut": basis.cut,
-        "speed_as_of": basis.speed_as_of,
-        "waiting_for_batch": basis.waiting_for_batch,
-        "layers": joined(basis.layers),
-        "missing": joined(basis.missing),
-    }
-    for series in answer.series:
-        whose = shared | _whose(series)
-        for point in series.points:
-            yield whose | _of_point(answer, point)
-
-
-def _whose(series: "Series") -> Row:
-    return {"store": series.store, "timezone": series.timezone, **series.dimensions}
-
-
-def _of_point(answer: "Answer", point: "Point") -> Row:
-    """What holds for the whole answer is a flag of each row: rows are taken apart."""
-    days = point.days or {}
-    return {
-        "start": point.start,
-        "value": plain(point.value),
-        "final": point.final,
-        "flags": joined([*answer.flags, *point.flags]),
-        "before": plain(point.before),
-        "change": point.change,
-        "change_points": point.change_points,
-        "before_flags": joined(point.before_flags),
-        "days_now": days.get("now"),
-        "days_before": days.get("before"),
-        "partial": point.partial,
-        "weekday": point.weekday,
-        "hour": point.hour,
-        "hours_present": point.hours_present,
-    }
-
-
-def plain(value: "Value") -> int | Decimal | str | None:
-    """A list of items is JSON text in a table."""
-    return JSON.encode(value).decode() if isinstance(value, tuple) else value
-
-
-FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
-"""A text that begins so is a formula to spreadsheets, whoever wrote it (OWASP, CSV injection)."""
-
-
-def write_csv(answers: Sequence["Answer"], file: str | os.PathLike[str] | TextIO) -> None:
-    """Into a path, as UTF-8, or into an open text file."""
-    if isinstance(file, str | os.PathLike):
-        with Path(file).open("w", encoding="utf-8", newline="") as opened:
-            write_csv(answers, opened)
-        return
-    writer = csv.writer(file)
-    writer.writerow(names(answers))
-    writer.writerows([text(cell) for cell in row.values()] for row in rows(answers))
-
-
-def text(cell: Plain) -> str:
-    """A number is no text: `-5.00` stays as it is."""
-    if isinstance(cell, bool):
-        return "true" if cell else "false"
-    if isinstance(cell, str):
-        return f"'{cell}" if cell.startswith(FORMULA) else cell
-    if isinstance(cell, datetime):
-        spec = "milliseconds" if cell.microsecond else "seconds"
-        return cell.astimezone(UTC).replace(tzinfo=None).isoformat(timespec=spec) + "Z"
-    if isinstance(cell, Decimal):
-        return f"{cell:f}"  # never 1E+3
-    return "" if cell is None else str(cell)
-
-
-WHOLE = frozenset({"weekday", "hour", "days_now", "days_before", "publication", "waiting_for_batch"})
-INSTANTS = frozenset({"start", "cut", "speed_as_of"})
-REALS = frozenset({"change", "change_points", "hours_present"})
-TRUTHS = frozenset({"final", "partial"})
-VALUES = frozenset({"value", "before"})
-DIGITS = 38
-"""Of a decimal, as many as Arrow has."""
-
-
-class Kind(StrEnum):
-    """Types of columns. MONEY: the places that every currency of ISO 4217 fits in; FINE: a mean of money has more."""
-
-    TEXT = "text"
-    WHOLE = "whole"
-    MONEY = "money"
-    FINE = "fine"
-    REAL = "real"
-    TRUTH = "truth"
-    INSTANT = "instant"
-
-
-PLACES = {Kind.MONEY: 4, Kind.FINE: 18}
-
-
-def kind_of(column: str, units: Collection[str], cells: Iterable[Plain]) -> Kind:
-    """Of one column."""
-    if column in VALUES:
-        return _kind_of_values(set(units), cells)
-    named = {Kind.INSTANT: INSTANTS, Kind.TRUTH: TRUTHS, Kind.REAL: REALS, Kind.WHOLE: WHOLE}
-    return next((kind for kind, names in named.items() if column in names), Kind.TEXT)
-
-
-def fitting(cell: Plain, kind: Kind) -> object:
-    """A cell as a column of that kind holds it; None stays None."""
-    if not isinstance(cell, int | Decimal) or isinstance(cell, bool):
-        return cell
-    if kind in PLACES:
-        with localcontext(prec=DIGITS):  # a mean of money is a double already: no digit of it is beyond the places
-            return round(Decimal(cell), PLACES[kind])
-    if kind is Kind.TEXT:
-        return str(cell)
-    return float(cell) if kind is Kind.REAL else cell
-
-
-def _kind_of_values(units: set[str], cells: Iterable[Plain]) -> Kind:
-    """Several units in one column, money among them: all are decimals, since a double would spoil the money."""
-    if "list" in units:
-        return Kind.TEXT
-    if units <= {"n"}:
-        return Kind.WHOLE
-    if "money" not in units:
-        return Kind.REAL
-    places = max((_places(cell) for cell in cells if isinstance(cell, Decimal)), default=0)
-    return Kind.MONEY if places <= PLACES[Kind.MONEY] else Kind.FINE
-
-
-def _places(number: Decimal) -> int:
-    exponent = number.as_tuple().exponent
-    return -exponent if isinstance(exponent, int) else 0
-
-
-def to_arrow(answers: Sequence["Answer"]) -> "pa.Table":
-    """Money is `decimal128`, counts `int64`, ratios the doubles that the API wrote, lists of items JSON text."""
-    with _needed("pyarrow"):
-        import pyarrow as pa  # noqa: PLC0415 - loaded when it is asked for
-    types = {
-        Kind.TEXT: pa.string(),
-        Kind.WHOLE: pa.int64(),
-        Kind.REAL: pa.float64(),
-        Kind.TRUTH: pa.bool_(),
-        Kind.INSTANT: pa.timestamp("us", "UTC"),
-        **{kind: pa.decimal128(DIGITS, at) for kind, at in PLACES.items()},
-    }
-    found = rows(answers)
-    units = {answer.unit for answer in answers}
-    columns = {}
-    for name in names(answers):
-        kind = kind_of(name, units, [row[name] for row in found])
-        columns[name] = pa.array([fitting(row[name], kind) for row in found], types[kind])
-    return pa.table(columns)
-
-
-def to_pandas(answers: Sequence["Answer"]) -> "pd.DataFrame":
-    """Money is `ArrowDtype(decimal128)`, counts are `Int64`.
-
-    Both since they may be missing, which pandas' own integers cannot be, and a float would not be exact.
+    Columns: `metric`, `store`, the dimensions, `start`, `value`, `final`, `flags`, the comparison if one was asked
+    for, `unit`, `currency`, `timezone`, `grain`, and the fields of `as_of`. Several flags or layers are joined by `;`.
+    `value` is None (null, an empty cell) where it cannot be known.
     """
-    with _needed("pandas"):
-        import pandas as pd  # noqa: PLC0415 - loaded when it is asked for
-    table = to_arrow(answers)
-    whole = {field.type: pd.Int64Dtype() for field in table.schema if str(field.type) == "int64"}
-    exact = {field.type: pd.ArrowDtype(field.type) for field in table.schema if str(field.type).startswith("decimal")}
-    frame: pd.DataFrame = table.to_pandas(types_mapper={**whole, **exact}.get)
-    return frame
-
-
-def to_polars(answers: Sequence["Answer"]) -> "pl.DataFrame":
-    """Money is `Decimal`, exact; ratios are `Float64`, counts `Int64`."""
-    with _needed("polars"):
-        import polars as pl  # noqa: PLC0415 - loaded when it is asked for
-    return pl.DataFrame(to_arrow(answers))
-
-
-@contextmanager
-def _needed(library: str) -> Iterator[None]:
-    """ImportError that says what to install."""
-    try:
-        yield
-    except ModuleNotFoundError as error:
-        if error.name != library:
-            raise
-        told = f"`{library}` is not installed, and this table is made with it: pip install {library}"
-        raise ImportError(told, name=library) from error
-
-
-class Tidy:
-    """Columns: whose it is, `start`, `value`, `final`, flags, the comparison if one was asked for, and `as_of`."""
 
     __slots__ = ()
 
@@ -262,21 +46,260 @@ class Tidy:
         """The answers, one per metric."""
 
     def to_rows(self) -> list[Row]:
-        """A dict per point. Numbers are as the API wrote them, flags joined by `;`, lists of items JSON text."""
-        return rows(self.each)
+        """Convert to a list of dicts, which needs no other library.
+
+        Returns:
+            One dict per point, all with the same keys in the same order. Numbers are as the API wrote them; a value
+            that is a list of items is JSON text.
+        """
+        columns = _columns(self.each)
+        return [{name: row.get(name) for name in columns} for answer in self.each for row in _rows(answer)]
 
     def to_arrow(self) -> "pa.Table":
-        """A pyarrow table: money is `decimal128`, exact; counts `int64`; ratios doubles, as the API makes them."""
-        return to_arrow(self.each)
+        """Convert to a pyarrow table.
+
+        Returns:
+            Money is `decimal128(38, 4)`, with 18 decimal places if a mean has more than 4; counts are `int64`, ratios
+            `float64`, lists of items JSON text. Several metrics share the column `value`: if one of them is money, all
+            are decimals.
+
+        Raises:
+            ImportError: pyarrow is not installed.
+        """
+        with _required("pyarrow"):
+            import pyarrow as pa  # noqa: PLC0415 - only whoever asks for a table needs it
+        types = {
+            Kind.TEXT: pa.string(),
+            Kind.INTEGER: pa.int64(),
+            Kind.FLOAT: pa.float64(),
+            Kind.BOOLEAN: pa.bool_(),
+            Kind.INSTANT: pa.timestamp("us", "UTC"),
+            **{kind: pa.decimal128(DECIMAL_DIGITS, places) for kind, places in DECIMAL_PLACES.items()},
+        }
+        rows, units = self.to_rows(), {answer.unit for answer in self.each}
+        columns = {}
+        for name in _columns(self.each):
+            kind = _kind(name, units, [row[name] for row in rows])
+            columns[name] = pa.array([_converted(row[name], kind) for row in rows], types[kind])
+        return pa.table(columns)
 
     def to_pandas(self) -> "pd.DataFrame":
-        """A pandas frame: money is `ArrowDtype(decimal128)`, exact and summed exactly; `.astype(float)` to draw it."""
-        return to_pandas(self.each)
+        """Convert to a pandas frame.
+
+        Returns:
+            Money is `ArrowDtype(decimal128)`, so sums are exact; use `.astype(float)` for charts. Counts are `Int64`,
+            because they can be missing. Ratios are `float64`.
+
+        Raises:
+            ImportError: pandas or pyarrow is not installed.
+        """
+        with _required("pandas"):
+            import pandas as pd  # noqa: PLC0415 - only whoever asks for a frame needs it
+        table = self.to_arrow()
+        integers = {field.type: pd.Int64Dtype() for field in table.schema if str(field.type) == "int64"}
+        decimals = {
+            field.type: pd.ArrowDtype(field.type) for field in table.schema if str(field.type).startswith("decimal")
+        }
+        frame: pd.DataFrame = table.to_pandas(types_mapper={**integers, **decimals}.get)
+        return frame
 
     def to_polars(self) -> "pl.DataFrame":
-        """A Polars frame: money is `Decimal`, exact."""
-        return to_polars(self.each)
+        """Convert to a Polars frame.
+
+        Returns:
+            Money is `Decimal`, so sums are exact; counts are `Int64`, ratios `Float64`.
+
+        Raises:
+            ImportError: Polars or pyarrow is not installed.
+        """
+        with _required("polars"):
+            import polars as pl  # noqa: PLC0415 - only whoever asks for a frame needs it
+        return pl.DataFrame(self.to_arrow())
 
     def to_csv(self, file: "str | os.PathLike[str] | TextIO") -> None:
-        """Into a path or an open text file; every digit as the API wrote it."""
-        write_csv(self.each, file)
+        """Write CSV (RFC 4180) with a header, the same as the API with `format=csv`.
+
+        Args:
+            file: a path, which is overwritten as UTF-8, or a file that is open for text.
+
+        Raises:
+            OSError: the file cannot be written.
+        """
+        if isinstance(file, str | os.PathLike):
+            with Path(file).open("w", encoding="utf-8", newline="") as opened:
+                self.to_csv(opened)
+            return
+        writer = csv.writer(file)
+        writer.writerow(_columns(self.each))
+        writer.writerows([_csv_text(cell) for cell in row.values()] for row in self.to_rows())
+
+
+# Rows
+
+HOUR_OF_WEEK_COLUMNS = ("weekday", "hour", "hours_present")
+COMPARISON_COLUMNS = ("before", "change", "change_points", "before_flags", "days_now", "days_before", "partial")
+AS_OF_COLUMNS = ("publication", "cut", "speed_as_of", "waiting_for_batch", "layers", "missing")
+_JSON = msgspec.json.Encoder(decimal_format="number")
+
+
+def _columns(answers: Sequence["Answer"]) -> list[str]:
+    """The columns in order. `by=currency` and the currency of an answer are one column."""
+    dimensions = [name for answer in answers for series in answer.series for name in series.dimensions]
+    hour_of_week = HOUR_OF_WEEK_COLUMNS if any(answer.grain == "hour_of_week" for answer in answers) else ()
+    comparison = COMPARISON_COLUMNS if any(answer.compare for answer in answers) else ()
+    columns = ["metric", "store", *dimensions, "start", *hour_of_week, "value", "final", "flags", *comparison]
+    return list(dict.fromkeys([*columns, "unit", "currency", "timezone", "grain", *AS_OF_COLUMNS]))
+
+
+def _rows(answer: "Answer") -> Iterator[Row]:
+    as_of = answer.as_of
+    of_answer: Row = {
+        "metric": answer.metric,
+        "unit": answer.unit,
+        "currency": answer.currency,
+        "grain": answer.grain,
+        "publication": as_of.publication,
+        "cut": as_of.cut,
+        "speed_as_of": as_of.speed_as_of,
+        "waiting_for_batch": as_of.waiting_for_batch,
+        "layers": _joined(as_of.layers),
+        "missing": _joined(as_of.missing),
+    }
+    for series in answer.series:
+        of_series = of_answer | {"store": series.store, "timezone": series.timezone, **series.dimensions}
+        for point in series.points:
+            yield of_series | _point_columns(answer, point)
+
+
+def _point_columns(answer: "Answer", point: "Point") -> Row:
+    """The flags of the answer are repeated on each row, because rows get separated from their answer."""
+    return {
+        "start": point.start,
+        "value": _plain(point.value),
+        "final": point.final,
+        "flags": _joined([*answer.flags, *point.flags]),
+        "before": _plain(point.before),
+        "change": point.change,
+        "change_points": point.change_points,
+        "before_flags": _joined(point.before_flags),
+        "days_now": point.days.now if point.days else None,
+        "days_before": point.days.before if point.days else None,
+        "partial": point.partial,
+        "weekday": point.weekday,
+        "hour": point.hour,
+        "hours_present": point.hours_present,
+    }
+
+
+def _plain(value: "Value") -> int | Decimal | str | None:
+    """A list of items becomes JSON text, as the API wrote it."""
+    return _JSON.encode([_item_fields(item) for item in value]).decode() if isinstance(value, tuple) else value
+
+
+def _item_fields(item: "ListItem") -> dict[str, object]:
+    bounds = {} if item.start is None else {"from": item.start, "to": item.end}
+    others = {name: getattr(item, name) for name in ("weekday", "hour", "count", "share")}
+    return bounds | {name: value for name, value in others.items() if value is not None}
+
+
+def _joined(texts: Iterable[str]) -> str | None:
+    return ";".join(texts) or None
+
+
+# CSV
+
+FORMULA_PREFIXES = ("=", "+", "-", "@", "\t", "\r", "\n")
+"""Spreadsheets run a text that starts with one of these as a formula (OWASP, CSV injection)."""
+
+
+def _csv_text(cell: Plain) -> str:
+    """Text that looks like a formula gets a quote in front; numbers such as `-5.00` stay as they are."""
+    if isinstance(cell, bool):
+        return "true" if cell else "false"
+    if isinstance(cell, str):
+        return f"'{cell}" if cell.startswith(FORMULA_PREFIXES) else cell
+    if isinstance(cell, datetime):
+        spec = "milliseconds" if cell.microsecond else "seconds"
+        return cell.astimezone(UTC).replace(tzinfo=None).isoformat(timespec=spec) + "Z"
+    if isinstance(cell, Decimal):
+        return f"{cell:f}"  # never 1E+3
+    return "" if cell is None else str(cell)
+
+
+# Column types
+
+INTEGER_COLUMNS = frozenset({"weekday", "hour", "days_now", "days_before", "publication", "waiting_for_batch"})
+INSTANT_COLUMNS = frozenset({"start", "cut", "speed_as_of"})
+FLOAT_COLUMNS = frozenset({"change", "change_points", "hours_present"})
+BOOLEAN_COLUMNS = frozenset({"final", "partial"})
+VALUE_COLUMNS = frozenset({"value", "before"})
+DECIMAL_DIGITS = 38
+"""The most that Arrow's decimal128 has."""
+
+
+class Kind(StrEnum):
+    """The type of a column. MONEY has room for every currency of ISO 4217, MEAN_MONEY for means of money."""
+
+    TEXT = "text"
+    INTEGER = "integer"
+    MONEY = "money"
+    MEAN_MONEY = "mean_money"
+    FLOAT = "float"
+    BOOLEAN = "boolean"
+    INSTANT = "instant"
+
+
+DECIMAL_PLACES = {Kind.MONEY: 4, Kind.MEAN_MONEY: 18}
+
+
+def _kind(column: str, units: Collection[str], cells: Iterable[Plain]) -> Kind:
+    if column in VALUE_COLUMNS:
+        return _value_kind(set(units), cells)
+    columns_of = {
+        Kind.INSTANT: INSTANT_COLUMNS,
+        Kind.BOOLEAN: BOOLEAN_COLUMNS,
+        Kind.FLOAT: FLOAT_COLUMNS,
+        Kind.INTEGER: INTEGER_COLUMNS,
+    }
+    return next((kind for kind, names in columns_of.items() if column in names), Kind.TEXT)
+
+
+def _value_kind(units: set[str], cells: Iterable[Plain]) -> Kind:
+    """If one of several units is money, the whole column is decimal, because a float would lose cents."""
+    if "list" in units:
+        return Kind.TEXT
+    if units <= {"n"}:
+        return Kind.INTEGER
+    if "money" not in units:
+        return Kind.FLOAT
+    places = max((_decimal_places(cell) for cell in cells if isinstance(cell, Decimal)), default=0)
+    return Kind.MONEY if places <= DECIMAL_PLACES[Kind.MONEY] else Kind.MEAN_MONEY
+
+
+def _decimal_places(number: Decimal) -> int:
+    exponent = number.as_tuple().exponent
+    return -exponent if isinstance(exponent, int) else 0
+
+
+def _converted(cell: Plain, kind: Kind) -> object:
+    """A cell as a column of that kind holds it; None stays None."""
+    if not isinstance(cell, int | Decimal) or isinstance(cell, bool):
+        return cell
+    if kind in DECIMAL_PLACES:
+        with localcontext(prec=DECIMAL_DIGITS):  # a mean is a double already: none of its digits is beyond the places
+            return round(Decimal(cell), DECIMAL_PLACES[kind])
+    if kind is Kind.TEXT:
+        return str(cell)
+    return float(cell) if kind is Kind.FLOAT else cell
+
+
+@contextmanager
+def _required(library: str) -> Iterator[None]:
+    """An ImportError that says what to install."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if error.name != library:
+            raise
+        message = f"`{library}` is not installed, and this table is made with it: pip install {library}"
+        raise ImportError(message, name=library) from error

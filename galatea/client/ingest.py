@@ -1,6 +1,6 @@
-"""Bringing events: in requests that the API takes, and what became of each event.
+"""Sending events: batching, compression, resending what was not confirmed, and the outcome of each event.
 
-Sending an event again is safe: its identity is in its own fields, and what arrives twice counts once.
+Sending an event again is safe: its identity is in its own fields, and duplicates count once.
 """
 
 import gzip
@@ -11,23 +11,29 @@ from typing import Literal
 
 import msgspec
 
-from galatea.client.connection import Call, Pause, Steps, once, path, reader
-from galatea.client.errors import NotAnswered, Unreadable
+from galatea.client.connection import Call, Pause, Steps, decoder, path, send
+from galatea.client.errors import ClientError, InvalidResponseError
 
 Event = Mapping[str, object] | bytes
-MOST_EVENTS, MOST_BYTES = 1_000, 1_000_000
-"""In one request; the bytes are those before compression."""
-MOST_UNFOLDING = 20
-"""A body that unfolds to more than so many times its size is refused, because that is how bombs are made."""
+MAX_EVENTS, MAX_BYTES = 1_000, 1_000_000
+"""Per request; bytes are counted before compression."""
+MAX_COMPRESSION_RATIO = 20
+"""A body that compresses better is sent uncompressed, so that nothing takes it for a decompression bomb."""
 PAUSE_SECONDS = 2.0
-ANSWERED = frozenset({HTTPStatus.ACCEPTED, HTTPStatus.MULTI_STATUS, HTTPStatus.UNPROCESSABLE_ENTITY})
-JSON = msgspec.json.Encoder(decimal_format="number")
+"""Before unconfirmed events are sent again."""
+_SUCCESS = frozenset({HTTPStatus.ACCEPTED, HTTPStatus.MULTI_STATUS, HTTPStatus.UNPROCESSABLE_ENTITY})
+_JSON = msgspec.json.Encoder(decimal_format="number")
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of one event: `index` is its place in what was given, from 0 on.
+    """What happened to one event.
 
-    `reason`: a code that stays; `pointer`: the JSON pointer of the field, empty for the whole event.
+    Attributes:
+        index: its place in the events that were passed, from 0 on.
+        outcome: `accepted`; `rejected`, so it was not kept; or `unknown`, because the broker did not confirm it.
+        reason: a stable code; None if it was not rejected.
+        pointer: JSON pointer of the field that is wrong, empty for the whole event; None if it was not rejected.
+        sentence: what is wrong; None if it was not rejected.
     """
 
     index: int
@@ -38,41 +44,53 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Ingested(msgspec.Struct, frozen=True, kw_only=True):
-    """Events that were `accepted` are counted; those `rejected` were not kept; of those `unknown` nobody can tell."""
+    """How many events were accepted, and which were rejected or stayed unknown, by index."""
 
     accepted: int
     rejected: tuple[Outcome, ...] = ()
     unknown: tuple[Outcome, ...] = ()
 
 
-class Interrupted(NotAnswered):
-    """An ingest that got no answer for a request, so that it stopped: see its `__cause__`.
+class IngestInterruptedError(ClientError):
+    """An ingest stopped because a request got no answer; `__cause__` says why.
 
-    `ingested`: what became of events before. `index`: the first that is not settled; send all from there on again.
+    Attributes:
+        ingested: what happened to the events before.
+        index: the first event that is not settled. Send everything from there on again.
     """
 
     def __init__(self, ingested: Ingested, index: int) -> None:
-        """`index`: its place in what was given."""
-        super().__init__(
-            f"Events from number {index} on are not settled. Send them again: what arrives twice counts once."
-        )
+        """The error for an ingest that stopped at the event `index`."""
+        super().__init__(f"Events from number {index} on are not settled. Send them again: duplicates count once.")
         self.ingested = ingested
         self.index = index
 
 
-def ingest(source: str, events: Iterable[Event], *, attempts: int = 5) -> Steps[Ingested]:
-    """Send events to a source, in order, at most 1,000 and 1 MB in a request; `attempts` for those that are unknown.
+Interrupted = IngestInterruptedError  # Deprecated: the next release removes this name.
 
-    An event is a mapping, or JSON as bytes, such as a line of a file; blank lines are skipped. Sending the same again
-    is safe, because what arrives twice counts once. Interrupted if a request gets no answer after its retries.
+
+def ingest(source: str, events: Iterable[Event], *, attempts: int = 5) -> Steps[Ingested]:
+    """Send events to a source, in order, gzipped, with at most 1,000 events and 1 MB per request.
+
+    Args:
+        source: its name, such as `pos_transactions`.
+        events: mappings, or JSON as bytes, such as the lines of a file opened with `"rb"`; blank lines are skipped.
+        attempts: how often events are sent whose outcome is unknown.
+
+    Returns:
+        How many were accepted, and which were rejected or are still unknown after `attempts`.
+
+    Raises:
+        IngestInterruptedError: a request got no answer after its retries.
+        TypeError: an event is neither a mapping nor bytes.
     """
-    settled = _Settled()
-    for request in _requests(events, settled):
+    outcomes = _Outcomes()
+    for records in _requests(events, outcomes):
         try:
-            yield from _settle(source, request, attempts, settled)
-        except NotAnswered as error:
-            raise Interrupted(settled.told(), request[0].index) from error
-    return settled.told()
+            yield from _send_records(source, records, attempts, outcomes)
+        except ClientError as error:
+            raise IngestInterruptedError(outcomes.ingested(), records[0].index) from error
+    return outcomes.ingested()
 
 
 @dataclass(frozen=True)
@@ -81,92 +99,94 @@ class _Record:
     value: bytes
 
 
-class _Settled:
+class _Outcomes:
+    """Collects the outcomes of all requests."""
+
     def __init__(self) -> None:
-        self.accepted = 0
-        self.others: list[Outcome] = []
+        self._accepted = 0
+        self._others: list[Outcome] = []
 
     def add(self, outcomes: Iterable[Outcome]) -> None:
-        for said in outcomes:
-            if said.outcome == "accepted":
-                self.accepted += 1
+        for outcome in outcomes:
+            if outcome.outcome == "accepted":
+                self._accepted += 1
             else:
-                self.others.append(said)
+                self._others.append(outcome)
 
-    def told(self) -> Ingested:
-        others = sorted(self.others, key=lambda each: each.index)
-        rejected, unknown = (tuple(each for each in others if each.outcome == of) for of in ("rejected", "unknown"))
-        return Ingested(accepted=self.accepted, rejected=rejected, unknown=unknown)
+    def ingested(self) -> Ingested:
+        others = sorted(self._others, key=lambda each: each.index)
+        rejected, unknown = (tuple(each for each in others if each.outcome == kind) for kind in ("rejected", "unknown"))
+        return Ingested(accepted=self._accepted, rejected=rejected, unknown=unknown)
 
 
-def _settle(source: str, request: Sequence[_Record], attempts: int, settled: _Settled) -> Steps[None]:
-    """Send a request, and again what is unknown of it; that stays unknown if nobody answers then."""
-    left, unknown = {record.index: record for record in request}, list[Outcome]()
+def _requests(events: Iterable[Event], outcomes: _Outcomes) -> Iterator[Sequence[_Record]]:
+    """As many events per request as fit. An event that fits into no request is rejected here."""
+    records: list[_Record] = []
+    size = 0
+    for index, event in enumerate(events):
+        value = _line(event)
+        if len(value) > MAX_BYTES:
+            sentence = f"The event is larger than {MAX_BYTES:,} bytes."
+            outcomes.add([Outcome(index=index, outcome="rejected", reason="too_large", pointer="", sentence=sentence)])
+            continue
+        if not value:
+            continue
+        if len(records) == MAX_EVENTS or size + len(value) > MAX_BYTES:
+            yield records
+            records, size = [], 0
+        records.append(_Record(index, value))
+        size += len(value) + 1
+    if records:
+        yield records
+
+
+def _line(event: Event) -> bytes:
+    """An event as one line. Line breaks between JSON tokens become spaces; elsewhere they are invalid JSON anyway."""
+    if isinstance(event, bytes):
+        return event.strip().replace(b"\n", b" ")
+    if isinstance(event, Mapping):
+        return _JSON.encode(event)
+    raise TypeError(f"an event is a mapping or bytes, not `{type(event).__name__}`")
+
+
+def _send_records(source: str, records: Sequence[_Record], attempts: int, outcomes: _Outcomes) -> Steps[None]:
+    """Send a request, then again what is unknown of it. If resending gets no answer, that stays unknown."""
+    left, unknown = {record.index: record for record in records}, list[Outcome]()
     for attempt in range(attempts):
         if attempt:
             yield Pause(PAUSE_SECONDS)
         try:
-            outcomes = yield from once(_post(source, [*left.values()]))
-        except NotAnswered:
+            found = yield from send(_call(source, [*left.values()]))
+        except ClientError:
             if not attempt:
                 raise
             break
-        unknown = [said for said in outcomes if said.outcome == "unknown"]
-        settled.add(said for said in outcomes if said.outcome != "unknown")
-        left = {said.index: left[said.index] for said in unknown}
+        unknown = [each for each in found if each.outcome == "unknown"]
+        outcomes.add(each for each in found if each.outcome != "unknown")
+        left = {each.index: left[each.index] for each in unknown}
         if not left:
             break
-    settled.add(unknown)
+    outcomes.add(unknown)
 
 
-def _requests(events: Iterable[Event], settled: _Settled) -> Iterator[Sequence[_Record]]:
-    """As many events in a request as may be in one. What no request can hold is rejected here."""
-    request: list[_Record] = []
-    size = 0
-    for index, event in enumerate(events):
-        value = _bytes_of(event)
-        if len(value) > MOST_BYTES:
-            told = f"The event is larger than {MOST_BYTES:,} bytes."
-            settled.add([Outcome(index=index, outcome="rejected", reason="too_large", pointer="", sentence=told)])
-            continue
-        if not value:
-            continue
-        if len(request) == MOST_EVENTS or size + len(value) > MOST_BYTES:
-            yield request
-            request, size = [], 0
-        request.append(_Record(index, value))
-        size += len(value) + 1
-    if request:
-        yield request
+def _call(source: str, records: Sequence[_Record]) -> Call[Sequence[Outcome]]:
+    """One request; each outcome has the index of its record among all events."""
+    decode = decoder(_EventOutcomes)
 
-
-def _bytes_of(event: Event) -> bytes:
-    """One line. A line break in JSON is white space, and one that is not is no JSON with a space either."""
-    if isinstance(event, bytes):
-        return event.strip().replace(b"\n", b" ")
-    if isinstance(event, Mapping):
-        return JSON.encode(event)
-    raise TypeError(f"an event is a mapping or bytes, not `{type(event).__name__}`")
-
-
-def _post(source: str, records: Sequence[_Record]) -> Call[Sequence[Outcome]]:
-    """One request; the outcomes are in the order of the records, each under the index of its own."""
-    read = reader(_Told)
-
-    def understood(body: bytes) -> Sequence[Outcome]:
-        items = sorted(read(body).items, key=lambda item: item.index)
+    def decode_outcomes(body: bytes) -> Sequence[Outcome]:
+        items = sorted(decode(body).items, key=lambda item: item.index)
         if [item.index for item in items] != list(range(len(records))):
-            raise Unreadable("The answer does not say of each event what became of it. Send the same again.")
+            raise InvalidResponseError("The response does not have an outcome for each event. Send the same again.")
         return [msgspec.structs.replace(item, index=record.index) for item, record in zip(items, records, strict=True)]
 
     plain = b"\n".join(record.value for record in records)
-    packed = gzip.compress(plain, mtime=0)
+    body = gzip.compress(plain, mtime=0)
     headers = {"Content-Type": "application/x-ndjson", "Content-Encoding": "gzip"}
-    if len(plain) >= MOST_UNFOLDING * len(packed):
-        packed = plain
+    if len(plain) >= MAX_COMPRESSION_RATIO * len(body):
+        body = plain
         del headers["Content-Encoding"]
-    return Call(path("events", source), understood, method="POST", body=packed, headers=headers, answered=ANSWERED)
+    return Call(path("events", source), decode_outcomes, method="POST", body=body, headers=headers, success=_SUCCESS)
 
 
-class _Told(msgspec.Struct):
+class _EventOutcomes(msgspec.Struct):
     items: tuple[Outcome, ...]

@@ -1,28 +1,34 @@
-"""Questions that anybody who reads may ask: metrics, stores, cells, receipts, freshness, publications.
+"""The operations of the REST API: what a call sends, and how its response is decoded.
 
-What an operator asks for: recomputes, the way back, and what was corrected. All need a key that may operate.
+Each function makes the call, or the pages or steps of calls, of one method of `Client` and `AsyncClient`, which have
+the same arguments and docstrings. "Returns" is what the methods return; every method also raises `ClientError`.
 """
 
 from collections.abc import Mapping
-from datetime import date, datetime
+from datetime import date
 from http import HTTPStatus
-from typing import Any, Literal, TypedDict, Unpack
+from typing import Literal, TypedDict, Unpack
 
 import msgspec
 
-from galatea.client.answers import Answer, Answers, Cells, Freshness, Metric, Publication, Receipt, Store
-from galatea.client.connection import Call, Names, Page, Pages, Pause, Steps, When, listed, once, path, query, reader
-from galatea.client.errors import NotYet
+from galatea.client.answers import Answer, Answers, Cells, Metric, Receipt, Store
+from galatea.client.connection import Call, Names, Page, Pages, Pause, Steps, When, as_list, decoder, path, query, send
+from galatea.client.errors import NotReadyError
+from galatea.client.publications import Correction, Freshness, Publication, Recompute, RolledBack
+
+Day = date | str
+"""A UTC day."""
 
 
-class Question(TypedDict, total=False):
-    """What may be asked of a metric beside its range; left out is the API's default.
+class MetricOptions(TypedDict, total=False):
+    """Optional arguments of `metric` and `several`. What is left out has the default of the API.
 
-    `store`: ids, all that the key opens if none is named. `grain`: `15m`, `hour`, `day`, `week`, `month`, `year`,
+    `store`: ids; by default all stores that the key can see. `grain`: `15m`, `hour`, `day`, `week`, `month`, `year`,
     `hour_of_week` or `total`. `by`: dimensions to split by. `compare`: such as `previous_week`. `hours`: `all` or
-    `open`. `timezone`: each store's own if it is left out. `as_of`: the number of a publication. `partial`: answer from
-    batch alone, labelled, when speed is missing. `comp`: comparable stores only. `only_covered`: only windows in which
-    sensors were alive. `context`: `holidays`, `weather`. `limit`, `after`: so many stores, and the `next` of an answer.
+    `open`. `timezone`: an IANA name; by default that of each store. `as_of`: number of the publication to read.
+    `partial`: accept an answer from batch alone while speed is missing. `comp`: only comparable stores.
+    `only_covered`: only windows with sensor coverage. `context`: `holidays`, `weather`. `limit`: stores per answer.
+    `after`: the `next` of the answer before.
     """
 
     store: Names
@@ -41,167 +47,170 @@ class Question(TypedDict, total=False):
 
 
 def metrics() -> Call[tuple[Metric, ...]]:
-    """Every metric: what it is called, how it is made, and from which views."""
-    read = reader(_Metrics)
-    return Call(path("metrics"), lambda body: read(body).metrics)
+    """List the metrics.
 
-
-def metric(metric: str, *, start: When, end: When, **asked: Unpack[Question]) -> Call[Answer]:
-    """One metric over time. `start` is inclusive, `end` exclusive: a local date, or an instant with its offset.
-
-    The other arguments are those of `Question`.
+    Returns:
+        Every metric with its id, formula, unit and views.
     """
-    return Call(path("metrics", metric), reader(Answer), _asked(start, end, asked))
+    decode = decoder(_MetricList)
+    return Call(path("metrics"), lambda body: decode(body).metrics)
 
 
-def several(metrics: Names, *, start: When, end: When, **asked: Unpack[Question]) -> Call[Answers]:
-    """Several metrics, all of one moment: none is newer than another. Arguments as of `metric`."""
-    names, question = listed(metrics), _asked(start, end, asked)
+def metric(metric: str, *, start: When, end: When, **options: Unpack[MetricOptions]) -> Call[Answer]:
+    """Query one metric over time.
+
+    Args:
+        metric: its id, such as `net_sales`.
+        start: inclusive; a local date of the store, or an instant with its offset.
+        end: exclusive; as `start`.
+        store: ids; by default all stores that the key can see.
+        grain: `15m`, `hour`, `day`, `week`, `month`, `year`, `hour_of_week` or `total`.
+        by: dimensions to split by.
+        compare: such as `previous_week`; then points have `before` and `change`.
+        hours: `all` or `open`.
+        timezone: an IANA name; by default that of each store.
+        as_of: number of the publication to read; by default the newest, and speed.
+        partial: accept an answer from batch alone while speed is missing.
+        comp: only comparable stores.
+        only_covered: only windows with sensor coverage.
+        context: `holidays`, `weather` or both.
+        limit: stores per answer.
+        after: the `next` of the answer before.
+
+    Returns:
+        A series per store and combination of dimensions. A value is None if it cannot be known.
+
+    Raises:
+        NotFoundError: there is no such metric, store or publication.
+        ResponseError: the API does not accept the arguments; the error says which.
+        ValueError: a datetime has no time zone.
+    """
+    return Call(path("metrics", metric), decoder(Answer), _metric_query(start, end, options))
+
+
+def several(metrics: Names, *, start: When, end: When, **options: Unpack[MetricOptions]) -> Call[Answers]:
+    """Query several metrics at once, all computed from the same data.
+
+    Args:
+        metrics: their ids.
+        start: inclusive; a local date of the stores, or an instant with its offset.
+        end: exclusive; as `start`.
+        options: as of `metric`.
+
+    Returns:
+        An answer per metric, in the order of `metrics`.
+
+    Raises:
+        NotFoundError: there is no such metric, store or publication.
+        ResponseError: the API does not accept the arguments; the error says which.
+        ValueError: a datetime has no time zone.
+    """
+    names, arguments = as_list(metrics), _metric_query(start, end, options)
     if len(names) > 1:
-        return Call(path("metrics", ",".join(names)), reader(Answers), question)
-    read = reader(Answer)  # of one metric the API answers as if it were asked for alone
-    return Call(path("metrics", *names), lambda body: _alone(read(body)), question)
+        return Call(path("metrics", ",".join(names)), decoder(Answers), arguments)
+    decode = decoder(Answer)  # for one metric, the API answers as it does to `metric`
+
+    def decode_one(body: bytes) -> Answers:
+        answer = decode(body)
+        return Answers(answers=(answer,), as_of=answer.as_of, next=answer.next)
+
+    return Call(path("metrics", *names), decode_one, arguments)
 
 
 def stores() -> Call[tuple[Store, ...]]:
-    """Every registered store that the key opens."""
-    read = reader(_Stores)
-    return Call(path("stores"), lambda body: read(body).stores)
+    """List the registered stores.
+
+    Returns:
+        Every store that the key can see, by id.
+    """
+    decode = decoder(_StoreList)
+    return Call(path("stores"), lambda body: decode(body).stores)
 
 
-def cells(  # noqa: PLR0913 - what the API asks
+def cells(  # noqa: PLR0913 - the arguments of the API
     view: str, *, start: When, end: When, store: Names = (), partial: bool = False, as_of: int | None = None
 ) -> Call[Cells]:
-    """The states of each cell from batch, from speed, and merged. Money is in minor units here."""
-    question = query(from_=start, to=end, store=listed(store), partial=partial, as_of=as_of)
-    return Call(path("views", view, "cells"), reader(Cells), question)
+    """Read the states of each cell from batch, from speed, and merged.
+
+    Args:
+        view: its name, such as `sales`.
+        start: inclusive; a local date of the stores, or an instant with its offset.
+        end: exclusive; as `start`.
+        store: ids; by default all stores that the key can see.
+        partial: accept an answer from batch alone while speed is missing.
+        as_of: number of the publication to read; None for the newest, and speed.
+
+    Returns:
+        The cells of the range; money is in minor units.
+
+    Raises:
+        NotFoundError: there is no such view, store or publication.
+        ResponseError: the API does not accept the arguments; the error says which.
+        ValueError: a datetime has no time zone.
+    """
+    arguments = query(from_=start, to=end, store=as_list(store), partial=partial, as_of=as_of)
+    return Call(path("views", view, "cells"), decoder(Cells), arguments)
 
 
-def raw_receipts(store: str, day: date | str, *, limit: int = 1000) -> Pages[Receipt]:
-    """Receipts as they were received, newest first, of one store and UTC day of `happened_at`; `limit` in a page."""
-    read = reader(_Receipts)
+def raw_receipts(store: str, day: Day, *, limit: int = 1000) -> Pages[Receipt]:
+    """Read receipts as they were received.
 
-    def ask(after: str | None) -> Call[Page[Receipt]]:
-        question = query(store=store, day=day, limit=limit, after=after)
-        return Call(path("raw", "pos_transactions"), lambda body: _page(read(body)), question)
+    Args:
+        store: id of the store.
+        day: UTC day of `happened_at`.
+        limit: receipts per request.
 
-    return Pages(ask)
+    Returns:
+        An iterator over all receipts of the day, newest first. A page is requested when it is reached.
+
+    Raises:
+        AccessDeniedError: the key may not read receipts.
+        NotFoundError: there is no such store.
+    """
+    decode = decoder(_ReceiptPage)
+
+    def decode_page(body: bytes) -> Page[Receipt]:
+        page = decode(body)
+        return Page(page.receipts, page.next)
+
+    def call(after: str | None) -> Call[Page[Receipt]]:
+        arguments = query(store=store, day=day, limit=limit, after=after)
+        return Call(path("raw", "pos_transactions"), decode_page, arguments)
+
+    return Pages(call)
 
 
 def freshness() -> Call[Freshness]:
-    """How far each layer has read, what is left to read, and which alarms stand."""
-    return Call(path("freshness"), reader(Freshness))
+    """Read how far each layer has come.
+
+    Returns:
+        How far each layer has read, what is left to read, and which alarms are active.
+    """
+    return Call(path("freshness"), decoder(Freshness))
 
 
 def publications(*, limit: int = 100) -> Pages[Publication]:
-    """Publications, newest first; `limit` in a page."""
-    read = reader(_Publications)
+    """List the publications.
 
-    def understood(body: bytes) -> Page[Publication]:
-        told = read(body)
-        return Page(told.publications, None if told.next is None else str(told.next))
+    Args:
+        limit: publications per request.
 
-    def ask(before: str | None) -> Call[Page[Publication]]:
-        return Call(path("publications"), understood, query(limit=limit, before=before))
-
-    return Pages(ask)
-
-
-def _asked(start: When, end: When, asked: Question) -> tuple[tuple[str, str], ...]:
-    lists = {"store": listed(asked.get("store", ())), "by": listed(asked.get("by", ()))}
-    context = ",".join(listed(asked.get("context", ())))
-    return query(from_=start, to=end, **{**asked, **lists, "context": context or None})
-
-
-def _alone(answer: Answer) -> Answers:
-    return Answers(answers=(answer,), as_of=answer.as_of, next=answer.next)
-
-
-class _Metrics(msgspec.Struct):
-    metrics: tuple[Metric, ...]
-
-
-class _Stores(msgspec.Struct):
-    stores: tuple[Store, ...]
-
-
-class _Receipts(msgspec.Struct):
-    receipts: tuple[Receipt, ...]
-    next: str | None
-
-
-class _Publications(msgspec.Struct):
-    publications: tuple[Publication, ...]
-    next: int | None
-
-
-def _page(told: _Receipts) -> Page[Receipt]:
-    return Page(told.receipts, told.next)
-
-
-ENDS = frozenset({"published", "previewed", "unchanged", "failed"})
-"""States of which nothing follows by itself."""
-Day = date | str
-
-
-class Recompute(msgspec.Struct, frozen=True, kw_only=True):
-    """A recompute as it is now.
-
-    `state`: asked, planning, planned, computing, computed, then published, previewed, unchanged or failed. `problem`:
-    why it failed, and what to do. `report`: what it did.
+    Returns:
+        An iterator over all publications, newest first. A page is requested when it is reached.
     """
+    decode = decoder(_PublicationPage)
 
-    id: str
-    state: str
-    asked: dict[str, Any]
-    asked_by: str
-    why: str
-    asked_at: datetime | None = None
-    updated_at: datetime | None = None
-    ended_at: datetime | None = None
-    progress: dict[str, Any] | None = None
-    publication: int | None = None
-    problem: dict[str, Any] | None = None
-    report: dict[str, Any] | None = None
+    def decode_page(body: bytes) -> Page[Publication]:
+        page = decode(body)
+        return Page(page.publications, None if page.next is None else str(page.next))
 
-    @property
-    def has_ended(self) -> bool:
-        """Whether nothing more follows by itself."""
-        return self.state in ENDS
+    def call(before: str | None) -> Call[Page[Publication]]:
+        return Call(path("publications"), decode_page, query(limit=limit, before=before))
+
+    return Pages(call)
 
 
-class RolledBack(msgspec.Struct, frozen=True, kw_only=True):
-    """`publication`: the new one, which `restores` an old one at its `cut`. `dry_run`: nothing was changed."""
-
-    publication: int
-    restores: int
-    cut: datetime
-    generation: int
-    partitions: int
-    dry_run: bool
-
-
-class Correction(msgspec.Struct, frozen=True, kw_only=True):
-    """One state of one cell that readers see differently now; money is in minor units.
-
-    `shown`: None where nobody was shown a value; `corrected`: None where there is none any more. `events` names at most
-    20 of those responsible, `events_total` counts them.
-    """
-
-    view: str
-    store: str
-    window: datetime
-    dimensions: dict[str, str | None]
-    state: str
-    cause: str
-    shown: Any = None
-    corrected: Any = None
-    difference: Any = None
-    events: tuple[str, ...] = ()
-    events_total: int = 0
-
-
-def recompute(  # noqa: PLR0913 - what the API asks
+def recompute(  # noqa: PLR0913 - the arguments of the API
     *,
     reason: str,
     views: Names = (),
@@ -211,48 +220,96 @@ def recompute(  # noqa: PLR0913 - what the API asks
     full: bool = False,
     mode: Literal["publish", "preview"] = "publish",
 ) -> Call[str]:
-    """Recompute from the master dataset; the id comes before anything is done, and `wait` waits for the end.
+    """Start a recompute from the master dataset. It is never retried: a second request would start another one.
 
-    `first`, `last`: UTC days of `happened_at`, both included. What is left out means everything, or what was touched
-    since the last publication; `full`: whether touched or not. `mode="preview"` writes corrections and no more.
+    Args:
+        reason: for the history of publications.
+        views: names; by default all.
+        first: the first UTC day of `happened_at`; None for the oldest.
+        last: the last UTC day, included; None for the newest.
+        stores: ids; only days on which one of them has events. By default all.
+        full: recompute every day, whether it was touched since the last publication or not.
+        mode: `preview` writes corrections but publishes nothing.
+
+    Returns:
+        The id of the recompute, before anything is done. Pass it to `wait` or `recompute_state`.
+
+    Raises:
+        AccessDeniedError: the key has no scope `operate`.
+        ResponseError: the API does not accept the arguments; the error says which.
     """
-    said = {
-        "views": listed(views),
+    body = {
+        "views": as_list(views),
         "from": first,
         "to": last,
-        "stores": listed(stores),
+        "stores": as_list(stores),
         "full": full,
         "mode": mode,
         "reason": reason,
     }
-    read = reader(_Started)
-    answered = frozenset({HTTPStatus.ACCEPTED})
-    return Call(path("recomputes"), lambda body: read(body).id, answered=answered, **_saying(said))
+    decode, success = decoder(_StartedRecompute), frozenset({HTTPStatus.ACCEPTED})
+    return Call(path("recomputes"), lambda answer: decode(answer).id, success=success, **_post(body))
 
 
 def recompute_state(id: str) -> Call[Recompute]:  # noqa: A002 - the name in the API
-    """One recompute as it is now."""
-    return Call(path("recomputes", id), reader(Recompute))
+    """Read a recompute as it is now.
+
+    Args:
+        id: of the recompute.
+
+    Returns:
+        Its state, progress and report.
+
+    Raises:
+        NotFoundError: there is no such recompute.
+    """
+    return Call(path("recomputes", id), decoder(Recompute))
 
 
 def wait(id: str, *, every: float = 1.0, at_most: float = 3600.0) -> Steps[Recompute]:  # noqa: A002 - as above
-    """The recompute when it has ended, however it ended: look at `state`. NotYet after `at_most` seconds of waiting."""
+    """Wait for the end of a recompute.
+
+    Args:
+        id: of the recompute.
+        every: seconds between two requests.
+        at_most: seconds to wait in all.
+
+    Returns:
+        The recompute once it has ended, whatever its outcome: check `state`.
+
+    Raises:
+        NotFoundError: there is no such recompute.
+        NotReadyError: it had not ended after `at_most` seconds.
+    """
     waited = 0.0
-    while not (found := (yield from once(recompute_state(id)))).has_ended:
+    while not (found := (yield from send(recompute_state(id)))).has_ended:
         if waited >= at_most:
-            raise NotYet(f"The recompute `{id}` is {found.state} after {waited:g} seconds. Wait for it again.")
+            raise NotReadyError(f"The recompute `{id}` is {found.state} after {waited:g} seconds. Wait for it again.")
         yield Pause(every)
         waited += every
     return found
 
 
 def rollback(publication: int, *, reason: str, dry_run: bool = False) -> Call[RolledBack]:
-    """Publish again what an older publication said; answered when readers are switched."""
-    said = {"reason": reason, "dry_run": dry_run}
-    return Call(path("publications", publication, "rollback"), reader(RolledBack), **_saying(said))
+    """Publish again what an older publication said. It is never retried.
+
+    Args:
+        publication: its number.
+        reason: for the history of publications.
+        dry_run: say what would be published, and change nothing.
+
+    Returns:
+        What was published; readers see it by then.
+
+    Raises:
+        AccessDeniedError: the key has no scope `operate`.
+        NotFoundError: there is no such publication, or its cells were deleted.
+    """
+    body = {"reason": reason, "dry_run": dry_run}
+    return Call(path("publications", publication, "rollback"), decoder(RolledBack), **_post(body))
 
 
-def corrections(  # noqa: PLR0913 - what the API asks
+def corrections(  # noqa: PLR0913 - the arguments of the API
     publication: int | None = None,
     *,
     recompute: str | None = None,
@@ -261,45 +318,87 @@ def corrections(  # noqa: PLR0913 - what the API asks
     cause: str | None = None,
     limit: int = 1000,
 ) -> Pages[Correction]:
-    """What a publication, the newest if none is named, or a previewed recompute changed in what readers are shown.
+    """Read what a publication, or a previewed recompute, changed in what readers see.
 
-    By view, store and day; `limit` in a page. NotYet while the ledger is not written: it would look like no correction.
+    Args:
+        publication: its number; None for the newest.
+        recompute: id of a previewed recompute; None for a publication.
+        view: only of this view; None for all.
+        store: only of this store; None for all.
+        cause: only of this cause, such as `waited`; None for all.
+        limit: corrections per request.
+
+    Returns:
+        An iterator over all corrections, by view, store and day. A page is requested when it is reached.
+
+    Raises:
+        AccessDeniedError: the key has no scope `operate`.
+        NotFoundError: there is no such publication or recompute.
+        NotReadyError: the ledger is not written yet.
     """
-    read = reader(_Corrections)
+    decode = decoder(_CorrectionPage)
 
-    def understood(body: bytes) -> Page[Correction]:
-        told = read(body)
-        if told.pending:
-            raise NotYet("The corrections are not written yet. Ask again in a moment.")
-        return Page(told.corrections, told.next)
+    def decode_page(body: bytes) -> Page[Correction]:
+        page = decode(body)
+        if page.pending:
+            raise NotReadyError("The corrections are not written yet. Ask again in a moment.")
+        return Page(page.corrections, page.next)
 
-    def ask(after: str | None) -> Call[Page[Correction]]:
-        question = query(
+    def call(after: str | None) -> Call[Page[Correction]]:
+        arguments = query(
             publication=publication, recompute=recompute, view=view, store=store, cause=cause, limit=limit, after=after
         )
-        return Call(path("corrections"), understood, question)
+        return Call(path("corrections"), decode_page, arguments)
 
-    return Pages(ask)
+    return Pages(call)
 
 
-class _Said(TypedDict):
+def _metric_query(start: When, end: When, options: MetricOptions) -> tuple[tuple[str, str], ...]:
+    lists = {"store": as_list(options.get("store", ())), "by": as_list(options.get("by", ()))}
+    context = ",".join(as_list(options.get("context", ())))
+    return query(from_=start, to=end, **{**options, **lists, "context": context or None})
+
+
+class _Post(TypedDict):
     method: str
     body: bytes
     headers: Mapping[str, str]
     is_repeatable: bool
 
 
-def _saying(said: Mapping[str, object]) -> _Said:
-    """Never sent twice: the second would start another one."""
-    body = msgspec.json.encode({name: value for name, value in said.items() if value is not None})
-    return {"method": "POST", "body": body, "headers": {"Content-Type": "application/json"}, "is_repeatable": False}
+def _post(body: Mapping[str, object]) -> _Post:
+    """The arguments of a `Call` that starts something, so it must not be sent twice. None is left out of the body."""
+    return {
+        "method": "POST",
+        "body": msgspec.json.encode({name: value for name, value in body.items() if value is not None}),
+        "headers": {"Content-Type": "application/json"},
+        "is_repeatable": False,
+    }
 
 
-class _Started(msgspec.Struct):
+class _MetricList(msgspec.Struct):
+    metrics: tuple[Metric, ...]
+
+
+class _StoreList(msgspec.Struct):
+    stores: tuple[Store, ...]
+
+
+class _ReceiptPage(msgspec.Struct):
+    receipts: tuple[Receipt, ...]
+    next: str | None
+
+
+class _PublicationPage(msgspec.Struct):
+    publications: tuple[Publication, ...]
+    next: int | None
+
+
+class _StartedRecompute(msgspec.Struct):
     id: str
 
 
-class _Corrections(msgspec.Struct):
+class _CorrectionPage(msgspec.Struct):
     corrections: tuple[Correction, ...]
     pending: bool
     next: str | None

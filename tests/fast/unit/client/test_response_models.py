@@ -2,11 +2,11 @@
 
 import msgspec
 import pytest
-from views.control.recompute import RecomputeRequest
 
 from galatea.client import answers, ingest
 from galatea.client import publications as client
 from serving_layer.responses import events, health, metrics, publications, stores
+from views.control.recompute import RecomputeRequest
 
 Struct = type[msgspec.Struct]
 TYPES: list[tuple[Struct, Struct]] = [

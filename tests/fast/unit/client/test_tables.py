@@ -124,6 +124,22 @@ def test_counts_stay_whole_in_pandas_where_one_is_missing() -> None:
     assert frame["value"].sum() == 9007199254740993
 
 
+def test_a_list_of_items_is_the_text_that_the_api_wrote() -> None:
+    bins = '[{"from":0,"to":5,"count":3,"share":75.0},{"from":5,"to":null,"count":1,"share":25.0}]'
+    hours = '[{"weekday":5,"hour":9,"count":2,"share":100.0}]'
+
+    assert [row["value"] for row in answer("list", bins, hours).to_rows()] == [bins, hours]
+
+
+def test_a_part_of_an_answer_is_an_object_that_still_reads_as_a_dict() -> None:
+    value = answer("list", '[{"from":5,"to":null,"count":1,"share":25.0}]').points[0].value
+
+    assert isinstance(value, tuple)
+    [item] = value
+    assert (item.start, item.end, item.count) == (5, None, 1)
+    assert (item["from"], item.get("hour", "none"), "from" in item, "to" in item) == (5, "none", True, False)
+
+
 def test_money_stays_exact_in_polars() -> None:
     frame = answer("money", "9007199254740993.10", "0.20", "null").to_polars()
 

@@ -9,7 +9,7 @@ import httpx
 import pytest
 import stamina
 
-from galatea.client import AsyncClient, Client
+from galatea.client import AsyncClient, Client, errors
 from galatea.client.errors import (
     AccessDeniedError,
     ClientError,
@@ -20,6 +20,7 @@ from galatea.client.errors import (
     UnavailableError,
     UnreachableError,
 )
+from galatea.client.ingest import IngestInterruptedError, Interrupted
 from tests.support import World
 from tests.support.asking import OPERATOR_KEY, Asking
 from tests.support.calling import answering, client
@@ -27,7 +28,7 @@ from tests.support.calling import answering, client
 KEY = "galatea_0123_secret"
 
 
-class Door:
+class ScriptedServer:
     """Answers with one response after another, the last one from then on, and keeps what was asked."""
 
     def __init__(self, *responses: httpx.Response | Exception) -> None:
@@ -46,6 +47,13 @@ def problem(status: int, code: str, **headers: str) -> httpx.Response:
     said = {"code": code, "title": "It is so.", "detail": "Do this.", "type": f"https://x/{code}", "status": status}
     told = {name.replace("_", "-"): text for name, text in headers.items()}
     return httpx.Response(status, json=said, headers={"content-type": "application/problem+json"} | told)
+
+
+def test_the_names_of_errors_before_this_release_still_work() -> None:
+    old = ("NotAnswered", "KeyRefused", "NotThere", "TooOften", "Unavailable", "Unreachable", "Unreadable", "NotYet")
+
+    assert all(issubclass(getattr(errors, name), ClientError) for name in old)
+    assert (errors.Refused, Interrupted) == (ResponseError, IngestInterruptedError)
 
 
 STORES = httpx.Response(200, json={"stores": []})
@@ -82,66 +90,68 @@ def test_a_key_that_is_missing_or_wrong_is_refused(key: str | None) -> None:
 )
 def test_each_refusal_has_its_class(status: int, kind: type[ResponseError]) -> None:
     with stamina.set_testing(True), pytest.raises(kind) as refused:
-        answering(Door(problem(status, "so_it_is"))).stores()
+        answering(ScriptedServer(problem(status, "so_it_is"))).stores()
 
     assert type(refused.value) is kind
 
 
 def test_what_passes_is_asked_again_and_answered() -> None:
-    door = Door(problem(503, "too_busy", retry_after="2"), problem(429, "too_often"), httpx.ReadError("gone"), STORES)
+    server = ScriptedServer(
+        problem(503, "too_busy", retry_after="2"), problem(429, "too_often"), httpx.ReadError("gone"), STORES
+    )
 
     with stamina.set_testing(True, attempts=4):
-        found = answering(door).stores()
+        found = answering(server).stores()
 
-    assert (found, len(door.asked)) == ((), 4)
+    assert (found, len(server.asked)) == ((), 4)
 
 
 def test_the_client_that_awaits_asks_again_too() -> None:
-    door = Door(problem(503, "too_busy", retry_after="2"), STORES)
+    server = ScriptedServer(problem(503, "too_busy", retry_after="2"), STORES)
 
     async def ask() -> object:
-        async with AsyncClient("http://galatea", transport=httpx.MockTransport(door)) as asked:
+        async with AsyncClient("http://galatea", transport=httpx.MockTransport(server)) as asked:
             return await asked.stores()
 
     with stamina.set_testing(True, attempts=4):
         assert asyncio.run(ask()) == ()
-    assert len(door.asked) == 2
+    assert len(server.asked) == 2
 
 
 def test_the_pause_is_the_one_that_the_api_asks_for(monkeypatch: pytest.MonkeyPatch) -> None:
     waited: list[float] = []
     monkeypatch.setattr("tenacity.nap.time", SimpleNamespace(sleep=waited.append))  # others sleep, too
 
-    answering(Door(problem(503, "too_busy", retry_after="7"), STORES)).stores()
+    answering(ScriptedServer(problem(503, "too_busy", retry_after="7"), STORES)).stores()
 
     assert waited == [7.0]
 
 
 def test_nobody_stands_still_for_as_long_as_an_hour() -> None:
-    door = Door(problem(503, "too_busy", retry_after="3600"))
+    server = ScriptedServer(problem(503, "too_busy", retry_after="3600"))
 
     with pytest.raises(UnavailableError) as refused:
-        answering(door).stores()
+        answering(server).stores()
 
-    assert (refused.value.retry_after, len(door.asked)) == (3600.0, 1)
+    assert (refused.value.retry_after, len(server.asked)) == (3600.0, 1)
 
 
 def test_what_is_wrong_is_not_asked_again() -> None:
-    door = Door(problem(422, "bad_question"))
+    server = ScriptedServer(problem(422, "bad_question"))
 
     with stamina.set_testing(True, attempts=4), pytest.raises(ResponseError):
-        answering(door).stores()
+        answering(server).stores()
 
-    assert len(door.asked) == 1
+    assert len(server.asked) == 1
 
 
 def test_a_recompute_is_never_sent_twice() -> None:
-    door = Door(problem(503, "airflow_unavailable", retry_after="1"))
+    server = ScriptedServer(problem(503, "airflow_unavailable", retry_after="1"))
 
     with stamina.set_testing(True, attempts=4), pytest.raises(UnavailableError):
-        answering(door).recompute(reason="a test")
+        answering(server).recompute(reason="a test")
 
-    assert len(door.asked) == 1
+    assert len(server.asked) == 1
 
 
 def test_nobody_there_is_unreachable() -> None:
@@ -150,42 +160,42 @@ def test_nobody_there_is_unreachable() -> None:
 
 
 def test_a_redirect_is_not_followed() -> None:
-    door = Door(httpx.Response(302, headers={"location": "http://elsewhere/v1/stores"}))
+    server = ScriptedServer(httpx.Response(302, headers={"location": "http://elsewhere/v1/stores"}))
 
     with pytest.raises(ResponseError) as refused:
-        answering(door, KEY).stores()
+        answering(server, KEY).stores()
 
-    assert (refused.value.code, len(door.asked)) == ("http_302", 1)
+    assert (refused.value.code, len(server.asked)) == ("http_302", 1)
 
 
 @pytest.mark.parametrize("body", [b"<html>", b"[]", b'{"stores": 3}'])
 def test_what_is_no_answer_of_the_api_is_unreadable(body: bytes) -> None:
-    door = Door(httpx.Response(200, content=body, headers={"content-type": "text/html"}))
+    server = ScriptedServer(httpx.Response(200, content=body, headers={"content-type": "text/html"}))
 
     with pytest.raises(InvalidResponseError, match="/v1/stores"):
-        answering(door).stores()
+        answering(server).stores()
 
 
 def test_what_a_newer_api_says_beside_is_no_reason_to_fail() -> None:
     said = {"stores": [{"id": "1", "timezone": "UTC", "new": 1}], "new": 2}
 
-    assert answering(Door(httpx.Response(200, json=said))).stores()[0].id == "1"
+    assert answering(ScriptedServer(httpx.Response(200, json=said))).stores()[0].id == "1"
 
 
 def test_the_key_is_in_the_header_and_in_no_text(
     caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    door = Door(problem(503, "too_busy"))
-    asked = answering(door, KEY)
+    server = ScriptedServer(problem(503, "too_busy"))
+    asked = answering(server, KEY)
 
     with stamina.set_testing(True, attempts=2), pytest.raises(ClientError) as refused:
         asked.stores()
 
-    assert {request.headers["authorization"] for request in door.asked} == {f"Bearer {KEY}"}
+    assert {request.headers["authorization"] for request in server.asked} == {f"Bearer {KEY}"}
     assert (
         KEY
-        not in f"{asked!r} {refused.value!r} {refused.value} {caplog.text} {capsys.readouterr()} {door.asked[0].url}"
+        not in f"{asked!r} {refused.value!r} {refused.value} {caplog.text} {capsys.readouterr()} {server.asked[0].url}"
     )
 
 
@@ -207,7 +217,7 @@ def test_what_is_no_address_is_refused_before_anything_is_asked(url: str) -> Non
 )
 def test_when_to_ask_again_is_read_in_both_of_its_forms(said: dict[str, str], seconds: float | None) -> None:
     with stamina.set_testing(True), pytest.raises(UnavailableError) as refused:
-        answering(Door(problem(503, "too_busy", **said))).stores()
+        answering(ScriptedServer(problem(503, "too_busy", **said))).stores()
 
     assert refused.value.retry_after == seconds
 
@@ -219,7 +229,7 @@ def test_a_password_in_the_address_is_not_shown() -> None:
 def test_a_key_is_read_from_its_file(tmp_path: Path) -> None:
     file = tmp_path / "operator.key"
     file.write_text(f"{OPERATOR_KEY}\n")
-    seen = Door(STORES)
+    seen = ScriptedServer(STORES)
 
     Client("http://galatea", key_file=file, transport=httpx.MockTransport(seen)).stores()
 

@@ -20,10 +20,10 @@ EventValidator = Callable[[bytes, int], str]
 
 
 class Topic:
-    """Takes what it is sent, as `judge` says of a record and of how often that came; keeps every request."""
+    """Takes what it is sent, as `outcome_of` says of a record and of how often that came; keeps every request."""
 
-    def __init__(self, judge: EventValidator = lambda _, __: "accepted") -> None:
-        self.judge = judge
+    def __init__(self, outcome_of: EventValidator = lambda _, __: "accepted") -> None:
+        self.outcome_of = outcome_of
         self.came: dict[bytes, int] = {}
         self.requests: list[list[bytes]] = []
         self.bodies: list[bytes] = []
@@ -38,7 +38,7 @@ class Topic:
         items = []
         for index, record in enumerate(records):
             self.came[record] = self.came.get(record, 0) + 1
-            outcome = self.judge(record, self.came[record])
+            outcome = self.outcome_of(record, self.came[record])
             wrong = {"reason": "wrong_type", "pointer": "/price"} if outcome == "rejected" else {}
             items.append({"index": index, "outcome": outcome, "reason": None, "pointer": None} | wrong)
         said = [item["outcome"] for item in items]
@@ -168,19 +168,19 @@ def test_an_ingest_that_has_to_stop_says_what_was_settled_and_from_where_to_go_o
 
 def test_a_source_that_there_is_not_stops_at_once() -> None:
     problem = {"code": "unknown_name", "title": "There is no source.", "detail": "Ask otherwise."}
-    door = httpx.Response(404, json=problem, headers={"content-type": "application/problem+json"})
+    server = httpx.Response(404, json=problem, headers={"content-type": "application/problem+json"})
 
     with pytest.raises(IngestInterruptedError) as stopped:
-        answering(lambda _: door).ingest("tills", events(1))
+        answering(lambda _: server).ingest("tills", events(1))
 
     assert isinstance(stopped.value.__cause__, NotFoundError)
 
 
 def test_an_answer_that_leaves_out_an_event_is_none() -> None:
-    door = httpx.Response(202, json={"accepted": 1, "rejected": 0, "unknown": 0, "items": []})
+    server = httpx.Response(202, json={"accepted": 1, "rejected": 0, "unknown": 0, "items": []})
 
     with pytest.raises(IngestInterruptedError) as stopped:
-        answering(lambda _: door).ingest("pos_transactions", events(1))
+        answering(lambda _: server).ingest("pos_transactions", events(1))
 
     assert isinstance(stopped.value.__cause__, InvalidResponseError)
 
