@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from batch_layer.master import Master, files_at
-from master_dataset.delta.dataset import file_lost, refuse_lost
+from master_dataset.delta.dataset import check_files, file_lost
 from master_dataset.delta.tables import MasterTables, event_schema
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def archived(spark: SparkSession, source: "Source[Any]", master: Master, days: C
     if not files:
         return spark.createDataFrame([], schema)
     sizes = {f"{master.path}/{file.path}": file.size for file in files_at(master.path, master.version)}
-    refuse_lost(master.path, {file: sizes[file] for file in files})
+    check_files(master.path, {file: sizes[file] for file in files})
     return spark.read.schema(schema).option("basePath", master.path).parquet(*files).select(schema.names)
 
 

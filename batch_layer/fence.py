@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from master_dataset.errors import BrokerUnavailableError, CutNotReachedError, OperatorError
-from master_dataset.failpoints import CrashPoint, passing
+from master_dataset.failpoints import Failpoint, failpoint
 from master_dataset.kafka.topics import Topics
 from master_dataset.parsing.parse import MARKER_HEADER
 from views.core.cut import floor_to
@@ -70,7 +70,7 @@ class Fence:
                 f"the broker stamped a marker in {early[0]} before the cut `{cut}` although the clock has passed it"
             )
             raise OperatorError(message, do="compare the brokers' clocks with this machine's; then run it again")
-        passing(CrashPoint.REBUILD_MARKED)
+        failpoint(Failpoint.REBUILD_MARKED)
         return Marked(cut, sent.offsets)
 
     def wait(self, marked: Marked, positions: Callable[[], Offsets], reader: str, timeout: timedelta) -> None:

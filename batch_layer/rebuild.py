@@ -1,24 +1,29 @@
-"""Facts to corrected cells: what a rebuild computes, portion by portion."""
+"""Facts to corrected cells: what a rebuild computes, portion by portion.
+
+    first deliveries of the portion's days -> cells of every view -> blocks under the run's name
+
+Readers see none of it before a publication names the run, see `batch_layer.recompute.publish`.
+"""
 
 import time
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import structlog
 from deltalake import DeltaTable
 
 from batch_layer.archived import archived, naming_lost_files
 from batch_layer.deliveries import count_repeats, deliveries, keep_conflicts
+from batch_layer.progress import Amount, RecordedProgress
 from batch_layer.recompute.plan import Plan
 from batch_layer.run import Run
 from batch_layer.visits import CountedRows
 from master_dataset.delta.tables import MasterTables
-from master_dataset.failpoints import CrashPoint, passing
+from master_dataset.failpoints import Failpoint, failpoint
 from master_dataset.visits.visit import VisitRules
+from views.control.recompute import PortionCounts, ViewCounts
 from views.core.view import View
 
 if TYPE_CHECKING:
@@ -91,33 +96,6 @@ def _together(days: Iterable[date], events: Mapping[date, int], at_least: int) -
         yield own
 
 
-log = structlog.get_logger()
-
-Counted = Mapping[str, Any]
-"""Of a portion: `blocks`, `repeats`, `conflicts`, `miskeyed`; under `views` days, blocks, events, seconds of each."""
-
-
-class Amount(NamedTuple):
-    """Some of the work: (view, day) partitions, and the archived events that each of them reads, added up."""
-
-    partitions: int
-    events: int
-
-    def plus(self, other: "Amount") -> "Amount":
-        """Both together."""
-        return Amount(self.partitions + other.partitions, self.events + other.events)
-
-
-class Progress(Protocol):
-    """Told how far a rebuild is; the edges draw it."""
-
-    def step(self, done: int, total: int, what: str) -> None:
-        """`done` of `total` of whatever is counted just now; `what` is being worked on."""
-
-    def work(self, done: Amount, total: Amount, what: str) -> None:
-        """How much of the work is done."""
-
-
 class Rebuild:
     """Computes the cells of one plan under the name of one run."""
 
@@ -139,21 +117,21 @@ class Rebuild:
         self._rules, self._keeps_conflicts = rules, keeps_conflicts
 
     def compute(
-        self, plan: Plan, run: str, done: Mapping[int, Counted], progress: Progress
-    ) -> Iterator[tuple[int, Counted]]:
-        """Compute every portion that is not among those `done`; give back each when all its cells are written."""
+        self, plan: Plan, run: str, done: Collection[int], progress: RecordedProgress
+    ) -> Iterator[tuple[int, PortionCounts]]:
+        """Compute every portion that is not among those `done`; yield each when all its cells are written."""
         every = portions(plan) if plan.days else []
         total, reached = _amount(every), _amount(each for each in every if each.number in done)
         writer = Run(self._connect, run)
         for portion in every:
             if portion.number not in done:
                 with naming_lost_files(self._tables):
-                    counted = self._portion(plan, portion, writer, _Part(reached, total, progress))
+                    counted = self._portion(plan, portion, writer, _PortionProgress(reached, total, progress))
                 yield portion.number, counted
                 reached = reached.plus(_amount([portion]))
         progress.work(total, total, "all views")
 
-    def _portion(self, plan: Plan, portion: Portion, run: Run, part: "_Part") -> Counted:
+    def _portion(self, plan: Plan, portion: Portion, run: Run, part: "_PortionProgress") -> PortionCounts:
         part.begun(portion.work[0][0].name)
         events = archived(self._spark(), portion.source, plan.masters[portion.source.topic], portion.days_read)
         found = deliveries(events)
@@ -161,27 +139,27 @@ class Rebuild:
         repeats = found.repeats.where(found.repeats.received_at < plan.cut)
         if portion.days_read != portion.days:  # those of other days are told of in their own portion
             repeats = repeats.where(repeats.day.isin(sorted(portion.days)))
-        told = count_repeats(repeats)
+        repeated = count_repeats(repeats)
         if self._keeps_conflicts:
-            keep_conflicts(self._tables, portion.source, events, repeats, told.conflicts)
-        counted: dict[str, Any] = {**told._asdict(), "blocks": 0, "views": {}}
+            keep_conflicts(self._tables, portion.source, events, repeats, repeated.conflicts)
+        views = {}
         for view, days in portion.work:
             part.begun(view.name)
             began = time.monotonic()
             blocks = run.write(view, counted_rows.of(view, days), plan.cut, set(days))
-            passing(CrashPoint.REBUILD_VIEW)
-            own = {"days": len(days), "blocks": blocks, "events": portion.events_of(days)}
-            counted["views"][view.name] = own | {"seconds": round(time.monotonic() - began, 2)}
-            counted["blocks"] += blocks
-            part.done(Amount(len(days), own["events"]), view.name)
+            failpoint(Failpoint.REBUILD_VIEW)
+            read, seconds = portion.events_of(days), round(time.monotonic() - began, 2)
+            views[view.name] = ViewCounts(len(days), blocks, read, seconds)
+            part.done(Amount(len(days), read), view.name)
         found.release()
-        return counted
+        blocks_of_all = sum(each.blocks for each in views.values())
+        return PortionCounts(**repeated._asdict(), blocks=blocks_of_all, views=views, run=run.name)
 
 
-class _Part:
+class _PortionProgress:
     """Progress within a portion."""
 
-    def __init__(self, reached: Amount, total: Amount, progress: Progress) -> None:
+    def __init__(self, reached: Amount, total: Amount, progress: RecordedProgress) -> None:
         self._reached, self._total, self._progress = reached, total, progress
 
     def begun(self, what: str) -> None:
@@ -195,14 +173,3 @@ class _Part:
 def _amount(some: "Iterator[Portion] | list[Portion]") -> Amount:
     of = [(len(days), portion.events_of(days)) for portion in some for _, days in portion.work]
     return Amount(sum(days for days, _ in of), sum(events for _, events in of))
-
-
-def added_up(portions_done: Mapping[int, Counted]) -> dict[str, Any]:
-    """What all portions counted, as one."""
-    totals = dict.fromkeys(("blocks", "repeats", "conflicts", "miskeyed"), 0)
-    views: dict[str, Counter[str]] = {}
-    for counted in portions_done.values():
-        totals = {name: number + counted[name] for name, number in totals.items()}
-        for view, own in counted["views"].items():
-            views.setdefault(view, Counter()).update(own)
-    return {**totals, "views": {view: dict(own) for view, own in views.items()}}

@@ -14,7 +14,7 @@ from cassandra.query import BatchStatement, BatchType, Statement
 from pyspark.sql import DataFrame
 
 from batch_layer.blocks import Extent, blocks_used, made_schema
-from master_dataset.failpoints import CrashPoint, passing
+from master_dataset.failpoints import Failpoint, failpoint
 from views.core.cut import month_of
 from views.core.view import View
 
@@ -66,7 +66,7 @@ class BlockWriter:
         for batch in batches:
             statements = [(self._statement(insert, month, own), None) for month, own in requests(batch.to_pylist())]
             execute_concurrent(session, statements, concurrency=_IN_FLIGHT, raise_on_first_error=True)
-            passing(CrashPoint.REBUILD_BLOCKS)
+            failpoint(Failpoint.REBUILD_BLOCKS)
             told = [digest_of(block) for block in batch.column("block").to_pylist()]
             yield batch.drop_columns(["block"]).append_column("digest", pa.array(told, pa.string()))
 

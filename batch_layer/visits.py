@@ -16,15 +16,15 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from master_dataset.visits.rows import Row, Whose, rows_of, table, visit_rows
-from master_dataset.visits.visit import Sighting, Stretch, VisitRules, bundled, stretched, visits_of
+from master_dataset.visits.rows import VisitKey, VisitRow, rows_of, visit_rows, visits_table
+from master_dataset.visits.visit import Sighting, Stretch, VisitRules, add_sighting, bundles_of, visits_of
 from views.core.row_sql import fresh_sql
 from views.core.view import View
 
 _AT_ONCE = 10_000
 _WHOSE = ("store", "device", "business_day")
 _SAID = ("received_ms", "happened_ms", "is_inside")
-Makes = Callable[[Whose, Iterable[Sighting]], Iterator[Row]]
+Makes = Callable[[VisitKey, Iterable[Sighting]], Iterator[VisitRow]]
 
 
 @dataclass(frozen=True)
@@ -73,19 +73,19 @@ def _sightings(rows: DataFrame, order: tuple[str, ...]) -> DataFrame:
 
 
 def _of_bundles(rules: VisitRules) -> "Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]":
-    def of_one(whose: Whose, sightings: Iterable[Sighting]) -> Iterator[Row]:
-        for bundle in bundled(sightings, rules.gap):
+    def of_one(whose: VisitKey, sightings: Iterable[Sighting]) -> Iterator[VisitRow]:
+        for bundle in bundles_of(sightings, rules.gap):
             yield from rows_of(whose, bundle, rules)
 
     return _made((*_WHOSE, "partition"), of_one)
 
 
 def _of_late(rules: VisitRules) -> "Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]":
-    def of_one(whose: Whose, sightings: Iterable[Sighting]) -> Iterator[Row]:
+    def of_one(whose: VisitKey, sightings: Iterable[Sighting]) -> Iterator[VisitRow]:
         stretches: tuple[Stretch, ...] = ()
         known_at = 0
         for each in sightings:
-            stretches = stretched(stretches, each, rules.gap)
+            stretches = add_sighting(stretches, each, rules.gap)
             known_at = max(known_at, each.received)
         yield from visit_rows(whose, visits_of(stretches, rules), known_at, rules)
 
@@ -103,12 +103,14 @@ def _made(of: tuple[str, ...], makes: Makes) -> "Callable[[Iterator[pa.RecordBat
         )
         width = len(of)
         own = groupby(rows, key=itemgetter(slice(width)))
-        visits = (row for key, each in own for row in makes(Whose(*key[:3]), (Sighting(*one[width:]) for one in each)))
+        visits = (
+            row for key, each in own for row in makes(VisitKey(*key[:3]), (Sighting(*one[width:]) for one in each))
+        )
         while some := list(islice(visits, _AT_ONCE)):
-            yield from table(some).to_batches()
+            yield from visits_table(some).to_batches()
 
     return made
 
 
 def _schema() -> Any:  # noqa: ANN401 - Spark's own
-    return from_arrow_schema(table(()).schema)
+    return from_arrow_schema(visits_table(()).schema)

@@ -63,7 +63,7 @@ def leased(session: "Session", name: str) -> Iterator[Lease]:
 
 CLOCK_STEPPED_BACK = "clock_stepped_back"
 ALERTS_UNEXPLAINED = "alerts_unexplained"
-ALERTS_MISKEYED = "alerts_miskeyed"
+ALERTS_MISROUTED = "alerts_miskeyed"
 
 
 class AlarmTable:
@@ -79,7 +79,7 @@ class AlarmTable:
         self._session.execute(self._insert, (name, at, place, detail))
 
 
-AWAY = (DriverException, NoHostAvailable, ErrorMessage)
+CASSANDRA_UNAVAILABLE = (DriverException, NoHostAvailable, ErrorMessage)
 """Nobody answers, or too few do, or none says what became of a request: it may have been done."""
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 
-class CrashPoint(StrEnum):
+class Failpoint(StrEnum):
     """Each name says what has just been done.
 
     `rebuild.*` and `collect.*` in commands (`rebuild.marked` in each that makes a cut), the others in the process of
@@ -51,23 +51,23 @@ class CrashPoint(StrEnum):
     COLLECT_DELETED = "collect.deleted"
 
 
-class Planned(NamedTuple):
+class PlannedCrash(NamedTuple):
     """The process ends when it passes the point for the `nth` time, once in the life of a home."""
 
-    point: CrashPoint
+    point: Failpoint
     nth: int
 
 
-def planned(text: str) -> list[Planned]:
+def planned(text: str) -> list[PlannedCrash]:
     """Read `name:n,name:n`. ValueError says which part is wrong."""
     found = []
     for part in filter(None, text.split(",")):
         name, _, nth = part.strip().partition(":")
-        if name not in set(CrashPoint):
-            raise ValueError(f"there is no crash point `{name}`; there is: {', '.join(CrashPoint)}")
+        if name not in set(Failpoint):
+            raise ValueError(f"there is no crash point `{name}`; there is: {', '.join(Failpoint)}")
         if nth and not (nth.isdecimal() and int(nth)):
             raise ValueError(f"`{part}` must be a name, or a name and a number from 1 on: `{name}:2`")
-        found.append(Planned(CrashPoint(name), int(nth or 1)))
+        found.append(PlannedCrash(Failpoint(name), int(nth or 1)))
     return found
 
 
@@ -75,9 +75,9 @@ class _Armed:
     """What this process was told to end at, and how often it has passed."""
 
     def __init__(self) -> None:
-        self.plan: list[Planned] = []
+        self.plan: list[PlannedCrash] = []
         self.folder = Path()
-        self.passed: Counter[CrashPoint] = Counter()
+        self.passed: Counter[Failpoint] = Counter()
         self.by = signal.SIGKILL
 
 
@@ -91,12 +91,12 @@ def arm(plan: str, folder: Path, by: signal.Signals = signal.SIGKILL) -> None:
         folder.mkdir(parents=True, exist_ok=True)
 
 
-def passing(point: CrashPoint) -> None:
+def failpoint(point: Failpoint) -> None:
     """Called where something has just been done. Returns, unless this is a planned end."""
     if not _armed.plan:
         return
     _armed.passed[point] += 1
-    each = Planned(point, _armed.passed[point])
+    each = PlannedCrash(point, _armed.passed[point])
     if each not in _armed.plan:
         return
     try:

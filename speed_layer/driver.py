@@ -15,9 +15,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
 
-from master_dataset.delta.checkpoint import MICRO_BATCH, sync_plan
+from master_dataset.delta.checkpoint import MICRO_BATCH, fsync_plan
 from master_dataset.errors import CheckpointOutOfStepError, GenerationReplacedError
-from master_dataset.failpoints import CrashPoint, passing
+from master_dataset.failpoints import Failpoint, failpoint
 from speed_layer.additions import shapes_of
 from speed_layer.arrow_tables import OUTPUT, last_received
 from speed_layer.micro_batch import Horizons, MicroBatch, SpeedRows
@@ -97,14 +97,14 @@ class SpeedDriver:
             self._write(generation, batch, number, checkpoint)
 
     def _write(self, generation: Generation, batch: DataFrame, number: int, checkpoint: str) -> None:
-        sync_plan(checkpoint, number)
+        fsync_plan(checkpoint, number)
         ends = read_ends(batch.sparkSession, checkpoint, number)
         try:
             self._generations.claims.claim(generation.number, number, ends)
         except (CheckpointOutOfStepError, GenerationReplacedError) as refusal:
             self.refusal = refusal
             raise
-        passing(CrashPoint.SPEED_CLAIMED)
+        failpoint(Failpoint.SPEED_CLAIMED)
         heard_for = self._visiting.views[0].name if self._visiting else None
         counted = MicroBatch(self._connect, self._shapes, self._horizons, generation, number, heard_for)
         given_back = batch.mapInArrow(counted, from_arrow_schema(OUTPUT)).toArrow()
@@ -113,9 +113,9 @@ class SpeedDriver:
                 before = read_ends(batch.sparkSession, checkpoint, number - 1) if number else {}
                 self._visiting.begin(batch.sparkSession, before)
             self._write_visits(self._visiting, generation, number, given_back, batch.sparkSession)
-        passing(CrashPoint.SPEED_COUNTED)
+        failpoint(Failpoint.SPEED_COUNTED)
         self._generations.record(generation.number, _reached(ends, _latest(given_back)))
-        passing(CrashPoint.SPEED_RECORDED)
+        failpoint(Failpoint.SPEED_RECORDED)
         if not self._taken_over:
             self._taken_over = self._take_over(generation)
 
@@ -132,7 +132,7 @@ class SpeedDriver:
     def _take_over(self, generation: Generation) -> bool:
         taken = self._generations.take_over(generation)
         if taken:
-            passing(CrashPoint.SPEED_TOOK_OVER)
+            failpoint(Failpoint.SPEED_TOOK_OVER)
             log.info("speed.took_over", generation=generation.number)
         return taken
 

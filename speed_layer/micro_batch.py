@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from master_dataset.failpoints import CrashPoint, passing
+from master_dataset.failpoints import Failpoint, failpoint
 from master_dataset.parsing.rows import EVENT
 from master_dataset.visits.visit import VisitRules
 from speed_layer.additions import AdditionKey, Cells, Shapes, additions
-from speed_layer.arrow_tables import of_kind, positions, sightings
-from speed_layer.cassandra_batches import Insert, write
+from speed_layer.arrow_tables import of_kind, position_rows, sighting_rows
+from speed_layer.cassandra_batches import Insert, write_all
 from speed_layer.first_deliveries import FirstDeliveries
-from speed_layer.generation import Generation
+from views.control.generation import Generation
 from views.core.cells import write_block
 from views.core.cut import BEGINNING
 
@@ -51,7 +51,7 @@ class SpeedRows:
         """Write what the micro-batch of that number adds; when this returns, every row is acknowledged."""
         rows = (row for key, cells in additions for row in self._rows(micro_batch, key, cells))
         insert = Insert(self._session.prepare(_INSERT), _PARTITION, lambda row: len(row[_BLOCK].encode()))
-        write(self._session, insert, rows, lambda: passing(CrashPoint.SPEED_ROWS))
+        write_all(self._session, insert, rows, lambda: failpoint(Failpoint.SPEED_ROWS))
 
     def _rows(self, micro_batch: int, key: AdditionKey, cells: Cells) -> Iterator[tuple[Any, ...]]:
         written_at = (key.epoch - BEGINNING) // _MICROSECOND
@@ -98,15 +98,15 @@ class MicroBatch:
         if events.num_rows:
             self._count(events)
         if self.heard_for and events.num_rows:
-            yield from sightings(events, self.heard_for)
-        yield from positions(arrived)
+            yield from sighting_rows(events, self.heard_for)
+        yield from position_rows(arrived)
 
     def _count(self, events: pa.Table) -> None:
         session, own, until = self.connect(), self.generation, self.horizons
         # A row that is served is at most `ttl` old, and what it repeats came at most `remembered` before it.
         firsts = FirstDeliveries(session, own.number, until.oldest, until.ttl + until.remembered)
         counting = firsts.among(events)
-        passing(CrashPoint.SPEED_REMEMBERED)
+        failpoint(Failpoint.SPEED_REMEMBERED)
         added = additions(counting, self.shapes, until.epoch)
         # Earlier epochs are inside the cut that this generation began at.
         shown = ((key, cells) for key, cells in added if key.epoch >= own.emit_from)

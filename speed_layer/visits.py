@@ -22,16 +22,16 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from master_dataset.parsing.rows import EVENT
-from master_dataset.visits.rows import Row, Whose, rows_of, table
+from master_dataset.visits.rows import VisitKey, VisitRow, rows_of, visits_table
 from master_dataset.visits.visit import Bundle, Sighting, VisitRules
 from speed_layer.additions import AdditionKey, Cells, additions
-from speed_layer.arrow_tables import GIVEN_BACK, last_received, of_kind, positions, sightings
+from speed_layer.arrow_tables import OUTPUT, last_received, of_kind, position_rows, sighting_rows
 from speed_layer.contributions import visit_contributions_sql
-from speed_layer.stream import Ages, Feed, past_arrivals
+from speed_layer.stream import Ages, Feed, past_input
 from views.core.view import View
 
 if TYPE_CHECKING:
-    from speed_layer.generation import Offsets
+    from views.control.generation import Offsets
 
 
 @dataclass
@@ -40,14 +40,14 @@ class OpenVisits:
 
     rules: VisitRules
     skew: int
-    _open: dict[int, OrderedDict[Whose, Bundle]] = field(default_factory=dict)
+    _open: dict[int, OrderedDict[VisitKey, Bundle]] = field(default_factory=dict)
     _passed: dict[int, int] = field(default_factory=dict)
 
-    def hear(self, partition: int, whose: Whose, sighting: Sighting) -> Iterator[Row]:
+    def hear(self, partition: int, whose: VisitKey, sighting: Sighting) -> Iterator[VisitRow]:
         """Take a sighting, those of a partition in its order; gives the visits of the bundle that it closes, if any."""
         bundles, gap = self._open.setdefault(partition, OrderedDict()), self.rules.gap
         bundle = bundles.get(whose)
-        closed: Iterator[Row] = iter(())
+        closed: Iterator[VisitRow] = iter(())
         if bundle is not None and bundle.takes(sighting.received, gap):
             bundles[whose] = bundle.plus(sighting, gap)
         else:
@@ -56,7 +56,7 @@ class OpenVisits:
         bundles.move_to_end(whose)
         return closed
 
-    def pass_time(self, partition: int, received: int) -> Iterator[Row]:
+    def pass_time(self, partition: int, received: int) -> Iterator[VisitRow]:
         """A record of the partition was received then (in ms): gives the visits of all bundles that it closes.
 
         Not before the skew is over, too: a stamp that steps back within it may still belong to them, and in batch does.
@@ -84,7 +84,7 @@ _LOOK_BACK = 50
 """So many offsets before the first micro-batch are read to know when its topic was read last."""
 
 
-class Visiting:
+class VisitTracker:
     """The views of visits of one generation."""
 
     def __init__(self, views: Sequence[View], ages: Ages, feed: Feed, skew: timedelta) -> None:
@@ -109,7 +109,7 @@ class Visiting:
 
     def closed(self, given_back: pa.Table) -> pa.Table:
         """The visits that are known now, as `VISITS`."""
-        found = table(self._heard(given_back))
+        found = visits_table(self._heard(given_back))
         OPEN.set(len(self._open))
         return found
 
@@ -121,7 +121,7 @@ class Visiting:
             found = rows.select("store", "received_at", given).toArrow()
             yield from additions(found, {view.name: view}, epoch)
 
-    def _heard(self, given_back: pa.Table) -> Iterator[Row]:
+    def _heard(self, given_back: pa.Table) -> Iterator[VisitRow]:
         heard = given_back.filter(pc.is_valid(given_back["view"])).sort_by(
             [("partition", "ascending"), ("offset", "ascending")]
         )
@@ -130,7 +130,7 @@ class Visiting:
             *(heard[name].to_pylist() for name in names), strict=True
         ):
             sighting = Sighting(received // 1000, happened, bool(inside))
-            yield from self._open.hear(partition, Whose(store, device, day), sighting)
+            yield from self._open.hear(partition, VisitKey(store, device, day), sighting)
         for partition, received in last_received(given_back, self.views[0].source.topic):
             yield from self._open.pass_time(partition, received)
 
@@ -148,12 +148,12 @@ class Visiting:
 
     def _past(self, spark: SparkSession, since: Mapping[int, int], until: Mapping[int, int]) -> pa.Table:
         [view, *_] = self.views
-        arrived, name = past_arrivals(spark, view, self._feed, self._ages, (since, until)), view.name
+        arrived, name = past_input(spark, view, self._feed, self._ages, (since, until)), view.name
 
         def given_back(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for batch in batches:
                 rows = pa.Table.from_batches([batch])
-                yield from sightings(of_kind(rows, EVENT), name)
-                yield from positions(rows)
+                yield from sighting_rows(of_kind(rows, EVENT), name)
+                yield from position_rows(rows)
 
-        return arrived.mapInArrow(given_back, from_arrow_schema(GIVEN_BACK)).toArrow()
+        return arrived.mapInArrow(given_back, from_arrow_schema(OUTPUT)).toArrow()

@@ -11,7 +11,7 @@ from confluent_kafka import murmur2
 from deltalake import DeltaTable
 
 from batch_layer.master import Master
-from master_dataset.delta.dataset import naming_lost_files, opened
+from master_dataset.delta.dataset import arrow_dataset, report_lost_files
 from master_dataset.parsing.parse import FUTURE_US
 from master_dataset.sources import registered_sources
 from views.core.cut import BEGINNING
@@ -122,8 +122,8 @@ class ArchivedSigns:
         table = DeltaTable(master.path, version=master.version)
         own = [name for name in (_SENSOR, _LASTS) if name in columns]
         names = ["store", "partition", "happened_at", "received_at", "identity_hash", *own]
-        with naming_lost_files(table):
-            for batch in opened(table).scanner(columns=names, filter=where).to_batches():
+        with report_lost_files(table):
+            for batch in arrow_dataset(table).scanner(columns=names, filter=where).to_batches():
                 nothing = pa.nulls(len(batch), pa.int64())
                 sensor = batch[_SENSOR] if _SENSOR in own else nothing.cast(pa.string())
                 lasted = pc.fill_null((batch[_LASTS] if _LASTS in own else nothing).cast(pa.int64()), 0)

@@ -13,7 +13,7 @@ import pyarrow as pa
 from cassandra.concurrent import execute_concurrent_with_args
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 from deltalake.exceptions import DeltaError
-from master_dataset.lease import leased
+from master_dataset.cassandra_tables import leased
 from views.control.pointer_row import PointerRow
 
 from batch_layer.run import read_digests, read_manifest

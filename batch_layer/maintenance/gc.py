@@ -14,7 +14,7 @@ from cassandra.query import SimpleStatement
 from batch_layer.maintenance.reachable import Entry, Keep, Living, Place, Reach, Work, kept
 from batch_layer.run import read_manifest
 from master_dataset.errors import PublicationMovedError
-from master_dataset.failpoints import CrashPoint, passing
+from master_dataset.failpoints import Failpoint, failpoint
 from views.control.publication import SERIAL
 from views.control.recompute import Recomputes, owner
 from views.core.cut import utc
@@ -255,14 +255,14 @@ class Collector:
             if not self._session.execute(mark, (self._now, number, survey.current)).one().applied:
                 message = f"somebody published after publication {survey.current}, on which this collection was based"
                 raise PublicationMovedError(message, do="galatea gc")
-        passing(CrashPoint.COLLECT_MARKED)
+        failpoint(Failpoint.COLLECT_MARKED)
         self._forget_plans(survey)
         self._garbage.delete_previews(survey.previews)
         self._garbage.delete_manifests(survey.manifests)
         self._garbage.delete_run_days(survey.reach, survey.runs)
         for done in self._garbage.delete_blocks(survey.reach, survey.runs):
             step(done, survey.blocks, "blocks")
-            passing(CrashPoint.COLLECT_DELETED)
+            failpoint(Failpoint.COLLECT_DELETED)
         log.info("collector.collected", **survey.shown())
 
     def _forget_plans(self, survey: Survey) -> None:

@@ -1,25 +1,40 @@
-"""What a recompute will do, decided before anything is computed: the cut, the days of each view, the base."""
+"""What a recompute will do, decided before anything is computed: the cut, the days of each view, the base.
+
+RecomputePlanner   reaches a cut with the fence, checks what may be published at it, and asks for
+Planner            the plan against one state of the master dataset, which gives
+Plan               what is to be done: kept as a `StoredPlan`, previewed as `PlannedPartition`s
+"""
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from datetime import date, datetime, timedelta
+from dataclasses import dataclass, field, replace
+from datetime import UTC, date, datetime, timedelta
 from functools import cache
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
 from deltalake import DeltaTable
 
+from batch_layer.context import BatchContext
 from batch_layer.master import Master
-from master_dataset.delta.dataset import naming_lost_files
-from views.control.publication import Pointer
-from views.control.recompute import RecomputeRequest
+from batch_layer.progress import Steps
+from batch_layer.recompute.publish import generation_to_publish, refuse_gap, refuse_partial
+from master_dataset.cassandra_tables import ArchivePositions
+from master_dataset.delta.dataset import report_lost_files
+from master_dataset.errors import BrokerUnavailableError, NothingArchivedError
+from views import registered_views, view_named
+from views.control.generation import Generations
+from views.control.publication import Pointer, PointerRow
+from views.control.recompute import PlannedPartition, RecomputeRequest, StoredPlan, Why
+from views.core.cut import ceil_to, floor_to
 from views.core.view import View
 
 if TYPE_CHECKING:
+    from cassandra.cluster import Session
+
     from master_dataset.source import Source
 
-Why = Literal["new events", "changed definition", "asked for"]
-"""For what a view's days are recomputed. A view that was never published has a changed definition."""
+PREVIEWED_AT_MOST = 10_000
+"""Partitions that a preview lists."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +55,7 @@ class Plan:
     definitions: Mapping[str, str]
     alarms: Sequence[str] = field(default=())
     whys: Mapping[str, Why] = field(default_factory=dict)
-    """View to the reason for which its days are recomputed."""
+    """View to the reason why its days are recomputed."""
     read_at: datetime | None = None
     """Before the tables were read: what the archive kept later may not be in them."""
 
@@ -54,6 +69,45 @@ class Plan:
         """The sources that are read, by topic."""
         read = {view.source.topic: view.source for view, days in self.work if days}
         return [read[topic] for topic in sorted(read)]
+
+    @property
+    def is_published(self) -> bool:
+        """Whether the published cells already say all that the plan would."""
+        return bool(self.base.publication) and not self.days and self.cut == self.base.cut
+
+    def stored(self, number: int, run: str) -> StoredPlan:
+        """The plan as it is kept; `run` is the name under which its cells are written."""
+        return StoredPlan(
+            number=number,
+            run=run,
+            base=replace(self.base, definitions=dict(self.base.definitions)),
+            cut=self.cut,
+            generation=self.generation,
+            work={view.name: sorted(days) for view, days in self.work},
+            whys=dict(self.whys),
+            masters={topic: (master.path, master.version) for topic, master in self.masters.items()},
+            master_versions=dict(self.master_versions),
+            definitions=dict(self.definitions),
+            alarms=list(self.alarms),
+            read_at=self.read_at,
+        )
+
+    @classmethod
+    def restored(cls, stored: StoredPlan, views: Sequence[View]) -> "Plan":
+        """The inverse, among these views. KeyError if one of them is gone: definitions are compared before."""
+        by_name = {view.name: view for view in views}
+        return cls(
+            base=stored.base,
+            cut=stored.cut,
+            generation=stored.generation,
+            work=[(by_name[name], set(days)) for name, days in stored.work.items()],
+            masters={topic: Master(path, version) for topic, (path, version) in stored.masters.items()},
+            master_versions=stored.master_versions,
+            definitions=stored.definitions,
+            alarms=tuple(stored.alarms),
+            whys=stored.whys,
+            read_at=stored.read_at,
+        )
 
 
 @dataclass(frozen=True)
@@ -70,13 +124,13 @@ class Planner:
     epoch: timedelta
     visit_gap: timedelta = timedelta(0)
 
-    def plan(self, asked: RecomputeRequest, cut: datetime, generation: int, definitions: Mapping[str, str]) -> Plan:
-        """The plan for `asked` at this cut. A partial question is planned at the published cut."""
-        chosen = [view for view in self.views if not asked.views or view.name in asked.views]
-        all_days = cache(lambda topic: self.masters[topic].days(asked.stores))  # views of one source share its days
+    def plan(self, request: RecomputeRequest, cut: datetime, generation: int, definitions: Mapping[str, str]) -> Plan:
+        """The plan for a request at this cut. A partial request is planned at the published cut."""
+        chosen = [view for view in self.views if not request.views or view.name in request.views]
+        all_days = cache(lambda topic: self.masters[topic].days(request.stores))  # views of one source share its days
         touched = cache(lambda topic, gap: self._touched(topic, cut, gap))
         work, alarms = [], []
-        whys: dict[str, Why] = {view.name: self._why(view, asked, definitions) for view in chosen}
+        whys: dict[str, Why] = {view.name: self._why(view, request, definitions) for view in chosen}
         for view in chosen:
             topic = view.source.topic
             is_new = whys[view.name] == "new events"
@@ -84,14 +138,14 @@ class Planner:
             days, stepped_back = touched(topic, gap) if is_new else (all_days(topic), set())
             if stepped_back:
                 alarms.append(f"clock_stepped_back: {topic} on {', '.join(map(str, sorted(stepped_back)))}")
-            work.append((view, _between(view.days_reached(days | stepped_back), asked)))
+            work.append((view, _between(view.days_reached(days | stepped_back), request)))
         read = {topic: master.version for topic, master in self.masters.items()}
-        versions = self.base_versions if asked.is_partial else read
+        versions = self.base_versions if request.is_partial else read
         found = tuple(dict.fromkeys(alarms))
         return Plan(self.base, cut, work, self.masters, versions, generation, definitions, found, whys)
 
-    def _why(self, view: View, asked: RecomputeRequest, definitions: Mapping[str, str]) -> Why:
-        if asked.full or asked.is_partial:
+    def _why(self, view: View, request: RecomputeRequest, definitions: Mapping[str, str]) -> Why:
+        if request.full or request.is_partial:
             return "asked for"
         return "new events" if self._is_known(view, definitions) else "changed definition"
 
@@ -109,76 +163,108 @@ class Planner:
         return master.days_received(since - gap, cut), master.days_stepped_back(self.base_versions[topic], since)
 
 
-def _between(days: set[date], asked: RecomputeRequest) -> set[date]:
-    return {day for day in days if (asked.first or date.min) <= day <= (asked.last or date.max)}
+def _between(days: set[date], request: RecomputeRequest) -> set[date]:
+    return {day for day in days if (request.first or date.min) <= day <= (request.last or date.max)}
 
 
-def kept(plan: Plan, run: str) -> dict[str, Any]:
-    """The plan as JSON. `run`: under which name its cells are written."""
-    base = asdict(plan.base) | {"definitions": dict(plan.base.definitions)}
-    return {
-        "run": run,
-        "base": base,
-        "cut": plan.cut,
-        "generation": plan.generation,
-        "work": {view.name: sorted(days) for view, days in plan.work},
-        "whys": dict(plan.whys),
-        "masters": {topic: [master.path, master.version] for topic, master in plan.masters.items()},
-        "master_versions": dict(plan.master_versions),
-        "definitions": dict(plan.definitions),
-        "alarms": list(plan.alarms),
-        "read_at": plan.read_at,
-    }
+@dataclass(frozen=True)
+class RecomputePlanner:
+    """Reaches a cut and plans a request at it. Writes nothing but the markers of the cut."""
+
+    context: BatchContext
+
+    def plan(self, request: RecomputeRequest, steps: Steps) -> Plan:
+        """Reach a cut and plan the request at it.
+
+        Without Kafka only what the published cut covers can be recomputed.
+
+        Raises:
+            BrokerUnavailableError: Kafka does not answer, and nothing can be recomputed at the published cut.
+            NothingArchivedError: A partial request names nothing that is archived.
+        """
+        for name in request.views:
+            view_named(name)
+        pointer = PointerRow(self._session)
+        base = pointer.read()
+        published = pointer.publication(base.publication)
+        if request.is_partial:
+            refuse_partial(base, self.context.definitions)
+        generation = generation_to_publish(Generations(self._session), base, self.context.definitions)
+        versions: Mapping[str, int] = published.master_versions if published else {}
+        if request.is_partial:
+            plan = self._planned(request, base, versions, generation, base.cut)
+            if not plan.days:
+                message = "no events are archived of what is asked for"
+                raise NothingArchivedError(message, do="galatea rebuild, without days")
+            return plan
+        try:
+            cut = self._reach(base, steps, wait=request.wait)
+        except BrokerUnavailableError:
+            if not base.publication or request.wait or base.cut != floor_to(base.cut, self._epoch):
+                raise
+            plan = self._planned(request, base, versions, generation, base.cut)
+            if not plan.days:
+                raise
+            steps.step(0, 0, f"Kafka does not answer: at the published cut, {base.cut:%H:%M:%S} UTC")
+            return plan
+        return self._planned(request, base, versions, generation, cut)
+
+    @property
+    def _session(self) -> "Session":
+        return self.context.session
+
+    @property
+    def _epoch(self) -> timedelta:
+        return self.context.fence.epoch
+
+    def _reach(self, base: Pointer, steps: Steps, *, wait: bool) -> datetime:
+        fence = self.context.fence
+        published = ceil_to(base.cut, self._epoch)  # epochs may have been shorter
+        cut = max(fence.next_cut() if wait else fence.newest_cut(), published)  # clocks may step back
+        steps.step(0, 0, f"cut at {cut:%H:%M:%S} UTC")
+        fence.wait(fence.mark(cut), ArchivePositions(self._session).read, "archive", self.context.cut_timeout)
+        return cut
+
+    def _planned(
+        self, request: RecomputeRequest, base: Pointer, versions: Mapping[str, int], generation: int, cut: datetime
+    ) -> Plan:
+        refuse_gap(Generations(self._session), generation, cut)
+        read_at = datetime.now(UTC)
+        topics = {view.source.topic for view in registered_views()}
+        masters = {topic: Master.newest(self.context.tables.path(topic)) for topic in sorted(topics)}
+        gap = timedelta(milliseconds=self.context.visits.gap)
+        planner = Planner(registered_views(), masters, base, versions, self._epoch, gap)
+        return replace(planner.plan(request, cut, generation, self.context.definitions), read_at=read_at)
 
 
-def read_plan(told: Mapping[str, Any], views: Sequence[View]) -> Plan:
-    """The inverse, among these views. KeyError if one of them is gone: definitions are compared before."""
-    by_name = {view.name: view for view in views}
-    base = told["base"] | {"cut": datetime.fromisoformat(told["base"]["cut"])}
-    return Plan(
-        base=Pointer(**base),
-        cut=datetime.fromisoformat(told["cut"]),
-        generation=told["generation"],
-        work=[(by_name[name], set(map(date.fromisoformat, days))) for name, days in told["work"].items()],
-        masters={topic: Master(path, version) for topic, (path, version) in told["masters"].items()},
-        master_versions=told["master_versions"],
-        definitions=told["definitions"],
-        alarms=tuple(told["alarms"]),
-        whys=told["whys"],
-        read_at=datetime.fromisoformat(told["read_at"]) if told["read_at"] else None,
-    )
+def previewed_partitions(plan: Plan) -> list[PlannedPartition]:
+    """Every (view, day, store) that the plan recomputes. Whole days are recomputed: also stores of the `same day`."""
+    stores = {topic: _stores_by_day(master, plan, topic) for topic, master in plan.masters.items()}
+    return [
+        PlannedPartition(view.name, day.isoformat(), store, _why(plan.whys[view.name], is_new=is_new))
+        for view, days in plan.work
+        for day in sorted(days)
+        for store, is_new in sorted(_of_days(stores[view.source.topic], view.days_read([day])).items())
+    ]
 
 
-LISTED_AT_MOST = 10_000
-Places = Mapping[date, Mapping[str, bool]]
-"""By day and store: whether events came that the base has not."""
+StoresByDay = Mapping[date, Mapping[str, bool]]
+"""Day to store to whether events came that the base does not have."""
 
 
-def listed(plan: Plan) -> dict[str, Any]:
-    """`partitions`, at most 10,000 of them, and `partitions_total`. Whole days are recomputed: also `same day`."""
-    places = {topic: _places(master, plan, topic) for topic, master in plan.masters.items()}
-    found = list(_partitions(plan, places))
-    return {"partitions": found[:LISTED_AT_MOST], "partitions_total": len(found)}
+def _why(why: Why, *, is_new: bool) -> str:
+    return ("new events" if is_new else "same day") if why == "new events" else why
 
 
-def _partitions(plan: Plan, places: Mapping[str, Places]) -> Iterator[dict[str, str]]:
-    for view, days in plan.work:
-        why = plan.whys[view.name]
-        for day in sorted(days):
-            for store, is_new in sorted(_of_days(places[view.source.topic], view.days_read([day])).items()):
-                own = ("new events" if is_new else "same day") if why == "new events" else why
-                yield {"view": view.name, "day": day.isoformat(), "store": store, "why": own}
-
-
-def _of_days(places: Places, days: Collection[date]) -> dict[str, bool]:
+def _of_days(stores: StoresByDay, days: Collection[date]) -> dict[str, bool]:
     found: dict[str, bool] = {}
     for day in days:
-        for store, is_new in places.get(day, {}).items():
+        for store, is_new in stores.get(day, {}).items():
             found[store] = found.get(store, False) or is_new
     return found
 
 
-def _places(master: Master, plan: Plan, topic: str) -> Places:
+def _stores_by_day(master: Master, plan: Plan, topic: str) -> StoresByDay:
     days = {day for view, own in plan.work if view.source.topic == topic for day in view.days_read(own)}
     found: dict[date, dict[str, bool]] = {}
     if not days:
@@ -196,5 +282,5 @@ def _places(master: Master, plan: Plan, topic: str) -> Places:
 def _rows(master: Master, days: Collection[date]) -> Iterator[Any]:
     table = DeltaTable(master.path, version=master.version)
     columns, of_days = ["day", "store", "received_at"], pc.field("day").isin(sorted(days))
-    with naming_lost_files(table):
+    with report_lost_files(table):
         yield from table.to_pyarrow_dataset().scanner(columns=columns, filter=of_days).to_batches()

@@ -20,7 +20,7 @@ from deploy.process import tether_if_asked
 from deploy.services.alerts import READY
 from deploy.services.runner import Process
 from deploy.settings import Settings
-from master_dataset.cassandra_tables import ALERTS_MISKEYED, AlarmTable
+from master_dataset.cassandra_tables import ALERTS_MISROUTED, AlarmTable
 from master_dataset.errors import BrokerUnavailableError, DependencyUnavailableError
 from master_dataset.kafka.topics import Topics
 from master_dataset.registry.registry import Registry
@@ -131,7 +131,7 @@ class Miskeyed:
             return
         self._said[topic] = now
         try:
-            self._notice(ALERTS_MISKEYED, datetime.now(UTC), topic, SAID)
+            self._notice(ALERTS_MISROUTED, datetime.now(UTC), topic, SAID)
         except FAILURES as error:
             log.warning("alerts.miskeyed_not_noticed", topic=topic, error=type(error).__name__)
 
@@ -216,11 +216,11 @@ def _relay(
         snapshots,
         beat=lane.beat,
         ready=lane.ready,
-        told=_count,
+        emitted=_count,
         discarded=discarded,
-        room=room,
-        miskeyed=miskeyed.count,
-        known_for=known_alerts_retention(settings.retention),
+        identity_budget=room,
+        misrouted=miskeyed.count,
+        known_alerts_retention=known_alerts_retention(settings.retention),
     )
     return AlertProcessor(work, number)
 
@@ -252,7 +252,7 @@ def _watch_readers(topics: Topics) -> None:
     while True:
         try:
             stable = topics.committed_ends(ALERTS_TOPIC)
-            held = held_back.look(topics.end_offsets(ALERTS_TOPIC), stable, time.monotonic())
+            held = held_back.check(topics.end_offsets(ALERTS_TOPIC), stable, time.monotonic())
         except (KafkaException, BrokerUnavailableError) as error:
             log.warning("alerts.readers_not_seen", why=str(error))
         else:

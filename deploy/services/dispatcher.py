@@ -16,7 +16,7 @@ from deploy.settings import Settings
 from deploy.webhooks.endpoints import AsyncEndpoints
 from master_dataset.cassandra_tables import Lease
 from master_dataset.errors import UpkeepRunsError
-from master_dataset.kafka.consumer import Consuming, Limits
+from master_dataset.kafka.consumer import KeyedConsumer, ConsumerLimits
 from master_dataset.kafka.topics import Topics
 from master_dataset.webhooks.endpoint_table import EndpointTable
 from speed_layer.webhooks.client import WebhookClient, http_client
@@ -113,7 +113,9 @@ class Making:
         )
         sender = WebhookClient(endpoint, self._settings.allowed_networks, http_client(self._trust))
         delivery = Delivery(endpoint, sender, self._undelivered)
-        return EndpointWorker(sender, delivery, Consuming(own, [ALERTS_TOPIC], delivery, Limits(batch=endpoint.batch)))
+        return EndpointWorker(
+            sender, delivery, KeyedConsumer(own, [ALERTS_TOPIC], delivery, ConsumerLimits(batch=endpoint.batch))
+        )
 
 
 def run(process: Process, settings: Settings) -> None:

@@ -15,7 +15,7 @@ from prometheus_client import Counter, Gauge
 
 from deploy.cassandra import FAILURES
 from master_dataset.errors import DependencyUnavailableError
-from master_dataset.kafka.lag import ConsumerGroup, Lag, LagTable, Offsets, Probe
+from master_dataset.kafka.lag import ConsumerGroup, Lag, LagProbe, LagTable, Offsets
 
 if TYPE_CHECKING:
     from cassandra.cluster import Session
@@ -38,7 +38,7 @@ class Lookout:
     def __init__(self, reader: str, topics: Sequence[str], positions: Callable[[], Offsets], bootstrap: str) -> None:
         """`reader`: archive or speed. `positions` reads what its queries recorded."""
         self._reader, self._topics, self._positions = reader, topics, positions
-        self._probe = Probe(bootstrap)
+        self._probe = LagProbe(bootstrap)
         self._group = ConsumerGroup(bootstrap, f"galatea.{reader}")
         NOT_MEASURED.labels(reader)  # a counter that is there from the start shows its first increase
         NOT_COMMITTED.labels(reader)

@@ -15,7 +15,7 @@ from deploy.services.lag_monitor import Lookout
 from deploy.services.runner import Process
 from deploy.settings import Settings
 from deploy.spark import Work, exists, spark_session
-from master_dataset.delta.checkpoint import drop_torn
+from master_dataset.delta.checkpoint import drop_incomplete
 from master_dataset.kafka.topics import EARLIEST, Topics, offsets_json
 from master_dataset.registry.registry import store_terms
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
@@ -106,7 +106,7 @@ def may_go_on(
     beginning, `metadata`, with which Spark would never start again.
     """
     checkpoint = f"{folder}/{generation.number}"
-    drop_torn(checkpoint)
+    drop_incomplete(checkpoint)
     started = exists(spark, f"{checkpoint}/offsets") and exists(spark, f"{checkpoint}/metadata")
     same = dict(generation.definitions) == settings.definitions
     return started and same and not generations.claims.is_replaced(generation.number)

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from deploy.cassandra import FAILURES
 from master_dataset.errors import CassandraUnavailableError
-from master_dataset.webhooks.endpoint import Endpoint, EndpointState, Registered
+from master_dataset.webhooks.endpoint import Endpoint, EndpointState, RegisteredEndpoint
 from master_dataset.webhooks.endpoint_table import EndpointTable, Place
 from speed_layer.webhooks.endpoint_worker import DesiredEndpoint
 
@@ -35,7 +35,7 @@ class AsyncEndpoints:
             for each in await self.all()
         ]
 
-    async def all(self) -> Sequence[Registered]:
+    async def all(self) -> Sequence[RegisteredEndpoint]:
         """Likewise, with how they are doing; the oldest first."""
         return await _beside(self._table.all)
 

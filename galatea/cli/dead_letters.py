@@ -14,28 +14,28 @@ from deploy.settings import Settings
 from master_dataset.errors import BadFileError, RequestError
 
 if TYPE_CHECKING:
-    from master_dataset.dead_letters.dead_letter import LetterQuestion
-    from master_dataset.dead_letters.patch import Mend
-    from master_dataset.dead_letters.replay import Item
+    from master_dataset.dead_letters.dead_letter import DeadLetterQuery
+    from master_dataset.dead_letters.patch import Patch
+    from master_dataset.dead_letters.replay import DeadLetterResult
 
 
-def mend_of(body: Path | None, put: Sequence[str], named: int) -> "Mend":
+def mend_of(body: Path | None, put: Sequence[str], named: int) -> "Patch":
     """`named`: how many letters are named. RequestError, BadFileError."""
-    from master_dataset.dead_letters.patch import Mend, field_of
+    from master_dataset.dead_letters.patch import Patch, patch_value
 
     if body is not None and put:
         raise RequestError("A record is replaced as a whole or in fields.", do="Leave out --with or --set.")
     if body is not None and named != 1:
         raise RequestError("A whole record is sent instead of one dead letter.", do="Name one ID, or use --set.")
     if body is not None:
-        return Mend(_read(body))
+        return Patch(_read(body))
     fields = {}
     for each in put:
         pointer, equals, text = each.partition("=")
         if not equals:
             raise RequestError(f"`{each}` sets nothing.", do="Write it as in --set /store=12")
-        fields[pointer] = field_of(pointer, text.encode(errors="surrogateescape"))
-    return Mend(fields=fields)
+        fields[pointer] = patch_value(pointer, text.encode(errors="surrogateescape"))
+    return Patch(fields=fields)
 
 
 def _read(file: Path) -> bytes:
@@ -61,7 +61,7 @@ WORDS = {
 }
 
 
-def tell(items: "Sequence[Item]", *, dry_run: bool, more: bool, as_json: bool) -> None:
+def tell(items: "Sequence[DeadLetterResult]", *, dry_run: bool, more: bool, as_json: bool) -> None:
     """`more`: whether others fit that were not looked at; `next` says behind which they are."""
     counts = Counter(each.outcome.value for each in items)
     if as_json:
@@ -97,7 +97,7 @@ def said(replay: dict[str, Any]) -> str:
     return " ".join(word for word in (replay["outcome"], where, behind.get(replay["outcome"])) if word)
 
 
-def _row(item: "Item") -> tuple[str, ...]:
+def _row(item: "DeadLetterResult") -> tuple[str, ...]:
     why = item.refusal
     where = item.to or item.of
     refused = (why.reason.value, why.field, why.sentence) if why else ("", "", "")
@@ -162,10 +162,10 @@ def show(
 ) -> None:
     """Show one dead letter with its bytes, the field that fails, and what became of its replays."""
     from deploy.wiring import desk_of
-    from master_dataset.dead_letters.patch import span
-    from master_dataset.kafka.record import Place
+    from master_dataset.dead_letters.patch import pointer_span
+    from master_dataset.kafka.record import RecordPosition
 
-    letter, told = desk_of(Settings()).shown(Place.of(identity))
+    letter, told = desk_of(Settings()).shown(RecordPosition.of(identity))
     if raw:
         sys.stdout.buffer.write(letter.value or b"")
         return
@@ -174,7 +174,7 @@ def show(
         return
     fields({name: told[name] for name in (*LISTED, "key", "bytes")})
     fields({f"header {each['key']}": each["value"] for each in told["headers"]})
-    if found := span(told["text"], letter.field):
+    if found := pointer_span(told["text"], letter.field):
         fields({"the field says": told["text"][found[0] : found[1]][:SHOWN_TEXT]})
     stdout.print(told["text"][:SHOWN_TEXT], markup=False)
     if replays := told["replays"]:
@@ -199,9 +199,9 @@ def replay(  # noqa: PLR0913, PLR0917 - one parameter per option
     """Send dead letters again, as they are or mended: those named, or those that fit and were never sent again."""
     from deploy.cassandra import session_of
     from deploy.wiring import desk_of, replaying_of
-    from master_dataset.dead_letters.replay import Asked
+    from master_dataset.dead_letters.replay import ReplayRequest
     from master_dataset.errors import RequestError
-    from master_dataset.kafka.record import Place
+    from master_dataset.kafka.record import RecordPosition
     from master_dataset.registry.registry import Registry
 
     settings = Settings()
@@ -210,13 +210,13 @@ def replay(  # noqa: PLR0913, PLR0917 - one parameter per option
     if identities and after:
         raise RequestError("`--after` is about dead letters that are chosen.", do="Leave it out, or name none.")
     mend, more = mend_of(body, put or (), len(identities or ())), False
-    asked = Asked([Place.of(each) for each in identities or ()], mend, getuser(), dry_run)
+    asked = ReplayRequest([RecordPosition.of(each) for each in identities or ()], mend, getuser(), dry_run)
     if not identities:
         desk = desk_of(settings)
-        behind = desk.where(Place.of(after)) if after else None
+        behind = desk.where(RecordPosition.of(after)) if after else None
         page = desk.open(_question(reason, source, since, until, None), limit, behind)
         more = page.following is not None
-        asked = Asked([each.place for each in page.letters], mend, getuser(), dry_run, page.letters)
+        asked = ReplayRequest([each.place for each in page.letters], mend, getuser(), dry_run, page.letters)
     registry = Registry(session_of(settings.cassandra_address))
     registry.stores()
     with Steps("dead letters") as steps:
@@ -228,7 +228,7 @@ def replay(  # noqa: PLR0913, PLR0917 - one parameter per option
 
 def _question(
     reason: str | None, source: str | None, since: str | None, until: str | None, replayed: bool | None
-) -> "LetterQuestion":
-    from master_dataset.dead_letters.dead_letter import LetterQuestion, received_bound
+) -> "DeadLetterQuery":
+    from master_dataset.dead_letters.dead_letter import DeadLetterQuery, received_bound
 
-    return LetterQuestion(reason, source, received_bound(since), received_bound(until), replayed)
+    return DeadLetterQuery(reason, source, received_bound(since), received_bound(until), replayed)

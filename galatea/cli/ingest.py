@@ -32,14 +32,14 @@ def ingest(
     as_json: Annotated[bool, Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
     """Send the records of FILE to the topic of SOURCE, and wait until the broker has acknowledged each."""
-    from master_dataset.kafka.ingest import Terms, paced, read_lines
+    from master_dataset.kafka.ingest import IngestOptions, paced, read_lines
     from master_dataset.kafka.ingest import ingest as send
 
     into = source_named(source)
     with _opened(file) as opened, Shown(opened) as shown:
         lines = islice(read_lines(opened), from_line - 1, None)
         in_time = paced(lines, rate) if rate else lines
-        result = send(into, in_time, Settings().kafka_bootstrap, shown.tell, Terms(first_line=from_line))
+        result = send(into, in_time, Settings().kafka_bootstrap, shown.tell, IngestOptions(first_line=from_line))
     if result.rejected:
         named = ", ".join(map(str, result.rejected_lines))
         say(f"  {result.rejected:,} lines are larger than the broker takes and were not sent: {named}")

@@ -13,7 +13,7 @@ def lag(as_json: Annotated[bool, Option("--json", help="One JSON object on stdou
     """Show, per partition, how many records archive and speed have still to read, and how long the oldest waits."""
     from deploy.cassandra import session_of
     from master_dataset.cassandra_tables import ArchivePositions
-    from master_dataset.kafka.lag import Probe
+    from master_dataset.kafka.lag import LagProbe
     from master_dataset.sources import registered_sources
     from views.control.generation import Generations
 
@@ -24,7 +24,7 @@ def lag(as_json: Annotated[bool, Option("--json", help="One JSON object on stdou
         "archive": ArchivePositions(session).read(),
         "speed": generations.positions(generations.greatest()),  # the one that runs, published or catching up
     }
-    with Probe(settings.kafka_bootstrap) as probe:
+    with LagProbe(settings.kafka_bootstrap) as probe:
         measured = {reader: probe.measure(registered_sources(), positions) for reader, positions in readers.items()}
     now = datetime.now(UTC)
     rows = [

@@ -19,9 +19,9 @@ class Counted(NamedTuple):
 def reconcile(as_json: Annotated[bool, Option("--json", help="One JSON object on stdout.")] = False) -> None:
     """Compare topics and tables: received = events + duplicates + dead letters. Exit 1 unless each is there once."""
     from deploy.cassandra import session_of
-    from master_dataset.archive.reconcile import balance as counted
+    from master_dataset.archive.reconcile import reconcile as counted
     from master_dataset.cassandra_tables import ArchivePositions
-    from master_dataset.kafka.offset_audit import census
+    from master_dataset.kafka.offset_audit import audit_offsets
     from master_dataset.kafka.topics import Topics
     from master_dataset.sources import registered_sources
 
@@ -34,7 +34,7 @@ def reconcile(as_json: Annotated[bool, Option("--json", help="One JSON object on
     }
     with Steps("reconcile") as steps:
         found = [
-            counted(settings.master_uri, topic, census(bootstrap, topic, own.until, steps.step))
+            counted(settings.master_uri, topic, audit_offsets(bootstrap, topic, own.until, steps.step))
             for topic, own in of.items()
             if own.until
         ]

@@ -13,7 +13,7 @@ from master_dataset.errors import RequestError
 from serving_layer.responses.encoding import fields_of
 
 if TYPE_CHECKING:
-    from master_dataset.webhooks.endpoint import Registered
+    from master_dataset.webhooks.endpoint import RegisteredEndpoint
     from serving_layer.responses.webhooks import Webhook, WebhookTrial
     from serving_layer.webhooks.service import Webhooks
 
@@ -61,7 +61,7 @@ def change(
 ) -> None:
     """Call another address, or with more or fewer alerts; it goes on where it stood."""
 
-    async def changed(hooks: "Webhooks") -> "Registered":
+    async def changed(hooks: "Webhooks") -> "RegisteredEndpoint":
         return await hooks.change(await hooks.found(None, id_), url, batch)
 
     _shown(_with(changed), as_json=as_json)
@@ -71,7 +71,7 @@ def change(
 def remove(id_: Id, as_json: AsJson = False) -> None:
     """Tell it nothing more."""
 
-    async def removed(hooks: "Webhooks") -> "Registered":
+    async def removed(hooks: "Webhooks") -> "RegisteredEndpoint":
         found = await hooks.found(None, id_)
         await hooks.keeper.remove(found.endpoint)
         return found
@@ -83,7 +83,7 @@ def remove(id_: Id, as_json: AsJson = False) -> None:
 def resume(id_: Id, as_json: AsJson = False) -> None:
     """Tell an address again that was suspended; it goes on where it stood."""
 
-    async def resumed(hooks: "Webhooks") -> "Registered":
+    async def resumed(hooks: "Webhooks") -> "RegisteredEndpoint":
         return await hooks.resume(await hooks.found(None, id_))
 
     _done(_with(resumed), "is told again", as_json=as_json)
@@ -93,7 +93,7 @@ def resume(id_: Id, as_json: AsJson = False) -> None:
 def rotate(id_: Id, as_json: AsJson = False) -> None:
     """Sign with another secret from now on, and show it, once."""
 
-    async def rotated(hooks: "Webhooks") -> "Registered":
+    async def rotated(hooks: "Webhooks") -> "RegisteredEndpoint":
         return await hooks.rotate(await hooks.found(None, id_))
 
     _told_secret(_with(rotated), as_json=as_json)
@@ -144,7 +144,7 @@ def _with(work: Callable[["Webhooks"], Awaitable[Found]]) -> Found:
     return asyncio.run(done())
 
 
-def _only(found: "Registered") -> str:
+def _only(found: "RegisteredEndpoint") -> str:
     """RequestError unless just one store is blocked."""
     blocking = found.state.blocking
     if len(blocking) == 1:
@@ -155,7 +155,7 @@ def _only(found: "Registered") -> str:
     raise RequestError(message, do=do)
 
 
-def _told(found: "Registered") -> "Webhook":
+def _told(found: "RegisteredEndpoint") -> "Webhook":
     from datetime import UTC, datetime
 
     from serving_layer.webhooks.service import described
@@ -163,7 +163,7 @@ def _told(found: "Registered") -> "Webhook":
     return described(found, datetime.now(UTC))
 
 
-def _shown(found: "Registered", *, as_json: bool) -> None:
+def _shown(found: "RegisteredEndpoint", *, as_json: bool) -> None:
     told = _told(found)
     if as_json:
         answer(told)
@@ -177,7 +177,7 @@ def _plain(value: object) -> str:
     return "" if value is None else str(value)
 
 
-def _told_secret(made: "Registered", *, as_json: bool) -> None:
+def _told_secret(made: "RegisteredEndpoint", *, as_json: bool) -> None:
     endpoint = made.endpoint
     if as_json:
         answer({"id": endpoint.id, "secret": endpoint.secret})
@@ -186,7 +186,7 @@ def _told_secret(made: "Registered", *, as_json: bool) -> None:
     say(f"  {endpoint.secret}")
 
 
-def _done(found: "Registered", what: str, *, as_json: bool) -> None:
+def _done(found: "RegisteredEndpoint", what: str, *, as_json: bool) -> None:
     if as_json:
         answer(_told(found))
     else:

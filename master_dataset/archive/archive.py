@@ -14,11 +14,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.streaming.query import StreamingQuery
 
-from master_dataset.delta.checkpoint import MICRO_BATCH, drop_torn, mark_of, sync_plan, unfinished
+from master_dataset.delta.checkpoint import MICRO_BATCH, drop_incomplete, fsync_plan, mark_of, unfinished_mark
 from master_dataset.delta.tables import CONFLICTS, DEAD_LETTERS, MasterTables
-from master_dataset.failpoints import CrashPoint, passing
-from master_dataset.kafka.partition_progress import Seen, SeenParam, received
-from master_dataset.kafka.partition_progress import seen as seen_in
+from master_dataset.failpoints import Failpoint, failpoint
+from master_dataset.kafka.partition_progress import Progress, ProgressParam, count_received
+from master_dataset.kafka.partition_progress import progress_of as seen_in
 from master_dataset.kafka.topics import EARLIEST, Intake, Topics, offsets_json, record_stream
 from master_dataset.parsing.rows import output_schema, rows
 
@@ -49,7 +49,7 @@ class Positions(Protocol):
 class Watch(Protocol):
     """Looks at what is kept, for metrics and alarms."""
 
-    def kept(self, topic: str, seen: Seen, *, repeats: bool) -> None:
+    def kept(self, topic: str, seen: Progress, *, repeats: bool) -> None:
         """A micro-batch is in the tables, its positions are not recorded. `repeats`: it was there before a crash."""
 
 
@@ -81,8 +81,8 @@ class Archive:
         """What a power cut has left half written, before a source starts and tables are read."""
         marks = {}
         for source, checkpoint in checkpoints.items():
-            drop_torn(checkpoint)
-            marks[source.topic] = [mark for mark in [unfinished(checkpoint)] if mark]
+            drop_incomplete(checkpoint)
+            marks[source.topic] = [mark for mark in [unfinished_mark(checkpoint)] if mark]
         for topic, own in marks.items():
             self._tables.take_back_torn(topic, own)
         self._tables.take_back_torn(DEAD_LETTERS, [mark for own in marks.values() for mark in own])
@@ -103,14 +103,14 @@ class Archive:
         )
 
     def _planned(
-        self, source: "Source[Any]", checkpoint: str, batch: DataFrame, number: int, seen: "Accumulator[Seen]"
+        self, source: "Source[Any]", checkpoint: str, batch: DataFrame, number: int, seen: "Accumulator[Progress]"
     ) -> None:
-        sync_plan(checkpoint, number)
+        fsync_plan(checkpoint, number)
         self.keep(source, batch, number, seen)
 
-    def parsed(self, source: "Source[Any]", records: DataFrame) -> "tuple[DataFrame, Accumulator[Seen]]":
+    def parsed(self, source: "Source[Any]", records: DataFrame) -> "tuple[DataFrame, Accumulator[Progress]]":
         """Every record parsed, and what will have been seen of them once they are computed."""
-        seen = self._spark.sparkContext.accumulator({}, SeenParam())
+        seen = self._spark.sparkContext.accumulator({}, ProgressParam())
         parser = _parser(source, self._terms, seen)
         return records.mapInArrow(parser, from_arrow_schema(output_schema(source))), seen
 
@@ -123,18 +123,18 @@ class Archive:
         partitions = Topics(bootstrap).partitions(source.topic)
         return offsets_json({source.topic: {number: positions.get(number, EARLIEST) for number in partitions}})
 
-    def keep(self, source: "Source[Any]", batch: DataFrame, number: int, seen: "Accumulator[Seen]") -> None:
+    def keep(self, source: "Source[Any]", batch: DataFrame, number: int, seen: "Accumulator[Progress]") -> None:
         """Keep a micro-batch of parsed records. It is parsed while its events are written, again for dead letters."""
         with MICRO_BATCH.labels("archive").time():
             events = self._keep(source, batch, number, seen)
         log.info("archive.kept", source=source.topic, batch=number, events=events)
 
-    def _keep(self, source: "Source[Any]", batch: DataFrame, number: int, seen: "Accumulator[Seen]") -> int:
+    def _keep(self, source: "Source[Any]", batch: DataFrame, number: int, seen: "Accumulator[Progress]") -> int:
         query = self._spark.sparkContext.getLocalProperty("sql.streaming.queryId") or ""
         mark = mark_of(query, number)
         may_repeat = source.topic not in self._begun
         seen.value = {}
-        passing(CrashPoint.ARCHIVE_BEGUN)
+        failpoint(Failpoint.ARCHIVE_BEGUN)
         repeats = may_repeat and self._tables.holds(self._spark, source.topic, mark)
         events = batch.where("kind = 'event'")
         is_empty = repeats or events.isEmpty()  # often markers are all there is, and a commit costs a second
@@ -143,7 +143,7 @@ class Archive:
             batch.write.format("noop").mode("overwrite").save()  # parse only
         else:
             self._tables.append_events(source, events, mark)
-        passing(CrashPoint.ARCHIVE_EVENTS)
+        failpoint(Failpoint.ARCHIVE_EVENTS)
         if is_empty and not repeats and any(each.events for each in seen.value.values()):
             seen.value = {}  # a store was registered in between, and what was no event is one now
             self._tables.append_events(source, events, mark)
@@ -151,7 +151,7 @@ class Archive:
         has_letters = any(each.dead_letters for each in first.values())
         if has_letters and not (may_repeat and self._tables.holds(self._spark, DEAD_LETTERS, mark)):
             self._tables.append_dead_letters(batch.where("kind = 'dead_letter'"), mark)
-        passing(CrashPoint.ARCHIVE_LETTERS)
+        failpoint(Failpoint.ARCHIVE_LETTERS)
         if repeats or any(each.events for each in first.values()):
             self._tables.sync(source.topic, mark)
         if has_letters:
@@ -160,13 +160,13 @@ class Archive:
             self._watch.kept(source.topic, first, repeats=repeats)
         for partition, each in first.items():
             self._positions.record(source.topic, partition, each.offset + 1, each.received_at)
-        passing(CrashPoint.ARCHIVE_RECORDED)
+        failpoint(Failpoint.ARCHIVE_RECORDED)
         self._begun.add(source.topic)
         return sum(each.events for each in first.values())
 
 
 def _parser(
-    source: "Source[Any]", terms: "Callable[[], TermsOf]", seen: "Accumulator[Seen]"
+    source: "Source[Any]", terms: "Callable[[], TermsOf]", seen: "Accumulator[Progress]"
 ) -> "Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]":
     def parsed(batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
         newest: dict[int, int] = {}
@@ -174,7 +174,7 @@ def _parser(
 
         def counted() -> "Iterator[pa.RecordBatch]":
             for batch in batches:
-                came.append(received(batch))
+                came.append(count_received(batch))
                 yield batch
 
         for batch in rows(source, counted(), terms()):  # one batch for each that came

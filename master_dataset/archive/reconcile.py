@@ -22,13 +22,13 @@ from deltalake import DeltaTable
 
 from master_dataset.dead_letters import table as rows
 from master_dataset.dead_letters.deliveries import Delivery, first_of
-from master_dataset.delta.dataset import naming_lost_files, opened
-from master_dataset.kafka.offset_audit import Census
-from master_dataset.kafka.record import Place
+from master_dataset.delta.dataset import arrow_dataset, report_lost_files
+from master_dataset.kafka.offset_audit import OffsetAudit
+from master_dataset.kafka.record import RecordPosition
 from master_dataset.parsing.results import Reason
 
 
-class Compared(NamedTuple):
+class Comparison(NamedTuple):
     """How many: records that are `missing` in every table, `twice` an event and a dead letter, `phantom` rows."""
 
     missing: int
@@ -36,7 +36,7 @@ class Compared(NamedTuple):
     phantom: int
 
 
-def compared(census: Census, events: pa.ChunkedArray, letters: pa.ChunkedArray) -> Compared:
+def compare_offsets(census: OffsetAudit, events: pa.ChunkedArray, letters: pa.ChunkedArray) -> Comparison:
     """`events` and `letters`: offsets within the census. A table may have one several times, which is no fault."""
     own, others = events.unique(), letters.unique()
     twice = pc.sum(pc.is_in(others, value_set=own)).as_py() or 0
@@ -44,7 +44,7 @@ def compared(census: Census, events: pa.ChunkedArray, letters: pa.ChunkedArray) 
     sorted_ = pc.take(kept := pa.chunked_array([own, others], pa.int64()).unique(), pc.sort_indices(kept))
     found = memoryview(sorted_.buffers()[1] or b"").cast("q")[: len(sorted_)]
     there = sum(bisect_left(found, until) - bisect_left(found, first) for first, until in census.runs)
-    return Compared(census.records - there, twice, len(sorted_) - there)
+    return Comparison(census.records - there, twice, len(sorted_) - there)
 
 
 DEAD_LETTERS = "dead_letters"
@@ -53,7 +53,7 @@ DELIVERY = [*rows.POSITION, "received_at", "identity_hash", "payload_hash"]
 
 
 @dataclass(frozen=True)
-class Balance:
+class Reconciliation:
     """Of one topic. `dead_letters`: reason to how many.
 
     `missing`: records that no table has. `twice`: events that are dead letters as well. `phantom`: rows of places at
@@ -86,7 +86,7 @@ class Balance:
         return counted | {"twice": self.twice, "phantom": self.phantom}
 
 
-def balance(root: str, topic: str, spans: Mapping[int, Census]) -> Balance:
+def reconcile(root: str, topic: str, spans: Mapping[int, OffsetAudit]) -> Reconciliation:
     """`root` of the master dataset; `spans`: what the topic has, by partition. MasterFileLostError.
 
     Day by day, as an identity lies in one. A 64-bit hash stands for the identity: two that share one, which is hardly
@@ -102,24 +102,25 @@ def balance(root: str, topic: str, spans: Mapping[int, Census]) -> Balance:
     if conflicts := kept[Reason.CONFLICTING_DUPLICATE]:
         told[Reason.CONFLICTING_DUPLICATE.value] = conflicts
     found = [
-        compared(each, *(_of(part, all_) for all_ in (pa.concat_tables(lie), letters))) for part, each in spans.items()
+        compare_offsets(each, *(_of(part, all_) for all_ in (pa.concat_tables(lie), letters)))
+        for part, each in spans.items()
     ]
     wrong = [sum(each) for each in zip(*found, strict=True)] or [0, 0, 0]
     received = sum(each.records for each in spans.values())
-    return Balance(topic, received, kept["event"], kept["duplicate"], told, *wrong)
+    return Reconciliation(topic, received, kept["event"], kept["duplicate"], told, *wrong)
 
 
 def _days(path: str) -> Iterator[pa.Table]:
     if DeltaTable.is_deltatable(path):
         table = DeltaTable(path)
-        dataset = opened(table)
+        dataset = arrow_dataset(table)
         days = pa.table(table.get_add_actions(flatten=True))["partition.day"].unique()
         for day in days:
-            with naming_lost_files(table):
+            with report_lost_files(table):
                 yield dataset.to_table(columns=DELIVERY, filter=pc.field("day") == day)
 
 
-def _judged(day: pa.Table, spans: Mapping[int, Census]) -> Counter[str]:
+def _judged(day: pa.Table, spans: Mapping[int, OffsetAudit]) -> Counter[str]:
     """What the deliveries within the spans are; those before are looked at, too: they may be first."""
     counts = day.group_by("identity_hash").aggregate([([], "count_all")])
     several = counts.filter(pc.greater(counts["count_all"], 1)).select(["identity_hash"])
@@ -127,7 +128,7 @@ def _judged(day: pa.Table, spans: Mapping[int, Census]) -> Counter[str]:
     found = Counter({"event": alone.num_rows})
     same: dict[int, list[Delivery]] = {}
     for row in day.join(several, "identity_hash", join_type="left semi").to_pylist():
-        place = Place(row["topic"], row["partition"], row["offset"])
+        place = RecordPosition(row["topic"], row["partition"], row["offset"])
         same.setdefault(row["identity_hash"], []).append(Delivery(place, row["received_at"], "", row["payload_hash"]))
     for deliveries in same.values():
         first = first_of(deliveries)
@@ -144,18 +145,18 @@ def _of(partition: int, places: pa.Table) -> pa.ChunkedArray:
     return places.filter(pc.field("partition") == partition)["offset"]
 
 
-def _letters(root: str, topic: str, spans: Mapping[int, Census]) -> pa.Table:
+def _letters(root: str, topic: str, spans: Mapping[int, OffsetAudit]) -> pa.Table:
     path = f"{root}/{DEAD_LETTERS}"
     if not spans or not DeltaTable.is_deltatable(path):
         return rows.HEADING.empty_table()
     table = DeltaTable(path)
     where = (pc.field("topic") == topic) & _within(spans)
-    with naming_lost_files(table):
-        found = opened(table).to_table(columns=[*rows.POSITION, "reason"], filter=where)
+    with report_lost_files(table):
+        found = arrow_dataset(table).to_table(columns=[*rows.POSITION, "reason"], filter=where)
     return rows.once(found)
 
 
-def _within(spans: Mapping[int, Census]) -> rows.Expression:
+def _within(spans: Mapping[int, OffsetAudit]) -> rows.Expression:
     offset = pc.field("offset")
     parts = [
         (pc.field("partition") == part) & (offset >= span.first) & (offset < span.until) for part, span in spans.items()

@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime, time
 from typing import Any, NamedTuple
 
 from master_dataset.errors import RequestError, UnknownNameError
-from master_dataset.kafka.record import Place
+from master_dataset.kafka.record import RecordPosition
 from master_dataset.parsing.results import Reason
 from master_dataset.sources import source_named
 
@@ -16,27 +16,27 @@ SHOWN_BYTES = 65_536
 Headers = Sequence[tuple[str, bytes | None]]
 
 
-class Cursor(NamedTuple):
+class DeadLetterCursor(NamedTuple):
     """Where one stands in the order of receipt; no two stand at the same."""
 
     received_at: datetime
-    place: Place
+    place: RecordPosition
 
 
 @dataclass(frozen=True)
-class Heading:
+class DeadLetterSummary:
     """What a list says of it. `field`: a JSON pointer, empty for the record as a whole."""
 
-    place: Place
+    place: RecordPosition
     received_at: datetime
     reason: str
     field: str
     sentence: str
 
     @property
-    def cursor(self) -> Cursor:
+    def cursor(self) -> DeadLetterCursor:
         """Where it stands."""
-        return Cursor(self.received_at, self.place)
+        return DeadLetterCursor(self.received_at, self.place)
 
     def summary(self) -> dict[str, Any]:
         """Without the bytes."""
@@ -45,7 +45,7 @@ class Heading:
 
 
 @dataclass(frozen=True)
-class Letter(Heading):
+class StoredDeadLetter(DeadLetterSummary):
     """With its bytes. `size`: of the whole value, of which one larger than a record may be is not read to its end."""
 
     key: bytes | None
@@ -71,7 +71,7 @@ def _text(value: bytes | None) -> str | None:
 
 
 @dataclass(frozen=True)
-class LetterQuestion:
+class DeadLetterQuery:
     """`since`: inclusive, `until`: exclusive; both of `received_at`. `replayed`: None asks for both kinds."""
 
     reason: str | None = None

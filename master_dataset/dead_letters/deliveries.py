@@ -10,14 +10,14 @@ from typing import Any, NamedTuple
 import pyarrow.compute as pc
 from deltalake import DeltaTable
 
-from master_dataset.delta.dataset import naming_lost_files, opened
-from master_dataset.kafka.record import Place
+from master_dataset.delta.dataset import arrow_dataset, report_lost_files
+from master_dataset.kafka.record import RecordPosition
 
 NARROW = ["partition", "offset", "identity_hash"]
 WIDE = [*NARROW, "received_at", "identity", "payload_hash"]
 
 
-class Sought(NamedTuple):
+class EventKey(NamedTuple):
     """Where deliveries of one event are looked for."""
 
     topic: str
@@ -28,7 +28,7 @@ class Sought(NamedTuple):
 class Delivery(NamedTuple):
     """One of them, as it was archived. `content`: equal for two that say the same."""
 
-    place: Place
+    place: RecordPosition
     received_at: datetime
     identity: str
     content: int
@@ -43,29 +43,29 @@ def first_of(deliveries: Collection[Delivery]) -> Delivery:
     return min(homes.values(), key=lambda found: (found.received_at, found.place.partition))
 
 
-class KeptEvents:
+class ArchivedEvents:
     """Of one master dataset."""
 
     def __init__(self, root: str) -> None:
         """`root` of the master dataset."""
         self._root = root
 
-    def deliveries(self, sought: Collection[Sought]) -> Mapping[Sought, Sequence[Delivery]]:
+    def deliveries(self, sought: Collection[EventKey]) -> Mapping[EventKey, Sequence[Delivery]]:
         """Those that are archived by now, each place once; none for an event of which there are none."""
-        found: dict[Sought, dict[Place, Delivery]] = {each: {} for each in sought}
+        found: dict[EventKey, dict[RecordPosition, Delivery]] = {each: {} for each in sought}
         for topic in {each.topic for each in sought}:
             path = f"{self._root}/{topic}"
             if DeltaTable.is_deltatable(path):
                 table = DeltaTable(path)
-                dataset = opened(table)
+                dataset = arrow_dataset(table)
                 for day in sorted({each.day for each in sought if each.topic == topic}):
-                    with naming_lost_files(table):
+                    with report_lost_files(table):
                         for row in _rows(
                             dataset, day, [each.identity_hash for each in sought if each[:2] == (topic, day)]
                         ):
-                            place = Place(topic, row["partition"], row["offset"])
+                            place = RecordPosition(topic, row["partition"], row["offset"])
                             said = row["received_at"], row["identity"], row["payload_hash"]
-                            found[Sought(topic, day, row["identity_hash"])][place] = Delivery(place, *said)
+                            found[EventKey(topic, day, row["identity_hash"])][place] = Delivery(place, *said)
         return {each: list(own.values()) for each, own in found.items()}
 
 

@@ -19,7 +19,7 @@ _BLANK = " \t\r\n"
 _DECODER = json.JSONDecoder()
 
 
-def replaced(value: bytes, pointer: str, new: bytes) -> bytes:
+def set_pointer(value: bytes, pointer: str, new: bytes) -> bytes:
     """The record with that field set to this JSON text. Refused if it is no JSON object, or has no such place.
 
     What is not on the way to the field stays as it was written, digit by digit. A key that is missing is added to an
@@ -29,7 +29,7 @@ def replaced(value: bytes, pointer: str, new: bytes) -> bytes:
     return _within(value, _parts(pointer), new, pointer)
 
 
-def span(text: str, pointer: str) -> tuple[int, int] | None:
+def pointer_span(text: str, pointer: str) -> tuple[int, int] | None:
     """First and last-but-one place of the field's value in the text; None where it cannot be found."""
     place = 0
     try:
@@ -100,7 +100,7 @@ def _skipped(text: str, place: int) -> int:
 
 
 @dataclass(frozen=True)
-class Mend:
+class Patch:
     """`body`: the whole record anew, None to keep it. `fields`: JSON pointer to the JSON text that is set there."""
 
     body: bytes | None = None
@@ -120,11 +120,11 @@ class Mend:
         """The bytes that are sent. Refused where a field cannot be set."""
         found = value if self.body is None else self.body
         for pointer, text in self.fields.items():
-            found = replaced(found or b"", pointer, text)
+            found = set_pointer(found or b"", pointer, text)
         return found
 
 
-def field_of(pointer: str, text: bytes) -> bytes:
+def patch_value(pointer: str, text: bytes) -> bytes:
     """The JSON text that is to be set there. RequestError if the pointer is none of a field, or the text no JSON."""
     if not pointer.startswith("/"):
         raise RequestError(

@@ -23,16 +23,16 @@ from typing import Any, NamedTuple, Protocol
 import structlog
 from confluent_kafka import KafkaException, Producer
 
-from master_dataset.dead_letters.dead_letter import Headers, Heading, Letter
-from master_dataset.dead_letters.deliveries import Sought, first_of
-from master_dataset.dead_letters.patch import Mend
-from master_dataset.dead_letters.replay_history import Became, Events, Replay, Sending, became
+from master_dataset.dead_letters.dead_letter import DeadLetterSummary, Headers, StoredDeadLetter
+from master_dataset.dead_letters.deliveries import EventKey, first_of
+from master_dataset.dead_letters.patch import Patch
+from master_dataset.dead_letters.replay_history import Events, Replay, ReplayOutcome, SendStatus, replay_results
 from master_dataset.dead_letters.replay_history import Letters as Headings
 from master_dataset.errors import BrokerUnavailableError
 from master_dataset.kafka.client_settings import producer_settings
-from master_dataset.kafka.producer import Fate, fate_of
-from master_dataset.kafka.record import Place
-from master_dataset.parsing.masking import hidden
+from master_dataset.kafka.producer import DeliveryStatus, delivery_status
+from master_dataset.kafka.record import RecordPosition
+from master_dataset.parsing.masking import mask_value
 from master_dataset.parsing.parse import SCHEMA_HEADER, TermsOf, parse
 from master_dataset.parsing.results import EPOCH, DeadLetter, Event, InvalidRecordError, Reason
 from master_dataset.sources import registered_sources
@@ -49,7 +49,7 @@ NO_EVENT = "is an alert that a webhook refused, and no event: nothing tells it a
 NO_SOURCE = "lies in a topic that no source file defines any more"
 
 
-class Record(NamedTuple):
+class ReplayRecord(NamedTuple):
     """As it is sent: keyed by its store as every event, masked as every event, with where it is from."""
 
     topic: str
@@ -59,24 +59,24 @@ class Record(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Verdict:
+class ReplayCheck:
     """Of one letter: `event` and `record`, or `refusal`."""
 
-    place: Place
+    place: RecordPosition
     event: Event[Any] | None = None
-    record: Record | None = None
+    record: ReplayRecord | None = None
     refusal: DeadLetter | None = None
 
 
-def judged(letter: Letter, mend: Mend, terms_of: TermsOf, now_us: int) -> Verdict:
+def check_replay(letter: StoredDeadLetter, mend: Patch, terms_of: TermsOf, now_us: int) -> ReplayCheck:
     """What would become of it. `now_us`: microseconds since 1970, as what is sent now is stamped about now."""
     try:
         return _judged(letter, mend, terms_of, now_us)
     except InvalidRecordError as refused:
-        return Verdict(letter.place, refusal=refused.letter())
+        return ReplayCheck(letter.place, refusal=refused.letter())
 
 
-def _judged(letter: Letter, mend: Mend, terms_of: TermsOf, now_us: int) -> Verdict:
+def _judged(letter: StoredDeadLetter, mend: Patch, terms_of: TermsOf, now_us: int) -> ReplayCheck:
     if letter.reason == Reason.ALERT_DELIVERY_REJECTED:
         raise InvalidRecordError(Reason.ALERT_DELIVERY_REJECTED, NO_EVENT)
     source = registered_sources().get(letter.place.topic)
@@ -87,23 +87,23 @@ def _judged(letter: Letter, mend: Mend, terms_of: TermsOf, now_us: int) -> Verdi
     value, headers = mend.applied(letter.value), _headers(letter, mend)
     event = parse(source, value, terms_of, received_us=now_us, headers=headers)
     if isinstance(event, DeadLetter):
-        return Verdict(letter.place, refusal=event)
+        return ReplayCheck(letter.place, refusal=event)
     if letter.reason == Reason.CONFLICTING_DUPLICATE:
         before = parse(source, letter.value, terms_of)
         if isinstance(before, Event) and before.identity == event.identity:
             raise InvalidRecordError(Reason.CONFLICTING_DUPLICATE, TAKEN)
     sent = [*headers, (REPLAY_HEADER, letter.place.id.encode())]
-    record = Record(source.topic, event.store.encode(), hidden(source, value or b""), sent)
-    return Verdict(letter.place, event, record)
+    record = ReplayRecord(source.topic, event.store.encode(), mask_value(source, value or b""), sent)
+    return ReplayCheck(letter.place, event, record)
 
 
-def _headers(letter: Letter, mend: Mend) -> Headers:
+def _headers(letter: StoredDeadLetter, mend: Patch) -> Headers:
     """Its own ones, but of another replay. Who writes the whole body anew says what it is: a record of this topic."""
     left_out = {REPLAY_HEADER} | ({SCHEMA_HEADER} if mend.body is not None else set())
     return [each for each in letter.headers if each[0] not in left_out]
 
 
-class Outcome(StrEnum):
+class ReplayStatus(StrEnum):
     """EVENT, of a dry run: it would be sent. DUPLICATE: an event that says the same is kept, so nothing is sent.
 
     UNKNOWN: the broker did not confirm it in time; it may be sent again. REFUSED: it would be a dead letter again.
@@ -117,13 +117,13 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True)
-class Item:
+class DeadLetterResult:
     """Of one letter. `to`: where it was sent. `of`: the event that is there. `store`: whose event it would be."""
 
-    place: Place
-    outcome: Outcome
-    to: Place | None = None
-    of: Place | None = None
+    place: RecordPosition
+    outcome: ReplayStatus
+    to: RecordPosition | None = None
+    of: RecordPosition | None = None
     store: str | None = None
     refusal: DeadLetter | None = None
 
@@ -149,14 +149,14 @@ LEAVE_SECONDS = 1.0
 """How long a report may come after the time at which the driver gives up."""
 
 
-class Carried(NamedTuple):
+class SendReport(NamedTuple):
     """`to`: where the record lies; None unless it was acknowledged."""
 
-    fate: Fate
-    to: Place | None = None
+    fate: DeliveryStatus
+    to: RecordPosition | None = None
 
 
-class Carrier:
+class ReplaySender:
     """One producer for a few records; it ends with its work, so that nothing waits between two replays."""
 
     def __init__(self, bootstrap: str, connect: Callable[[dict[str, Any]], Any] = Producer) -> None:
@@ -176,15 +176,15 @@ class Carrier:
             if topic not in known or known[topic].error is not None:
                 raise BrokerUnavailableError(f"There is no topic `{topic}`; nothing was sent.", do="galatea up")
 
-    def carry(self, records: Sequence[Record]) -> Sequence[Carried]:
+    def carry(self, records: Sequence[ReplayRecord]) -> Sequence[SendReport]:
         """Send them in this order, and wait until each is acknowledged or given up. Never raises for one of them."""
-        found = [Carried(Fate.UNCONFIRMED)] * len(records)
+        found = [SendReport(DeliveryStatus.UNCONFIRMED)] * len(records)
         producer = self._connect(self._settings)
 
         def hear(place: int) -> Callable[[Any, Any], None]:
             def heard(error: Any, message: Any) -> None:  # noqa: ANN401 - confluent_kafka ships no types
-                to = None if error else Place(message.topic(), message.partition(), message.offset())
-                found[place] = Carried(fate_of(error), to)
+                to = None if error else RecordPosition(message.topic(), message.partition(), message.offset())
+                found[place] = SendReport(delivery_status(error), to)
 
             return heard
 
@@ -194,12 +194,12 @@ class Carrier:
                 if not _hand_over(producer, record, hear(place), deadline):
                     break  # the rest was not sent, which is as good as unconfirmed: it may be sent again
             except KafkaException as error:
-                found[place] = Carried(fate_of(error.args[0]))
+                found[place] = SendReport(delivery_status(error.args[0]))
         producer.flush(GIVE_UP_SECONDS + LEAVE_SECONDS)
         return found
 
 
-def _hand_over(producer: Any, record: Record, heard: Callable[[Any, Any], None], deadline: float) -> bool:  # noqa: ANN401 - confluent_kafka ships no types
+def _hand_over(producer: Any, record: ReplayRecord, heard: Callable[[Any, Any], None], deadline: float) -> bool:  # noqa: ANN401 - confluent_kafka ships no types
     """Whether the client took it: where it is full, that is waited for. KafkaException if it never will."""
     while True:
         try:
@@ -219,7 +219,7 @@ SENT_BEFORE = (
     "was sent again before, mended into another event that counts or may count; a second one would count the same "
     "twice. Where what became of the first is `unknown`, send that again"
 )
-_FREE = frozenset({Became.DEAD_LETTER, Became.CONFLICT})
+_FREE = frozenset({ReplayOutcome.DEAD_LETTER, ReplayOutcome.CONFLICT})
 """Ends of a replay that made no event: its letter may become another one."""
 
 log = structlog.get_logger()
@@ -228,7 +228,9 @@ log = structlog.get_logger()
 class Letters(Headings, Protocol):
     """Dead letters with their bytes."""
 
-    def several(self, places: Collection[Place], near: Sequence[Heading] = ()) -> Sequence[Letter]:
+    def several(
+        self, places: Collection[RecordPosition], near: Sequence[DeadLetterSummary] = ()
+    ) -> Sequence[StoredDeadLetter]:
         """In the order of receipt. UnknownNameError if one is none."""
 
 
@@ -238,7 +240,7 @@ class Replays(Protocol):
     def append(self, replays: Iterable[Replay]) -> None:
         """Keep them, all or none."""
 
-    def of(self, places: Collection[Place]) -> Mapping[Place, Sequence[Replay]]:
+    def of(self, places: Collection[RecordPosition]) -> Mapping[RecordPosition, Sequence[Replay]]:
         """What was replayed of these letters."""
 
 
@@ -248,7 +250,7 @@ class Sender(Protocol):
     def find(self, topics: Collection[str]) -> None:
         """BrokerUnavailableError if nothing can be sent there."""
 
-    def carry(self, records: Sequence[Record]) -> Sequence[Carried]:
+    def carry(self, records: Sequence[ReplayRecord]) -> Sequence[SendReport]:
         """What became of each."""
 
 
@@ -257,18 +259,18 @@ Step = Callable[[int, int, str], None]
 
 
 @dataclass(frozen=True)
-class Asked:
+class ReplayRequest:
     """`headings`: of the letters, where they are known. `by`: who asks. A dry run sends nothing."""
 
-    places: Sequence[Place]
-    mend: Mend
+    places: Sequence[RecordPosition]
+    mend: Patch
     by: str
     dry_run: bool
-    headings: Sequence[Heading] = ()
+    headings: Sequence[DeadLetterSummary] = ()
 
 
 @dataclass(frozen=True)
-class Replaying:
+class Replayer:
     """Of one deployment. `now`: by which events are from the future, as what is sent now is stamped about now."""
 
     letters: Letters
@@ -277,7 +279,7 @@ class Replaying:
     sender: Sender
     now: Callable[[], datetime]
 
-    def run(self, asked: Asked, terms_of: TermsOf, step: Step) -> list[Item]:
+    def run(self, asked: ReplayRequest, terms_of: TermsOf, step: Step) -> list[DeadLetterResult]:
         """An item for each letter, in portions, each in the order of receipt.
 
         UnknownNameError, BrokerUnavailableError: nothing of the portion, or of anything, was sent.
@@ -287,20 +289,20 @@ class Replaying:
         doing = "judged" if asked.dry_run else "replayed"
         if not asked.dry_run:  # what lies anywhere else is refused one by one, and sent nowhere
             self.sender.find({place.topic for place in places} & set(registered_sources()))
-        found: list[Item] = []
+        found: list[DeadLetterResult] = []
         for start in range(0, len(places), PORTION):
             step(start, len(places), doing)
             some = places[start : start + PORTION]
             known = [headings[place] for place in some if place in headings]
             letters = self.letters.several(some, known if len(known) == len(some) else ())
             now_us = (self.now() - EPOCH) // _MICROSECOND
-            verdicts = [judged(each, asked.mend, terms_of, now_us) for each in letters]
+            verdicts = [check_replay(each, asked.mend, terms_of, now_us) for each in letters]
             items = self._items(verdicts)
             found += items if asked.dry_run else self._sent(verdicts, items, run, asked)
         step(len(places), len(places), doing)
         return found
 
-    def _items(self, verdicts: Sequence[Verdict]) -> list[Item]:
+    def _items(self, verdicts: Sequence[ReplayCheck]) -> list[DeadLetterResult]:
         """What each would become, its identity looked for among what is archived."""
         sought = [_sought(each) for each in verdicts]
         kept = self.events.deliveries({each for each in sought if each is not None})
@@ -308,22 +310,22 @@ class Replaying:
         found = []
         for verdict, place in zip(verdicts, sought, strict=True):
             if verdict.event is None or place is None:
-                found.append(Item(verdict.place, Outcome.REFUSED, refusal=verdict.refusal))
+                found.append(DeadLetterResult(verdict.place, ReplayStatus.REFUSED, refusal=verdict.refusal))
                 continue
-            item = Item(verdict.place, Outcome.EVENT, store=verdict.event.store)
+            item = DeadLetterResult(verdict.place, ReplayStatus.EVENT, store=verdict.event.store)
             same = [each for each in kept[place] if each.identity == verdict.event.identity]
             if same and (first := first_of(same)).content == verdict.event.payload_hash:
-                item = replace(item, outcome=Outcome.DUPLICATE, of=first.place)
+                item = replace(item, outcome=ReplayStatus.DUPLICATE, of=first.place)
             elif same:
                 refusal = InvalidRecordError(Reason.CONFLICTING_DUPLICATE, TAKEN).letter()
-                item = replace(item, outcome=Outcome.REFUSED, of=first_of(same).place, refusal=refusal)
+                item = replace(item, outcome=ReplayStatus.REFUSED, of=first_of(same).place, refusal=refusal)
             elif other := others.get(verdict.place):
                 refusal = InvalidRecordError(Reason.CONFLICTING_DUPLICATE, SENT_BEFORE).letter()
-                item = replace(item, outcome=Outcome.REFUSED, of=other.to, refusal=refusal)
+                item = replace(item, outcome=ReplayStatus.REFUSED, of=other.to, refusal=refusal)
             found.append(item)
         return found
 
-    def _others(self, verdicts: Sequence[Verdict]) -> Mapping[Place, Replay]:
+    def _others(self, verdicts: Sequence[ReplayCheck]) -> Mapping[RecordPosition, Replay]:
         """By letter, a replay of it as another event than it would be now, which counts or may count."""
         hashes = {each.place: each.event.identity_hash for each in verdicts if each.event is not None}
         earlier = [
@@ -332,16 +334,18 @@ class Replaying:
             for replay in own
             if replay.identity_hash != hashes[place]
         ]
-        ends = became(earlier, self.letters, self.events) if earlier else {}
-        return {replay.place: replay for replay, end in ends.items() if end.became not in _FREE}
+        ends = replay_results(earlier, self.letters, self.events) if earlier else {}
+        return {replay.place: replay for replay, end in ends.items() if end.outcome not in _FREE}
 
-    def _sent(self, verdicts: Sequence[Verdict], items: Sequence[Item], run: str, asked: Asked) -> list[Item]:
+    def _sent(
+        self, verdicts: Sequence[ReplayCheck], items: Sequence[DeadLetterResult], run: str, asked: ReplayRequest
+    ) -> list[DeadLetterResult]:
         begun: list[Replay] = []
-        records: list[Record] = []
+        records: list[ReplayRecord] = []
         for verdict, item in zip(verdicts, items, strict=True):
             place = _sought(verdict)
-            if item.outcome is Outcome.EVENT and place is not None and verdict.record is not None:
-                said = (run, self.now(), asked.by, asked.mend.told, Sending.BEGUN, None)
+            if item.outcome is ReplayStatus.EVENT and place is not None and verdict.record is not None:
+                said = (run, self.now(), asked.by, asked.mend.told, SendStatus.BEGUN, None)
                 begun.append(Replay(verdict.place, *said, place.day, place.identity_hash))
                 records.append(verdict.record)
         if not begun:
@@ -355,19 +359,19 @@ class Replaying:
         return [_told(each, carried[each.place]) if each.place in carried else each for each in items]
 
 
-def _sought(verdict: Verdict) -> Sought | None:
+def _sought(verdict: ReplayCheck) -> EventKey | None:
     event = verdict.event
-    return None if event is None else Sought(event.topic, event.day, event.identity_hash)
+    return None if event is None else EventKey(event.topic, event.day, event.identity_hash)
 
 
-def _ended(replay: Replay, carried: Carried) -> Replay:
-    if carried.fate is Fate.TOO_LARGE:
-        return replace(replay, sending=Sending.REFUSED)
-    return replace(replay, sending=Sending.UNKNOWN if carried.to is None else Sending.SENT, to=carried.to)
+def _ended(replay: Replay, carried: SendReport) -> Replay:
+    if carried.fate is DeliveryStatus.TOO_LARGE:
+        return replace(replay, sending=SendStatus.REFUSED)
+    return replace(replay, sending=SendStatus.UNKNOWN if carried.to is None else SendStatus.SENT, to=carried.to)
 
 
-def _told(item: Item, carried: Carried) -> Item:
-    if carried.fate is Fate.TOO_LARGE:
+def _told(item: DeadLetterResult, carried: SendReport) -> DeadLetterResult:
+    if carried.fate is DeliveryStatus.TOO_LARGE:
         refusal = DeadLetter(Reason.TOO_LARGE, "", "The record is larger than the broker takes.")
-        return replace(item, outcome=Outcome.REFUSED, refusal=refusal)
-    return replace(item, outcome=Outcome.UNKNOWN if carried.to is None else Outcome.SENT, to=carried.to)
+        return replace(item, outcome=ReplayStatus.REFUSED, refusal=refusal)
+    return replace(item, outcome=ReplayStatus.UNKNOWN if carried.to is None else ReplayStatus.SENT, to=carried.to)

@@ -19,19 +19,19 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable, Schema
 from deltalake.exceptions import DeltaError
 
-from master_dataset.dead_letters.dead_letter import Heading
-from master_dataset.dead_letters.deliveries import Delivery, Sought, first_of
-from master_dataset.delta.commit_intents import append_synced
-from master_dataset.delta.dataset import naming_lost_files, opened
-from master_dataset.delta.fsync import sync_beginning
-from master_dataset.delta.history import KEPT
-from master_dataset.delta.incomplete_commits import take_back_torn
+from master_dataset.dead_letters.dead_letter import DeadLetterSummary
+from master_dataset.dead_letters.deliveries import Delivery, EventKey, first_of
+from master_dataset.delta.commit_intents import append
+from master_dataset.delta.dataset import arrow_dataset, report_lost_files
+from master_dataset.delta.fsync import fsync_first_commit
+from master_dataset.delta.history import LOG_PROPERTIES
+from master_dataset.delta.incomplete_commits import roll_back_incomplete
 from master_dataset.errors import OperatorError
-from master_dataset.kafka.record import Place
+from master_dataset.kafka.record import RecordPosition
 from master_dataset.parsing.results import Reason
 
 
-class Sending(StrEnum):
+class SendStatus(StrEnum):
     """BEGUN is written before anything is sent, so that nothing sent is ever forgotten. UNKNOWN: there or not.
 
     REFUSED: the broker takes none so large.
@@ -45,24 +45,24 @@ class Sending(StrEnum):
 
 @dataclass(frozen=True)
 class Replay:
-    """`run`: what was replayed together. `by`: a key's id or a user's name. `mended`: as Mend tells it.
+    """`run`: what was replayed together. `by`: a key's id or a user's name. `mended`: as Patch tells it.
 
     `to`: where the broker put it, None unless it is SENT. `day`, `identity_hash`: of the event that it says.
     """
 
-    place: Place
+    place: RecordPosition
     run: str
     at: datetime
     by: str
     mended: str
-    sending: Sending
-    to: Place | None
+    sending: SendStatus
+    to: RecordPosition | None
     day: date
     identity_hash: int
 
 
 REPLAYS = "replays"
-_POSITION = list(Place._fields)
+_POSITION = list(RecordPosition._fields)
 COLUMNS = pa.schema(
     [
         ("topic", pa.string()),
@@ -90,15 +90,15 @@ class ReplayTable:
 
     def create(self) -> None:
         """Once, by the archive when it starts: of two who create it at once the second would change the table."""
-        take_back_torn(self._path)
+        roll_back_incomplete(self._path)
         if not DeltaTable.is_deltatable(self._path):
             DeltaTable.create(
                 self._path,
                 Schema.from_arrow(COLUMNS),
                 partition_by=["topic"],
-                configuration=KEPT | {"delta.appendOnly": "true"},
+                configuration=LOG_PROPERTIES | {"delta.appendOnly": "true"},
             )
-            sync_beginning(self._path)
+            fsync_first_commit(self._path)
 
     def append(self, replays: Iterable[Replay]) -> None:
         """Keep them, in one commit. OperatorError if that cannot be done; then the same may be asked again."""
@@ -107,28 +107,28 @@ class ReplayTable:
             message = f"The master dataset has no table `{REPLAYS}`; nothing was sent."
             raise OperatorError(message, do="galatea up: the archive makes it when it starts")
         try:
-            append_synced(self._path, rows)
+            append(self._path, rows)
         except (DeltaError, OSError) as error:
             message = f"The table `{REPLAYS}` of the master dataset cannot be written: {error}."
-            do = "Mend that, then the same again: what was sent already counts once."
+            do = "Patch that, then the same again: what was sent already counts once."
             raise OperatorError(message, do=do) from error
 
-    def of(self, places: Collection[Place]) -> dict[Place, list[Replay]]:
+    def of(self, places: Collection[RecordPosition]) -> dict[RecordPosition, list[Replay]]:
         """What was replayed of these letters, in the order of time. A letter that never was is left out."""
         if not places:
             return {}
         topics, offsets = sorted({each.topic for each in places}), sorted({each.offset for each in places})
         rows = self._read(None, pc.field("topic").isin(topics) & pc.field("offset").isin(offsets)).to_pylist()
-        found: dict[Place, dict[str, Replay]] = {}
+        found: dict[RecordPosition, dict[str, Replay]] = {}
         for replay in map(_replay, rows):
             own = found.setdefault(replay.place, {})
-            if replay.run not in own or own[replay.run].sending == Sending.BEGUN:
+            if replay.run not in own or own[replay.run].sending == SendStatus.BEGUN:
                 own[replay.run] = replay
         return {place: sorted(found[place].values(), key=lambda each: each.at) for place in found if place in places}
 
     def sent(self, topic: str | None) -> pa.Table:
         """Places of letters that the broker took again; columns topic, partition, offset, each place once."""
-        where = pc.field("sending") == Sending.SENT.value
+        where = pc.field("sending") == SendStatus.SENT.value
         where = where if topic is None else where & (pc.field("topic") == topic)
         return self._read(_POSITION, where).group_by(_POSITION).aggregate([])
 
@@ -141,8 +141,8 @@ class ReplayTable:
         if not DeltaTable.is_deltatable(self._path):
             return pa.table({name: pa.array([], COLUMNS.field(name).type) for name in wanted})
         table = DeltaTable(self._path)
-        with naming_lost_files(table):
-            return opened(table).to_table(columns=wanted, filter=where)
+        with report_lost_files(table):
+            return arrow_dataset(table).to_table(columns=wanted, filter=where)
 
 
 def _row(replay: Replay) -> dict[str, object]:
@@ -163,19 +163,19 @@ def _row(replay: Replay) -> dict[str, object]:
 def _replay(row: dict[str, Any]) -> Replay:
     topic, offset = row["topic"], row["to_offset"]
     return Replay(
-        Place(topic, row["partition"], row["offset"]),
+        RecordPosition(topic, row["partition"], row["offset"]),
         row["run"],
         row["at"],
         row["by"],
         row["mended"],
-        Sending(row["sending"]),
-        None if offset is None else Place(topic, row["to_partition"], offset),
+        SendStatus(row["sending"]),
+        None if offset is None else RecordPosition(topic, row["to_partition"], offset),
         row["day"],
         row["identity_hash"],
     )
 
 
-class Became(StrEnum):
+class ReplayOutcome(StrEnum):
     """UNKNOWN: the broker did not confirm it. WAITING: sent, and not archived yet."""
 
     UNKNOWN = "unknown"
@@ -187,48 +187,57 @@ class Became(StrEnum):
 
 
 @dataclass(frozen=True)
-class End:
+class ReplayResult:
     """`of`: the delivery that counts, where it is another one. `reason`: of a dead letter."""
 
-    became: Became
-    of: Place | None = None
+    outcome: ReplayOutcome
+    of: RecordPosition | None = None
     reason: str | None = None
 
 
 class Letters(Protocol):
     """Which records are dead letters."""
 
-    def headings(self, places: Collection[Place]) -> Mapping[Place, Heading]:
+    def headings(self, places: Collection[RecordPosition]) -> Mapping[RecordPosition, DeadLetterSummary]:
         """Those of these places that are."""
 
 
 class Events(Protocol):
     """Which events are archived."""
 
-    def deliveries(self, sought: Collection[Sought]) -> Mapping[Sought, Collection[Delivery]]:
+    def deliveries(self, sought: Collection[EventKey]) -> Mapping[EventKey, Collection[Delivery]]:
         """All deliveries of each, repeats and conflicts among them; what is not there yet has none."""
 
 
-def became(replays: Collection[Replay], letters: Letters, events: Events) -> dict[Replay, End]:
+def replay_results(replays: Collection[Replay], letters: Letters, events: Events) -> dict[Replay, ReplayResult]:
     """The end of each, as the tables are now."""
     sent = {each: each.to for each in replays if each.to is not None}
     refused = letters.headings(set(sent.values()))
-    sought = {each: Sought(each.place.topic, each.day, each.identity_hash) for each in sent}
+    sought = {each: EventKey(each.place.topic, each.day, each.identity_hash) for each in sent}
     kept = events.deliveries(set(sought.values()))
-    too_large = End(Became.DEAD_LETTER, None, Reason.TOO_LARGE)
-    found = {each: too_large if each.sending is Sending.REFUSED else End(Became.UNKNOWN) for each in replays}
+    too_large = ReplayResult(ReplayOutcome.DEAD_LETTER, None, Reason.TOO_LARGE)
+    found = {
+        each: too_large if each.sending is SendStatus.REFUSED else ReplayResult(ReplayOutcome.UNKNOWN)
+        for each in replays
+    }
     for replay, place in sent.items():
         own = next((each for each in kept[sought[replay]] if each.place == place), None)
         if own is None:
             heading = refused.get(place)
-            found[replay] = End(Became.DEAD_LETTER, None, heading.reason) if heading else End(Became.WAITING)
+            found[replay] = (
+                ReplayResult(ReplayOutcome.DEAD_LETTER, None, heading.reason)
+                if heading
+                else ReplayResult(ReplayOutcome.WAITING)
+            )
         else:
             found[replay] = _end(own, [each for each in kept[sought[replay]] if each.identity == own.identity])
     return found
 
 
-def _end(own: Delivery, same: Collection[Delivery]) -> End:
+def _end(own: Delivery, same: Collection[Delivery]) -> ReplayResult:
     first = first_of(same)
     if first.place == own.place:
-        return End(Became.EVENT)
-    return End(Became.DUPLICATE if first.content == own.content else Became.CONFLICT, first.place)
+        return ReplayResult(ReplayOutcome.EVENT)
+    return ReplayResult(
+        ReplayOutcome.DUPLICATE if first.content == own.content else ReplayOutcome.CONFLICT, first.place
+    )

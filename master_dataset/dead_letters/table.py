@@ -25,14 +25,19 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from deltalake import DeltaTable, Schema
 
-from master_dataset.dead_letters.dead_letter import Cursor, Heading, Letter, LetterQuestion
+from master_dataset.dead_letters.dead_letter import (
+    DeadLetterCursor,
+    DeadLetterQuery,
+    DeadLetterSummary,
+    StoredDeadLetter,
+)
 from master_dataset.dead_letters.replay_history import ReplayTable
-from master_dataset.delta.dataset import naming_lost_files, opened
-from master_dataset.delta.fsync import sync_beginning
-from master_dataset.delta.history import KEPT
-from master_dataset.delta.incomplete_commits import take_back_torn
+from master_dataset.delta.dataset import arrow_dataset, report_lost_files
+from master_dataset.delta.fsync import fsync_first_commit
+from master_dataset.delta.history import LOG_PROPERTIES
+from master_dataset.delta.incomplete_commits import roll_back_incomplete
 from master_dataset.errors import RangeTooLongError, UnknownNameError
-from master_dataset.kafka.record import Place
+from master_dataset.kafka.record import RecordPosition
 from master_dataset.parsing.json_bytes import MAX_BYTES
 from master_dataset.parsing.rows import BYTES, INSTANT, PLACE, REFUSAL
 
@@ -55,7 +60,7 @@ Expression = Any
 """pyarrow ships no types."""
 
 
-def asked(question: LetterQuestion) -> Expression | None:
+def asked(question: DeadLetterQuery) -> Expression | None:
     """What the question says of a row by itself; None for every row."""
     same = {"reason": question.reason, "topic": question.source}
     said = [pc.field(name) == value for name, value in same.items() if value is not None]
@@ -64,7 +69,7 @@ def asked(question: LetterQuestion) -> Expression | None:
     return reduce(and_, said) if said else None
 
 
-def not_before(where: Expression | None, after: Cursor | None, *, oldest_first: bool) -> Expression | None:
+def not_before(where: Expression | None, after: DeadLetterCursor | None, *, oldest_first: bool) -> Expression | None:
     """The same, and in the order of time not before that one."""
     if after is None:
         return where
@@ -73,7 +78,7 @@ def not_before(where: Expression | None, after: Cursor | None, *, oldest_first: 
     return bound if where is None else where & bound
 
 
-def at(places: Collection[Place]) -> Expression:
+def at(places: Collection[RecordPosition]) -> Expression:
     """Rows of these places; there is at least one."""
     homes: dict[tuple[str, int], list[int]] = {}
     for place in places:
@@ -97,7 +102,7 @@ def once(found: pa.Table) -> pa.Table:
     return pa.concat_tables([found.slice(0, 1), here.filter(is_other)])
 
 
-def first(found: pa.Table, most: int, after: Cursor | None, *, oldest_first: bool) -> pa.Table:
+def first(found: pa.Table, most: int, after: DeadLetterCursor | None, *, oldest_first: bool) -> pa.Table:
     """At most so many, each place once, in the order of receipt and behind `after`."""
     direction = "ascending" if oldest_first else "descending"
     keys = found.select(["received_at", *POSITION])
@@ -119,13 +124,13 @@ def by_reason(found: pa.Table) -> dict[str, int]:
     return dict(counted.most_common())
 
 
-def heading(row: Mapping[str, Any]) -> Heading:
+def heading(row: Mapping[str, Any]) -> DeadLetterSummary:
     """Of a row without its bytes."""
-    place = Place(row["topic"], row["partition"], row["offset"])
-    return Heading(place, row["received_at"], row["reason"], row["field"], row["sentence"])
+    place = RecordPosition(row["topic"], row["partition"], row["offset"])
+    return DeadLetterSummary(place, row["received_at"], row["reason"], row["field"], row["sentence"])
 
 
-def whole(dataset: Expression, where: Expression) -> Iterator[Letter]:
+def whole(dataset: Expression, where: Expression) -> Iterator[StoredDeadLetter]:
     """Letters with their bytes, a few at a time. Of a value that no record may have only the beginning is kept."""
     scanner = dataset.scanner(
         columns=[*HEADING.names, *RAW], filter=where, batch_size=ROWS_AT_ONCE, batch_readahead=1, fragment_readahead=1
@@ -136,7 +141,7 @@ def whole(dataset: Expression, where: Expression) -> Iterator[Letter]:
             headers = tuple((each["key"], each["value"]) for each in row["headers"] or ())
             kept = value and value[: MAX_BYTES + 1]
             shared = (said.place, said.received_at, said.reason, said.field, said.sentence)
-            yield Letter(*shared, row["key"], kept, headers, len(value or b""))
+            yield StoredDeadLetter(*shared, row["key"], kept, headers, len(value or b""))
 
 
 FIRST_FILES, MORE = 16, 4
@@ -146,7 +151,7 @@ END = datetime.max.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True)
-class File:
+class DataFile:
     """`oldest_at`, `newest_at`: of the column `received_at`, as the table's log says, or anything if it does not."""
 
     fragment: Any
@@ -156,12 +161,12 @@ class File:
 
 
 @dataclass(frozen=True)
-class Files:
+class DataFiles:
     """Those of one version of a table that may hold what is asked for."""
 
     table: DeltaTable
     dataset: Any
-    every: Sequence[File]
+    every: Sequence[DataFile]
 
     @property
     def rows(self) -> int:
@@ -173,12 +178,12 @@ class Files:
         """All of them, as one dataset."""
         return self.some(self.every)
 
-    def some(self, files: Sequence[File]) -> Any:  # noqa: ANN401 - likewise
+    def some(self, files: Sequence[DataFile]) -> Any:  # noqa: ANN401 - likewise
         """These alone, as one dataset."""
         whole = self.dataset
         return ds.FileSystemDataset([each.fragment for each in files], whole.schema, whole.format, whole.filesystem)
 
-    def in_time(self, *, oldest_first: bool) -> Iterator[tuple[Sequence[File], datetime | None]]:
+    def in_time(self, *, oldest_first: bool) -> Iterator[tuple[Sequence[DataFile], datetime | None]]:
         """More and more files at once. With each: the best time that any file behind them may hold, None: none is."""
         left = sorted(self.every, key=lambda file: file.oldest_at if oldest_first else file.newest_at)
         left = left if oldest_first else left[::-1]
@@ -190,21 +195,21 @@ class Files:
             yield taken, rest
 
 
-def files_of(path: str, where: Any) -> Files | None:  # noqa: ANN401 - likewise
+def data_files(path: str, where: Any) -> DataFiles | None:  # noqa: ANN401 - likewise
     """Of the newest version; None if there is no such table. `where`: an expression, or None for everything."""
     if not DeltaTable.is_deltatable(path):
         return None
     table = DeltaTable(path)
     log = {unquote(row["path"]): row for row in pa.table(table.get_add_actions(flatten=True)).to_pylist()}
-    dataset = opened(table)
-    return Files(table, dataset, [_file(fragment, log) for fragment in dataset.get_fragments(where)])
+    dataset = arrow_dataset(table)
+    return DataFiles(table, dataset, [_file(fragment, log) for fragment in dataset.get_fragments(where)])
 
 
-def _file(fragment: Any, log: dict[str, dict[str, Any]]) -> File:  # noqa: ANN401 - likewise
+def _file(fragment: Any, log: dict[str, dict[str, Any]]) -> DataFile:  # noqa: ANN401 - likewise
     row = log.get(unquote(fragment.path), {})
     oldest, newest = row.get("min.received_at"), row.get("max.received_at")
     # The log may cut a time to milliseconds, so that the newest row lies a little behind it.
-    return File(
+    return DataFile(
         fragment,
         row.get("num_records") or 0,
         oldest or BEGINNING,
@@ -224,15 +229,15 @@ def schema() -> pa.Schema:
 
 def create(path: str) -> None:
     """Make the table, unless it is there. Each endpoint has a partition. DeltaError, OSError."""
-    take_back_torn(path)
+    roll_back_incomplete(path)
     if not DeltaTable.is_deltatable(path):
         DeltaTable.create(
             path,
             Schema.from_arrow(schema()),
             partition_by=["topic"],
-            configuration=KEPT | {"delta.appendOnly": "true"},
+            configuration=LOG_PROPERTIES | {"delta.appendOnly": "true"},
         )
-        sync_beginning(path)
+        fsync_first_commit(path)
 
 
 TABLES = ("dead_letters", "conflicts", UNDELIVERED)
@@ -242,7 +247,7 @@ MOST_COUNTED = 5_000_000
 """So many are looked through to count them: some seconds, and some hundred MB for as long."""
 
 
-class Counts(NamedTuple):
+class DeadLetterCounts(NamedTuple):
     """Reason code to the number of letters, most first; and to how many of them were replayed."""
 
     letters: Mapping[str, int]
@@ -250,22 +255,22 @@ class Counts(NamedTuple):
 
 
 @dataclass(frozen=True)
-class LetterPage:
+class SummaryPage:
     """`following`: where the last one stands, if there are more behind it."""
 
-    letters: Sequence[Heading]
-    following: Cursor | None
+    letters: Sequence[DeadLetterSummary]
+    following: DeadLetterCursor | None
 
 
-class LetterTable:
+class DeadLetterTable:
     """Of one master dataset."""
 
     def __init__(self, root: str, replays: ReplayTable) -> None:
         """`root` of the master dataset. `replays` says which ones were sent again."""
         self._root, self._replays = root, replays
-        self._counted: dict[object, Counts] = {}
+        self._counted: dict[object, DeadLetterCounts] = {}
 
-    def counts(self, question: LetterQuestion) -> Counts:
+    def counts(self, question: DeadLetterQuery) -> DeadLetterCounts:
         """Of everything that fits. RangeTooLongError if more than MOST_COUNTED would have to be looked through."""
         where = asked(question)
         tables = list(self._tables(where))
@@ -280,24 +285,31 @@ class LetterTable:
             self._counted[key] = self._counts(question, tables, where)
         return self._counted[key]
 
-    def _counts(self, question: LetterQuestion, tables: Sequence[Files], where: Expression | None) -> Counts:
+    def _counts(
+        self, question: DeadLetterQuery, tables: Sequence[DataFiles], where: Expression | None
+    ) -> DeadLetterCounts:
         found = HEADING.empty_table().select([*POSITION, "reason"])
         for files in tables:
-            with naming_lost_files(files.table):
+            with report_lost_files(files.table):
                 found = pa.concat_tables([found, files.whole.to_table(columns=found.column_names, filter=where)])
         found = self._chosen(once(found), question)
         sent = self._joined(found, question, is_sent=True)
-        return Counts(by_reason(found), by_reason(sent))
+        return DeadLetterCounts(by_reason(found), by_reason(sent))
 
     def page(
-        self, question: LetterQuestion, limit: int, after: Cursor | None = None, *, oldest_first: bool = False
-    ) -> LetterPage:
+        self,
+        question: DeadLetterQuery,
+        limit: int,
+        after: DeadLetterCursor | None = None,
+        *,
+        oldest_first: bool = False,
+    ) -> SummaryPage:
         """At most `limit` in the order of receipt, newest first unless told; those behind `after`."""
         where = not_before(asked(question), after, oldest_first=oldest_first)
         found = HEADING.empty_table()
         for files in self._tables(where):
             for some, rest in files.in_time(oldest_first=oldest_first):
-                with naming_lost_files(files.table):
+                with report_lost_files(files.table):
                     more = files.some(some).to_table(columns=found.column_names, filter=where)
                 found = pa.concat_tables([found, self._chosen(more, question)])
                 found = first(found, limit + 1, after, oldest_first=oldest_first)
@@ -306,9 +318,11 @@ class LetterTable:
                     if rest > last if oldest_first else rest < last:
                         break
         letters = [heading(row) for row in found.slice(0, limit).to_pylist()]
-        return LetterPage(letters, letters[-1].cursor if found.num_rows > limit else None)
+        return SummaryPage(letters, letters[-1].cursor if found.num_rows > limit else None)
 
-    def several(self, places: Collection[Place], near: Sequence[Heading] = ()) -> list[Letter]:
+    def several(
+        self, places: Collection[RecordPosition], near: Sequence[DeadLetterSummary] = ()
+    ) -> list[StoredDeadLetter]:
         """With their bytes, in the order of receipt. UnknownNameError if one is no dead letter.
 
         `near`: their headings, where they are known: then few files have to be opened.
@@ -317,9 +331,9 @@ class LetterTable:
         if near:
             times = [each.received_at for each in near]
             where &= (pc.field("received_at") >= min(times)) & (pc.field("received_at") <= max(times))
-        found: dict[Place, Letter] = {}
+        found: dict[RecordPosition, StoredDeadLetter] = {}
         for files in self._tables(where):
-            with naming_lost_files(files.table):
+            with report_lost_files(files.table):
                 found = {letter.place: letter for letter in whole(files.whole, where)} | found
         for place in places:
             if place not in found:
@@ -328,25 +342,25 @@ class LetterTable:
                 )
         return sorted(found.values(), key=lambda letter: (letter.received_at, letter.place))
 
-    def headings(self, places: Collection[Place]) -> dict[Place, Heading]:
+    def headings(self, places: Collection[RecordPosition]) -> dict[RecordPosition, DeadLetterSummary]:
         """Those of these places that are dead letters, without their bytes."""
-        found: dict[Place, Heading] = {}
+        found: dict[RecordPosition, DeadLetterSummary] = {}
         where = at(places) if places else None
         for files in self._tables(where) if places else ():
-            with naming_lost_files(files.table):
+            with report_lost_files(files.table):
                 some = files.whole.to_table(columns=HEADING.names, filter=where).to_pylist()
             found = {each.place: each for each in map(heading, some)} | found
         return found
 
-    def _tables(self, where: Expression | None) -> Iterator[Files]:
+    def _tables(self, where: Expression | None) -> Iterator[DataFiles]:
         for name in TABLES:
-            files = files_of(f"{self._root}/{name}", where)
+            files = data_files(f"{self._root}/{name}", where)
             if files is not None and files.every:
                 yield files
 
-    def _chosen(self, found: pa.Table, question: LetterQuestion) -> pa.Table:
+    def _chosen(self, found: pa.Table, question: DeadLetterQuery) -> pa.Table:
         return found if question.replayed is None else self._joined(found, question, is_sent=question.replayed)
 
-    def _joined(self, found: pa.Table, question: LetterQuestion, *, is_sent: bool) -> pa.Table:
+    def _joined(self, found: pa.Table, question: DeadLetterQuery, *, is_sent: bool) -> pa.Table:
         sent = self._replays.sent(question.source)
         return found.join(sent, POSITION, join_type="left semi" if is_sent else "left anti")

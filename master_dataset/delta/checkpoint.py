@@ -19,21 +19,21 @@ import orjson
 import structlog
 from prometheus_client import Histogram
 
-from master_dataset.delta.fsync import sums_of, sync_files
+from master_dataset.delta.fsync import checksum_file, fsync_files
 
 PLANS, ENDS, SOURCES, BEGINNING = "offsets", "commits", "sources", "metadata"
 log = structlog.get_logger()
 
 
-def sync_plan(checkpoint: str, number: int) -> None:
+def fsync_plan(checkpoint: str, number: int) -> None:
     """Have the plan of this micro-batch on the disk, and that the one before is done."""
     folder = Path(checkpoint.removeprefix("file://"))
     named = (folder / PLANS / str(number), folder / ENDS / str(number - 1), folder / BEGINNING)
     files = (*named, *folder.glob(f"{SOURCES}/*/0"))
-    sync_files([file for file in files if file.exists()], folder)
+    fsync_files([file for file in files if file.exists()], folder)
 
 
-def drop_torn(checkpoint: str) -> None:
+def drop_incomplete(checkpoint: str) -> None:
     """Remove what a power cut has left empty: Spark would not start with it. Without a beginning there is nothing."""
     folder = Path(checkpoint.removeprefix("file://"))
     if _is_empty(folder / BEGINNING):
@@ -44,12 +44,12 @@ def drop_torn(checkpoint: str) -> None:
     torn = [file for file in numbered if _is_empty(file)]
     for file in torn:
         file.unlink()
-        sums_of(file).unlink(missing_ok=True)
+        checksum_file(file).unlink(missing_ok=True)
     if torn:
         log.warning("checkpoint.torn", folder=str(folder), removed=[str(file.relative_to(folder)) for file in torn])
 
 
-def unfinished(checkpoint: str) -> str:
+def unfinished_mark(checkpoint: str) -> str:
     """The mark of the micro-batch that comes again, its query and number; empty if none does."""
     folder = Path(checkpoint.removeprefix("file://"))
     planned, done = (_numbers(folder / part) for part in (PLANS, ENDS))

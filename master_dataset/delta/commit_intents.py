@@ -15,7 +15,7 @@ from uuid import uuid4
 import pyarrow as pa
 from deltalake import CommitProperties, write_deltalake
 
-from master_dataset.delta.fsync import sync, sync_files, sync_one
+from master_dataset.delta.fsync import fsync_commit, fsync_files, fsync_path
 from master_dataset.delta.history import MARK, DeltaHistory
 
 NOTES = "_untold"
@@ -23,7 +23,7 @@ _LIFE = Path("/proc/sys/kernel/random/boot_id")
 
 
 @contextmanager
-def told(table: str) -> Iterator[str]:
+def commit_intent(table: str) -> Iterator[str]:
     """The mark that a commit to this table has to carry; it is on the disk in the end. OSError.
 
     A table on an object store needs no note.
@@ -36,32 +36,32 @@ def told(table: str) -> Iterator[str]:
         yield mark
     except BaseException:
         if is_local and history.marked(mark) is None:
-            forget(table, mark)
+            clear_intent(table, mark)
         raise
-    sync(table, mark)
+    fsync_commit(table, mark)
     if is_local:
-        forget(table, mark)
+        clear_intent(table, mark)
 
 
-def untold(table: str) -> dict[str, bool]:
+def pending_intents(table: str) -> dict[str, bool]:
     """Marks of commits that are under way or were never told of, and whether the machine has lost its power since."""
     life = _life()
     notes = (DeltaHistory.of(table).folder / NOTES).glob("*")
     return {note.name: bool(life) and note.read_text() != life for note in sorted(notes)}
 
 
-def forget(table: str, mark: str) -> None:
+def clear_intent(table: str, mark: str) -> None:
     """That commit is on the disk, or was taken back. Its note may not come again: then it would be taken back."""
     folder = DeltaHistory.of(table).folder
     (folder / NOTES / mark).unlink(missing_ok=True)
-    sync_one(folder / NOTES)
+    fsync_path(folder / NOTES)
 
 
 def _note(history: DeltaHistory, mark: str) -> None:
     note = history.folder / NOTES / mark
     note.parent.mkdir(exist_ok=True)
     note.write_text(_life())
-    sync_files([note], history.folder)
+    fsync_files([note], history.folder)
 
 
 def _life() -> str:
@@ -73,8 +73,8 @@ MOST_RETRIES = 1000
 """Of several who append at once one is first, and each of the others tries the next number."""
 
 
-def append_synced(table: str, rows: pa.Table) -> None:
+def append(table: str, rows: pa.Table) -> None:
     """Append them to the table. DeltaError, OSError."""
-    with told(table) as mark:
+    with commit_intent(table) as mark:
         said = CommitProperties({MARK: mark}, max_commit_retries=MOST_RETRIES)
         write_deltalake(table, rows, mode="append", commit_properties=said)

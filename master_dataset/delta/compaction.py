@@ -13,9 +13,9 @@ import pyarrow as pa
 import structlog
 from deltalake import CommitProperties, DeltaTable, WriterProperties
 
-from master_dataset.delta.commit_intents import told
-from master_dataset.delta.dataset import naming_lost_files, path_of
-from master_dataset.delta.fsync import sync_checkpoint
+from master_dataset.delta.commit_intents import commit_intent
+from master_dataset.delta.dataset import path_of, report_lost_files
+from master_dataset.delta.fsync import fsync_checkpoint
 from master_dataset.delta.history import MARK
 from master_dataset.errors import OperatorError
 
@@ -70,7 +70,7 @@ class Compaction:
         for number, values in enumerate(portions):
             step(number, len(portions), name)
             self.renew()
-            put_together(DeltaTable(path), values)
+            compact_partitions(DeltaTable(path), values)
         self.renew()
         hours = 24 * self.vacuum_days
         removed = DeltaTable(path).vacuum(
@@ -112,10 +112,10 @@ class Compaction:
             yield portion
 
 
-def put_together(table: DeltaTable, partitions: Collection[str]) -> None:
+def compact_partitions(table: DeltaTable, partitions: Collection[str]) -> None:
     """Rewrite the files of these partitions by one commit, as they are in the version that was loaded."""
     [column] = table.metadata().partition_columns
-    with naming_lost_files(table), told(path_of(table)) as mark:
+    with report_lost_files(table), commit_intent(path_of(table)) as mark:
         table.optimize.compact(
             partition_filters=[(column, "in", list(partitions))],
             target_size=TARGET_BYTES,
@@ -129,7 +129,7 @@ def _shorten(path: str) -> None:
     """Take away lines of the log that are older than it keeps, once the checkpoint that stands for them is there."""
     table = DeltaTable(path)
     table.create_checkpoint()
-    sync_checkpoint(path, table.version())
+    fsync_checkpoint(path, table.version())
     table.cleanup_metadata()
 
 

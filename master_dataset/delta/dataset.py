@@ -18,7 +18,7 @@ from pyarrow.fs import FileType, LocalFileSystem, SubTreeFileSystem
 from master_dataset.errors import MasterFileLostError
 
 
-def opened(table: DeltaTable) -> Any:  # noqa: ANN401 - pyarrow ships no types
+def arrow_dataset(table: DeltaTable) -> Any:  # noqa: ANN401 - pyarrow ships no types
     """Its newest rows, unread.
 
     delta-rs would open files by callbacks into Python. pyarrow's threads may still hold one when a command ends, and
@@ -34,7 +34,7 @@ UNREADABLE = (OSError, pa.ArrowInvalid, DeltaError)
 """What the libraries raise that read a file."""
 
 
-def refuse_lost(path: str, sizes: Mapping[str, int]) -> None:
+def check_files(path: str, sizes: Mapping[str, int]) -> None:
     """MasterFileLostError if a local file of the table has not the size that the log says, in bytes."""
     for found in LocalFileSystem().get_file_info(list(sizes)):
         if found.type != FileType.File:
@@ -44,7 +44,7 @@ def refuse_lost(path: str, sizes: Mapping[str, int]) -> None:
 
 
 @contextmanager
-def naming_lost_files(table: DeltaTable) -> Iterator[None]:
+def report_lost_files(table: DeltaTable) -> Iterator[None]:
     """MasterFileLostError instead of what Arrow or delta-rs raise inside, if a file of the table cannot be read whole."""
     try:
         yield

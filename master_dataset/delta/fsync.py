@@ -23,15 +23,15 @@ _HEAD = struct.Struct(">4sI")
 _MAGIC = b"crc\0"
 
 
-def sums_of(file: Path) -> Path:
+def checksum_file(file: Path) -> Path:
     """Where Spark keeps those of a file, if it wrote it."""
     return file.with_name(f".{file.name}.crc")
 
 
-def fits(file: Path) -> bool | None:
+def matches_checksum(file: Path) -> bool | None:
     """Whether a file is what its sums say; None if there are none, or not all."""
     try:
-        kept = sums_of(file).read_bytes()
+        kept = checksum_file(file).read_bytes()
     except FileNotFoundError:
         return None
     if len(kept) < _HEAD.size:
@@ -45,41 +45,41 @@ def fits(file: Path) -> bool | None:
     return found == kept[_HEAD.size :]
 
 
-def sync(table: str, mark: str) -> None:
+def fsync_commit(table: str, mark: str) -> None:
     """The newest commit that carries the mark, if one does. A table on an object store is on its disks already."""
     history = DeltaHistory.of(table)
     if commit := history.marked(mark):
-        sync_files([*(history.folder / name for name in commit.added), commit.path], history.folder)
+        fsync_files([*(history.folder / name for name in commit.added), commit.path], history.folder)
 
 
-def sync_checkpoint(table: str, number: int) -> None:
+def fsync_checkpoint(table: str, number: int) -> None:
     """The checkpoint of that commit, before older lines are taken away."""
     history = DeltaHistory.of(table)
     if checkpoint := history.checkpoints(number):
-        sync_files([*checkpoint, history.log / LAST_CHECKPOINT], history.folder)
+        fsync_files([*checkpoint, history.log / LAST_CHECKPOINT], history.folder)
 
 
-def sync_beginning(table: str) -> None:
+def fsync_first_commit(table: str) -> None:
     """The commit that has made the table: without it no other one can be read."""
     history = DeltaHistory.of(table)
     if (first := history.path(0)).exists():
-        sync_files([first], history.folder)
+        fsync_files([first], history.folder)
 
 
-def sync_files(files: Sequence[Path], root: Path) -> None:
+def fsync_files(files: Sequence[Path], root: Path) -> None:
     """Files below a folder with their sums, then each folder that names one, up to the parent of `root`."""
     folders = dict.fromkeys(
         place for file in files for place in file.parents if place == root.parent or root in (place, *place.parents)
     )
     for file in files:
-        sync_one(file)
+        fsync_path(file)
         with suppress(FileNotFoundError):  # few have any, and torn ones are taken away at a start
-            sync_one(sums_of(file))
+            fsync_path(checksum_file(file))
     for folder in folders:
-        sync_one(folder)
+        fsync_path(folder)
 
 
-def sync_one(path: Path) -> None:
+def fsync_path(path: Path) -> None:
     """A file, or which names a folder has."""
     opened = os.open(path, os.O_RDONLY)
     try:

@@ -10,7 +10,7 @@ import orjson
 NEWEST_COMMITS = 100
 LAST_CHECKPOINT = "_last_checkpoint"
 MARK = "userMetadata"
-KEPT = {"delta.logRetentionDuration": "interval 30 days", "delta.enableExpiredLogCleanup": "false"}
+LOG_PROPERTIES = {"delta.logRetentionDuration": "interval 30 days", "delta.enableExpiredLogCleanup": "false"}
 """Properties of a table: a compaction takes older lines away, behind a checkpoint that is on the disk."""
 
 

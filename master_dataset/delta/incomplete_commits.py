@@ -17,8 +17,8 @@ import pyarrow as pa
 import structlog
 from pyarrow.parquet import ParquetFile
 
-from master_dataset.delta.commit_intents import forget, untold
-from master_dataset.delta.fsync import fits, sums_of, sync, sync_files, sync_one
+from master_dataset.delta.commit_intents import clear_intent, pending_intents
+from master_dataset.delta.fsync import checksum_file, fsync_commit, fsync_files, fsync_path, matches_checksum
 from master_dataset.delta.history import LAST_CHECKPOINT, MARK, Commit, DeltaHistory
 
 log = structlog.get_logger()
@@ -26,7 +26,7 @@ END_OF_PARQUET, END_OF_NAME = b"PAR1", ".parquet"
 _NUMBER = re.compile(r"^\.?(\d{20})\.")
 
 
-def drop_unbegun(table: str) -> None:
+def drop_incomplete_creation(table: str) -> None:
     """Forget a table of which nothing but the name is left, so that it is made anew."""
     history = DeltaHistory.of(table)
     commits = list(history.log.glob("*.json"))
@@ -35,12 +35,12 @@ def drop_unbegun(table: str) -> None:
         log.warning("table.torn", table=table, taken_back="all of it")
 
 
-def take_back_torn(table: str, unfinished: Collection[str] = ()) -> None:
+def roll_back_incomplete(table: str, unfinished: Collection[str] = ()) -> None:
     """Of a table, before an engine has read it: torn lines, checkpoints, and the commits that nobody was told of.
 
     `unfinished`: the marks of micro-batches that come again. One of them may have been told of: it is whole then.
     """
-    drop_unbegun(table)
+    drop_incomplete_creation(table)
     history = DeltaHistory.of(table)
     _drop_torn_checkpoints(history)
     for path in history.newest_first():
@@ -50,14 +50,14 @@ def take_back_torn(table: str, unfinished: Collection[str] = ()) -> None:
         commit = history.marked(mark)
         if commit and not _is_whole(history, commit):
             _take_back(history, commit)
-    for mark, is_lost in untold(table).items():
+    for mark, is_lost in pending_intents(table).items():
         commit = history.marked(mark)
         if commit and is_lost and _is_last_word(history, commit):
             _take_back(history, commit)
         elif commit:
-            sync(table, mark)
+            fsync_commit(table, mark)
         if commit or is_lost:  # without one it may be under way
-            forget(table, mark)
+            clear_intent(table, mark)
 
 
 def _drop_torn_checkpoints(history: DeltaHistory) -> None:
@@ -75,7 +75,7 @@ def _drop_torn_checkpoints(history: DeltaHistory) -> None:
 
 def _drop(file: Path) -> None:
     file.unlink()
-    sums_of(file).unlink(missing_ok=True)
+    checksum_file(file).unlink(missing_ok=True)
     log.warning("table.torn", table=str(file.parent.parent), taken_back=file.name)
 
 
@@ -102,9 +102,9 @@ def _is_whole(history: DeltaHistory, commit: Commit) -> bool:
 
 def _can_be_read(file: Path) -> bool:
     """As its sums say. Where these are torn, which an engine would take for a torn file, they go, and its pages say."""
-    if (said := fits(file)) is not None:
+    if (said := matches_checksum(file)) is not None:
         return said
-    sums_of(file).unlink(missing_ok=True)
+    checksum_file(file).unlink(missing_ok=True)
     if file.suffix != END_OF_NAME:
         return True  # a line that was read
     try:
@@ -132,12 +132,12 @@ def _take_back(history: DeltaHistory, commit: Commit) -> None:
         is_worked_out = ".crc" in file.name or ".checkpoint" in file.name
         if found and is_worked_out and int(found[1]) >= commit.number:
             file.unlink()
-    for file in (history.log / LAST_CHECKPOINT, sums_of(history.log / LAST_CHECKPOINT)):
+    for file in (history.log / LAST_CHECKPOINT, checksum_file(history.log / LAST_CHECKPOINT)):
         file.unlink(missing_ok=True)  # engines look for one themselves
-    sync_one(history.log)
+    fsync_path(history.log)
     info = {name: value for name, value in commit.info.items() if name != MARK} | {"operation": "TAKEN BACK"}
     part = commit.path.with_suffix(".part")
     part.write_bytes(orjson.dumps({"commitInfo": info}) + b"\n")
     part.replace(commit.path)
-    sync_files([commit.path], history.folder)
+    fsync_files([commit.path], history.folder)
     log.warning("table.torn", table=str(history.folder), taken_back=commit.path.name)

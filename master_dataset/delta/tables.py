@@ -15,10 +15,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from master_dataset.delta.commit_intents import told
-from master_dataset.delta.fsync import sync, sync_beginning
-from master_dataset.delta.history import KEPT, MARK
-from master_dataset.delta.incomplete_commits import drop_unbegun, take_back_torn
+from master_dataset.delta.commit_intents import commit_intent
+from master_dataset.delta.fsync import fsync_commit, fsync_first_commit
+from master_dataset.delta.history import LOG_PROPERTIES, MARK
+from master_dataset.delta.incomplete_commits import drop_incomplete_creation, roll_back_incomplete
 from master_dataset.parsing.rows import output_schema
 
 if TYPE_CHECKING:
@@ -71,17 +71,17 @@ class MasterTables:
 
     def append_conflicts(self, letters: DataFrame) -> None:
         """Append what a rebuild has found, in one commit that is on the disk then."""
-        with told(self.path(CONFLICTS)) as mark:
+        with commit_intent(self.path(CONFLICTS)) as mark:
             writer = letters.select(*DEAD_LETTER_COLUMNS).coalesce(1).write.format("delta").mode("append")
             writer.option(MARK, mark).save(self.path(CONFLICTS))
 
     def take_back_torn(self, name: str, unfinished: Collection[str] = ()) -> None:
         """What a power cut has left of commits that nobody was told of, before Spark reads the table."""
-        take_back_torn(self.path(name), unfinished)
+        roll_back_incomplete(self.path(name), unfinished)
 
     def sync(self, name: str, mark: str) -> None:
         """Have the commit with this mark on the disk, if there is one."""
-        sync(self.path(name), mark)
+        fsync_commit(self.path(name), mark)
 
     def holds(self, spark: SparkSession, name: str, mark: str) -> bool:
         """Whether one of the table's newest commits carries this mark.
@@ -103,7 +103,7 @@ def dead_letter_schema(source: "Source[Any]") -> pa.Schema:
 
 
 def _create(spark: SparkSession, path: str, schema: pa.Schema, partitioned_by: str) -> None:
-    drop_unbegun(path)
+    drop_incomplete_creation(path)
     table = (
         DeltaTable.createIfNotExists(spark)
         .location(path)
@@ -112,7 +112,7 @@ def _create(spark: SparkSession, path: str, schema: pa.Schema, partitioned_by: s
         .property("delta.appendOnly", "true")
         .property("delta.dataSkippingStatsColumns", "received_at")  # what a rebuild asks for; each column costs
     )
-    for name, value in KEPT.items():
+    for name, value in LOG_PROPERTIES.items():
         table = table.property(name, value)
     table.execute()
-    sync_beginning(path)
+    fsync_first_commit(path)

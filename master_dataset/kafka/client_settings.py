@@ -28,7 +28,7 @@ def majority(copies: int) -> int:
     return copies // 2 + 1
 
 
-class CourierRoom(NamedTuple):
+class BufferLimits(NamedTuple):
     """Of what was taken, and is neither acknowledged nor given up."""
 
     records: int = 10_000

@@ -15,7 +15,7 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 
 from master_dataset.errors import BrokerUnavailableError, LinesNotSentError
 from master_dataset.kafka.client_settings import producer_settings
-from master_dataset.parsing.masking import hidden
+from master_dataset.parsing.masking import mask_value
 from master_dataset.parsing.parse import key_of
 from master_dataset.source import Source
 
@@ -63,7 +63,7 @@ class IngestResult:
 
 
 @dataclass(frozen=True)
-class Terms:
+class IngestOptions:
     """How an ingest goes about it."""
 
     first_line: int = 1  # the number of the first line, for those who resume
@@ -78,7 +78,7 @@ def ingest(
     lines: Iterable[bytes],
     bootstrap: str,
     progress: Progress,
-    terms: Terms | None = None,
+    terms: IngestOptions | None = None,
 ) -> IngestResult:
     """Send every line that is not blank, and return once the broker has acknowledged all.
 
@@ -86,7 +86,7 @@ def ingest(
     says where to resume, when one line stays unacknowledged for longer than the terms say. `progress` is told some ten
     times a second.
     """
-    terms = terms or Terms()
+    terms = terms or IngestOptions()
     sending = _Sending(source, bootstrap, progress, terms.give_up_seconds)
     number = terms.first_line - 1
     try:
@@ -119,7 +119,7 @@ class _Sending:
         if len(line) > MAX_LINE_BYTES:
             self._reject(number)
             return
-        line = hidden(self._source, line)
+        line = mask_value(self._source, line)
         key = self._key_of(line)
         self._owed.add(number)
         while not self.failure:

@@ -31,7 +31,7 @@ PROBE_SECONDS = 10.0
 _POLL_SECONDS = 0.5
 
 
-class Unread(NamedTuple):
+class UnreadRecord(NamedTuple):
     """The oldest record of a partition that was not read: its place, and when the broker stamped it."""
 
     offset: int
@@ -46,7 +46,7 @@ class Lag:
     partition: int
     position: int
     end: int
-    oldest: Unread | None
+    oldest: UnreadRecord | None
 
     @property
     def records(self) -> int:
@@ -58,7 +58,7 @@ class Lag:
         return max((now - self.oldest.received_at) / timedelta(seconds=1), 0.0) if self.oldest else 0.0
 
 
-class Probe:
+class LagProbe:
     """Measures lag. Joins no group and commits nothing."""
 
     def __init__(self, bootstrap: str) -> None:
@@ -101,10 +101,10 @@ class Probe:
             raise BrokerUnavailableError(message, do="galatea status") from error
         return [Lag(*each, oldest=oldest.get(each[:2])) for each in found]
 
-    def _oldest(self, behind: Mapping[tuple[str, int], int]) -> dict[tuple[str, int], Unread]:
+    def _oldest(self, behind: Mapping[tuple[str, int], int]) -> dict[tuple[str, int], UnreadRecord]:
         """The first committed record at or behind each of these places; a place without one is left out."""
         self._consumer.assign([TopicPartition(topic, partition, at) for (topic, partition), at in behind.items()])
-        found: dict[tuple[str, int], Unread] = {}
+        found: dict[tuple[str, int], UnreadRecord] = {}
         open_places = set(behind)
         deadline = time.monotonic() + PROBE_SECONDS
         try:
@@ -116,7 +116,7 @@ class Probe:
                     continue
                 place = (read.topic() or "", read.partition() or 0)
                 if _is_record(read) and place in open_places:
-                    found[place] = Unread(read.offset() or 0, _stamp(read))
+                    found[place] = UnreadRecord(read.offset() or 0, _stamp(read))
                 open_places.discard(place)
         finally:
             self._consumer.unassign()
@@ -159,7 +159,7 @@ class LagTable:
     def write(self, measured: Iterable[Lag], now: datetime) -> None:
         """Replace the last measurement. A restart does not make a position look as if it had moved."""
         measured = list(measured)
-        self._moved = moved(self._moved, measured, now)
+        self._moved = last_moves(self._moved, measured, now)
         for each in measured:
             place = (each.topic, each.partition)
             oldest_at = each.oldest.received_at if each.oldest else None
@@ -167,7 +167,7 @@ class LagTable:
             self._session.execute(self._insert, (self._reader, *place, *values))
 
 
-def moved(
+def last_moves(
     before: Mapping[Place, tuple[int, datetime]], measured: Iterable[Lag], now: datetime
 ) -> dict[Place, tuple[int, datetime]]:
     """Each place with its position, and since when it has been there as far as measurements tell."""

@@ -22,7 +22,7 @@ Step = Callable[[int, int, str], None]
 """Told how many offsets are read, of how many, and of which topic."""
 
 
-class Census(NamedTuple):
+class OffsetAudit(NamedTuple):
     """Of one partition: committed records from `first`, the oldest offset that the topic still has, before `until`.
 
     `runs`: where they lie, each from its first offset to before its second.
@@ -38,7 +38,7 @@ class Census(NamedTuple):
         return sum(until - first for first, until in self.runs)
 
 
-def census(bootstrap: str, topic: str, until: Mapping[int, int], step: Step) -> dict[int, Census]:
+def audit_offsets(bootstrap: str, topic: str, until: Mapping[int, int], step: Step) -> dict[int, OffsetAudit]:
     """Partition to what it has before the position in `until`. BrokerUnavailableError if nobody answers for long."""
     consumer = Consumer(
         {
@@ -71,7 +71,7 @@ class _Count:
         self._at = dict(self._firsts)
         self._left = {part for part, first in self._firsts.items() if first < until[part]}
 
-    def counted(self, step: Step) -> dict[int, Census]:
+    def counted(self, step: Step) -> dict[int, OffsetAudit]:
         self._assign()
         told_at = heard_at = time.monotonic()
         while self._left:
@@ -90,7 +90,7 @@ class _Count:
                 )
         total = self._sum(self._until)
         step(total, total, self._topic)
-        return {part: Census(first, self._until[part], self._runs[part]) for part, first in self._firsts.items()}
+        return {part: OffsetAudit(first, self._until[part], self._runs[part]) for part, first in self._firsts.items()}
 
     def _take(self, message: Message) -> int | None:
         """Count it. A partition if the record that would come next there is deleted."""

@@ -41,14 +41,14 @@ def steps(parsed: pa.RecordBatch, newest: Newest) -> dict[int, timedelta]:
 
 
 def steps_back(
-    seen: "Seen", newest: Mapping[int, datetime], cut: datetime, skew: timedelta
+    progress: "Progress", newest: Mapping[int, datetime], cut: datetime, skew: timedelta
 ) -> Iterator[tuple[int, str]]:
     """Each partition of a micro-batch in which the clock stepped back, and one sentence about it.
 
     `newest`: the newest stamp of the micro-batches before. `cut`: one published before this micro-batch was kept; the
     archive had passed its markers then, so nothing that is kept now may be older.
     """
-    for partition, each in seen.items():
+    for partition, each in progress.items():
         step = max(each.step_back, newest.get(partition, each.oldest_at) - each.oldest_at)
         at = f"{each.oldest_at:%F %T} UTC"
         if each.oldest_at < cut:
@@ -58,7 +58,7 @@ def steps_back(
 
 
 @dataclass(frozen=True)
-class Reached:
+class PartitionProgress:
     """One partition of a micro-batch. `offset`, `received_at`: the greatest; `oldest_at`: the least `received_at`.
 
     `step_back`: by how much a record was stamped before one that precedes it, at most. `received`: records as they
@@ -75,9 +75,9 @@ class Reached:
     step_back: timedelta = NO_STEP
     received: int = 0
 
-    def __or__(self, other: "Reached") -> "Reached":
+    def __or__(self, other: "PartitionProgress") -> "PartitionProgress":
         """Both seen."""
-        return Reached(
+        return PartitionProgress(
             max(self.offset, other.offset),
             max(self.received_at, other.received_at),
             self.events + other.events,
@@ -88,11 +88,11 @@ class Reached:
         )
 
 
-Seen = Mapping[int, Reached]
+Progress = Mapping[int, PartitionProgress]
 """By partition."""
 
 
-def received(batch: pa.RecordBatch) -> Counter[int]:
+def count_received(batch: pa.RecordBatch) -> Counter[int]:
     """How many records each partition has in a batch as it comes from Kafka, before any is parsed; no markers."""
     partitions = batch.column("partition")
     if (headers := headers_of(batch)) is None:
@@ -100,7 +100,7 @@ def received(batch: pa.RecordBatch) -> Counter[int]:
     return Counter(part for part, each in zip(partitions.to_pylist(), headers, strict=True) if not is_marker(each))
 
 
-def seen(parsed: pa.RecordBatch, newest: Newest, came: Mapping[int, int]) -> Seen:
+def progress_of(parsed: pa.RecordBatch, newest: Newest, came: Mapping[int, int]) -> Progress:
     """What is in one batch of parsed records. `newest`: what the task has seen before it, and sees with it.
 
     `came`: what was `received` with it.
@@ -117,7 +117,7 @@ def seen(parsed: pa.RecordBatch, newest: Newest, came: Mapping[int, int]) -> See
     rows: list[dict[str, Any]] = columns.group_by("partition").aggregate(wanted).to_pylist()
     letters, stepped = _dead_letters(parsed), steps(parsed, newest)
     return {
-        partition: Reached(
+        partition: PartitionProgress(
             row["offset_max"],
             row["received_at_max"],
             row["event_sum"],
@@ -142,17 +142,17 @@ def _dead_letters(parsed: pa.RecordBatch) -> dict[int, Counter[str]]:
     return found
 
 
-class SeenParam(AccumulatorParam[Seen]):
+class ProgressParam(AccumulatorParam[Progress]):
     """What the tasks of a micro-batch saw, together. Spark merges a task's part before the job that ran it ends.
 
     A job may merge one part twice: of a task that ran again because its shuffle files were lost, or speculatively.
     """
 
-    def zero(self, value: Seen) -> Seen:  # noqa: ARG002 - Spark's signature
+    def zero(self, value: Progress) -> Progress:  # noqa: ARG002 - Spark's signature
         """Nothing seen."""
         return {}
 
-    def addInPlace(self, value1: Seen, value2: Seen) -> Seen:  # noqa: N802 - Spark's name
+    def addInPlace(self, value1: Progress, value2: Progress) -> Progress:  # noqa: N802 - Spark's name
         """Both."""
         both = {partition: value1[partition] | value2[partition] for partition in value1.keys() & value2.keys()}
         return {**value1, **value2, **both}

@@ -14,14 +14,14 @@ from typing import Any, NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
-from master_dataset.kafka.client_settings import CourierRoom, producer_settings
+from master_dataset.kafka.client_settings import BufferLimits, producer_settings
 
 GIVE_UP_SECONDS = 5.0
 LISTEN_SECONDS = 0.2
 LEAVE_SECONDS = 1.0
 
 
-class Fate(StrEnum):
+class DeliveryStatus(StrEnum):
     """What became of a record. UNCONFIRMED: it may be in the topic or not; whoever sends it again is safe."""
 
     ACKNOWLEDGED = "acknowledged"
@@ -29,7 +29,7 @@ class Fate(StrEnum):
     TOO_LARGE = "too_large"
 
 
-class Outgoing(NamedTuple):
+class ProducerRecord(NamedTuple):
     """A record for a topic."""
 
     key: bytes
@@ -42,25 +42,25 @@ class Outgoing(NamedTuple):
 
 
 class _Report(NamedTuple):
-    waiting: asyncio.Future[Fate]
+    waiting: asyncio.Future[DeliveryStatus]
     size: int
-    fate: Fate
+    fate: DeliveryStatus
 
 
-class Courier:
+class AsyncProducer:
     """One producer of a process, used from one event loop. It can be made while no broker is there."""
 
     def __init__(
         self,
         settings: Mapping[str, Any],
         connect: Callable[[dict[str, Any]], Any] = Producer,
-        room: CourierRoom = CourierRoom(),  # noqa: B008 - a tuple
+        room: BufferLimits = BufferLimits(),  # noqa: B008 - a tuple
     ) -> None:
         """`settings`: of librdkafka, such as `courier_settings`. `connect` makes the producer from them."""
         self._connect = partial(connect, {**settings, "error_cb": self._hear_trouble})
         self._producer = self._connect()
         self._room = room
-        self.under_way = CourierRoom(0, 0)  # belongs to the event loop
+        self.under_way = BufferLimits(0, 0)  # belongs to the event loop
         self._reports: list[_Report] = []  # belongs to the thread, and to `close` when that has ended
         self._is_broken = False
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -68,13 +68,13 @@ class Courier:
         self._listener = threading.Thread(target=self._listen, name="courier", daemon=True)
         self._listener.start()
 
-    def send(self, topic: str, records: Sequence[Outgoing]) -> list[asyncio.Future[Fate]]:
+    def send(self, topic: str, records: Sequence[ProducerRecord]) -> list[asyncio.Future[DeliveryStatus]]:
         """Take all of them, in their order; a future of its fate for each, some GIVE_UP_SECONDS from now at the latest.
 
         Raises BufferError, and none is taken, if too much is under way already.
         """
         size = sum(record.size for record in records)
-        wanted = CourierRoom(self.under_way.records + len(records), self.under_way.size + size)
+        wanted = BufferLimits(self.under_way.records + len(records), self.under_way.size + size)
         if wanted.records > self._room.records or wanted.size > self._room.size:
             raise BufferError("too much is under way")
         self._loop = asyncio.get_running_loop()
@@ -88,14 +88,16 @@ class Courier:
         self._producer.flush(GIVE_UP_SECONDS + LEAVE_SECONDS)
         self._hand_over()
 
-    def _produce(self, topic: str, record: Outgoing, waiting: asyncio.Future[Fate]) -> asyncio.Future[Fate]:
+    def _produce(
+        self, topic: str, record: ProducerRecord, waiting: asyncio.Future[DeliveryStatus]
+    ) -> asyncio.Future[DeliveryStatus]:
         report = partial(self._hear, waiting, record.size)
         try:
             self._producer.produce(topic, record.value, record.key, on_delivery=report)
         except KafkaException as error:
-            self._settle([_Report(waiting, record.size, fate_of(error.args[0]))])
+            self._settle([_Report(waiting, record.size, delivery_status(error.args[0]))])
         except BufferError:
-            self._settle([_Report(waiting, record.size, Fate.UNCONFIRMED)])
+            self._settle([_Report(waiting, record.size, DeliveryStatus.UNCONFIRMED)])
         return waiting
 
     def _listen(self) -> None:
@@ -115,10 +117,10 @@ class Courier:
     def _hear_trouble(self, error: Any) -> None:  # noqa: ANN401 - confluent_kafka ships no types
         self._is_broken = self._is_broken or error.fatal()
 
-    def _hear(self, waiting: asyncio.Future[Fate], size: int, error: Any, _: object) -> None:  # noqa: ANN401
+    def _hear(self, waiting: asyncio.Future[DeliveryStatus], size: int, error: Any, _: object) -> None:  # noqa: ANN401
         if error is not None:
             self._hear_trouble(error)
-        self._reports.append(_Report(waiting, size, fate_of(error)))
+        self._reports.append(_Report(waiting, size, delivery_status(error)))
 
     def _hand_over(self) -> None:
         """Many reports at once: to wake the loop for each would cost more than the rest."""
@@ -129,19 +131,19 @@ class Courier:
 
     def _settle(self, told: Sequence[_Report]) -> None:
         settled = sum(report.size for report in told)
-        self.under_way = CourierRoom(self.under_way.records - len(told), self.under_way.size - settled)
+        self.under_way = BufferLimits(self.under_way.records - len(told), self.under_way.size - settled)
         for report in told:
             if not report.waiting.done():  # whoever waited may have left
                 report.waiting.set_result(report.fate)
 
 
-def courier_settings(bootstrap: str) -> dict[str, Any]:
+def async_producer_settings(bootstrap: str) -> dict[str, Any]:
     """As every producer, but it gives up after GIVE_UP_SECONDS, and hardly waits for more records to send together."""
     return {**producer_settings(bootstrap, "galatea-api", GIVE_UP_SECONDS), "linger.ms": 2}
 
 
-def fate_of(error: Any) -> Fate:  # noqa: ANN401
+def delivery_status(error: Any) -> DeliveryStatus:  # noqa: ANN401
     """What an error of the driver says of its record; None: it was acknowledged."""
     if error is None:
-        return Fate.ACKNOWLEDGED
-    return Fate.TOO_LARGE if error.code() == KafkaError.MSG_SIZE_TOO_LARGE else Fate.UNCONFIRMED
+        return DeliveryStatus.ACKNOWLEDGED
+    return DeliveryStatus.TOO_LARGE if error.code() == KafkaError.MSG_SIZE_TOO_LARGE else DeliveryStatus.UNCONFIRMED

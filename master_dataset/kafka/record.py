@@ -5,7 +5,7 @@ from typing import Any, NamedTuple, Self
 from master_dataset.errors import RequestError
 
 
-class Record(NamedTuple):
+class ConsumerRecord(NamedTuple):
     """`received_ms`: the broker's stamp, milliseconds since 1970."""
 
     topic: str
@@ -27,7 +27,7 @@ GREATEST_PARTITION = 2**31 - 1
 GREATEST_OFFSET = 2**63 - 1
 
 
-class Place(NamedTuple):
+class RecordPosition(NamedTuple):
     """One record of one topic, for ever."""
 
     topic: str

@@ -24,7 +24,7 @@ _MASK = b"*"
 fields_of = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
-def masked(source: Source[Any], batch: pa.RecordBatch, parsed: Sequence[object]) -> pa.RecordBatch:
+def mask_batch(source: Source[Any], batch: pa.RecordBatch, parsed: Sequence[object]) -> pa.RecordBatch:
     """The batch with its keys and values as they may be kept. `parsed`: what became of each record."""
     for name, keep in (("key", _kept_key), ("value", _kept)):
         if name not in batch.schema.names:
@@ -36,7 +36,7 @@ def masked(source: Source[Any], batch: pa.RecordBatch, parsed: Sequence[object])
     return batch
 
 
-def hidden(source: Source[Any], line: bytes) -> bytes:
+def mask_value(source: Source[Any], line: bytes) -> bytes:
     """The line as it may be sent to a topic."""
     return line if source.masked is None else _kept(source, line, _parsed(source, line)) or b""
 

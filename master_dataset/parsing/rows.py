@@ -16,7 +16,7 @@ from typing import Any, get_args, get_origin
 import msgspec
 import pyarrow as pa
 
-from master_dataset.parsing.masking import masked
+from master_dataset.parsing.masking import mask_batch
 from master_dataset.parsing.parse import Headers, TermsOf, is_marker, parse
 from master_dataset.parsing.results import DeadLetter, Event
 from master_dataset.source import Source
@@ -104,7 +104,7 @@ def rows(
             *_facts(parsed),
             *_payloads(source.payload, parsed, unread),
             *_refusals(parsed),
-            *_bytes(batch if source.masked is None else masked(source, batch, parsed)),
+            *_bytes(batch if source.masked is None else mask_batch(source, batch, parsed)),
         ]
         yield pa.RecordBatch.from_arrays(columns, schema=schema)
 

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import DeltaTable
 
-from master_dataset.delta.dataset import opened
+from master_dataset.delta.dataset import arrow_dataset
 from master_dataset.delta.tables import MasterTables
 from master_dataset.errors import CurrencyFixedError, DayFixedError, OperatorError
 from master_dataset.registry.registry import Registry
@@ -71,7 +71,7 @@ def _currencies(master_uri: str, stores: Iterable[str]) -> set[tuple[str, str]]:
     found: set[tuple[str, str]] = set()
     if DeltaTable.is_deltatable(path):
         wanted = pc.field("store").isin(sorted(stores))
-        for batch in opened(DeltaTable(path)).scanner(columns=["store", "currency"], filter=wanted).to_batches():
+        for batch in arrow_dataset(DeltaTable(path)).scanner(columns=["store", "currency"], filter=wanted).to_batches():
             pairs = pa.Table.from_batches([batch]).group_by(["store", "currency"]).aggregate([])
             found.update((each["store"], each["currency"]) for each in pairs.to_pylist())
     return found
@@ -87,7 +87,7 @@ def _with_events(master_uri: str, stores: set[str], topics: Iterable[str]) -> se
     for topic in topics if stores else ():
         path = MasterTables(master_uri).path(topic)
         if DeltaTable.is_deltatable(path):
-            dataset = opened(DeltaTable(path))
+            dataset = arrow_dataset(DeltaTable(path))
             for batch in dataset.scanner(columns=["store"], filter=pc.field("store").isin(sorted(stores))).to_batches():
                 found.update(pc.unique(batch["store"]).to_pylist())
     return found

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from cassandra import ConsistencyLevel
 
-from master_dataset.cassandra_tables import AWAY
+from master_dataset.cassandra_tables import CASSANDRA_UNAVAILABLE
 
 if TYPE_CHECKING:
     from cassandra.cluster import Session
@@ -106,7 +106,7 @@ class RuleVersions:
         add = self._session.prepare(_ADD)
         try:
             is_ours = self._session.execute(add, asked).one().applied
-        except AWAY:  # whether it was written is not known: to ask serially settles it
+        except CASSANDRA_UNAVAILABLE:  # whether it was written is not known: to ask serially settles it
             newest = self._session.prepare(_NEWEST)
             newest.consistency_level = ConsistencyLevel.SERIAL
             found = self._session.execute(newest, (_BUCKET, kind, id_)).one()

@@ -97,7 +97,7 @@ PERIOD = re.compile(
 ).fullmatch
 
 
-def off_the_grid(hours: object) -> str | None:
+def misaligned_period(hours: object) -> str | None:
     """Name the first place that is no period on the grid (`.mon[0]`), empty for the whole; None if all is well.
 
     Right is {weekday: ["HH:MM-HH:MM", ...]} with quarter hours; `24:00` may close a day.

@@ -24,7 +24,7 @@ from master_dataset.registry.stores import (
     Store,
     Zone,
     currency,
-    off_the_grid,
+    misaligned_period,
 )
 from master_dataset.sources import registered_sources
 
@@ -45,7 +45,7 @@ def zone(name: str) -> ZoneInfo | None:
 
 
 @lru_cache(_NAMES)
-def odd_moment(name: str, since: date) -> datetime | None:
+def first_misaligned_offset(name: str, since: date) -> datetime | None:
     """Give the first noon (UTC) since then whose local offset is no multiple of 15 minutes; None if there is none.
 
     Days are enough: no zone ever had an offset for less.
@@ -167,7 +167,7 @@ def _store(where: str, entry: Any) -> Store:  # noqa: ANN401 - a parser is where
 def _timezone(where: str, name: str, since: date | None) -> str:
     if zone(name) is None:
         raise _bad(where, f"names no time zone: `{name}`; one is `Europe/Bratislava`", "unknown_timezone")
-    odd = odd_moment(name, since or FIRST_CHECKED)
+    odd = first_misaligned_offset(name, since or FIRST_CHECKED)
     if odd is not None:
         why = f"`{name}` has the offset of {odd.isoformat()}, no multiple of 15 minutes; a later `open_since` may help"
         raise _bad(where, why, "offset_not_15min")
@@ -191,7 +191,7 @@ def _currency(where: str, code: str | None) -> Currency:
 def _opening_hours(where: str, hours: Any) -> Mapping[str, tuple[str, ...]]:  # noqa: ANN401 - a parser is where Any ends
     if not hours:
         return {}
-    wrong = off_the_grid(hours)
+    wrong = misaligned_period(hours)
     if wrong:
         raise _bad(
             f"{where}{wrong}", "must be quarter hours of a weekday, such as `mon: [08:00-20:00]`", "bad_opening_hours"

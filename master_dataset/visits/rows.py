@@ -23,7 +23,7 @@ VISITS = pa.schema(
 """`received_at`: when it was known, which decides its epoch. `happened_at`: whose window it belongs to."""
 
 
-class Whose(NamedTuple):
+class VisitKey(NamedTuple):
     """Of one store, device and business day (days since 1970) the sightings make bundles."""
 
     store: str
@@ -31,16 +31,16 @@ class Whose(NamedTuple):
     business_day: int
 
 
-Row = tuple[str, str, int, int, bool, bool, bool, int]
+VisitRow = tuple[str, str, int, int, bool, bool, bool, int]
 """The values of `VISITS`, instants in microseconds."""
 
 
-def rows_of(whose: Whose, bundle: Bundle, rules: VisitRules) -> Iterator[Row]:
+def rows_of(whose: VisitKey, bundle: Bundle, rules: VisitRules) -> Iterator[VisitRow]:
     """The visits of a bundle that has closed."""
     return visit_rows(whose, bundle.visits(rules), bundle.closes_at(rules.gap), rules)
 
 
-def visit_rows(whose: Whose, visits: Iterable[Visit], known_at: int, rules: VisitRules) -> Iterator[Row]:
+def visit_rows(whose: VisitKey, visits: Iterable[Visit], known_at: int, rules: VisitRules) -> Iterator[VisitRow]:
     """Each visit with its classes. `known_at`: milliseconds since 1970."""
     for each in visits:
         is_in_store = not each.is_stationary and each.stay >= rules.min_stay
@@ -49,7 +49,7 @@ def visit_rows(whose: Whose, visits: Iterable[Visit], known_at: int, rules: Visi
         yield (whose.store, whose.device, known_at * 1000, each.at * 1000, *kinds, each.stay)
 
 
-def table(rows: Iterable[Row]) -> pa.Table:
+def visits_table(rows: Iterable[VisitRow]) -> pa.Table:
     """The rows as `VISITS`."""
     columns = list(zip(*rows, strict=True)) or [()] * len(VISITS)
     arrays = [pa.array(column, field.type) for column, field in zip(columns, VISITS, strict=True)]

@@ -90,7 +90,7 @@ class Stretch(NamedTuple):
         )
 
 
-def stretched(stretches: Sequence[Stretch], sighting: Sighting, gap: int) -> tuple[Stretch, ...]:
+def add_sighting(stretches: Sequence[Stretch], sighting: Sighting, gap: int) -> tuple[Stretch, ...]:
     """The stretches, which lie more than a gap apart, with one more sighting: it may join two of them."""
     at, inside = sighting.happened, sighting.happened if sighting.is_inside else None
     own, apart = Stretch(at, at, inside, inside, at), []
@@ -124,7 +124,7 @@ class Bundle:
     @classmethod
     def of(cls, sighting: Sighting, gap: int) -> "Bundle":
         """A bundle that begins."""
-        return cls(sighting.received, sighting.received, sighting.happened, stretched((), sighting, gap))
+        return cls(sighting.received, sighting.received, sighting.happened, add_sighting((), sighting, gap))
 
     def takes(self, received: int, gap: int) -> bool:
         """Whether what is received then belongs to it."""
@@ -133,7 +133,7 @@ class Bundle:
     def plus(self, sighting: Sighting, gap: int) -> "Bundle":
         """It with one more sighting; where stamps step back, the latest stands."""
         last = max(self.last_received, sighting.received)
-        return Bundle(self.first_received, last, sighting.happened, stretched(self.stretches, sighting, gap))
+        return Bundle(self.first_received, last, sighting.happened, add_sighting(self.stretches, sighting, gap))
 
     def closes_at(self, gap: int) -> int:
         """From when on nothing can belong to it any more."""
@@ -147,7 +147,7 @@ class Bundle:
             yield from visits_of(self.stretches, rules)
 
 
-def bundled(sightings: Iterable[Sighting], gap: int) -> Iterator[Bundle]:
+def bundles_of(sightings: Iterable[Sighting], gap: int) -> Iterator[Bundle]:
     """The bundles of sightings that are given in the order of their partition."""
     bundle: Bundle | None = None
     for each in sightings:

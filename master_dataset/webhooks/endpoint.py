@@ -89,7 +89,7 @@ def new_secret() -> str:
     return f"whsec_{secrets.token_urlsafe(32)}"
 
 
-def refuse_uncallable(url: str, allowed: Sequence[Network]) -> None:
+def check_url(url: str, allowed: Sequence[Network]) -> None:
     """BadEndpointError unless it can be called: https, a host, no name or password, no fragment, no private address.
 
     `allowed`: networks that the operator has named, within which a call need not be encrypted. What a name stands for
@@ -131,12 +131,12 @@ def _is_name(host: str) -> bool:
         return False
 
 
-EndpointWord = Literal["ok", "refusing", "retrying", "suspended"]
+EndpointStatus = Literal["ok", "refusing", "retrying", "suspended"]
 MOST_BLOCKED = 20
 """So many of the stores that are blocked are told, those that wait longest."""
 
 
-class Blocking(NamedTuple):
+class BlockedRecord(NamedTuple):
     """A record that is tried again and again, and all of its store behind it. `why`: one sentence."""
 
     topic: str
@@ -167,12 +167,12 @@ class EndpointState:
     delivered_at: datetime | None = None
     records: int = 0
     oldest_at: datetime | None = None
-    blocking: Sequence[Blocking] = ()
+    blocking: Sequence[BlockedRecord] = ()
     seen_at: datetime | None = None
     refusing_since: datetime | None = None
 
 
-class Registered(NamedTuple):
+class RegisteredEndpoint(NamedTuple):
     """An endpoint, whether it is suspended, and how it is doing. `has_begun`: its place is one of the topic's."""
 
     endpoint: Endpoint
@@ -181,7 +181,7 @@ class Registered(NamedTuple):
     has_begun: bool = False
 
     @property
-    def word(self) -> EndpointWord:
+    def word(self) -> EndpointStatus:
         """`ok`, `refusing`, `retrying` or `suspended`."""
         if self.suspended_at:
             return "suspended"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from cassandra.query import UNSET_VALUE
 
 from master_dataset.errors import UnknownNameError
-from master_dataset.webhooks.endpoint import Blocking, Endpoint, EndpointState, Registered
+from master_dataset.webhooks.endpoint import BlockedRecord, Endpoint, EndpointState, RegisteredEndpoint
 
 if TYPE_CHECKING:
     from cassandra.cluster import Session
@@ -49,7 +49,7 @@ class EndpointTable:
         )
         self._skips = prepare("SELECT id, topic, partition, offset FROM webhook_skips")
 
-    def all(self) -> Sequence[Registered]:
+    def all(self) -> Sequence[RegisteredEndpoint]:
         """Those that are not removed, the oldest first."""
         states = {row.id: _state(row) for row in self._session.execute(self._states)}
         found = []
@@ -58,10 +58,10 @@ class EndpointTable:
                 made = int(row.created_at.replace(tzinfo=UTC).timestamp() * 1000)
                 endpoint = Endpoint(row.id, row.tenant, row.url, row.secret, row.most_alerts, made)
                 state = states.get(row.id, EndpointState())
-                found.append(Registered(endpoint, _utc(row.suspended_at), state, row.begun_at is not None))
+                found.append(RegisteredEndpoint(endpoint, _utc(row.suspended_at), state, row.begun_at is not None))
         return sorted(found, key=lambda each: (each.endpoint.made_ms, each.endpoint.id))
 
-    def find(self, id_: str) -> Registered:
+    def find(self, id_: str) -> RegisteredEndpoint:
         """One of them. UnknownNameError."""
         known = {each.endpoint.id: each for each in self.all()}
         if id_ not in known:
@@ -133,7 +133,7 @@ class EndpointTable:
 
 def _state(row: Any) -> EndpointState:  # noqa: ANN401 - the driver's own rows
     blocking = [
-        Blocking(topic, partition, offset, store, datetime.fromisoformat(since), why)
+        BlockedRecord(topic, partition, offset, store, datetime.fromisoformat(since), why)
         for topic, partition, offset, store, since, why in json.loads(row.blocking or "[]")
     ]
     return EndpointState(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from master_dataset.cassandra_tables import AWAY
+from master_dataset.cassandra_tables import CASSANDRA_UNAVAILABLE
 from master_dataset.errors import CassandraUnavailableError
 from views.alerts.alert import ALL_TENANTS, AlertKind
 
@@ -167,7 +167,7 @@ class HistoryTable:
             if cql not in self._prepared:
                 self._prepared[cql] = self._session.prepare(cql)
             return list(self._session.execute(self._prepared[cql], values))
-        except AWAY as error:
+        except CASSANDRA_UNAVAILABLE as error:
             raise CassandraUnavailableError("alerts cannot be listed for serving", do="galatea status") from error
 
 

@@ -16,7 +16,7 @@ import structlog
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from master_dataset.errors import BrokerUnavailableError, CassandraUnavailableError, DependencyUnavailableError
-from master_dataset.kafka.lag import Probe
+from master_dataset.kafka.lag import LagProbe
 from master_dataset.kafka.topics import Topics
 from speed_layer.alerts.history_table import HistoryPosition
 from views.alerts.alert import ALERTS_TOPIC, PROCESSOR_GROUP
@@ -66,7 +66,7 @@ class KafkaAlertsTopic:
     def __init__(self, bootstrap: str, sources: Sequence[str], now: Callable[[], datetime]) -> None:
         """`sources`: the topics that the relay reads."""
         self._sources, self._now = sources, now
-        self._topics, self._probe = Topics(bootstrap), Probe(bootstrap)
+        self._topics, self._probe = Topics(bootstrap), LagProbe(bootstrap)
         usual = {
             "bootstrap.servers": bootstrap,
             "enable.auto.commit": False,

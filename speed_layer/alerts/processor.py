@@ -20,7 +20,7 @@ import msgspec
 import structlog
 
 from master_dataset.errors import DependencyUnavailableError, OperatorError
-from master_dataset.failpoints import CrashPoint, passing
+from master_dataset.failpoints import Failpoint, failpoint
 from master_dataset.sources import registered_sources
 from speed_layer.alerts.fold import Fold
 from speed_layer.alerts.sender import ProducerDiscardedError, TransactionalSender
@@ -38,37 +38,39 @@ from views.alerts.alert import ALERTS_TOPIC, CORRECTIONS_TOPIC, Alert
 from views.alerts.rule_history import RuleHistory, RuleStore
 
 
-def start_positions(inlet: PartitionReader, snapshots: Snapshots, known: CommittedPositions) -> dict[str, int]:
+def start_positions(reader: PartitionReader, snapshots: Snapshots, committed: CommittedPositions) -> dict[str, int]:
     """Where to begin in topics without a position: of events that were there before the first start nothing is told.
 
     What a publication asks for is. OperatorError if a topic had a position once: Kafka has forgotten it.
     """
-    missing = [topic for topic in inlet.topics if topic not in known.positions]
+    missing = [topic for topic in reader.topics if topic not in committed.positions]
     if not missing:
         return {}
-    if known.positions:
-        forgotten = [topic for topic in missing if topic in {*known.read, *snapshots.topics}]
+    if committed.positions:
+        forgotten = [topic for topic in missing if topic in {*committed.read, *snapshots.topics}]
     else:
-        forgotten = missing if snapshots.are_there or inlet.bounds(ALERTS_TOPIC)[1] > 0 else []
+        forgotten = missing if snapshots.exist or reader.bounds(ALERTS_TOPIC)[1] > 0 else []
     if forgotten:
-        named = ", ".join(f"`{topic}/{inlet.partition}`" for topic in forgotten)
+        named = ", ".join(f"`{topic}/{reader.partition}`" for topic in forgotten)
         what = f"alerts have read {named} before, and nothing is committed any more of how far"
         raise OperatorError(what, do="say where to go on: see docs/how-to/alerts.md, When positions are gone")
-    return {topic: inlet.bounds(topic)[topic != CORRECTIONS_TOPIC] for topic in missing}
+    return {topic: reader.bounds(topic)[topic != CORRECTIONS_TOPIC] for topic in missing}
 
 
-def check_log_continuity(inlet: PartitionReader, known: CommittedPositions, logs: Mapping[str, TopicIdentity]) -> None:
+def check_log_continuity(
+    reader: PartitionReader, committed: CommittedPositions, topic_ids: Mapping[str, TopicIdentity]
+) -> None:
     """OperatorError if a topic is not the one that was read to there, or cannot be. RecordsGone if it begins behind."""
     do = "put the broker's log back, or see docs/how-to/alerts.md, When records are gone"
-    for topic, at in known.positions.items():
-        place = f"`{topic}/{inlet.partition}`"
-        if known.ids.get(topic, logs[topic].id) != logs[topic].id:
+    for topic, at in committed.positions.items():
+        place = f"`{topic}/{reader.partition}`"
+        if committed.ids.get(topic, topic_ids[topic].id) != topic_ids[topic].id:
             raise OperatorError(f"{place} was made anew since alerts have read it to {at}: another log", do=do)
-        first, end = inlet.bounds(topic)
+        first, end = reader.bounds(topic)
         if end < at:
             raise OperatorError(f"alerts have read {place} to {at}, which ends at {end}: another log", do=do)
         if first > at:
-            raise RecordsLostError(topic, inlet.partition)
+            raise RecordsLostError(topic, reader.partition)
 
 
 _DAY_MS = 86_400_000
@@ -147,23 +149,23 @@ log = structlog.get_logger()
 class ProcessorConfig:
     """`topics`: of the sources that are followed. `beat` is called whenever there is progress, `ready` when it reads.
 
-    `told` hears of every alert that is committed, `discarded` of every producer that was given up, `miskeyed` of the
-    topic of every event that lies in another partition than its store's. `room` is shared by all of a process.
-    `known_for`: how long ids of alerts are remembered at least.
+    `emitted` hears of every alert that is committed, `discarded` of every producer that was given up, `misrouted` of the
+    topic of every event that lies in another partition than its store's. `identity_budget` is shared by all of a process.
+    `known_alerts_retention`: how long ids of alerts are remembered at least.
     """
 
     bootstrap: str
     topics: Sequence[str]
-    shelf: RuleStore
+    rule_store: RuleStore
     snapshots: Snapshots
     horizons: Horizons = field(default_factory=Horizons)
     known_alerts_retention: timedelta = timedelta(days=30)
     beat: Callable[[], None] = lambda: None
     ready: Callable[[], None] = lambda: None
-    told: Callable[[Sequence[Alert]], None] = lambda _: None
+    emitted: Callable[[Sequence[Alert]], None] = lambda _: None
     discarded: Callable[[], None] = lambda: None
-    miskeyed: Callable[[str], None] = lambda _: None
-    room: IdentityBudget = field(default_factory=lambda: IdentityBudget(DEFAULT_MB))
+    misrouted: Callable[[str], None] = lambda _: None
+    identity_budget: IdentityBudget = field(default_factory=lambda: IdentityBudget(DEFAULT_MB))
 
 
 class AlertProcessor:
@@ -173,153 +175,153 @@ class AlertProcessor:
         """Nothing is read yet."""
         self._work, self._partition = work, partition
         self._topics = (*work.topics, CORRECTIONS_TOPIC)
-        self._book = RuleHistory([], 0)
+        self._history = RuleHistory([], 0)
         self._folds: Mapping[str, Fold] = {}
-        self._logs: Mapping[str, TopicIdentity] = {}
+        self._topic_ids: Mapping[str, TopicIdentity] = {}
         self._positions: dict[str, int] = {}
-        self._known = KnownAlerts(work.known_for)
-        self._kept_at = float("-inf")
-        self._tries = 0
+        self._known = KnownAlerts(work.known_alerts_retention)
+        self._snapshot_at = float("-inf")
+        self._attempts = 0
 
     def run(self) -> None:
         """Until the process ends. Fenced if another relay took over, OperatorError if records are gone."""
         while True:
             try:
-                self._live()
+                self._run_producer()
             except ProducerDiscardedError as why:
                 self._work.discarded()
                 log.info("alerts.discarded", partition=self._partition, why=str(why))
             except DependencyUnavailableError as error:
                 log.warning("alerts.waiting", partition=self._partition, why=str(error))
             self._work.beat()
-            self._tries = min(self._tries + 1, MOST_TRIES)
-            time.sleep(random.uniform(0, min(MOST_WAIT_SECONDS, 0.05 * 2**self._tries)))  # noqa: S311 - no secret
+            self._attempts = min(self._attempts + 1, MOST_TRIES)
+            time.sleep(random.uniform(0, min(MOST_WAIT_SECONDS, 0.05 * 2**self._attempts)))  # noqa: S311 - no secret
 
-    def _live(self) -> None:
+    def _run_producer(self) -> None:
         """The life of one producer."""
-        sender, inlet = self._sender(), self._inlet()
+        sender, reader = self._sender(), self._reader()
         try:
-            sender.settle()
-            self._begin(sender, inlet)
+            sender.start()
+            self._start(sender, reader)
             self._work.ready()
             while True:
                 self._work.beat()
-                self._go_on(sender, inlet)
+                self._process(sender, reader)
         finally:
             sender.discard()
-            inlet.close()
+            reader.close()
 
     def _sender(self) -> TransactionalSender:
         return TransactionalSender(self._work.bootstrap, self._partition)
 
-    def _inlet(self) -> PartitionReader:
+    def _reader(self) -> PartitionReader:
         return PartitionReader(self._work.bootstrap, self._topics, self._partition)
 
-    def _begin(self, sender: TransactionalSender, inlet: PartitionReader) -> None:
+    def _start(self, sender: TransactionalSender, reader: PartitionReader) -> None:
         """Have the state as of what is committed, and every alert that is known."""
-        known, logs = inlet.committed(), inlet.logs()
-        check_log_continuity(inlet, known, logs)
-        self._note(logs)
-        sender.note = encode_topic_ids(logs)
-        committed = dict(known.positions)
-        if new := start_positions(inlet, self._work.snapshots, known):
-            sender.send([], new, inlet.group)
+        committed, topic_ids = reader.committed(), reader.topic_ids()
+        check_log_continuity(reader, committed, topic_ids)
+        self._set_topic_ids(topic_ids)
+        sender.metadata = encode_topic_ids(topic_ids)
+        committed = dict(committed.positions)
+        if new := start_positions(reader, self._work.snapshots, committed):
+            sender.send([], new, reader.group)
             committed |= new
         if committed != self._positions:
-            self._catch_up(inlet, committed)
-        self._known = KnownAlerts(self._work.known_for)
-        for alert_id, told_ms in inlet.known_alerts(self._work.beat):
+            self._catch_up(reader, committed)
+        self._known = KnownAlerts(self._work.known_alerts_retention)
+        for alert_id, told_ms in reader.known_alerts(self._work.beat):
             self._known.add(alert_id, told_ms)
-        inlet.go_to(committed)
+        reader.seek(committed)
 
-    def _note(self, logs: Mapping[str, TopicIdentity]) -> None:
+    def _set_topic_ids(self, topic_ids: Mapping[str, TopicIdentity]) -> None:
         """What was folded as another partition of it, or of another topic, is worth nothing."""
-        if logs != self._logs:
-            self._logs, self._positions = logs, {}
+        if topic_ids != self._topic_ids:
+            self._topic_ids, self._positions = topic_ids, {}
 
-    def _catch_up(self, inlet: PartitionReader, committed: Mapping[str, int]) -> None:
+    def _catch_up(self, reader: PartitionReader, committed: Mapping[str, int]) -> None:
         """Fold up to there without telling, from a snapshot or else from the first record there is."""
-        found = self._work.snapshots.newest(committed, self._logs)
+        found = self._work.snapshots.newest(committed, self._topic_ids)
         states = found.states if found else {}
-        at = dict(found.positions) if found else {topic: inlet.bounds(topic)[0] for topic in committed}
+        at = dict(found.positions) if found else {topic: reader.bounds(topic)[0] for topic in committed}
         folds = {topic: self._fold(topic, states.get(topic)) for topic in committed if topic != CORRECTIONS_TOPIC}
-        inlet.go_to(at)
+        reader.seek(at)
         while any(at[topic] < until for topic, until in committed.items()):
             self._work.beat()
             try:
-                taken = inlet.take()
+                taken = reader.poll()
             except RecordsLostError as gone:
-                at[gone.topic] = inlet.bounds(gone.topic)[0]
+                at[gone.topic] = reader.bounds(gone.topic)[0]
                 if at[gone.topic] > committed[gone.topic]:
                     raise
                 if gone.topic in folds:  # retention deletes meanwhile: as if the log had begun where it begins now
                     folds[gone.topic] = self._fold(gone.topic, None)
-                inlet.go_to(at)
+                reader.seek(at)
                 continue
             for read in taken:
                 if read.topic in folds and read.entry is not None and read.entry.offset < committed[read.topic]:
-                    folds[read.topic].step(read.entry, self._book_for(read.entry.received_ms))
+                    folds[read.topic].step(read.entry, self._history_for(read.entry.received_ms))
                 at[read.topic] = max(at[read.topic], read.next_offset)
-            self._hold(folds)
+            self._check_budget(folds)
         self._folds, self._positions = folds, dict(committed)
-        self._keep()
+        self._save_snapshot()
 
     def _fold(self, topic: str, state: State | None) -> Fold:
-        source, partitions = registered_sources()[topic], self._logs[topic].partitions
+        source, partitions = registered_sources()[topic], self._topic_ids[topic].partitions
         return Fold(source, self._partition, self._work.horizons, state, partitions)
 
-    def _go_on(self, sender: TransactionalSender, inlet: PartitionReader) -> None:
-        taken = [read for read in inlet.take() if read.entry is not None]
-        sender.rest()
+    def _process(self, sender: TransactionalSender, reader: PartitionReader) -> None:
+        taken = [read for read in reader.poll() if read.entry is not None]
+        sender.poll()
         if not taken:
             return
         positions, self._positions = dict(self._positions), {}  # of a state that is half folded nobody may go on
         found: dict[str, Alert] = {}
-        for alert in (alert for read in taken for alert in self._told_by(read)):
+        for alert in (alert for read in taken for alert in self._alerts_for(read)):
             found.setdefault(alert.alert_id, alert)  # a publication may ask for what is raised at this moment
         alerts = list(found.values())
-        self._hold(self._folds)
-        passing(CrashPoint.ALERTS_FOLDED)
+        self._check_budget(self._folds)
+        failpoint(Failpoint.ALERTS_FOLDED)
         positions |= {read.topic: read.next_offset for read in taken}
         self._positions = positions
-        sender.send(alerts, positions, inlet.group)
-        self._tries = 0
+        sender.send(alerts, positions, reader.group)
+        self._attempts = 0
         at_ms = max(read.entry.received_ms for read in taken if read.entry is not None)
         for alert in alerts:
             self._known.add(alert.alert_id, at_ms)
-        self._work.told(alerts)
-        if time.monotonic() - self._kept_at > SNAPSHOT_SECONDS:
-            self._keep()
+        self._work.emitted(alerts)
+        if time.monotonic() - self._snapshot_at > SNAPSHOT_SECONDS:
+            self._save_snapshot()
 
-    def _hold(self, folds: Mapping[str, Fold]) -> None:
-        self._work.room.hold(self._partition, sum(fold.state.met for fold in folds.values()))
+    def _check_budget(self, folds: Mapping[str, Fold]) -> None:
+        self._work.identity_budget.hold(self._partition, sum(fold.state.identity_count for fold in folds.values()))
 
-    def _told_by(self, read: SourceRecord) -> Sequence[Alert]:
+    def _alerts_for(self, read: SourceRecord) -> Sequence[Alert]:
         if read.entry is None:
             return ()
         if read.topic == CORRECTIONS_TOPIC:
-            told = _asked_for(read.entry.value)
+            emitted = _asked_for(read.entry.value)
         else:
             fold = self._folds[read.topic]
-            before = fold.miskeyed
-            told = fold.step(read.entry, self._book_for(read.entry.received_ms))
-            if fold.miskeyed > before:
-                self._work.miskeyed(read.topic)
-        return [alert for alert in told if alert.alert_id not in self._known]
+            before = fold.misrouted
+            emitted = fold.step(read.entry, self._history_for(read.entry.received_ms))
+            if fold.misrouted > before:
+                self._work.misrouted(read.topic)
+        return [alert for alert in emitted if alert.alert_id not in self._known]
 
-    def _book_for(self, received_ms: int) -> RuleHistory:
+    def _history_for(self, received_ms: int) -> RuleHistory:
         """The book, read late enough to have every version that can be effective for this record."""
-        while received_ms >= self._book.complete_before_ms:
-            self._book = self._work.shelf.read()
+        while received_ms >= self._history.complete_before_ms:
+            self._history = self._work.rule_store.read()
             self._work.beat()
-            if received_ms >= self._book.complete_before_ms:
+            if received_ms >= self._history.complete_before_ms:
                 time.sleep(0.1)  # the broker's clock is ahead of this one
-        return self._book
+        return self._history
 
-    def _keep(self) -> None:
+    def _save_snapshot(self) -> None:
         states = {topic: fold.state for topic, fold in self._folds.items()}
-        self._work.snapshots.keep(self._positions, states, self._logs)
-        self._kept_at = time.monotonic()
+        self._work.snapshots.save(self._positions, states, self._topic_ids)
+        self._snapshot_at = time.monotonic()
 
 
 def _asked_for(value: bytes | None) -> Sequence[Alert]:

@@ -7,7 +7,7 @@ from itertools import product
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from master_dataset.cassandra_tables import AWAY
+from master_dataset.cassandra_tables import CASSANDRA_UNAVAILABLE
 from master_dataset.errors import BrokerUnavailableError, CassandraUnavailableError
 from master_dataset.kafka.client_settings import producer_settings
 from master_dataset.parsing.parse import MARKER_HEADER
@@ -41,7 +41,7 @@ class CassandraRuleStore:
         began = self._now()
         try:
             rows = list(self._versions.read())
-        except AWAY as error:
+        except CASSANDRA_UNAVAILABLE as error:
             raise CassandraUnavailableError("the rules of alerts cannot be read", do="galatea status") from error
         found = [
             StoredVersion((row.effective_at - _EPOCH) // _MS, row.kind, row.id, row.number, row.body) for row in rows
@@ -56,7 +56,7 @@ class CassandraRuleStore:
                 if said.get(store.id) != (body := store.to_json()):
                     self._versions.add("store", store.id, body)
                     beat()
-        except AWAY as error:
+        except CASSANDRA_UNAVAILABLE as error:
             raise CassandraUnavailableError("the stores cannot be noted for alerts", do="galatea status") from error
 
 

@@ -14,35 +14,35 @@ import msgspec
 from confluent_kafka import KafkaError, KafkaException, Message, Producer, TopicPartition
 
 from master_dataset.errors import GalateaError
-from master_dataset.failpoints import CrashPoint, passing
+from master_dataset.failpoints import Failpoint, failpoint
 from master_dataset.kafka.client_settings import producer_settings
-from views.alerts.alert import TOPIC, Alert
+from views.alerts.alert import ALERTS_TOPIC, Alert
 
 CALL_SECONDS = 20.0
 TRANSACTION_MS = 30_000
 _SAMPLE_MS = 50
-_ROOM_SECONDS = 0.1
+_RETRY_SECONDS = 0.1
 _SAMPLES = 2
 """The first that is seen after a commit may have been taken before it."""
 _FENCED = (KafkaError._FENCED, KafkaError.INVALID_PRODUCER_EPOCH, KafkaError.PRODUCER_FENCED)  # noqa: SLF001 - its name
 _FAULTS = ("txretries", "disconnects", "req_timeouts")
 
 
-class Discarded(Exception):
+class ProducerDiscardedError(Exception):
     """The outcome of a transaction is not certain, or none could be had: begin again with a new producer."""
 
 
-class Fenced(GalateaError):
+class FencedError(GalateaError):
     """Another relay has taken over this partition."""
 
 
-class Sender:
-    """One transactional producer of one partition. `note` is committed beside each position."""
+class TransactionalSender:
+    """One transactional producer of one partition. `metadata` is committed beside each position."""
 
-    note = ""
+    metadata = ""
 
     def __init__(self, bootstrap: str, partition: int) -> None:
-        """Nothing is sent before `settle`."""
+        """Nothing is sent before `start`."""
         self._partition = partition
         self._samples = self._faults = 0
         self._refused: list[KafkaError] = []
@@ -58,12 +58,12 @@ class Sender:
             }
         )
 
-    def settle(self) -> None:
+    def start(self) -> None:
         """End what an owner before this one has left open, and keep it out from now on. Discarded, Fenced."""
         try:
             self._producer.init_transactions(CALL_SECONDS)
         except KafkaException as error:
-            raise self._given_up(error) from error
+            raise self._as_our_error(error) from error
 
     def send(self, alerts: Sequence[Alert], positions: Mapping[str, int], group: object) -> None:
         """All of it or nothing. Discarded if that is not certain: then what is committed has to be asked for."""
@@ -73,13 +73,13 @@ class Sender:
         try:
             self._transact(alerts, positions, group)
         except (KafkaException, BufferError, SystemError) as error:  # the last: a fatal error met inside a callback
-            raise self._given_up(error) from error
-        passing(CrashPoint.ALERTS_COMMITTED)
-        self._look_again()
+            raise self._as_our_error(error) from error
+        failpoint(Failpoint.ALERTS_COMMITTED)
+        self._verify_statistics()
         if self._faults > before:
-            raise Discarded("something was sent again, or a connection was lost")
+            raise ProducerDiscardedError("something was sent again, or a connection was lost")
 
-    def rest(self) -> None:
+    def poll(self) -> None:
         """To be called while nothing is sent: statistics come all the time."""
         self._producer.poll(0)
 
@@ -92,40 +92,44 @@ class Sender:
     def _transact(self, alerts: Sequence[Alert], positions: Mapping[str, int], group: object) -> None:
         producer = self._producer
         producer.begin_transaction()
-        passing(CrashPoint.ALERTS_BEGUN)
+        failpoint(Failpoint.ALERTS_BEGUN)
         until = time.monotonic() + TRANSACTION_MS / 1000
         for alert in alerts:
-            while not self._has_taken(alert):
+            while not self._try_produce(alert):
                 if time.monotonic() >= until:
-                    raise Discarded("the client has made no room for alerts in time")
+                    raise ProducerDiscardedError("the client has made no room for alerts in time")
             producer.poll(0)
-        passing(CrashPoint.ALERTS_PRODUCED)
+        failpoint(Failpoint.ALERTS_PRODUCED)
         # Before the positions: a transaction that is torn can then repeat an alert, which is known, but lose none.
         if producer.flush(CALL_SECONDS) or self._refused:
-            raise Discarded("alerts were not acknowledged")
-        passing(CrashPoint.ALERTS_FLUSHED)
-        places = [TopicPartition(topic, self._partition, at, self.note) for topic, at in positions.items()]
-        producer.send_offsets_to_transaction(places, group, CALL_SECONDS)
-        passing(CrashPoint.ALERTS_OFFSETS)
+            raise ProducerDiscardedError("alerts were not acknowledged")
+        failpoint(Failpoint.ALERTS_FLUSHED)
+        partitions = [TopicPartition(topic, self._partition, at, self.metadata) for topic, at in positions.items()]
+        producer.send_offsets_to_transaction(partitions, group, CALL_SECONDS)
+        failpoint(Failpoint.ALERTS_OFFSETS)
         producer.commit_transaction(CALL_SECONDS)
 
-    def _has_taken(self, alert: Alert) -> bool:
+    def _try_produce(self, alert: Alert) -> bool:
         """Whether there was room in the client; if not, what it has sent meanwhile has made some."""
         try:
             self._producer.produce(
-                TOPIC, value=alert.to_json(), key=alert.store, partition=self._partition, on_delivery=self._delivered
+                ALERTS_TOPIC,
+                value=alert.to_json(),
+                key=alert.store,
+                partition=self._partition,
+                on_delivery=self._delivered,
             )
         except BufferError:
-            self._producer.poll(_ROOM_SECONDS)
+            self._producer.poll(_RETRY_SECONDS)
             return False
         return True
 
-    def _look_again(self) -> None:
+    def _verify_statistics(self) -> None:
         self._producer.poll(0)
-        wanted, deadline = self._samples + _SAMPLES, time.monotonic() + CALL_SECONDS
-        while self._samples < wanted:
+        needed, deadline = self._samples + _SAMPLES, time.monotonic() + CALL_SECONDS
+        while self._samples < needed:
             if time.monotonic() > deadline:
-                raise Discarded("there are no statistics")
+                raise ProducerDiscardedError("there are no statistics")
             self._producer.poll(_SAMPLE_MS / 1000)
 
     def _sampled(self, text: str) -> None:
@@ -137,9 +141,11 @@ class Sender:
         if error is not None:
             self._refused.append(error)
 
-    def _given_up(self, error: Exception) -> Exception:
+    def _as_our_error(self, error: Exception) -> Exception:
         cause = error.__cause__ if isinstance(error, SystemError) and error.__cause__ else error
         kind = cause.args[0] if cause.args else None
         if isinstance(kind, KafkaError) and kind.code() in _FENCED:
-            return Fenced("another relay has taken over", do="nothing: this one starts again and waits for its turn")
-        return Discarded(str(error))
+            return FencedError(
+                "another relay has taken over", do="nothing: this one starts again and waits for its turn"
+            )
+        return ProducerDiscardedError(str(error))

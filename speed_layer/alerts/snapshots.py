@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from master_dataset.failpoints import CrashPoint, passing
-from speed_layer.alerts.source import Log
+from master_dataset.failpoints import Failpoint, failpoint
+from speed_layer.alerts.source import TopicIdentity
 from speed_layer.alerts.state import State
 
 KEPT = 3
@@ -27,11 +27,11 @@ class Snapshot(NamedTuple):
 
 
 class _Body(msgspec.Struct, frozen=True):
-    """`logs`: what each topic was."""
+    """`topic_ids`: what each topic was."""
 
     positions: dict[str, int]
     states: dict[str, bytes]
-    logs: dict[str, Log]
+    topic_ids: dict[str, TopicIdentity]
 
 
 class Snapshots:
@@ -41,23 +41,25 @@ class Snapshots:
         """`folder` is made if it is not there."""
         self._folder = folder
 
-    def keep(self, positions: Mapping[str, int], states: Mapping[str, State], logs: Mapping[str, Log]) -> None:
+    def save(
+        self, positions: Mapping[str, int], states: Mapping[str, State], topic_ids: Mapping[str, TopicIdentity]
+    ) -> None:
         """Write it whole or not at all, and let go of all but the newest."""
         self._folder.mkdir(parents=True, exist_ok=True)
         number = max(self._numbers(), default=0) + 1
         kept = {topic: state.to_bytes() for topic, state in states.items()}
-        body = msgspec.msgpack.encode(_Body(dict(positions), kept, dict(logs)))
+        body = msgspec.msgpack.encode(_Body(dict(positions), kept, dict(topic_ids)))
         half = self._folder / "half"
         with half.open("wb") as file:
             file.write(_digest(body) + body)
             file.flush()
             os.fsync(file.fileno())
         half.rename(self._folder / f"{number}.state")
-        passing(CrashPoint.ALERTS_KEPT)
+        failpoint(Failpoint.ALERTS_KEPT)
         for old in sorted(self._numbers())[:-KEPT]:
             (self._folder / f"{old}.state").unlink(missing_ok=True)
 
-    def newest(self, committed: Mapping[str, int], logs: Mapping[str, Log]) -> Snapshot | None:
+    def newest(self, committed: Mapping[str, int], topic_ids: Mapping[str, TopicIdentity]) -> Snapshot | None:
         """The newest that is not ahead of what is committed and is of the same topics, as they are now.
 
         A broken one is not there, nor one of topics that were made anew or had another number of partitions.
@@ -65,7 +67,7 @@ class Snapshots:
         for number in sorted(self._numbers(), reverse=True):
             try:
                 found = _body((self._folder / f"{number}.state").read_bytes())
-                if found is None or found.positions.keys() != committed.keys() or found.logs != logs:
+                if found is None or found.positions.keys() != committed.keys() or found.topic_ids != topic_ids:
                     continue
                 if all(at <= committed[topic] for topic, at in found.positions.items()):
                     states = {topic: State.from_bytes(kept) for topic, kept in found.states.items()}
@@ -75,7 +77,7 @@ class Snapshots:
         return None
 
     @property
-    def are_there(self) -> bool:
+    def exist(self) -> bool:
         """Whether somebody has kept any, broken or not."""
         return any(True for _ in self._numbers())
 

@@ -38,24 +38,26 @@ import orjson
 import structlog
 from prometheus_client import Histogram
 
-from master_dataset.kafka.consumer import Again, Done, Record, Refused, Verdict
+from master_dataset.kafka.consumer import Retry, Done, ConsumerRecord, Reject, HandlerResult
 from master_dataset.webhooks.endpoint import Address, Endpoint, Network, is_allowed, is_public, plain
 from speed_layer.webhooks.signature import HEADER, signed
 
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 
 
-class AddressRefused(ValueError):
+class AddressRefusedError(ValueError):
     """The sentence says why; it names no address, which is none of the tenant's business."""
 
 
-async def pinned(host: str, port: int, allowed: Sequence[Network], resolving: Resolve, turn: int = 0) -> Address:
+async def resolve_public(
+    host: str, port: int, allowed: Sequence[Network], resolving: Resolve, turn: int = 0
+) -> Address:
     """The address to call, of several another one with each turn. AddressRefused if any may not be called; OSError."""
     addresses = [plain(ip_address(each.partition("%")[0])) for each in await resolving(host, port)]
     if not addresses:
         raise OSError("the name has no address")
     if not all(is_allowed(each, allowed) or is_public(each) for each in addresses):
-        raise AddressRefused("the name stands for an address that is not public")
+        raise AddressRefusedError("the name stands for an address that is not public")
     return addresses[turn % len(addresses)]
 
 
@@ -82,10 +84,10 @@ def _asked(host: str, port: int) -> list[str]:
     try:
         return [str(address[0]) for *_, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
     except UnicodeError as error:
-        raise AddressRefused("the address has a host that can be no name") from error
+        raise AddressRefusedError("the address has a host that can be no name") from error
 
 
-def seconds_asked(said: str | None, now: float) -> float | None:
+def retry_after_seconds(said: str | None, now: float) -> float | None:
     """Seconds from now, which is in seconds since 1970; None where nothing is said that can be understood.
 
     However many: who waits has a bound of its own.
@@ -116,7 +118,7 @@ CALLS = Histogram(
 AGAIN = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_REQUESTS})
 
 
-class Sender:
+class WebhookClient:
     """Asks no proxy and follows no redirect. Inside, it has connections; those of another endpoint are never used.
 
     `status`: of the last answer; None with `answered_at`, in seconds since 1970, if there was none.
@@ -148,11 +150,11 @@ class Sender:
         """No connection is left."""
         await self._client.aclose()
 
-    async def send(self, records: Sequence[Record], ids: Sequence[str]) -> Verdict:
+    async def send(self, records: Sequence[ConsumerRecord], ids: Sequence[str]) -> HandlerResult:
         """Call the endpoint with these alerts, whose records have these ids."""
         return await self.call(orjson.dumps({"alerts": [orjson.Fragment(each.value) for each in records]}), _key(ids))
 
-    async def call(self, body: bytes, key: str) -> Verdict:
+    async def call(self, body: bytes, key: str) -> HandlerResult:
         """Call it with this body. `key`: the same for the same body, however often it is sent.
 
         `Again.fewer`: of an endpoint that was sent it, and could not cope or was not heard of.
@@ -164,34 +166,34 @@ class Sender:
                 async with asyncio.timeout(DEADLINE_SECONDS):
                     status, after = await self._call(body, key, way)
             return _meant(status, after)
-        except AddressRefused as error:
-            return Refused(f"{error}")
+        except AddressRefusedError as error:
+            return Reject(f"{error}")
         except httpx.InvalidURL:
-            return Refused("the address cannot be called")
+            return Reject("the address cannot be called")
         except (TimeoutError, httpx.TimeoutException):
-            return Again(f"no answer in {DEADLINE_SECONDS:g} s", fewer=way.is_sent)
+            return Retry(f"no answer in {DEADLINE_SECONDS:g} s", fewer=way.is_sent)
         except (httpx.TransportError, OSError) as error:
-            return Again(_fault(error), fewer=way.is_sent)
+            return Retry(_fault(error), fewer=way.is_sent)
         except Exception as error:  # noqa: BLE001 - no receiver ends what calls the others
             return self._broken(error)
         finally:
             self.status, self.answered_at = status, self._now()
             self._turn += status is None
 
-    def _broken(self, error: Exception) -> Again:
+    def _broken(self, error: Exception) -> Retry:
         """The log says where. What the error itself says may hold the address, which is often a secret."""
         where = traceback.extract_tb(error.__traceback__)[-1]
         kind, place = type(error).__name__, f"{where.filename.rpartition('/')[2]}:{where.lineno}"
         log.error("webhook.call_broke", endpoint=self._endpoint.id, kind=kind, at=place)
-        return Again(f"the call broke: {kind}")
+        return Retry(f"the call broke: {kind}")
 
     async def _call(self, body: bytes, key: str, way: "_Way") -> tuple[int, float | None]:
         """The status, and after how many seconds it wants to be asked again, if it says so."""
         parts, port = self._endpoint.parts, self._endpoint.port
         host = parts.hostname or ""
-        address = await pinned(host, port, self._allowed, self._resolving, self._turn)
+        address = await resolve_public(host, port, self._allowed, self._resolving, self._turn)
         if parts.scheme != "https" and not is_allowed(address, self._allowed):
-            raise AddressRefused("the address is not encrypted, and lies in no network that is allowed")
+            raise AddressRefusedError("the address is not encrypted, and lies in no network that is allowed")
         at = f"[{address}]" if address.version == 6 else str(address)  # noqa: PLR2004 - IPv6
         headers = {
             "Host": parts.netloc,
@@ -209,7 +211,7 @@ class Sender:
                 read += len(part)
                 if read > MOST_ANSWER:
                     break
-            return answer.status_code, seconds_asked(answer.headers.get("Retry-After"), self._now())
+            return answer.status_code, retry_after_seconds(answer.headers.get("Retry-After"), self._now())
 
 
 @dataclass
@@ -223,7 +225,7 @@ class _Way:
         self.is_sent = self.is_sent or event.endswith(".send_request_headers.started")
 
 
-def client(trust: ssl.SSLContext) -> httpx.AsyncClient:
+def http_client(trust: ssl.SSLContext) -> httpx.AsyncClient:
     """The settings of every call of one endpoint. `trust`: whose certificates are good; several may share it."""
     forgetful = CookieJar(DefaultCookiePolicy(allowed_domains=[]))  # else each answer may add to what is kept and sent
     return httpx.AsyncClient(
@@ -236,13 +238,13 @@ def client(trust: ssl.SSLContext) -> httpx.AsyncClient:
     )
 
 
-def _meant(status: int, after: float | None) -> Verdict:
+def _meant(status: int, after: float | None) -> HandlerResult:
     if HTTPStatus(200) <= status < HTTPStatus(300):
         return Done()
     said = f"the endpoint answered {status}"
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-        return Again(said, after, fewer=True)
-    return Again(said, after) if status in AGAIN else Refused(said)
+        return Retry(said, after, fewer=True)
+    return Retry(said, after) if status in AGAIN else Reject(said)
 
 
 def _fault(error: BaseException) -> str:

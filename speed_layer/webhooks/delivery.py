@@ -19,7 +19,7 @@ import msgspec
 from prometheus_client import Counter
 
 from master_dataset.errors import DependencyUnavailableError
-from master_dataset.kafka.consumer import Again, Done, Record, Refused, Verdict
+from master_dataset.kafka.consumer import ConsumerRecord, Done, HandlerResult, Reject, Retry
 from master_dataset.parsing.results import Reason
 from master_dataset.webhooks.endpoint import Endpoint
 from speed_layer.webhooks.client import WebhookClient
@@ -56,7 +56,7 @@ Place = tuple[str, int, int]
 class Undelivered(Protocol):
     """Where alerts are kept that an endpoint has refused for good."""
 
-    async def keep(self, endpoint: Endpoint, record: Record, why: str) -> None:
+    async def keep(self, endpoint: Endpoint, record: ConsumerRecord, why: str) -> None:
         """Returns when it is kept. Keeping it again is harmless. Unavailable."""
 
 
@@ -73,16 +73,16 @@ class Delivery:
         self.delivered_at: float | None = None
         self.refusing_since: float | None = None
 
-    def wants(self, record: Record) -> bool:
+    def wants(self, record: ConsumerRecord) -> bool:
         """Whether it is an alert of the tenant."""
         said = read_header(record.value)
         return said is not None and said.tenant == self._endpoint.tenant
 
-    async def take(self, records: Sequence[Record]) -> Verdict:
+    async def take(self, records: Sequence[ConsumerRecord]) -> HandlerResult:
         """Send them. A refusal of many is one of some: the caller tries them one by one."""
         first = records[0]
         if (first.topic, first.partition, first.offset) in self.skipped:
-            return Refused(SKIPPED)
+            return Reject(SKIPPED)
         ids = [said.alert_id for record in records if (said := read_header(record.value)) is not None]
         verdict = await self._sender.send(records, ids)
         if isinstance(verdict, Done):
@@ -90,12 +90,12 @@ class Delivery:
             DELIVERED_ALERTS.labels("delivered").inc(len(records))
         return verdict
 
-    async def put_aside(self, record: Record, refused: Refused) -> Done | Again:
+    async def put_aside(self, record: ConsumerRecord, refused: Reject) -> Done | Retry:
         """Keep it for the operator. As long as it cannot be kept it waits, and its store behind it."""
         try:
             await self._undelivered.keep(self._endpoint, record, refused.why)
         except DependencyUnavailableError as error:
-            return Again(error.message)
+            return Retry(error.message)
         if refused.why != SKIPPED:
             self.refusing_since = self.refusing_since or self._sender.answered_at
         DELIVERED_ALERTS.labels("skipped" if refused.why == SKIPPED else "refused").inc()
@@ -110,7 +110,7 @@ class UndeliveredAlert(NamedTuple):
     """An alert that an endpoint has refused. `why`: one sentence without its end."""
 
     endpoint: Endpoint
-    record: Record
+    record: ConsumerRecord
     why: str
 
     def row(self, topics: str) -> dict[str, object]:
@@ -142,7 +142,7 @@ class UndeliveredTable:
         self._next: asyncio.Task[None] | None = None
         self._is_made = False
 
-    async def keep(self, endpoint: Endpoint, record: Record, why: str) -> None:
+    async def keep(self, endpoint: Endpoint, record: ConsumerRecord, why: str) -> None:
         """Append one. Kept twice after a crash, it is one: readers take a row of each place. LetterNotKept."""
         self._waiting.append(UndeliveredAlert(endpoint, record, why))
         if self._next is None:
@@ -162,7 +162,7 @@ class UndeliveredTable:
         from deltalake.exceptions import DeltaError  # noqa: PLC0415
 
         from master_dataset.dead_letters.table import TOPIC, UNDELIVERED, create, schema  # noqa: PLC0415
-        from master_dataset.delta.commit_intents import append_synced  # noqa: PLC0415
+        from master_dataset.delta.commit_intents import append  # noqa: PLC0415
 
         path = f"{self._root}/{UNDELIVERED}"
         try:
@@ -172,7 +172,7 @@ class UndeliveredTable:
                 create(path)
             self._is_made = True
             rows = pa.Table.from_pylist([each.row(TOPIC) for each in letters], schema())
-            append_synced(path, rows)
+            append(path, rows)
         except (OSError, ValueError, DeltaError) as error:  # of a line that cannot be read
             message = f"the dead letter could not be kept: {type(error).__name__}"
             raise DeadLetterNotStoredError(message, do="galatea doctor") from error

@@ -11,16 +11,16 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import NamedTuple, Protocol
 
-from master_dataset.kafka.consumer import Blocked, Consuming
-from master_dataset.webhooks.endpoint import MOST_BLOCKED, Blocking, Endpoint, EndpointState
-from speed_layer.webhooks.client import Sender
+from master_dataset.kafka.consumer import BlockedKey, KeyedConsumer
+from master_dataset.webhooks.endpoint import MOST_BLOCKED, BlockedRecord, Endpoint, EndpointState
+from speed_layer.webhooks.client import WebhookClient
 from speed_layer.webhooks.delivery import Delivery, Place
 
 
-class Telling:
+class EndpointWorker:
     """Runs once."""
 
-    def __init__(self, sender: Sender, delivery: Delivery, consuming: Consuming) -> None:
+    def __init__(self, sender: WebhookClient, delivery: Delivery, consuming: KeyedConsumer) -> None:
         """`sender`: its calls, whose connections end with it. `delivery`: what `consuming` hands records to."""
         self._sender, self._delivery, self._consuming = sender, delivery, consuming
 
@@ -60,11 +60,11 @@ class Telling:
         )
 
 
-def _blocking(blocked: Blocked) -> Blocking:
+def _blocking(blocked: BlockedKey) -> BlockedRecord:
     record = blocked.record
     store = record.key.decode(errors="replace")
     since = datetime.fromtimestamp(blocked.since, UTC)
-    return Blocking(record.topic, record.partition, record.offset, store, since, blocked.why)
+    return BlockedRecord(record.topic, record.partition, record.offset, store, since, blocked.why)
 
 
 def _at(seconds: float | None) -> datetime | None:
@@ -77,7 +77,7 @@ SEEN_SECONDS = 30.0
 """How it is doing is said at least so often, though nothing has changed."""
 
 
-class AtWork(Protocol):
+class Worker(Protocol):
     """Telling."""
 
     @property
@@ -98,11 +98,11 @@ class AtWork(Protocol):
 
 
 @dataclass
-class Running:
+class RunningEndpoint:
     """`inherited`: since when it failed, as was known when it began at `begun_at`."""
 
     endpoint: Endpoint
-    telling: AtWork
+    telling: Worker
     task: asyncio.Task[None]
     begun_at: float
     inherited: float | None
@@ -136,7 +136,7 @@ class Running:
         self.telling.stop()
 
 
-class Wanted(NamedTuple):
+class DesiredEndpoint(NamedTuple):
     """An endpoint that is not removed. `failing_since`: as it was told last. `skipped`: what it goes on without.
 
     `has_begun`: the broker knew where it stands.
@@ -149,10 +149,10 @@ class Wanted(NamedTuple):
     has_begun: bool = False
 
 
-class Endpoints(Protocol):
+class EndpointStore(Protocol):
     """All of them. Every method raises Unavailable."""
 
-    async def wanted(self) -> Sequence[Wanted]:
+    async def wanted(self) -> Sequence[DesiredEndpoint]:
         """Those that are not removed."""
 
     async def begun(self, endpoint: Endpoint) -> None:

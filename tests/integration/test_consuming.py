@@ -6,7 +6,15 @@ from collections.abc import Iterator, Sequence
 import pytest
 from confluent_kafka import Consumer, Producer
 
-from master_dataset.kafka.consumer import Retry, KeyedConsumer, Done, ConsumerLimits, ConsumerRecord, Reject, HandlerResult
+from master_dataset.kafka.consumer import (
+    Retry,
+    KeyedConsumer,
+    Done,
+    ConsumerLimits,
+    ConsumerRecord,
+    Reject,
+    HandlerResult,
+)
 from master_dataset.kafka.consumer import key_queue as lane
 from master_dataset.kafka.topics import Topics
 from tests.system.drills.drilled_broker import DrilledBroker, settings_for

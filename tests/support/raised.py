@@ -29,4 +29,6 @@ def alert(tenant: str, store: str, number: int, kind: AlertKind = "raised") -> A
 
 def record(tenant: str, store: str, number: int, offset: int = 0) -> ConsumerRecord:
     """The alert as it lies in the topic."""
-    return ConsumerRecord(ALERTS_TOPIC, 0, offset, store.encode(), alert(tenant, store, number).to_json(), 1_800_000_000_000)
+    return ConsumerRecord(
+        ALERTS_TOPIC, 0, offset, store.encode(), alert(tenant, store, number).to_json(), 1_800_000_000_000
+    )

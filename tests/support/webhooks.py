@@ -32,7 +32,9 @@ def group_of(bootstrap: str, id_: str) -> dict[str, Any]:
 class Told:
     """Inside, an endpoint is told. `undelivered`: (store, why) of what it refused."""
 
-    def __init__(self, bootstrap: str, topic: str, url: str, id_: str | None = None, limits: ConsumerLimits = LIMITS) -> None:
+    def __init__(
+        self, bootstrap: str, topic: str, url: str, id_: str | None = None, limits: ConsumerLimits = LIMITS
+    ) -> None:
         self._endpoint = Endpoint(id_ or uuid4().hex, "acme", url, "secret")
         self._settings = {**group_of(bootstrap, self._endpoint.id), "session.timeout.ms": 6000}
         self._topic, self._limits = topic, limits

@@ -1,11 +1,31 @@
-"""Consuming a topic record by record: in order for each key, several keys side by side, bounded, at least once.
+"""Consume topics record by record: in order per key, several keys in parallel, bounded in memory, at least once.
 
-An error comes again with the same call: the record is put aside, and the stream goes on. A failure may pass: it is
-tried again, and what follows it waits.
+A rejected record would be rejected again: the handler stores it as a dead letter, and its key continues. A retry may
+succeed later: the record is handed over again, and the records behind it of the same key wait.
 """
 
-from master_dataset.kafka.consumer.handler import Again, Behind, Blocked, Done, Limits, Refused, Taker, Verdict
-from master_dataset.kafka.consumer.keyed_consumer import Consuming
-from master_dataset.kafka.record import Record
+from master_dataset.kafka.consumer.handler import (
+    Backlog,
+    BlockedKey,
+    ConsumerLimits,
+    Done,
+    Handler,
+    HandlerResult,
+    Reject,
+    Retry,
+)
+from master_dataset.kafka.consumer.keyed_consumer import KeyedConsumer
+from master_dataset.kafka.record import ConsumerRecord
 
-__all__ = ["Again", "Behind", "Blocked", "Consuming", "Done", "Limits", "Record", "Refused", "Taker", "Verdict"]
+__all__ = [
+    "Backlog",
+    "BlockedKey",
+    "ConsumerLimits",
+    "ConsumerRecord",
+    "Done",
+    "Handler",
+    "HandlerResult",
+    "KeyedConsumer",
+    "Reject",
+    "Retry",
+]

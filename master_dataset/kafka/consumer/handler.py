@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
-from master_dataset.kafka.record import Record
+from master_dataset.kafka.record import ConsumerRecord
 
 
 class Done(NamedTuple):
     """They need not be handed over again."""
 
 
-class Again(NamedTuple):
+class Retry(NamedTuple):
     """It may work later. `after`: not before so many seconds, if whoever takes them said so. `why`: one sentence.
 
     `fewer`: it may work with fewer of them at once.
@@ -21,29 +21,29 @@ class Again(NamedTuple):
     fewer: bool = False
 
 
-class Refused(NamedTuple):
+class Reject(NamedTuple):
     """The same call would be refused again. `why`: one sentence, which never holds the value."""
 
     why: str
 
 
-Verdict = Done | Again | Refused
+HandlerResult = Done | Retry | Reject
 
 
-class Taker(Protocol):
+class Handler(Protocol):
     """Never told of two batches of one key at once."""
 
-    def wants(self, record: Record) -> bool:
+    def wants(self, record: ConsumerRecord) -> bool:
         """Whether it is handed over at all. What nobody wants waits for nothing and takes no place."""
 
-    async def take(self, records: Sequence[Record]) -> Verdict:
+    async def take(self, records: Sequence[ConsumerRecord]) -> HandlerResult:
         """What became of these records, all of one key and in order."""
 
-    async def put_aside(self, record: Record, refused: Refused) -> Done | Again:
+    async def put_aside(self, record: ConsumerRecord, refused: Reject) -> Done | Retry:
         """Keep a record that was refused for good; until it is kept it counts as under way."""
 
 
-class Limits(NamedTuple):
+class ConsumerLimits(NamedTuple):
     """`under_way`: calls at once. `waiting`: records taken from the broker and not done. `batch`: records of one call.
 
     `longest_wait`: seconds between two tries, at most. `leave`: seconds that calls under way have at the end.
@@ -56,21 +56,21 @@ class Limits(NamedTuple):
     leave: float = 10.0
 
 
-USUAL = Limits()
+DEFAULT_LIMITS = ConsumerLimits()
 
 
-class Blocked(NamedTuple):
+class BlockedKey(NamedTuple):
     """A key that is tried again and again. `record`: the first one that waits. `since`: seconds since 1970.
 
     `why`: what was said last, one sentence.
     """
 
-    record: Record
+    record: ConsumerRecord
     since: float
     why: str
 
 
-class Behind(NamedTuple):
+class Backlog(NamedTuple):
     """`records`: taken from the broker and not done, and not taken yet, among these what nobody wants.
 
     `oldest_ms`: the broker's stamp of the oldest that was taken and is not done; None if there is none.

@@ -20,10 +20,10 @@ import structlog
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from master_dataset.errors import BrokerUnavailableError
-from master_dataset.kafka.consumer.handler import USUAL, Behind, Blocked, Limits, Taker
-from master_dataset.kafka.consumer.key_queue import Lane
+from master_dataset.kafka.consumer.handler import DEFAULT_LIMITS, Backlog, BlockedKey, ConsumerLimits, Handler
+from master_dataset.kafka.consumer.key_queue import KeyQueue
 from master_dataset.kafka.consumer.partition import Partition
-from master_dataset.kafka.record import Record
+from master_dataset.kafka.record import ConsumerRecord
 
 _SHARE = 4
 """A quarter of the room is theirs together, beside what was handed over for them."""
@@ -50,21 +50,21 @@ Task = asyncio.Task[None]
 class Working:
     """Belongs to one event loop."""
 
-    def __init__(self, taker: Taker, limits: Limits, hear_end: Callable[[Task], None]) -> None:
+    def __init__(self, taker: Handler, limits: ConsumerLimits, hear_end: Callable[[Task], None]) -> None:
         """`hear_end` is told of each task that has ended."""
         self._taker, self._limits, self._hear_end = taker, limits, hear_end
         self._calls = asyncio.Semaphore(limits.under_way)
-        self._tasks: dict[tuple[Place, bytes], tuple[Task, Lane]] = {}
+        self._tasks: dict[tuple[Place, bytes], tuple[Task, KeyQueue]] = {}
         self._failing: dict[tuple[Place, bytes], float] = {}
         self.waiting = 0
 
-    def add(self, place: Place, partition: Partition, record: Record) -> None:
+    def add(self, place: Place, partition: Partition, record: ConsumerRecord) -> None:
         """Hand it over after those of its key that came before it."""
         key = place, record.key
         lane = partition.lanes.get(record.key)
         if lane is None:
             since = self._failing.pop(key, None)
-            lane = Lane(self._taker, self._limits.batch, self._limits.longest_wait, since)
+            lane = KeyQueue(self._taker, self._limits.batch, self._limits.longest_wait, since)
             partition.lanes[record.key] = lane
         lane.waiting.append(record)
         self.waiting += 1
@@ -92,7 +92,7 @@ class Working:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _done(self, _: Record) -> None:
+    def _done(self, _: ConsumerRecord) -> None:
         self.waiting -= 1
 
     def _ended(self, key: tuple[Place, bytes], partition: Partition, task: Task) -> None:
@@ -109,15 +109,15 @@ _THREADS = 2
 """Of each member its own: one polls, one commits. Others that are stuck take none of them."""
 
 
-class Consuming:
+class KeyedConsumer:
     """Belongs to one event loop, and runs once."""
 
     def __init__(
         self,
         settings: dict[str, Any],
         topics: Iterable[str],
-        taker: Taker,
-        limits: Limits = USUAL,
+        taker: Handler,
+        limits: ConsumerLimits = DEFAULT_LIMITS,
         connect: Callable[[dict[str, Any]], Any] = Consumer,
     ) -> None:
         """`settings`: of librdkafka: servers and group, and what is particular."""
@@ -148,19 +148,19 @@ class Consuming:
         return min((lane.failing_since for lane in self._lanes() if lane.failing_since), default=None)
 
     @property
-    def blocked(self) -> list[Blocked]:
+    def blocked(self) -> list[BlockedKey]:
         """The keys that are tried again and again, the longest first."""
         found = [blocked for lane in self._lanes() if (blocked := lane.blocked)]
         return sorted(found, key=lambda each: each.since)
 
     @property
-    def behind(self) -> Behind:
+    def behind(self) -> Backlog:
         """How much is left. Asks nobody: of what was not read yet it knows what the broker has said last."""
         left = sum(each.left + self._unread(place, each) for place, each in self._partitions.items())
         oldest = min((lane.waiting[0].received_ms for lane in self._lanes() if lane.waiting), default=None)
-        return Behind(self.waiting + left, oldest)
+        return Backlog(self.waiting + left, oldest)
 
-    def _lanes(self) -> Iterator[Lane]:
+    def _lanes(self) -> Iterator[KeyQueue]:
         return chain.from_iterable(partition.lanes.values() for partition in self._partitions.values())
 
     def wake(self, topic: str, partition: int, offset: int) -> None:
@@ -207,7 +207,7 @@ class Consuming:
         if (error := message.error()) is not None:
             self._hear(error, message)
             return
-        record = Record.of(message)
+        record = ConsumerRecord.of(message)
         place = record.topic, record.partition
         if place not in self._partitions:  # it was taken away since it was read
             return

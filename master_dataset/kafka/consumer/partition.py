@@ -6,10 +6,10 @@ Offsets have gaps of their own (markers of transactions), so what is between two
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from master_dataset.kafka.record import Record
+from master_dataset.kafka.record import ConsumerRecord
 
 if TYPE_CHECKING:
-    from master_dataset.kafka.consumer.key_queue import Lane
+    from master_dataset.kafka.consumer.key_queue import KeyQueue
 
 
 class Partition:
@@ -23,7 +23,7 @@ class Partition:
 
         `unread_from`: where that begins which was never read; None at the end.
         """
-        self.lanes: dict[bytes, Lane] = {}
+        self.lanes: dict[bytes, KeyQueue] = {}
         self.left = 0
         self.unread_from: int | None = None
         self._next: int | None = None  # as it is read
@@ -43,7 +43,7 @@ class Partition:
         """Whether that is no place where reading can be: offsets rise, but after `go_back`."""
         return self._next is not None and offset < self._next
 
-    def takes(self, record: Record, wants: Callable[[Record], bool]) -> bool:
+    def takes(self, record: ConsumerRecord, wants: Callable[[ConsumerRecord], bool]) -> bool:
         """Whether this record, which was read just now, is to be handed over now."""
         key, is_new = record.key, record.offset >= self._seen
         self._next = record.offset + 1
@@ -90,6 +90,6 @@ class Partition:
         self._next = first
         return first
 
-    def _lose(self, key: bytes, first: Record) -> None:
+    def _lose(self, key: bytes, first: ConsumerRecord) -> None:
         self._again.pop(key, None)
         self._gone[key] = first.offset

@@ -5,16 +5,16 @@ from collections.abc import Iterable, Sequence
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from master_dataset.visits.rows import Row, Whose, rows_of
-from master_dataset.visits.visit import RULES, Sighting, bundled
+from master_dataset.visits.rows import VisitKey, VisitRow, rows_of
+from master_dataset.visits.visit import RULES, Sighting, bundles_of
 from speed_layer.visits import OpenVisits
 
 SKEW = 5_000
 GAP = RULES.gap
 BEGIN = 10**12
 KNOWN = int(RULES.longest_known.total_seconds() * 1000)
-DEVICES = (Whose("1", "a", 1), Whose("1", "b", 1))
-Record = tuple[Whose | None, Sighting]
+DEVICES = (VisitKey("1", "a", 1), VisitKey("1", "b", 1))
+Record = tuple[VisitKey | None, Sighting]
 """Of nobody: a marker, or whatever else lets time pass."""
 
 STEPS = st.sampled_from([0, 1, 60_000, GAP // 2, GAP - 1, GAP, GAP + 1, 2 * GAP])
@@ -24,7 +24,7 @@ BATCHES = st.lists(st.tuples(st.integers(1, 8), st.booleans()), min_size=60, max
 """How many records each micro-batch has, and whether the driver is another one from there on."""
 
 
-def records(drawn: list[tuple[int, int, Whose | None, int, bool]]) -> list[Record]:
+def records(drawn: list[tuple[int, int, VisitKey | None, int, bool]]) -> list[Record]:
     """In the order of the partition; at last so much time passes that everything closes."""
     now, found = BEGIN, list[Record]()
     for step, back, whose, age, is_inside in drawn:
@@ -34,19 +34,19 @@ def records(drawn: list[tuple[int, int, Whose | None, int, bool]]) -> list[Recor
     return [*found, (None, Sighting(now + 20 * GAP, now, is_inside=False))]
 
 
-def fed(held: OpenVisits, some: Sequence[Record]) -> list[Row]:
+def fed(held: OpenVisits, some: Sequence[Record]) -> list[VisitRow]:
     """One micro-batch."""
     found = [row for whose, each in some if whose is not None for row in held.hear(0, whose, each)]
     return found + list(held.pass_time(0, some[-1][1].received)) if some else found
 
 
-def by_batch(all_: Iterable[Record]) -> list[Row]:
+def by_batch(all_: Iterable[Record]) -> list[VisitRow]:
     """What batch makes of all of them."""
     heard = list(all_)
     return [
         row
         for device in DEVICES
-        for bundle in bundled((each for whose, each in heard if whose == device), GAP)
+        for bundle in bundles_of((each for whose, each in heard if whose == device), GAP)
         for row in rows_of(device, bundle, RULES)
     ]
 
@@ -54,10 +54,10 @@ def by_batch(all_: Iterable[Record]) -> list[Row]:
 @settings(max_examples=400, deadline=None)
 @given(drawn=st.lists(DRAWN, min_size=1, max_size=50), batches=BATCHES)
 def test_speed_makes_the_visits_of_batch_once_each(
-    drawn: list[tuple[int, int, Whose | None, int, bool]], batches: list[tuple[int, bool]]
+    drawn: list[tuple[int, int, VisitKey | None, int, bool]], batches: list[tuple[int, bool]]
 ) -> None:
     all_ = records(drawn)
-    held, made, at = OpenVisits(RULES, SKEW), list[Row](), 0
+    held, made, at = OpenVisits(RULES, SKEW), list[VisitRow](), 0
 
     for size, is_another in batches:
         if is_another and 0 < at < len(all_):

@@ -14,7 +14,7 @@ from jsonschema import Draft202012Validator
 
 from galatea.cli.reference.interfaces import schema
 from master_dataset.parsing import readers
-from master_dataset.parsing.masking import hidden
+from master_dataset.parsing.masking import mask_value
 from master_dataset.parsing.parse import key_of, parse
 from master_dataset.parsing.readers import FastReader
 from master_dataset.parsing.results import DeadLetter, Event, InvalidRecordError
@@ -150,7 +150,7 @@ def test_what_is_hidden_of_an_event_is_nothing_that_it_says(source: Source[Any],
     event = parsed(source, value)
 
     if isinstance(event, Event):
-        assert parsed(source, hidden(source, value)) == event
+        assert parsed(source, mask_value(source, value)) == event
 
 
 @given(value=good(POS_TRANSACTIONS))

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS as POS
-from master_dataset.visits.rows import Row, Whose
+from master_dataset.visits.rows import VisitKey, VisitRow
 from master_dataset.visits.visit import RULES, Sighting
 from speed_layer.visits import OpenVisits
 from tests.support import World, receipt
@@ -139,11 +139,11 @@ def test_the_products_bundles_give_the_visits_that_the_catalogue_describes(histo
     deliveries = heard("wifi_sightings", history)
     bundled_alone = [each for each in deliveries if is_fresh(each)]
     open_visits = OpenVisits(RULES, 5_000)
-    rows: list[Row] = []
+    rows: list[VisitRow] = []
     for each in bundled_alone:
         said = each.event.payload
         sighting = Sighting(ms(each.received_at), each.event.happened_ms, said.is_inside)
-        rows += open_visits.hear(0, Whose("1", said.device, said.business_day), sighting)
+        rows += open_visits.hear(0, VisitKey("1", said.device, said.business_day), sighting)
         rows += open_visits.pass_time(0, ms(each.received_at))
     rows += open_visits.pass_time(0, ms(NEVER))
 

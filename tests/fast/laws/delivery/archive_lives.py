@@ -11,7 +11,7 @@ from typing import Any
 from unittest.mock import patch
 
 from master_dataset.archive.archive import Archive
-from master_dataset.kafka.partition_progress import Reached
+from master_dataset.kafka.partition_progress import PartitionProgress
 from master_dataset.kafka.topics import EARLIEST
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 
@@ -95,7 +95,7 @@ class Frame:
     def computed(self) -> list[int]:
         kinds = Counter(kind for _, kind in self._rows)
         letters = Counter({"not_json": kinds[LETTER]} if kinds[LETTER] else {})
-        self._seen.value = {0: Reached(self._rows[-1][0], AT, kinds[EVENT], letters, AT)}
+        self._seen.value = {0: PartitionProgress(self._rows[-1][0], AT, kinds[EVENT], letters, AT)}
         return [offset for offset, kind in self._rows if kind == self._kind]
 
     def isEmpty(self) -> bool:  # noqa: N802 - Spark's name
@@ -161,7 +161,7 @@ class Life:
         seen: Any = SimpleNamespace(value={})
         frame: Any = Frame(list(enumerate(self.log))[start:end], seen)
         try:
-            with patch("master_dataset.archive.archive.passing", passing):
+            with patch("master_dataset.archive.archive.failpoint", passing):
                 self.archive.keep(POS_TRANSACTIONS, frame, self.checkpoint.batch, seen)
         except (Ended, OSError):
             self._process()

@@ -6,7 +6,7 @@ from contextlib import suppress
 from random import Random
 from typing import Any
 
-from master_dataset.kafka.consumer import Consuming, Done, Record, Refused, Verdict
+from master_dataset.kafka.consumer import KeyedConsumer, Done, ConsumerRecord, Reject, HandlerResult
 from tests.fast.laws.delivery.broker import Broker, Consumer
 
 TOPIC = "alerts"
@@ -25,10 +25,10 @@ class Taker:
         self.consumer = Consumer(self._broker, settings, lambda: None)
         return self.consumer
 
-    def wants(self, record: Record) -> bool:
+    def wants(self, record: ConsumerRecord) -> bool:
         return record.topic == TOPIC
 
-    async def take(self, records: Sequence[Record]) -> Verdict:
+    async def take(self, records: Sequence[ConsumerRecord]) -> HandlerResult:
         await asyncio.sleep(0.002)
         self._left -= 1
         if self._left <= 0:
@@ -39,13 +39,13 @@ class Taker:
         self._taken.extend(record.offset for record in records)
         return Done()
 
-    async def put_aside(self, record: Record, refused: Refused) -> Done:
+    async def put_aside(self, record: ConsumerRecord, refused: Reject) -> Done:
         raise AssertionError(record, refused)
 
 
 async def _live(broker: Broker, taken: list[int], calls: int) -> None:
     taker = Taker(broker, taken, calls)
-    consuming = Consuming({"group.id": "hooks"}, [TOPIC], taker, connect=taker.connect)
+    consuming = KeyedConsumer({"group.id": "hooks"}, [TOPIC], taker, connect=taker.connect)
     running = asyncio.ensure_future(consuming.run())
     died = asyncio.ensure_future(taker.died.wait())
     await asyncio.wait({running, died}, timeout=0.3, return_when=asyncio.FIRST_COMPLETED)

@@ -9,7 +9,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 
 from master_dataset.kafka.client_settings import producer_settings
 from speed_layer.alerts import sender
-from speed_layer.alerts.sender import Discarded, Fenced, Sender
+from speed_layer.alerts.sender import FencedError, ProducerDiscardedError, TransactionalSender
 from tests.support.alerting import WorldLog, at_ms, book_of
 
 RULE = {"kind": "threshold", "id": "any", "metric": "total_transactions_count", "window": "hour", "above": 0}
@@ -52,17 +52,17 @@ class FakeProducer:
 
 
 @pytest.fixture
-def made(monkeypatch: pytest.MonkeyPatch) -> tuple[Sender, FakeProducer]:
+def made(monkeypatch: pytest.MonkeyPatch) -> tuple[TransactionalSender, FakeProducer]:
     monkeypatch.setattr(sender, "Producer", FakeProducer)
-    return Sender("nowhere:1", 0), FakeProducer.made
+    return TransactionalSender("nowhere:1", 0), FakeProducer.made
 
 
 def test_alerts_are_flushed_before_positions_are_sent_and_both_before_the_commit(
-    made: tuple[Sender, FakeProducer],
+    made: tuple[TransactionalSender, FakeProducer],
 ) -> None:
     sending, producer = made
 
-    sending.settle()
+    sending.start()
     sending.send([], {"pos_transactions": 7}, None)
 
     assert producer.calls == [
@@ -75,16 +75,20 @@ def test_alerts_are_flushed_before_positions_are_sent_and_both_before_the_commit
 
 
 @pytest.mark.parametrize("call", ["begin_transaction", "flush", "send_offsets_to_transaction", "commit_transaction"])
-def test_what_was_sent_again_in_secret_gives_the_producer_up(made: tuple[Sender, FakeProducer], call: str) -> None:
+def test_what_was_sent_again_in_secret_gives_the_producer_up(
+    made: tuple[TransactionalSender, FakeProducer], call: str
+) -> None:
     sending, producer = made
     sending.send([], {"pos_transactions": 7}, None)
     producer.hidden = lambda name: int(name == call)
 
-    with pytest.raises(Discarded):
+    with pytest.raises(ProducerDiscardedError):
         sending.send([], {"pos_transactions": 8}, None)
 
 
-def test_what_was_sent_again_between_two_transactions_is_no_reason(made: tuple[Sender, FakeProducer]) -> None:
+def test_what_was_sent_again_between_two_transactions_is_no_reason(
+    made: tuple[TransactionalSender, FakeProducer],
+) -> None:
     sending, producer = made
     sending.send([], {"pos_transactions": 7}, None)
     producer.faults += 1
@@ -94,9 +98,11 @@ def test_what_was_sent_again_between_two_transactions_is_no_reason(made: tuple[S
     assert producer.calls.count("commit_transaction") == 2
 
 
-@pytest.mark.parametrize(("code", "kind"), [(KafkaError.PRODUCER_FENCED, Fenced), (KafkaError.UNKNOWN, Discarded)])
+@pytest.mark.parametrize(
+    ("code", "kind"), [(KafkaError.PRODUCER_FENCED, FencedError), (KafkaError.UNKNOWN, ProducerDiscardedError)]
+)
 def test_a_call_that_fails_is_never_made_again_with_the_same_producer(
-    made: tuple[Sender, FakeProducer], code: int, kind: type[Exception]
+    made: tuple[TransactionalSender, FakeProducer], code: int, kind: type[Exception]
 ) -> None:
     sending, producer = made
     producer.refuses["commit_transaction"] = KafkaError(code)
@@ -107,7 +113,9 @@ def test_a_call_that_fails_is_never_made_again_with_the_same_producer(
     assert producer.calls.count("commit_transaction") == 1
 
 
-def test_a_client_that_is_fenced_can_be_given_up_without_another_word(made: tuple[Sender, FakeProducer]) -> None:
+def test_a_client_that_is_fenced_can_be_given_up_without_another_word(
+    made: tuple[TransactionalSender, FakeProducer],
+) -> None:
     sending, producer = made
     producer.refuses["close"] = KafkaError(KafkaError.PRODUCER_FENCED)
 
@@ -133,8 +141,8 @@ def test_a_transaction_of_more_than_the_client_holds_at_once_is_sent_whole(
     monkeypatch.setattr(sender, "producer_settings", lambda *said: producer_settings(*said) | room | {"log_level": 0})
     reading = Consumer({"bootstrap.servers": broker, "group.id": "galatea.alerts", "log_level": 0})
     [alert] = WorldLog("pos_transactions", book_of(RULE)).sold(at_ms("2026-03-07 10:00"), 1)
-    sending = Sender(broker, 0)
-    sending.settle()
+    sending = TransactionalSender(broker, 0)
+    sending.start()
 
     sending.send([alert] * 300, {"pos_transactions": 7}, reading.consumer_group_metadata())
 
@@ -143,14 +151,14 @@ def test_a_transaction_of_more_than_the_client_holds_at_once_is_sent_whole(
 
 
 def test_a_client_that_makes_no_room_is_given_up_when_the_transaction_is_out_of_time(
-    made: tuple[Sender, FakeProducer], monkeypatch: pytest.MonkeyPatch
+    made: tuple[TransactionalSender, FakeProducer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sending, producer = made
     monkeypatch.setattr(sender, "TRANSACTION_MS", 0)
     [alert] = WorldLog("pos_transactions", book_of(RULE)).sold(at_ms("2026-03-07 10:00"), 1)
     producer.is_full = True
 
-    with pytest.raises(Discarded):
+    with pytest.raises(ProducerDiscardedError):
         sending.send([alert], {"pos_transactions": 7}, None)
 
     assert "commit_transaction" not in producer.calls

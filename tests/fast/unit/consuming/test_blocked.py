@@ -5,11 +5,19 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from master_dataset.kafka.consumer import Again, Consuming, Done, Limits, Record, Refused, Verdict
+from master_dataset.kafka.consumer import (
+    Retry,
+    KeyedConsumer,
+    Done,
+    ConsumerLimits,
+    ConsumerRecord,
+    Reject,
+    HandlerResult,
+)
 from master_dataset.kafka.consumer import key_queue as lane
 from tests.support.played_topic import TOPIC, Driver, Message
 
-LIMITS = Limits(waiting=40, batch=5, longest_wait=0.01, leave=1)
+LIMITS = ConsumerLimits(waiting=40, batch=5, longest_wait=0.01, leave=1)
 AT_A_LOOK = 10
 PATIENCE = 20
 
@@ -26,21 +34,21 @@ class Taker:
     def heal(self) -> None:
         self.healthy.set()
 
-    def wants(self, _: Record) -> bool:
+    def wants(self, _: ConsumerRecord) -> bool:
         return True
 
-    async def take(self, records: Sequence[Record]) -> Verdict:
+    async def take(self, records: Sequence[ConsumerRecord]) -> HandlerResult:
         key, offsets = records[0].key, tuple(record.offset for record in records)
         if key in self.hang:
             await self.healthy.wait()
         await asyncio.sleep(0)
         if key in self.fail and not self.healthy.is_set():
             self.failed.append(offsets)
-            return Again("no answer")
+            return Retry("no answer")
         self.taken += [(key, offset) for offset in offsets]
         return Done()
 
-    async def put_aside(self, record: Record, refused: Refused) -> Done | Again:
+    async def put_aside(self, record: ConsumerRecord, refused: Reject) -> Done | Retry:
         raise AssertionError(record, refused)
 
     def of(self, *keys: str) -> dict[str, list[int]]:
@@ -65,7 +73,7 @@ class Played:
 
     def __init__(self, number: int, keys: str, taker: Taker) -> None:
         self.driver, self.taker, self.most = Driver(messages(number, keys)), taker, 0
-        self.member = Consuming({}, [TOPIC], taker, LIMITS, self.driver)
+        self.member = KeyedConsumer({}, [TOPIC], taker, LIMITS, self.driver)
         self.running = asyncio.ensure_future(self.member.run())
 
     async def until_taken(self, number: int) -> None:
@@ -184,7 +192,7 @@ def test_a_record_of_a_partition_that_is_not_its_own_is_left_to_whoever_has_it()
 
     async def work() -> tuple[Driver, Taker]:
         driver, taker = Late(messages(20, "ab")), Taker()
-        member = Consuming({}, [TOPIC], taker, LIMITS, driver)
+        member = KeyedConsumer({}, [TOPIC], taker, LIMITS, driver)
         running = asyncio.ensure_future(member.run())
         while len(taker.taken) < 20:  # noqa: ASYNC110 - what is waited for has no event
             await asyncio.sleep(0.001)

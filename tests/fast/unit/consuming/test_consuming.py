@@ -7,7 +7,16 @@ from collections.abc import Callable, Sequence
 import pytest
 from confluent_kafka import TopicPartition
 
-from master_dataset.kafka.consumer import Again, Behind, Consuming, Done, Limits, Record, Refused, Verdict
+from master_dataset.kafka.consumer import (
+    Retry,
+    Backlog,
+    KeyedConsumer,
+    Done,
+    ConsumerLimits,
+    ConsumerRecord,
+    Reject,
+    HandlerResult,
+)
 from master_dataset.kafka.consumer import keyed_consumer as consuming
 from master_dataset.kafka.consumer.partition import Partition
 from tests.support.played_topic import TOPIC, Driver, Message
@@ -22,10 +31,10 @@ class Taker:
         self.unwanted: set[bytes] = set()
         self.at_once = self.most_at_once = 0
 
-    def wants(self, record: Record) -> bool:
+    def wants(self, record: ConsumerRecord) -> bool:
         return record.key not in self.unwanted
 
-    async def take(self, records: Sequence[Record]) -> Verdict:
+    async def take(self, records: Sequence[ConsumerRecord]) -> HandlerResult:
         self.at_once += 1
         self.most_at_once = max(self.most_at_once, self.at_once)
         if records[0].key == self.held:
@@ -35,12 +44,14 @@ class Taker:
         self.at_once -= 1
         return Done()
 
-    async def put_aside(self, record: Record, refused: Refused) -> Done | Again:
+    async def put_aside(self, record: ConsumerRecord, refused: Reject) -> Done | Retry:
         raise AssertionError(record, refused)
 
 
-async def run(driver: Driver, taker: Taker, limits: Limits, until: Callable[[Consuming], bool]) -> Consuming:
-    consuming = Consuming({"group.id": "hooks"}, [TOPIC], taker, limits, driver)
+async def run(
+    driver: Driver, taker: Taker, limits: ConsumerLimits, until: Callable[[KeyedConsumer], bool]
+) -> KeyedConsumer:
+    consuming = KeyedConsumer({"group.id": "hooks"}, [TOPIC], taker, limits, driver)
     running = asyncio.ensure_future(consuming.run())
     async with asyncio.timeout(20):
         while not until(consuming):  # noqa: ASYNC110 - what is waited for has no event
@@ -58,7 +69,7 @@ def messages(number: int, *keys: str) -> list[Message]:
 def test_all_is_taken_in_order_for_each_key_and_committed_in_the_end() -> None:
     driver, taker = Driver(messages(100, "1", "2", "3")), Taker()
 
-    asyncio.run(run(driver, taker, Limits(), lambda _: len(taker.taken) == 100))
+    asyncio.run(run(driver, taker, ConsumerLimits(), lambda _: len(taker.taken) == 100))
 
     for key in (b"1", b"2", b"3"):
         own = [offset for of, offset in taker.taken if of == key]
@@ -70,11 +81,11 @@ def test_all_is_taken_in_order_for_each_key_and_committed_in_the_end() -> None:
 def test_nothing_is_committed_beyond_a_record_that_is_still_under_way() -> None:
     driver, taker = Driver(messages(100, "1", "2")), Taker(held="1")
 
-    def others_are_done(consuming: Consuming) -> bool:
+    def others_are_done(consuming: KeyedConsumer) -> bool:
         return len(taker.taken) == 50 and consuming.waiting == 50
 
     async def work() -> list[tuple[int, int]]:
-        consuming = Consuming({}, [TOPIC], taker, Limits(leave=0.01), driver)
+        consuming = KeyedConsumer({}, [TOPIC], taker, ConsumerLimits(leave=0.01), driver)
         running = asyncio.ensure_future(consuming.run())
         while not others_are_done(consuming):  # noqa: ASYNC110 - likewise
             await asyncio.sleep(0.001)
@@ -90,7 +101,7 @@ def test_when_too_many_wait_it_pauses_and_when_half_are_done_it_goes_on() -> Non
     most: list[int] = []
 
     async def work() -> None:
-        consuming = Consuming({}, [TOPIC], taker, Limits(waiting=40, batch=5), driver)
+        consuming = KeyedConsumer({}, [TOPIC], taker, ConsumerLimits(waiting=40, batch=5), driver)
         running = asyncio.ensure_future(consuming.run())
         while len(taker.taken) < 300:
             most.append(consuming.waiting)
@@ -111,8 +122,8 @@ def test_what_nobody_wants_is_behind_at_once_and_waits_for_none_of_the_others() 
     driver, taker = Driver(messages(100, "1", "2")), Taker(held="1")
     taker.unwanted = {b"2"}
 
-    async def work() -> tuple[int, Behind]:
-        consuming = Consuming({}, [TOPIC], taker, Limits(), driver)
+    async def work() -> tuple[int, Backlog]:
+        consuming = KeyedConsumer({}, [TOPIC], taker, ConsumerLimits(), driver)
         running = asyncio.ensure_future(consuming.run())
         while driver.left or consuming.waiting < 50:  # noqa: ASYNC110 - likewise
             await asyncio.sleep(0.001)
@@ -126,14 +137,14 @@ def test_what_nobody_wants_is_behind_at_once_and_waits_for_none_of_the_others() 
     waiting, behind = asyncio.run(work())
 
     assert waiting == 50
-    assert behind == Behind(50 + 7, 1_800_000_000_000)
+    assert behind == Backlog(50 + 7, 1_800_000_000_000)
     assert {key for key, _ in taker.taken} <= {b"1"}
 
 
 def test_no_more_calls_than_allowed_are_under_way() -> None:
     driver, taker = Driver(messages(200, *"abcdefghijklmnop")), Taker()
 
-    asyncio.run(run(driver, taker, Limits(under_way=3), lambda _: len(taker.taken) == 200))
+    asyncio.run(run(driver, taker, ConsumerLimits(under_way=3), lambda _: len(taker.taken) == 200))
 
     assert taker.most_at_once == 3
 
@@ -142,7 +153,7 @@ def test_what_is_taken_away_ends_what_is_under_way_and_commits_it_first() -> Non
     driver, taker = Driver(messages(40, "1", "2")), Taker(held="1")
 
     async def work() -> tuple[list[tuple[int, int]], list[tuple[bytes, int]]]:
-        consuming = Consuming({}, [TOPIC], taker, Limits(), driver)
+        consuming = KeyedConsumer({}, [TOPIC], taker, ConsumerLimits(), driver)
         running = asyncio.ensure_future(consuming.run())
         while len(taker.taken) < 20:  # noqa: ASYNC110 - likewise
             await asyncio.sleep(0.001)
@@ -173,7 +184,7 @@ def test_what_was_paused_and_is_taken_away_goes_on_when_it_comes_back() -> None:
     driver, taker = Driver(messages(300, "1")), Taker(held="1")
 
     async def work() -> None:
-        consuming = Consuming({}, [TOPIC], taker, Limits(waiting=40, batch=5, leave=0.01), driver)
+        consuming = KeyedConsumer({}, [TOPIC], taker, ConsumerLimits(waiting=40, batch=5, leave=0.01), driver)
         running = asyncio.ensure_future(consuming.run())
         while not consuming.is_paused:  # noqa: ASYNC110 - likewise
             await asyncio.sleep(0.001)
@@ -193,13 +204,13 @@ def test_what_was_paused_and_is_taken_away_goes_on_when_it_comes_back() -> None:
 
 def test_a_taker_that_breaks_ends_the_consumer_with_its_error() -> None:
     class Broken(Taker):
-        async def take(self, records: Sequence[Record]) -> Verdict:
+        async def take(self, records: Sequence[ConsumerRecord]) -> HandlerResult:
             raise OSError(f"disk, at {records[0].offset}")
 
     driver = Driver(messages(3, "1"))
 
     with pytest.raises(OSError, match="disk"):
-        asyncio.run(Consuming({}, [TOPIC], Broken(), Limits(), driver).run())
+        asyncio.run(KeyedConsumer({}, [TOPIC], Broken(), ConsumerLimits(), driver).run())
     assert driver.is_closed
     assert driver.committed == [(0, 0)]
 
@@ -218,7 +229,7 @@ def test_what_to_commit_is_worked_out_where_records_begin_and_end(monkeypatch: p
     driver, taker = Driver(messages(50, "1", "2")), Taker()
 
     async def work() -> None:
-        member = Consuming({}, [TOPIC], taker, Limits(), driver)
+        member = KeyedConsumer({}, [TOPIC], taker, ConsumerLimits(), driver)
         running = asyncio.ensure_future(member.run())
         while (0, 50) not in driver.committed:  # noqa: ASYNC110 - likewise
             await asyncio.sleep(0.001)
@@ -248,7 +259,7 @@ def test_a_commit_that_was_begun_ends_before_the_next_one_so_that_a_place_never_
     driver, taker = Slow(messages(50, "1")), Taker()
 
     async def work() -> None:
-        member = Consuming({}, [TOPIC], taker, Limits(), driver)
+        member = KeyedConsumer({}, [TOPIC], taker, ConsumerLimits(), driver)
         running = asyncio.ensure_future(member.run())
         await asyncio.to_thread(begun.wait)
         while len(taker.taken) < 50:  # noqa: ASYNC110 - likewise
@@ -273,7 +284,7 @@ def test_a_member_that_can_commit_no_more_ends_with_the_error() -> None:
 
     async def work() -> None:
         async with asyncio.timeout(20):
-            await Consuming({}, [TOPIC], Taker(), Limits(), driver).run()
+            await KeyedConsumer({}, [TOPIC], Taker(), ConsumerLimits(), driver).run()
 
     with pytest.raises(RuntimeError, match="nobody foresaw it"):
         asyncio.run(work())
@@ -283,7 +294,9 @@ def test_a_member_that_can_commit_no_more_ends_with_the_error() -> None:
 def test_it_never_commits_by_itself_and_reads_what_is_committed() -> None:
     driver = Driver([])
 
-    Consuming({"group.id": "hooks", "isolation.level": "read_uncommitted"}, [TOPIC], Taker(), Limits(), driver)
+    KeyedConsumer(
+        {"group.id": "hooks", "isolation.level": "read_uncommitted"}, [TOPIC], Taker(), ConsumerLimits(), driver
+    )
 
     assert driver.settings["enable.auto.commit"] is False
     assert driver.settings["isolation.level"] == "read_committed"

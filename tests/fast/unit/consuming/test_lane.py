@@ -3,14 +3,14 @@
 import asyncio
 from collections.abc import Callable, Sequence
 
-from master_dataset.kafka.consumer import Again, Blocked, Done, Record, Refused, Verdict
-from master_dataset.kafka.consumer.key_queue import SAME_TRIES, Lane
+from master_dataset.kafka.consumer import Retry, BlockedKey, Done, ConsumerRecord, Reject, HandlerResult
+from master_dataset.kafka.consumer.key_queue import SAME_TRIES, KeyQueue
 
 
 class Taker:
     """Whoever takes records: says of each call what `answer` says, and remembers."""
 
-    def __init__(self, answer: Callable[[list[int], int], Verdict]) -> None:
+    def __init__(self, answer: Callable[[list[int], int], HandlerResult]) -> None:
         self.answer = answer
         self.calls: list[list[int]] = []
         self.aside: list[int] = []
@@ -18,27 +18,27 @@ class Taker:
         self.called = asyncio.Event()
         self.no_room = 0
 
-    async def take(self, records: Sequence[Record]) -> Verdict:
+    async def take(self, records: Sequence[ConsumerRecord]) -> HandlerResult:
         offsets = [record.offset for record in records]
         self.calls.append(offsets)
         self.called.set()
         await asyncio.sleep(0)
         return self.answer(offsets, len(self.calls))
 
-    def wants(self, _: Record) -> bool:
+    def wants(self, _: ConsumerRecord) -> bool:
         return True
 
-    async def put_aside(self, record: Record, _: Refused) -> Done | Again:
+    async def put_aside(self, record: ConsumerRecord, _: Reject) -> Done | Retry:
         if self.no_room:
             self.no_room -= 1
-            return Again("no room")
+            return Retry("no room")
         self.aside.append(record.offset)
         return Done()
 
     def run(self, records: int, most: int = 500) -> "Taker":
         async def work() -> None:
-            lane = Lane(self, most, longest_wait=0.001)
-            lane.waiting.extend(Record("alerts", 0, offset, b"1", b"", 0) for offset in range(records))
+            lane = KeyQueue(self, most, longest_wait=0.001)
+            lane.waiting.extend(ConsumerRecord("alerts", 0, offset, b"1", b"", 0) for offset in range(records))
             await lane.work(asyncio.Semaphore(1), lambda record: self.done.append(record.offset))
 
         asyncio.run(work())
@@ -53,14 +53,14 @@ def test_batches_grow_while_the_receiver_is_quick_and_never_beyond_what_is_allow
 
 
 def test_a_failure_is_tried_again_and_nothing_overtakes_it() -> None:
-    taker = Taker(lambda _, call: Again("no answer") if call in (3, 4, 5) else Done()).run(20)
+    taker = Taker(lambda _, call: Retry("no answer") if call in (3, 4, 5) else Done()).run(20)
 
     assert taker.done == list(range(20))
     assert taker.calls[2:6] == [[3, 4, 5, 6]] * 4
 
 
 def test_what_is_tried_again_is_the_very_same_and_only_what_follows_it_comes_in_smaller_portions() -> None:
-    taker = Taker(lambda _, call: Again("no answer") if call == 4 else Done()).run(40)
+    taker = Taker(lambda _, call: Retry("no answer") if call == 4 else Done()).run(40)
 
     assert taker.calls[3] == taker.calls[4] == list(range(7, 15))
     assert [len(call) for call in taker.calls[5:]] == [8, 16, 1]
@@ -68,12 +68,12 @@ def test_what_is_tried_again_is_the_very_same_and_only_what_follows_it_comes_in_
 
 def test_what_comes_while_a_batch_is_tried_again_waits_for_the_next_one() -> None:
     async def work() -> list[list[int]]:
-        taker = Taker(lambda _, call: Again("no answer") if call == 1 else Done())
-        lane = Lane(taker, 500, longest_wait=0.001)
-        lane.waiting.append(Record("alerts", 0, 0, b"1", b"", 0))
+        taker = Taker(lambda _, call: Retry("no answer") if call == 1 else Done())
+        lane = KeyQueue(taker, 500, longest_wait=0.001)
+        lane.waiting.append(ConsumerRecord("alerts", 0, 0, b"1", b"", 0))
         task = asyncio.ensure_future(lane.work(asyncio.Semaphore(1), lambda _: None))
         await taker.called.wait()
-        lane.waiting.append(Record("alerts", 0, 1, b"1", b"", 0))
+        lane.waiting.append(ConsumerRecord("alerts", 0, 1, b"1", b"", 0))
         await task
         return taker.calls
 
@@ -81,28 +81,28 @@ def test_what_comes_while_a_batch_is_tried_again_waits_for_the_next_one() -> Non
 
 
 def test_a_failure_that_is_none_of_their_number_never_parts_a_batch() -> None:
-    taker = Taker(lambda _, call: Again("away") if 2 <= call < 100 else Done()).run(20)
+    taker = Taker(lambda _, call: Retry("away") if 2 <= call < 100 else Done()).run(20)
 
     assert taker.calls[1:100] == [[1, 2]] * 99
     assert taker.done == list(range(20))
 
 
 def test_a_batch_that_may_be_too_much_is_tried_again_so_often_and_then_each_of_its_records_alone() -> None:
-    taker = Taker(lambda offsets, _: Again("too slow", fewer=True) if len(offsets) > 1 else Done()).run(5)
+    taker = Taker(lambda offsets, _: Retry("too slow", fewer=True) if len(offsets) > 1 else Done()).run(5)
 
     assert taker.calls == [[0], *[[1, 2]] * SAME_TRIES, [1], [2], [3], [4]]
     assert taker.done == list(range(5))
 
 
 def test_an_error_puts_aside_the_record_that_is_to_blame_and_no_other() -> None:
-    taker = Taker(lambda offsets, _: Refused("bad") if 7 in offsets else Done()).run(20)
+    taker = Taker(lambda offsets, _: Reject("bad") if 7 in offsets else Done()).run(20)
 
     assert taker.aside == [7]
     assert taker.done == list(range(20))
 
 
 def test_what_cannot_be_put_aside_waits_until_it_can() -> None:
-    taker = Taker(lambda offsets, _: Refused("bad") if 7 in offsets else Done())
+    taker = Taker(lambda offsets, _: Reject("bad") if 7 in offsets else Done())
     taker.no_room = 3
 
     taker.run(20)
@@ -112,10 +112,10 @@ def test_what_cannot_be_put_aside_waits_until_it_can() -> None:
 
 
 def test_a_lane_that_is_woken_tries_again_at_once_and_says_what_blocks_it_meanwhile() -> None:
-    async def work() -> tuple[Blocked | None, Blocked | None, list[int]]:
-        taker = Taker(lambda _, call: Again("no answer", after=3600) if call == 1 else Done())
-        lane = Lane(taker, 500, longest_wait=3600)
-        lane.waiting.extend(Record("alerts", 0, offset, b"1", b"", 0) for offset in range(3))
+    async def work() -> tuple[BlockedKey | None, BlockedKey | None, list[int]]:
+        taker = Taker(lambda _, call: Retry("no answer", after=3600) if call == 1 else Done())
+        lane = KeyQueue(taker, 500, longest_wait=3600)
+        lane.waiting.extend(ConsumerRecord("alerts", 0, offset, b"1", b"", 0) for offset in range(3))
         task = asyncio.ensure_future(lane.work(asyncio.Semaphore(1), lambda record: taker.done.append(record.offset)))
         while lane.blocked is None:  # noqa: ASYNC110 - what is waited for has no event
             await asyncio.sleep(0)
@@ -133,9 +133,9 @@ def test_a_lane_that_is_woken_tries_again_at_once_and_says_what_blocks_it_meanwh
 
 def test_a_lane_that_is_woken_during_a_call_tries_again_at_once_when_that_call_has_failed() -> None:
     async def work() -> list[int]:
-        taker = Taker(lambda _, call: Again("no answer", after=3600) if call == 1 else Done())
-        lane = Lane(taker, 500, longest_wait=3600)
-        lane.waiting.extend(Record("alerts", 0, offset, b"1", b"", 0) for offset in range(3))
+        taker = Taker(lambda _, call: Retry("no answer", after=3600) if call == 1 else Done())
+        lane = KeyQueue(taker, 500, longest_wait=3600)
+        lane.waiting.extend(ConsumerRecord("alerts", 0, offset, b"1", b"", 0) for offset in range(3))
         task = asyncio.ensure_future(lane.work(asyncio.Semaphore(1), lambda record: taker.done.append(record.offset)))
         await taker.called.wait()
         lane.wake()
@@ -148,9 +148,9 @@ def test_a_lane_that_is_woken_during_a_call_tries_again_at_once_when_that_call_h
 
 def test_a_lane_that_is_ended_begins_nothing_more_and_waits_for_no_next_try() -> None:
     async def work() -> tuple[int, list[int]]:
-        taker = Taker(lambda _, __: Again("no answer", after=3600))
-        lane = Lane(taker, 500, longest_wait=3600)
-        lane.waiting.extend(Record("alerts", 0, offset, b"1", b"", 0) for offset in range(3))
+        taker = Taker(lambda _, __: Retry("no answer", after=3600))
+        lane = KeyQueue(taker, 500, longest_wait=3600)
+        lane.waiting.extend(ConsumerRecord("alerts", 0, offset, b"1", b"", 0) for offset in range(3))
         task = asyncio.ensure_future(lane.work(asyncio.Semaphore(1), lambda _: None))
         await taker.called.wait()
         lane.end()

@@ -6,8 +6,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from master_dataset.kafka.consumer import Done, Record
-from master_dataset.kafka.consumer.key_queue import Lane
+from master_dataset.kafka.consumer import Done, ConsumerRecord
+from master_dataset.kafka.consumer.key_queue import KeyQueue
 from master_dataset.kafka.consumer.partition import Partition
 
 
@@ -16,8 +16,8 @@ class Played:
 
     def __init__(self, offsets: list[int], keys: str = "ab") -> None:
         of = [keys[at % len(keys)].encode() for at in range(len(offsets))]
-        self.records = [Record("alerts", 0, at, key, b"", 0) for at, key in zip(offsets, of, strict=True)]
-        self.partition, self.at, self.done = Partition(), 0, list[Record]()
+        self.records = [ConsumerRecord("alerts", 0, at, key, b"", 0) for at, key in zip(offsets, of, strict=True)]
+        self.partition, self.at, self.done = Partition(), 0, list[ConsumerRecord]()
 
     def read(self, number: int = 1) -> None:
         for _ in range(min(number, len(self.records) - self.at)):
@@ -26,7 +26,7 @@ class Played:
             assert not self.partition.has_passed(record.offset)
             if self.partition.takes(record, lambda _: True):
                 taker: Any = Done
-                self.partition.lanes.setdefault(record.key, Lane(taker, 1, 1)).waiting.append(record)
+                self.partition.lanes.setdefault(record.key, KeyQueue(taker, 1, 1)).waiting.append(record)
 
     def work(self, key: bytes) -> None:
         """One record of the key is done; a lane without any is ended."""

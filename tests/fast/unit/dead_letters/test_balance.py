@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from master_dataset.archive.reconcile import balance, compared
-from master_dataset.kafka.offset_audit import Census
-from master_dataset.kafka.record import Place
+from master_dataset.archive.reconcile import compare_offsets, reconcile
+from master_dataset.kafka.offset_audit import OffsetAudit
+from master_dataset.kafka.record import RecordPosition
 from tests.support.archiving import TILLS, WorldArchive
 from tests.support.corpus.case import receipt
 
@@ -33,7 +33,7 @@ def archive() -> WorldArchive:
 def told(archive: WorldArchive, first: int = 0, until: int = 6, runs: Runs | None = None) -> dict[str, object]:
     """`runs`: where records of the topic lie; everywhere, unless told."""
     lie = [(first, until)] if runs is None else runs
-    found = balance(archive.root, TILLS, {0: Census(first, until, lie)})
+    found = reconcile(archive.root, TILLS, {0: OffsetAudit(first, until, lie)})
     return {name: value for name, value in found.shown().items() if name != "topic"}
 
 
@@ -79,7 +79,7 @@ def test_a_row_of_a_place_without_a_record_is_a_phantom(archive: WorldArchive) -
 
 
 def test_one_record_lost_and_one_kept_twice_do_not_make_up_for_each_other(archive: WorldArchive) -> None:
-    archive.letter_of(Place(TILLS, 0, 3))
+    archive.letter_of(RecordPosition(TILLS, 0, 3))
 
     found = told(archive, until=7)
 
@@ -94,14 +94,14 @@ def test_without_tables_everything_is_missing(archive: WorldArchive) -> None:
 
 
 def test_a_topic_that_nobody_has_read_yet_misses_nothing(archive: WorldArchive) -> None:
-    assert balance(archive.root, TILLS, {}).shown()["missing"] == 0
+    assert reconcile(archive.root, TILLS, {}).shown()["missing"] == 0
 
 
 @given(topic=OFFSETS, events=OFFSETS, letters=OFFSETS)
 def test_places_are_compared_as_sets_would_be(topic: set[int], events: set[int], letters: set[int]) -> None:
-    census = Census(0, 30, [(offset, offset + 1) for offset in sorted(topic)])
+    census = OffsetAudit(0, 30, [(offset, offset + 1) for offset in sorted(topic)])
 
-    found = compared(
+    found = compare_offsets(
         census, *(pa.chunked_array([sorted(each), sorted(each)], pa.int64()) for each in (events, letters))
     )
 

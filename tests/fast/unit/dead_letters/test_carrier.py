@@ -6,12 +6,12 @@ import pytest
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from master_dataset.dead_letters import replay
-from master_dataset.dead_letters.replay import Carried, Carrier, Record
+from master_dataset.dead_letters.replay import ReplayRecord, ReplaySender, SendReport
 from master_dataset.errors import BrokerUnavailableError
-from master_dataset.kafka.producer import Fate
+from master_dataset.kafka.producer import DeliveryStatus
 
 TOPIC = "pos_transactions"
-ONE = Record(TOPIC, b"1", b"{}", [("replay_of", b"pos_transactions/0/7"), ("none", None)])
+ONE = ReplayRecord(TOPIC, b"1", b"{}", [("replay_of", b"pos_transactions/0/7"), ("none", None)])
 
 
 def beside_a_broker(settings: dict[str, Any]) -> Any:
@@ -44,33 +44,38 @@ class Refusing:
 
 
 def test_each_record_is_told_where_it_lies() -> None:
-    found = Carrier("nowhere:1", beside_a_broker).carry([ONE, ONE])
+    found = ReplaySender("nowhere:1", beside_a_broker).carry([ONE, ONE])
 
-    assert [each.fate for each in found] == [Fate.ACKNOWLEDGED] * 2
+    assert [each.fate for each in found] == [DeliveryStatus.ACKNOWLEDGED] * 2
     assert [each.to and (each.to.topic, each.to.offset) for each in found] == [(TOPIC, 0), (TOPIC, 1)]
     assert len({each.to and each.to.partition for each in found}) == 1
 
 
 def test_what_nobody_confirms_in_time_is_unconfirmed() -> None:
-    assert Carrier("nowhere:1", without_a_broker).carry([ONE]) == [Carried(Fate.UNCONFIRMED)]
+    assert ReplaySender("nowhere:1", without_a_broker).carry([ONE]) == [SendReport(DeliveryStatus.UNCONFIRMED)]
 
 
 @pytest.mark.parametrize("room", [{"queue.buffering.max.messages": 2}, {"queue.buffering.max.kbytes": 1}])
 def test_of_more_than_the_client_holds_at_once_each_record_is_acknowledged(room: dict[str, int]) -> None:
     ten = [ONE._replace(value=b"x" * 400) for _ in range(10)]
 
-    found = Carrier("nowhere:1", lambda settings: beside_a_broker({**settings, **room})).carry(ten)
+    found = ReplaySender("nowhere:1", lambda settings: beside_a_broker({**settings, **room})).carry(ten)
 
-    assert [each.fate for each in found] == [Fate.ACKNOWLEDGED] * 10
+    assert [each.fate for each in found] == [DeliveryStatus.ACKNOWLEDGED] * 10
     assert [each.to and each.to.offset for each in found] == list(range(10))
 
 
 def test_what_the_broker_never_takes_is_told_from_what_it_did_not_confirm(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(replay, "GIVE_UP_SECONDS", 0.2)
 
-    found = Carrier("nowhere:1", Refusing).carry([ONE, ONE, ONE, ONE])
+    found = ReplaySender("nowhere:1", Refusing).carry([ONE, ONE, ONE, ONE])
 
-    assert [each.fate for each in found] == [Fate.UNCONFIRMED, Fate.TOO_LARGE, Fate.UNCONFIRMED, Fate.UNCONFIRMED]
+    assert [each.fate for each in found] == [
+        DeliveryStatus.UNCONFIRMED,
+        DeliveryStatus.TOO_LARGE,
+        DeliveryStatus.UNCONFIRMED,
+        DeliveryStatus.UNCONFIRMED,
+    ]
     assert [each.to for each in found] == [None] * 4
 
 
@@ -80,6 +85,6 @@ def test_a_broker_that_is_away_or_lacks_the_topic_is_named_before_anything_is_se
     monkeypatch.setattr(replay, "METADATA_SECONDS", 0.3)
 
     with pytest.raises(BrokerUnavailableError, match="does not answer; nothing was sent"):
-        Carrier("nowhere:1", without_a_broker).find([TOPIC])
+        ReplaySender("nowhere:1", without_a_broker).find([TOPIC])
     with pytest.raises(BrokerUnavailableError, match="no topic `pos_transactions`; nothing was sent"):
-        Carrier("nowhere:1", beside_a_broker).find([TOPIC])
+        ReplaySender("nowhere:1", beside_a_broker).find([TOPIC])

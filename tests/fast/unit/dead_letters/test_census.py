@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka import KafkaError, TopicPartition
 
 from master_dataset.kafka import offset_audit as topic_census
-from master_dataset.kafka.offset_audit import Census, census
+from master_dataset.kafka.offset_audit import OffsetAudit, audit_offsets
 
 TOPIC = "pos_transactions"
 PORTION = 3
@@ -75,13 +75,13 @@ class Log:
         """Nothing is held."""
 
 
-def counted(monkeypatch: pytest.MonkeyPatch, log: Log) -> dict[int, Census]:
+def counted(monkeypatch: pytest.MonkeyPatch, log: Log) -> dict[int, OffsetAudit]:
     def consumer(settings: dict[str, object]) -> Any:
         log.settings = settings
         return log
 
     monkeypatch.setattr(topic_census, "Consumer", consumer)
-    return census("a broker", TOPIC, {0: 9, 1: 9}, lambda *_: None)
+    return audit_offsets("a broker", TOPIC, {0: 9, 1: 9}, lambda *_: None)
 
 
 @pytest.mark.parametrize("portions", [0, 1, 2])
@@ -92,7 +92,7 @@ def test_what_retention_deletes_meanwhile_is_no_more_of_the_topic(
 
     found = counted(monkeypatch, log)
 
-    assert found == {0: Census(7, 9, [(7, 9)]), 1: Census(0, 9, [(0, 9)])}
+    assert found == {0: OffsetAudit(7, 9, [(7, 9)]), 1: OffsetAudit(0, 9, [(0, 9)])}
 
 
 def test_where_all_is_deleted_that_was_to_be_counted_nothing_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -108,4 +108,4 @@ def test_what_was_read_already_stays_counted(monkeypatch: pytest.MonkeyPatch) ->
 
     found = counted(monkeypatch, log)
 
-    assert found[0] == Census(0, 9, [(0, 9)])
+    assert found[0] == OffsetAudit(0, 9, [(0, 9)])

@@ -7,8 +7,8 @@ import pytest
 from typer.testing import CliRunner
 
 from galatea.cli.dead_letters import app
-from master_dataset.dead_letters.patch import Mend
-from master_dataset.dead_letters.replay import Asked
+from master_dataset.dead_letters.patch import Patch
+from master_dataset.dead_letters.replay import ReplayRequest
 from master_dataset.errors import GalateaError
 from master_dataset.registry.stores import DEFAULT_TERMS
 from tests.support.archiving import WorldLetters
@@ -22,8 +22,8 @@ def world(monkeypatch: pytest.MonkeyPatch) -> WorldLetters:
     """A record without a time that was mended and is an event now, and one that is no JSON."""
     made = WorldLetters()
     [place, _] = made.archive.receive(NO_TIME, b'{"\xff')
-    mend = Mend(fields={"/happened_at": b'"2026-11-21T11:00:00Z"'})
-    made.replaying.run(Asked([place], mend, "anna", dry_run=False), lambda _: DEFAULT_TERMS, lambda *_: None)
+    mend = Patch(fields={"/happened_at": b'"2026-11-21T11:00:00Z"'})
+    made.replaying.run(ReplayRequest([place], mend, "anna", dry_run=False), lambda _: DEFAULT_TERMS, lambda *_: None)
     made.archive.catch_up()
     monkeypatch.setenv("GALATEA_MASTER_URI", made.archive.root)
     return made

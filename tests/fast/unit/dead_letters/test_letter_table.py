@@ -8,17 +8,17 @@ import pytest
 
 from master_dataset.dead_letters import table
 from master_dataset.dead_letters import table as files
-from master_dataset.dead_letters.dead_letter import LetterQuestion
+from master_dataset.dead_letters.dead_letter import DeadLetterQuery
 from master_dataset.errors import RangeTooLongError, UnknownNameError
-from master_dataset.kafka.record import Place
+from master_dataset.kafka.record import RecordPosition
 from master_dataset.parsing.json_bytes import MAX_BYTES
 from tests.support.archiving import NOON, SECOND, TILLS, WorldLetters
 from tests.support.corpus.case import receipt
 
 if TYPE_CHECKING:
-    from master_dataset.dead_letters.dead_letter import Cursor
+    from master_dataset.dead_letters.dead_letter import DeadLetterCursor
 
-EVERYTHING = LetterQuestion()
+EVERYTHING = DeadLetterQuery()
 NO_TIME = receipt({"happened_at": '"yesterday"'})
 
 
@@ -33,10 +33,10 @@ def world() -> WorldLetters:
 
 
 def offsets(
-    world: WorldLetters, question: LetterQuestion, limit: int, *, oldest_first: bool = False
+    world: WorldLetters, question: DeadLetterQuery, limit: int, *, oldest_first: bool = False
 ) -> list[list[int]]:
     """Page by page."""
-    after: Cursor | None = None
+    after: DeadLetterCursor | None = None
     found: list[list[int]] = []
     while not found or after:
         page = world.desk.letters.page(question, limit, after, oldest_first=oldest_first)
@@ -50,7 +50,7 @@ def test_pages_follow_each_other_in_both_directions(
     world: WorldLetters, several: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(files, "FIRST_FILES", several)
-    tills = LetterQuestion(source=TILLS)
+    tills = DeadLetterQuery(source=TILLS)
 
     assert offsets(world, tills, 4) == [[9, 8, 7, 6], [5, 4, 3, 2], [1, 0]]
     assert offsets(world, tills, 5, oldest_first=True) == [[0, 1, 2, 3, 4], [5, 6, 7, 8, 9]]
@@ -58,7 +58,7 @@ def test_pages_follow_each_other_in_both_directions(
 
 def test_what_is_asked_for_is_counted_and_listed(world: WorldLetters) -> None:
     def found(**asked: object) -> tuple[dict[str, int], list[int]]:
-        question = LetterQuestion(**asked)  # type: ignore[arg-type]
+        question = DeadLetterQuery(**asked)  # type: ignore[arg-type]
         page = world.desk.letters.page(question, 100)
         return dict(world.desk.letters.counts(question).letters), [each.place.offset for each in page.letters]
 
@@ -76,15 +76,15 @@ def test_where_nothing_was_ever_archived_there_is_nothing() -> None:
     assert world.desk.letters.counts(EVERYTHING).letters == {}
     assert offsets(world, EVERYTHING, 10) == [[]]
     with pytest.raises(UnknownNameError):
-        world.desk.letters.several([Place(TILLS, 0, 0)])
+        world.desk.letters.several([RecordPosition(TILLS, 0, 0)])
 
 
 def test_what_the_archive_kept_twice_is_one_letter(world: WorldLetters) -> None:
     world.archive.again()
 
-    assert offsets(world, LetterQuestion(source=TILLS), 4) == [[9, 8, 7, 6], [5, 4, 3, 2], [1, 0]]
-    assert world.desk.letters.counts(LetterQuestion(source=TILLS)).letters == {"not_json": 5, "bad_time": 5}
-    assert len(world.desk.letters.several([Place(TILLS, 0, 3)])) == 1
+    assert offsets(world, DeadLetterQuery(source=TILLS), 4) == [[9, 8, 7, 6], [5, 4, 3, 2], [1, 0]]
+    assert world.desk.letters.counts(DeadLetterQuery(source=TILLS)).letters == {"not_json": 5, "bad_time": 5}
+    assert len(world.desk.letters.several([RecordPosition(TILLS, 0, 3)])) == 1
 
 
 def test_conflicts_that_rebuilds_found_are_dead_letters_too(world: WorldLetters) -> None:
@@ -105,7 +105,7 @@ def test_letters_come_with_their_bytes_in_the_order_of_receipt(world: WorldLette
     [odd] = world.archive.receive(b"\xff\x00", key=None, headers=sent)
     page = world.desk.letters.page(EVERYTHING, 2)
 
-    letters = world.desk.letters.several([odd, Place(TILLS, 0, 3)])
+    letters = world.desk.letters.several([odd, RecordPosition(TILLS, 0, 3)])
     near = world.desk.letters.several([each.place for each in page.letters], page.letters)
 
     assert [each.place.offset for each in letters] == [3, 10]
@@ -139,7 +139,7 @@ def test_more_than_can_be_counted_is_refused_and_listed_all_the_same(
     listed = world.desk.listed(EVERYTHING, 100)
 
     assert (listed.counts, len(listed.told)) == (None, 12)
-    assert world.desk.letters.counts(LetterQuestion(source=TILLS)).letters == {"not_json": 5, "bad_time": 5}
+    assert world.desk.letters.counts(DeadLetterQuery(source=TILLS)).letters == {"not_json": 5, "bad_time": 5}
 
 
 def test_what_was_counted_is_counted_anew_only_when_a_table_has_moved_on(
@@ -147,9 +147,9 @@ def test_what_was_counted_is_counted_anew_only_when_a_table_has_moved_on(
 ) -> None:
     monkeypatch.setattr(table, "MOST_REMEMBERED", 2)
     first = world.desk.letters.counts(EVERYTHING)
-    others = [world.desk.letters.counts(LetterQuestion(reason=reason)) for reason in ("bad_time", "not_json")]
+    others = [world.desk.letters.counts(DeadLetterQuery(reason=reason)) for reason in ("bad_time", "not_json")]
 
-    again = [world.desk.letters.counts(LetterQuestion(reason="not_json")) for _ in range(2)]
+    again = [world.desk.letters.counts(DeadLetterQuery(reason="not_json")) for _ in range(2)]
     world.archive.receive(b"{")
     moved = world.desk.letters.counts(EVERYTHING)
 
@@ -160,15 +160,15 @@ def test_what_was_counted_is_counted_anew_only_when_a_table_has_moved_on(
 def test_few_newest_letters_are_read_from_few_files(world: WorldLetters, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files, "FIRST_FILES", 1)
     opened: list[int] = []
-    some = files.Files.some
+    some = files.DataFiles.some
 
-    def counted(every: files.Files, taken: Sequence[files.File]) -> Any:
+    def counted(every: files.DataFiles, taken: Sequence[files.DataFile]) -> Any:
         opened.append(len(taken))
         return some(every, taken)
 
-    monkeypatch.setattr(files.Files, "some", counted)
+    monkeypatch.setattr(files.DataFiles, "some", counted)
 
-    page = world.desk.letters.page(LetterQuestion(source=TILLS), 1)
+    page = world.desk.letters.page(DeadLetterQuery(source=TILLS), 1)
 
     assert [each.place.offset for each in page.letters] == [9]
     assert opened == [1]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from master_dataset.dead_letters.patch import replaced, span
+from master_dataset.dead_letters.patch import pointer_span, set_pointer
 from master_dataset.parsing.results import InvalidRecordError
 
 VALUE = b'{"a": 1.10, "b": [ {"p": 1e2}, 2 ], "u":"\\u00e9 {", "deep":{"x":[1,2]}, "a/b~c": 0}'
@@ -19,7 +19,7 @@ VALUE = b'{"a": 1.10, "b": [ {"p": 1e2}, 2 ], "u":"\\u00e9 {", "deep":{"x":[1,2]
     ],
 )
 def test_a_field_is_set_and_every_other_digit_stays_as_it_was(pointer: str, set_to: bytes, expected: bytes) -> None:
-    assert replaced(VALUE, pointer, set_to) == expected
+    assert set_pointer(VALUE, pointer, set_to) == expected
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ def test_a_field_is_set_and_every_other_digit_stays_as_it_was(pointer: str, set_
 )
 def test_what_is_no_place_in_the_record_cannot_be_set(pointer: str) -> None:
     with pytest.raises(InvalidRecordError) as refused:
-        replaced(VALUE, pointer, b"1")
+        set_pointer(VALUE, pointer, b"1")
 
     assert refused.value.reason == "missing_field"
 
@@ -45,7 +45,7 @@ def test_what_is_no_place_in_the_record_cannot_be_set(pointer: str) -> None:
 )
 def test_a_field_is_set_only_in_one_readable_object(value: bytes, reason: str) -> None:
     with pytest.raises(InvalidRecordError) as refused:
-        replaced(value, "/b", b"1")
+        set_pointer(value, "/b", b"1")
 
     assert refused.value.reason == reason
 
@@ -65,11 +65,11 @@ def test_a_field_is_set_only_in_one_readable_object(value: bytes, reason: str) -
 def test_the_value_of_a_field_is_found_in_the_text(pointer: str, found: str | None) -> None:
     text = VALUE.decode()
 
-    at = span(text, pointer)
+    at = pointer_span(text, pointer)
 
     assert (at and text[slice(*at)]) == found
 
 
 @pytest.mark.parametrize("text", ["", "{", '{"a"', '{"a":', '{"b":1,', "[" * 10_000, '{"b":' * 5_000, '{"a" 1}', "nul"])
 def test_in_a_text_that_is_no_json_nothing_is_found(text: str) -> None:
-    assert span(text, "/a/a") is None
+    assert pointer_span(text, "/a/a") is None

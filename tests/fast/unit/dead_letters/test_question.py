@@ -4,16 +4,16 @@ from datetime import UTC, datetime
 
 import pytest
 
-from master_dataset.dead_letters.dead_letter import LetterQuestion, received_bound
+from master_dataset.dead_letters.dead_letter import DeadLetterQuery, received_bound
 from master_dataset.errors import RequestError, UnknownNameError
-from master_dataset.kafka.record import Place
+from master_dataset.kafka.record import RecordPosition
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
 
 def test_an_id_is_topic_partition_and_offset() -> None:
-    assert Place.of("pos_transactions/2/88120") == Place("pos_transactions", 2, 88120)
-    assert Place.of(Place("a", 0, 2**63 - 1).id).offset == 2**63 - 1
+    assert RecordPosition.of("pos_transactions/2/88120") == RecordPosition("pos_transactions", 2, 88120)
+    assert RecordPosition.of(RecordPosition("a", 0, 2**63 - 1).id).offset == 2**63 - 1
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,7 @@ def test_an_id_is_topic_partition_and_offset() -> None:
 )
 def test_what_is_no_id_is_refused(text: str) -> None:
     with pytest.raises(RequestError):
-        Place.of(text)
+        RecordPosition.of(text)
 
 
 def test_a_bound_is_a_utc_day_or_an_instant() -> None:
@@ -40,9 +40,9 @@ def test_what_is_no_bound_is_refused(text: str) -> None:
 
 def test_a_question_that_contradicts_itself_or_names_what_nobody_knows_is_refused() -> None:
     with pytest.raises(RequestError, match="not before"):
-        LetterQuestion(since=NOON, until=NOON)
+        DeadLetterQuery(since=NOON, until=NOON)
     with pytest.raises(UnknownNameError) as reason:
-        LetterQuestion(reason="bad_tim")
+        DeadLetterQuery(reason="bad_tim")
     with pytest.raises(UnknownNameError):
-        LetterQuestion(source="tills")
+        DeadLetterQuery(source="tills")
     assert reason.value.do == "Did you mean `bad_time`?"

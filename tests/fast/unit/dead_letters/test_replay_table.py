@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from master_dataset.dead_letters.replay_history import REPLAYS, Replay, ReplayTable, Sending
+from master_dataset.dead_letters.replay_history import REPLAYS, Replay, ReplayTable, SendStatus
 from master_dataset.delta.compaction import Compaction
 from master_dataset.errors import OperatorError
-from master_dataset.kafka.record import Place
+from master_dataset.kafka.record import RecordPosition
 from tests.support.archiving import NOON, SECOND, TILLS
 
-LETTER = Place(TILLS, 0, 7)
-BEGUN = Replay(LETTER, "run", NOON, "anna", "/price", Sending.BEGUN, None, date(2026, 11, 21), -1)
-SENT = replace(BEGUN, sending=Sending.SENT, to=Place(TILLS, 1, 9))
+LETTER = RecordPosition(TILLS, 0, 7)
+BEGUN = Replay(LETTER, "run", NOON, "anna", "/price", SendStatus.BEGUN, None, date(2026, 11, 21), -1)
+SENT = replace(BEGUN, sending=SendStatus.SENT, to=RecordPosition(TILLS, 1, 9))
 
 
 @pytest.fixture
@@ -27,12 +27,12 @@ def table(tmp_path: Path) -> ReplayTable:
 
 
 def test_what_is_known_last_of_a_replay_counts_in_whatever_order_it_is_read(table: ReplayTable) -> None:
-    again = replace(SENT, run="again", at=NOON + SECOND, to=None, sending=Sending.UNKNOWN)
+    again = replace(SENT, run="again", at=NOON + SECOND, to=None, sending=SendStatus.UNKNOWN)
 
     table.append([SENT, again])
     table.append([BEGUN])
 
-    assert table.of([LETTER, Place(TILLS, 0, 8)]) == {LETTER: [SENT, again]}
+    assert table.of([LETTER, RecordPosition(TILLS, 0, 8)]) == {LETTER: [SENT, again]}
     assert table.sent(None).to_pylist() == [LETTER._asdict()]
     assert table.sent("people_counts").num_rows == 0
 

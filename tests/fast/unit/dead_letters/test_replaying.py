@@ -6,12 +6,12 @@ from datetime import timedelta
 import pytest
 
 from master_dataset.dead_letters import replay
-from master_dataset.dead_letters.dead_letter import LetterQuestion
-from master_dataset.dead_letters.patch import Mend
-from master_dataset.dead_letters.replay import Asked, Item
+from master_dataset.dead_letters.dead_letter import DeadLetterQuery
+from master_dataset.dead_letters.patch import Patch
+from master_dataset.dead_letters.replay import DeadLetterResult, ReplayRequest
 from master_dataset.errors import BrokerUnavailableError, UnknownNameError
-from master_dataset.kafka.producer import Fate
-from master_dataset.kafka.record import Place
+from master_dataset.kafka.producer import DeliveryStatus
+from master_dataset.kafka.record import RecordPosition
 from master_dataset.registry.stores import DEFAULT_TERMS
 from master_dataset.sources.wifi_sightings import WIFI_SIGHTINGS
 from tests.support.archiving import NOON, SECOND, TILLS, WorldLetters
@@ -19,9 +19,9 @@ from tests.support.corpus.case import receipt
 from tests.support.corpus.record import record
 
 NO_TIME = receipt({"happened_at": '"yesterday"', "price": "1.10"})
-A_TIME = Mend(fields={"/happened_at": b'"2026-11-21T11:00:00Z"'})
-ANOTHER_TIME = Mend(fields={"/happened_at": b'"2026-11-21T11:00:01Z"'})
-AS_IT_IS = Mend()
+A_TIME = Patch(fields={"/happened_at": b'"2026-11-21T11:00:00Z"'})
+ANOTHER_TIME = Patch(fields={"/happened_at": b'"2026-11-21T11:00:01Z"'})
+AS_IT_IS = Patch()
 
 
 @pytest.fixture
@@ -29,12 +29,14 @@ def world() -> WorldLetters:
     return WorldLetters()
 
 
-def replayed(world: WorldLetters, *places: Place, mend: Mend = AS_IT_IS, dry_run: bool = False) -> list[Item]:
-    asked = Asked(places, mend, "a test", dry_run)
+def replayed(
+    world: WorldLetters, *places: RecordPosition, mend: Patch = AS_IT_IS, dry_run: bool = False
+) -> list[DeadLetterResult]:
+    asked = ReplayRequest(places, mend, "a test", dry_run)
     return world.replaying.run(asked, lambda _: DEFAULT_TERMS, lambda *_: None)
 
 
-def told(world: WorldLetters, place: Place) -> list[tuple[str, str | None, str | None]]:
+def told(world: WorldLetters, place: RecordPosition) -> list[tuple[str, str | None, str | None]]:
     """Of each replay: what became of it, whose repeat it is, and why it is none."""
     _, shown = world.desk.shown(place)
     return [(each["outcome"], each["duplicate_of"], each["reason"]) for each in shown["replays"]]
@@ -46,7 +48,7 @@ def test_a_mended_letter_is_sent_keyed_by_its_store_and_says_where_it_is_from(wo
     [item] = replayed(world, place, mend=A_TIME)
 
     [sent] = world.sender.carried
-    assert (item.outcome, item.to, item.store) == ("sent", Place(TILLS, 0, 1), "1")
+    assert (item.outcome, item.to, item.store) == ("sent", RecordPosition(TILLS, 0, 1), "1")
     assert (sent.topic, sent.key) == (TILLS, b"1")
     assert list(sent.headers) == [("trace", b"7"), ("replay_of", b"pos_transactions/0/0")]
     assert b'"price": 1.10' in sent.value
@@ -75,7 +77,7 @@ def test_a_letter_that_was_replayed_and_archived_is_not_sent_again(world: WorldL
 
     [item] = replayed(world, place, mend=A_TIME)
 
-    assert (item.outcome, item.of, len(world.sender.carried)) == ("duplicate", Place(TILLS, 0, 1), 1)
+    assert (item.outcome, item.of, len(world.sender.carried)) == ("duplicate", RecordPosition(TILLS, 0, 1), 1)
 
 
 def test_a_letter_that_is_replayed_twice_before_it_is_archived_becomes_one_event(world: WorldLetters) -> None:
@@ -99,7 +101,7 @@ def test_a_letter_that_became_one_event_never_becomes_a_second_one(world: WorldL
     [tried] = replayed(world, place, mend=ANOTHER_TIME, dry_run=True)
     [item] = replayed(world, place, mend=ANOTHER_TIME)
 
-    assert (item.outcome, item.of, item.refusal) == ("refused", Place(TILLS, 0, 1), tried.refusal)
+    assert (item.outcome, item.of, item.refusal) == ("refused", RecordPosition(TILLS, 0, 1), tried.refusal)
     assert item.refusal
     assert item.refusal.reason == "conflicting_duplicate"
     assert tried.outcome == item.outcome
@@ -108,9 +110,9 @@ def test_a_letter_that_became_one_event_never_becomes_a_second_one(world: WorldL
 
 def test_a_letter_whose_replay_may_be_there_is_sent_as_the_same_event_or_not_at_all(world: WorldLetters) -> None:
     [place] = world.archive.receive(NO_TIME)
-    world.sender.says = lambda _: Fate.UNCONFIRMED
+    world.sender.says = lambda _: DeliveryStatus.UNCONFIRMED
     replayed(world, place, mend=A_TIME)
-    world.sender.says = lambda _: Fate.ACKNOWLEDGED
+    world.sender.says = lambda _: DeliveryStatus.ACKNOWLEDGED
 
     [another] = replayed(world, place, mend=ANOTHER_TIME)
     [same] = replayed(world, place, mend=A_TIME)
@@ -132,9 +134,9 @@ def test_a_letter_whose_replay_was_refused_after_all_may_become_another_event(wo
 
 def test_a_letter_that_was_mended_into_too_much_may_become_a_smaller_event(world: WorldLetters) -> None:
     [place] = world.archive.receive(NO_TIME)
-    world.sender.says = lambda _: Fate.TOO_LARGE
+    world.sender.says = lambda _: DeliveryStatus.TOO_LARGE
     replayed(world, place, mend=A_TIME)
-    world.sender.says = lambda _: Fate.ACKNOWLEDGED
+    world.sender.says = lambda _: DeliveryStatus.ACKNOWLEDGED
     world.now += SECOND
 
     [item] = replayed(world, place, mend=ANOTHER_TIME)
@@ -146,10 +148,10 @@ def test_a_letter_that_was_mended_into_too_much_may_become_a_smaller_event(world
     ("value", "mend", "reason", "field"),
     [
         (NO_TIME, AS_IT_IS, "bad_time", "/happened_at"),
-        (NO_TIME, Mend(fields={"/happened_at": b"7"}), "bad_time", "/happened_at"),
-        (NO_TIME, Mend(b"{"), "not_json", ""),
-        (NO_TIME, Mend(fields={"/none/x": b"7"}), "missing_field", "/none/x"),
-        (NO_TIME, Mend(fields={"/happened_at": b'"2026-11-21T14:00:01Z"'}), "from_the_future", "/happened_at"),
+        (NO_TIME, Patch(fields={"/happened_at": b"7"}), "bad_time", "/happened_at"),
+        (NO_TIME, Patch(b"{"), "not_json", ""),
+        (NO_TIME, Patch(fields={"/none/x": b"7"}), "missing_field", "/none/x"),
+        (NO_TIME, Patch(fields={"/happened_at": b'"2026-11-21T14:00:01Z"'}), "from_the_future", "/happened_at"),
         (None, AS_IT_IS, "empty_value", ""),
         (b"", A_TIME, "empty_value", ""),
         (b"{", A_TIME, "not_json", ""),
@@ -157,7 +159,7 @@ def test_a_letter_that_was_mended_into_too_much_may_become_a_smaller_event(world
     ],
 )
 def test_what_would_come_back_is_not_sent_and_says_why(
-    world: WorldLetters, value: bytes | None, mend: Mend, reason: str, field: str
+    world: WorldLetters, value: bytes | None, mend: Patch, reason: str, field: str
 ) -> None:
     [place] = world.archive.receive(value)
 
@@ -173,7 +175,7 @@ def test_a_dry_run_sends_nothing_and_needs_no_broker(world: WorldLetters) -> Non
     world.sender.is_away = True
 
     [same] = replayed(world, place, mend=A_TIME, dry_run=True)
-    [another] = replayed(world, place, mend=Mend(fields={"/happened_at": b'"2026-11-21T11:00:01Z"'}), dry_run=True)
+    [another] = replayed(world, place, mend=Patch(fields={"/happened_at": b'"2026-11-21T11:00:01Z"'}), dry_run=True)
 
     assert (same.outcome, same.of, another.outcome) == ("duplicate", other, "event")
     assert world.sender.carried == []
@@ -195,8 +197,8 @@ def test_a_conflict_is_refused_until_its_identity_is_another_one(world: WorldLet
     world.archive.conflict(other)
 
     [as_it_is] = replayed(world, other)
-    [same_identity] = replayed(world, other, mend=Mend(fields={"/transactions/0/title": b'"Milk 1 l"'}))
-    [mended] = replayed(world, other, mend=Mend(fields={"/transaction_id": b"43"}))
+    [same_identity] = replayed(world, other, mend=Patch(fields={"/transactions/0/title": b'"Milk 1 l"'}))
+    [mended] = replayed(world, other, mend=Patch(fields={"/transaction_id": b"43"}))
 
     for refused in (as_it_is, same_identity):
         assert (refused.outcome, refused.refusal and refused.refusal.reason) == ("refused", "conflicting_duplicate")
@@ -218,7 +220,7 @@ def test_a_masked_address_goes_only_with_a_device_of_its_own(world: WorldLetters
     a_hash = b'"9f86d081884c7d659a2feaa0c55ad015"'
 
     [as_it_is] = replayed(world, place)
-    [mended] = replayed(world, place, mend=Mend(fields={"/device": a_hash}))
+    [mended] = replayed(world, place, mend=Patch(fields={"/device": a_hash}))
 
     assert as_it_is.refusal
     assert (as_it_is.refusal.reason, "masked" in as_it_is.refusal.sentence) == ("raw_mac_address", True)
@@ -229,7 +231,7 @@ def test_an_unknown_schema_is_refused_unless_somebody_writes_the_record_anew(wor
     [place] = world.archive.receive(receipt(), headers=[("schema", b"receipts_v9")])
 
     [as_it_is] = replayed(world, place)
-    [anew] = replayed(world, place, mend=Mend(receipt()))
+    [anew] = replayed(world, place, mend=Patch(receipt()))
 
     assert (as_it_is.refusal and as_it_is.refusal.reason, anew.outcome) == ("unknown_schema", "sent")
     assert [name for name, _ in world.sender.carried[0].headers] == ["replay_of"]
@@ -237,18 +239,18 @@ def test_an_unknown_schema_is_refused_unless_somebody_writes_the_record_anew(wor
 
 def test_what_the_broker_did_not_confirm_may_be_sent_again_and_stays_open(world: WorldLetters) -> None:
     [place] = world.archive.receive(NO_TIME)
-    world.sender.says = lambda _: Fate.UNCONFIRMED
+    world.sender.says = lambda _: DeliveryStatus.UNCONFIRMED
 
     [item] = replayed(world, place, mend=A_TIME)
 
     assert (item.outcome, told(world, place)) == ("unknown", [("unknown", None, None)])
-    assert [each.place for each in world.desk.open(LetterQuestion(), 10).letters] == [place]
+    assert [each.place for each in world.desk.open(DeadLetterQuery(), 10).letters] == [place]
 
 
 def test_a_replay_that_ended_before_the_broker_answered_is_not_forgotten(world: WorldLetters) -> None:
     [place] = world.archive.receive(NO_TIME)
 
-    def dies(_: object) -> Fate:
+    def dies(_: object) -> DeliveryStatus:
         raise KeyboardInterrupt
 
     world.sender.says = dies
@@ -270,7 +272,7 @@ def test_without_a_broker_nothing_is_remembered(world: WorldLetters) -> None:
 
 def test_what_lies_in_no_source_is_refused_by_itself_and_what_was_chosen_with_it_is_sent(world: WorldLetters) -> None:
     [place] = world.archive.receive(NO_TIME)
-    alert = Place("webhook.5f0c81d2a9b3", 0, 42)
+    alert = RecordPosition("webhook.5f0c81d2a9b3", 0, 42)
     world.archive.letter_of(alert, "undelivered")
 
     items = replayed(world, place, alert, mend=A_TIME)
@@ -281,8 +283,8 @@ def test_what_lies_in_no_source_is_refused_by_itself_and_what_was_chosen_with_it
 def test_those_behind_one_that_stays_refused_can_be_asked_for(world: WorldLetters) -> None:
     refused, behind = world.archive.receive(b"{", NO_TIME)
 
-    first = world.desk.open(LetterQuestion(None, TILLS, None, None, None), 1)
-    then = world.desk.open(LetterQuestion(None, TILLS, None, None, None), 1, world.desk.where(refused))
+    first = world.desk.open(DeadLetterQuery(None, TILLS, None, None, None), 1)
+    then = world.desk.open(DeadLetterQuery(None, TILLS, None, None, None), 1, world.desk.where(refused))
 
     assert [each.place for page in (first, then) for each in page.letters] == [refused, behind]
 
@@ -291,7 +293,7 @@ def test_one_that_is_no_dead_letter_refuses_all_of_its_portion(world: WorldLette
     [place] = world.archive.receive(NO_TIME)
 
     with pytest.raises(UnknownNameError):
-        replayed(world, place, Place(TILLS, 0, 77), mend=A_TIME)
+        replayed(world, place, RecordPosition(TILLS, 0, 77), mend=A_TIME)
 
     assert world.sender.carried == []
 
@@ -302,8 +304,8 @@ def test_many_go_in_portions_in_the_order_of_receipt_and_what_was_sent_is_open_n
     monkeypatch.setattr(replay, "PORTION", 3)
     world.archive.receive(*(receipt({"happened_at": "7", "transaction_id": str(number)}) for number in range(7)), b"{")
     steps: list[tuple[int, int, str]] = []
-    page = world.desk.open(LetterQuestion(source=TILLS), 100)
-    asked = Asked([each.place for each in page.letters], A_TIME, "a test", dry_run=False, headings=page.letters)
+    page = world.desk.open(DeadLetterQuery(source=TILLS), 100)
+    asked = ReplayRequest([each.place for each in page.letters], A_TIME, "a test", dry_run=False, headings=page.letters)
 
     items = world.replaying.run(asked, lambda _: DEFAULT_TERMS, lambda *step: steps.append(step))
     world.archive.catch_up()
@@ -313,8 +315,8 @@ def test_many_go_in_portions_in_the_order_of_receipt_and_what_was_sent_is_open_n
         True
     ] * 7
     assert steps == [(0, 8, "replayed"), (3, 8, "replayed"), (6, 8, "replayed"), (8, 8, "replayed")]
-    assert [each.place.offset for each in world.desk.open(LetterQuestion(), 100).letters] == [7]
-    counts = world.desk.letters.counts(LetterQuestion())
+    assert [each.place.offset for each in world.desk.open(DeadLetterQuery(), 100).letters] == [7]
+    counts = world.desk.letters.counts(DeadLetterQuery())
     assert (counts.letters, counts.replayed) == ({"bad_time": 7, "not_json": 1}, {"bad_time": 7})
 
 
@@ -326,7 +328,7 @@ def test_a_replay_that_becomes_a_dead_letter_after_all_leads_to_that_one(world: 
     world.archive.catch_up()
 
     [(outcome, _, reason)] = told(world, place)
-    again, _ = world.desk.shown(Place(TILLS, 0, 1))
+    again, _ = world.desk.shown(RecordPosition(TILLS, 0, 1))
 
     assert (outcome, reason) == ("dead_letter", "not_json")
     assert again.headers == (("replay_of", b"pos_transactions/0/0"),)

@@ -2,21 +2,21 @@
 
 import pytest
 
-from master_dataset.dead_letters.dead_letter import Letter
-from master_dataset.dead_letters.patch import Mend
-from master_dataset.dead_letters.replay import judged
-from master_dataset.kafka.record import Place
+from master_dataset.dead_letters.dead_letter import StoredDeadLetter
+from master_dataset.dead_letters.patch import Patch
+from master_dataset.dead_letters.replay import check_replay
+from master_dataset.kafka.record import RecordPosition
 from master_dataset.registry.stores import Terms
 from tests.support.archiving import NOON, TILLS
 from tests.support.corpus.case import Case, by_hand, receipt
 
 CASES = [case for case in by_hand() if case.expected != "event"]
-PLACE = Place(TILLS, 0, 7)
+PLACE = RecordPosition(TILLS, 0, 7)
 NOW_US = int(NOON.timestamp() * 1_000_000)
 
 
-def letter(case: Case) -> Letter:
-    return Letter(PLACE, NOON, case.expected, case.field, "", b"1", case.value, (), len(case.value))
+def letter(case: Case) -> StoredDeadLetter:
+    return StoredDeadLetter(PLACE, NOON, case.expected, case.field, "", b"1", case.value, (), len(case.value))
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
@@ -24,8 +24,8 @@ def test_as_it_is_a_dead_letter_is_refused_for_the_same_reason_and_a_whole_recor
     terms = Terms(currency=case.store_currency)
     now_us = case.received_us or NOW_US
 
-    same = judged(letter(case), Mend(), lambda _: terms, now_us).refusal
-    anew = judged(letter(case), Mend(receipt({"price": "1", "total": "2"})), lambda _: terms, NOW_US)
+    same = check_replay(letter(case), Patch(), lambda _: terms, now_us).refusal
+    anew = check_replay(letter(case), Patch(receipt({"price": "1", "total": "2"})), lambda _: terms, NOW_US)
 
     assert same is not None
     assert (same.reason, same.field) == (case.expected, case.field)
@@ -35,18 +35,20 @@ def test_as_it_is_a_dead_letter_is_refused_for_the_same_reason_and_a_whole_recor
 
 
 def test_a_topic_that_no_source_file_defines_takes_nothing() -> None:
-    gone = Letter(Place("gone", 0, 7), NOON, "not_json", "", "", None, b"{", (), 1)
+    gone = StoredDeadLetter(RecordPosition("gone", 0, 7), NOON, "not_json", "", "", None, b"{", (), 1)
 
-    refusal = judged(gone, Mend(receipt()), lambda _: Terms(), NOW_US).refusal
+    refusal = check_replay(gone, Patch(receipt()), lambda _: Terms(), NOW_US).refusal
 
     assert refusal is not None
     assert refusal.reason == "unknown_schema"
 
 
 def test_an_alert_that_a_webhook_refused_is_no_event_and_says_so() -> None:
-    refused = Letter(Place("webhook.e1", 0, 7), NOON, "alert_delivery_rejected", "", "", b"1", b"{}", (), 2)
+    refused = StoredDeadLetter(
+        RecordPosition("webhook.e1", 0, 7), NOON, "alert_delivery_rejected", "", "", b"1", b"{}", (), 2
+    )
 
-    refusal = judged(refused, Mend(), lambda _: Terms(), NOW_US).refusal
+    refusal = check_replay(refused, Patch(), lambda _: Terms(), NOW_US).refusal
 
     assert refusal is not None
     assert (refusal.reason, "an alert that a webhook refused" in refusal.sentence) == ("alert_delivery_rejected", True)

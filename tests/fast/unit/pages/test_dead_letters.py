@@ -5,7 +5,7 @@ from html import unescape
 
 import pytest
 
-from master_dataset.kafka.producer import Fate
+from master_dataset.kafka.producer import DeliveryStatus
 from tests.support.asking import OPERATOR_KEY
 from tests.support.browsing import TOKEN, Browsing
 from tests.support.corpus.case import receipt
@@ -131,9 +131,9 @@ def test_a_form_that_was_not_changed_sends_the_bytes_as_they_are(operator: Brows
 
 def test_what_is_there_already_and_what_the_broker_leaves_open_is_said(operator: Browsing) -> None:
     body = mended(operator.get(ONE))
-    operator.asking.letters.sender.says = lambda _: Fate.UNCONFIRMED
+    operator.asking.letters.sender.says = lambda _: DeliveryStatus.UNCONFIRMED
     unknown = operator.send(ONE, form_of=ONE, body=body, do="replay").text
-    operator.asking.letters.sender.says = lambda _: Fate.ACKNOWLEDGED
+    operator.asking.letters.sender.says = lambda _: DeliveryStatus.ACKNOWLEDGED
     operator.send(ONE, form_of=ONE, body=body, do="replay")
     operator.asking.letters.archive.catch_up()
 

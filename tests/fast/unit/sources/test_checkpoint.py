@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from master_dataset.delta.checkpoint import drop_torn, sync_plan, unfinished
+from master_dataset.delta.checkpoint import drop_incomplete, fsync_plan, unfinished_mark
 
 
 def written(folder: Path, *names: str, text: str = "v1\n") -> None:
@@ -26,7 +26,7 @@ def test_the_plan_the_end_before_it_and_their_folders_are_synced(
     synced: list[Path] = []
     monkeypatch.setattr(os, "fsync", lambda opened: synced.append(Path(f"/proc/self/fd/{opened}").readlink()))
 
-    sync_plan(str(checkpoint), 7)
+    fsync_plan(str(checkpoint), 7)
 
     assert synced[:4] == [checkpoint / name for name in ("offsets/7", "commits/6", "metadata", "sources/0/0")]
     folders = {checkpoint / name for name in ("offsets", "commits", "sources", "sources/0")}
@@ -37,7 +37,7 @@ def test_what_is_empty_is_removed_with_its_checksum(tmp_path: Path) -> None:
     written(tmp_path, "metadata", "offsets/6", "offsets/7", "commits/6", ".metadata.crc", "offsets/.7.crc")
     written(tmp_path, "offsets/8", "commits/7", "offsets/.8.crc", "sources/0/0", text="")
 
-    drop_torn(str(tmp_path))
+    drop_incomplete(str(tmp_path))
 
     assert names(tmp_path) == {"metadata", "offsets/6", "offsets/7", "commits/6", ".metadata.crc", "offsets/.7.crc"}
 
@@ -47,7 +47,7 @@ def test_without_its_beginning_nothing_had_begun(tmp_path: Path) -> None:
     written(checkpoint, "metadata", text="")
     written(checkpoint, "offsets/0", "sources/0/0")
 
-    drop_torn(str(checkpoint))
+    drop_incomplete(str(checkpoint))
 
     assert not checkpoint.exists()
 
@@ -67,14 +67,14 @@ def test_the_micro_batch_that_comes_again_is_the_planned_one_that_is_not_done(
     written(tmp_path, "metadata", text='{"id":"query-a"}')
     written(tmp_path, *files)
 
-    assert unfinished(str(tmp_path)) == mark
+    assert unfinished_mark(str(tmp_path)) == mark
 
 
 def test_nothing_is_touched_where_nothing_is_empty_or_the_checkpoint_lies_elsewhere(tmp_path: Path) -> None:
     written(tmp_path, "metadata", "offsets/6", "offsets/.7.a.tmp")
 
-    drop_torn(str(tmp_path))
-    drop_torn("s3://bucket/archive/pos_transactions")
-    sync_plan("s3://bucket/archive/pos_transactions", 7)
+    drop_incomplete(str(tmp_path))
+    drop_incomplete("s3://bucket/archive/pos_transactions")
+    fsync_plan("s3://bucket/archive/pos_transactions", 7)
 
     assert names(tmp_path) == {"metadata", "offsets/6", "offsets/.7.a.tmp"}

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from master_dataset.kafka.client_settings import CourierRoom
-from master_dataset.kafka.producer import Courier, Fate, Outgoing, courier_settings
+from master_dataset.kafka.client_settings import BufferLimits
+from master_dataset.kafka.producer import AsyncProducer, DeliveryStatus, ProducerRecord, async_producer_settings
 
-MOST_RECORDS, MOST_BYTES = CourierRoom()
+MOST_RECORDS, MOST_BYTES = BufferLimits()
 TOPIC = "pos_transactions"
-A_BROKER = {**courier_settings("nowhere:1"), "test.mock.num.brokers": 1}  # librdkafka's own, within this process
-NO_BROKER = {**courier_settings("127.0.0.1:1"), "delivery.timeout.ms": 300}
-ONE = Outgoing(b"1", b"{}")
+A_BROKER = {**async_producer_settings("nowhere:1"), "test.mock.num.brokers": 1}  # librdkafka's own, within this process
+NO_BROKER = {**async_producer_settings("127.0.0.1:1"), "delivery.timeout.ms": 300}
+ONE = ProducerRecord(b"1", b"{}")
 Report = Callable[[Any, Any], None]
 
 
@@ -68,97 +68,101 @@ def producers() -> Producers:
 
 
 @pytest.fixture
-def courier(producers: Producers) -> Iterator[Courier]:
-    made = Courier({}, producers)
+def courier(producers: Producers) -> Iterator[AsyncProducer]:
+    made = AsyncProducer({}, producers)
     yield made
     made.close()
 
 
-def fates(courier: Courier, records: Sequence[Outgoing]) -> list[Fate]:
-    async def sent() -> list[Fate]:
+def fates(courier: AsyncProducer, records: Sequence[ProducerRecord]) -> list[DeliveryStatus]:
+    async def sent() -> list[DeliveryStatus]:
         return await asyncio.wait_for(asyncio.gather(*courier.send(TOPIC, records)), 30)
 
     return asyncio.run(sent())
 
 
 def test_what_a_broker_has_taken_is_acknowledged() -> None:
-    courier = Courier(A_BROKER)
+    courier = AsyncProducer(A_BROKER)
 
     found = fates(courier, [ONE] * 1000)
 
     courier.close()
-    assert found == [Fate.ACKNOWLEDGED] * 1000
+    assert found == [DeliveryStatus.ACKNOWLEDGED] * 1000
 
 
 def test_while_no_broker_is_there_records_are_unconfirmed_in_time() -> None:
-    courier = Courier(NO_BROKER)
+    courier = AsyncProducer(NO_BROKER)
     began = time.monotonic()
 
     found = fates(courier, [ONE, ONE])
 
     courier.close()
-    assert found == [Fate.UNCONFIRMED] * 2
+    assert found == [DeliveryStatus.UNCONFIRMED] * 2
     assert time.monotonic() - began < 5
 
 
 def test_a_record_that_the_broker_never_takes_is_too_large() -> None:
-    courier = Courier({**A_BROKER, "message.max.bytes": 1000})
+    courier = AsyncProducer({**A_BROKER, "message.max.bytes": 1000})
 
-    found = fates(courier, [ONE, Outgoing(b"1", b"x" * 2000), ONE])
+    found = fates(courier, [ONE, ProducerRecord(b"1", b"x" * 2000), ONE])
 
     courier.close()
-    assert found == [Fate.ACKNOWLEDGED, Fate.TOO_LARGE, Fate.ACKNOWLEDGED]
+    assert found == [DeliveryStatus.ACKNOWLEDGED, DeliveryStatus.TOO_LARGE, DeliveryStatus.ACKNOWLEDGED]
 
 
 @pytest.mark.parametrize(
     ("code", "fate"),
     [
-        (KafkaError._MSG_TIMED_OUT, Fate.UNCONFIRMED),  # noqa: SLF001 - named so by librdkafka
-        (KafkaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND, Fate.UNCONFIRMED),
-        (KafkaError.NOT_LEADER_FOR_PARTITION, Fate.UNCONFIRMED),
-        (KafkaError.UNKNOWN_TOPIC_OR_PART, Fate.UNCONFIRMED),
-        (KafkaError.MSG_SIZE_TOO_LARGE, Fate.TOO_LARGE),
+        (KafkaError._MSG_TIMED_OUT, DeliveryStatus.UNCONFIRMED),  # noqa: SLF001 - named so by librdkafka
+        (KafkaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND, DeliveryStatus.UNCONFIRMED),
+        (KafkaError.NOT_LEADER_FOR_PARTITION, DeliveryStatus.UNCONFIRMED),
+        (KafkaError.UNKNOWN_TOPIC_OR_PART, DeliveryStatus.UNCONFIRMED),
+        (KafkaError.MSG_SIZE_TOO_LARGE, DeliveryStatus.TOO_LARGE),
     ],
 )
 def test_each_record_has_the_fate_that_its_own_report_says(
-    courier: Courier, producers: Producers, code: int, fate: Fate
+    courier: AsyncProducer, producers: Producers, code: int, fate: DeliveryStatus
 ) -> None:
     producers.made[0].says = lambda value: KafkaError(code, retriable=True) if value == b"odd" else None
 
-    assert fates(courier, [ONE, Outgoing(b"1", b"odd"), ONE]) == [Fate.ACKNOWLEDGED, fate, Fate.ACKNOWLEDGED]
+    assert fates(courier, [ONE, ProducerRecord(b"1", b"odd"), ONE]) == [
+        DeliveryStatus.ACKNOWLEDGED,
+        fate,
+        DeliveryStatus.ACKNOWLEDGED,
+    ]
 
 
 @pytest.mark.parametrize("refusal", [BufferError(), KafkaException(KafkaError(KafkaError._QUEUE_FULL))])  # noqa: SLF001
 def test_what_the_producer_does_not_take_is_unconfirmed(
-    courier: Courier, producers: Producers, refusal: Exception
+    courier: AsyncProducer, producers: Producers, refusal: Exception
 ) -> None:
     producers.made[0].refuses = refusal
 
-    assert fates(courier, [ONE]) == [Fate.UNCONFIRMED]
+    assert fates(courier, [ONE]) == [DeliveryStatus.UNCONFIRMED]
 
 
 @pytest.mark.parametrize(
     ("fitting", "more"),
     [
         ([ONE] * MOST_RECORDS, [ONE]),
-        ([Outgoing(b"1", b"x" * 999_999)] * (MOST_BYTES // 1_000_000), [Outgoing(b"", b"x")]),
+        ([ProducerRecord(b"1", b"x" * 999_999)] * (MOST_BYTES // 1_000_000), [ProducerRecord(b"", b"x")]),
     ],
     ids=["records", "bytes"],
 )
 def test_so_much_may_be_under_way_and_not_one_more(
-    courier: Courier, fitting: Sequence[Outgoing], more: Sequence[Outgoing]
+    courier: AsyncProducer, fitting: Sequence[ProducerRecord], more: Sequence[ProducerRecord]
 ) -> None:
-    async def filled() -> list[Fate]:
+    async def filled() -> list[DeliveryStatus]:
         waiting = courier.send(TOPIC, fitting)
         with pytest.raises(BufferError):
             courier.send(TOPIC, more)
         await asyncio.gather(*waiting)
         return await asyncio.gather(*courier.send(TOPIC, fitting))
 
-    assert set(asyncio.run(filled())) == {Fate.ACKNOWLEDGED}
+    assert set(asyncio.run(filled())) == {DeliveryStatus.ACKNOWLEDGED}
 
 
-def test_records_are_taken_all_or_none(courier: Courier, producers: Producers) -> None:
+def test_records_are_taken_all_or_none(courier: AsyncProducer, producers: Producers) -> None:
     async def too_many() -> None:
         with pytest.raises(BufferError):
             courier.send(TOPIC, [ONE] * (MOST_RECORDS + 1))
@@ -168,24 +172,24 @@ def test_records_are_taken_all_or_none(courier: Courier, producers: Producers) -
     assert producers.made[0].waiting == []
 
 
-def test_after_a_fatal_error_another_producer_goes_on(courier: Courier, producers: Producers) -> None:
+def test_after_a_fatal_error_another_producer_goes_on(courier: AsyncProducer, producers: Producers) -> None:
     broken = producers.made[0]
     broken.at_once = 1
     broken.says = lambda _: KafkaError(KafkaError._FATAL, fatal=True)  # noqa: SLF001
 
     lost, sent_again = fates(courier, [ONE, ONE]), fates(courier, [ONE, ONE])
 
-    assert (lost, sent_again) == ([Fate.UNCONFIRMED] * 2, [Fate.ACKNOWLEDGED] * 2)
+    assert (lost, sent_again) == ([DeliveryStatus.UNCONFIRMED] * 2, [DeliveryStatus.ACKNOWLEDGED] * 2)
     assert broken.purged
     assert len(producers.made) == 2
 
 
 def test_at_the_end_what_is_under_way_is_still_brought() -> None:
-    courier = Courier({**A_BROKER, "linger.ms": 300})
+    courier = AsyncProducer({**A_BROKER, "linger.ms": 300})
 
-    async def ended() -> list[Fate]:
+    async def ended() -> list[DeliveryStatus]:
         waiting = courier.send(TOPIC, [ONE, ONE])
         await asyncio.to_thread(courier.close)
         return await asyncio.gather(*waiting)
 
-    assert asyncio.run(ended()) == [Fate.ACKNOWLEDGED] * 2
+    assert asyncio.run(ended()) == [DeliveryStatus.ACKNOWLEDGED] * 2

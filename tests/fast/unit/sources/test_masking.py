@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from master_dataset.parsing.masking import hidden
+from master_dataset.parsing.masking import mask_value
 from master_dataset.parsing.rows import HEADERS, INSTANT, rows
 from master_dataset.registry.stores import DEFAULT_TERMS
 from master_dataset.sources import registered_sources
@@ -51,7 +51,7 @@ def rowed(*values: bytes | None, key: bytes = b"1") -> list[dict[str, Any]]:
 def kept(value: bytes) -> tuple[bytes, bytes]:
     """What a table keeps of a record, and what `galatea ingest` sends of it."""
     (row,) = rowed(value)
-    return row["value"], hidden(WIFI_SIGHTINGS, value)
+    return row["value"], mask_value(WIFI_SIGHTINGS, value)
 
 
 def escaped(text: str) -> bytes:
@@ -151,7 +151,7 @@ def test_tens_of_thousands_of_addresses_are_masked_in_a_moment_and_what_a_field_
         WIFI_SIGHTINGS, notes=[f"{number:012x}" for number in range(2**40, 2**40 + 20_000)], sensor_id=router
     )
 
-    sent = hidden(WIFI_SIGHTINGS, value)
+    sent = mask_value(WIFI_SIGHTINGS, value)
 
     assert [row["kind"] for row in rowed(sent)] == ["event"]
     assert sent.count(router.encode()) == 1
@@ -240,4 +240,4 @@ def test_sources_that_hold_no_addresses_keep_every_byte() -> None:
     value = b'{"title": "3c:22:fb:9a:1d:e7"}'
 
     assert [topic for topic, source in registered_sources().items() if source.masked] == ["wifi_sightings"]
-    assert hidden(POS_TRANSACTIONS, value) == value
+    assert mask_value(POS_TRANSACTIONS, value) == value

@@ -6,7 +6,13 @@ from itertools import permutations
 
 import pyarrow as pa
 
-from master_dataset.kafka.partition_progress import Reached, Seen, SeenParam, received, seen
+from master_dataset.kafka.partition_progress import (
+    PartitionProgress,
+    Progress,
+    ProgressParam,
+    count_received,
+    progress_of,
+)
 from master_dataset.parsing.rows import HEADERS, INSTANT, rows
 from master_dataset.registry.stores import DEFAULT_TERMS
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
@@ -14,16 +20,19 @@ from tests.support.corpus.case import receipt
 
 NOW = datetime(2026, 3, 7, 9, 6, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
-PARTS: list[Seen] = [
-    {0: Reached(4, NOW, 5, Counter(), NOW), 3: Reached(9, NOW, 0, Counter(not_json=1), NOW - SECOND)},
-    {0: Reached(7, NOW - SECOND, 3, Counter(), NOW - SECOND, SECOND)},
-    {5: Reached(1, NOW, 1, Counter(), NOW)},
+PARTS: list[Progress] = [
+    {
+        0: PartitionProgress(4, NOW, 5, Counter(), NOW),
+        3: PartitionProgress(9, NOW, 0, Counter(not_json=1), NOW - SECOND),
+    },
+    {0: PartitionProgress(7, NOW - SECOND, 3, Counter(), NOW - SECOND, SECOND)},
+    {5: PartitionProgress(1, NOW, 1, Counter(), NOW)},
 ]
 
 
-def merged(*parts: Seen) -> dict[int, tuple[object, ...]]:
+def merged(*parts: Progress) -> dict[int, tuple[object, ...]]:
     """Without the counts, which are for metrics."""
-    param = SeenParam()
+    param = ProgressParam()
     whole = param.zero({})
     for part in parts:
         whole = param.addInPlace(whole, part)
@@ -58,10 +67,10 @@ def test_every_record_that_came_is_an_event_or_a_dead_letter_but_for_our_own_mar
     batch = pa.RecordBatch.from_pydict(columns)
     [parsed] = rows(POS_TRANSACTIONS, iter([batch]), lambda _: DEFAULT_TERMS)
 
-    found = seen(parsed, {}, received(batch))
+    found = progress_of(parsed, {}, count_received(batch))
 
     assert {part: (each.received, each.events, sum(each.dead_letters.values())) for part, each in found.items()} == {
         0: (2, 1, 1),
         3: (2, 1, 1),
     }
-    assert received(batch.drop_columns(["headers"])) == {0: 3, 3: 2}
+    assert count_received(batch.drop_columns(["headers"])) == {0: 3, 3: 2}

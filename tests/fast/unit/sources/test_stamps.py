@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pyarrow as pa
 
-from master_dataset.kafka.partition_progress import Reached, steps, steps_back
+from master_dataset.kafka.partition_progress import PartitionProgress, steps, steps_back
 from master_dataset.parsing.rows import INSTANT
 
 START = datetime(2026, 11, 21, 9, tzinfo=UTC)
@@ -24,8 +24,8 @@ def batch(*stamps: tuple[int, float]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, ["partition", "received_at"])
 
 
-def reached(oldest: float, newest: float, step: float = 0) -> Reached:
-    return Reached(9, at(newest), 1, Counter(), at(oldest), timedelta(seconds=step))
+def reached(oldest: float, newest: float, step: float = 0) -> PartitionProgress:
+    return PartitionProgress(9, at(newest), 1, Counter(), at(oldest), timedelta(seconds=step))
 
 
 def test_the_largest_step_of_each_partition_is_found_also_across_batches() -> None:

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 
-from master_dataset.delta.commit_intents import append_synced, told, untold
-from master_dataset.delta.fsync import sync, sync_beginning
+from master_dataset.delta.commit_intents import append, commit_intent, pending_intents
+from master_dataset.delta.fsync import fsync_commit, fsync_first_commit
 from master_dataset.delta.history import MARK
 
 
@@ -38,7 +38,7 @@ def test_files_commit_and_folders_of_that_mark_are_synced(tmp_path: Path, synced
     commit(table, "query 2", "2026-11-22")
     commit(table, "another 7", "2026-11-23")
 
-    sync(str(table), "query 2")
+    fsync_commit(str(table), "query 2")
 
     [file] = (str(path) for path in (table / "day=2026-11-22").glob("*.parquet"))
     log = table / "_delta_log"
@@ -54,7 +54,7 @@ def test_the_sums_that_spark_keeps_beside_a_file_are_synced_with_it(tmp_path: Pa
     for each in sums:
         each.touch()
 
-    sync(str(table), "query 1")
+    fsync_commit(str(table), "query 1")
 
     assert {str(each) for each in sums} <= set(synced)
 
@@ -66,8 +66,8 @@ def test_a_commit_behind_the_last_checkpoint_is_found(tmp_path: Path, synced: li
     DeltaTable(table).create_checkpoint()
     commit(table, "query 3", "2026-11-21")
 
-    sync(str(table), "query 3")
-    sync(str(table), "query 1")
+    fsync_commit(str(table), "query 3")
+    fsync_commit(str(table), "query 1")
 
     commits = [name for name in synced if name.endswith(".json")]
     assert commits == [str(table / "_delta_log" / f"{number:020}.json") for number in (3, 1)]
@@ -76,8 +76,8 @@ def test_a_commit_behind_the_last_checkpoint_is_found(tmp_path: Path, synced: li
 def test_what_is_appended_in_one_commit_is_on_the_disk_with_it(tmp_path: Path, synced: list[str]) -> None:
     table = tmp_path / "replays"
 
-    append_synced(str(table), pa.table({"number": [1]}))
-    sync_beginning(str(table))
+    append(str(table), pa.table({"number": [1]}))
+    fsync_first_commit(str(table))
 
     line = str(table / "_delta_log" / f"{0:020}.json")
     assert [name for name in synced if name.endswith((".parquet", ".json"))][1:] == [line, line]
@@ -87,46 +87,46 @@ def test_of_a_commit_that_is_under_way_a_note_is_on_the_disk_until_it_is_there_i
     tmp_path: Path, synced: list[str]
 ) -> None:
     table = str(tmp_path / "replays")
-    append_synced(table, pa.table({"number": [1]}))
+    append(table, pa.table({"number": [1]}))
     synced.clear()
 
-    with told(table) as mark:
-        under_way, on_the_disk = untold(table), list(synced)
+    with commit_intent(table) as mark:
+        under_way, on_the_disk = pending_intents(table), list(synced)
         said = CommitProperties({MARK: mark})
         write_deltalake(table, pa.table({"number": [2]}), mode="append", commit_properties=said)
 
-    assert (under_way, untold(table)) == ({mark: False}, {})
+    assert (under_way, pending_intents(table)) == ({mark: False}, {})
     assert any(name.endswith(mark) for name in on_the_disk)
     assert str(tmp_path / "replays" / "_delta_log" / f"{1:020}.json") in synced
 
 
 def test_a_note_stays_if_a_commit_was_made_and_nobody_knows(tmp_path: Path) -> None:
     table = str(tmp_path / "replays")
-    append_synced(table, pa.table({"number": [1]}))
+    append(table, pa.table({"number": [1]}))
 
-    with suppress(OSError), told(table) as mark:
+    with suppress(OSError), commit_intent(table) as mark:
         said = CommitProperties({MARK: mark})
         write_deltalake(table, pa.table({"number": [2]}), mode="append", commit_properties=said)
         raise OSError("no answer")
 
-    assert untold(table) == {mark: False}
+    assert pending_intents(table) == {mark: False}
 
 
 def test_a_note_goes_if_no_commit_was_made(tmp_path: Path) -> None:
     table = str(tmp_path / "replays")
-    append_synced(table, pa.table({"number": [1]}))
+    append(table, pa.table({"number": [1]}))
 
-    with pytest.raises(OSError, match="no room"), told(table):
+    with pytest.raises(OSError, match="no room"), commit_intent(table):
         raise OSError("no room")
 
-    assert untold(table) == {}
+    assert pending_intents(table) == {}
 
 
 def test_what_has_no_commit_and_what_lies_elsewhere_is_passed_by(tmp_path: Path, synced: list[str]) -> None:
     table = tmp_path / "pos_transactions"
     commit(table, "query 1", "2026-11-21")
 
-    sync(str(table), "query 2")
-    sync("s3://bucket/pos_transactions", "query 1")
+    fsync_commit(str(table), "query 2")
+    fsync_commit("s3://bucket/pos_transactions", "query 1")
 
     assert synced == []

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 
-from master_dataset.delta.commit_intents import told, untold
-from master_dataset.delta.compaction import put_together
-from master_dataset.delta.incomplete_commits import drop_unbegun, take_back_torn
+from master_dataset.delta.commit_intents import commit_intent, pending_intents
+from master_dataset.delta.compaction import compact_partitions
+from master_dataset.delta.incomplete_commits import drop_incomplete_creation, roll_back_incomplete
 
 
 def commit(table: Path, mark: str, day: str) -> None:
@@ -24,7 +24,7 @@ def commit(table: Path, mark: str, day: str) -> None:
 def unsynced() -> Iterator[None]:
     """The machine loses its power between a commit and its sync."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("master_dataset.delta.commit_intents.sync", Mock(side_effect=OSError))
+        patch.setattr("master_dataset.delta.commit_intents.fsync_commit", Mock(side_effect=OSError))
         yield
 
 
@@ -72,7 +72,7 @@ def test_a_commit_with_a_torn_file_is_taken_back_and_comes_again(table: Path, ha
             }[harm]
         )
 
-    take_back_torn(str(table), ["query 2"])
+    roll_back_incomplete(str(table), ["query 2"])
     commit(table, "query 2", "2026-11-22")
 
     assert marks(table) == ["query 0", "query 1", "query 2"]
@@ -82,7 +82,7 @@ def test_a_commit_of_another_mark_is_left_to_whoever_has_a_backup(table: Path) -
     file(table, 1).write_bytes(b"")
     before = line(table, 1).read_bytes()
 
-    take_back_torn(str(table), ["query 2"])
+    roll_back_incomplete(str(table), ["query 2"])
 
     assert line(table, 1).read_bytes() == before
 
@@ -90,7 +90,7 @@ def test_a_commit_of_another_mark_is_left_to_whoever_has_a_backup(table: Path) -
 def test_a_whole_commit_and_its_checkpoint_are_left_as_they_are(table: Path) -> None:
     before = {path: path.read_bytes() for path in table.rglob("*") if path.is_file()}
 
-    take_back_torn(str(table), ["query 2"])
+    roll_back_incomplete(str(table), ["query 2"])
 
     assert {path: path.read_bytes() for path in table.rglob("*") if path.is_file()} == before
 
@@ -101,14 +101,14 @@ def test_a_torn_compaction_is_taken_back_and_what_it_replaced_counts_again(table
     before = marks(table)
     written = {path.name for path in table.rglob("*.parquet")}
     with suppress(OSError), unsynced():
-        put_together(DeltaTable(table), ["2026-11-22"])
+        compact_partitions(DeltaTable(table), ["2026-11-22"])
     [torn] = (path for path in table.glob("day=*/*.parquet") if path.name not in written)
     torn.write_bytes(b"")
     lose_power(table)
 
-    take_back_torn(str(table))
+    roll_back_incomplete(str(table))
 
-    assert (marks(table), untold(str(table))) == (before, {})
+    assert (marks(table), pending_intents(str(table))) == (before, {})
     assert len(before) == 6
 
 
@@ -117,29 +117,29 @@ def test_a_compaction_of_a_process_that_was_killed_stays(table: Path) -> None:
         commit(table, "query 3", "2026-11-22")
     before = marks(table)
     with suppress(OSError), unsynced():
-        put_together(DeltaTable(table), ["2026-11-22"])
+        compact_partitions(DeltaTable(table), ["2026-11-22"])
     files = DeltaTable(table).file_uris()
 
-    take_back_torn(str(table))
+    roll_back_incomplete(str(table))
 
-    assert (DeltaTable(table).file_uris(), marks(table), untold(str(table))) == (files, before, {})
+    assert (DeltaTable(table).file_uris(), marks(table), pending_intents(str(table))) == (files, before, {})
 
 
 def test_what_others_have_built_on_stays_though_nobody_was_told_of_it(table: Path) -> None:
     with suppress(OSError), unsynced():
-        put_together(DeltaTable(table), ["2026-11-22"])
+        compact_partitions(DeltaTable(table), ["2026-11-22"])
     for _ in range(3):
         commit(table, "query 3", "2026-11-22")
     with suppress(OSError), unsynced():
-        put_together(DeltaTable(table), ["2026-11-22"])
+        compact_partitions(DeltaTable(table), ["2026-11-22"])
     lose_power(table)
-    put_together(DeltaTable(table), ["2026-11-22"])
+    compact_partitions(DeltaTable(table), ["2026-11-22"])
     before = marks(table)
     DeltaTable(table).vacuum(0, dry_run=False, enforce_retention_duration=False)
 
-    take_back_torn(str(table))
+    roll_back_incomplete(str(table))
 
-    assert (marks(table), untold(str(table))) == (before, {})
+    assert (marks(table), pending_intents(str(table))) == (before, {})
 
 
 def test_who_is_ended_while_taking_back_takes_it_back_at_the_next_start(
@@ -147,11 +147,11 @@ def test_who_is_ended_while_taking_back_takes_it_back_at_the_next_start(
 ) -> None:
     file(table, 2).write_bytes(b"")
     with monkeypatch.context() as patch:
-        patch.setattr("master_dataset.delta.incomplete_commits.sync_one", Mock(side_effect=OSError("ended")))
+        patch.setattr("master_dataset.delta.incomplete_commits.fsync_path", Mock(side_effect=OSError("ended")))
         with pytest.raises(OSError, match="ended"):
-            take_back_torn(str(table), ["query 2"])
+            roll_back_incomplete(str(table), ["query 2"])
 
-    take_back_torn(str(table), ["query 2"])
+    roll_back_incomplete(str(table), ["query 2"])
 
     assert marks(table) == ["query 0", "query 1"]
 
@@ -164,7 +164,7 @@ def test_a_torn_commit_is_found_where_older_lines_are_gone_and_the_hint_is_torn(
     hint.write_bytes(hint.read_bytes()[:9])
     file(table, 3).write_bytes(b"")
 
-    take_back_torn(str(table), ["query 3"])
+    roll_back_incomplete(str(table), ["query 3"])
 
     assert marks(table) == ["query 0", "query 1", "query 2"]
 
@@ -175,7 +175,7 @@ def test_a_table_of_which_the_first_line_is_torn_is_made_anew(tmp_path: Path, le
     commit(table, "query 1", "2026-11-21")
     line(table, 0).write_bytes(line(table, 0).read_bytes()[:left])
 
-    take_back_torn(str(table), ["query 1"])
+    roll_back_incomplete(str(table), ["query 1"])
 
     assert not DeltaTable.is_deltatable(str(table))
 
@@ -186,17 +186,17 @@ def test_a_folder_with_a_space_in_its_name_is_no_object_store(tmp_path: Path) ->
         commit(table, "query 1", "2026-11-21")
 
     with suppress(OSError), unsynced():
-        put_together(DeltaTable(table), ["2026-11-21"])
+        compact_partitions(DeltaTable(table), ["2026-11-21"])
 
-    assert len(untold(str(table))) == 1
+    assert len(pending_intents(str(table))) == 1
 
 
 def test_a_commit_that_is_under_way_meanwhile_is_left_alone(table: Path) -> None:
-    with told(str(table)) as mark:
-        take_back_torn(str(table))
-        under_way = untold(str(table))
+    with commit_intent(str(table)) as mark:
+        roll_back_incomplete(str(table))
+        under_way = pending_intents(str(table))
 
-    assert (under_way, untold(str(table))) == ({mark: False}, {})
+    assert (under_way, pending_intents(str(table))) == ({mark: False}, {})
 
 
 def test_a_line_that_is_cut_short_is_taken_back(table: Path) -> None:
@@ -205,7 +205,7 @@ def test_a_line_that_is_cut_short_is_taken_back(table: Path) -> None:
     for checkpoint in (table / "_delta_log").glob("*checkpoint*"):
         checkpoint.unlink()
 
-    take_back_torn(str(table))
+    roll_back_incomplete(str(table))
 
     assert marks(table) == ["query 0", "query 1"]
 
@@ -214,7 +214,7 @@ def test_what_names_a_torn_checkpoint_goes_with_it(table: Path) -> None:
     for checkpoint in (table / "_delta_log").glob("*.parquet"):
         checkpoint.write_bytes(b"")
 
-    take_back_torn(str(table), ["query 2"])
+    roll_back_incomplete(str(table), ["query 2"])
 
     assert not (table / "_delta_log" / "_last_checkpoint").exists()
     assert marks(table) == ["query 0", "query 1", "query 2"]
@@ -225,7 +225,7 @@ def test_an_empty_line_of_the_log_and_empty_checkpoints_are_no_hindrance(table: 
     for checkpoint in [*(table / "_delta_log").glob("*.parquet"), table / "_delta_log" / "_last_checkpoint"]:
         checkpoint.write_bytes(b"")
 
-    take_back_torn(str(table), ["query 2"])
+    roll_back_incomplete(str(table), ["query 2"])
 
     assert marks(table) == ["query 0", "query 1"]
 
@@ -237,6 +237,6 @@ def test_a_table_of_which_only_the_name_is_left_is_forgotten(tmp_path: Path) -> 
     line(torn, 0).write_bytes(b"")
 
     for each in (whole, torn, tmp_path / "none"):
-        drop_unbegun(str(each))
+        drop_incomplete_creation(str(each))
 
     assert [DeltaTable.is_deltatable(str(each)) for each in (whole, torn)] == [True, False]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from master_dataset.failpoints import CrashPoint, Planned, planned
+from master_dataset.failpoints import Failpoint, PlannedCrash, planned
 
 PASSES_THREE_TIMES = """
 import sys
@@ -43,8 +43,8 @@ def test_a_process_ends_at_the_planned_pass_and_once_only(tmp_path: Path) -> Non
 
 def test_a_plan_names_points_and_passes() -> None:
     assert planned("speed.rows, archive.events:3") == [
-        Planned(CrashPoint.SPEED_ROWS, 1),
-        Planned(CrashPoint.ARCHIVE_EVENTS, 3),
+        PlannedCrash(Failpoint.SPEED_ROWS, 1),
+        PlannedCrash(Failpoint.ARCHIVE_EVENTS, 3),
     ]
 
 
@@ -54,8 +54,8 @@ def test_a_plan_that_says_nothing_that_exists_is_refused(plan: str) -> None:
         planned(plan)
 
 
-@pytest.mark.parametrize("point", CrashPoint)
-def test_every_point_is_passed_in_one_place(point: CrashPoint) -> None:
+@pytest.mark.parametrize("point", Failpoint)
+def test_every_point_is_passed_in_one_place(point: Failpoint) -> None:
     product = [
         path
         for folder in ("master_dataset", "speed_layer", "batch_layer", "deploy")

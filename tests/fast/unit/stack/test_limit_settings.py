@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from deploy.settings import LimitSettings, Settings
-from master_dataset.kafka.client_settings import CourierRoom
+from master_dataset.kafka.client_settings import BufferLimits
 from serving_layer.api.limits import LIMITS, RANGES, Limits, Ranges
 from serving_layer.http.connections import ConnectionLimits
 
@@ -19,7 +19,7 @@ def test_without_a_variable_every_limit_is_as_it_is_without_settings() -> None:
     assert settings.limits == LIMITS
     assert settings.ranges == RANGES
     assert settings.connection_limits == ConnectionLimits()
-    assert settings.courier_room == CourierRoom()
+    assert settings.courier_room == BufferLimits()
 
 
 @pytest.mark.parametrize("name", sorted({each.name for of in (Limits, ConnectionLimits) for each in fields(of)}))
@@ -36,7 +36,7 @@ def test_what_a_question_may_be_about_and_what_may_be_on_its_way_are_settings_to
     settings = Settings(range_fine_days=7, range_days=70, courier_records=10, courier_bytes=2_000_000)
 
     assert settings.ranges == Ranges(7, 70)
-    assert settings.courier_room == CourierRoom(10, 2_000_000)
+    assert settings.courier_room == BufferLimits(10, 2_000_000)
 
 
 @pytest.mark.parametrize("name", sorted(SETTINGS))

@@ -11,8 +11,8 @@ from prometheus_client import REGISTRY
 from deploy.local.records import metrics_url, write_metrics_target
 from deploy.services import runner as edge
 from deploy.services.archive import ArchiveWatch
-from master_dataset.kafka.lag import Lag, moved
-from master_dataset.kafka.partition_progress import Reached
+from master_dataset.kafka.lag import Lag, last_moves
+from master_dataset.kafka.partition_progress import PartitionProgress
 from tests.support.wire import wire
 
 START = datetime(2026, 11, 21, 9, tzinfo=UTC)
@@ -43,9 +43,9 @@ def watch(alarms: Alarms) -> ArchiveWatch:
     return found
 
 
-def kept(oldest: datetime, letters: int = 0) -> dict[int, Reached]:
+def kept(oldest: datetime, letters: int = 0) -> dict[int, PartitionProgress]:
     refused = Counter({"not_json": letters} if letters else {})
-    return {1: Reached(9, oldest, 7, refused, oldest, received=7 + letters)}
+    return {1: PartitionProgress(9, oldest, 7, refused, oldest, received=7 + letters)}
 
 
 def test_events_and_dead_letters_are_counted_by_reason(watch: ArchiveWatch) -> None:
@@ -75,7 +75,7 @@ def test_a_stamp_behind_the_micro_batch_before_is_noticed(watch: ArchiveWatch, a
 
 
 def test_a_position_is_where_it_is_since_it_was_first_seen_there() -> None:
-    seen = moved(
+    seen = last_moves(
         {("t", 0): (5, START), ("t", 1): (5, START)}, [Lag("t", 0, 5, 9, None), Lag("t", 1, 6, 9, None)], START + SECOND
     )
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pytest
 
 from master_dataset.errors import DependencyUnavailableError
-from master_dataset.kafka.consumer import Again, Done, Record, Refused, Verdict
+from master_dataset.kafka.consumer import Retry, Done, ConsumerRecord, Reject, HandlerResult
 from master_dataset.webhooks.endpoint import Endpoint
 from speed_layer.webhooks.delivery import SKIPPED, Delivery
 from tests.support.raised import alert, record
@@ -17,12 +17,12 @@ ACME = Endpoint("e1", "acme", "https://acme.example/", "secret")
 class Sent:
     """Stands for Sender."""
 
-    def __init__(self, verdict: Verdict) -> None:
+    def __init__(self, verdict: HandlerResult) -> None:
         self.verdict, self.ids, self.answered_at = verdict, [], 17.0
 
     ids: list[list[str]]
 
-    async def send(self, records: Sequence[Record], ids: Sequence[str]) -> Verdict:
+    async def send(self, records: Sequence[ConsumerRecord], ids: Sequence[str]) -> HandlerResult:
         assert len(records) == len(ids)
         self.ids.append(list(ids))
         return self.verdict
@@ -35,18 +35,18 @@ class Kept:
         self.kept: list[tuple[str, int, str]] = []
         self.room = room
 
-    async def keep(self, endpoint: Endpoint, of: Record, why: str) -> None:
+    async def keep(self, endpoint: Endpoint, of: ConsumerRecord, why: str) -> None:
         if not self.room:
             raise DependencyUnavailableError("there is no room", do="make some")
         self.kept.append((endpoint.id, of.offset, why))
 
 
-def delivery(verdict: Verdict, kept: Kept | None = None) -> tuple[Delivery, Sent]:
+def delivery(verdict: HandlerResult, kept: Kept | None = None) -> tuple[Delivery, Sent]:
     sent = Sent(verdict)
     return Delivery(ACME, sent, kept or Kept()), sent  # type: ignore[arg-type]
 
 
-def take(verdict: Verdict, *records: Record) -> tuple[Verdict, Sent, Delivery]:
+def take(verdict: HandlerResult, *records: ConsumerRecord) -> tuple[HandlerResult, Sent, Delivery]:
     made, sent = delivery(verdict)
     return asyncio.run(made.take(records)), sent, made
 
@@ -57,11 +57,11 @@ def take(verdict: Verdict, *records: Record) -> tuple[Verdict, Sent, Delivery]:
         (record("acme", "1", 1), True),
         (record("globex", "1", 1), False),
         (record("acme-2", "1", 1), False),
-        (Record("alerts", 0, 2, b"1", b"no json", 0), False),
-        (Record("alerts", 0, 2, b"1", b"", 0), False),
+        (ConsumerRecord("alerts", 0, 2, b"1", b"no json", 0), False),
+        (ConsumerRecord("alerts", 0, 2, b"1", b"", 0), False),
     ],
 )
-def test_only_the_tenants_own_alerts_are_wanted(one: Record, is_wanted: bool) -> None:  # noqa: FBT001 - the table
+def test_only_the_tenants_own_alerts_are_wanted(one: ConsumerRecord, is_wanted: bool) -> None:  # noqa: FBT001 - the table
     made, _ = delivery(Done())
 
     assert made.wants(one) is is_wanted
@@ -75,16 +75,16 @@ def test_alerts_are_sent_under_the_ids_that_the_relay_gave_them() -> None:
 
 
 def test_a_failure_is_passed_on_and_delivers_nothing() -> None:
-    said, _, made = take(Again("down"), record("acme", "1", 1))
+    said, _, made = take(Retry("down"), record("acme", "1", 1))
 
-    assert (said, made.delivered_at) == (Again("down"), None)
+    assert (said, made.delivered_at) == (Retry("down"), None)
 
 
 def test_what_is_refused_for_good_is_kept_with_the_reason() -> None:
     kept = Kept()
     made, _ = delivery(Done(), kept)
 
-    said = asyncio.run(made.put_aside(record("acme", "1", 1, offset=7), Refused("the endpoint answered 422")))
+    said = asyncio.run(made.put_aside(record("acme", "1", 1, offset=7), Reject("the endpoint answered 422")))
 
     assert (said, kept.kept) == (Done(), [("e1", 7, "the endpoint answered 422")])
 
@@ -92,7 +92,7 @@ def test_what_is_refused_for_good_is_kept_with_the_reason() -> None:
 def test_what_cannot_be_kept_waits_until_it_can() -> None:
     made, _ = delivery(Done(), Kept(room=False))
 
-    assert asyncio.run(made.put_aside(record("acme", "1", 1), Refused("bad"))) == Again("there is no room")
+    assert asyncio.run(made.put_aside(record("acme", "1", 1), Reject("bad"))) == Retry("there is no room")
 
 
 def test_a_record_that_an_operator_skips_is_refused_and_nobody_is_called() -> None:
@@ -101,7 +101,7 @@ def test_a_record_that_an_operator_skips_is_refused_and_nobody_is_called() -> No
 
     first, other = (asyncio.run(made.take([record("acme", "1", 1, offset)])) for offset in (7, 8))
 
-    assert (first, other) == (Refused(SKIPPED), Done())
+    assert (first, other) == (Reject(SKIPPED), Done())
     assert len(sent.ids) == 1
 
 
@@ -111,7 +111,7 @@ def test_since_when_an_endpoint_refuses_everything_is_known_until_it_takes_one()
         seen = []
         for why, at in ((SKIPPED, 17.0), ("the endpoint answered 401", 18.0), ("the endpoint answered 401", 19.0)):
             sent.answered_at = at
-            await made.put_aside(record("acme", "1", 1), Refused(why))
+            await made.put_aside(record("acme", "1", 1), Reject(why))
             seen.append(made.refusing_since)
         await made.take([record("acme", "1", 2)])
         return [*seen, made.refusing_since]

@@ -5,7 +5,7 @@ from ipaddress import ip_network
 import pytest
 
 from master_dataset.errors import RequestError
-from master_dataset.webhooks.endpoint import Endpoint, new_secret, refuse_uncallable
+from master_dataset.webhooks.endpoint import Endpoint, check_url, new_secret
 
 BAD = [
     "",
@@ -41,7 +41,7 @@ BAD = [
 @pytest.mark.parametrize("url", BAD)
 def test_what_cannot_be_called_is_refused_with_the_field_and_an_example(url: str) -> None:
     with pytest.raises(RequestError) as refused:
-        refuse_uncallable(url, [])
+        check_url(url, [])
 
     assert "`url`" in refused.value.message
     assert refused.value.do == "https://host/path"
@@ -51,16 +51,16 @@ def test_what_cannot_be_called_is_refused_with_the_field_and_an_example(url: str
     "url", ["https://shop.example", "https://shop.example:8443/alerts?store=1", "https://[2606::1]/"]
 )
 def test_an_address_of_the_web_is_taken(url: str) -> None:
-    refuse_uncallable(url, [])
+    check_url(url, [])
 
 
 def test_without_encryption_only_where_the_operator_has_networks_of_their_own() -> None:
     allowed = [ip_network("10.0.0.0/8"), ip_network("127.0.0.0/8")]
 
     for url in ("http://10.0.0.7/alerts", "http://hooks.shop.example/", "https://localhost/"):
-        refuse_uncallable(url, allowed)
+        check_url(url, allowed)
     with pytest.raises(RequestError, match="not public"):
-        refuse_uncallable("https://192.168.0.7/", allowed)
+        check_url("https://192.168.0.7/", allowed)
 
 
 def test_a_secret_is_long_and_not_shown() -> None:

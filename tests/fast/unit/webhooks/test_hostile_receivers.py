@@ -12,7 +12,7 @@ from ipaddress import ip_network
 
 import pytest
 
-from master_dataset.kafka.consumer import Again, Consuming, Limits, Record, Verdict, key_queue
+from master_dataset.kafka.consumer import Retry, KeyedConsumer, ConsumerLimits, ConsumerRecord, HandlerResult, key_queue
 from master_dataset.webhooks.endpoint import Endpoint, Network
 from speed_layer.webhooks import client as sending
 from speed_layer.webhooks.client import Resolve, WebhookClient, http_client
@@ -77,7 +77,7 @@ class Kept:
 
     letters: list[tuple[int, str]] = field(default_factory=list)
 
-    async def keep(self, _: Endpoint, record: Record, why: str) -> None:
+    async def keep(self, _: Endpoint, record: ConsumerRecord, why: str) -> None:
         self.letters.append((record.offset, why))
 
 
@@ -109,8 +109,8 @@ async def told(
     driver = Driver(messages)
     sender = WebhookClient(endpoint, allowed, http_client(trust or ssl.create_default_context()), resolving)
     delivery = Delivery(endpoint, sender, kept)
-    limits = Limits(batch=4, longest_wait=0.02, leave=0.1)
-    telling = EndpointWorker(sender, delivery, Consuming({}, [TOPIC], delivery, limits, driver))
+    limits = ConsumerLimits(batch=4, longest_wait=0.02, leave=0.1)
+    telling = EndpointWorker(sender, delivery, KeyedConsumer({}, [TOPIC], delivery, limits, driver))
     running = asyncio.ensure_future(telling.run())
     try:
         yield Told(telling, kept, driver)
@@ -352,7 +352,7 @@ def test_a_receiver_that_has_taken_a_call_and_drops_its_answer_gets_the_same_key
 def test_fewer_at_once_may_help_whoever_was_sent_a_call_and_could_not_cope(
     behaviour: Behaviour, *, may_have_it: bool
 ) -> None:
-    async def work() -> Verdict:
+    async def work() -> HandlerResult:
         async with listening(behaviour) as receiver:
             endpoint = Endpoint("e1", "acme", f"http://{NAME}:{receiver.port}/", "secret")
             async with WebhookClient(endpoint, LOOPBACK, http_client(ssl.create_default_context()), here) as sender:
@@ -360,12 +360,12 @@ def test_fewer_at_once_may_help_whoever_was_sent_a_call_and_could_not_cope(
 
     verdict = asyncio.run(work())
 
-    assert isinstance(verdict, Again)
+    assert isinstance(verdict, Retry)
     assert verdict.fewer is may_have_it
 
 
 def test_fewer_at_once_help_nobody_who_was_not_reached() -> None:
-    async def work() -> list[Verdict]:
+    async def work() -> list[HandlerResult]:
         async with listening(WELL) as receiver:
             port = receiver.port
         gone = Endpoint("e1", "acme", f"http://{NAME}:{port}/", "secret")
@@ -377,7 +377,7 @@ def test_fewer_at_once_help_nobody_who_was_not_reached() -> None:
                     found.append(await sender.call(b'{"alerts": []}', "a1"))
             return found
 
-    assert [isinstance(each, Again) and each.fewer for each in asyncio.run(work())] == [False, False]
+    assert [isinstance(each, Retry) and each.fewer for each in asyncio.run(work())] == [False, False]
 
 
 @pytest.mark.parametrize(("said", "waits"), [("7", 7.0), ("3600", 3600.0), ("3601", 3600.0), ("999999", 3600.0)])

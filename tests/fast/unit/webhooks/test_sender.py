@@ -9,10 +9,10 @@ from ipaddress import ip_network
 import httpx
 import pytest
 
-from master_dataset.kafka.consumer import Again, Done, Refused, Verdict
+from master_dataset.kafka.consumer import Retry, Done, Reject, HandlerResult
 from master_dataset.webhooks.endpoint import Endpoint
 from speed_layer.webhooks import client as sending
-from speed_layer.webhooks.client import Resolve, Resolver, Sender, client
+from speed_layer.webhooks.client import Resolve, Resolver, WebhookClient, http_client
 from speed_layer.webhooks.signature import is_signed
 from tests.support.raised import record
 
@@ -39,10 +39,10 @@ def said(status: int, headers: dict[str, str] | None = None) -> httpx.Response:
 
 def verdict(
     answer: Answer, endpoint: Endpoint = ENDPOINT, ids: Sequence[str] = ("a7", "a8"), resolving: Resolve = public
-) -> Verdict:
-    async def call() -> Verdict:
-        async with httpx.AsyncClient(transport=httpx.MockTransport(answer)) as client:
-            sender = Sender(endpoint, [ip_network("10.0.0.0/8")], client, resolving, lambda: NOW)
+) -> HandlerResult:
+    async def call() -> HandlerResult:
+        async with httpx.AsyncClient(transport=httpx.MockTransport(answer)) as http_client:
+            sender = WebhookClient(endpoint, [ip_network("10.0.0.0/8")], http_client, resolving, lambda: NOW)
             return await sender.send(RECORDS[: len(ids)], ids)
 
     return asyncio.run(call())
@@ -86,7 +86,7 @@ def test_it_is_done_when_the_endpoint_says_so(status: int) -> None:
 
 @pytest.mark.parametrize("status", [408, 425, 429, 500, 502, 503, 504, 599])
 def test_what_may_pass_is_tried_again(status: int) -> None:
-    assert isinstance(verdict(lambda _: said(status)), Again)
+    assert isinstance(verdict(lambda _: said(status)), Retry)
 
 
 @pytest.mark.parametrize("status", [301, 302, 307, 308, 400, 401, 403, 404, 410, 413, 422])
@@ -97,7 +97,7 @@ def test_what_would_come_again_is_refused_and_no_redirect_is_followed(status: in
         asked.append(request.url.path)
         return said(status, {"Location": "http://169.254.169.254/"})
 
-    assert verdict(answer) == Refused(f"the endpoint answered {status}")
+    assert verdict(answer) == Reject(f"the endpoint answered {status}")
     assert asked == ["/alerts"]
 
 
@@ -113,21 +113,21 @@ def test_what_would_come_again_is_refused_and_no_redirect_is_followed(status: in
     ],
 )
 def test_an_endpoint_may_say_when_it_wants_to_be_asked_again(wish: str, after: float | None) -> None:
-    assert verdict(lambda _: said(429, {"Retry-After": wish})) == Again("the endpoint answered 429", after)
+    assert verdict(lambda _: said(429, {"Retry-After": wish})) == Retry("the endpoint answered 429", after)
 
 
 def test_a_lost_connection_may_pass() -> None:
     def answer(request: httpx.Request) -> httpx.Response:
         raise httpx.ConnectError("refused", request=request)
 
-    assert verdict(answer) == Again("the call failed: ConnectError")
+    assert verdict(answer) == Retry("the call failed: ConnectError")
 
 
 def test_a_call_that_breaks_as_nobody_foresaw_is_that_calls_own_affair() -> None:
     def answer(_: httpx.Request) -> httpx.Response:
         raise ZeroDivisionError("https://shop.example/a-secret-path")
 
-    assert verdict(answer) == Again("the call broke: ZeroDivisionError")
+    assert verdict(answer) == Retry("the call broke: ZeroDivisionError")
 
 
 def test_a_call_that_is_given_up_is_no_failure_of_the_endpoint() -> None:
@@ -145,7 +145,7 @@ def test_an_endpoint_that_never_answers_is_left(monkeypatch: pytest.MonkeyPatch)
         await asyncio.sleep(60)
         return []
 
-    assert verdict(lambda _: said(200), resolving=never) == Again("no answer in 0.01 s")
+    assert verdict(lambda _: said(200), resolving=never) == Retry("no answer in 0.01 s")
 
 
 def test_of_an_answer_without_end_only_the_beginning_is_read() -> None:
@@ -165,7 +165,7 @@ def test_an_address_that_may_not_be_called_is_refused() -> None:
     async def private(_: str, __: int) -> Sequence[str]:
         return ["192.168.0.1"]
 
-    assert verdict(lambda _: said(200), resolving=private) == Refused(
+    assert verdict(lambda _: said(200), resolving=private) == Reject(
         "the name stands for an address that is not public"
     )
 
@@ -174,7 +174,7 @@ def test_a_name_that_cannot_be_looked_up_may_be_later() -> None:
     async def lost(_: str, __: int) -> Sequence[str]:
         raise OSError("no such name")
 
-    assert isinstance(verdict(lambda _: said(200), resolving=lost), Again)
+    assert isinstance(verdict(lambda _: said(200), resolving=lost), Retry)
 
 
 def test_what_is_not_encrypted_is_sent_within_allowed_networks_alone() -> None:
@@ -184,13 +184,13 @@ def test_what_is_not_encrypted_is_sent_within_allowed_networks_alone() -> None:
         return ["10.1.2.3"]
 
     assert verdict(lambda _: said(200), plain, resolving=own) == Done()
-    assert isinstance(verdict(lambda _: said(200), plain), Refused)
+    assert isinstance(verdict(lambda _: said(200), plain), Reject)
 
 
 def test_a_name_that_can_be_none_is_refused_and_breaks_nobody() -> None:
     odd = Endpoint("e1", "acme", f"https://{'a' * 64}.example/", "secret")
 
-    assert verdict(lambda _: said(200), odd, resolving=Resolver()) == Refused(
+    assert verdict(lambda _: said(200), odd, resolving=Resolver()) == Reject(
         "the address has a host that can be no name"
     )
 
@@ -201,7 +201,7 @@ def test_a_certificate_that_is_not_good_is_told_with_what_is_wrong() -> None:
         wrong.verify_message = "certificate has expired"
         raise httpx.ConnectError("failed", request=request) from wrong
 
-    assert verdict(answer) == Again("the certificate is not good: certificate has expired")
+    assert verdict(answer) == Retry("the certificate is not good: certificate has expired")
 
 
 def test_what_an_answer_wants_to_be_kept_is_not_sent_with_the_next_call() -> None:
@@ -212,9 +212,9 @@ def test_what_an_answer_wants_to_be_kept_is_not_sent_with_the_next_call() -> Non
         return said(200, {"Set-Cookie": f"n{len(sent)}=1; Path=/"})
 
     async def call() -> None:
-        async with client(ssl.create_default_context()) as made:
+        async with http_client(ssl.create_default_context()) as made:
             made._transport = httpx.MockTransport(answer)  # noqa: SLF001 - all else is as in production
-            sender = Sender(ENDPOINT, [], made, public)
+            sender = WebhookClient(ENDPOINT, [], made, public)
             for _ in range(3):
                 await sender.call(b"{}", "key")
 
@@ -234,7 +234,7 @@ def test_the_status_of_the_last_answer_is_known_and_that_there_was_none() -> Non
 
     async def call() -> list[tuple[int | None, float | None]]:
         async with httpx.AsyncClient(transport=httpx.MockTransport(answer)) as made:
-            sender = Sender(ENDPOINT, [], made, public, lambda: NOW)
+            sender = WebhookClient(ENDPOINT, [], made, public, lambda: NOW)
             known = [(sender.status, sender.answered_at)]
             for _ in range(2):
                 await sender.call(b"{}", "key")
@@ -258,7 +258,7 @@ def test_when_an_address_does_not_answer_the_next_call_goes_to_the_names_next_on
 
     async def call() -> None:
         async with httpx.AsyncClient(transport=httpx.MockTransport(answer)) as made:
-            sender = Sender(ENDPOINT, [], made, two, lambda: NOW)
+            sender = WebhookClient(ENDPOINT, [], made, two, lambda: NOW)
             for _ in range(3):
                 await sender.call(b"{}", "key")
 

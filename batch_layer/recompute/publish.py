@@ -1,0 +1,99 @@
+"""The switch to a new publication, and the checks that allow it (R11, R12).
+
+A publication points at one generation of the speed layer, made with the same definitions and read as far as the one
+before. The switch itself is one compare-and-set; if its outcome is unknown, the history decides.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import datetime
+
+import structlog
+
+from master_dataset.cassandra_tables import AWAY
+from master_dataset.errors import (
+    CutNotReachedError,
+    DefinitionNotCoveredError,
+    NothingPublishedError,
+    PublicationMovedError,
+)
+from views.control.generation import Generations
+from views.control.publication import Pointer, PointerRow, Publication
+
+
+def generation_to_publish(generations: Generations, base: Pointer, current: Mapping[str, str]) -> int:
+    """The generation to publish with: of the same definitions, and as far as the one of now (R12). 0: none yet.
+
+    Changes nothing: see `hand_over`.
+    """
+    if not base.generation or dict(base.definitions) == dict(current):
+        return base.generation
+    newest = generations.find(generations.greatest())
+    if newest is not None and dict(newest.definitions) == dict(current):
+        if generations.is_as_far(newest, base.generation):
+            return newest.number
+        raise _not_caught_up(newest.number)
+    message = "the definitions of the views differ from the published ones and no speed layer runs with them"
+    raise DefinitionNotCoveredError(message, do="galatea down, galatea up --detach, then: galatea rebuild")
+
+
+def hand_over(generations: Generations, base: Pointer, to: int) -> None:
+    """Before a publication points at another generation: let the one of now write nothing more.
+
+    CutNotReachedError if that may have written what `to` has not read yet; it is replaced all the same.
+    """
+    generation = generations.find(to)
+    if generation is not None and to != base.generation and not generations.has_caught_up(generation, base.generation):
+        raise _not_caught_up(to)
+
+
+def _not_caught_up(number: int) -> CutNotReachedError:
+    message = f"generation {number} of the speed layer has the new definitions but has not caught up"
+    return CutNotReachedError(message, do="galatea status; wait a little, then: galatea rebuild")
+
+
+def refuse_gap(generations: Generations, to: int, cut: datetime) -> None:
+    """What was received between a cut and the first rows of the generation would be in neither layer."""
+    generation = generations.find(to) if to else None
+    if generation is not None and generation.emit_from > cut:
+        message = f"the rows of generation {to} of the speed layer begin after the cut {cut:%F %T} UTC"
+        raise CutNotReachedError(message, do="galatea status; when Kafka answers: galatea rebuild")
+
+
+def refuse_partial(base: Pointer, current: Mapping[str, str]) -> None:
+    """A part keeps the published cut, so everything else has to be published already, with the same definitions."""
+    if not base.publication:
+        raise NothingPublishedError(
+            "nothing is published yet, so a part cannot be recomputed alone", do="galatea rebuild"
+        )
+    if dict(base.definitions) != dict(current):
+        message = "the definitions of the views differ from the published ones, so a part cannot be recomputed alone"
+        raise DefinitionNotCoveredError(message, do="galatea rebuild")
+
+
+log = structlog.get_logger()
+
+
+def publish(pointer: PointerRow, base: Pointer, new: Publication) -> None:
+    """Switch readers to `new`. PublicationMovedError if somebody else has published since `base` was read.
+
+    A generation of the same definitions that took over meanwhile is kept: it began at the base's cut or before.
+    The history decides after a failure, or a second try that did not find what the first had changed: if its row is
+    ours, so is the switch. Raises what the driver raised if nothing was published at all.
+    """
+    now = pointer.read()
+    if now.publication == base.publication and dict(now.definitions) == dict(new.definitions):
+        base, new = replace(base, generation=now.generation), replace(new, generation=now.generation)
+    failure = None
+    try:
+        if pointer.publish(base, new):
+            return
+    except AWAY as error:
+        log.warning("rebuild.outcome_unknown", publication=new.number)
+        failure = error
+    found = pointer.publication(new.number)
+    if found is None and failure is not None:
+        raise failure
+    if found is None or found.manifest != new.manifest:
+        message = f"somebody else published after publication {base.publication}, on which this run was based"
+        raise PublicationMovedError(message, do="galatea rebuild")
