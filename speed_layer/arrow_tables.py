@@ -17,14 +17,14 @@ from speed_layer.contributions import CONTRIBUTIONS
 POSITION = "position"
 """The kind of a row that has its place only: every record before it, and itself, was read."""
 _FACT = dict(FACT)
-PLAIN = pa.schema(
+INPUT_COLUMNS = pa.schema(
     [
         ("kind", pa.string()),
         *PLACE,
         *((name, _FACT[name]) for name in ("store", "happened_at", "day", "identity")),
     ]
 )
-ARRIVALS = PLAIN.append(pa.field("contributions", CONTRIBUTIONS))
+INPUT = INPUT_COLUMNS.append(pa.field("contributions", CONTRIBUTIONS))
 """An event has everything."""
 
 
@@ -44,7 +44,7 @@ def of_kind(arrived: pa.Table, kind: str) -> pa.Table:
 
 
 _PLACE = ("topic", "partition", "offset")
-GIVEN_BACK = pa.schema(
+OUTPUT = pa.schema(
     [
         ("topic", pa.string()),
         ("partition", pa.int32()),
@@ -61,13 +61,13 @@ GIVEN_BACK = pa.schema(
 """A position has its place and receipt only; the view that a sighting is for makes it one."""
 
 
-def positions(arrived: pa.Table) -> Iterator[pa.RecordBatch]:
+def position_rows(arrived: pa.Table) -> Iterator[pa.RecordBatch]:
     """How far each partition was read."""
     reached = of_kind(arrived, POSITION)
-    return _given_back(reached, {name: pa.nulls(reached.num_rows, GIVEN_BACK.field(name).type) for name in _SEEN})
+    return _given_back(reached, {name: pa.nulls(reached.num_rows, OUTPUT.field(name).type) for name in _SEEN})
 
 
-def sightings(events: pa.Table, view: str) -> Iterator[pa.RecordBatch]:
+def sighting_rows(events: pa.Table, view: str) -> Iterator[pa.RecordBatch]:
     """What events contribute to a view of visits, as `contributions_sql` says it."""
     listed = events["contributions"].combine_chunks()
     given = pc.list_flatten(listed)
@@ -96,9 +96,9 @@ def last_received(given_back: pa.Table, topic: str) -> Iterable[tuple[int, int]]
     return {partition: received // 1000 for partition, received in found}.items()
 
 
-_SEEN = tuple(GIVEN_BACK.names[4:])
+_SEEN = tuple(OUTPUT.names[4:])
 
 
 def _given_back(places: pa.Table, seen: dict[str, pa.Array]) -> Iterator[pa.RecordBatch]:
     columns = [*(places[name] for name in _PLACE), places["received_at"].cast(pa.int64()), *(seen[n] for n in _SEEN)]
-    return iter(pa.table(columns, names=GIVEN_BACK.names).cast(GIVEN_BACK).to_batches())
+    return iter(pa.table(columns, names=OUTPUT.names).cast(OUTPUT).to_batches())

@@ -32,7 +32,7 @@ class Insert(NamedTuple):
     size: Callable[[Any], int]
 
 
-def slices(rows: Iterable[Row], partition: Callable[[Row], Key]) -> Iterator[tuple[Key, list[Row]]]:
+def partition_slices(rows: Iterable[Row], partition: Callable[[Row], Key]) -> Iterator[tuple[Key, list[Row]]]:
     """Portions of rows of one Cassandra partition each, under the values of its key."""
     for key, own in groupby(sorted(rows, key=partition), key=partition):
         together = list(own)
@@ -40,13 +40,13 @@ def slices(rows: Iterable[Row], partition: Callable[[Row], Key]) -> Iterator[tup
             yield key, together[start : start + ROWS_AT_ONCE]
 
 
-def read(session: "Session", select: PreparedStatement, asked: list[tuple[Any, ...]]) -> list[list[Any]]:
+def read_all(session: "Session", select: PreparedStatement, asked: list[tuple[Any, ...]]) -> list[list[Any]]:
     """The rows of each question, in the order asked. Raises what the driver raises on the first failure."""
     answers = execute_concurrent_with_args(session, select, asked, concurrency=_IN_FLIGHT)
     return [list(rows) for _, rows in answers]
 
 
-def write(
+def write_all(
     session: "Session", insert: Insert, rows: Iterable[Row], acknowledged: Callable[[], None] = lambda: None
 ) -> None:
     """Write them in their order, those of a partition side by side; when this returns, every one is acknowledged.
@@ -55,7 +55,7 @@ def write(
     raises as they are made: `execute_concurrent` would make them in its event loop and lose that.
     """
     under_way: deque[ResponseFuture] = deque()
-    for own in portions(rows, insert.partition, insert.size):
+    for own in request_batches(rows, insert.partition, insert.size):
         if len(under_way) == _IN_FLIGHT:
             under_way.popleft().result()
             acknowledged()
@@ -65,7 +65,7 @@ def write(
         acknowledged()
 
 
-def portions(
+def request_batches(
     rows: Iterable[Row], partition: Callable[[Row], Hashable], size: Callable[[Row], int]
 ) -> Iterator[list[Row]]:
     """What one request writes. A row that is larger than all bounds goes alone."""

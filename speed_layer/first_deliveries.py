@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from speed_layer.cassandra_batches import Insert, read, slices, write
+from speed_layer.cassandra_batches import Insert, partition_slices, read_all, write_all
 
 if TYPE_CHECKING:
     from cassandra.cluster import Session
@@ -61,7 +61,7 @@ class Delivery(NamedTuple):
 _FIELDS = Delivery._fields
 
 
-def first_met(deliveries: Iterable[Delivery]) -> list[Delivery]:
+def first_in_batch(deliveries: Iterable[Delivery]) -> list[Delivery]:
     """Of the deliveries of a micro-batch the first of each identity: the order of R3, as in `batch_layer.deliveries`.
 
     In one partition the least offset, as stamps may step back; of several partitions the one received first.
@@ -95,7 +95,7 @@ class FirstDeliveries:
         too_old = pc.greater(age, pa.scalar(self._oldest, _MICROSECONDS))
         young = events.filter(pc.invert(too_old))
         deliveries = [Delivery(*values) for values in zip(*(young[name].to_pylist() for name in _FIELDS), strict=True)]
-        met = first_met(deliveries)
+        met = first_in_batch(deliveries)
         firsts, own = settled(met, self._known(met))
         # Those of a replay too: they are to live as long as the rows that it writes.
         self._remember(own)
@@ -104,9 +104,10 @@ class FirstDeliveries:
 
     def _known(self, deliveries: Iterable[Delivery]) -> dict[Identity, Place]:
         asked = [
-            (self._generation, *key, [each.identity for each in own]) for key, own in slices(deliveries, _partition)
+            (self._generation, *key, [each.identity for each in own])
+            for key, own in partition_slices(deliveries, _partition)
         ]
-        found = read(self._session, self._session.prepare(_SELECT), asked)
+        found = read_all(self._session, self._session.prepare(_SELECT), asked)
         return {
             (topic, row.identity): (row.partition, row.offset)
             for (_, topic, *_), rows in zip(asked, found, strict=True)
@@ -116,7 +117,7 @@ class FirstDeliveries:
     def _remember(self, deliveries: Iterable[Delivery]) -> None:
         insert = Insert(self._session.prepare(_INSERT), itemgetter(1, 2, 3), _size)
         ordered = sorted(deliveries, key=_partition)
-        write(self._session, insert, [(self._generation, *each[:-1], self._ttl_seconds) for each in ordered])
+        write_all(self._session, insert, [(self._generation, *each[:-1], self._ttl_seconds) for each in ordered])
 
 
 def _partition(delivery: Delivery) -> tuple[str, str, date]:

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from master_dataset.parsing.rows import EVENT
-from speed_layer.cassandra_batches import Insert, write
+from speed_layer.cassandra_batches import Insert, write_all
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -77,7 +77,7 @@ class ReceiptWriter:
         if rows:
             session = self.connect()
             insert = Insert(session.prepare(_INSERT), _PARTITION, lambda row: len(row.value.encode()))
-            write(session, insert, sorted(rows, key=_PARTITION))
+            write_all(session, insert, sorted(rows, key=_PARTITION))
 
     def _rows(self, events: pa.RecordBatch) -> Iterator[_Receipt]:
         read = events.cast(_READ).to_pydict().values()

@@ -16,7 +16,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from master_dataset.kafka.topics import Intake, record_span, record_stream
 from master_dataset.visits.visit import VisitRules
-from speed_layer.arrow_tables import PLAIN
+from speed_layer.arrow_tables import INPUT_COLUMNS
 from speed_layer.contributions import contributions_sql
 from speed_layer.parser import Parser, sources_of
 from speed_layer.receipts import ReceiptWriter
@@ -47,7 +47,7 @@ class Feed:
     receipts: Mapping[str, ReceiptWriter]
 
 
-def arrivals(spark: SparkSession, views: Sequence[View], feed: Feed, ages: Ages) -> DataFrame:
+def input_stream(spark: SparkSession, views: Sequence[View], feed: Feed, ages: Ages) -> DataFrame:
     """The streaming DataFrame of `ARRIVALS`. All of a store are in one task, of all partitions that it was sent to."""
     topics = [source.topic for source in sources_of(views)]
     tasks = 1 if _tasks(spark) == 1 else spark.sparkContext.defaultParallelism
@@ -56,7 +56,7 @@ def arrivals(spark: SparkSession, views: Sequence[View], feed: Feed, ages: Ages)
     return arrived.coalesce(1) if _tasks(spark) == 1 else arrived.repartition(_tasks(spark), "store")
 
 
-def past_arrivals(spark: SparkSession, view: View, feed: Feed, ages: Ages, span: Span) -> DataFrame:
+def past_input(spark: SparkSession, view: View, feed: Feed, ages: Ages, span: Span) -> DataFrame:
     """What one view's topic held between these offsets, as `ARRIVALS`: read again, nothing is written for it."""
     records = record_span(spark, feed.bootstrap, view.source.topic, *span)
     return _arrivals_of(records, [view], replace(feed, receipts={}), ages)
@@ -65,7 +65,7 @@ def past_arrivals(spark: SparkSession, view: View, feed: Feed, ages: Ages, span:
 def _arrivals_of(records: DataFrame, views: Sequence[View], feed: Feed, ages: Ages) -> DataFrame:
     parser = Parser.of(views, feed.terms, feed.receipts)
     parsed = records.mapInArrow(parser, from_arrow_schema(parser.schema))
-    return parsed.select(*PLAIN.names, F.expr(contributions_sql(views, *ages)).alias("contributions"))
+    return parsed.select(*INPUT_COLUMNS.names, F.expr(contributions_sql(views, *ages)).alias("contributions"))
 
 
 def _tasks(spark: SparkSession) -> int:

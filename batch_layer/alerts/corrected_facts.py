@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from batch_layer.alerts.archived_signs import ArchivedSigns, Arrival, Bounds
+from batch_layer.alerts.archived_signs import ArchivedEvent, ArchivedSigns, TimeRange
 from batch_layer.alerts.published_cells import PublishedCells
-from views.alerts.alert import Cause
-from views.alerts.audit_facts import Question, Sign, Wanted
+from views.alerts.alert import AlertCause
+from views.alerts.audit_facts import CauseQuery, SignOfLife, SignQuery
 from views.core.cut import instant
 from views.core.local_time import STEP, Span, round_down
 from views.registry import view_named
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _LEDGER = "SELECT lines, written_at FROM ledgers WHERE subject = ?"
 _BLOCK = "SELECT block FROM corrections WHERE subject = ? AND view_name = ? AND store = ? AND day = ?"
-_GRAVEST_FIRST: Sequence[Cause] = ("unexplained", "miskeyed", "definition changed", "rolled back", "waited")
+_GRAVEST_FIRST: Sequence[AlertCause] = ("unexplained", "miskeyed", "definition changed", "rolled back", "waited")
 _SOONER = timedelta(days=1)
 """An event may be an hour ahead of its receipt, and no clock is off by as much as the rest."""
 
@@ -38,10 +38,10 @@ class LedgerCauses:
     first: int
     last: int
 
-    def causes(self, asked: Collection[Question]) -> Mapping[Question, Cause]:
+    def causes(self, asked: Collection[CauseQuery]) -> Mapping[CauseQuery, AlertCause]:
         """Of each question the gravest there is; none of one of whose windows no cell was corrected."""
-        found: dict[Question, set[str]] = {each: set() for each in asked}
-        places: dict[tuple[str, str, date], list[tuple[Question, Span]]] = {}
+        found: dict[CauseQuery, set[str]] = {each: set() for each in asked}
+        places: dict[tuple[str, str, date], list[tuple[CauseQuery, Span]]] = {}
         for each in asked:
             for span in each.spans:
                 for day in {instant(at).date() for at in (span.start, span.end - 1)}:  # no window is longer than two
@@ -79,7 +79,7 @@ def _within(told: Any, span: Span) -> Iterator[str]:  # noqa: ANN401 - likewise
 
 
 _MS = timedelta(milliseconds=1)
-_GRAVEST: Sequence[Cause] = ("miskeyed", "late", "waited", "unexplained")
+_GRAVEST: Sequence[AlertCause] = ("miskeyed", "late", "waited", "unexplained")
 _since, _until = attrgetter("since_ms"), attrgetter("until_ms")
 
 
@@ -108,35 +108,35 @@ class CorrectedFacts:
             self._touched[view] = self.cells.touched(view)
         return self._touched[view]
 
-    def signs(self, source: str, wanted: Collection[Wanted]) -> Mapping[Wanted, Sequence[Sign]]:
+    def signs(self, source: str, wanted: Collection[SignQuery]) -> Mapping[SignQuery, Sequence[SignOfLife]]:
         """As Facts: two readings of the source, as of what was asked before only news are read."""
-        found: dict[Wanted, list[Sign]] = {each: [] for each in wanted}
+        found: dict[SignQuery, list[SignOfLife]] = {each: [] for each in wanted}
         for is_new in (True, False):
-            by_store: dict[str, list[Wanted]] = {}
+            by_store: dict[str, list[SignQuery]] = {}
             for each in sorted((each for each in wanted if each.is_new == is_new), key=_since):
                 by_store.setdefault(each.store, []).append(each)
             longest_ms = max((each.until_ms - each.since_ms for own in by_store.values() for each in own), default=0)
-            within = {store: Bounds(own[0].since_ms, max(map(_until, own))) for store, own in by_store.items()}
+            within = {store: TimeRange(own[0].since_ms, max(map(_until, own))) for store, own in by_store.items()}
             for arrival in self.archived.heard(source, within, *([] if is_new else [self.since])):
                 for each in _about(by_store[arrival.store], arrival, longest_ms):
                     waited = self._waited(arrival)
-                    found[each].append(Sign(arrival.at_ms, arrival.received_ms, waited, arrival.miskeyed))
+                    found[each].append(SignOfLife(arrival.at_ms, arrival.received_ms, waited, arrival.miskeyed))
         return found
 
-    def causes(self, asked: Collection[Question]) -> Mapping[Question, Cause]:
+    def causes(self, asked: Collection[CauseQuery]) -> Mapping[CauseQuery, AlertCause]:
         """As Facts: what the ledgers say, or else what came later: each source and day is read once."""
         told = self.ledgers.causes(asked)
-        by_source: dict[str, list[Question]] = {}
+        by_source: dict[str, list[CauseQuery]] = {}
         for each in asked:
             if each not in told:
                 by_source.setdefault(view_named(each.view).source.topic, []).append(each)
         left = [self._by_events(source, own) for source, own in sorted(by_source.items())]
         return {each: cause for found in (told, *left) for each, cause in found.items()}
 
-    def _by_events(self, source: str, asked: Collection[Question]) -> Mapping[Question, Cause]:
-        found: dict[Question, set[Cause]] = {each: {"unexplained"} for each in asked}
+    def _by_events(self, source: str, asked: Collection[CauseQuery]) -> Mapping[CauseQuery, AlertCause]:
+        found: dict[CauseQuery, set[AlertCause]] = {each: {"unexplained"} for each in asked}
         stores: dict[date, set[str]] = {}
-        about: dict[tuple[str, int], list[Question]] = {}
+        about: dict[tuple[str, int], list[CauseQuery]] = {}
         for each in asked:
             for span in each.spans:
                 for quarter in range(span.start, span.end, STEP):
@@ -148,7 +148,7 @@ class CorrectedFacts:
                     found[each].add(self._cause(arrival, each.after_ms))
         return {each: next(cause for cause in _GRAVEST if cause in causes) for each, causes in found.items()}
 
-    def _cause(self, each: Arrival, after_ms: int) -> Cause:
+    def _cause(self, each: ArchivedEvent, after_ms: int) -> AlertCause:
         """As far as one event goes."""
         if each.miskeyed:
             return "miskeyed"
@@ -156,11 +156,11 @@ class CorrectedFacts:
             return "waited"
         return "late" if each.received_ms > after_ms else "unexplained"
 
-    def _waited(self, each: Arrival) -> bool:
+    def _waited(self, each: ArchivedEvent) -> bool:
         return each.received_ms - each.happened_ms > self.oldest // _MS
 
 
-def _about(wanted: Sequence[Wanted], arrival: Arrival, longest_ms: int) -> Iterator[Wanted]:
+def _about(wanted: Sequence[SignQuery], arrival: ArchivedEvent, longest_ms: int) -> Iterator[SignQuery]:
     """Those of a store, in the order of their beginnings, that it is a sign of life for."""
     at_ms = arrival.at_ms
     first = bisect_left(wanted, at_ms - longest_ms, key=_since)

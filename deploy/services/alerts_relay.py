@@ -179,23 +179,23 @@ def run(process: Process, settings: Settings) -> None:
     """Until the process ends, or one of its partitions does."""
     tether_if_asked()
     pipe = int(sys.argv[1])
-    topics = Topics(settings.kafka_bootstrap)
+    topics = Topics(settings.kafka.bootstrap)
     for topic in (*registered_sources(), ALERTS_TOPIC, CORRECTIONS_TOPIC):
-        topics.check(topic, settings.kafka_partitions)
-    session = session_of(settings.cassandra_address)
-    versions = RuleVersions(session, timedelta(seconds=settings.alert_rules_seconds))
-    shelf = CassandraRuleStore(versions, settings.skew)
-    ticking = _ticking(settings, session, shelf, Lane(pipe, settings.kafka_partitions + 1))
-    process.show_metrics(settings.alerts_metrics_port)
+        topics.check(topic, settings.kafka.partitions)
+    session = session_of(settings.cassandra.address)
+    versions = RuleVersions(session, timedelta(seconds=settings.alerts.rules_seconds))
+    shelf = CassandraRuleStore(versions, settings.layers.skew)
+    ticking = _ticking(settings, session, shelf, Lane(pipe, settings.kafka.partitions + 1))
+    process.show_metrics(settings.alerts.metrics_port)
     threading.Thread(target=_watch_readers, args=(topics,), name="readers", daemon=True).start()
-    room = IdentityBudget(settings.alerts_identities_mb)
+    room = IdentityBudget(settings.alerts.identities_mb)
     IDENTITIES.set_function(lambda: room.bytes)
     LEFT_OUT.set_function(unusable_rules)
     miskeyed = Miskeyed(AlarmTable(session).notice)
-    lanes_of = (Lane(pipe, number) for number in range(settings.kafka_partitions))
+    lanes_of = (Lane(pipe, number) for number in range(settings.kafka.partitions))
     relays = [_relay(settings, shelf, room, miskeyed, lane) for lane in lanes_of]
-    keeper = _keeper(settings, session, Lane(pipe, settings.kafka_partitions))
-    tick = partial(ticking.run, settings.alerts_tick_seconds)
+    keeper = _keeper(settings, session, Lane(pipe, settings.kafka.partitions))
+    tick = partial(ticking.run, settings.alerts.tick_seconds)
     lanes: Sequence[Callable[[], None]] = [keeper.run, tick, *(relay.run for relay in relays)]
     pool = ThreadPoolExecutor(len(lanes))  # never waited for: when one lane ends, the process does
     done, _ = wait([pool.submit(lane) for lane in lanes], return_when=FIRST_EXCEPTION)
@@ -210,7 +210,7 @@ def _relay(
     snapshots = Snapshots(settings.home / "alerts" / str(number))
     discarded = DISCARDED.labels(number).inc
     work = ProcessorConfig(
-        settings.kafka_bootstrap,
+        settings.kafka.bootstrap,
         tuple(registered_sources()),
         shelf,
         snapshots,
@@ -220,7 +220,7 @@ def _relay(
         discarded=discarded,
         identity_budget=room,
         misrouted=miskeyed.count,
-        known_alerts_retention=known_alerts_retention(settings.retention),
+        known_alerts_retention=known_alerts_retention(settings.kafka.retention),
     )
     return AlertProcessor(work, number)
 
@@ -229,13 +229,13 @@ def _ticking(settings: Settings, session: "Session", shelf: CassandraRuleStore, 
     """Stores that were registered before it began are noted: no record is read before."""
     registry = Registry(session)
     shelf.note(registry.stores(), lane.beat)
-    ticker = Ticker(settings.kafka_bootstrap, range(settings.kafka_partitions))
+    ticker = Ticker(settings.kafka.bootstrap, range(settings.kafka.partitions))
     return Ticking(shelf, registry.stores, ticker, lane.beat)
 
 
 def _keeper(settings: Settings, session: "Session", lane: Lane) -> HistoryWriter:
     now = partial(datetime.now, UTC)
-    outlet = KafkaAlertsTopic(settings.kafka_bootstrap, tuple(registered_sources()), now)
+    outlet = KafkaAlertsTopic(settings.kafka.bootstrap, tuple(registered_sources()), now)
     return HistoryWriter(outlet, HistoryTable(session), now, beat=lane.beat)
 
 

@@ -59,7 +59,7 @@ class WebhookTester:
 
 def webhooks_of(settings: "Settings") -> Webhooks:
     """Of this deployment."""
-    keeper = AsyncEndpoints(EndpointTable(session_of(settings.cassandra_address)))
-    trying = WebhookTester(settings.allowed_networks, httpx.create_ssl_context())
-    allowed = settings.allowed_networks
-    return Webhooks(keeper, trying, settings.webhooks_per_tenant, partial(datetime.now, UTC), allowed)
+    keeper = AsyncEndpoints(EndpointTable(session_of(settings.cassandra.address)))
+    trying = WebhookTester(settings.webhooks.allowed_networks, httpx.create_ssl_context())
+    allowed = settings.webhooks.allowed_networks
+    return Webhooks(keeper, trying, settings.webhooks.per_tenant, partial(datetime.now, UTC), allowed)

@@ -16,17 +16,17 @@ from master_dataset.parsing.results import Event
 from master_dataset.registry.stores import DEFAULT_TERMS, Terms
 from master_dataset.source import Source
 from speed_layer.alerts import levels, silences, thresholds
-from speed_layer.alerts.scan import Look, Telling, ms
+from speed_layer.alerts.scan import Emitter, Scan, to_ms
 from speed_layer.alerts.state import HOUR_MS, Horizons, State
-from views.alerts.alert import Alert, Place
+from views.alerts.alert import Alert, LogPosition
 from views.alerts.rule import LEVEL_SOURCES
-from views.alerts.rule_history import Book, Page
-from views.alerts.rule_metrics import followed_views
+from views.alerts.rule_history import RuleHistory, RuleSet
+from views.alerts.rule_metrics import alertable_views
 from views.alerts.shop_clock import ShopClock
 from views.core.local_time import round_down
 
 
-class Entry(NamedTuple):
+class LogRecord(NamedTuple):
     """A record as the log has it. `received_ms`: the broker's stamp."""
 
     offset: int
@@ -36,7 +36,7 @@ class Entry(NamedTuple):
 
 
 class Fold:
-    """Of one (topic, partition). `miskeyed`: events that it left out, because their store has another partition.
+    """Of one (topic, partition). `misrouted`: events that it left out, because their store has another partition.
 
     Two partitions that count one store would each miss what the other has, and tell one alert twice.
     """
@@ -51,82 +51,86 @@ class Fold:
     ) -> None:
         """`state`: None: nothing was read yet. `partitions`: of the topic, the one that is followed included."""
         self.state = state or State()
-        self.miskeyed = 0
+        self.misrouted = 0
         self._source, self._partition, self._horizons, self._partitions = source, partition, horizons, partitions
         self._has_sensors = "sensor_id" in source.columns
         self._lasts = "interval_ms" in source.columns
-        self._counts = bool(followed_views(source.topic)) or source.topic in LEVEL_SOURCES.values()
+        self._counts = bool(alertable_views(source.topic)) or source.topic in LEVEL_SOURCES.values()
 
-    def step(self, entry: Entry, book: Book) -> Sequence[Alert]:
+    def step(self, record: LogRecord, history: RuleHistory) -> Sequence[Alert]:
         """The alerts that this record leads to, in a fixed order."""
         state, before = self.state, self.state.log_ms
-        state.log_ms = max(before, entry.received_ms)
-        if state.log_ms - before > ms(self._horizons.blind):
+        state.log_ms = max(before, record.received_ms)
+        if state.log_ms - before > to_ms(self._horizons.blind):
             state.awake_ms = state.log_ms
-        page = book.at(state.log_ms)
-        telling = Telling(state, Place(self._source.topic, self._partition, entry.offset))
-        look = Look(self._source.topic, state, page, self._horizons, telling)
+        rule_set = history.at(state.log_ms)
+        emitter = Emitter(state, LogPosition(self._source.topic, self._partition, record.offset))
+        scan = Scan(self._source.topic, state, rule_set, self._horizons, emitter)
         is_new_hour = state.log_ms // HOUR_MS > before // HOUR_MS
         if is_new_hour:
             state.forget(state.log_ms // HOUR_MS * HOUR_MS, self._horizons)
-        pulse = ms(self._horizons.pulse)
+        pulse = to_ms(self._horizons.pulse)
         if state.log_ms // pulse > before // pulse:
-            if is_new_hour or book.at(before // pulse * pulse) is not page:  # else looked at since with no other page
-                _resolve_changed(look)
-            _let_time_pass(look)
-        event = self._event(entry, page)
+            if (
+                is_new_hour or history.at(before // pulse * pulse) is not rule_set
+            ):  # else looked at since with no other page
+                _resolve_changed(scan)
+            _tick(scan)
+        event = self._countable_event(record, rule_set)
         if event is not None:
-            self._hear(look, event, page.shops[event.store])
-        return telling.told
+            self._count(scan, event, rule_set.shops[event.store])
+        return emitter.emitted
 
-    def _event(self, entry: Entry, page: Page) -> Event[Any] | None:
+    def _countable_event(self, record: LogRecord, rule_set: RuleSet) -> Event[Any] | None:
         """What counts: no marker, no dead letter, of a registered store of this partition, new, not too old."""
-        if is_marker(entry.headers):
+        if is_marker(record.headers):
             return None
-        received_us = entry.received_ms * 1000
-        event = parse(self._source, entry.value, partial(_terms, page), received_us=received_us, headers=entry.headers)
-        if not isinstance(event, Event) or event.store not in page.shops:
+        received_us = record.received_ms * 1000
+        event = parse(
+            self._source, record.value, partial(_terms, rule_set), received_us=received_us, headers=record.headers
+        )
+        if not isinstance(event, Event) or event.store not in rule_set.shops:
             return None
         if murmur2(event.store.encode(), self._partitions) != self._partition:
-            self.miskeyed += 1
+            self.misrouted += 1
             return None
         identity = blake2b(event.identity.encode(), digest_size=16).digest()
         if self._counts:  # a sign of life is one however often it comes
-            if self.state.was_met(identity):
+            if self.state.has_seen(identity):
                 return None
             self.state.identities.setdefault(self.state.log_ms // HOUR_MS, set()).add(identity)
-        is_old = entry.received_ms - event.happened_ms > ms(self._horizons.oldest)
+        is_old = record.received_ms - event.happened_ms > to_ms(self._horizons.oldest)
         return None if is_old else event
 
-    def _hear(self, look: Look, event: Event[Any], shop: ShopClock) -> None:
+    def _count(self, scan: Scan, event: Event[Any], shop: ShopClock) -> None:
         quarter = round_down(event.happened_ms // 1000)
-        for followed in followed_views(self._source.topic):
+        for followed in alertable_views(self._source.topic):
             own = self.state.cells.setdefault(followed.view.name, {}).setdefault(event.store, {})
             added = followed.contribution(event.payload)
             own[quarter] = [a + b for a, b in zip(own.get(quarter, [0] * len(added)), added, strict=True)]
         payload = event.payload
         lasted = payload.interval_ms if self._lasts else 0
         sensor = payload.sensor_id if self._has_sensors else silences.ANY
-        silences.heard(look, shop, sensor, event.happened_ms + lasted)
-        levels.heard(look, shop, payload, event.happened_ms)
-        thresholds.heard(look, shop, quarter)
+        silences.on_event(scan, shop, sensor, event.happened_ms + lasted)
+        levels.on_event(scan, shop, payload, event.happened_ms)
+        thresholds.on_event(scan, shop, quarter)
 
 
-def _let_time_pass(look: Look) -> None:
-    thresholds.passed(look)
-    silences.passed(look)
-    levels.passed(look)
+def _tick(scan: Scan) -> None:
+    thresholds.on_tick(scan)
+    silences.on_tick(scan)
+    levels.on_tick(scan)
 
 
-def _resolve_changed(look: Look) -> None:
+def _resolve_changed(scan: Scan) -> None:
     """Alerts of a rule that was changed or taken away, or watches that store no more."""
-    for key, open_ in sorted(look.state.opened.items()):
-        shop = look.page.shops.get(open_.store)
-        rules = look.page.rules_of(look.topic, shop) if shop else ()
+    for key, open_ in sorted(scan.state.opened.items()):
+        shop = scan.rule_set.shops.get(open_.store)
+        rules = scan.rule_set.rules_of(scan.topic, shop) if shop else ()
         if open_.key not in {each.key for each in rules}:
-            look.telling.resolve(key, "rule_changed", "The rule was changed or taken away.")
+            scan.emitter.resolve(key, "rule_changed", "The rule was changed or taken away.")
 
 
-def _terms(page: Page, store: str) -> Terms:
-    shop = page.shops.get(store)
+def _terms(rule_set: RuleSet, store: str) -> Terms:
+    shop = rule_set.shops.get(store)
     return shop.store.terms if shop else DEFAULT_TERMS

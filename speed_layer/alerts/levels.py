@@ -8,10 +8,10 @@ from decimal import Decimal
 
 from master_dataset.sources.people_counts import Count
 from master_dataset.sources.queue_events import Waiting
-from speed_layer.alerts.scan import Found, Look, ms, opened_key
+from speed_layer.alerts.scan import Detection, Scan, open_alert_key, to_ms
 from speed_layer.alerts.state import HOUR_MS, MINUTE_MS, Level
 from views.alerts.rule import Level as LevelRule
-from views.alerts.rule_history import Numbered
+from views.alerts.rule_history import VersionedRule
 from views.alerts.shop_clock import ShopClock
 from views.core.formula import inside
 from views.core.local_time import STEP, Span
@@ -23,98 +23,103 @@ LATE_MS = 15_000
 _STEPS = {"join": 1, "service_start": -1, "abandon": -1, "leave": 0}
 
 
-def heard(look: Look, shop: ShopClock, payload: object, happened_ms: int) -> None:
+def on_event(scan: Scan, shop: ShopClock, payload: object, happened_ms: int) -> None:
     """An event may have changed a level of the store."""
     day_s = shop.business_day(happened_ms // 1000)
     if isinstance(payload, Waiting):
-        _set(look, shop, payload.queue, Level(happened_ms, _length(look, shop, payload), day_s))
+        _set(scan, shop, payload.queue, Level(happened_ms, _length(scan, shop, payload), day_s))
     elif isinstance(payload, Count):
         ended_ms = happened_ms + payload.interval_ms
         span = Span(day_s, ended_ms // 1000 + STEP)
-        _set(look, shop, INSIDE, Level(ended_ms, _inside(look, shop, span), day_s))
+        _set(scan, shop, INSIDE, Level(ended_ms, _inside(scan, shop, span), day_s))
 
 
-def passed(look: Look) -> None:
+def on_tick(scan: Scan) -> None:
     """Time has passed."""
-    for shop in look.shops(list(look.state.levels)):
-        levels = look.state.levels[shop.store.id]
-        today = shop.business_day(look.state.log_ms // 1000)
+    for shop in scan.shops(list(scan.state.levels)):
+        levels = scan.state.levels[shop.store.id]
+        today = shop.business_day(scan.state.log_ms // 1000)
         for name, level in sorted(levels.items()):
             if level.day_s < today:
                 levels[name] = Level(today * 1000, 0, today)
-            _compare(look, shop, name)
+            _compare(scan, shop, name)
             if level.day_s < today:
                 del levels[name]
-    keys = {each.key for each in look.page.by_topic.get(look.topic, ())}
-    episodes = look.state.episodes
-    look.state.episodes = {
+    keys = {versioned.key for versioned in scan.rule_set.by_topic.get(scan.topic, ())}
+    episodes = scan.state.episodes
+    scan.state.episodes = {
         key: kept for key in sorted(episodes) if key in keys and (kept := {k: v for k, v in episodes[key].items() if v})
     }
 
 
-def _set(look: Look, shop: ShopClock, name: str, level: Level) -> None:
-    levels = look.state.levels.setdefault(shop.store.id, {})
+def _set(scan: Scan, shop: ShopClock, name: str, level: Level) -> None:
+    levels = scan.state.levels.setdefault(shop.store.id, {})
     known = levels.get(name)
-    level.at_ms = min(level.at_ms, look.state.log_ms)  # a clock may be fast
+    level.at_ms = min(level.at_ms, scan.state.log_ms)  # a clock may be fast
     if known is not None and known.day_s >= level.day_s:
         if known.day_s > level.day_s or (name != INSIDE and known.at_ms > level.at_ms):
             return
         level.at_ms = max(level.at_ms, known.at_ms)
     levels[name] = level
-    _compare(look, shop, name)
+    _compare(scan, shop, name)
 
 
-def _length(look: Look, shop: ShopClock, payload: Waiting) -> int:
+def _length(scan: Scan, shop: ShopClock, payload: Waiting) -> int:
     """As the sensor says; if it does not, what was known, and one more or less."""
     if payload.length_after is not None:
         return payload.length_after
-    known = look.state.levels.get(shop.store.id, {}).get(payload.queue)
+    known = scan.state.levels.get(shop.store.id, {}).get(payload.queue)
     return max(0, (known.value if known else 0) + _STEPS[payload.change])
 
 
-def _inside(look: Look, shop: ShopClock, span: Span) -> int:
-    own = look.state.cells.get(TRAFFIC.name, {}).get(shop.store.id, {})
-    flows = [(own[each][0], own[each][1]) for each in range(span.start, span.end, STEP) if each in own]
+def _inside(scan: Scan, shop: ShopClock, span: Span) -> int:
+    own = scan.state.cells.get(TRAFFIC.name, {}).get(shop.store.id, {})
+    flows = [
+        (own[versioned][0], own[versioned][1]) for versioned in range(span.start, span.end, STEP) if versioned in own
+    ]
     return ([*inside(flows)] or [0])[-1]
 
 
-def _compare(look: Look, shop: ShopClock, name: str) -> None:
+def _compare(scan: Scan, shop: ShopClock, name: str) -> None:
     store = shop.store.id
-    level = look.state.levels[store][name]
-    for each, rule in look.rules(LevelRule, shop):
-        since = look.state.episodes.get(each.key, {}).get(store, {}).get(name)
+    level = scan.state.levels[store][name]
+    for versioned, rule in scan.rules(LevelRule, shop):
+        since = scan.state.episodes.get(versioned.key, {}).get(store, {}).get(name)
         if level.value > rule.above:
             if since is None:
                 since = level.at_ms
-                look.state.episodes.setdefault(each.key, {}).setdefault(store, {})[name] = since
+                scan.state.episodes.setdefault(versioned.key, {}).setdefault(store, {})[name] = since
             waited = rule.minutes * MINUTE_MS + LATE_MS if rule.minutes else 0
-            if look.state.log_ms >= max(since, look.state.awake_ms if waited else 0) + waited:
-                _tell(look, each, shop, name, since)
+            if scan.state.log_ms >= max(since, scan.state.awake_ms if waited else 0) + waited:
+                _raise_alert(scan, versioned, shop, name, since)
         elif since is not None:
-            del look.state.episodes[each.key][store][name]
+            del scan.state.episodes[versioned.key][store][name]
             if level.at_ms - since >= rule.minutes * MINUTE_MS > 0:
-                _tell(look, each, shop, name, since)
-            key = opened_key(store, each, name)
-            if key in look.state.opened:
+                _raise_alert(scan, versioned, shop, name, since)
+            key = open_alert_key(store, versioned, name)
+            if key in scan.state.opened:
                 what = f"{_what(name)} is down to {level.value}."
-                look.telling.resolve(key, "over", what, Decimal(level.value))
+                scan.emitter.resolve(key, "over", what, Decimal(level.value))
 
 
-def _tell(look: Look, each: Numbered, shop: ShopClock, name: str, since_ms: int) -> None:
-    rule, store = each.rule, shop.store.id
+def _raise_alert(scan: Scan, versioned: VersionedRule, shop: ShopClock, name: str, since_ms: int) -> None:
+    rule, store = versioned.rule, shop.store.id
     assert isinstance(rule, LevelRule)  # noqa: S101 - `rules` chose it by its kind
     became_ms = since_ms + rule.minutes * MINUTE_MS
-    if opened_key(store, each, name) in look.state.opened or became_ms + ms(look.horizons.fresh) < look.state.log_ms:
+    if (
+        open_alert_key(store, versioned, name) in scan.state.opened
+        or became_ms + to_ms(scan.horizons.fresh) < scan.state.log_ms
+    ):
         return
-    value = look.state.levels[store][name].value
+    value = scan.state.levels[store][name].value
     lasts = f" for {rule.minutes} minutes" if rule.minutes else ""
-    look.telling.tell(
-        Found(
-            each,
+    scan.emitter.raise_alert(
+        Detection(
+            versioned,
             shop,
             name,
             since_ms,
-            look.state.log_ms + HOUR_MS,
+            scan.state.log_ms + HOUR_MS,
             Decimal(value),
             Decimal(rule.above),
             f"{_what(name)} of store {store} has been above {rule.above}{lasts}.",

@@ -9,21 +9,21 @@ from datetime import timedelta
 from decimal import Decimal
 from typing import NamedTuple, TypeVar
 
-from speed_layer.alerts.state import Horizons, Open, State
-from views.alerts.alert import Alert, Place, Window, following_id, raised_id, written
+from speed_layer.alerts.state import Horizons, OpenAlert, State
+from views.alerts.alert import Alert, LogPosition, Window, follow_up_id, format_instant, raised_id
 from views.alerts.rule import Rule
-from views.alerts.rule_history import Numbered, Page
+from views.alerts.rule_history import RuleSet, VersionedRule
 from views.alerts.shop_clock import ShopClock
 from views.core.local_time import STEP, Span
 
 
-class Found(NamedTuple):
+class Detection(NamedTuple):
     """That a rule holds. `name`: which of several of the store's: the sensor, queue or window; empty: the store.
 
     `since_ms`, `until_s`: of the window; 0: nobody knows its end. `forget_ms`: until when it might be found again.
     """
 
-    each: Numbered
+    versioned: VersionedRule
     shop: ShopClock
     name: str
     since_ms: int
@@ -37,26 +37,26 @@ class Found(NamedTuple):
 
 
 @dataclass
-class Telling:
+class Emitter:
     """What one record of the log leads to. `place`: of the record."""
 
     state: State
-    place: Place
-    told: list[Alert] = field(default_factory=list)
+    place: LogPosition
+    emitted: list[Alert] = field(default_factory=list)
 
-    def tell(self, found: Found) -> None:
+    def raise_alert(self, found: Detection) -> None:
         """Raise it, unless it was raised before."""
-        each, store = found.each, found.shop.store
-        window = Window(written(found.since_ms), written(found.until_s * 1000) if found.until_s else None)
+        versioned, store = found.versioned, found.shop.store
+        window = Window(format_instant(found.since_ms), format_instant(found.until_s * 1000) if found.until_s else None)
         of = (store.tenant, store.id)
-        alert_id = raised_id(each.rule.id, each.version, of, window, found.dimensions)
+        alert_id = raised_id(versioned.rule.id, versioned.version, of, window, found.dimensions)
         if alert_id in self.state.known:
             return
         alert = Alert(
             alert_id=alert_id,
             kind="raised",
-            rule=each.rule.id,
-            version=each.version,
+            rule=versioned.rule.id,
+            version=versioned.version,
             tenant=store.tenant,
             store=store.id,
             window=window,
@@ -65,20 +65,20 @@ class Telling:
             threshold=found.threshold,
             baseline=found.baseline,
             sentence=found.sentence,
-            raised_at=written(self.state.log_ms),
+            raised_at=format_instant(self.state.log_ms),
             place=self.place,
         )
         self.state.known[alert_id] = found.forget_ms
-        key = opened_key(store.id, each, found.name)
-        self.state.opened[key] = Open(alert, each.key, store.id, found.name, found.since_ms, found.until_s)
-        self.told.append(alert)
+        key = open_alert_key(store.id, versioned, found.name)
+        self.state.opened[key] = OpenAlert(alert, versioned.key, store.id, found.name, found.since_ms, found.until_s)
+        self.emitted.append(alert)
 
     def resolve(self, key: str, reason: str, sentence: str, value: Decimal | None = None) -> None:
         """Say that it is over. `key`: of what is open."""
         alert = self.state.opened.pop(key).alert
-        self.told.append(
+        self.emitted.append(
             Alert(
-                alert_id=following_id(alert.alert_id, "resolved"),
+                alert_id=follow_up_id(alert.alert_id, "resolved"),
                 kind="resolved",
                 about=alert.alert_id,
                 rule=alert.rule,
@@ -90,54 +90,54 @@ class Telling:
                 value=value,
                 threshold=alert.threshold,
                 sentence=sentence,
-                raised_at=written(self.state.log_ms),
+                raised_at=format_instant(self.state.log_ms),
                 reason=reason,
                 place=self.place,
             )
         )
 
 
-def opened_key(store: str, each: Numbered, name: str) -> str:
+def open_alert_key(store: str, versioned: VersionedRule, name: str) -> str:
     """Under which something open of a store is found."""
-    return f"{store}\0{each.key}\0{name}"
+    return f"{store}\0{versioned.key}\0{name}"
 
 
 Kind = TypeVar("Kind", bound=Rule)
 
 
 @dataclass(frozen=True)
-class Look:
+class Scan:
     """At one record of one (topic, partition)."""
 
     topic: str
     state: State
-    page: Page
+    rule_set: RuleSet
     horizons: Horizons
-    telling: Telling
+    emitter: Emitter
 
-    def rules(self, kind: type[Kind], shop: ShopClock) -> Iterator[tuple[Numbered, Kind]]:
+    def rules(self, kind: type[Kind], shop: ShopClock) -> Iterator[tuple[VersionedRule, Kind]]:
         """Of one kind that watch the store, in a fixed order."""
-        for each in self.page.rules_of(self.topic, shop):
-            if isinstance(each.rule, kind):
-                yield each, each.rule
+        for versioned in self.rule_set.rules_of(self.topic, shop):
+            if isinstance(versioned.rule, kind):
+                yield versioned, versioned.rule
 
     def shops(self, stores: Sequence[str]) -> Iterator[ShopClock]:
         """Those that are registered, in a fixed order."""
         for store in sorted(stores):
-            if store in self.page.shops:
-                yield self.page.shops[store]
+            if store in self.rule_set.shops:
+                yield self.rule_set.shops[store]
 
     def is_fresh(self, since_ms: int) -> bool:
         """Whether what became certain then is still worth telling."""
-        return since_ms + ms(self.horizons.fresh) >= self.state.log_ms
+        return since_ms + to_ms(self.horizons.fresh) >= self.state.log_ms
 
     def sums(self, view: str, store: str, span: Span) -> list[int] | None:
         """The states of a view in a window; None: no event."""
         own = self.state.cells.get(view, {}).get(store, {})
         parts = [own[quarter] for quarter in range(span.start, span.end, STEP) if quarter in own]
-        return [sum(each) for each in zip(*parts, strict=True)] if parts else None
+        return [sum(versioned) for versioned in zip(*parts, strict=True)] if parts else None
 
 
-def ms(length: timedelta) -> int:
+def to_ms(length: timedelta) -> int:
     """In milliseconds."""
     return length // timedelta(milliseconds=1)

@@ -1,8 +1,7 @@
-"""What is committed of a partition: positions, and beside each, in the same transaction, the ids of what was read.
+"""Kafka as the alert processor reads it: one partition of every source, assigned and read_committed.
 
-Reads one partition of every source, in order and from places that it is told: assigned, never a member.
-
-Whether an open transaction holds the readers of alerts back, and for how long: they see nothing behind its begin.
+The committed position of each topic carries the ids of all topics as metadata, written in the same transaction. So the
+processor notices a topic that was recreated, and a position that Kafka has lost.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -22,80 +21,82 @@ from views.alerts.alert import ALERTS_TOPIC, PROCESSOR_GROUP
 if TYPE_CHECKING:
     from master_dataset.parsing.parse import Headers
 
+POLL_RECORDS = 500
+POLL_SECONDS = 0.2
+CALL_SECONDS = 20.0
+LONGEST_TRANSACTION_SECONDS = 45.0
+"""The broker aborts a transaction that is open for 30 s, and looks for such transactions every 10 s."""
+_LOST = (KafkaError.OFFSET_OUT_OF_RANGE, KafkaError._AUTO_OFFSET_RESET)  # noqa: SLF001 - its name
+Answer = TypeVar("Answer")
+log = structlog.get_logger()
+
+
+class RecordsLostError(OperatorError):
+    """Records that had to be read next were deleted from a topic."""
+
+    def __init__(self, topic: str, partition: int) -> None:
+        """Keep the topic, so that a reader that catches up can go on."""
+        self.topic = topic
+        what = f"records of `{topic}/{partition}` are gone before alerts have read them"
+        super().__init__(what, do="see docs/how-to/alerts.md, When records are gone")
+
 
 class TopicIdentity(NamedTuple):
-    """What a topic is. One that is made anew has another id; its partitions decide where a store lies."""
+    """`id` changes when a topic is recreated. The number of partitions decides in which one a store's events are."""
 
     id: str
     partitions: int
 
 
 class CommittedPositions(NamedTuple):
-    """`positions`: of topics that have one. `ids`: of these what each was; none where an operator has set the position.
+    """The committed positions of one partition.
 
-    `read`: every topic that was read when any of them was committed.
+    Attributes:
+        positions: Topic to offset, for topics that have a position.
+        ids: Topic to its id when the position was committed; without a position that an operator has set.
+        known_topics: Every topic that was read when any of the positions was committed.
     """
 
     positions: dict[str, int]
     ids: Mapping[str, str]
-    read: Collection[str]
+    known_topics: Collection[str]
 
 
-def encode_topic_ids(logs: Mapping[str, TopicIdentity]) -> str:
-    """What is said beside each position: all topics, as Kafka forgets the position of one that is deleted."""
-    return msgspec.json.encode({topic: log.id for topic, log in logs.items()}).decode()
+def encode_topic_ids(topic_ids: Mapping[str, TopicIdentity]) -> str:
+    """The metadata of a position. It names all topics, as Kafka drops the position of a topic that is deleted."""
+    return msgspec.json.encode({topic: each.id for topic, each in topic_ids.items()}).decode()
 
 
-def parse_committed(places: Iterable[TopicPartition]) -> CommittedPositions:
-    """What Kafka answers, of one partition of each topic."""
-    found, ids, read = dict[str, int](), dict[str, str](), set[str]()
-    for place in places:
-        if place.offset >= 0:
-            found[place.topic] = place.offset
-            with suppress(msgspec.DecodeError):  # somebody else's words
-                said = msgspec.json.decode(place.metadata or "{}", type=dict[str, str])
-                read |= said.keys()
-                ids |= {topic: id_ for topic, id_ in said.items() if topic == place.topic}
-    return CommittedPositions(found, ids, read)
-
-
-MOST_RECORDS = 500
-PATIENCE_SECONDS = 0.2
-CALL_SECONDS = 20.0
-_LOST = (KafkaError.OFFSET_OUT_OF_RANGE, KafkaError._AUTO_OFFSET_RESET)  # noqa: SLF001 - its name
-
-
-Answer = TypeVar("Answer")
-log = structlog.get_logger()
+def parse_committed(partitions: Iterable[TopicPartition]) -> CommittedPositions:
+    """What Kafka answers for one partition of each topic."""
+    positions, ids, known_topics = dict[str, int](), dict[str, str](), set[str]()
+    for each in partitions:
+        if each.offset >= 0:
+            positions[each.topic] = each.offset
+            with suppress(msgspec.DecodeError):  # another tool's metadata
+                noted = msgspec.json.decode(each.metadata or "{}", type=dict[str, str])
+                known_topics |= noted.keys()
+                ids |= {topic: id_ for topic, id_ in noted.items() if topic == each.topic}
+    return CommittedPositions(positions, ids, known_topics)
 
 
 class SourceRecord(NamedTuple):
-    """A record of a source; None as `entry`: the end of what there is now lies at `next_offset`."""
+    """A record of a source. `entry` is None at the end of the partition; `next_offset` is the offset after it."""
 
     topic: str
     next_offset: int
     entry: LogRecord | None
 
 
-class RecordsLostError(OperatorError):
-    """Records of a topic that were to come are deleted."""
-
-    def __init__(self, topic: str, partition: int) -> None:
-        """`topic`, `partition`: where."""
-        self.topic = topic
-        what = f"records of `{topic}/{partition}` are gone before alerts have read them"
-        super().__init__(what, do="see docs/how-to/alerts.md, When records are gone")
-
-
-class _Named(msgspec.Struct):
+class _AlertId(msgspec.Struct):
     alert_id: str
 
 
 class PartitionReader:
-    """Of one partition. Every call raises BrokerUnavailableError when the broker does not answer."""
+    """Reads one partition of each topic. Every method raises BrokerUnavailableError."""
 
     def __init__(self, bootstrap: str, topics: Sequence[str], partition: int) -> None:
-        """`topics`: of the sources."""
+        """`topics`: of the sources, and of corrections."""
         self.topics, self.partition = topics, partition
         self._consumer = Consumer(
             {
@@ -117,63 +118,62 @@ class PartitionReader:
 
     @property
     def group(self) -> object:
-        """What a transaction needs to commit positions of this group."""
+        """The group metadata with which a transaction commits positions."""
         return self._consumer.consumer_group_metadata()
 
     def committed(self) -> CommittedPositions:
-        """How far each topic is read, as far as anybody knows."""
-        places = [TopicPartition(topic, self.partition) for topic in self.topics]
-        found = self._asked(lambda: self._consumer.committed(places, CALL_SECONDS))
-        return parse_committed(found)
+        """The committed position of each topic."""
+        partitions = [TopicPartition(topic, self.partition) for topic in self.topics]
+        return parse_committed(self._call(lambda: self._consumer.committed(partitions, CALL_SECONDS)))
 
-    def logs(self) -> dict[str, TopicIdentity]:
-        """What each topic is."""
-        asked = self._asked(lambda: self._admin.describe_topics(TopicCollection(list(self.topics))))
-        found = {topic: self._asked(partial(told.result, CALL_SECONDS)) for topic, told in asked.items()}
+    def topic_ids(self) -> dict[str, TopicIdentity]:
+        """The id and the number of partitions of each topic."""
+        futures = self._call(lambda: self._admin.describe_topics(TopicCollection(list(self.topics))))
+        found = {topic: self._call(partial(future.result, CALL_SECONDS)) for topic, future in futures.items()}
         return {topic: TopicIdentity(str(each.topic_id), len(each.partitions)) for topic, each in found.items()}
 
     def bounds(self, topic: str) -> tuple[int, int]:
-        """The first offset that is there, and the end."""
-        place = TopicPartition(topic, self.partition)
-        return self._asked(lambda: self._consumer.get_watermark_offsets(place, CALL_SECONDS))
+        """The first offset and the end offset."""
+        partition = TopicPartition(topic, self.partition)
+        return self._call(lambda: self._consumer.get_watermark_offsets(partition, CALL_SECONDS))
 
-    def go_to(self, positions: Mapping[str, int]) -> None:
-        """Read on from there."""
+    def seek(self, positions: Mapping[str, int]) -> None:
+        """Read on from these positions."""
         self._consumer.assign([TopicPartition(topic, self.partition, at) for topic, at in positions.items()])
 
-    def take(self) -> list[SourceRecord]:
-        """What is there, without waiting for more than there is. RecordsGone."""
-        found = self._asked(lambda: self._consumer.consume(MOST_RECORDS, PATIENCE_SECONDS))
-        return [read for message in found if (read := self._read(message)) is not None]
+    def poll(self) -> list[SourceRecord]:
+        """The next records, or none after a short wait. RecordsLostError."""
+        messages = self._call(lambda: self._consumer.consume(POLL_RECORDS, POLL_SECONDS))
+        return [read for message in messages if (read := self._read(message)) is not None]
 
     def known_alerts(self, beat: Callable[[], None]) -> Iterator[tuple[str, int]]:
-        """The id of every alert that is committed, to the end of the topic, and when it was received.
+        """Read the topic of alerts to its end: id and receipt time (ms) of each committed alert.
 
-        None that is deleted meanwhile.
+        Alerts that retention deletes meanwhile are missing.
         """
         at, end = self.bounds(ALERTS_TOPIC)
-        self.go_to({ALERTS_TOPIC: at})
+        self.seek({ALERTS_TOPIC: at})
         while at < end:
             beat()
             try:
-                taken = self.take()
+                polled = self.poll()
             except RecordsLostError:
                 at = self.bounds(ALERTS_TOPIC)[0]
-                self.go_to({ALERTS_TOPIC: at})
+                self.seek({ALERTS_TOPIC: at})
                 continue
-            for read in taken:
+            for read in polled:
                 at = max(at, read.next_offset)
-                if read.entry is not None and (id_ := self._id_of(read.entry)):
+                if read.entry is not None and (id_ := self._alert_id(read.entry)):
                     yield id_, read.entry.received_ms
 
     def close(self) -> None:
-        """Read nothing more."""
+        """Leave the broker."""
         self._consumer.close()
 
-    def _id_of(self, entry: LogRecord) -> str | None:
-        """None: no alert. Somebody else wrote it, and it keeps nobody from telling what is one."""
+    def _alert_id(self, entry: LogRecord) -> str | None:
+        """None if another program wrote the record: it is no reason not to emit an alert."""
         try:
-            return msgspec.json.decode(entry.value, type=_Named).alert_id if entry.value else None
+            return msgspec.json.decode(entry.value, type=_AlertId).alert_id if entry.value else None
         except msgspec.DecodeError as error:
             log.warning("alerts.no_alert", partition=self.partition, offset=entry.offset, why=str(error))
             return None
@@ -191,40 +191,36 @@ class PartitionReader:
             raise RecordsLostError(topic, self.partition)
         return None
 
-    def _asked(self, call: Callable[[], Answer]) -> Answer:
+    def _call(self, call: Callable[[], Answer]) -> Answer:
         try:
             return call()
         except KafkaException as error:
             raise BrokerUnavailableError(f"alerts cannot read: {error}", do="galatea status") from error
 
 
-LONGEST_SECONDS = 45.0
-"""The broker aborts a transaction that is open for 30 s, and looks for such ones every 10 s."""
-
-
 class TransactionLag(NamedTuple):
-    """`records`: behind open transactions, whether aborted ones or ends of others among them or not."""
+    """How far open transactions hold back read_committed readers. `records` includes aborted ones and markers."""
 
     records: int
     seconds: float
 
     @property
     def is_too_long(self) -> bool:
-        """Nobody has ended it who should have."""
-        return self.seconds > LONGEST_SECONDS
+        """Whether the broker should have aborted the transaction by now."""
+        return self.seconds > LONGEST_TRANSACTION_SECONDS
 
 
 class TransactionMonitor:
-    """Looks again and again."""
+    """Measures from check to check for how long the same open transaction holds back readers."""
 
     def __init__(self) -> None:
-        """Nothing was seen yet."""
+        """Nothing was checked yet."""
         self._since: dict[int, tuple[int, float]] = {}
 
-    def look(self, ends: Mapping[int, int], stable_ends: Mapping[int, int], now: float) -> TransactionLag:
-        """`ends`, `stable_ends`: of each partition, the last record and the last that readers may see. `now`: in s.
+    def check(self, ends: Mapping[int, int], stable_ends: Mapping[int, int], now: float) -> TransactionLag:
+        """Compare the end offsets with the last stable offsets, by partition. `now` is in seconds.
 
-        A stable end that has moved since is another transaction's.
+        A last stable offset that has moved since the check before belongs to another transaction.
         """
         before, self._since = self._since, {}
         for partition, end in ends.items():

@@ -53,7 +53,7 @@ class Level(msgspec.Struct):
     day_s: int
 
 
-class Open(msgspec.Struct, frozen=True):
+class OpenAlert(msgspec.Struct, frozen=True):
     """An alert that was raised and is not over. `since_ms`, `until_s`: of its window; `key`: of its rule."""
 
     alert: Alert
@@ -81,7 +81,7 @@ class State(msgspec.Struct):
     signs: dict[str, dict[str, int]] = msgspec.field(default_factory=dict)
     levels: dict[str, dict[str, Level]] = msgspec.field(default_factory=dict)
     episodes: dict[str, dict[str, dict[str, int]]] = msgspec.field(default_factory=dict)
-    opened: dict[str, Open] = msgspec.field(default_factory=dict)
+    opened: dict[str, OpenAlert] = msgspec.field(default_factory=dict)
     known: dict[str, int] = msgspec.field(default_factory=dict)
 
     def to_bytes(self) -> bytes:
@@ -97,12 +97,12 @@ class State(msgspec.Struct):
         """Names what it says."""
         return hashlib.sha256(self.to_bytes()).hexdigest()
 
-    def was_met(self, identity: bytes) -> bool:
+    def has_seen(self, identity: bytes) -> bool:
         """Whether that identity was met within the time that identities are remembered."""
-        return any(identity in met for met in self.identities.values())
+        return any(identity in identity_count for identity_count in self.identities.values())
 
     @property
-    def met(self) -> int:
+    def identity_count(self) -> int:
         """How many identities are remembered."""
         return sum(map(len, self.identities.values()))
 
@@ -110,7 +110,9 @@ class State(msgspec.Struct):
         """Let go of what no rule can need any more, at the full hour of the log."""
         kept_ms = hour_ms - int(horizons.kept / timedelta(milliseconds=1))
         remembered = (hour_ms - int(horizons.remembered / timedelta(milliseconds=1))) // HOUR_MS
-        self.identities = {hour: met for hour, met in self.identities.items() if hour >= remembered}
+        self.identities = {
+            hour: identity_count for hour, identity_count in self.identities.items() if hour >= remembered
+        }
         self.cells = _without_empty(
             {
                 view: _without_empty(

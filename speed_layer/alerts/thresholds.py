@@ -1,98 +1,102 @@
 """Bounds of metrics: judged with every event while it is too much, and when the window is over in any case."""
 
-from speed_layer.alerts.scan import Found, Look, ms, opened_key
+from speed_layer.alerts.scan import Detection, Scan, open_alert_key, to_ms
 from speed_layer.alerts.state import HOUR_MS
-from views.alerts.evaluation import is_running, judge
+from views.alerts.evaluation import can_fire_early, evaluate_threshold
 from views.alerts.rule import Threshold
-from views.alerts.rule_history import Numbered
-from views.alerts.rule_metrics import followed_metrics, followed_views
-from views.alerts.sentences import bound_said, sentence_of
+from views.alerts.rule_history import VersionedRule
+from views.alerts.rule_metrics import alertable_metrics, alertable_views
+from views.alerts.sentences import alert_sentence, stated_bound
 from views.alerts.shop_clock import ShopClock
 from views.core.local_time import STEP, Span
 from views.core.metric import Metric
 
 
-def heard(look: Look, shop: ShopClock, quarter: int) -> None:
+def on_event(scan: Scan, shop: ShopClock, quarter: int) -> None:
     """An event was added to that quarter of an hour."""
-    for each, rule in look.rules(Threshold, shop):
+    for versioned, rule in scan.rules(Threshold, shop):
         span = shop.span(rule.window, quarter)
-        if look.is_fresh(span.end * 1000) and (is_running(rule) or span.end <= look.state.closed_s):
-            _judge(look, each, shop, span)
+        if scan.is_fresh(span.end * 1000) and (can_fire_early(rule) or span.end <= scan.state.closed_s):
+            _judge(scan, versioned, shop, span)
 
 
-def passed(look: Look) -> None:
+def on_tick(scan: Scan) -> None:
     """Time has passed: windows may be over."""
-    _give_up(look)
-    state, grace = look.state, ms(look.horizons.grace)
+    _resolve_expired(scan)
+    state, grace = scan.state, to_ms(scan.horizons.grace)
     over = (state.log_ms - grace) // 1000 // STEP * STEP
     if over <= state.closed_s or state.log_ms < state.awake_ms + grace:
         return
-    first = max(state.closed_s, over - ms(look.horizons.fresh) // 1000) + STEP
+    first = max(state.closed_s, over - to_ms(scan.horizons.fresh) // 1000) + STEP
     state.closed_s = over
     for end in range(first // STEP * STEP, over + 1, STEP):
-        _close(look, end)
-    _resolve_followed(look)
+        _close(scan, end)
+    _resolve_followed(scan)
 
 
-def _close(look: Look, end: int) -> None:
-    stores = {store for view in followed_views(look.topic) for store in look.state.cells.get(view.view.name, {})}
-    for shop in look.shops(sorted(stores)):
-        for each, rule in look.rules(Threshold, shop):
+def _close(scan: Scan, end: int) -> None:
+    stores = {store for view in alertable_views(scan.topic) for store in scan.state.cells.get(view.view.name, {})}
+    for shop in scan.shops(sorted(stores)):
+        for versioned, rule in scan.rules(Threshold, shop):
             span = shop.span(rule.window, end - STEP)
-            if span.end == end and look.is_fresh(end * 1000):
-                _judge(look, each, shop, span)
+            if span.end == end and scan.is_fresh(end * 1000):
+                _judge(scan, versioned, shop, span)
 
 
-def _judge(look: Look, each: Numbered, shop: ShopClock, span: Span) -> None:
-    rule, store = each.rule, shop.store.id
+def _judge(scan: Scan, versioned: VersionedRule, shop: ShopClock, span: Span) -> None:
+    rule, store = versioned.rule, shop.store.id
     assert isinstance(rule, Threshold)  # noqa: S101 - `rules` chose it by its kind
-    metric = followed_metrics()[rule.metric]
-    [states] = [followed.states for followed in followed_views(look.topic) if followed.view.name == metric.view]
-    if not _is_known_since(look, metric, rule, shop, span):
+    metric = alertable_metrics()[rule.metric]
+    [states] = [followed.states for followed in alertable_views(scan.topic) if followed.view.name == metric.view]
+    if not _is_known_since(scan, metric, rule, shop, span):
         return
-    verdict = judge(rule, shop, span, states, lambda of: look.sums(metric.view, store, of))
+    verdict = evaluate_threshold(rule, shop, span, states, lambda of: scan.sums(metric.view, store, of))
     name = str(span.start)
-    key = opened_key(store, each, name)
+    key = open_alert_key(store, versioned, name)
     if verdict.holds:
-        found = Found(
-            each,
+        found = Detection(
+            versioned,
             shop,
             name,
             span.start * 1000,
-            span.end * 1000 + 2 * ms(look.horizons.fresh),
+            span.end * 1000 + 2 * to_ms(scan.horizons.fresh),
             verdict.value,
-            bound_said(rule),
-            sentence_of(rule, shop, verdict),
+            stated_bound(rule),
+            alert_sentence(rule, shop, verdict),
             verdict.baseline,
             span.end,
         )
-        look.telling.tell(found)
-    elif key in look.state.opened:
+        scan.emitter.raise_alert(found)
+    elif key in scan.state.opened:
         what = f"{metric.name} is {verdict.value} after later events, and no longer beyond the bound."
-        look.telling.resolve(key, "corrected", what, verdict.value)
+        scan.emitter.resolve(key, "corrected", what, verdict.value)
 
 
-def _is_known_since(look: Look, metric: Metric, rule: Threshold, shop: ShopClock, span: Span) -> bool:
+def _is_known_since(scan: Scan, metric: Metric, rule: Threshold, shop: ShopClock, span: Span) -> bool:
     """Whether there are events from before: of a log that begins inside a window nobody knows what is missing."""
     if rule.above is not None and rule.versus is None:
         return True
-    first = min(look.state.cells.get(metric.view, {}).get(shop.store.id, {span.end: []}))
+    first = min(scan.state.cells.get(metric.view, {}).get(shop.store.id, {span.end: []}))
     return first < (shop.week_before(rule.window, span) if rule.versus else span).start
 
 
-def _give_up(look: Look) -> None:
+def _resolve_expired(scan: Scan) -> None:
     """Resolve alerts whose window has left the horizon without a later window having been judged."""
-    rules = {each.key for each in look.page.by_topic.get(look.topic, ()) if isinstance(each.rule, Threshold)}
-    kept_ms = look.state.log_ms // HOUR_MS * HOUR_MS - ms(look.horizons.kept)
-    for key, open_ in sorted(look.state.opened.items()):
+    rules = {
+        versioned.key
+        for versioned in scan.rule_set.by_topic.get(scan.topic, ())
+        if isinstance(versioned.rule, Threshold)
+    }
+    kept_ms = scan.state.log_ms // HOUR_MS * HOUR_MS - to_ms(scan.horizons.kept)
+    for key, open_ in sorted(scan.state.opened.items()):
         if open_.key in rules and open_.until_s * 1000 < kept_ms:
-            look.telling.resolve(key, "forgotten", "Its window is so old that it is no longer followed.")
+            scan.emitter.resolve(key, "forgotten", "Its window is so old that it is no longer followed.")
 
 
-def _resolve_followed(look: Look) -> None:
+def _resolve_followed(scan: Scan) -> None:
     """What was beyond its bound in one window is over when the next one has been judged."""
-    rules = {each.key: each.rule for each in look.page.by_topic.get(look.topic, ())}
-    for key, open_ in sorted(look.state.opened.items()):
-        rule, shop = rules.get(open_.key), look.page.shops.get(open_.store)
-        if isinstance(rule, Threshold) and shop and shop.span(rule.window, open_.until_s).end <= look.state.closed_s:
-            look.telling.resolve(key, "over", "The window after it is over as well.")
+    rules = {versioned.key: versioned.rule for versioned in scan.rule_set.by_topic.get(scan.topic, ())}
+    for key, open_ in sorted(scan.state.opened.items()):
+        rule, shop = rules.get(open_.key), scan.rule_set.shops.get(open_.store)
+        if isinstance(rule, Threshold) and shop and shop.span(rule.window, open_.until_s).end <= scan.state.closed_s:
+            scan.emitter.resolve(key, "over", "The window after it is over as well.")

@@ -38,7 +38,7 @@ import orjson
 import structlog
 from prometheus_client import Histogram
 
-from master_dataset.kafka.consumer import Retry, Done, ConsumerRecord, Reject, HandlerResult
+from master_dataset.kafka.consumer import ConsumerRecord, Done, HandlerResult, Reject, Retry
 from master_dataset.webhooks.endpoint import Address, Endpoint, Network, is_allowed, is_public, plain
 from speed_layer.webhooks.signature import HEADER, signed
 

@@ -73,7 +73,7 @@ class Delivery:
         self.delivered_at: float | None = None
         self.refusing_since: float | None = None
 
-    def wants(self, record: ConsumerRecord) -> bool:
+    def accepts(self, record: ConsumerRecord) -> bool:
         """Whether it is an alert of the tenant."""
         said = read_header(record.value)
         return said is not None and said.tenant == self._endpoint.tenant
@@ -90,7 +90,7 @@ class Delivery:
             DELIVERED_ALERTS.labels("delivered").inc(len(records))
         return verdict
 
-    async def put_aside(self, record: ConsumerRecord, refused: Reject) -> Done | Retry:
+    async def store_rejected(self, record: ConsumerRecord, refused: Reject) -> Done | Retry:
         """Keep it for the operator. As long as it cannot be kept it waits, and its store behind it."""
         try:
             await self._undelivered.keep(self._endpoint, record, refused.why)

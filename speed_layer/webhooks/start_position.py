@@ -15,11 +15,11 @@ log = structlog.get_logger()
 TIMEOUT_SECONDS = 15.0
 
 
-class PlaceLost(OperatorError):
+class PositionLostError(OperatorError):
     """The broker has forgotten where an endpoint stood: from its beginning it would be told again what it knows."""
 
 
-def begin(
+def commit_start_positions(
     settings: dict[str, Any], topic: str, partitions: Iterable[int], since_ms: int, *, has_begun: bool = False
 ) -> None:
     """Commit, for the group of these settings, where the topic was at that time. Does nothing where it has committed.
@@ -38,7 +38,7 @@ def begin(
             return
         if has_begun and len(new) == len(places):
             message = f"the broker no longer knows where it stood in {len(new)} partitions"
-            raise PlaceLost(message, do="see docs/how-to/troubleshooting.md")
+            raise PositionLostError(message, do="see docs/how-to/troubleshooting.md")
         # The ends first: an alert that comes between the two questions lies behind them, or is found by its time.
         ends = {each.partition: _end(consumer, each) for each in new}
         asked = [TopicPartition(topic, each.partition, since_ms) for each in new]

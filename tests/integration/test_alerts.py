@@ -97,4 +97,4 @@ def test_the_real_broker_tells_a_topic_made_anew_from_the_one_that_was_read(brok
     assert after["people_counts"] == before["people_counts"]
     assert known.ids["people_counts"] == before["people_counts"].id
     assert known.ids.get("pos_transactions", before["pos_transactions"].id) != after["pos_transactions"].id
-    assert set(known.read) == {"pos_transactions", "people_counts"}
+    assert set(known.known_topics) == {"pos_transactions", "people_counts"}

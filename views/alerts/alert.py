@@ -18,18 +18,18 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-TOPIC = "alerts"
+ALERTS_TOPIC = "alerts"
 """Where they are told: as many partitions as a source, and the same key."""
-RELAY_GROUP = "galatea.alerts"
+PROCESSOR_GROUP = "galatea.alerts"
 """Under which whoever tells them commits how far it has read."""
-CORRECTIONS = "alert_corrections"
+CORRECTIONS_TOPIC = "alert_corrections"
 """Where a publication asks for records of alerts: the same partitions and key. Only the relay writes `TOPIC`."""
-EVERYBODY = "*"
+ALL_TENANTS = "*"
 """Beside the tenants: whoever is shown the alerts of all of them."""
 _BITS = 128
 _encode = msgspec.json.Encoder(decimal_format="number", order="deterministic").encode
-Kind = Literal["raised", "resolved", "retracted"]
-Cause = Literal["waited", "late", "again", "definition changed", "miskeyed", "rolled back", "unexplained"]
+AlertKind = Literal["raised", "resolved", "retracted"]
+AlertCause = Literal["waited", "late", "again", "definition changed", "miskeyed", "rolled back", "unexplained"]
 """Why what was told differs from the corrected numbers: a cause of the ledger, or `late`: news since it was judged."""
 
 
@@ -40,7 +40,7 @@ class Window(msgspec.Struct, frozen=True, rename={"start": "from", "end": "to"})
     end: str | None = None
 
 
-class Place(msgspec.Struct, frozen=True):
+class LogPosition(msgspec.Struct, frozen=True):
     """The record with which it became certain."""
 
     topic: str
@@ -59,7 +59,7 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     alert_id: str
-    kind: Kind
+    kind: AlertKind
     about: str | None = None
     rule: str
     version: int
@@ -75,16 +75,16 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True):
     late: bool = False
     raised_at: str
     reason: str | None = None
-    place: Place | None = None
+    place: LogPosition | None = None
     publication: int | None = None
-    cause: Cause | None = None
+    cause: AlertCause | None = None
     shown: Decimal | None = None
     corrected: Decimal | None = None
 
     @property
     def raised_ms(self) -> int:
         """`raised_at` in milliseconds since 1970."""
-        return instant_ms(self.raised_at)
+        return parse_instant_ms(self.raised_at)
 
     @classmethod
     def from_json(cls, line: bytes) -> "Alert":
@@ -102,18 +102,18 @@ def raised_id(rule: str, version: int, shop: tuple[str, str], window: Window, di
     return _digest(said)
 
 
-def following_id(alert_id: str, kind: Kind) -> str:
+def follow_up_id(alert_id: str, kind: AlertKind) -> str:
     """The id of the record that takes an alert back, or says that it is over."""
     return _digest([alert_id, kind])
 
 
-def written(at_ms: int) -> str:
+def format_instant(at_ms: int) -> str:
     """An instant in UTC with `Z`; milliseconds only where there are some."""
     at = datetime.fromtimestamp(at_ms // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S")
     return f"{at}.{at_ms % 1000:03d}Z" if at_ms % 1000 else f"{at}Z"
 
 
-def instant_ms(text: str) -> int:
+def parse_instant_ms(text: str) -> int:
     """The inverse of `written`."""
     at = datetime.fromisoformat(text)
     return int(at.timestamp()) * 1000 + at.microsecond // 1000
@@ -132,7 +132,7 @@ GRACE_MS = 120_000
 """How long after its end a window is judged, by the relay and by publications: `grace` of `Bounds`."""
 
 
-class Standing(NamedTuple):
+class AlertStatus(NamedTuple):
     """Of one alert. `last`: the record that took it back, or else the one that raised it. `is_over`: resolved."""
 
     raised: Alert
@@ -152,17 +152,17 @@ class Standing(NamedTuple):
     @property
     def successor(self) -> str:
         """Of one that was taken back: the id under which it is raised again if it is true after all."""
-        return following_id(self.raised.alert_id, "raised")
+        return follow_up_id(self.raised.alert_id, "raised")
 
 
-def standings(log: Iterable[Alert], asked: Iterable[Alert] = ()) -> Mapping[str, Standing]:
+def alert_statuses(log: Iterable[Alert], asked: Iterable[Alert] = ()) -> Mapping[str, AlertStatus]:
     """By the id under which each was raised. `log`: in order, of all there is.
 
     What follows an alert counts also where it is read first: each is about an id.
 
     `asked`: what publications asked for, in order; what the log has not yet of it will come behind all that it has.
     """
-    found: dict[str, Standing] = {}
+    found: dict[str, AlertStatus] = {}
     early: dict[str, list[Alert]] = {}
     seen: set[str] = set()
     for record in chain(log, asked):
@@ -170,7 +170,7 @@ def standings(log: Iterable[Alert], asked: Iterable[Alert] = ()) -> Mapping[str,
             continue
         seen.add(record.alert_id)
         if record.kind == "raised":
-            standing = Standing(record, record)
+            standing = AlertStatus(record, record)
             for follower in early.pop(record.alert_id, ()):
                 standing = _followed(standing, follower)
             found[record.alert_id] = standing
@@ -181,12 +181,12 @@ def standings(log: Iterable[Alert], asked: Iterable[Alert] = ()) -> Mapping[str,
     return found
 
 
-def _followed(about: Standing, record: Alert) -> Standing:
+def _followed(about: AlertStatus, record: Alert) -> AlertStatus:
     last = record if _takes_back(record) and not about.is_taken_back else about.last
     return about._replace(last=last, is_over=about.is_over or record.kind == "resolved")
 
 
-def is_confirmed(standing: Standing, cut_ms: int) -> bool:
+def is_confirmed(standing: AlertStatus, cut_ms: int) -> bool:
     """Whether the publication with that cut has looked at it and left it as it is, standing or taken back before.
 
     Nothing is sent then. Silences and levels have no end, and are never confirmed.
@@ -195,10 +195,10 @@ def is_confirmed(standing: Standing, cut_ms: int) -> bool:
     if end is None:
         return False
     rests_on_speed = standing.last.publication is None and standing.last.raised_ms >= cut_ms
-    return instant_ms(end) + GRACE_MS <= cut_ms and not rests_on_speed
+    return parse_instant_ms(end) + GRACE_MS <= cut_ms and not rests_on_speed
 
 
-def is_provisional(standing: Standing, cut_ms: int) -> bool:
+def is_provisional(standing: AlertStatus, cut_ms: int) -> bool:
     """Whether no publication has said it, or confirmed it yet. `cut_ms`: of the last one that looked at alerts."""
     return standing.last.provisional and not is_confirmed(standing, cut_ms)
 

@@ -4,12 +4,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from views.alerts.alert import Cause
+from views.alerts.alert import AlertCause
 from views.core.local_time import Span
 
 
 @dataclass(frozen=True)
-class Bounds:
+class AuditScope:
     """Of one audit. All times are milliseconds since 1970.
 
     `since_ms`: the cut of the publication that was looked at last; `until_ms`: of the one that is looked at now.
@@ -35,7 +35,7 @@ class Bounds:
         return end_s * 1000 >= self.oldest_ms and self.due_ms(end_s) <= self.until_ms
 
 
-class Wanted(NamedTuple):
+class SignQuery(NamedTuple):
     """Signs of life within (`since_ms`, `until_ms`). `sensor`: None: of the store. `is_new`: never asked for before."""
 
     store: str
@@ -45,7 +45,7 @@ class Wanted(NamedTuple):
     is_new: bool
 
 
-class Sign(NamedTuple):
+class SignOfLife(NamedTuple):
     """`waited`: it was too old on arrival to be followed; `miskeyed`: it lay in another partition than its store's."""
 
     at_ms: int
@@ -54,7 +54,7 @@ class Sign(NamedTuple):
     miskeyed: bool = False
 
 
-class Question(NamedTuple):
+class CauseQuery(NamedTuple):
     """Why numbers of these windows are others than was known when the log was at `after_ms`."""
 
     view: str
@@ -63,7 +63,7 @@ class Question(NamedTuple):
     after_ms: int
 
 
-class Facts(Protocol):
+class AuditFacts(Protocol):
     """Everything received before the cut, as the publication says it."""
 
     def sums(self, view: str, store: str, span: Span) -> Sequence[int] | None:
@@ -75,8 +75,8 @@ class Facts(Protocol):
     def has_cells(self, view: str, store: str, span: Span) -> bool:
         """Whether the store has any event there."""
 
-    def signs(self, source: str, wanted: Collection[Wanted]) -> Mapping[Wanted, Sequence[Sign]]:
+    def signs(self, source: str, wanted: Collection[SignQuery]) -> Mapping[SignQuery, Sequence[SignOfLife]]:
         """By what was asked for; of old ones, what came since the last audit is enough."""
 
-    def causes(self, asked: Collection[Question]) -> Mapping[Question, Cause]:
+    def causes(self, asked: Collection[CauseQuery]) -> Mapping[CauseQuery, AlertCause]:
         """Of each question its answer. All that an audit has are asked at once."""

@@ -2,29 +2,29 @@
 
 from typing import NamedTuple
 
-from views.alerts.alert import Alert, Cause, Standing, Window, following_id, raised_id, written
-from views.alerts.audit_facts import Bounds
-from views.alerts.evaluation import Verdict
+from views.alerts.alert import Alert, AlertCause, AlertStatus, Window, follow_up_id, format_instant, raised_id
+from views.alerts.audit_facts import AuditScope
+from views.alerts.evaluation import ThresholdResult
 from views.alerts.rule import Threshold
-from views.alerts.rule_history import Numbered
-from views.alerts.sentences import bound_said
+from views.alerts.rule_history import VersionedRule
+from views.alerts.sentences import stated_bound
 from views.alerts.shop_clock import ShopClock
 from views.core.local_time import Span
 
 
-class Because(NamedTuple):
+class CorrectionReason(NamedTuple):
     """What the corrected numbers say, and why they are others."""
 
-    verdict: Verdict
+    verdict: ThresholdResult
     sentence: str
-    cause: Cause
+    cause: AlertCause
 
 
-def retracted(standing: Standing, because: Because, bounds: Bounds) -> Alert:
+def retraction(standing: AlertStatus, because: CorrectionReason, bounds: AuditScope) -> Alert:
     """That an alert was wrong."""
     first, verdict = standing.raised, because.verdict
     return Alert(
-        alert_id=following_id(first.alert_id, "retracted"),
+        alert_id=follow_up_id(first.alert_id, "retracted"),
         kind="retracted",
         about=first.alert_id,
         rule=first.rule,
@@ -38,7 +38,7 @@ def retracted(standing: Standing, because: Because, bounds: Bounds) -> Alert:
         baseline=verdict.baseline,
         sentence=because.sentence,
         provisional=False,
-        raised_at=written(bounds.until_ms),
+        raised_at=format_instant(bounds.until_ms),
         reason=because.cause,
         publication=bounds.publication,
         cause=because.cause,
@@ -49,13 +49,13 @@ def retracted(standing: Standing, because: Because, bounds: Bounds) -> Alert:
 
 def window_of(span: Span) -> Window:
     """As records write it."""
-    return Window(written(span.start * 1000), written(span.end * 1000))
+    return Window(format_instant(span.start * 1000), format_instant(span.end * 1000))
 
 
-class Case(NamedTuple):
+class AuditCase(NamedTuple):
     """A bound, and a window of a store that it is about."""
 
-    each: Numbered
+    each: VersionedRule
     rule: Threshold
     shop: ShopClock
     span: Span
@@ -74,7 +74,9 @@ class Case(NamedTuple):
         return [self.span, self.shop.week_before(self.rule.window, self.span)]
 
 
-def raised_late(case: Case, because: Because, bounds: Bounds, before: Standing | None = None) -> list[Alert]:
+def late_alerts(
+    case: AuditCase, because: CorrectionReason, bounds: AuditScope, before: AlertStatus | None = None
+) -> list[Alert]:
     """An alert that nobody raised in time, or that was taken back `before`. Its window is over, and so is it."""
     alert_id = before.successor if before else case.alert_id
     rule, store, verdict, version = case.rule, case.shop.store, because.verdict, case.each.version
@@ -88,24 +90,24 @@ def raised_late(case: Case, because: Because, bounds: Bounds, before: Standing |
         window=window_of(case.span),
         dimensions={},
         value=verdict.value,
-        threshold=bound_said(rule),
+        threshold=stated_bound(rule),
         baseline=verdict.baseline,
         sentence=because.sentence,
         provisional=False,
         late=True,
-        raised_at=written(bounds.until_ms),
+        raised_at=format_instant(bounds.until_ms),
         publication=bounds.publication,
         cause=because.cause,
         shown=before.raised.value if before else None,
         corrected=verdict.value,
     )
-    return [raised, over_of(raised)]
+    return [raised, resolution_of(raised)]
 
 
-def over_of(late: Alert) -> Alert:
+def resolution_of(late: Alert) -> Alert:
     """That an alert that was raised late is over."""
     return Alert(
-        alert_id=following_id(late.alert_id, "resolved"),
+        alert_id=follow_up_id(late.alert_id, "resolved"),
         kind="resolved",
         about=late.alert_id,
         rule=late.rule,

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from master_dataset.registry.stores import Currency
 from views.alerts.rule import Silence, Threshold
-from views.alerts.rule_metrics import followed_metrics
+from views.alerts.rule_metrics import alertable_metrics
 from views.alerts.shop_clock import ShopClock
 from views.core.local_time import Span
 from views.core.metric import ALL, Metric
@@ -21,7 +21,7 @@ MINUTE_MS = 60_000
 _DIGITS = Decimal("0.000001")
 
 
-class Verdict(NamedTuple):
+class ThresholdResult(NamedTuple):
     """`value`, `baseline`: as people read them; None: there is no such number."""
 
     holds: bool
@@ -29,26 +29,28 @@ class Verdict(NamedTuple):
     baseline: Decimal | None = None
 
 
-def judge(rule: Threshold, shop: ShopClock, span: Span, states: Sequence[str], sums: Sums) -> Verdict:
+def evaluate_threshold(
+    rule: Threshold, shop: ShopClock, span: Span, states: Sequence[str], sums: Sums
+) -> ThresholdResult:
     """Whether a metric of the window is beyond the bound. `states`: the names of what `sums` gives."""
     if rule.only_open and not shop.is_open(rule.window, span):
-        return Verdict(holds=False, value=None)
-    metric = followed_metrics()[rule.metric]
+        return ThresholdResult(holds=False, value=None)
+    metric = alertable_metrics()[rule.metric]
     value = _worth(metric, states, sums(span))
     shown = in_unit(value, metric, shop.store.currency)
     if rule.versus is None:
-        return Verdict(_beyond(rule, value, bound_of(rule, metric, shop.store.currency)), shown)
+        return ThresholdResult(_beyond(rule, value, bound_of(rule, metric, shop.store.currency)), shown)
     before = _worth(metric, states, sums(shop.week_before(rule.window, span)))
     baseline = in_unit(before, metric, shop.store.currency)
     if before is None or before <= 0:
-        return Verdict(holds=False, value=shown, baseline=baseline)  # nothing to compare with
+        return ThresholdResult(holds=False, value=shown, baseline=baseline)  # nothing to compare with
     percent = Fraction(rule.above if rule.above is not None else -(rule.below or 0))
-    return Verdict(_beyond(rule, value, before * (ALL + percent) / ALL), shown, baseline)
+    return ThresholdResult(_beyond(rule, value, before * (ALL + percent) / ALL), shown, baseline)
 
 
-def is_running(rule: Threshold) -> bool:
+def can_fire_early(rule: Threshold) -> bool:
     """Whether it is judged while its window lasts: too much of what only adds up. All else when the window is over."""
-    metric = followed_metrics()[rule.metric]
+    metric = alertable_metrics()[rule.metric]
     return rule.above is not None and rule.versus is None and metric.formula.is_sum
 
 

@@ -5,7 +5,7 @@ from typing import Literal
 
 import msgspec
 
-Length = Literal["15m", "hour", "day"]
+WindowLength = Literal["15m", "hour", "day"]
 Hours = Literal["open", "always"]
 
 
@@ -31,7 +31,7 @@ class Threshold(_Rule, frozen=True, kw_only=True, tag="threshold"):
     """
 
     metric: str
-    window: Length
+    window: WindowLength
     above: Decimal | None = None
     below: Decimal | None = None
     versus: Literal["previous_week"] | None = None

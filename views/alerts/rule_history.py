@@ -17,7 +17,7 @@ import structlog
 
 from master_dataset.registry.stores import Store
 from views.alerts.rule import Rule
-from views.alerts.rule_metrics import source_of
+from views.alerts.rule_metrics import source_topic
 from views.alerts.shop_clock import ShopClock
 
 _PAGES = 64
@@ -29,7 +29,7 @@ Said = TypeVar("Said")
 log = structlog.get_logger()
 
 
-class Version(msgspec.Struct, frozen=True, order=True):
+class StoredVersion(msgspec.Struct, frozen=True, order=True):
     """`effective_ms`: from which received time on. `body`: JSON of the rule or store; empty: it is no more."""
 
     effective_ms: int
@@ -40,7 +40,7 @@ class Version(msgspec.Struct, frozen=True, order=True):
 
 
 @dataclass(frozen=True)
-class Numbered:
+class VersionedRule:
     """A rule and the number of its version."""
 
     rule: Rule
@@ -55,13 +55,13 @@ class Numbered:
 class _History(Generic[Said]):
     """What one rule or store was from version to version: each is read when it is asked for first."""
 
-    def __init__(self, read: Callable[[Version], Said | None]) -> None:
+    def __init__(self, read: Callable[[StoredVersion], Said | None]) -> None:
         self._read = read
         self._places: list[int] = []
-        self._versions: list[Version] = []
+        self._versions: list[StoredVersion] = []
         self._said: dict[int, Said | None] = {}
 
-    def add(self, place: int, version: Version) -> None:
+    def add(self, place: int, version: StoredVersion) -> None:
         self._places.append(place)
         self._versions.append(version)
 
@@ -94,46 +94,46 @@ class _Held(Mapping[Key, Said]):
         return sum(1 for _ in self)
 
 
-class _Rules(_Held[_Named, Numbered]):
+class _Rules(_Held[_Named, VersionedRule]):
     @cached_property
-    def by_topic(self) -> Mapping[str, Sequence[Numbered]]:
-        found: dict[str, list[Numbered]] = {}
+    def by_topic(self) -> Mapping[str, Sequence[VersionedRule]]:
+        found: dict[str, list[VersionedRule]] = {}
         for _, each in sorted(self.items(), key=itemgetter(0)):
-            source = source_of(each.rule)
+            source = source_topic(each.rule)
             if source is None and each.rule.on:
-                say_left_out(each.key, "its metric or source is not there")
+                warn_unusable_rule(each.key, "its metric or source is not there")
             elif source is not None and each.rule.on:
                 found.setdefault(source, []).append(each)
         return found
 
 
 @dataclass(frozen=True)
-class Page:
+class RuleSet:
     """What holds from one moment until the next version is effective. `rules`: by tenant and id; `shops`: by id."""
 
     rules: _Rules
     shops: Mapping[str, ShopClock]
 
     @property
-    def by_topic(self) -> Mapping[str, Sequence[Numbered]]:
+    def by_topic(self) -> Mapping[str, Sequence[VersionedRule]]:
         """Source to the rules that watch it, in a fixed order. A rule that nobody can follow is said and left out."""
         return self.rules.by_topic
 
-    def rules_of(self, topic: str, shop: ShopClock) -> Sequence[Numbered]:
+    def rules_of(self, topic: str, shop: ShopClock) -> Sequence[VersionedRule]:
         """Those that watch this store, by events of this source."""
         store = shop.store
         return [each for each in self.by_topic.get(topic, ()) if each.rule.watches(store.id, store.tenant)]
 
 
-class Book:
+class RuleHistory:
     """Every version there was when it was read. It grows with their number, however many pages they make."""
 
-    def __init__(self, versions: Iterable[Version], complete_before_ms: int) -> None:
+    def __init__(self, versions: Iterable[StoredVersion], complete_before_ms: int) -> None:
         """`complete_before_ms`: no version that is added later is effective before that received time."""
         self.complete_before_ms = complete_before_ms
         ordered = sorted(set(versions))
         self._from = [version.effective_ms for version in ordered]
-        self._rules: dict[_Named, _History[Numbered]] = {}
+        self._rules: dict[_Named, _History[VersionedRule]] = {}
         self._shops: dict[str, _History[ShopClock]] = {}
         self._of_rules: list[int] = []
         for place, version in enumerate(ordered):
@@ -146,62 +146,62 @@ class Book:
         self._page_of = lru_cache(_PAGES)(self._page)
         self._rules_of = lru_cache(_PAGES)(lambda place: _Rules(self._rules, place))
 
-    def at(self, log_ms: int) -> Page:
+    def at(self, log_ms: int) -> RuleSet:
         """What holds for a record received then. The same object as long as nothing changes."""
         return self._page_of(bisect_right(self._from, log_ms))
 
-    def _page(self, place: int) -> Page:
+    def _page(self, place: int) -> RuleSet:
         # Where only stores have changed, the rules are the same, and sorted once.
         newest = bisect_left(self._of_rules, place) - 1
         rules = self._rules_of(self._of_rules[newest] + 1 if newest >= 0 else 0)
-        return Page(rules, _Held(self._shops, place))
+        return RuleSet(rules, _Held(self._shops, place))
 
 
-class Shelf(Protocol):
+class RuleStore(Protocol):
     """Where the book is."""
 
-    def read(self) -> Book:
+    def read(self) -> RuleHistory:
         """As of now. Unavailable if nobody can tell."""
 
 
-def _shop(version: Version) -> ShopClock:
+def _shop(version: StoredVersion) -> ShopClock:
     return ShopClock(Store.from_json(version.body))
 
 
-def _numbered(version: Version) -> Numbered | None:
-    rule = read_version(version.id, version.number, version.body)
-    return None if rule is None else Numbered(rule, version.number)
+def _numbered(version: StoredVersion) -> VersionedRule | None:
+    rule = decode_rule(version.id, version.number, version.body)
+    return None if rule is None else VersionedRule(rule, version.number)
 
 
-def read_version(id_: str, number: int, body: str) -> Rule | None:
+def decode_rule(id_: str, number: int, body: str) -> Rule | None:
     """The rule that a version says; None if it is no more, or as no rule of this release is: then that is said."""
     if not body:
         return None
     try:
         rule: Rule = msgspec.json.decode(body, type=Rule)
     except msgspec.MsgspecError as error:
-        say_left_out(f"{id_}#{number}", str(error))
+        warn_unusable_rule(f"{id_}#{number}", str(error))
         return None
     return rule
 
 
 @cache
-def say_left_out(key: str, why: str) -> None:
+def warn_unusable_rule(key: str, why: str) -> None:
     """Once in a process: of a rule that is stored, and watches nothing here. `left_out`: how many were found by now."""
-    log.warning("alerts.rule_left_out", rule=key, why=why, left_out=left_out() + 1)
+    log.warning("alerts.rule_left_out", rule=key, why=why, left_out=unusable_rules() + 1)
 
 
-def left_out() -> int:
+def unusable_rules() -> int:
     """How many versions of rules were found so by this process."""
-    return say_left_out.cache_info().currsize
+    return warn_unusable_rule.cache_info().currsize
 
 
-def rule_version(rule: Rule, number: int, effective_ms: int) -> Version:
+def rule_version(rule: Rule, number: int, effective_ms: int) -> StoredVersion:
     """A rule as the book keeps it."""
     body = msgspec.json.encode(rule).decode()
-    return Version(effective_ms, "rule", f"{rule.tenant}/{rule.id}", number, body)
+    return StoredVersion(effective_ms, "rule", f"{rule.tenant}/{rule.id}", number, body)
 
 
-def store_version(store: Store, number: int, effective_ms: int) -> Version:
+def store_version(store: Store, number: int, effective_ms: int) -> StoredVersion:
     """A store's facts as the book keeps them."""
-    return Version(effective_ms, "store", store.id, number, store.to_json())
+    return StoredVersion(effective_ms, "store", store.id, number, store.to_json())

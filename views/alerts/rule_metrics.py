@@ -25,7 +25,7 @@ from views.registry import registered_views, view_named
 
 _COUNTED = re.compile(r"if\((?P<where>.*), 1L, 0L\)").fullmatch
 _EQUALS = re.compile(r"(?P<column>\w+) = '(?P<text>[\w-]*)'").fullmatch
-FOLLOWED = ("sales", "traffic")
+ALERTABLE_VIEWS = ("sales", "traffic")
 """Views whose cells are followed; every further one has to be kept for ten days, whether a rule asks or not."""
 _UNITS = ("n", "money", "percent", "ratio", "ms")
 Contribution = Callable[[Any], int]
@@ -33,7 +33,7 @@ Contribution = Callable[[Any], int]
 
 
 @dataclass(frozen=True)
-class Followed:
+class AlertableView:
     """The states of a view that can be followed, in the order of `states`; each is a sum over its events."""
 
     view: View
@@ -50,18 +50,18 @@ class Followed:
 
 
 @cache
-def followed_views(topic: str) -> tuple[Followed, ...]:
+def alertable_views(topic: str) -> tuple[AlertableView, ...]:
     """Those of a source, by name."""
     own = [view for view in registered_views() if view.source.topic == topic]
-    found = [Followed(view, _adds(view)) for view in own if _is_plain(view)]
+    found = [AlertableView(view, _adds(view)) for view in own if _is_plain(view)]
     return tuple(each for each in found if each.adds)
 
 
 @cache
-def followed_metrics() -> Mapping[str, Metric]:
+def alertable_metrics() -> Mapping[str, Metric]:
     """Metrics by id, and numbers of events as `view.state` (`sales.zero_tx`), that a rule may be about."""
     found: dict[str, Metric] = {}
-    states = {each.view.name: each for view in registered_views() for each in followed_views(view.source.topic)}
+    states = {each.view.name: each for view in registered_views() for each in alertable_views(view.source.topic)}
     for metric in registered_metrics().values():
         own = states.get(metric.view)
         if own and metric.unit in _UNITS and not (metric.only or metric.facts or metric.is_open_only):
@@ -76,10 +76,10 @@ def followed_metrics() -> Mapping[str, Metric]:
     return found
 
 
-def source_of(rule: Rule) -> str | None:
+def source_topic(rule: Rule) -> str | None:
     """The topic whose events a rule is about; None: its metric or source is not there in this release."""
     if isinstance(rule, Threshold):
-        metric = followed_metrics().get(rule.metric)
+        metric = alertable_metrics().get(rule.metric)
         return view_named(metric.view).source.topic if metric else None
     source = rule.source if isinstance(rule, Silence) else LEVEL_SOURCES[rule.of]
     return source if source in registered_sources() else None
@@ -87,7 +87,7 @@ def source_of(rule: Rule) -> str | None:
 
 def _is_plain(view: View) -> bool:
     is_own_row = view.each is None and view.at == "happened_at" and not view.counts_visits
-    return view.name in FOLLOWED and is_own_row and view.where == "true"
+    return view.name in ALERTABLE_VIEWS and is_own_row and view.where == "true"
 
 
 def _adds(view: View) -> dict[str, Contribution]:
@@ -135,16 +135,16 @@ _SIGNED = (
 """Metrics that may be below zero: returns, discounts, and cameras that miss somebody."""
 
 
-class Reach(NamedTuple):
+class ValueRange(NamedTuple):
     """The ends of what a window can hold; both belong to it."""
 
     least: int
     most: int
 
 
-def reach_of(metric: Metric) -> Reach:
+def value_range(metric: Metric) -> ValueRange:
     """Of a metric that can be followed, in the unit that people read. A share has none above the whole."""
     if metric.unit == "percent" and "above_100" not in metric.flags:
-        return Reach(0, ALL)
+        return ValueRange(0, ALL)
     most = _MOST[metric.unit]
-    return Reach(-most if metric.id in _SIGNED else 0, most)
+    return ValueRange(-most if metric.id in _SIGNED else 0, most)

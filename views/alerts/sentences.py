@@ -5,15 +5,15 @@ How a bound that was crossed is told: the same words, whoever tells it.
 
 from decimal import Decimal
 
-from views.alerts.evaluation import Verdict
+from views.alerts.evaluation import ThresholdResult
 from views.alerts.rule import Level, Rule, Silence, Threshold
-from views.alerts.rule_metrics import followed_metrics
+from views.alerts.rule_metrics import alertable_metrics
 from views.alerts.shop_clock import ShopClock
 
 _WINDOWS = {"15m": "a quarter of an hour", "hour": "an hour", "day": "a business day"}
 
 
-def in_words(rule: Rule) -> str:
+def describe_rule(rule: Rule) -> str:
     """When it tells somebody, and about which stores."""
     if isinstance(rule, Threshold):
         said = _threshold(rule)
@@ -28,7 +28,7 @@ def in_words(rule: Rule) -> str:
 
 
 def _threshold(rule: Threshold) -> str:
-    metric = followed_metrics().get(rule.metric)
+    metric = alertable_metrics().get(rule.metric)
     name = metric.name if metric else rule.metric  # of a former release
     side, bound = ("above", rule.above) if rule.above is not None else ("below", rule.below)
     if rule.versus:
@@ -54,23 +54,23 @@ def _plain(bound: Decimal | None) -> str:
     return f"{bound:f}" if bound is not None else ""
 
 
-def bound_said(rule: Threshold) -> Decimal:
+def stated_bound(rule: Threshold) -> Decimal:
     """The bound as somebody wrote it."""
     return rule.above if rule.above is not None else rule.below or Decimal(0)
 
 
-def sentence_of(rule: Threshold, shop: ShopClock, verdict: Verdict) -> str:
+def alert_sentence(rule: Threshold, shop: ShopClock, verdict: ThresholdResult) -> str:
     """What is beyond the bound."""
     side, bound = ("above", rule.above) if rule.above is not None else ("below", rule.below)
-    shown = f"{followed_metrics()[rule.metric].name} of store {shop.store.id}: {verdict.value}"
+    shown = f"{alertable_metrics()[rule.metric].name} of store {shop.store.id}: {verdict.value}"
     if rule.versus:
         return f"{shown}, more than {bound} % {side} the {verdict.baseline} of the same time a week before."
     return f"{shown}, {side} {bound}."
 
 
-def taken_back_because(rule: Threshold, shop: ShopClock, verdict: Verdict) -> str:
+def withdrawal_sentence(rule: Threshold, shop: ShopClock, verdict: ThresholdResult) -> str:
     """What is no longer beyond the bound."""
-    name = followed_metrics()[rule.metric].name
+    name = alertable_metrics()[rule.metric].name
     if not rule.versus:
         return f"{name} of store {shop.store.id} is {verdict.value} by now, and not beyond the bound."
     compared = f"compared with {verdict.baseline} of a week before"

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 from master_dataset.registry.stores import WEEKDAYS, Store
-from views.alerts.rule import Length
+from views.alerts.rule import WindowLength
 from views.core.cut import seconds
 from views.core.local_time import ONE_DAY, STEP, BusinessDays, Span, clock, open_periods, round_down
 
@@ -20,7 +20,7 @@ _MOST_DAYS_OPEN = 10
 
 
 class _Key(NamedTuple):
-    length: Length
+    length: WindowLength
     quarter: int
 
 
@@ -36,11 +36,11 @@ class ShopClock:
         self._open_of = lru_cache(maxsize=4096)(self._is_open)
         self._period_of = lru_cache(maxsize=256)(self._period)
 
-    def span(self, length: Length, quarter: int) -> Span:
+    def span(self, length: WindowLength, quarter: int) -> Span:
         """The window of that length that a quarter of an hour lies in."""
         return self._span_of(_Key(length, quarter))
 
-    def week_before(self, length: Length, span: Span) -> Span:
+    def week_before(self, length: WindowLength, span: Span) -> Span:
         """The window that began when the same clock showed the same weekday: 7 dates before."""
         if length == "day":
             day = self._days.day_of(span.start) - _WEEK
@@ -52,7 +52,7 @@ class ShopClock:
         """When the business day began that the instant lies in."""
         return self.span("day", round_down(at)).start
 
-    def is_open(self, length: Length, span: Span) -> bool:
+    def is_open(self, length: WindowLength, span: Span) -> bool:
         """Whether the whole window lies inside the opening hours; of a day, whether any of it does."""
         return self._open_of(_Key(length, span.start))
 

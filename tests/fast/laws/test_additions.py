@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from speed_layer.additions import EVENTS_AT_ONCE, AdditionKey, additions, shapes_of
-from speed_layer.arrow_tables import ARRIVALS
+from speed_layer.arrow_tables import INPUT
 from tests.support.arrivals import Given, arrival, arrived
 from views import registered_views
 from views.core.aggregates import Value
@@ -72,7 +72,7 @@ def test_what_is_added_is_the_contributions_of_each_cell_and_epoch_however_they_
         arrival(str(n), n, BEGUN + timedelta(microseconds=late), own, store=store)
         for n, (store, late, own) in enumerate(drawn)
     ]
-    parts = [pa.Table.from_batches([arrived(part)], schema=ARRIVALS) for part in (rows[:split], rows[split:])]
+    parts = [pa.Table.from_batches([arrived(part)], schema=INPUT) for part in (rows[:split], rows[split:])]
 
     found = [
         {(of, key): states for of, cells in additions(part, SHAPES, EPOCH) for key, states in cells} for part in parts

@@ -9,11 +9,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from master_dataset.sources import registered_sources
-from speed_layer.alerts.fold import Entry, Fold
+from speed_layer.alerts.fold import Fold, LogRecord
 from tests.support.alerting import MARKER, at_ms, book_of, value
 from tests.support.auditing import HORIZONS, Publications
-from views.alerts.alert import Alert, instant_ms, standings, written
-from views.alerts.rule_validation import read_rule
+from views.alerts.alert import Alert, alert_statuses, format_instant, parse_instant_ms
+from views.alerts.rule_validation import parse_rule
 
 MINUTE, QUARTER, HOUR = 60_000, 900_000, 3_600_000
 BEGIN = at_ms("2026-03-07 07:30")
@@ -24,7 +24,7 @@ RULES = [
     {"kind": "silence", "id": "silent", "source": "pos_transactions", "minutes": 10},
 ]
 BOOK = book_of(*RULES)
-BY_KEY = {("default", str(rule["id"]), 1): read_rule(rule) for rule in RULES}
+BY_KEY = {("default", str(rule["id"]), 1): parse_rule(rule) for rule in RULES}
 STEPS = st.sampled_from([0, 100, 5_000, 20_000, MINUTE, 5 * MINUTE, 20 * MINUTE, 3 * 60 * MINUTE, 26 * 60 * MINUTE])
 SOON = st.sampled_from([0, 1000])
 AGES = st.sampled_from([0, 1000, MINUTE, 16 * MINUTE, 70 * MINUTE, 5 * HOUR, 22 * HOUR, 24 * HOUR, -50 * MINUTE])
@@ -35,28 +35,28 @@ CUTS = st.sets(st.integers(0, 99), max_size=4)
 Drawn = list[tuple[int, int, int]]
 
 
-def log_of(drawn: Sequence[tuple[int, int, int]]) -> list[Entry]:
+def log_of(drawn: Sequence[tuple[int, int, int]]) -> list[LogRecord]:
     """Receipts; 0 is a marker, 1 a delivery again, 2 another receipt under the identity of the last, 3 a return."""
-    now, found, last = BEGIN, list[Entry](), None
+    now, found, last = BEGIN, list[LogRecord](), None
     for number, (step, age, kind) in enumerate(drawn):
         until = now + step if step <= 20 * MINUTE else now
-        found += [Entry(0, at, b"", MARKER) for at in range(now, until, MINUTE)]
+        found += [LogRecord(0, at, b"", MARKER) for at in range(now, until, MINUTE)]
         now += step
         if kind == 0:
-            found.append(Entry(0, now, b"", MARKER))
+            found.append(LogRecord(0, now, b"", MARKER))
         elif kind in {1, 2} and last is not None:
             body = json.loads(last)
             if kind == 2:
                 body["transactions"][0]["price"] = 77
-            found.append(Entry(0, now, json.dumps(body).encode()))
+            found.append(LogRecord(0, now, json.dumps(body).encode()))
         else:
             line = {"title": "x", "price": kind, "amount": -1 if kind == 3 else 1}
             last = value("pos_transactions", now - age, transaction_id=number, transactions=[line])
-            found.append(Entry(0, now, last))
+            found.append(LogRecord(0, now, last))
     return [entry._replace(offset=number) for number, entry in enumerate(found)]
 
 
-def played(entries: list[Entry], cuts: set[int]) -> tuple[Publications, list[Alert]]:
+def played(entries: list[LogRecord], cuts: set[int]) -> tuple[Publications, list[Alert]]:
     """The relay reads on, publications come in between, and one at last when everything is over.
 
     A publication takes its time: when the log is looked at, the relay has read on behind the cut.
@@ -69,13 +69,13 @@ def played(entries: list[Entry], cuts: set[int]) -> tuple[Publications, list[Ale
         if number in looks:
             corrections += world.publish(entries, entries[number - LAG].received_ms)
     last = fold.state.log_ms
-    ticks = [Entry(0, at, b"", MARKER) for at in range(last, last + 26 * HOUR, MINUTE)]
+    ticks = [LogRecord(0, at, b"", MARKER) for at in range(last, last + 26 * HOUR, MINUTE)]
     world.log += [alert for entry in ticks for alert in fold.step(entry, BOOK)]
     corrections += world.publish(entries, last + 26 * HOUR)
     return world, corrections
 
 
-def plain_sums(entries: list[Entry]) -> tuple[Counter[int], Counter[int]]:
+def plain_sums(entries: list[LogRecord]) -> tuple[Counter[int], Counter[int]]:
     """Receipts by quarter and cents by hour, in UTC; the first of those with one identity counts."""
     receipts, cents, met = Counter[int](), Counter[int](), set[tuple[int, str]]()
     for entry in entries:
@@ -92,8 +92,8 @@ def plain_sums(entries: list[Entry]) -> tuple[Counter[int], Counter[int]]:
 
 
 def standing(world: Publications, rule: str) -> set[int]:
-    told = standings(world.log, world.asked).values()
-    return {instant_ms(e.raised.window.start) for e in told if e.raised.rule == rule and not e.is_taken_back}
+    told = alert_statuses(world.log, world.asked).values()
+    return {parse_instant_ms(e.raised.window.start) for e in told if e.raised.rule == rule and not e.is_taken_back}
 
 
 @given(st.lists(st.tuples(STEPS, AGES, KINDS), min_size=1, max_size=40), CUTS)
@@ -156,4 +156,4 @@ def test_an_audit_that_ends_anywhere_and_is_done_again_asks_for_the_same(drawn: 
 
 def test_an_instant_is_read_as_it_was_written() -> None:
     for at in (0, 1_772_000_000_123, BEGIN):
-        assert instant_ms(written(at)) == at
+        assert parse_instant_ms(format_instant(at)) == at

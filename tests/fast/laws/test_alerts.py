@@ -6,7 +6,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from master_dataset.sources import registered_sources
-from speed_layer.alerts.fold import Entry, Fold
+from speed_layer.alerts.fold import Fold, LogRecord
 from speed_layer.alerts.state import Horizons, State
 from tests.support.alerting import MARKER, at_ms, book_of, value
 from views.alerts.alert import Alert
@@ -38,52 +38,52 @@ AGES = st.sampled_from([0, 1000, MINUTE, 16 * MINUTE, 70 * MINUTE, 22 * 60 * MIN
 DRAWN = st.lists(st.tuples(STEPS, AGES, st.integers(0, 9)), min_size=1, max_size=60)
 
 
-def ticks(since: int, step: int) -> list[Entry]:
+def ticks(since: int, step: int) -> list[LogRecord]:
     """Markers every minute, unless nobody was there for hours."""
     until = since + step if step <= 20 * MINUTE else since
-    return [Entry(0, at, b"", MARKER) for at in range(since, until, MINUTE)]
+    return [LogRecord(0, at, b"", MARKER) for at in range(since, until, MINUTE)]
 
 
-def numbered(entries: list[Entry]) -> list[Entry]:
+def numbered(entries: list[LogRecord]) -> list[LogRecord]:
     return [entry._replace(offset=number) for number, entry in enumerate(entries)]
 
 
-def till_log(drawn: Sequence[tuple[int, int, int]]) -> list[Entry]:
-    now, found = BEGIN, list[Entry]()
+def till_log(drawn: Sequence[tuple[int, int, int]]) -> list[LogRecord]:
+    now, found = BEGIN, list[LogRecord]()
     for number, (step, age, kind) in enumerate(drawn):
         found += ticks(now, step)
         now += step
         if kind == 0:
-            found.append(Entry(number, now, b"", MARKER))
+            found.append(LogRecord(number, now, b"", MARKER))
         elif kind == 1:
-            found.append(Entry(number, now, b"{", ()))
+            found.append(LogRecord(number, now, b"{", ()))
         elif kind == 2 and found:
             found.append(found[-1]._replace(offset=number, received_ms=now))
         else:
             line = {"title": "x", "price": kind, "amount": -1 if kind == 3 else 1}
             bytes_ = value("pos_transactions", now - age, transaction_id=number, transactions=[line])
-            found.append(Entry(number, now, bytes_, ()))
+            found.append(LogRecord(number, now, bytes_, ()))
     return numbered(found)
 
 
-def queue_log(drawn: Sequence[tuple[int, int, int]]) -> list[Entry]:
-    now, found = BEGIN, list[Entry]()
+def queue_log(drawn: Sequence[tuple[int, int, int]]) -> list[LogRecord]:
+    now, found = BEGIN, list[LogRecord]()
     for number, (step, age, kind) in enumerate(drawn):
         found += ticks(now, step)
         now += step
         if kind == 0:
-            found.append(Entry(number, now, b"", MARKER))
+            found.append(LogRecord(number, now, b"", MARKER))
             continue
         more = {} if kind == 1 else {"length_after": kind - 2}
         fields = {"kind": "join", "track": f"p{number}", "queue": f"Q{kind % 2}", "sensor_id": f"s{kind % 2}", **more}
-        found.append(Entry(number, now, value("queue_events", now - age, **fields), ()))
+        found.append(LogRecord(number, now, value("queue_events", now - age, **fields), ()))
     return numbered(found)
 
 
 LOGS = [("pos_transactions", TILLS, till_log), ("queue_events", QUEUES, queue_log)]
 
 
-def folded(fold: Fold, entries: Sequence[Entry], which: int) -> list[Alert]:
+def folded(fold: Fold, entries: Sequence[LogRecord], which: int) -> list[Alert]:
     return [alert for entry in entries for alert in fold.step(entry, LOGS[which][1])]
 
 

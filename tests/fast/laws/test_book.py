@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from master_dataset.registry.stores import Store
 from master_dataset.sources import registered_sources
 from views.alerts.rule import Rule
-from views.alerts.rule_history import Book, Version, read_version, rule_version, store_version
-from views.alerts.rule_metrics import source_of
-from views.alerts.rule_validation import read_rule
+from views.alerts.rule_history import RuleHistory, StoredVersion, decode_rule, rule_version, store_version
+from views.alerts.rule_metrics import source_topic
+from views.alerts.rule_validation import parse_rule
 
 RULES = [
     {"kind": "level", "id": "a", "of": "queue", "above": 4, "minutes": 3},
@@ -30,15 +30,17 @@ TIMES, NUMBERS = st.integers(0, 5), st.integers(1, 3)
 VERSIONS = st.lists(
     st.one_of(
         st.builds(
-            lambda rule, number, at: rule_version(read_rule(rule), number, at), st.sampled_from(RULES), NUMBERS, TIMES
+            lambda rule, number, at: rule_version(parse_rule(rule), number, at), st.sampled_from(RULES), NUMBERS, TIMES
         ),
         st.builds(
-            lambda id_, number, at: Version(at, "rule", id_, number, ""),
+            lambda id_, number, at: StoredVersion(at, "rule", id_, number, ""),
             st.sampled_from(["default/a", "default/b"]),
             NUMBERS,
             TIMES,
         ),
-        st.builds(lambda number, at: Version(at, "rule", "default/a", number, "of a newer release"), NUMBERS, TIMES),
+        st.builds(
+            lambda number, at: StoredVersion(at, "rule", "default/a", number, "of a newer release"), NUMBERS, TIMES
+        ),
         st.builds(store_version, st.sampled_from(STORES), NUMBERS, TIMES),
     ),
     max_size=12,
@@ -46,18 +48,18 @@ VERSIONS = st.lists(
 Written = tuple[Mapping[tuple[str, str], tuple[Rule, int]], Mapping[str, Store]]
 
 
-def with_version(page: Written, version: Version) -> Written:
+def with_version(page: Written, version: StoredVersion) -> Written:
     """The page behind it, whole."""
     rules, stores = page
     if version.kind == "store":
         return rules, {**stores, version.id: Store.from_json(version.body)}
     tenant, _, name = version.id.partition("/")
     rules = {key: rule for key, rule in rules.items() if key != (tenant, name)}
-    rule = read_version(version.id, version.number, version.body)
+    rule = decode_rule(version.id, version.number, version.body)
     return (rules if rule is None else {**rules, (tenant, name): (rule, version.number)}), stores
 
 
-def written_out(versions: Sequence[Version], at: int) -> Written:
+def written_out(versions: Sequence[StoredVersion], at: int) -> Written:
     ordered = sorted(set(versions))
     nothing: Written = ({}, {})
     pages = list(accumulate(ordered, with_version, initial=nothing))
@@ -65,8 +67,8 @@ def written_out(versions: Sequence[Version], at: int) -> Written:
 
 
 @given(VERSIONS, st.lists(st.integers(-1, 6), min_size=1, max_size=8))
-def test_every_page_says_the_same_as_one_that_is_written_out(versions: list[Version], moments: list[int]) -> None:
-    book = Book(versions, 9)
+def test_every_page_says_the_same_as_one_that_is_written_out(versions: list[StoredVersion], moments: list[int]) -> None:
+    book = RuleHistory(versions, 9)
 
     for at in moments:
         page, (rules, stores) = book.at(at), written_out(versions, at)
@@ -74,7 +76,7 @@ def test_every_page_says_the_same_as_one_that_is_written_out(versions: list[Vers
         assert [page.shops.get(id_) is not None for id_ in "123"] == [id_ in stores for id_ in "123"]
         assert {key: (each.rule, each.version) for key, each in page.rules.items()} == rules
         for topic in registered_sources():
-            watching = [each for _, each in sorted(rules.items()) if each[0].on and source_of(each[0]) == topic]
+            watching = [each for _, each in sorted(rules.items()) if each[0].on and source_topic(each[0]) == topic]
             assert [(each.rule, each.version) for each in page.by_topic.get(topic, ())] == watching
             for shop in page.shops.values():
                 own = [each for each in watching if each[0].watches(shop.store.id, shop.store.tenant)]
@@ -83,9 +85,9 @@ def test_every_page_says_the_same_as_one_that_is_written_out(versions: list[Vers
 
 @given(VERSIONS, st.lists(st.integers(-1, 6), min_size=2, max_size=8))
 def test_as_long_as_nothing_changes_the_page_and_the_shops_are_the_same(
-    versions: list[Version], moments: list[int]
+    versions: list[StoredVersion], moments: list[int]
 ) -> None:
-    book = Book(versions, 9)
+    book = RuleHistory(versions, 9)
     shops = {at: dict(book.at(at).shops) for at in moments}
 
     for at in moments:

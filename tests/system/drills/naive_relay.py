@@ -65,12 +65,12 @@ class NaiveRelay(AlertProcessor):
 
     def _sender(self) -> TransactionalSender:
         kind = KeptSender if self._kind == KEPT else PlainSender
-        return kind(self._work.bootstrap, self._partition)
+        return kind(self._config.bootstrap, self._partition)
 
     def _start(self, sender: TransactionalSender, inlet: PartitionReader) -> None:
         super()._start(sender, inlet)
-        self._known = KnownAlerts(self._work.known_alerts_retention)
+        self._known = KnownAlerts(self._config.known_alerts_retention)
 
     def _alerts_for(self, read: SourceRecord) -> Sequence[Alert]:
-        self._known = KnownAlerts(self._work.known_alerts_retention)
+        self._known = KnownAlerts(self._config.known_alerts_retention)
         return super()._alerts_for(read)

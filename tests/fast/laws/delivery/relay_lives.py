@@ -9,15 +9,15 @@ from unittest.mock import patch
 import msgspec
 
 from master_dataset.sources import registered_sources
-from speed_layer.alerts.fold import Entry, Fold
-from speed_layer.alerts.processor import Relay, Work
+from speed_layer.alerts.fold import Fold, LogRecord
+from speed_layer.alerts.processor import AlertProcessor, ProcessorConfig
 from speed_layer.alerts.snapshots import Snapshot
-from speed_layer.alerts.source import Log
+from speed_layer.alerts.source import TopicIdentity
 from speed_layer.alerts.state import Horizons, State
 from tests.fast.laws.delivery.broker import Admin, Broker, Consumer, Killed, Place, Transaction
 from tests.fast.laws.delivery.producer import Producer
 from tests.support.alerting import MARKER, at_ms, book_of, value
-from views.alerts.alert import CORRECTIONS
+from views.alerts.alert import CORRECTIONS_TOPIC
 
 TILLS: Place = ("pos_transactions", 0)
 TOLD: Place = ("alerts", 0)
@@ -45,10 +45,10 @@ class Kept:
         self._chance = chance
         self._newest: tuple[dict[str, int], dict[str, bytes]] | None = None
 
-    def keep(self, positions: Mapping[str, int], states: Mapping[str, State], _: Mapping[str, Log]) -> None:
+    def save(self, positions: Mapping[str, int], states: Mapping[str, State], _: Mapping[str, TopicIdentity]) -> None:
         self._newest = dict(positions), {topic: each.to_bytes() for topic, each in states.items()}
 
-    def newest(self, committed: Mapping[str, int], _: Mapping[str, Log]) -> Snapshot | None:
+    def newest(self, committed: Mapping[str, int], _: Mapping[str, TopicIdentity]) -> Snapshot | None:
         if self._newest is None or self._chance.random() < 0.2:
             return None
         positions, states = self._newest
@@ -79,7 +79,7 @@ def expected(broker: Broker) -> list[str]:
     """The alerts of what is committed, folded once from the beginning."""
     fold, found = Fold(registered_sources()[TILLS[0]], 0, Horizons()), list[str]()
     for each in broker.visible(TILLS):
-        entry = Entry(each.offset, each.stamp_ms, each.value, each.headers)
+        entry = LogRecord(each.offset, each.stamp_ms, each.value, each.headers)
         found += [alert.alert_id for alert in fold.step(entry, BOOK)]
     return found
 
@@ -93,7 +93,7 @@ def lived(seed: int, *, is_told: bool) -> Broker:
     """Killed some times at any call, then left alone until everything is read."""
     broker = Broker(Random(seed))
     sold(broker)
-    broker.committed[TILLS] = broker.committed[CORRECTIONS, 0] = 0
+    broker.committed[TILLS] = broker.committed[CORRECTIONS_TOPIC, 0] = 0
     kept = Kept(broker.chance)
     for life in range(LIVES):
         _live(broker, kept, broker.chance.randint(1, 150) if life < LIVES - 1 else None, is_told=is_told)
@@ -118,7 +118,7 @@ def _live(broker: Broker, kept: Kept, calls: int | None, *, is_told: bool) -> No
             raise Killed
 
     broker.before_call, broker.before_answer = before_call, before_answer
-    work = Work("memory", [TILLS[0]], Shelf(), kept)  # type: ignore[arg-type]
+    work = ProcessorConfig("memory", [TILLS[0]], Shelf(), kept)  # type: ignore[arg-type]
     clock = SimpleNamespace(sleep=lambda _: None, monotonic=partial(next, iter(range(0, 10**9, 20))))
     with (
         patch("speed_layer.alerts.sender.Producer", lambda said: Producer(broker, said, 0.3, is_told=is_told)),
@@ -127,7 +127,7 @@ def _live(broker: Broker, kept: Kept, calls: int | None, *, is_told: bool) -> No
         patch("speed_layer.alerts.processor.time", clock),
     ):
         try:
-            Relay(work, 0).run()
+            AlertProcessor(work, 0).run()
         except (Killed, Over):
             broker.before_call = lambda: None
 

@@ -16,19 +16,19 @@ from master_dataset.registry.stores import Store
 from speed_layer.alerts import processor as relay
 from speed_layer.alerts import sender
 from speed_layer.alerts import source as inlet
-from speed_layer.alerts.processor import Relay, Work
-from speed_layer.alerts.sender import Fenced
+from speed_layer.alerts.processor import AlertProcessor, ProcessorConfig
+from speed_layer.alerts.sender import FencedError
 from speed_layer.alerts.snapshots import Snapshot, Snapshots
-from speed_layer.alerts.source import Log
+from speed_layer.alerts.source import TopicIdentity
 from speed_layer.alerts.state import State
 from tests.fast.model.relay.memory_clients import NOBODY, Killed, MemoryAdmin, MemoryConsumer, MemoryProducer, Process
 from tests.fast.model.relay.memory_kafka import MemoryKafka, Slot
 from tests.support.alerting import at_ms, book_of, value
-from views.alerts.alert import CORRECTIONS, Alert, Window, raised_id, written
-from views.alerts.corrections import over_of
-from views.alerts.rule_history import Book
+from views.alerts.alert import CORRECTIONS_TOPIC, Alert, Window, format_instant, raised_id
+from views.alerts.corrections import resolution_of
+from views.alerts.rule_history import RuleHistory
 
-TOPIC, ALERTS, ASKED = ("pos_transactions", 0), ("alerts", 0), (CORRECTIONS, 0)
+TOPIC, ALERTS, ASKED = ("pos_transactions", 0), ("alerts", 0), (CORRECTIONS_TOPIC, 0)
 RECORDS, STORES = 60, 25
 WANTED = 5
 """Records that publications ask for; each twice, as by an audit that was killed and done again."""
@@ -73,7 +73,7 @@ class Variant:
     `isolation`: with which its consumer reads, if not as the product's does.
     """
 
-    kind: type[Relay] = Relay
+    kind: type[AlertProcessor] = AlertProcessor
     blind: bool = False
     isolation: str = ""
 
@@ -85,11 +85,13 @@ class MemorySnapshots(Snapshots):
         super().__init__(Path())
         self._kept: list[tuple[dict[str, int], dict[str, bytes]]] = []
 
-    def keep(self, positions: Mapping[str, int], states: Mapping[str, State], logs: Mapping[str, Log]) -> None:
+    def save(
+        self, positions: Mapping[str, int], states: Mapping[str, State], logs: Mapping[str, TopicIdentity]
+    ) -> None:
         assert logs
         self._kept.append((dict(positions), {topic: state.to_bytes() for topic, state in states.items()}))
 
-    def newest(self, committed: Mapping[str, int], logs: Mapping[str, Log]) -> Snapshot | None:
+    def newest(self, committed: Mapping[str, int], logs: Mapping[str, TopicIdentity]) -> Snapshot | None:
         assert logs
         for positions, states in reversed(self._kept):
             if all(at <= committed[topic] for topic, at in positions.items()):
@@ -98,7 +100,7 @@ class MemorySnapshots(Snapshots):
 
 
 class Shelf:
-    def read(self) -> Book:
+    def read(self) -> RuleHistory:
         return BOOK
 
 
@@ -150,12 +152,12 @@ class Simulated:
                 "pos_transactions", BEGIN + number, operation_id=store, transaction_id=number, transactions=[line]
             )
             self._broker.logs.setdefault(TOPIC, []).append(Slot(body, BEGIN + number))
-        self._broker.committed[TOPIC] = self._broker.committed[CORRECTIONS, 0] = 0
+        self._broker.committed[TOPIC] = self._broker.committed[CORRECTIONS_TOPIC, 0] = 0
         return {(f"above-{bound}", store) for store, count in sold.items() for bound in BOUNDS if count > bound}
 
     def _asked(self) -> set[str]:
         """Write what publications ask for, of windows that the receipts say nothing of. The ids."""
-        window = Window(written(BEGIN - 7_200_000), written(BEGIN - 3_600_000))
+        window = Window(format_instant(BEGIN - 7_200_000), format_instant(BEGIN - 3_600_000))
         found = list[Alert]()
         for number in range(WANTED):
             store = str(number % STORES)
@@ -173,11 +175,11 @@ class Simulated:
                 threshold=Decimal(0),
                 sentence="Late.",
                 late=True,
-                raised_at=written(BEGIN),
+                raised_at=format_instant(BEGIN),
                 publication=1,
                 cause="late",
             )
-            found += [raised, over_of(raised)]
+            found += [raised, resolution_of(raised)]
         for each in (*found, *found):
             self._broker.logs.setdefault(ASKED, []).append(Slot(each.to_json(), BEGIN))
         return {each.alert_id for each in found}
@@ -188,8 +190,8 @@ class Simulated:
         process = Process(self._broker, self._chance, calls, inner)
         process.is_harmed, process.blind = is_harmed, self._variant.blind
         own = [TOPIC[0]]
-        work = Work("memory", own, Shelf(), self._snapshots)
-        with suppress(Killed, Fenced), in_process(process, self._variant):
+        work = ProcessorConfig("memory", own, Shelf(), self._snapshots)
+        with suppress(Killed, FencedError), in_process(process, self._variant):
             self._variant.kind(work, 0).run()
         if not is_inner:
             self._torn += self._ahead()

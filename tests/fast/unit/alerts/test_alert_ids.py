@@ -10,8 +10,8 @@ from master_dataset.registry.stores import Store
 from tests.support.alerting import FOR_EVER, WorldLog, at_ms
 from tests.support.auditing import Publications
 from views.alerts.alert import Alert
-from views.alerts.rule_history import Book, rule_version, store_version
-from views.alerts.rule_validation import read_rule
+from views.alerts.rule_history import RuleHistory, rule_version, store_version
+from views.alerts.rule_validation import parse_rule
 
 MINUTE, HOUR = 60_000, 3_600_000
 TEN = at_ms("2026-03-07 10:00")
@@ -33,9 +33,9 @@ def world_of(rule: dict[str, Any], topic: str = "pos_transactions") -> tuple[Wor
     rule = {**rule, "hours": "always"}
     if rule["kind"] == "level":
         del rule["hours"]
-    book = Book([store_version(STORE, 1, 0), rule_version(read_rule(rule), VERSION, 0)], FOR_EVER)
+    book = RuleHistory([store_version(STORE, 1, 0), rule_version(parse_rule(rule), VERSION, 0)], FOR_EVER)
     log = WorldLog(topic, book)
-    by_key = {("acme", str(rule["id"]), VERSION): read_rule(rule)}
+    by_key = {("acme", str(rule["id"]), VERSION): parse_rule(rule)}
     return log, Publications(topic, book, by_key, log.told)
 
 

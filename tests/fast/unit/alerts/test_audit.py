@@ -5,9 +5,9 @@ from typing import Any
 
 from tests.support.alerting import WorldLog, at_ms, book_of
 from tests.support.auditing import Publications
-from views.alerts.alert import Alert, following_id, standings
-from views.alerts.rule_history import Book, rule_version, store_version
-from views.alerts.rule_validation import read_rule
+from views.alerts.alert import Alert, alert_statuses, follow_up_id
+from views.alerts.rule_history import RuleHistory, rule_version, store_version
+from views.alerts.rule_validation import parse_rule
 
 MINUTE, HOUR = 60_000, 3_600_000
 GRACE = 2 * MINUTE
@@ -18,7 +18,7 @@ TEN = at_ms("2026-03-07 10:00")
 def world_of(*rules: dict[str, Any], topic: str = "pos_transactions") -> tuple[WorldLog, Publications]:
     book = book_of(*rules)
     log = WorldLog(topic, book)
-    by_key = {("default", str(rule["id"]), 1): read_rule(rule) for rule in rules}
+    by_key = {("default", str(rule["id"]), 1): parse_rule(rule) for rule in rules}
     return log, Publications(topic, book, by_key, log.told)
 
 
@@ -34,7 +34,7 @@ def test_an_alert_that_the_corrected_numbers_do_not_hold_is_retracted_once_and_s
     [retracted] = publish(log, world, TEN + 6 * HOUR)
     again = publish(log, world, TEN + 7 * HOUR)
 
-    assert retracted.alert_id == following_id(told.alert_id, "retracted")
+    assert retracted.alert_id == follow_up_id(told.alert_id, "retracted")
     assert (retracted.kind, retracted.about, retracted.publication) == ("retracted", told.alert_id, 1)
     assert (retracted.shown, retracted.corrected, retracted.cause) == (Decimal(10), Decimal(6), "late")
     assert (retracted.window, retracted.provisional) == (told.window, False)
@@ -78,7 +78,7 @@ def test_what_is_true_after_all_is_another_alert_and_may_be_wrong_again() -> Non
 
     assert [[each.kind for each in some] for some in found] == [["retracted"], [], ["raised", "resolved"]]
     [another, over] = found[2]
-    assert another.alert_id == following_id(told.alert_id, "raised")
+    assert another.alert_id == follow_up_id(told.alert_id, "raised")
     assert (another.shown, another.corrected) == (Decimal(10), Decimal(14))
     assert over.about == another.alert_id
     log.sold(TEN + 30 * MINUTE, 8, amount=-1, late_ms=9 * HOUR)
@@ -120,10 +120,10 @@ def test_windows_of_which_the_topic_may_have_forgotten_what_was_told_are_let_be(
 def test_what_stands_is_not_told_again_under_another_version_of_its_rule() -> None:
     log, world = world_of(MUCH)
     [told] = log.sold(TEN + 20 * MINUTE, 10)
-    changed = read_rule({**MUCH, "above": 5})
-    versions = [rule_version(read_rule(MUCH), 1, 0), rule_version(changed, 2, TEN + 40 * MINUTE)]
-    world.book = Book([store_version(world.book.at(0).shops["1"].store, 1, 0), *versions], 2**60)
-    world.rules = {("default", "much", 1): read_rule(MUCH), ("default", "much", 2): changed}
+    changed = parse_rule({**MUCH, "above": 5})
+    versions = [rule_version(parse_rule(MUCH), 1, 0), rule_version(changed, 2, TEN + 40 * MINUTE)]
+    world.book = RuleHistory([store_version(world.book.at(0).shops["1"].store, 1, 0), *versions], 2**60)
+    world.rules = {("default", "much", 1): parse_rule(MUCH), ("default", "much", 2): changed}
     log.sold(TEN + 30 * MINUTE, 1, late_ms=5 * HOUR)
 
     assert told.version == 1
@@ -161,8 +161,8 @@ def test_what_was_asked_for_and_is_not_told_yet_counts_as_told() -> None:
     log.sold(TEN + 30 * MINUTE, 4, amount=-1, late_ms=5 * HOUR)
     [retracted] = publish(log, world, TEN + 6 * HOUR)
 
-    asked_twice = standings([told], [retracted, retracted])
-    told_by_then = standings([told, retracted], [retracted])
+    asked_twice = alert_statuses([told], [retracted, retracted])
+    told_by_then = alert_statuses([told, retracted], [retracted])
 
     assert asked_twice == told_by_then
     assert asked_twice[told.alert_id].is_taken_back
@@ -181,7 +181,7 @@ def test_what_a_rebuild_asked_for_that_was_overtaken_and_ended_is_judged_by_the_
     again = publish(log, world, TEN + 90 * HOUR)
 
     assert ([each.kind for each in overtaken], meanwhile, again) == (["retracted"], [], [])
-    assert raised.alert_id == following_id(told.alert_id, "raised")
+    assert raised.alert_id == follow_up_id(told.alert_id, "raised")
     assert (raised.late, raised.corrected, over.about) == (True, Decimal(11), raised.alert_id)
 
 
@@ -207,8 +207,8 @@ def test_what_follows_an_alert_is_not_lost_where_it_is_read_first() -> None:
     log.sold(TEN + 30 * MINUTE, 4, amount=-1, late_ms=5 * HOUR)
     [retracted] = publish(log, world, TEN + 6 * HOUR)
 
-    expected = standings([raised, over, retracted])
+    expected = alert_statuses([raised, over, retracted])
 
-    assert standings([over, raised, retracted]) == standings([retracted, over, raised]) == expected
-    assert standings([over], [retracted, raised]) == expected
-    assert standings([over, retracted]) == {}
+    assert alert_statuses([over, raised, retracted]) == alert_statuses([retracted, over, raised]) == expected
+    assert alert_statuses([over], [retracted, raised]) == expected
+    assert alert_statuses([over, retracted]) == {}

@@ -9,20 +9,20 @@ from confluent_kafka import TopicPartition
 
 from master_dataset.errors import OperatorError
 from master_dataset.sources import registered_sources
-from speed_layer.alerts.fold import Entry, Fold
-from speed_layer.alerts.processor import Relay, Work
+from speed_layer.alerts.fold import Fold, LogRecord
+from speed_layer.alerts.processor import AlertProcessor, ProcessorConfig
 from speed_layer.alerts.snapshots import Snapshots
-from speed_layer.alerts.source import Log
+from speed_layer.alerts.source import TopicIdentity
 from speed_layer.alerts.state import Horizons
 from tests.fast.model.relay.memory_clients import MemoryConsumer, Process
 from tests.fast.model.relay.memory_kafka import MemoryKafka, Slot
 from tests.fast.model.relay.simulated import BEGIN, BOOK, Shelf, Variant, in_process
 from tests.support.alerting import value
-from views.alerts.alert import CORRECTIONS
+from views.alerts.alert import CORRECTIONS_TOPIC
 
 TILLS, COUNTS = "pos_transactions", "people_counts"
 ALERTS = ("alerts", 0)
-LOGS = {topic: Log(f"id of {topic}", 1) for topic in (TILLS, CORRECTIONS)}
+LOGS = {topic: TopicIdentity(f"id of {topic}", 1) for topic in (TILLS, CORRECTIONS_TOPIC)}
 FOREVER = 10**6
 
 
@@ -50,9 +50,9 @@ def begin(
 
     process = Process(broker, Random(1), FOREVER)
     process.is_harmed = False
-    work = Work("memory", topics or (TILLS,), Shelf(), Snapshots(folder), ready=ready)
+    work = ProcessorConfig("memory", topics or (TILLS,), Shelf(), Snapshots(folder), ready=ready)
     with in_process(process, Variant(), consumer), pytest.raises(Begun):
-        Relay(work, 0).run()
+        AlertProcessor(work, 0).run()
     return broker_positions(broker)
 
 
@@ -66,11 +66,11 @@ def broker() -> MemoryKafka:
 def test_a_first_start_begins_at_the_end_and_reads_what_publications_ask_for(
     broker: MemoryKafka, tmp_path: Path
 ) -> None:
-    broker.logs[CORRECTIONS, 0] = [Slot(b"{}")]
+    broker.logs[CORRECTIONS_TOPIC, 0] = [Slot(b"{}")]
 
     positions = begin(broker, tmp_path)
 
-    assert positions == {TILLS: 5, CORRECTIONS: 0}
+    assert positions == {TILLS: 5, CORRECTIONS_TOPIC: 0}
 
 
 def test_positions_that_are_gone_while_there_are_snapshots_are_a_named_stop(
@@ -98,11 +98,11 @@ def test_positions_that_are_gone_while_something_was_told_are_a_named_stop(broke
 
 def test_positions_that_an_operator_has_set_are_where_it_goes_on(broker: MemoryKafka, tmp_path: Path) -> None:
     begin(broker, tmp_path)
-    broker.committed = {(TILLS, 0): 3, (CORRECTIONS, 0): 0}
+    broker.committed = {(TILLS, 0): 3, (CORRECTIONS_TOPIC, 0): 0}
 
     positions = begin(broker, tmp_path)
 
-    assert positions == {TILLS: 3, CORRECTIONS: 0}
+    assert positions == {TILLS: 3, CORRECTIONS_TOPIC: 0}
 
 
 def test_a_source_that_came_with_an_upgrade_begins_at_its_end(broker: MemoryKafka, tmp_path: Path) -> None:
@@ -112,7 +112,7 @@ def test_a_source_that_came_with_an_upgrade_begins_at_its_end(broker: MemoryKafk
 
     positions = begin(broker, tmp_path, TILLS, COUNTS)
 
-    assert positions == {TILLS: 5, COUNTS: 2, CORRECTIONS: 0}
+    assert positions == {TILLS: 5, COUNTS: 2, CORRECTIONS_TOPIC: 0}
 
 
 def test_the_position_of_one_topic_that_is_gone_is_a_named_stop(broker: MemoryKafka, tmp_path: Path) -> None:
@@ -135,7 +135,7 @@ def test_a_topic_made_anew_is_known_though_it_is_longer_than_what_was_read(broke
     begin(broker, tmp_path)
     made_anew(broker, TILLS)
 
-    with pytest.raises(OperatorError, match="made anew") as said:
+    with pytest.raises(OperatorError, match="was recreated") as said:
         begin(broker, tmp_path)
 
     assert "docs/how-to/alerts.md, When records are gone" in said.value.do
@@ -149,7 +149,7 @@ def test_a_topic_made_anew_with_which_its_position_went_is_known_without_snapsho
     made_anew(broker, TILLS)
     del broker.committed[TILLS, 0]
 
-    with pytest.raises(OperatorError, match="nothing is committed any more"):
+    with pytest.raises(OperatorError, match="the committed position is gone"):
         begin(broker, tmp_path / "now")
 
 
@@ -161,15 +161,15 @@ def test_a_topic_made_anew_is_read_from_where_an_operator_says(broker: MemoryKaf
 
     positions = begin(broker, tmp_path)
 
-    assert positions == {TILLS: 9, CORRECTIONS: 0}
+    assert positions == {TILLS: 9, CORRECTIONS_TOPIC: 0}
 
 
 def test_positions_from_before_topics_were_told_apart_are_believed(broker: MemoryKafka, tmp_path: Path) -> None:
-    broker.committed = {(TILLS, 0): 4, (CORRECTIONS, 0): 0}
+    broker.committed = {(TILLS, 0): 4, (CORRECTIONS_TOPIC, 0): 0}
 
     positions = begin(broker, tmp_path)
 
-    assert positions == {TILLS: 4, CORRECTIONS: 0}
+    assert positions == {TILLS: 4, CORRECTIONS_TOPIC: 0}
 
 
 def deleting(broker: MemoryKafka, place: tuple[str, int], first: int) -> type[MemoryConsumer]:
@@ -192,7 +192,7 @@ def test_what_is_deleted_behind_a_reader_that_catches_up_is_gone_on_from(broker:
     [kept] = [Snapshots(tmp_path / "now").newest(broker_positions(broker), LOGS)]
     fresh = Fold(registered_sources()[TILLS], 0, Horizons())
     for offset, slot in [*enumerate(broker.logs[TILLS, 0])][3:]:
-        fresh.step(Entry(offset, slot.stamp_ms, slot.value), BOOK)
+        fresh.step(LogRecord(offset, slot.stamp_ms, slot.value), BOOK)
     assert kept is not None
     assert kept.states[TILLS].digest() == fresh.state.digest()
 
@@ -207,7 +207,7 @@ def test_a_snapshot_from_before_what_is_deleted_counts_for_nothing(broker: Memor
 
     kept = Snapshots(tmp_path).newest(broker_positions(broker), LOGS)
     assert kept is not None
-    assert kept.states[TILLS].met == 2
+    assert kept.states[TILLS].identity_count == 2
 
 
 def test_what_is_deleted_before_it_was_read_is_a_named_stop(broker: MemoryKafka, tmp_path: Path) -> None:
@@ -227,4 +227,4 @@ def test_alerts_that_are_deleted_while_they_are_asked_for_are_no_reason_to_stop(
 
     positions = begin(broker, tmp_path, consumer=deleting(broker, ALERTS, 5))
 
-    assert positions == {TILLS: 5, CORRECTIONS: 0}
+    assert positions == {TILLS: 5, CORRECTIONS_TOPIC: 0}

@@ -3,8 +3,8 @@
 import pytest
 
 from master_dataset.errors import OperatorError
-from speed_layer.alerts.processor import IDENTITY_BYTES, Room
-from speed_layer.alerts.source import LONGEST_SECONDS, HeldBack
+from speed_layer.alerts.processor import IDENTITY_BYTES, IdentityBudget
+from speed_layer.alerts.source import LONGEST_TRANSACTION_SECONDS, TransactionMonitor
 from tests.support.alerting import WorldLog, at_ms, book_of
 
 MB = 1 << 20
@@ -12,23 +12,23 @@ RULE = {"kind": "threshold", "id": "any", "metric": "total_transactions_count", 
 
 
 def test_the_identities_of_all_partitions_may_take_their_limit_and_no_more() -> None:
-    room, all_of_it = Room(1), MB // IDENTITY_BYTES
-    room.hold(0, all_of_it // 2)
+    room, all_of_it = IdentityBudget(1), MB // IDENTITY_BYTES
+    room.set(0, all_of_it // 2)
 
-    room.hold(1, all_of_it // 2)
+    room.set(1, all_of_it // 2)
     with pytest.raises(OperatorError, match="1 MB") as refused:
-        room.hold(1, all_of_it // 2 + 1)
+        room.set(1, all_of_it // 2 + 1)
 
     assert "GALATEA_ALERTS_IDENTITIES_MB" in refused.value.do
     assert room.bytes == MB + IDENTITY_BYTES
 
 
 def test_what_is_forgotten_makes_room_again() -> None:
-    room = Room(1)
+    room = IdentityBudget(1)
     with pytest.raises(OperatorError):
-        room.hold(0, MB)
+        room.set(0, MB)
 
-    room.hold(0, 0)
+    room.set(0, 0)
 
     assert room.bytes == 0
 
@@ -40,21 +40,21 @@ def test_each_identity_that_was_met_counts_until_its_day_is_over() -> None:
     log.sold(ten, 1, transaction_id=1)
     log.sold(ten, 1, transaction_id=1, late_ms=5000)
     log.sold(ten + 9000, 1, transaction_id=2)
-    met = log.fold.state.met
+    met = log.fold.state.identity_count
     log.pass_until(ten + 26 * 3_600_000)
 
-    assert (met, log.fold.state.met) == (2, 0)
+    assert (met, log.fold.state.identity_count) == (2, 0)
 
 
 def test_a_stable_end_that_does_not_move_holds_readers_back_and_one_that_moves_does_not() -> None:
-    held_back = HeldBack()
+    held_back = TransactionMonitor()
 
-    nobody = held_back.look({0: 10, 1: 5}, {0: 10, 1: 5}, 0)
-    opened = held_back.look({0: 12, 1: 5}, {0: 10, 1: 5}, 10)
-    at_the_limit = held_back.look({0: 15, 1: 5}, {0: 10, 1: 5}, 10 + LONGEST_SECONDS)
-    beyond = held_back.look({0: 15, 1: 5}, {0: 10, 1: 5}, 11 + LONGEST_SECONDS)
-    another = held_back.look({0: 20, 1: 5}, {0: 16, 1: 5}, 100)
-    over = held_back.look({0: 21, 1: 5}, {0: 21, 1: 5}, 101)
+    nobody = held_back.check({0: 10, 1: 5}, {0: 10, 1: 5}, 0)
+    opened = held_back.check({0: 12, 1: 5}, {0: 10, 1: 5}, 10)
+    at_the_limit = held_back.check({0: 15, 1: 5}, {0: 10, 1: 5}, 10 + LONGEST_TRANSACTION_SECONDS)
+    beyond = held_back.check({0: 15, 1: 5}, {0: 10, 1: 5}, 11 + LONGEST_TRANSACTION_SECONDS)
+    another = held_back.check({0: 20, 1: 5}, {0: 16, 1: 5}, 100)
+    over = held_back.check({0: 21, 1: 5}, {0: 21, 1: 5}, 101)
 
     assert [each.records for each in (nobody, opened, at_the_limit, beyond, another, over)] == [0, 2, 5, 5, 4, 0]
     assert [each.is_too_long for each in (opened, at_the_limit, beyond, another)] == [False, False, True, False]

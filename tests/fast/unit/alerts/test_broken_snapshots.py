@@ -8,12 +8,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from speed_layer.alerts.snapshots import Snapshots
-from speed_layer.alerts.source import Log
+from speed_layer.alerts.source import TopicIdentity
 from speed_layer.alerts.state import State
 from tests.support.alerting import WorldLog, at_ms, book_of
 
 TOPIC = "pos_transactions"
-LOGS: Mapping[str, Log] = {TOPIC: Log("a topic", 1)}
+LOGS: Mapping[str, TopicIdentity] = {TOPIC: TopicIdentity("a topic", 1)}
 AT = {TOPIC: 70}
 RULES = (
     {"kind": "threshold", "id": "many", "metric": "total_transactions_count", "window": "hour", "above": 0},
@@ -34,7 +34,7 @@ STATE = real_state()
 
 @pytest.fixture
 def kept(tmp_path: Path) -> Path:
-    Snapshots(tmp_path).keep(AT, {TOPIC: STATE}, LOGS)
+    Snapshots(tmp_path).save(AT, {TOPIC: STATE}, LOGS)
     return next(tmp_path.glob("*.state"))
 
 
@@ -77,7 +77,7 @@ def test_cut_short_or_written_over_it_is_not_there(kept: Path, left: float, more
 
 
 def test_the_one_before_is_taken_instead(kept: Path) -> None:
-    Snapshots(kept.parent).keep(AT, {TOPIC: State()}, LOGS)
+    Snapshots(kept.parent).save(AT, {TOPIC: State()}, LOGS)
     newest = max(kept.parent.glob("*.state"), key=lambda file: int(file.stem))
     newest.write_bytes(newest.read_bytes()[:-1] + b"!")
 

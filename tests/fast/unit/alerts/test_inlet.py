@@ -2,19 +2,19 @@
 
 import pytest
 
-from speed_layer.alerts.fold import Entry
-from speed_layer.alerts.source import Inlet, Read
-from views.alerts.alert import TOPIC
+from speed_layer.alerts.fold import LogRecord
+from speed_layer.alerts.source import PartitionReader, SourceRecord
+from views.alerts.alert import ALERTS_TOPIC
 
 NOWHERE = "127.0.0.1:1"
 WRITTEN = [b'{"alert_id":"first"}', b"hello", None, b'{"alert_id":7}', b'{"other":1}', b'{"alert_id":"second"}']
 
 
 def test_records_that_are_no_alerts_are_known_by_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    inlet = Inlet(NOWHERE, [], 0)
-    taken = [Read(TOPIC, at + 1, Entry(at, 1000 + at, value)) for at, value in enumerate(WRITTEN)]
+    inlet = PartitionReader(NOWHERE, [], 0)
+    taken = [SourceRecord(ALERTS_TOPIC, at + 1, LogRecord(at, 1000 + at, value)) for at, value in enumerate(WRITTEN)]
     monkeypatch.setattr(inlet, "bounds", lambda _: (0, len(WRITTEN)))
-    monkeypatch.setattr(inlet, "take", lambda: taken)
+    monkeypatch.setattr(inlet, "poll", lambda: taken)
 
     known = list(inlet.known_alerts(lambda: None))
 

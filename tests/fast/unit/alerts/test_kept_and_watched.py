@@ -10,10 +10,10 @@ import pytest
 from deploy.services.alerts import READY, Watched
 from master_dataset.registry.stores import Store
 from speed_layer.alerts.snapshots import KEPT, Snapshots
-from speed_layer.alerts.source import Log
+from speed_layer.alerts.source import TopicIdentity
 from speed_layer.alerts.state import State
-from views.alerts.rule_history import Book, Version, rule_version, store_version
-from views.alerts.rule_validation import read_rule
+from views.alerts.rule_history import RuleHistory, StoredVersion, rule_version, store_version
+from views.alerts.rule_validation import parse_rule
 
 SAYS = """
 import os, sys, time
@@ -22,14 +22,14 @@ for number in (0, 255, 1, 0):
 time.sleep(600)
 """
 DEADLINE_SECONDS = 60.0
-LOGS = {"queue_events": Log("a topic", 2)}
-RULE = read_rule({"kind": "level", "id": "queue", "of": "queue", "above": 4, "minutes": 3})
+LOGS = {"queue_events": TopicIdentity("a topic", 2)}
+RULE = parse_rule({"kind": "level", "id": "queue", "of": "queue", "above": 4, "minutes": 3})
 
 
 def test_only_the_newest_snapshots_stay_and_a_broken_one_is_passed_over(tmp_path: Path) -> None:
     snapshots = Snapshots(tmp_path)
     for at in range(5):
-        snapshots.keep({"queue_events": at}, {"queue_events": State(log_ms=at)}, LOGS)
+        snapshots.save({"queue_events": at}, {"queue_events": State(log_ms=at)}, LOGS)
     newest = max(tmp_path.glob("*.state"), key=lambda file: int(file.stem))
     newest.write_bytes(newest.read_bytes()[:-3])
 
@@ -43,26 +43,28 @@ def test_only_the_newest_snapshots_stay_and_a_broken_one_is_passed_over(tmp_path
 
 def test_a_snapshot_ahead_of_what_is_committed_or_of_other_topics_is_not_there(tmp_path: Path) -> None:
     snapshots = Snapshots(tmp_path)
-    snapshots.keep({"queue_events": 7}, {"queue_events": State()}, LOGS)
+    snapshots.save({"queue_events": 7}, {"queue_events": State()}, LOGS)
 
     assert snapshots.newest({"queue_events": 7}, LOGS) is not None
     assert snapshots.newest({"queue_events": 6}, LOGS) is None
     assert snapshots.newest({"queue_events": 7, "people_counts": 0}, LOGS) is None
 
 
-@pytest.mark.parametrize("now", [Log("made anew", 2), Log("a topic", 3)])
-def test_a_snapshot_of_a_topic_made_anew_or_of_other_partitions_is_not_there(tmp_path: Path, now: Log) -> None:
+@pytest.mark.parametrize("now", [TopicIdentity("made anew", 2), TopicIdentity("a topic", 3)])
+def test_a_snapshot_of_a_topic_made_anew_or_of_other_partitions_is_not_there(
+    tmp_path: Path, now: TopicIdentity
+) -> None:
     snapshots = Snapshots(tmp_path)
-    snapshots.keep({"queue_events": 7}, {"queue_events": State()}, LOGS)
+    snapshots.save({"queue_events": 7}, {"queue_events": State()}, LOGS)
 
     assert snapshots.newest({"queue_events": 7}, {"queue_events": now}) is None
 
 
 def test_a_version_holds_for_records_received_from_its_moment_on() -> None:
-    gone = Version(200, "rule", "default/queue", 2, "")
+    gone = StoredVersion(200, "rule", "default/queue", 2, "")
     store = Store(id="1", timezone="UTC")
 
-    book = Book([gone, rule_version(RULE, 1, 100), store_version(store, 1, 0)], 300)
+    book = RuleHistory([gone, rule_version(RULE, 1, 100), store_version(store, 1, 0)], 300)
 
     assert [len(book.at(log_ms).rules) for log_ms in (99, 100, 199, 200)] == [0, 1, 1, 0]
     assert [each.version for each in book.at(150).by_topic["queue_events"]] == [1]

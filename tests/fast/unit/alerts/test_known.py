@@ -7,20 +7,20 @@ from random import Random
 
 import pytest
 
-from speed_layer.alerts.processor import Known, Relay, Work
+from speed_layer.alerts.processor import AlertProcessor, KnownAlerts, ProcessorConfig
 from speed_layer.alerts.snapshots import Snapshots
 from tests.fast.model.relay.memory_clients import Process
 from tests.fast.model.relay.memory_kafka import MemoryKafka, Slot
 from tests.fast.model.relay.simulated import BEGIN, TOPIC, Shelf, Variant, in_process
 from tests.support.alerting import value
-from views.alerts.alert import CORRECTIONS, Alert
+from views.alerts.alert import CORRECTIONS_TOPIC, Alert
 
 DAY = 86_400_000
 KEPT = timedelta(days=30)
 
 
-def known_after(days: int) -> Known:
-    known = Known(KEPT)
+def known_after(days: int) -> KnownAlerts:
+    known = KnownAlerts(KEPT)
     for day in range(days):
         known.add(f"told on day {day}", day * DAY)
     return known
@@ -53,7 +53,7 @@ class Over(BaseException):
 
 
 def test_a_relay_that_lives_long_lets_go_of_what_it_told_long_ago(tmp_path: Path) -> None:
-    broker = MemoryKafka(committed={TOPIC: 0, (CORRECTIONS, 0): 0})
+    broker = MemoryKafka(committed={TOPIC: 0, (CORRECTIONS_TOPIC, 0): 0})
     broker.logs[TOPIC] = [_sale(day) for day in range(50)]
     told, process = list[Alert](), Process(broker, Random(1), 10**6)
     process.is_harmed = False
@@ -63,8 +63,10 @@ def test_a_relay_that_lives_long_lets_go_of_what_it_told_long_ago(tmp_path: Path
         if broker.committed[TOPIC] == len(broker.logs[TOPIC]):
             raise Over
 
-    work = Work("memory", [TOPIC[0]], Shelf(), Snapshots(tmp_path), told=heard, known_for=timedelta(days=5))
-    relay = Relay(work, 0)
+    work = ProcessorConfig(
+        "memory", [TOPIC[0]], Shelf(), Snapshots(tmp_path), emitted=heard, known_alerts_retention=timedelta(days=5)
+    )
+    relay = AlertProcessor(work, 0)
     with in_process(process, Variant()), pytest.raises(Over):
         relay.run()
 

@@ -7,7 +7,7 @@ from confluent_kafka import murmur2
 
 from master_dataset.registry.stores import Store
 from master_dataset.sources import registered_sources
-from speed_layer.alerts.fold import Entry, Fold
+from speed_layer.alerts.fold import Fold, LogRecord
 from speed_layer.alerts.state import Horizons
 from tests.support.alerting import MARKER, at_ms, book_of, value
 from views.alerts.alert import Alert
@@ -37,7 +37,7 @@ def followed(partition: int, events: Iterable[tuple[int, bytes]], until: int) ->
     fold = Fold(registered_sources()[TOPIC], partition, Horizons(), partitions=PARTITIONS)
     markers = [(at, b"", MARKER) for at in range(BEGIN, until, MINUTE)]
     log = sorted([*markers, *((at + 1000, each, ()) for at, each in events)], key=lambda each: each[0])
-    told = [fold.step(Entry(offset, *each), BOOK) for offset, each in enumerate(log)]
+    told = [fold.step(LogRecord(offset, *each), BOOK) for offset, each in enumerate(log)]
     return fold, [alert for some in told for alert in some]
 
 
@@ -50,7 +50,7 @@ def test_one_receipt_in_the_wrong_partition_raises_nothing_there_and_hides_nothi
 
     assert astray == []
     assert {each.rule for each in told} == {"many"}
-    assert (own.miskeyed, other.miskeyed) == (0, 1)
+    assert (own.misrouted, other.misrouted) == (0, 1)
 
 
 def test_the_same_window_is_told_by_one_partition_alone() -> None:
@@ -68,7 +68,7 @@ def test_a_receipt_that_strayed_is_not_remembered_and_the_clock_of_its_log_goes_
 
     other, _ = followed(OTHER, [(at, sale(1, at))], BEGIN + HOUR)
 
-    assert other.state.met == 0
+    assert other.state.identity_count == 0
     assert other.state.log_ms == at + 1000
 
 
@@ -77,7 +77,7 @@ def test_of_all_partitions_exactly_one_counts_a_store(partitions: int) -> None:
     folds = [Fold(registered_sources()[TOPIC], each, Horizons(), partitions=partitions) for each in range(partitions)]
 
     for fold in folds:
-        fold.step(Entry(0, BEGIN + 1000, sale(1, BEGIN)), BOOK)
+        fold.step(LogRecord(0, BEGIN + 1000, sale(1, BEGIN)), BOOK)
 
-    assert [fold.state.met for fold in folds].count(1) == 1
-    assert sum(fold.miskeyed for fold in folds) == partitions - 1
+    assert [fold.state.identity_count for fold in folds].count(1) == 1
+    assert sum(fold.misrouted for fold in folds) == partitions - 1

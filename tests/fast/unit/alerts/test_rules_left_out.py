@@ -9,30 +9,30 @@ from master_dataset.registry.stores import Store
 from tests.support.alerting import WorldLog, at_ms
 from views.alerts import rule_history as alert_book
 from views.alerts.rule import Rule, Silence, Threshold
-from views.alerts.rule_history import Book, Version, rule_version, store_version
-from views.alerts.rule_validation import read_rule
-from views.alerts.sentences import in_words
+from views.alerts.rule_history import RuleHistory, StoredVersion, rule_version, store_version
+from views.alerts.rule_validation import parse_rule
+from views.alerts.sentences import describe_rule
 
 TEN = at_ms("2026-03-07 10:00")
 STORE = store_version(Store(id="1", timezone="UTC"), 1, 0)
-MUCH = read_rule({"kind": "threshold", "id": "much", "metric": "net_sales", "window": "hour", "above": 9})
+MUCH = parse_rule({"kind": "threshold", "id": "much", "metric": "net_sales", "window": "hour", "above": 9})
 DROPPED = Threshold(id="dropped", metric="sales_of_a_former_release", window="hour", above=Decimal(9))
 UNHEARD = Silence(id="unheard", source="a_former_source", minutes=9, hours="always")
-NEWER = Version(0, "rule", "default/newer", 1, '{"kind": "forecast", "id": "newer", "above": 9}')
+NEWER = StoredVersion(0, "rule", "default/newer", 1, '{"kind": "forecast", "id": "newer", "above": 9}')
 
 
 @pytest.fixture(autouse=True)
 def nothing_said() -> None:
     """As in a new process."""
-    alert_book.say_left_out.cache_clear()
+    alert_book.warn_unusable_rule.cache_clear()
 
 
 @pytest.mark.parametrize("odd", [rule_version(DROPPED, 1, 0), rule_version(UNHEARD, 1, 0), NEWER])
-def test_a_rule_that_nobody_can_follow_is_left_out_and_said_once(odd: Version) -> None:
+def test_a_rule_that_nobody_can_follow_is_left_out_and_said_once(odd: StoredVersion) -> None:
     versions = [STORE, rule_version(MUCH, 1, 0), odd]
 
     with capture_logs() as said:
-        found = [Book(versions, 9).at(0).by_topic for _ in range(2)]
+        found = [RuleHistory(versions, 9).at(0).by_topic for _ in range(2)]
 
     assert [{topic: [each.rule for each in own] for topic, own in each.items()} for each in found] == [
         {"pos_transactions": [MUCH]}
@@ -40,14 +40,14 @@ def test_a_rule_that_nobody_can_follow_is_left_out_and_said_once(odd: Version) -
     assert [(line["event"], line["rule"], line["left_out"]) for line in said] == [
         ("alerts.rule_left_out", f"{odd.id}#1", 1)
     ]
-    assert alert_book.left_out() == 1
+    assert alert_book.unusable_rules() == 1
 
 
 @pytest.mark.parametrize("odd", [DROPPED, UNHEARD])
 def test_what_was_open_by_a_rule_that_is_left_out_by_now_is_over_and_others_go_on(odd: Rule) -> None:
-    before = read_rule({"kind": "threshold", "id": odd.id, "metric": "net_sales", "window": "hour", "above": 5})
+    before = parse_rule({"kind": "threshold", "id": odd.id, "metric": "net_sales", "window": "hour", "above": 5})
     versions = [rule_version(before, 1, 0), rule_version(odd, 2, TEN + 60_000), rule_version(MUCH, 1, 0)]
-    log = WorldLog("pos_transactions", Book([STORE, *versions], 2**60))
+    log = WorldLog("pos_transactions", RuleHistory([STORE, *versions], 2**60))
 
     raised = log.sold(TEN, 8)
     over = log.pass_until(TEN + 120_000)
@@ -59,8 +59,8 @@ def test_what_was_open_by_a_rule_that_is_left_out_by_now_is_over_and_others_go_o
 
 
 def test_a_version_that_is_of_a_newer_release_ends_the_one_before_and_the_next_one_holds() -> None:
-    newer = Version(20, "rule", "default/much", 2, NEWER.body)
-    book = Book([rule_version(MUCH, 1, 10), newer, rule_version(MUCH, 3, 30)], 99)
+    newer = StoredVersion(20, "rule", "default/much", 2, NEWER.body)
+    book = RuleHistory([rule_version(MUCH, 1, 10), newer, rule_version(MUCH, 3, 30)], 99)
 
     held = [[each.version for own in book.at(at).by_topic.values() for each in own] for at in (10, 20, 30)]
 
@@ -68,13 +68,13 @@ def test_a_version_that_is_of_a_newer_release_ends_the_one_before_and_the_next_o
 
 
 def test_a_rule_of_a_dropped_metric_that_is_off_or_gone_is_not_spoken_of() -> None:
-    gone = Version(1, "rule", "default/dropped", 2, "")
+    gone = StoredVersion(1, "rule", "default/dropped", 2, "")
 
     with capture_logs() as said:
-        topics = Book([rule_version(DROPPED, 1, 0), gone], 9).at(5).by_topic
+        topics = RuleHistory([rule_version(DROPPED, 1, 0), gone], 9).at(5).by_topic
 
     assert (topics, said) == ({}, [])
 
 
 def test_a_rule_of_a_dropped_metric_is_listed_under_the_name_it_was_written_with() -> None:
-    assert in_words(DROPPED) == "Tells when sales_of_a_former_release of an hour is above 9, in every store."
+    assert describe_rule(DROPPED) == "Tells when sales_of_a_former_release of an hour is above 9, in every store."

@@ -3,8 +3,8 @@
 from decimal import Decimal
 
 from tests.support.alerting import FOR_EVER, SHOP, WorldLog, at_ms, book_of
-from views.alerts.rule_history import Book, Version, rule_version, store_version
-from views.alerts.rule_validation import read_rule
+from views.alerts.rule_history import RuleHistory, StoredVersion, rule_version, store_version
+from views.alerts.rule_validation import parse_rule
 
 MINUTE = 60_000
 QUARTER = {"interval_ms": 15 * MINUTE, "late_ms": 15 * MINUTE + 1000}
@@ -160,11 +160,15 @@ def test_a_repeated_receipt_and_one_that_is_too_old_count_for_nothing() -> None:
 
 def test_a_rule_that_is_taken_away_takes_its_open_alerts_with_it() -> None:
     ten = at_ms("2026-03-07 10:00")
-    rule = read_rule(
+    rule = parse_rule(
         {"kind": "threshold", "id": "any", "metric": "total_transactions_count", "window": "day", "above": 0}
     )
-    book = Book(
-        [store_version(SHOP, 1, 0), rule_version(rule, 1, 0), Version(ten + MINUTE, "rule", "default/any", 2, "")],
+    book = RuleHistory(
+        [
+            store_version(SHOP, 1, 0),
+            rule_version(rule, 1, 0),
+            StoredVersion(ten + MINUTE, "rule", "default/any", 2, ""),
+        ],
         FOR_EVER,
     )
     log = WorldLog("pos_transactions", book)

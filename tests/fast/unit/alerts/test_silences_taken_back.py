@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from tests.support.alerting import WorldLog, at_ms, book_of
-from views.alerts.alert import Cause, standings
+from views.alerts.alert import AlertCause, alert_statuses
 from views.alerts.audit import retracted_silences
-from views.alerts.audit_facts import Bounds, Sign
-from views.alerts.rule_validation import read_rule
+from views.alerts.audit_facts import AuditScope, SignOfLife
+from views.alerts.rule_validation import parse_rule
 
 MINUTE, HOUR = 60_000, 3_600_000
 TEN = at_ms("2026-03-07 10:00")
@@ -19,8 +19,8 @@ HEARD_MS = TEN + 10 * MINUTE
 TOLD_MS = TEN + 20 * MINUTE
 
 
-def sign(received_ms: int, *, waited: bool = False, miskeyed: bool = False) -> Sign:
-    return Sign(HEARD_MS, received_ms, waited, miskeyed)
+def sign(received_ms: int, *, waited: bool = False, miskeyed: bool = False) -> SignOfLife:
+    return SignOfLife(HEARD_MS, received_ms, waited, miskeyed)
 
 
 @pytest.mark.parametrize(
@@ -33,14 +33,16 @@ def sign(received_ms: int, *, waited: bool = False, miskeyed: bool = False) -> S
         ([sign(HEARD_MS, miskeyed=True), sign(TOLD_MS + HOUR)], "miskeyed"),
     ],
 )
-def test_a_silence_is_taken_back_with_its_cause(heard: Sequence[Sign], cause: Cause) -> None:
+def test_a_silence_is_taken_back_with_its_cause(heard: Sequence[SignOfLife], cause: AlertCause) -> None:
     log = WorldLog("pos_transactions", book_of(RULE))
     log.sold(TEN, 10)
     log.pass_until(TEN + HOUR)
     [raised] = log.told
     facts: Any = SimpleNamespace(signs=lambda _, wanted: dict.fromkeys(wanted, heard))
-    bounds = Bounds(1, TEN, TEN + 5 * HOUR, 0, 2 * MINUTE, 2 * HOUR, 9 * HOUR)
+    bounds = AuditScope(1, TEN, TEN + 5 * HOUR, 0, 2 * MINUTE, 2 * HOUR, 9 * HOUR)
 
-    found = list(retracted_silences({("default", "tills", 1): read_rule(RULE)}, facts, bounds, standings([raised])))
+    found = list(
+        retracted_silences({("default", "tills", 1): parse_rule(RULE)}, facts, bounds, alert_statuses([raised]))
+    )
 
     assert [(each.about, each.cause) for each in found] == [(raised.alert_id, cause)]

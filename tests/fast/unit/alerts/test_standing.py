@@ -2,13 +2,13 @@
 
 from tests.fast.unit.alerts.test_audit import GRACE, HOUR, MINUTE, MUCH, TEN, publish, world_of
 from tests.support.auditing import HORIZONS, ms
-from views.alerts.alert import GRACE_MS, is_confirmed, is_provisional, standings
+from views.alerts.alert import GRACE_MS, alert_statuses, is_confirmed, is_provisional
 
 
 def test_a_number_is_provisional_no_more_when_a_publication_covers_its_window() -> None:
     log, world = world_of(MUCH)
     [told] = log.sold(TEN + 20 * MINUTE, 10)
-    [standing] = standings(log.told).values()
+    [standing] = alert_statuses(log.told).values()
     publish(log, world, TEN + HOUR + GRACE)
 
     confirmed = [is_confirmed(standing, TEN + HOUR + GRACE - 1), is_confirmed(standing, TEN + HOUR + GRACE)]
@@ -22,7 +22,7 @@ def test_what_the_relay_took_back_is_provisional_no_more_when_a_publication_cove
     log.sold(TEN + 20 * MINUTE, 10)
     [corrected] = log.sold(TEN + 30 * MINUTE, 4, amount=-1, late_ms=HOUR)
 
-    [standing] = standings(log.told).values()
+    [standing] = alert_statuses(log.told).values()
 
     assert (corrected.reason, standing.is_corrected) == ("corrected", True)
     assert is_provisional(standing, corrected.raised_ms)
@@ -36,7 +36,7 @@ def test_what_a_publication_asked_for_is_not_provisional_at_any_cut() -> None:
     log.sold(TEN + HOUR + 30 * MINUTE, 10, late_ms=5 * HOUR)
 
     asked = publish(log, world, TEN + 8 * HOUR)
-    found = standings(log.told, asked).values()
+    found = alert_statuses(log.told, asked).values()
 
     assert sorted((each.is_taken_back, each.raised.late) for each in found) == [(False, True), (True, False)]
     assert [is_provisional(each, 0) for each in found] == [False, False]

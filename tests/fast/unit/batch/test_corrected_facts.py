@@ -11,11 +11,11 @@ from confluent_kafka import murmur2
 from deltalake import DeltaTable, write_deltalake
 
 from batch_layer.alerts import archived_signs
-from batch_layer.alerts.archived_signs import ArchivedSigns, Bounds
+from batch_layer.alerts.archived_signs import ArchivedSigns, TimeRange
 from batch_layer.alerts.corrected_facts import CorrectedFacts
-from batch_layer.recompute.touched import Master
-from views.alerts.alert import Cause
-from views.alerts.audit_facts import Question, Wanted
+from batch_layer.master import Master
+from views.alerts.alert import AlertCause
+from views.alerts.audit_facts import CauseQuery, SignQuery
 from views.core.cut import BEGINNING, seconds
 from views.core.local_time import Span
 
@@ -33,10 +33,10 @@ def home(store: str, partitions: int, is_astray: bool) -> int:  # noqa: FBT001 -
 class Told:
     """A ledger with one cause for everything."""
 
-    def __init__(self, cause: Cause | None) -> None:
+    def __init__(self, cause: AlertCause | None) -> None:
         self._cause = cause
 
-    def causes(self, asked: Collection[Question]) -> Mapping[Question, Cause]:
+    def causes(self, asked: Collection[CauseQuery]) -> Mapping[CauseQuery, AlertCause]:
         return dict.fromkeys(asked, self._cause) if self._cause else {}
 
 
@@ -48,7 +48,11 @@ Row = tuple[str, int, datetime, datetime]
 
 
 def facts_of(
-    folder: Path, rows: Sequence[Row], cause: Cause | None = None, strayed: Collection[Row] = (), partitions: int = 3
+    folder: Path,
+    rows: Sequence[Row],
+    cause: AlertCause | None = None,
+    strayed: Collection[Row] = (),
+    partitions: int = 3,
 ) -> Any:
     """Rows: store, identity, happened, received. Both sources have the same. `strayed`: in a partition of another."""
     masters = {}
@@ -71,9 +75,9 @@ def facts_of(
     return CorrectedFacts(None, Told(cause), archived, NOON, timedelta(hours=23))  # type: ignore[arg-type]
 
 
-def cause_of(facts: CorrectedFacts, after_ms: int) -> Cause:
+def cause_of(facts: CorrectedFacts, after_ms: int) -> AlertCause:
     """Of the numbers of the hour."""
-    question = Question("sales", "1", (HOUR,), after_ms)
+    question = CauseQuery("sales", "1", (HOUR,), after_ms)
     return facts.causes({question})[question]
 
 
@@ -95,7 +99,7 @@ def test_the_ledger_has_the_first_word(tmp_path: Path) -> None:
     ],
 )
 def test_else_events_of_the_window_that_came_later_or_waited(
-    tmp_path: Path, received: datetime, after: datetime, cause: Cause
+    tmp_path: Path, received: datetime, after: datetime, cause: AlertCause
 ) -> None:
     facts = facts_of(tmp_path, [("1", 1, NOON, received), ("2", 2, NOON, CUT - SECOND), ("1", 3, NOON - MINUTE, CUT)])
 
@@ -130,7 +134,7 @@ def test_of_many_corrections_each_day_of_a_source_is_read_once(tmp_path: Path, m
 
     monkeypatch.setattr(archived_signs, "DeltaTable", opening)
     before = Span(HOUR.start - 86_400, HOUR.end - 86_400)
-    asked = {Question("sales", store, (HOUR, before), ms(NOON + MINUTE)) for store in "1234"}
+    asked = {CauseQuery("sales", store, (HOUR, before), ms(NOON + MINUTE)) for store in "1234"}
 
     found = facts.causes(asked)
 
@@ -146,7 +150,7 @@ def test_of_many_corrections_each_day_of_a_source_is_read_once(tmp_path: Path, m
 def test_a_sign_of_life_says_whether_it_lay_in_another_partition_than_its_stores(tmp_path: Path) -> None:
     stray = ("1", 1, NOON, NOON + MINUTE)
     facts = facts_of(tmp_path, [stray, ("1", 2, NOON, NOON + MINUTE)], strayed=[stray])
-    both = [Wanted("1", sensor, ms(NOON), ms(NOON + 5 * MINUTE), is_new=True) for sensor in ("s1", "s2")]
+    both = [SignQuery("1", sensor, ms(NOON), ms(NOON + 5 * MINUTE), is_new=True) for sensor in ("s1", "s2")]
 
     found = facts.signs("sensor_heartbeats", set(both))
 
@@ -162,7 +166,7 @@ def test_a_repetition_that_came_later_explains_nothing(tmp_path: Path) -> None:
 def test_signs_of_life_are_those_of_the_sensor_when_what_it_tells_of_was_over(tmp_path: Path) -> None:
     rows = [("1", 1, NOON, NOON + 9 * MINUTE), ("1", 2, NOON, NOON + 9 * MINUTE), ("1", 1, NOON, NOON + 2 * MINUTE)]
     facts = facts_of(tmp_path, rows)
-    one = Wanted("1", "s1", ms(NOON), ms(NOON + 5 * MINUTE), is_new=True)
+    one = SignQuery("1", "s1", ms(NOON), ms(NOON + 5 * MINUTE), is_new=True)
     any_of_it = one._replace(sensor=None)
 
     found = facts.signs("sensor_heartbeats", {one, any_of_it})
@@ -174,7 +178,7 @@ def test_signs_of_life_are_those_of_the_sensor_when_what_it_tells_of_was_over(tm
 def test_of_what_was_asked_for_before_only_news_are_read(tmp_path: Path) -> None:
     rows = [("1", 1, NOON - 9 * MINUTE, NOON - SECOND), ("1", 2, NOON - 8 * MINUTE, NOON)]
     facts = facts_of(tmp_path, rows)
-    wanted = Wanted("1", None, ms(NOON - 20 * MINUTE), ms(NOON), is_new=False)
+    wanted = SignQuery("1", None, ms(NOON - 20 * MINUTE), ms(NOON), is_new=False)
 
     [sign] = facts.signs("sensor_heartbeats", {wanted})[wanted]
 
@@ -187,7 +191,7 @@ def test_only_what_tells_of_a_moment_within_the_bounds_of_its_own_store_is_hande
     moments = [begin - MINUTE, ends_in, heard, end - MINUTE, end - MINUTE - SECOND, end + 50 * MINUTE]
     rows = [(store, 10 * shop + n, at, heard) for shop, store in enumerate("123") for n, at in enumerate(moments)]
     archived = facts_of(tmp_path, [*rows, ("1", 99, heard, end)]).archived
-    own, other = Bounds(ms(begin), ms(end)), Bounds(ms(begin - timedelta(days=2)), ms(begin) + 1)
+    own, other = TimeRange(ms(begin), ms(end)), TimeRange(ms(begin - timedelta(days=2)), ms(begin) + 1)
 
     found = list(archived.heard("sensor_heartbeats", {"1": own, "2": other}))
 
@@ -203,8 +207,8 @@ def test_only_what_tells_of_a_moment_within_the_bounds_of_its_own_store_is_hande
 
 def test_each_of_two_silences_that_overlap_gets_its_own_signs(tmp_path: Path) -> None:
     facts = facts_of(tmp_path, [("1", n, NOON + n * MINUTE, NOON + 30 * MINUTE) for n in range(9)])
-    long, short = (Wanted("1", None, ms(NOON), ms(NOON + n * MINUTE), is_new=True) for n in (8, 3))
-    later = Wanted("1", None, ms(NOON + 6 * MINUTE), ms(NOON + 8 * MINUTE), is_new=True)
+    long, short = (SignQuery("1", None, ms(NOON), ms(NOON + n * MINUTE), is_new=True) for n in (8, 3))
+    later = SignQuery("1", None, ms(NOON + 6 * MINUTE), ms(NOON + 8 * MINUTE), is_new=True)
 
     found = facts.signs("sensor_heartbeats", {long, short, later})
 

@@ -8,14 +8,14 @@ from typing import Any
 import orjson
 
 from batch_layer.alerts.corrected_facts import LedgerCauses
-from views.alerts.audit_facts import Question
+from views.alerts.audit_facts import CauseQuery
 from views.core.cut import seconds
 from views.core.local_time import Span
 
 NOON = datetime(2026, 11, 17, 12, tzinfo=UTC)
 DAY = timedelta(days=1)
 HOUR = Span(seconds(NOON), seconds(NOON) + 3600)
-ASKED = Question("sales", "1", (HOUR,), 0)
+ASKED = CauseQuery("sales", "1", (HOUR,), 0)
 
 
 class Ledgers:
@@ -38,7 +38,7 @@ class Ledgers:
             row = SimpleNamespace(block=orjson.dumps(block).decode()) if block else None
         return SimpleNamespace(one=lambda: row)
 
-    def causes(self, *asked: Question, first: int = 1) -> Mapping[Question, str]:
+    def causes(self, *asked: CauseQuery, first: int = 1) -> Mapping[CauseQuery, str]:
         session: Any = self
         return LedgerCauses(session, first, max(self._ledgers)).causes(set(asked))
 

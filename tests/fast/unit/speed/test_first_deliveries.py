@@ -2,7 +2,7 @@
 
 from datetime import UTC, date, datetime, timedelta
 
-from speed_layer.first_deliveries import Delivery, first_met, settled
+from speed_layer.first_deliveries import Delivery, first_in_batch, settled
 
 NOON = datetime(2026, 3, 7, 12, tzinfo=UTC)
 
@@ -15,13 +15,13 @@ def delivery(identity: str, partition: int, offset: int, *, at: int) -> Delivery
 def test_in_one_partition_the_least_offset_is_the_first_although_a_clock_stepped_back() -> None:
     first, second = delivery("a", 0, 5, at=60), delivery("a", 0, 6, at=57)
 
-    assert first_met([second, first]) == [first]
+    assert first_in_batch([second, first]) == [first]
 
 
 def test_of_two_partitions_the_one_that_received_first_wins_by_its_own_first_delivery() -> None:
     here, again, there = delivery("a", 0, 5, at=60), delivery("a", 0, 6, at=57), delivery("a", 1, 0, at=58)
 
-    assert first_met([here, again, there]) == [there]
+    assert first_in_batch([here, again, there]) == [there]
 
 
 def test_what_is_remembered_counts_and_a_replay_finds_its_own_place_again() -> None:

@@ -10,7 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from speed_layer import cassandra_batches
-from speed_layer.cassandra_batches import BYTES_AT_ONCE, PARTITIONS_AT_ONCE, ROWS_AT_ONCE, Insert, portions, write
+from speed_layer.cassandra_batches import (
+    BYTES_AT_ONCE,
+    PARTITIONS_AT_ONCE,
+    ROWS_AT_ONCE,
+    Insert,
+    request_batches,
+    write_all,
+)
 
 Row = tuple[int, int]
 rows_of_partitions = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 2 * BYTES_AT_ONCE)), max_size=400)
@@ -19,7 +26,7 @@ small_rows = st.lists(st.tuples(st.integers(0, 3), st.just(1)), max_size=400)
 
 @given(st.one_of(rows_of_partitions, small_rows))
 def test_every_row_is_written_once_and_in_order_and_no_request_carries_too_much(rows: list[Row]) -> None:
-    found = list(portions(rows, itemgetter(0), itemgetter(1)))
+    found = list(request_batches(rows, itemgetter(0), itemgetter(1)))
 
     assert [row for own in found for row in own] == rows
     for own in found:
@@ -31,7 +38,7 @@ def test_every_row_is_written_once_and_in_order_and_no_request_carries_too_much(
 def test_small_rows_of_many_partitions_share_requests() -> None:
     rows = [(partition, 10) for partition in range(35)]
 
-    found = list(portions(rows, itemgetter(0), itemgetter(1)))
+    found = list(request_batches(rows, itemgetter(0), itemgetter(1)))
 
     assert list(map(len, found)) == [10, 10, 10, 5]
 
@@ -62,7 +69,7 @@ def test_what_goes_wrong_while_rows_are_made_is_not_taken_for_their_end(session:
         raise MemoryError
 
     with pytest.raises(MemoryError):
-        write(session, INSERT, rows())
+        write_all(session, INSERT, rows())
 
     assert len(session.asked) == 99  # the hundredth was still being filled
 
@@ -70,7 +77,9 @@ def test_what_goes_wrong_while_rows_are_made_is_not_taken_for_their_end(session:
 def test_every_request_is_told_of_when_it_is_acknowledged(session: Session) -> None:
     told: list[int] = []
 
-    write(session, INSERT, [(number, BYTES_AT_ONCE) for number in range(70)], lambda: told.append(len(session.asked)))
+    write_all(
+        session, INSERT, [(number, BYTES_AT_ONCE) for number in range(70)], lambda: told.append(len(session.asked))
+    )
 
     assert len(told) == len(session.asked) == 70
     assert told[0] < 70

@@ -6,7 +6,7 @@ from ipaddress import ip_network
 
 import pytest
 
-from speed_layer.webhooks.client import AddressRefused, pinned
+from speed_layer.webhooks.client import AddressRefusedError, resolve_public
 
 PRIVATE = [
     "127.0.0.1",
@@ -68,12 +68,14 @@ def call(addresses: Sequence[str], *allowed: str, turn: int = 0) -> str:
     async def resolving(_: str, __: int) -> Sequence[str]:
         return addresses
 
-    return str(asyncio.run(pinned("shop.example", 443, [ip_network(each) for each in allowed], resolving, turn)))
+    return str(
+        asyncio.run(resolve_public("shop.example", 443, [ip_network(each) for each in allowed], resolving, turn))
+    )
 
 
 @pytest.mark.parametrize("address", PRIVATE)
 def test_an_address_that_is_not_public_is_refused(address: str) -> None:
-    with pytest.raises(AddressRefused):
+    with pytest.raises(AddressRefusedError):
         call([address])
 
 
@@ -83,7 +85,7 @@ def test_a_public_address_is_called(address: str) -> None:
 
 
 def test_one_address_of_a_name_that_is_not_public_is_enough_to_refuse_it() -> None:
-    with pytest.raises(AddressRefused):
+    with pytest.raises(AddressRefusedError):
         call(["93.184.216.34", "127.0.0.1"])
 
 
@@ -94,7 +96,7 @@ def test_of_several_addresses_each_has_its_turn() -> None:
 def test_a_network_that_the_operator_has_allowed_is_called() -> None:
     assert call(["10.1.2.3"], "10.1.0.0/16") == "10.1.2.3"
     assert call(["::ffff:10.1.2.3"], "10.1.0.0/16") == "10.1.2.3"
-    with pytest.raises(AddressRefused):
+    with pytest.raises(AddressRefusedError):
         call(["10.2.2.3"], "10.1.0.0/16")
 
 
@@ -104,7 +106,7 @@ def test_a_name_without_an_address_may_have_one_later() -> None:
 
 
 def test_a_refusal_names_no_address() -> None:
-    with pytest.raises(AddressRefused) as refused:
+    with pytest.raises(AddressRefusedError) as refused:
         call(["10.1.2.3"])
 
     assert "10.1" not in str(refused.value)

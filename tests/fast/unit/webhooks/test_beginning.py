@@ -9,7 +9,7 @@ from confluent_kafka import OFFSET_END, KafkaError, KafkaException, TopicPartiti
 from structlog.testing import capture_logs
 
 from speed_layer.webhooks import start_position
-from speed_layer.webhooks.start_position import PlaceLost
+from speed_layer.webhooks.start_position import PositionLostError
 
 MADE_MS = 1000
 
@@ -65,7 +65,7 @@ class Topic:
 
 def begun(topic: Topic, monkeypatch: pytest.MonkeyPatch) -> int:
     monkeypatch.setattr(start_position, "Consumer", topic)
-    start_position.begin({"group.id": "hooks"}, "alerts", [0], MADE_MS)
+    start_position.commit_start_positions({"group.id": "hooks"}, "alerts", [0], MADE_MS)
     return topic.place
 
 
@@ -112,8 +112,8 @@ def test_one_that_has_begun_and_whose_place_is_gone_does_not_begin_anew_by_itsel
     topic = Topic([998, 999, 1000, 1001], nothing)
     monkeypatch.setattr(start_position, "Consumer", topic)
 
-    with pytest.raises(PlaceLost, match="no longer knows where it stood"):
-        start_position.begin({"group.id": "hooks"}, "alerts", [0], MADE_MS, has_begun=True)
+    with pytest.raises(PositionLostError, match="no longer knows where it stood"):
+        start_position.commit_start_positions({"group.id": "hooks"}, "alerts", [0], MADE_MS, has_begun=True)
     assert topic.place == -1001
 
 
@@ -133,7 +133,7 @@ def test_a_partition_that_was_added_later_begins_as_the_others_did(monkeypatch: 
     topic = Grown([998, 999, 1000, 1001], nothing)
     monkeypatch.setattr(start_position, "Consumer", topic)
 
-    start_position.begin({"group.id": "hooks"}, "alerts", [0, 1], MADE_MS, has_begun=True)
+    start_position.commit_start_positions({"group.id": "hooks"}, "alerts", [0, 1], MADE_MS, has_begun=True)
 
     assert topic.place == 2
 
@@ -145,7 +145,7 @@ def test_what_the_topic_has_deleted_behind_a_place_is_said(monkeypatch: pytest.M
     monkeypatch.setattr(start_position, "Consumer", topic)
 
     with capture_logs() as said:
-        start_position.begin({"group.id": "hooks"}, "alerts", [0], MADE_MS, has_begun=True)
+        start_position.commit_start_positions({"group.id": "hooks"}, "alerts", [0], MADE_MS, has_begun=True)
 
     assert [(each["event"], each["place"], each["records"]) for each in said] == [
         ("webhook.alerts_gone", "alerts/0/1", 2)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from speed_layer.webhooks.client import seconds_asked
+from speed_layer.webhooks.client import retry_after_seconds
 
 NOW = 1_800_000_000.0
 _NUMBERS = st.integers().map(str)
@@ -28,7 +28,7 @@ _DATES = st.lists(st.one_of(_WORDS, _NUMBERS), max_size=8).flatmap(
     ],
 )
 def test_seconds_and_each_form_of_a_date_are_understood(said: str, seconds: float) -> None:
-    assert seconds_asked(said, NOW) == seconds
+    assert retry_after_seconds(said, NOW) == seconds
 
 
 @pytest.mark.parametrize(
@@ -49,13 +49,13 @@ def test_seconds_and_each_form_of_a_date_are_understood(said: str, seconds: floa
     ],
 )
 def test_what_cannot_be_read_says_nothing(said: str | None) -> None:
-    assert seconds_asked(said, NOW) is None
+    assert retry_after_seconds(said, NOW) is None
 
 
 @given(st.one_of(st.text(), _DATES))
 @example("Mon, 01 Jan 0001 00:00:00 +2359")
 @example("Fri, 31 Dec 9999 23:59:59 -2359")
 def test_whatever_is_said_is_a_time_to_wait_or_nothing(said: str) -> None:
-    seconds = seconds_asked(said, NOW)
+    seconds = retry_after_seconds(said, NOW)
 
     assert seconds is None or 0 <= seconds < float("inf")

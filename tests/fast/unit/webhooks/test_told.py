@@ -1,26 +1,28 @@
 """Whose an alert is, and under which id: read from the records that the relay writes."""
 
-from speed_layer.webhooks.delivery import Told, told
+from speed_layer.webhooks.delivery import AlertHeader, read_header
 from tests.support.raised import alert
-from views.alerts.alert import following_id
+from views.alerts.alert import follow_up_id
 
 
 def test_an_alert_as_the_relay_writes_it_is_its_tenants_and_has_its_own_id() -> None:
     raised = alert("acme", "1", 7)
 
-    assert told(raised.to_json()) == Told(raised.alert_id, "acme")
+    assert read_header(raised.to_json()) == AlertHeader(raised.alert_id, "acme")
 
 
 def test_that_an_alert_is_over_or_taken_back_is_news_under_an_id_of_its_own() -> None:
     raised = alert("acme", "1", 7)
     following = [alert("acme", "1", 7, "resolved"), alert("acme", "1", 7, "retracted")]
 
-    ids = [said.alert_id for each in (raised, *following) if (said := told(each.to_json()))]
+    ids = [said.alert_id for each in (raised, *following) if (said := read_header(each.to_json()))]
 
     id_ = raised.alert_id
-    assert ids == [id_, following_id(id_, "resolved"), following_id(id_, "retracted")]
+    assert ids == [id_, follow_up_id(id_, "resolved"), follow_up_id(id_, "retracted")]
     assert len(set(ids)) == 3
 
 
 def test_what_is_no_alert_is_nobodys() -> None:
-    assert [told(value) for value in (b"", b"no json", b"[]", b'{"id": "1", "tenant": "acme"}', b"\xff")] == [None] * 5
+    assert [read_header(value) for value in (b"", b"no json", b"[]", b'{"id": "1", "tenant": "acme"}', b"\xff")] == [
+        None
+    ] * 5

@@ -7,7 +7,7 @@ from ipaddress import ip_network
 
 import pytest
 
-from deploy.webhooks.service import TryingWebhooks
+from deploy.webhooks.service import WebhookTester
 from master_dataset.webhooks.endpoint import Endpoint
 from serving_layer.responses.webhooks import WebhookTrial
 from speed_layer.webhooks.client import Resolve
@@ -28,7 +28,7 @@ async def breaking(_: str, __: int) -> Sequence[str]:
 def trial(behaviour: Behaviour, resolving: Resolve = here) -> WebhookTrial:
     async def work() -> WebhookTrial:
         async with listening(behaviour) as receiver:
-            trying = TryingWebhooks(LOOPBACK, ssl.create_default_context(), resolving)
+            trying = WebhookTester(LOOPBACK, ssl.create_default_context(), resolving)
             return await trying.call(Endpoint("e1", "acme", f"http://shop.example:{receiver.port}/", "secret"))
 
     return asyncio.run(work())

@@ -11,7 +11,7 @@ from master_dataset.dead_letters.replay_history import REPLAYS, ReplayTable
 from master_dataset.dead_letters.table import UNDELIVERED, schema
 from master_dataset.delta.compaction import Compaction
 from master_dataset.webhooks.endpoint import Endpoint
-from speed_layer.webhooks.delivery import LetterNotKept, UndeliveredTable
+from speed_layer.webhooks.delivery import DeadLetterNotStoredError, UndeliveredTable
 from tests.support.raised import record
 
 ENDPOINTS = [Endpoint(f"e{number}", "acme", "https://acme.example/", "secret") for number in range(3)]
@@ -87,7 +87,7 @@ def test_what_cannot_be_kept_is_said_to_all_who_wait_and_can_be_kept_later(tmp_p
 
     said = asyncio.run(work())
 
-    assert [type(each) for each in said] == [LetterNotKept] * 6
+    assert [type(each) for each in said] == [DeadLetterNotStoredError] * 6
     assert rows(root) == expected(1, 2)
 
 
