@@ -62,7 +62,7 @@ def _register(settings: "Settings", stores: int) -> None:
     session = local.cassandra(settings)
     named = [str(number) for number in (*range(1, traffic.STORES + 1), *range(FIRST_STORE, FIRST_STORE + stores))]
     Registry(session).save([Store(id=each, timezone="UTC") for each in named])
-    versions = RuleVersions(session, timedelta(seconds=settings.alert_rules_seconds))
+    versions = RuleVersions(session, timedelta(seconds=settings.alerts.rules_seconds))
     last = versions.add("rule", "default/any", msgspec.json.encode(parse_rule(RULE)).decode())
 
     def noted() -> int:
@@ -70,12 +70,12 @@ def _register(settings: "Settings", stores: int) -> None:
 
     local.until(lambda: noted() >= len(named), "the stores in the book of alerts")
     local.until(lambda: datetime.now(UTC) > last.effective_at, "the rule")
-    time.sleep(2 * settings.alert_rules_seconds)
+    time.sleep(2 * settings.alerts.rules_seconds)
 
 
 def _sent(settings: "Settings", probes: int, told: "_Seen", copied: "_Seen") -> dict[str, float]:
     """Store to when the broker had its event; one after the other, each when both have seen the one before."""
-    sending, found = bare.producer(settings.kafka_bootstrap, linger_ms=0), dict[str, float]()
+    sending, found = bare.producer(settings.kafka.bootstrap, linger_ms=0), dict[str, float]()
     for number in range(probes):
         store = str(FIRST_STORE + number)
         body = orjson.loads(next(traffic.live(number)))
@@ -115,7 +115,7 @@ class _Copying:
     def __init__(self, settings: "Settings") -> None:
         """From the end of the topic."""
         self._consumer = _from_the_end(settings, POS_TRANSACTIONS.topic)
-        self._producer = bare.producer(settings.kafka_bootstrap, linger_ms=0)
+        self._producer = bare.producer(settings.kafka.bootstrap, linger_ms=0)
 
     def __call__(self, leave: Event) -> None:
         """Until told to leave."""
@@ -132,13 +132,13 @@ class _Copying:
 def _from_the_end(settings: "Settings", topic: str) -> Consumer:
     consumer = Consumer(
         {
-            "bootstrap.servers": settings.kafka_bootstrap,
+            "bootstrap.servers": settings.kafka.bootstrap,
             "group.id": "bench",
             "isolation.level": "read_committed",
             "enable.auto.commit": False,
             "fetch.wait.max.ms": 10,
         }
     )
-    ends = Topics(settings.kafka_bootstrap).end_offsets(topic)
+    ends = Topics(settings.kafka.bootstrap).end_offsets(topic)
     consumer.assign([TopicPartition(topic, number, at) for number, at in ends.items()])
     return consumer

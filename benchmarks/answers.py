@@ -137,7 +137,7 @@ DAY = timedelta(days=1)
 def answered(settings: "Settings") -> Iterator[Measured]:
     """Answers about one store, by eight callers: while nothing comes in, then while receipts do."""
     today = datetime.now(UTC).date()
-    day = Question(settings.api_port, _net_sales(today - DAY), _key(settings))
+    day = Question(settings.api.port, _net_sales(today - DAY), _key(settings))
     yield _beside_constant("answers, a store's day", day, OF_CONSTANT)
     yield _beside_constant("answers, cells of a day", day._replace(path=_cells(today - DAY)), None)
     tag, _ = response(day)
@@ -150,7 +150,7 @@ def answered(settings: "Settings") -> Iterator[Measured]:
 
 def seconds_of_answers(settings: "Settings", seconds: float) -> list[float]:
     """Of each merged answer that one caller gets, who asks again and again for so long, after a short warm-up."""
-    question = Question(settings.api_port, _cells(datetime.now(UTC).date()), _key(settings))
+    question = Question(settings.api.port, _cells(datetime.now(UTC).date()), _key(settings))
     ask(question, WARM_SECONDS, callers=1)
     return ask(question, seconds, callers=1).seconds
 

@@ -47,7 +47,7 @@ def capacity(size: int) -> Iterator[Measured]:
     """`size` receipts and a tenth of them again. RuntimeError if Quix Streams counted something else than we did."""
     with local.own_home() as settings:
         with local.running(settings, "kafka"):
-            ingest(POS_TRANSACTIONS, traffic.backlog(size), settings.kafka_bootstrap, lambda _result: None)
+            ingest(POS_TRANSACTIONS, traffic.backlog(size), settings.kafka.bootstrap, lambda _result: None)
             parsed = _bare(settings, lambda value: parse(POS_TRANSACTIONS, value, lambda _store: DEFAULT_TERMS))
             decoded = _bare(settings, msgspec.json.decode)
             quix, theirs = _quix(settings)
@@ -79,8 +79,8 @@ def _both(
 
 def _bare(settings: "Settings", read: Callable[[bytes], object]) -> Pace:
     """From the first record that arrives to the last one, each made into Python objects."""
-    ends = Topics(settings.kafka_bootstrap).end_offsets(TOPIC)
-    consumer = Consumer({"bootstrap.servers": settings.kafka_bootstrap, "group.id": "bench-bare"})
+    ends = Topics(settings.kafka.bootstrap).end_offsets(TOPIC)
+    consumer = Consumer({"bootstrap.servers": settings.kafka.bootstrap, "group.id": "bench-bare"})
     consumer.assign([TopicPartition(TOPIC, partition, 0) for partition in ends])
     left = sum(ends.values())
     began = spent = 0.0
@@ -106,7 +106,7 @@ def _quix(settings: "Settings") -> tuple[Pace, Totals]:
     events = local.received(settings)
     environment = ["--no-project", "--isolated", "--python", sys.executable]
     packages = ["--with-requirements", str(HERE / "quix_streams.txt")]
-    asked = [settings.kafka_bootstrap, TOPIC, str(events), str(settings.home / "quix")]
+    asked = [settings.kafka.bootstrap, TOPIC, str(events), str(settings.home / "quix")]
     command = [uv, "run", *environment, *packages, "python", str(HERE / "quix_streams.py"), *asked]
     done = subprocess.run(command, stdout=subprocess.PIPE, check=True)
     found = json.loads(done.stdout.splitlines()[-1])

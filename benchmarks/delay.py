@@ -48,8 +48,8 @@ def delays(settings: "Settings", probes: int) -> list[Measured]:
 
 def _bare(settings: "Settings", probes: int) -> list[float]:
     session = local.cassandra(settings)
-    partitions = Topics(settings.kafka_bootstrap).partitions(bare.TOPIC)
-    with beside(bare.ConsumeAndInsert(settings.kafka_bootstrap, session, partitions)):
+    partitions = Topics(settings.kafka.bootstrap).partitions(bare.TOPIC)
+    with beside(bare.ConsumeAndInsert(settings.kafka.bootstrap, session, partitions)):
         select = session.prepare("SELECT value FROM bench_seen WHERE id = ?")
         sending = Sender(settings, bare.TOPIC)
         found = []
@@ -87,7 +87,7 @@ def _timed(settings: "Settings", probes: int) -> list[float]:
 
 def _asking(settings: "Settings") -> httpx.Client:
     key = (settings.home / "operator.key").read_text().strip()  # the shop is not registered
-    base = f"http://127.0.0.1:{settings.api_port}"
+    base = f"http://127.0.0.1:{settings.api.port}"
     return httpx.Client(base_url=base, headers={"Authorization": f"Bearer {key}"}, trust_env=False, timeout=30)
 
 
@@ -108,7 +108,7 @@ class Sender:
 
     def __init__(self, settings: "Settings", topic: str) -> None:
         """To this topic."""
-        self._producer, self._topic = bare.producer(settings.kafka_bootstrap, linger_ms=0), topic
+        self._producer, self._topic = bare.producer(settings.kafka.bootstrap, linger_ms=0), topic
         self._rng = random.Random(9)  # noqa: S311 - no secret
 
     def send(self, key: str) -> float:

@@ -38,12 +38,12 @@ class History:
     ) -> None:
         """Make the master dataset; rebuilds then want this home's Cassandra. `cut`: of the first of them."""
         self._settings, self._days, self._first_day, self._cut = settings, days, first_day, cut
-        Path(settings.master_uri).mkdir()
+        Path(settings.paths.master_uri).mkdir()
         for topic, source in registered_sources().items():
             if topic != POS_TRANSACTIONS.topic:  # an archive that was started has all of them
-                path = f"{settings.master_uri}/{topic}"
+                path = f"{settings.paths.master_uri}/{topic}"
                 DeltaTable.create(path, Schema.from_arrow(event_schema(source)), partition_by=["day"])
-        self.master = make(Path(settings.master_uri) / POS_TRANSACTIONS.topic, receipts, days, first_day)
+        self.master = make(Path(settings.paths.master_uri) / POS_TRANSACTIONS.topic, receipts, days, first_day)
         self._late = max(FEWEST, int(receipts / days * CHANGED))
         self._touched = 0
 

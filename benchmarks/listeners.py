@@ -81,7 +81,7 @@ def _connected(settings: "Settings", request: bytes, number: int) -> Iterator[li
     try:
         while len(open_) < number:
             together = [
-                socket.create_connection(("127.0.0.1", settings.api_port)) for _ in range(min(number, TOGETHER))
+                socket.create_connection(("127.0.0.1", settings.api.port)) for _ in range(min(number, TOGETHER))
             ]
             open_ += together
             for each in together:

@@ -58,23 +58,23 @@ def running(settings: Settings, *names: str) -> Stack:
 
 def cassandra(settings: Settings) -> "Session":
     """The session of this process."""
-    return session_of(settings.cassandra_address)
+    return session_of(settings.cassandra.address)
 
 
 def connecting(settings: Settings) -> "Callable[[], Session]":
     """The same for whoever wants to connect by itself."""
-    return partial(session_of, settings.cassandra_address)
+    return partial(session_of, settings.cassandra.address)
 
 
 def new_topic(settings: Settings, name: str) -> None:
     """A topic like those of the sources."""
-    retention_ms = int(settings.retention.total_seconds() * 1000)
-    Topics(settings.kafka_bootstrap).create([name], settings.kafka_partitions, 1, retention_ms)
+    retention_ms = int(settings.kafka.retention.total_seconds() * 1000)
+    Topics(settings.kafka.bootstrap).create([name], settings.kafka.partitions, 1, retention_ms)
 
 
 def received(settings: Settings) -> int:
     """How many receipts the broker has."""
-    return sum(Topics(settings.kafka_bootstrap).end_offsets(POS_TRANSACTIONS.topic).values())
+    return sum(Topics(settings.kafka.bootstrap).end_offsets(POS_TRANSACTIONS.topic).values())
 
 
 def counted(settings: Settings) -> int:

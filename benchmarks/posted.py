@@ -31,7 +31,7 @@ def posted(settings: "Settings", lines: "Sequence[bytes]") -> Measured:
     for number in range(ROUNDS):
         part = lines[number * share : (number + 1) * share]
         ours.append(_posted(settings, part))
-        beside.append(bare.produce(settings.kafka_bootstrap, [(key(each) or b"", each) for each in part]))
+        beside.append(bare.produce(settings.kafka.bootstrap, [(key(each) or b"", each) for each in part]))
     details = {"events": share * ROUNDS, "senders": SENDERS, "most_events_of_a_request": EVENTS}
     return Measured("posted", max(ours), max(beside), "events/s", "bare produce loop", details=details)
 
@@ -61,7 +61,7 @@ def _send(settings: "Settings", bodies: "Sequence[bytes]") -> None:
     """RuntimeError unless every event is accepted."""
     key = (settings.home / "operator.key").read_text().strip()
     headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/x-ndjson"}
-    connection = http.client.HTTPConnection("127.0.0.1", settings.api_port, timeout=60)
+    connection = http.client.HTTPConnection("127.0.0.1", settings.api.port, timeout=60)
     for body in bodies:
         connection.request("POST", PATH, body, headers)
         answer = connection.getresponse()

@@ -46,7 +46,7 @@ def _records(size: int, length: int) -> int:
 def _rate(settings: "Settings", size: int, name: str, length: int, number: int) -> float:
     """Acknowledged, or committed, records a second. The first transaction, or record, is not timed."""
     records = list(islice(cycle(traffic.history(RECEIPTS, 1)), _records(size, length)))
-    producer = _producer(settings.kafka_bootstrap, name, number)
+    producer = _producer(settings.kafka.bootstrap, name, number)
     if length:
         producer.init_transactions(CALL_SECONDS)
         _transact(producer, records[:length])

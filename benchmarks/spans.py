@@ -46,14 +46,14 @@ def spans(size: int) -> Iterator[Measured]:
         with local.running(settings, "cassandra"):
             history.rebuild()
             export_published(
-                session_of(settings.cassandra_address),
-                settings.corrected_uri,
+                session_of(settings.cassandra.address),
+                settings.paths.corrected_uri,
                 [VIEW],
                 definitions=settings.definitions,
-                keeps=timedelta(days=settings.vacuum_days),
+                keeps=timedelta(days=settings.batch.vacuum_days),
                 step=lambda *_: None,
             )
-        files = DeltaTable(f"{settings.corrected_uri}/{VIEW}").file_uris()
+        files = DeltaTable(f"{settings.paths.corrected_uri}/{VIEW}").file_uris()
         year = {"from": first, "to": today, "timezone": "UTC", "store": "1"}
         side = {
             "from": today - timedelta(days=1),
@@ -99,7 +99,7 @@ def _timed(work: Callable[[], Any]) -> tuple[float, Any]:
 
 
 def _asked(settings: "Settings", asked: Mapping[str, Any]) -> bytes:
-    connection = http.client.HTTPConnection("127.0.0.1", settings.api_port)
+    connection = http.client.HTTPConnection("127.0.0.1", settings.api.port)
     key = (settings.home / "operator.key").read_text().strip()
     path = f"/v1/metrics/{METRIC}?{urlencode(asked, doseq=True)}"
     connection.request("GET", path, headers={"Authorization": f"Bearer {key}"})

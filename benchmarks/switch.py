@@ -21,12 +21,11 @@ import pyarrow as pa
 
 from batch_layer.blocks import made_schema
 from batch_layer.recompute.publish import publish
-from batch_layer.recompute.rollback import Rollback
 from batch_layer.run import BlockWriter, Manifest, Run
 from benchmarks import local
 from benchmarks.one_rebuild import Steps
 from benchmarks.report import Measured
-from deploy.definitions import definitions
+from deploy.batch import rollback_of
 from views import registered_views, view_named
 from views.control.generation import Generation, Generations
 from views.control.publication import PointerRow, Publication
@@ -172,7 +171,7 @@ class _Switching:
         """Restore the publication before."""
         seen = self.pointer.read()
         began = time.monotonic()
-        Rollback(self.settings, builds=False).run(seen.publication - 1, "measured", "benchmarks", Steps())
+        rollback_of(self.settings, builds=False).run(seen.publication - 1, "measured", "benchmarks", Steps())
         return self._shown(began, RUNS[1 - RUNS.index(seen.manifest)])
 
     def _shown(self, began: float, run: str) -> float:
@@ -181,4 +180,4 @@ class _Switching:
         return time.monotonic() - began
 
     def _definitions(self) -> Mapping[str, str]:
-        return definitions(self.settings)
+        return self.settings.definitions

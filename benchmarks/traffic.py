@@ -143,7 +143,7 @@ class Stream:
 
     def __init__(self, settings: "Settings", topic: str, per_second: int = PER_SECOND) -> None:
         """On this topic."""
-        self._bootstrap, self._topic, self._per_second = settings.kafka_bootstrap, topic, per_second
+        self._bootstrap, self._topic, self._per_second = settings.kafka.bootstrap, topic, per_second
         self.rate = 0.0
 
     def __call__(self, leave: "Event") -> None:

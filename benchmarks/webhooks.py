@@ -137,7 +137,7 @@ def _receiving(settings: "Settings", stores: int, each: int) -> Iterator[tuple[_
     """A topic with that many alerts of so many stores, and a receiver."""
     topic, file = f"alerts_{uuid4().hex[:8]}", settings.home / f"{uuid4().hex}.jsonl"
     local.new_topic(settings, topic)
-    producer = Producer(producer_settings(settings.kafka_bootstrap, "benchmark", 30))
+    producer = Producer(producer_settings(settings.kafka.bootstrap, "benchmark", 30))
     for number in range(each):
         for store in range(stores):
             producer.produce(topic, _alert(str(store), number).to_json(), key=str(store))
@@ -151,7 +151,7 @@ def _receiving(settings: "Settings", stores: int, each: int) -> Iterator[tuple[_
 
 
 def _telling(settings: "Settings", topic: str, url: str, id_: str, batch: int) -> AbstractContextManager[int]:
-    words = [settings.kafka_bootstrap, topic, url, id_, str(batch)]
+    words = [settings.kafka.bootstrap, topic, url, id_, str(batch)]
     return _child([sys.executable, "-m", "benchmarks.dispatcher_process", *words])
 
 

@@ -68,7 +68,7 @@ def java_home_for_spark(settings: "Settings") -> Path:
     java = find_java()
     if not java.bundled:
         return java.home
-    home = settings.cache_dir / "java-for-spark"
+    home = settings.jars.cache_dir / "java-for-spark"
     launcher = home / "bin" / "java"
     wanted = _LAUNCHER.format(java=java.executable)
     if not launcher.exists() or launcher.read_text() != wanted:

@@ -14,7 +14,7 @@ def arm_if_asked() -> None:
         from master_dataset.failpoints import arm  # noqa: PLC0415 - likewise
 
         settings = Settings()
-        arm(settings.crash_at, settings.crash_folder)
+        arm(settings.failpoints.crash_at, settings.crash_folder)
 
 
 YOUNG_OBJECTS = 50_000

@@ -26,18 +26,18 @@ _IN_THIS_PROCESS = re.compile(r"local(\[.*\])?")
 
 def on_cluster(settings: "Settings") -> bool:
     """Whether the Spark master has executors in other processes."""
-    return not _IN_THIS_PROCESS.fullmatch(settings.spark_master)
+    return not _IN_THIS_PROCESS.fullmatch(settings.spark.master)
 
 
 def executor_options(settings: "Settings") -> "Mapping[str, str]":
     """Spark's options for the executors; none in local mode."""
     if not on_cluster(settings):
         return {}
-    cores = str(settings.spark_cores)
+    cores = str(settings.spark.cores)
     return {
         "spark.cores.max": cores,  # applications share a standalone cluster, and each would take it whole
         "spark.default.parallelism": cores,  # else as many as have registered when a stream begins
-        "spark.executor.memory": f"{settings.spark_executor_memory_mb}m",
+        "spark.executor.memory": f"{settings.spark.executor_memory_mb}m",
         "spark.executor.defaultJavaOptions": ARROW,  # `extraJavaOptions` stays free for `spark-defaults.conf`
         "spark.executorEnv.MALLOC_ARENA_MAX": "2",
     }
@@ -45,23 +45,23 @@ def executor_options(settings: "Settings") -> "Mapping[str, str]":
 
 def further_options(settings: "Settings", own: "Mapping[str, str]") -> "Mapping[str, str]":
     """GALATEA_SPARK_CONF. OperatorError if it names one of our own, on which numbers or other settings rest."""
-    for name in (name for name in settings.spark_conf if name in own):
+    for name in (name for name in settings.spark.conf if name in own):
         message = f"GALATEA_SPARK_CONF names `{name}`, which Galatea sets to `{own[name]}` itself"
         raise OperatorError(message, do="leave it out; docs/reference/settings.md lists what can be chosen")
-    return settings.spark_conf
+    return settings.spark.conf
 
 
 def executor_python(settings: "Settings") -> str:
     """The Python that executors start; of a local master the one that runs here."""
-    return (on_cluster(settings) and settings.spark_python) or sys.executable
+    return (on_cluster(settings) and settings.spark.python) or sys.executable
 
 
 def driver_host(settings: "Settings") -> str:
     """What a driver listens on: loopback as long as nobody else has to reach it; "" leaves the choice to Spark."""
-    first = urlsplit(settings.spark_master.split(",", 1)[0])
+    first = urlsplit(settings.spark.master.split(",", 1)[0])
     if not on_cluster(settings):
         return LOOPBACK
-    return settings.spark_driver_host or (LOOPBACK if first.hostname in {LOOPBACK, "localhost"} else "")
+    return settings.spark.driver_host or (LOOPBACK if first.hostname in {LOOPBACK, "localhost"} else "")
 
 
 _ENVIRONMENT = {
@@ -149,7 +149,7 @@ def spark_session(settings: "Settings", name: str, work: Work, *, memory_mb: int
         os.environ["SPARK_LOCAL_IP"] = host
         options |= {"spark.driver.bindAddress": host, "spark.driver.host": host}
     own = {**_ALWAYS, **options, **(_STREAMING if work is Work.STREAM else _BATCH)}
-    builder = SparkSession.builder.appName(f"galatea-{name}").master(settings.spark_master)
+    builder = SparkSession.builder.appName(f"galatea-{name}").master(settings.spark.master)
     for key, value in {**further_options(settings, own), **own}.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()

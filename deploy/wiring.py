@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from deploy.cassandra import session_of
-from deploy.recompute.runner import Launch, Runner, Trigger
+from deploy.recompute_runner import Launch, Runner, Trigger
 from deploy.webhooks.service import webhooks_of
 from master_dataset.dead_letters.deliveries import ArchivedEvents
 from master_dataset.dead_letters.queries import DeadLetterQueries
@@ -45,17 +45,17 @@ if TYPE_CHECKING:
 
 def desk_of(settings: "Settings") -> DeadLetterQueries:
     """What is kept."""
-    replays = ReplayTable(settings.master_uri)
+    replays = ReplayTable(settings.paths.master_uri)
     return DeadLetterQueries(
-        DeadLetterTable(settings.master_uri, replays), replays, ArchivedEvents(settings.master_uri)
+        DeadLetterTable(settings.paths.master_uri, replays), replays, ArchivedEvents(settings.paths.master_uri)
     )
 
 
 def replaying_of(settings: "Settings") -> Replayer:
     """The way back to the topics."""
-    replays = ReplayTable(settings.master_uri)
-    letters, events = DeadLetterTable(settings.master_uri, replays), ArchivedEvents(settings.master_uri)
-    return Replayer(letters, replays, events, ReplaySender(settings.kafka_bootstrap), partial(datetime.now, UTC))
+    replays = ReplayTable(settings.paths.master_uri)
+    letters, events = DeadLetterTable(settings.paths.master_uri, replays), ArchivedEvents(settings.paths.master_uri)
+    return Replayer(letters, replays, events, ReplaySender(settings.kafka.bootstrap), partial(datetime.now, UTC))
 
 
 @dataclass(frozen=True)
@@ -72,14 +72,14 @@ class AirflowElseRunner:
 
 def runner_of(settings: "Settings") -> Runner:
     """The runner of this process."""
-    return Runner(Recomputes(session_of(settings.cassandra_address)), settings.home, settings.environment())
+    return Runner(Recomputes(session_of(settings.cassandra.address)), settings.home, settings.environment())
 
 
 def operations_of(
     settings: "Settings", answers: "QueryService", trigger: Trigger, rolling_back: RollingBack
 ) -> Operations:
     """All of it. `trigger` does recomputes, `rolling_back` rollbacks."""
-    session = session_of(settings.cassandra_address)
+    session = session_of(settings.cassandra.address)
     recomputes = RecomputeTables(AsyncSession(session))
     corrections = corrections_of(settings, answers.readers)
     letters = DeadLetterService(desk_of(settings), replaying_of(settings), answers.stores.all)
@@ -89,7 +89,7 @@ def operations_of(
 
 def readers_of(settings: "Settings") -> Readers:
     """All of Cassandra's tables."""
-    bridge = AsyncSession(session_of(settings.cassandra_address))
+    bridge = AsyncSession(session_of(settings.cassandra.address))
     return Readers(
         PublishedTables(bridge), BatchTables(bridge), SpeedTables(bridge), StoreTables(bridge), ReceiptTables(bridge)
     )
@@ -97,14 +97,14 @@ def readers_of(settings: "Settings") -> Readers:
 
 def alerting_of(settings: "Settings") -> AlertService:
     """Alerts that were told, and the rules that they come from."""
-    session = session_of(settings.cassandra_address)
-    versions = RuleVersions(session, timedelta(seconds=settings.alert_rules_seconds))
-    rules = AlertRules(RuleTables(versions), settings.alert_rules_per_tenant)
+    session = session_of(settings.cassandra.address)
+    versions = RuleVersions(session, timedelta(seconds=settings.alerts.rules_seconds))
+    rules = AlertRules(RuleTables(versions), settings.alerts.rules_per_tenant)
     return AlertService(rules, Alerts(AlertTables(AsyncSession(session))))
 
 
 def corrections_of(settings: "Settings", readers: Readers) -> Corrections:
     """The ledgers."""
-    bridge = AsyncSession(session_of(settings.cassandra_address))
+    bridge = AsyncSession(session_of(settings.cassandra.address))
     views = {view.name: view for view in registered_views()}
     return Corrections(readers, LedgerTables(bridge), RecomputeTables(bridge), views)

@@ -47,7 +47,7 @@ class AirflowClient:
     @classmethod
     def of(cls, settings: "Settings") -> "AirflowClient":
         """The Airflow that the settings name."""
-        return cls(settings.airflow_url, settings.airflow_user, Path(settings.airflow_password_file))
+        return cls(settings.airflow.url, settings.airflow.user, Path(settings.airflow.password_file))
 
     def trigger(self, recompute_id: str, request: "RecomputeRequest", reason: str) -> None:
         """Begin a DAG run for this recompute. One that was begun already stays as it is.
@@ -174,5 +174,5 @@ class Noted:
 
 def airflow_of(settings: "Settings") -> AirflowClient | None:
     """The one that GALATEA_AIRFLOW_URL names, or that of the local stack if it was started with it, up or down."""
-    is_named = settings.airflow_url != local_url(settings)
+    is_named = settings.airflow.url != local_url(settings)
     return AirflowClient.of(settings) if is_named or NAME in read_states(settings.home) else None

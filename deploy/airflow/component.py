@@ -79,7 +79,7 @@ def is_installed() -> bool:
 
 def local_url(settings: "Settings") -> str:
     """Where the local stack's Airflow is, or would be."""
-    return f"http://{LOOPBACK}:{settings.airflow_port}"
+    return f"http://{LOOPBACK}:{settings.airflow.port}"
 
 
 def airflow(settings: "Settings") -> Component:
@@ -91,9 +91,9 @@ def airflow(settings: "Settings") -> Component:
         command=lambda: [sys.executable, "-m", "deploy.services.airflow"],
         serves=lambda: _is_healthy(url),
         where={"url": url},
-        ports={settings.airflow_port: "GALATEA_AIRFLOW_PORT"},
+        ports={settings.airflow.port: "GALATEA_AIRFLOW_PORT"},
         environment={**_airflow(settings, home), **connections(settings)},
-        prepare=lambda: home.prepare(settings.airflow_user),
+        prepare=lambda: home.prepare(settings.airflow.user),
         stage=2,
     )
 
@@ -102,7 +102,7 @@ def connections(settings: "Settings") -> "Mapping[str, str]":
     """The two connections that the DAGs know, as variables that Airflow reads."""
     told = {name.removeprefix("GALATEA_").lower(): value for name, value in settings.environment().items()}
     own = {name: value for name, value in told.items() if name not in _OF_SPARK}
-    spark = {"conn_type": "spark", "host": settings.spark_master, "extra": settings.spark_conf}
+    spark = {"conn_type": "spark", "host": settings.spark.master, "extra": settings.spark.conf}
     return {
         "AIRFLOW_CONN_GALATEA": json.dumps({"conn_type": "generic", "extra": own}),
         "AIRFLOW_CONN_GALATEA_SPARK": json.dumps(spark),
@@ -120,7 +120,7 @@ def _airflow(settings: "Settings", home: AirflowHome) -> "Mapping[str, str]":
         "AIRFLOW_HOME": str(home.folder),
         "AIRFLOW__API__BASE_URL": url,
         "AIRFLOW__API__HOST": LOOPBACK,
-        "AIRFLOW__API__PORT": str(settings.airflow_port),
+        "AIRFLOW__API__PORT": str(settings.airflow.port),
         "AIRFLOW__API__WORKERS": "1",
         "AIRFLOW__CORE__AUTH_MANAGER": "airflow.api_fastapi.auth.managers.simple.simple_auth_manager.SimpleAuthManager",
         "AIRFLOW__CORE__DAGS_ARE_PAUSED_AT_CREATION": "False",
@@ -130,11 +130,11 @@ def _airflow(settings: "Settings", home: AirflowHome) -> "Mapping[str, str]":
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
         "AIRFLOW__CORE__PARALLELISM": "2",
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(home.passwords),
-        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": f"{settings.airflow_user}:admin",
+        "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": f"{settings.airflow.user}:admin",
         "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "300",
         "AIRFLOW__DAG_PROCESSOR__PARSING_PROCESSES": "1",
         "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{home.folder / 'airflow.db'}",
-        "AIRFLOW__GALATEA__REBUILD_SCHEDULE": settings.rebuild_schedule,
+        "AIRFLOW__GALATEA__REBUILD_SCHEDULE": settings.airflow.rebuild_schedule,
         "AIRFLOW__LOGGING__COLORED_CONSOLE_LOG": "False",
     }
 

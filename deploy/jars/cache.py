@@ -58,13 +58,13 @@ Progress = Callable[[int, int], None]
 
 def jar_paths(part: str, settings: "Settings") -> list[Path]:
     """The class path of one part. The files are there once `ensure_jars` has returned."""
-    return [_place(jar, settings.cache_dir) for jar in locked_jars(part)]
+    return [_place(jar, settings.jars.cache_dir) for jar in locked_jars(part)]
 
 
 def missing_jars(settings: "Settings", parts: Sequence[str] = PARTS) -> list[Jar]:
     """The jars of these parts that are not in the cache, or not whole any more."""
     jars = dict.fromkeys(jar for part in parts for jar in locked_jars(part))
-    return [jar for jar in jars if not _is_whole(_place(jar, settings.cache_dir), jar)]
+    return [jar for jar in jars if not _is_whole(_place(jar, settings.jars.cache_dir), jar)]
 
 
 def ensure_jars(
@@ -79,8 +79,8 @@ def ensure_jars(
     done = total - len(missing)
     progress(done, total)
     if missing:
-        places = {jar: _place(jar, settings.cache_dir) for jar in missing}
-        for _ in fetched(places, settings.maven_url):
+        places = {jar: _place(jar, settings.jars.cache_dir) for jar in missing}
+        for _ in fetched(places, settings.jars.maven_url):
             done += 1
             progress(done, total)
     return total

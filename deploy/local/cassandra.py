@@ -69,7 +69,7 @@ def ring(settings: "Settings") -> Sequence[Component]:
 
     Small memtables, because the machine is shared with Spark.
     """
-    nodes = nodes_of("cassandra", settings.cassandra_nodes)
+    nodes = nodes_of("cassandra", settings.cassandra.nodes)
     return [_component(node, nodes, settings) for node in nodes]
 
 
@@ -79,10 +79,10 @@ def _component(node: Node, nodes: Sequence[Node], settings: "Settings") -> Compo
         name=node.name,
         command=lambda: _command(folder, len(nodes), settings),
         serves=lambda: _serves(node, settings),
-        where={"address": f"{node.host}:{settings.cassandra_port}"},
+        where={"address": f"{node.host}:{settings.cassandra.port}"},
         ports={
-            settings.cassandra_port: "GALATEA_CASSANDRA_PORT",
-            settings.cassandra_storage_port: "GALATEA_CASSANDRA_STORAGE_PORT",
+            settings.cassandra.port: "GALATEA_CASSANDRA_PORT",
+            settings.cassandra.storage_port: "GALATEA_CASSANDRA_STORAGE_PORT",
         },
         host=node.host,
         prepare=lambda: _configure(node, nodes, settings),
@@ -128,7 +128,7 @@ def _configure(node: Node, nodes: Sequence[Node], settings: "Settings") -> None:
     refuse_full(folder)
     (folder / "tmp").mkdir(parents=True, exist_ok=True)
     (folder / "logback.xml").write_text(_LOGGING)
-    internode = settings.cassandra_storage_port
+    internode = settings.cassandra.storage_port
     known = {"seeds": addresses(len(nodes), internode)}
     seeds = [{"class_name": "org.apache.cassandra.locator.SimpleSeedProvider", "parameters": [known]}]
     config = {
@@ -138,7 +138,7 @@ def _configure(node: Node, nodes: Sequence[Node], settings: "Settings") -> None:
         "endpoint_snitch": "SimpleSnitch",
         "listen_address": node.host,
         "rpc_address": node.host,
-        "native_transport_port": settings.cassandra_port,
+        "native_transport_port": settings.cassandra.port,
         "storage_port": internode,
         "seed_provider": seeds,
         **_SYNCED[len(nodes)],
@@ -167,7 +167,7 @@ def _configure(node: Node, nodes: Sequence[Node], settings: "Settings") -> None:
 def _refuse_without_data(node: Node, nodes: Sequence[Node], settings: "Settings") -> None:
     """A node that takes part again without what it has acknowledged would make a majority of those who forgot."""
     data = {each.name: settings.home / each.name / "data" for each in nodes}
-    complete = any((place / str(settings.cassandra_address.keyspace)).exists() for place in data.values())
+    complete = any((place / str(settings.cassandra.address.keyspace)).exists() for place in data.values())
     if complete and not (data[node.name] / "system").exists():
         message = f"{node.name} has lost its data, `{data[node.name]}`, and would answer as if it had never had any"
         raise OperatorError(message, do="put the folder back, or make all tables anew: docs/how-to/backups.md")
@@ -187,7 +187,7 @@ def _serves(node: Node, settings: "Settings") -> bool:
     from deploy.cassandra import connect
 
     try:
-        session = connect([node.host], settings.cassandra_port, None)
+        session = connect([node.host], settings.cassandra.port, None)
     except CassandraUnavailableError:
         return False
     session.cluster.shutdown()
@@ -199,13 +199,13 @@ def _create_tables(settings: "Settings") -> None:
     from deploy.schema import migrate
     from views.control.publication import PointerRow
 
-    session = connect(HOSTS[: settings.cassandra_nodes], settings.cassandra_port, None)
+    session = connect(HOSTS[: settings.cassandra.nodes], settings.cassandra.port, None)
     try:
         known = len(session.cluster.metadata.all_hosts())
-        if known < settings.cassandra_nodes:  # in the first seconds of a ring: the others would not hear of a table
-            message = f"the ring has {known} of {settings.cassandra_nodes} nodes so far"
+        if known < settings.cassandra.nodes:  # in the first seconds of a ring: the others would not hear of a table
+            message = f"the ring has {known} of {settings.cassandra.nodes} nodes so far"
             raise CassandraUnavailableError(message, do="galatea status")
-        migrate(session, settings.cassandra_address.keyspace or "", settings.cassandra_nodes)
+        migrate(session, settings.cassandra.address.keyspace or "", settings.cassandra.nodes)
         PointerRow(session).begin(datetime.now(UTC))
     except FAILURES as error:
         raise CassandraUnavailableError(f"the tables could not be made: {error}", do="galatea status") from error

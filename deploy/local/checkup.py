@@ -48,7 +48,7 @@ def alarmed(settings: "Settings") -> list[Finding]:
         return []
     try:
         answer = httpx.get(
-            f"http://{LOOPBACK}:{settings.api_port}/v1/freshness", timeout=TIMEOUT_SECONDS, trust_env=False
+            f"http://{LOOPBACK}:{settings.api.port}/v1/freshness", timeout=TIMEOUT_SECONDS, trust_env=False
         ).raise_for_status()
     except httpx.HTTPError as error:
         return [Finding("alarms", ok=False, found=f"not known: {error}", do="galatea status")]
@@ -65,10 +65,10 @@ _SPARK_PORT = 7077
 
 def elsewhere(settings: "Settings") -> Iterator[Finding]:
     """Nothing to find as long as everything is in the home and Spark is local."""
-    if on_cluster(settings) and settings.spark_master.startswith("spark://"):
-        yield _spark(settings.spark_master)
+    if on_cluster(settings) and settings.spark.master.startswith("spark://"):
+        yield _spark(settings.spark.master)
     for name in ("master_uri", "checkpoint_uri"):
-        folder = as_folder(getattr(settings, name))
+        folder = as_folder(getattr(settings.paths, name))
         if folder is not None and settings.home not in folder.parents:
             yield _folder(f"GALATEA_{name.upper()}", folder)
 
@@ -104,7 +104,7 @@ def _folder(setting: str, folder: Path) -> Finding:
 def generation_finding(settings: "Settings") -> Finding:
     """One finding about a running stack."""
     try:
-        generations = Generations(session_of(settings.cassandra_address))
+        generations = Generations(session_of(settings.cassandra.address))
     except CassandraUnavailableError as error:
         return Finding("speed", ok=False, found=error.message, do="galatea status, then logs/cassandra.log")
     served = generations.pointer().generation
@@ -183,7 +183,7 @@ def _jars(settings: "Settings") -> Finding:
 
 def _memory(settings: "Settings", *, running: bool) -> Finding:
     free = psutil.virtual_memory().available
-    nodes = (settings.kafka_brokers - 1) * MORE_BROKER + (settings.cassandra_nodes - 1) * MORE_CASSANDRA
+    nodes = (settings.kafka.brokers - 1) * MORE_BROKER + (settings.cassandra.nodes - 1) * MORE_CASSANDRA
     needed = NEEDED_MEMORY + nodes + (MORE_AIRFLOW if is_installed() else 0)
     ok = running or free >= needed
     without_speed = ",".join(component.name for component in components(settings) if component.name != "speed")
@@ -192,7 +192,7 @@ def _memory(settings: "Settings", *, running: bool) -> Finding:
 
 
 def _disk(settings: "Settings") -> Finding:
-    wanted = [settings.home, as_folder(settings.master_uri) or settings.home]
+    wanted = [settings.home, as_folder(settings.paths.master_uri) or settings.home]
     there = [next(each for each in (place, *place.parents) if each.exists()) for place in wanted]
     free = min(shutil.disk_usage(place).free for place in there)
     do = "" if free >= NEEDED_DISK else "free some, or set GALATEA_HOME to a folder on another disk"
@@ -200,7 +200,7 @@ def _disk(settings: "Settings") -> Finding:
 
 
 def _copies(settings: "Settings") -> Finding:
-    nodes = (settings.kafka_brokers, settings.cassandra_nodes)
+    nodes = (settings.kafka.brokers, settings.cassandra.nodes)
     if nodes == (1, 1):
         found = "one node each: acknowledged data survives crashes, not the loss of the disk"
     else:

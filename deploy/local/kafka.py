@@ -117,20 +117,20 @@ def brokers(settings: "Settings") -> Sequence[Component]:
     One node is one copy: what is acknowledged survives a crash and a power cut, not the loss of the disk. Several are
     not expected to lose power at once: of three, one may lose what it had not written yet.
     """
-    nodes = nodes_of("kafka", settings.kafka_brokers)
+    nodes = nodes_of("kafka", settings.kafka.brokers)
     return [_component(node, nodes, settings) for node in nodes]
 
 
 def _component(node: Node, nodes: Sequence[Node], settings: "Settings") -> Component:
-    folder, address = settings.home / node.name, f"{node.host}:{settings.kafka_port}"
+    folder, address = settings.home / node.name, f"{node.host}:{settings.kafka.port}"
     return Component(
         name=node.name,
         command=lambda: kafka_command(folder, settings),
         serves=lambda: serves(node.number, address),
         where={"address": address},
         ports={
-            settings.kafka_port: "GALATEA_KAFKA_PORT",
-            settings.kafka_controller_port: "GALATEA_KAFKA_CONTROLLER_PORT",
+            settings.kafka.port: "GALATEA_KAFKA_PORT",
+            settings.kafka.controller_port: "GALATEA_KAFKA_CONTROLLER_PORT",
         },
         host=node.host,
         prepare=lambda: _format(node, nodes, settings),
@@ -142,10 +142,10 @@ def _format(node: Node, nodes: Sequence[Node], settings: "Settings") -> None:
     folder = settings.home / node.name
     refuse_full(folder)
     data = folder / "data"
-    voters = ",".join(f"{each.number}@{each.host}:{settings.kafka_controller_port}" for each in nodes)
+    voters = ",".join(f"{each.number}@{each.host}:{settings.kafka.controller_port}" for each in nodes)
     copies = {"copies": len(nodes), "enough": majority(len(nodes)), "silence_ms": _SILENCE_MS[len(nodes)]}
-    kept = {"places_minutes": (settings.retention + _PLACES_OUTLIVE) // timedelta(minutes=1)}
-    ports = {"port": settings.kafka_port, "controller": settings.kafka_controller_port}
+    kept = {"places_minutes": (settings.kafka.retention + _PLACES_OUTLIVE) // timedelta(minutes=1)}
+    ports = {"port": settings.kafka.port, "controller": settings.kafka.controller_port}
     place = {"number": node.number, "host": node.host, "voters": voters, "data": data}
     properties = _PROPERTIES.format(**place, **ports, **copies, **kept)
     write_properties(folder, properties + (_SYNCED if len(nodes) == ONE else ""))
@@ -161,7 +161,7 @@ def _refuse_without_log(nodes: Sequence[Node], settings: "Settings") -> None:
     One node of three may come back empty: the others have everything, and are the majority.
     """
     complete = sum((settings.home / each.name / "data" / _META).exists() for each in nodes)
-    if complete < majority(len(nodes)) and Path(settings.checkpoint_uri, "archive").exists():
+    if complete < majority(len(nodes)) and Path(settings.paths.checkpoint_uri, "archive").exists():
         data = settings.home / nodes[0].name / "data"
         message = f"the broker has lost its log, `{data}`, of which the archive knows"
         raise OperatorError(message, do="put the folder back, or begin a new home: docs/how-to/backups.md")
@@ -182,7 +182,7 @@ def _create_topics(settings: "Settings") -> None:
     from views.alerts.alert import ALERTS_TOPIC as ALERTS
     from views.alerts.alert import CORRECTIONS_TOPIC
 
-    retention_ms = int(settings.retention.total_seconds() * 1000)
-    topics = Topics(addresses(settings.kafka_brokers, settings.kafka_port))
+    retention_ms = int(settings.kafka.retention.total_seconds() * 1000)
+    topics = Topics(addresses(settings.kafka.brokers, settings.kafka.port))
     wanted = [*registered_sources(), ALERTS, CORRECTIONS_TOPIC]
-    topics.create(wanted, settings.kafka_partitions, settings.kafka_brokers, retention_ms)
+    topics.create(wanted, settings.kafka.partitions, settings.kafka.brokers, retention_ms)

@@ -30,10 +30,10 @@ def layer(name: str, settings: "Settings") -> Component:
     """`archive`, `speed`, `alerts` or `dispatcher`: serves when it has written its pid into `run/<name>.ready`."""
     ready = settings.home / "run" / f"{name}.ready"
     port = {
-        "archive": settings.archive_metrics_port,
-        "speed": settings.speed_metrics_port,
-        "alerts": settings.alerts_metrics_port,
-        "dispatcher": settings.dispatcher_metrics_port,
+        "archive": settings.archive.metrics_port,
+        "speed": settings.speed.metrics_port,
+        "alerts": settings.alerts.metrics_port,
+        "dispatcher": settings.webhooks.metrics_port,
     }[name]
     return Component(
         name=name,
@@ -41,7 +41,9 @@ def layer(name: str, settings: "Settings") -> Component:
         serves=ready.exists,
         ports=_chosen(port, f"GALATEA_{name.upper()}_METRICS_PORT"),
         environment=settings.environment(),
-        prepare=lambda: _prepare(ready, (settings.home, Path(settings.master_uri), Path(settings.checkpoint_uri))),
+        prepare=lambda: _prepare(
+            ready, (settings.home, Path(settings.paths.master_uri), Path(settings.paths.checkpoint_uri))
+        ),
         stage=1,
         grace_seconds=15,  # a dispatcher gives calls that are under way ten seconds
     )
@@ -49,13 +51,13 @@ def layer(name: str, settings: "Settings") -> Component:
 
 def api(settings: "Settings") -> Component:
     """The REST interface."""
-    url = f"http://{LOOPBACK}:{settings.api_port}"
+    url = f"http://{LOOPBACK}:{settings.api.port}"
     return Component(
         name="api",
         command=lambda: _command("api"),
         serves=lambda: _answers(f"{url}/healthz"),
         where={"url": url},
-        ports={settings.api_port: "GALATEA_API_PORT"} | _chosen(settings.api_metrics_port, "GALATEA_API_METRICS_PORT"),
+        ports={settings.api.port: "GALATEA_API_PORT"} | _chosen(settings.api.metrics_port, "GALATEA_API_METRICS_PORT"),
         stage=1,
         environment=settings.environment(),
         grace_seconds=10,

@@ -73,7 +73,7 @@ class Watched:
 def watched(settings: Settings) -> Iterator[Watched]:
     """A relay that is ended in the end."""
     command = [sys.executable, "-m", "deploy.services.alerts_relay"]
-    child = Watched(command, {**os.environ, **settings.environment()}, lanes(settings.kafka_partitions))
+    child = Watched(command, {**os.environ, **settings.environment()}, lanes(settings.kafka.partitions))
     try:
         yield child
     finally:
@@ -88,11 +88,11 @@ def run(process: Process, settings: Settings) -> None:
         with watched(settings) as child:
             code = None
             while code is None:
-                if child.is_stuck(settings.alerts_stuck_seconds):
-                    log.warning("alerts.stuck", seconds=settings.alerts_stuck_seconds)
+                if child.is_stuck(settings.alerts.stuck_seconds):
+                    log.warning("alerts.stuck", seconds=settings.alerts.stuck_seconds)
                     break
                 code = child.ended()
-                if child.ready >= settings.kafka_partitions:
+                if child.ready >= settings.kafka.partitions:
                     says_ready()
                     says_ready = _nothing
         if code == NAMED_STOP:

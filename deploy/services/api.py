@@ -16,7 +16,7 @@ from deploy.audit import Audit
 from deploy.cassandra import session_of
 from deploy.local.nodes import LOOPBACK, nodes_of
 from deploy.local.records import read_states
-from deploy.recompute.recompute import RestRollback
+from deploy.recompute_runner import RestRollback
 from deploy.services.api_metrics import PressureMetrics, ServingMetrics, pressures
 from deploy.services.runner import Process
 from deploy.settings import Settings
@@ -44,19 +44,23 @@ RECENT_SECONDS = 0.05
 def run(process: Process, settings: Settings) -> None:
     """Answer until the process is told to stop."""
     readers = readers_of(settings)
-    catalogue = Catalogue({view.name: view for view in registered_views()}, registered_metrics(), settings.ranges)
+    catalogue = Catalogue(
+        {view.name: view for view in registered_views()}, registered_metrics(), settings.limits.ranges
+    )
     now = partial(datetime.now, UTC)
     clocks = Clocks(time.monotonic, now)
-    answers = QueryService(readers, catalogue, settings.speed_ttl, clocks, recent_seconds=RECENT_SECONDS)
+    answers = QueryService(readers, catalogue, settings.speed.ttl, clocks, recent_seconds=RECENT_SECONDS)
     freshness = Freshness(
-        answers, WatchTables(AsyncSession(session_of(settings.cassandra_address))), settings.speed_ttl, now
+        answers, WatchTables(AsyncSession(session_of(settings.cassandra.address))), settings.speed.ttl, now
     )
     runner = runner_of(settings)
     trigger = AirflowElseRunner(lambda: airflow_of(settings), runner)
     operations = operations_of(settings, answers, trigger, RestRollback(settings))
-    courier = AsyncProducer(async_producer_settings(settings.kafka_bootstrap), room=settings.courier_room)
+    courier = AsyncProducer(async_producer_settings(settings.kafka.bootstrap), room=settings.limits.producer_limits)
     disk = disk_room(settings)
-    ingest = Ingest(courier, answers.stores.all, lambda: time.time_ns() // 1000, settings.limits, disk.refuse_low)
+    ingest = Ingest(
+        courier, answers.stores.all, lambda: time.time_ns() // 1000, settings.limits.request_limits, disk.refuse_low
+    )
     app = create_app(
         answers,
         freshness,
@@ -64,15 +68,15 @@ def run(process: Process, settings: Settings) -> None:
         gate_of(settings),
         ingest,
         alerting=alerting_of(settings),
-        limits=settings.limits,
+        limits=settings.limits.request_limits,
         audit=Audit(settings.home).request,
     )
-    config = Listening(app, settings.connection_limits, host=LOOPBACK, port=settings.api_port)
+    config = Listening(app, settings.limits.connection_limits, host=LOOPBACK, port=settings.api.port)
 
     def listening() -> None:
         REGISTRY.register(ServingMetrics(freshness, asyncio.get_running_loop(), partial(read_states, settings.home)))
         REGISTRY.register(PressureMetrics(pressures(app, ingest, courier, config.open, disk)))
-        process.show_metrics(settings.api_metrics_port)
+        process.show_metrics(settings.api.metrics_port)
         runner.start()
         process.ready()
 
@@ -87,18 +91,22 @@ def run(process: Process, settings: Settings) -> None:
 
 def gate_of(settings: Settings) -> Authenticator:
     """Who may ask, and how often."""
-    tables = KeyTables(AsyncSession(session_of(settings.cassandra_address)))
+    tables = KeyTables(AsyncSession(session_of(settings.cassandra.address)))
     own = operator_key(settings.home / "operator.key")
-    keys = KnownKeys(tables, own, settings.anonymous_tenant, time.monotonic, partial(datetime.now, UTC))
-    rates = Rates(settings.reads_per_second, settings.ingests_per_second)
-    return Authenticator(keys, rates, Concurrency(settings.requests_per_key))
+    keys = KnownKeys(tables, own, settings.api.anonymous_tenant, time.monotonic, partial(datetime.now, UTC))
+    rates = Rates(settings.api.reads_per_second, settings.api.ingests_per_second)
+    return Authenticator(keys, rates, Concurrency(settings.limits.requests_per_key))
 
 
 def disk_room(settings: Settings) -> DiskRoom:
     """Of the home, and of the brokers' folders in it, which may be disks of their own."""
-    folders = [settings.home, *(settings.home / node.name for node in nodes_of("kafka", settings.kafka_brokers))]
+    folders = [settings.home, *(settings.home / node.name for node in nodes_of("kafka", settings.kafka.brokers))]
     return DiskRoom(
-        folders, settings.disk_free_percent, settings.disk_free_mb * 10**6, shutil.disk_usage, time.monotonic
+        folders,
+        settings.limits.disk_free_percent,
+        settings.limits.disk_free_mb * 10**6,
+        shutil.disk_usage,
+        time.monotonic,
     )
 
 

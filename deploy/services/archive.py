@@ -17,7 +17,7 @@ from master_dataset.archive.archive import Archive, Pace
 from master_dataset.cassandra_tables import CLOCK_STEPPED_BACK, AlarmTable, ArchivePositions
 from master_dataset.dead_letters.replay_history import ReplayTable
 from master_dataset.delta.tables import MasterTables
-from master_dataset.kafka.partition_progress import Seen, steps_back
+from master_dataset.kafka.partition_progress import Progress, steps_back
 from master_dataset.kafka.topics import Topics
 from master_dataset.registry.registry import store_terms
 from master_dataset.sources import registered_sources
@@ -47,7 +47,7 @@ class ArchiveWatch:
         """Learn the published cut."""
         self._cut = self._cut_now()
 
-    def kept(self, topic: str, seen: Seen, *, repeats: bool) -> None:
+    def kept(self, topic: str, seen: Progress, *, repeats: bool) -> None:
         """Count, and compare the stamps. What repeats may be older than a cut that was published meanwhile."""
         newest = self._newest.setdefault(topic, {})
         for partition, sentence in steps_back(seen, newest, BEGINNING if repeats else self._cut, self._skew):
@@ -68,26 +68,26 @@ HEAP_MB = 512
 def run(process: Process, settings: Settings) -> None:
     """Archive every registered source until the process is told to stop."""
     give_way(LATER)
-    connect = partial(session_of, settings.cassandra_address)
-    topics = Topics(settings.kafka_bootstrap)
+    connect = partial(session_of, settings.cassandra.address)
+    topics = Topics(settings.kafka.bootstrap)
     for topic in registered_sources():
-        topics.check(topic, settings.kafka_partitions)
-    spark = spark_session(settings, "archive", Work.STREAM, memory_mb=HEAP_MB, partitions=max(2, settings.spark_cores))
+        topics.check(topic, settings.kafka.partitions)
+    spark = spark_session(settings, "archive", Work.STREAM, memory_mb=HEAP_MB, partitions=max(2, settings.spark.cores))
     positions, pointer = ArchivePositions(connect()), PointerRow(connect())
-    watch = ArchiveWatch(AlarmTable(connect()).notice, lambda: pointer.read().cut, settings.skew)
+    watch = ArchiveWatch(AlarmTable(connect()).notice, lambda: pointer.read().cut, settings.layers.skew)
     watch.refresh()  # the first micro-batch is looked at, too
-    ReplayTable(settings.master_uri).create()
-    archive = Archive(spark, MasterTables(settings.master_uri), positions, partial(store_terms, connect), watch)
-    pace = Pace(settings.archive_seconds, settings.records_per_batch)
+    ReplayTable(settings.paths.master_uri).create()
+    archive = Archive(spark, MasterTables(settings.paths.master_uri), positions, partial(store_terms, connect), watch)
+    pace = Pace(settings.archive.seconds, settings.layers.records_per_batch)
     checkpoints = {
-        source: f"{settings.checkpoint_uri}/archive/{topic}" for topic, source in registered_sources().items()
+        source: f"{settings.paths.checkpoint_uri}/archive/{topic}" for topic, source in registered_sources().items()
     }
     archive.take_back_torn(checkpoints)
     for source, checkpoint in checkpoints.items():
-        archive.start(source, settings.kafka_bootstrap, checkpoint, pace)
-    lookout = Lookout("archive", list(registered_sources()), positions.read, settings.kafka_bootstrap)
+        archive.start(source, settings.kafka.bootstrap, checkpoint, pace)
+    lookout = Lookout("archive", list(registered_sources()), positions.read, settings.kafka.bootstrap)
     lookout.start(connect(), also=watch.refresh)
-    process.show_metrics(settings.archive_metrics_port)
+    process.show_metrics(settings.archive.metrics_port)
     process.ready()
     spark.streams.awaitAnyTermination()
 

@@ -16,7 +16,7 @@ from deploy.settings import Settings
 from deploy.webhooks.endpoints import AsyncEndpoints
 from master_dataset.cassandra_tables import Lease
 from master_dataset.errors import UpkeepRunsError
-from master_dataset.kafka.consumer import KeyedConsumer, ConsumerLimits
+from master_dataset.kafka.consumer import ConsumerLimits, KeyedConsumer
 from master_dataset.kafka.topics import Topics
 from master_dataset.webhooks.endpoint_table import EndpointTable
 from speed_layer.webhooks.client import WebhookClient, http_client
@@ -102,16 +102,16 @@ class Making:
     def __init__(self, settings: Settings, trust: ssl.SSLContext) -> None:
         """`trust`: whose certificates are good."""
         self._settings, self._trust = settings, trust
-        self._undelivered = UndeliveredTable(settings.master_uri)
+        self._undelivered = UndeliveredTable(settings.paths.master_uri)
 
     def telling(self, wanted: DesiredEndpoint) -> EndpointWorker:
         """Not begun yet. KafkaException, BrokerUnavailableError, PlaceLost."""
-        endpoint, bootstrap = wanted.endpoint, self._settings.kafka_bootstrap
+        endpoint, bootstrap = wanted.endpoint, self._settings.kafka.bootstrap
         own = group(bootstrap, endpoint)
         commit_start_positions(
             own, ALERTS_TOPIC, Topics(bootstrap).partitions(ALERTS_TOPIC), endpoint.made_ms, has_begun=wanted.has_begun
         )
-        sender = WebhookClient(endpoint, self._settings.allowed_networks, http_client(self._trust))
+        sender = WebhookClient(endpoint, self._settings.webhooks.allowed_networks, http_client(self._trust))
         delivery = Delivery(endpoint, sender, self._undelivered)
         return EndpointWorker(
             sender, delivery, KeyedConsumer(own, [ALERTS_TOPIC], delivery, ConsumerLimits(batch=endpoint.batch))
@@ -126,13 +126,13 @@ def run(process: Process, settings: Settings) -> None:
 async def _run(process: Process, settings: Settings) -> None:
     leaving = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, leaving.set)
-    session = session_of(settings.cassandra_address)
+    session = session_of(settings.cassandra.address)
     endpoints, making = AsyncEndpoints(EndpointTable(session)), Making(settings, httpx.create_ssl_context())
 
     async def working(ending: asyncio.Event) -> None:
-        await Dispatcher(endpoints, making.telling, settings.webhook_suspend_hours * 3600).run(ending)
+        await Dispatcher(endpoints, making.telling, settings.webhooks.suspend_hours * 3600).run(ending)
 
-    process.show_metrics(settings.dispatcher_metrics_port)
+    process.show_metrics(settings.webhooks.metrics_port)
     process.ready()
     await Turn(Lease(session, "dispatcher", SECONDS)).work(leaving, working)
 

@@ -43,14 +43,14 @@ def run(process: Process, settings: Settings) -> None:
     GenerationReplacedError, also while nothing arrives, when another generation is to take over: start again.
     """
     give_way(SOON)
-    connect = partial(session_of, settings.cassandra_address)
-    topics = Topics(settings.kafka_bootstrap)
+    connect = partial(session_of, settings.cassandra.address)
+    topics = Topics(settings.kafka.bootstrap)
     for source in sources_of(registered_views()):
-        topics.check(source.topic, settings.kafka_partitions)
-    spark = spark_session(settings, "speed", Work.STREAM, memory_mb=HEAP_MB, partitions=settings.speed_partitions)
+        topics.check(source.topic, settings.kafka.partitions)
+    spark = spark_session(settings, "speed", Work.STREAM, memory_mb=HEAP_MB, partitions=settings.speed.partitions)
     # Other horizons remember other events, or rows live for another time: they begin another generation.
-    horizon = f"{settings.oldest_hours}-{settings.remembered_hours}-{settings.speed_ttl_days}"
-    folder = f"{settings.checkpoint_uri}/speed/{horizon}"
+    horizon = f"{settings.speed.oldest_hours}-{settings.speed.remembered_hours}-{settings.speed.ttl_days}"
+    folder = f"{settings.paths.checkpoint_uri}/speed/{horizon}"
     generations = Generations(connect())
     generation = generations.find(generations.greatest())
     if generation is None or not may_go_on(generation, generations, settings, spark, folder):
@@ -58,12 +58,12 @@ def run(process: Process, settings: Settings) -> None:
         generation = begin(generations, ends, settings.definitions, datetime.now(UTC))
     feed = _feed(settings, generation, topics)
     horizons = Horizons(
-        epoch=settings.epoch,
-        oldest=settings.oldest,
-        remembered=settings.remembered,
-        ttl=settings.speed_ttl,
-        visits=settings.visits,
-        skew=settings.skew,
+        epoch=settings.layers.epoch,
+        oldest=settings.speed.oldest,
+        remembered=settings.speed.remembered,
+        ttl=settings.speed.ttl,
+        visits=settings.layers.visits,
+        skew=settings.layers.skew,
     )
     driver = SpeedDriver(connect, registered_views(), horizons)
     query = driver.start(spark, generation, feed, f"{folder}/{generation.number}")
@@ -84,13 +84,13 @@ def run(process: Process, settings: Settings) -> None:
 
 def _feed(settings: Settings, generation: Generation, topics: Topics) -> Feed:
     give_way(SOON)
-    connect = partial(session_of, settings.cassandra_address)
-    offsets = starting_offsets(generation.emit_from, topics, settings.remembered)
-    receipts = {POS_TRANSACTIONS.topic: ReceiptWriter(connect, int(settings.receipts_ttl.total_seconds()))}
+    connect = partial(session_of, settings.cassandra.address)
+    offsets = starting_offsets(generation.emit_from, topics, settings.speed.remembered)
+    receipts = {POS_TRANSACTIONS.topic: ReceiptWriter(connect, int(settings.speed.receipts_ttl.total_seconds()))}
     return Feed(
-        settings.kafka_bootstrap,
+        settings.kafka.bootstrap,
         offsets_json(offsets),
-        settings.records_per_batch,
+        settings.layers.records_per_batch,
         partial(store_terms, connect),
         topics.offsets_since,
         receipts,
@@ -114,10 +114,10 @@ def may_go_on(
 
 def _look_out(process: Process, settings: Settings, generations: Generations, generation: Generation) -> None:
     topics = [source.topic for source in sources_of(registered_views())]
-    lookout = Lookout("speed", topics, lambda: generations.positions(generation.number), settings.kafka_bootstrap)
-    lookout.start(session_of(settings.cassandra_address))
+    lookout = Lookout("speed", topics, lambda: generations.positions(generation.number), settings.kafka.bootstrap)
+    lookout.start(session_of(settings.cassandra.address))
     GENERATION.set(generation.number)
-    process.show_metrics(settings.speed_metrics_port)
+    process.show_metrics(settings.speed.metrics_port)
 
 
 def begin(generations: Generations, ends: Offsets, current: Mapping[str, str], now: datetime) -> Generation:

@@ -111,7 +111,7 @@ def _publications() -> "tuple[AuditReader, PublishedReader]":
     from deploy.cassandra import session_of
     from serving_layer.tables import AsyncSession, PublishedTables, WatchTables
 
-    bridge = AsyncSession(session_of(Settings().cassandra_address))
+    bridge = AsyncSession(session_of(Settings().cassandra.address))
     return WatchTables(bridge), PublishedTables(bridge)
 
 
@@ -119,7 +119,7 @@ def _stores() -> Any:  # noqa: ANN401 - a mapping whose type is imported late
     from deploy.cassandra import session_of
     from master_dataset.registry.registry import Registry
 
-    return Registry(session_of(Settings().cassandra_address)).stores()
+    return Registry(session_of(Settings().cassandra.address)).stores()
 
 
 def _step(step: "Step") -> dict[str, Any]:

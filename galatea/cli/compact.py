@@ -22,10 +22,10 @@ def compact(as_json: Annotated[bool, Option("--json", help="One JSON object on s
     from master_dataset.sources import registered_sources
 
     settings = Settings()
-    tables = MasterTables(settings.master_uri)
+    tables = MasterTables(settings.paths.master_uri)
     paths = [tables.path(name) for name in (*registered_sources(), *LETTERS, REPLAYS)]
-    with Steps("compact") as steps, leased(session_of(settings.cassandra_address), "compaction") as lease:
-        compaction = Compaction(lease.renew, settings.vacuum_days)
+    with Steps("compact") as steps, leased(session_of(settings.cassandra.address), "compaction") as lease:
+        compaction = Compaction(lease.renew, settings.batch.vacuum_days)
         done = [compaction.run(path, steps.step) for path in paths if DeltaTable.is_deltatable(path)]
     if as_json:
         answer({"tables": [asdict(each) for each in done]})
@@ -33,4 +33,4 @@ def compact(as_json: Annotated[bool, Option("--json", help="One JSON object on s
     columns = ("table", "files before", "after", "bytes before", "after", "removed")
     counts = [(each.files_before, each.files_after, each.bytes_before, each.bytes_after, each.removed) for each in done]
     table(columns, [(each.table, *map("{:,}".format, own)) for each, own in zip(done, counts, strict=True)])
-    say(f"  replaced files are kept for {settings.vacuum_days} days, then the next compaction removes them")
+    say(f"  replaced files are kept for {settings.batch.vacuum_days} days, then the next compaction removes them")

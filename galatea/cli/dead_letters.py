@@ -217,7 +217,7 @@ def replay(  # noqa: PLR0913, PLR0917 - one parameter per option
         page = desk.open(_question(reason, source, since, until, None), limit, behind)
         more = page.following is not None
         asked = ReplayRequest([each.place for each in page.letters], mend, getuser(), dry_run, page.letters)
-    registry = Registry(session_of(settings.cassandra_address))
+    registry = Registry(session_of(settings.cassandra.address))
     registry.stores()
     with Steps("dead letters") as steps:
         items = replaying_of(settings).run(asked, registry.terms_of, steps.step)

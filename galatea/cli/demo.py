@@ -84,14 +84,14 @@ def _conclude(found: "Verdict", settings: "Settings", seconds: float) -> None:
 def _go_on(settings: "Settings") -> None:
     from deploy.airflow.component import is_installed
 
-    url = f"http://localhost:{settings.api_port}"
+    url = f"http://localhost:{settings.api.port}"
     today = datetime.now(UTC).date()
     question = f"store=367&from={today - timedelta(days=364)}&to={today + timedelta(days=1)}&grain=month"
     say(f"\nNext:  open {url}/    galatea status    galatea verify    galatea down")
     say(f"       curl '{url}/v1/metrics/net_sales?{question}'")
     if is_installed():
-        who = f"as {settings.airflow_user}, password in {settings.airflow_password_file}"
-        say(f"       Airflow: {settings.airflow_url} {who}")
+        who = f"as {settings.airflow.user}, password in {settings.airflow.password_file}"
+        say(f"       Airflow: {settings.airflow.url} {who}")
     say("All keeps running until Ctrl-C.")
 
 

@@ -21,19 +21,20 @@ def export(
     settings = Settings()
     with Steps("export") as steps:
         publication, done = export_published(
-            session_of(settings.cassandra_address),
-            settings.corrected_uri,
+            session_of(settings.cassandra.address),
+            settings.paths.corrected_uri,
             views or [],
             definitions=settings.definitions,
-            keeps=timedelta(days=settings.vacuum_days),
+            keeps=timedelta(days=settings.batch.vacuum_days),
             step=steps.step,
         )
     if as_json:
         told = [asdict(each) for each in done]
-        answer({"publication": publication, "uri": settings.corrected_uri, "tables": told})
+        answer({"publication": publication, "uri": settings.paths.corrected_uri, "tables": told})
         return
     counts = [(each.view, *map("{:,}".format, (each.days, each.gone, each.cells))) for each in done]
     table(("view", "days written", "days gone", "cells written"), counts)
     say(
-        f"  publication {publication}, in {settings.corrected_uri}; what was replaced stays {settings.vacuum_days} days"
+        f"  publication {publication}, in {settings.paths.corrected_uri}; "
+        f"what was replaced stays {settings.batch.vacuum_days} days"
     )

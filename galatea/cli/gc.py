@@ -21,10 +21,10 @@ def gc(
     from master_dataset.errors import CassandraUnavailableError
 
     settings = Settings()
-    kept = Keep(keep or settings.keep_publications, timedelta(days=settings.keep_days))
+    kept = Keep(keep or settings.batch.keep_publications, timedelta(days=settings.batch.keep_days))
     try:
         with Steps("gc") as steps:
-            collector = Collector(session_of(settings.cassandra_address), kept, datetime.now(UTC))
+            collector = Collector(session_of(settings.cassandra.address), kept, datetime.now(UTC))
             survey = collector.survey(steps.step)
             say(f"  {len(survey.let_go)} publications, {survey.blocks:,} blocks {'would' if dry_run else 'will'} go")
             if not dry_run:

@@ -39,7 +39,7 @@ def ingest(
     with _opened(file) as opened, Shown(opened) as shown:
         lines = islice(read_lines(opened), from_line - 1, None)
         in_time = paced(lines, rate) if rate else lines
-        result = send(into, in_time, Settings().kafka_bootstrap, shown.tell, IngestOptions(first_line=from_line))
+        result = send(into, in_time, Settings().kafka.bootstrap, shown.tell, IngestOptions(first_line=from_line))
     if result.rejected:
         named = ", ".join(map(str, result.rejected_lines))
         say(f"  {result.rejected:,} lines are larger than the broker takes and were not sent: {named}")

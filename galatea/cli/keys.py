@@ -83,7 +83,7 @@ def _with(work: Callable[[KeyTables], Awaitable[Found]]) -> Found:
     from deploy.cassandra import session_of
 
     async def done() -> Found:
-        return await work(KeyTables(AsyncSession(session_of(Settings().cassandra_address))))
+        return await work(KeyTables(AsyncSession(session_of(Settings().cassandra.address))))
 
     return asyncio.run(done())
 

@@ -18,13 +18,13 @@ def lag(as_json: Annotated[bool, Option("--json", help="One JSON object on stdou
     from views.control.generation import Generations
 
     settings = Settings()
-    session = session_of(settings.cassandra_address)
+    session = session_of(settings.cassandra.address)
     generations = Generations(session)
     readers = {
         "archive": ArchivePositions(session).read(),
         "speed": generations.positions(generations.greatest()),  # the one that runs, published or catching up
     }
-    with LagProbe(settings.kafka_bootstrap) as probe:
+    with LagProbe(settings.kafka.bootstrap) as probe:
         measured = {reader: probe.measure(registered_sources(), positions) for reader, positions in readers.items()}
     now = datetime.now(UTC)
     rows = [

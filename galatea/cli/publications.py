@@ -18,7 +18,7 @@ PAGE = 1000
 
 def publications(as_json: Annotated[bool, Option("--json", help="One JSON object on stdout.")] = False) -> None:
     """List every publication, newest first: its number, its cut, when, by whom and why, and what it took."""
-    published = PublishedTables(AsyncSession(session_of(Settings().cassandra_address)))
+    published = PublishedTables(AsyncSession(session_of(Settings().cassandra.address)))
     listed = asyncio.run(_all(published))
     if as_json:
         answer({"publications": listed})

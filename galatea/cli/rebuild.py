@@ -39,16 +39,16 @@ def rebuild(  # noqa: PLR0913, PLR0917 - one parameter per option
 ) -> None:
     """Recompute what was touched since the last publication, or what is named, and switch readers to it at once."""
     from deploy.airflow.client import Noted, TaskNote
-    from deploy.recompute.recompute import ask, carry_out
+    from deploy.batch import create_recompute, run_recompute
     from views.control.recompute import checked_id
 
     settings = Settings()
     note = TaskNote.of_this_process(settings)
     asked = asked_of(views, first, last, store, full=full, wait=wait, dry_run=dry_run)
-    id_ = ask(settings, asked, why=why, by=by or getuser(), id_=checked_id(id_) if id_ else None)
+    id_ = create_recompute(settings, asked, why=why, by=by or getuser(), id_=checked_id(id_) if id_ else None)
     say(f"  {id_}")
     with Steps("rebuild") as steps:
-        done = carry_out(settings, id_, Noted(steps, note))
+        done = run_recompute(settings, id_, Noted(steps, note))
     note.write(noted(done))
     if as_json:
         answer(shown(done))

@@ -47,11 +47,11 @@ def plan(  # noqa: PLR0913, PLR0917 - one parameter per option
     as_json: AsJson = False,
 ) -> None:
     """Write down what is asked, reach a cut, and choose what is to be recomputed."""
-    from deploy.recompute.recompute import ask
+    from deploy.batch import create_recompute
     from views.control.recompute import checked_id
 
     asked = asked_of(views, first, last, store, full=full, wait=wait, dry_run=dry_run)
-    ask(Settings(), asked, why=why, by=by or getuser(), id_=checked_id(id_))
+    create_recompute(Settings(), asked, why=why, by=by or getuser(), id_=checked_id(id_))
     _step(id_, "plan", as_json=as_json)
 
 
@@ -73,26 +73,31 @@ def show(id_: Id, as_json: AsJson = False) -> None:
     from deploy.cassandra import session_of
     from views.control.recompute import Recomputes
 
-    found = Recomputes(session_of(Settings().cassandra_address)).find(id_)
+    found = Recomputes(session_of(Settings().cassandra.address)).find(id_)
     if as_json:
-        answer(shown(found) | {"asked": found.asked, "why": found.why, "progress": found.progress})
+        answer(shown(found) | {"asked": found.request, "why": found.why, "progress": found.progress})
         return
-    fields({"id": found.id, "state": found.state, "asked by": found.asked_by, "why": found.why})
-    for what, amount in (found.progress or {}).items():
-        fields({what: f"{amount['done']:,} of {amount['total']:,}" if isinstance(amount, dict) else amount})
+    fields({"id": found.id, "state": found.state, "asked by": found.requested_by, "why": found.why})
+    progress = found.progress
+    if progress:
+        for what, amount in (("partitions", progress.partitions), ("events", progress.events)):
+            fields({what: f"{amount.done:,} of {amount.total:,}"})
+        for what in ("rows_per_second", "seconds_left", "working_on"):
+            fields({what: getattr(progress, what)})
     if found.problem:
-        fields({"problem": found.problem["message"], "next": found.problem["do"]})
+        fields({"problem": found.problem.message, "next": found.problem.do})
     told(found)
 
 
 def _step(id_: str, name: str, *, as_json: bool) -> None:
-    from batch_layer.recompute.job import Attempt, naming_failures
+    from batch_layer.failures import translated_failures
     from deploy.airflow.client import Noted, TaskNote
+    from deploy.batch import job_of
 
     settings = Settings()
     note = TaskNote.of_this_process(settings)
-    with Steps(name) as steps, Attempt(settings, id_, Noted(steps, note)) as attempt, naming_failures(id_):
-        done: Recompute = getattr(attempt, name)()
+    with Steps(name) as steps, job_of(settings, id_, Noted(steps, note)) as job, translated_failures(id_):
+        done: Recompute = getattr(job, name)()
     note.write(noted(done))
     if as_json:
         answer(shown(done))

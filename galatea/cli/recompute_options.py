@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
+import msgspec
 from typer import Argument, Option
 
 from deploy.console import say, table
 
 if TYPE_CHECKING:
-    from views.control.recompute import Recompute, RecomputeRequest
+    from views.control.recompute import LedgerTotals, Recompute, RecomputeRequest
 
 _DAY = ["%Y-%m-%d"]
 
@@ -49,7 +50,7 @@ def asked_of(  # noqa: PLR0913 - one parameter per option
 
 def shown(found: "Recompute") -> dict[str, Any]:
     """One object: what became of it, and what was counted. `publication`: what readers see of it, or see unchanged."""
-    report = dict(found.report or {})
+    report: dict[str, Any] = msgspec.to_builtins(found.report) if found.report else {}
     counted = {name: report.get(name, 0) for name in ("days", "blocks", "repeats", "conflicts", "miskeyed")}
     publication = found.publication if found.publication is not None else report.get("base")
     return {
@@ -64,7 +65,7 @@ def shown(found: "Recompute") -> dict[str, Any]:
 
 def told(found: "Recompute") -> None:
     """In words."""
-    report = dict(found.report or {})
+    report: dict[str, Any] = msgspec.to_builtins(found.report) if found.report else {}
     for alarm in report.get("alarms", ()):
         say(f"  alarm {alarm}")
     cut = f"{datetime.fromisoformat(report['cut']):%F %T}" if "cut" in report else ""
@@ -103,14 +104,15 @@ def _previewed(report: Mapping[str, Any]) -> None:
     corrections(report.get("corrections"))
 
 
-def corrections(totals: Mapping[str, Any] | None) -> None:
+def corrections(totals: "LedgerTotals | Mapping[str, Any] | None") -> None:
     """What readers' numbers change by, in a line for each cause."""
     if totals is None:
         say("  corrections: written when the speed layer has read up to the cut")
         return
-    if not totals["cells"]:
+    found = msgspec.to_builtins(totals)
+    if not found["cells"]:
         say("  0 cells corrected")
-    for cause, own in totals["causes"].items():
+    for cause, own in found["causes"].items():
         say(f"  {own['cells']:,} cells corrected: {cause}")
 
 

@@ -26,15 +26,15 @@ def reconcile(as_json: Annotated[bool, Option("--json", help="One JSON object on
     from master_dataset.sources import registered_sources
 
     settings = Settings()
-    positions = ArchivePositions(session_of(settings.cassandra_address)).read()  # first: the tables are never behind
-    bootstrap, topics = settings.kafka_bootstrap, Topics(settings.kafka_bootstrap)
+    positions = ArchivePositions(session_of(settings.cassandra.address)).read()  # first: the tables are never behind
+    bootstrap, topics = settings.kafka.bootstrap, Topics(settings.kafka.bootstrap)
     of = {
         topic: counted_until(topic, topics.end_offsets(topic) if topic in positions else {}, positions.get(topic, {}))
         for topic in registered_sources()
     }
     with Steps("reconcile") as steps:
         found = [
-            counted(settings.master_uri, topic, audit_offsets(bootstrap, topic, own.until, steps.step))
+            counted(settings.paths.master_uri, topic, audit_offsets(bootstrap, topic, own.until, steps.step))
             for topic, own in of.items()
             if own.until
         ]

@@ -17,23 +17,21 @@ def rollback(
     as_json: Annotated[bool, Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
     """Publish again, under a new number, the cells and the cut of publication N. Readers see all of it at once."""
-    from batch_layer.ledger.writer import LedgerKeeper
-    from batch_layer.recompute.rollback import Rollback
-    from deploy.recompute.recompute import Computing
+    from deploy.batch import ledgers_of, rollback_of
 
     settings = Settings()
     with Steps("rollback") as steps:
-        done = Rollback(settings).run(number, why, getuser(), steps, dry_run=dry_run)
+        done = rollback_of(settings).run(number, why, getuser(), steps, dry_run=dry_run)
         would = "would show" if dry_run else "shows"
         cut = f"{done.cut:%Y-%m-%d %H:%M:%S} UTC"
         say(f"  publication {done.publication} {would} again what {number} said, cut {cut}")
         say(f"  {done.partitions} days of views are of another run")
         if dry_run and done.builds_generation:
             say("  a generation of the speed layer would be built first: the one of now begins after that cut")
-        keeper = LedgerKeeper(settings, Computing(settings, is_long=False).spark)
+        ledgers = ledgers_of(settings)
         if not dry_run:
-            keeper.catch_up(steps)
-    totals = keeper.table.totals(str(done.publication)) if not dry_run else None
+            ledgers.catch_up(steps)
+    totals = ledgers.table.totals(str(done.publication)) if not dry_run else None
     if as_json:
         answer(done._asdict() | {"corrections": totals})
     elif not dry_run:

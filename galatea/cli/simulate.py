@@ -77,10 +77,10 @@ def _sent(simulation: "Simulation", live: float | None, shown: "Shown") -> None:
             yield each
 
     settings = Settings()
-    register(settings.master_uri, session_of(settings.cassandra_address), simulation.stores)
+    register(settings.paths.master_uri, session_of(settings.cassandra.address), simulation.stores)
     deliveries = simulation.deliveries()
     try:
-        acknowledged = send(told(paced(deliveries, live) if live else deliveries), settings.kafka_bootstrap)
+        acknowledged = send(told(paced(deliveries, live) if live else deliveries), settings.kafka.bootstrap)
     except LinesNotSentError as error:
         do = "Repeat the command with the same seed: what arrives twice counts once."
         raise LinesNotSentError(error.message, do=do) from error

@@ -30,7 +30,7 @@ def restart(
     from master_dataset.errors import SpeedUnavailableError
     from views.control.generation import Generations
 
-    generations = Generations(session_of(Settings().cassandra_address))
+    generations = Generations(session_of(Settings().cassandra.address))
     old = generations.greatest()
     if not old:
         raise SpeedUnavailableError("there is no generation of the speed layer to replace", do="galatea up --detach")

@@ -28,7 +28,7 @@ def load(
     settings = Settings()
     stores = read(file)
     save = restore if is_lost else register
-    save(settings.master_uri, session_of(settings.cassandra_address), stores)
+    save(settings.paths.master_uri, session_of(settings.cassandra.address), stores)
     if as_json:
         answer({"loaded": len(stores)})
     else:
@@ -41,7 +41,7 @@ def list_stores(as_json: AsJson = False) -> None:
     from deploy.cassandra import session_of
     from master_dataset.registry.registry import Registry
 
-    stores = Registry(session_of(Settings().cassandra_address)).stores()
+    stores = Registry(session_of(Settings().cassandra.address)).stores()
     if as_json:
         answer({"stores": [{"id": each.id, "name": each.name, "timezone": each.timezone} for each in stores.values()]})
     else:

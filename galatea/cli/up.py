@@ -35,7 +35,7 @@ def up(
 ) -> None:
     """Start brokers, Cassandra, our own processes and Airflow; keep them running until Ctrl-C or `galatea down`."""
     asked = {"kafka_brokers": brokers, "cassandra_nodes": cassandra}
-    settings = Settings(**{name: number for name, number in asked.items() if number})  # type: ignore[arg-type]
+    settings = Settings(**{name: number for name, number in asked.items() if number})
     names = [name for name in only.split(",") if name]
     airflow = not (without_airflow or names)
     if airflow and not is_installed():

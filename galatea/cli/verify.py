@@ -17,7 +17,8 @@ def verify(
     as_json: Annotated[bool, Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
     """Close an epoch in both layers and compare every merged cell with a full recompute. Exit 1 on any difference."""
-    from deploy.verify import Sample, Verification
+    from batch_layer.verification import Sample
+    from deploy.batch import verification_of
     from master_dataset.errors import RequestError
 
     if seed is not None and sample is None:
@@ -26,7 +27,7 @@ def verify(
     if drawn:
         say(f"  seed {drawn.seed}")
     with Steps("verify") as steps:
-        verdict = Verification(Settings()).run(steps.step, drawn)
+        verdict = verification_of(Settings()).run(steps.step, drawn)
     if as_json:
         counted = {"cells": verdict.cells, "differing": verdict.differing}
         more = {"waiting_for_batch": verdict.waiting_for_batch, "epoch": verdict.epoch, "examples": verdict.examples}

@@ -52,7 +52,7 @@ def remove(home: Path) -> None:
 
 
 def _move_aside(settings: Settings) -> None:
-    wanted = {name: getattr(settings, name.removeprefix("GALATEA_").lower()) for name in PORTS}
+    wanted = {name: settings.values()[name.removeprefix("GALATEA_").lower()] for name in PORTS}
     taken = [name for name, port in wanted.items() if not (is_free(port) and is_free(port + 1))]
     for name, port in zip(taken, free_ports(len(taken)), strict=True):
         os.environ[name] = str(port)

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, TypeVar
 from stamina import retry
 
 from deploy.airflow.client import REBUILD, AirflowClient
+from deploy.batch import recompute
 from deploy.cassandra import session_of
 from deploy.console import say
 from deploy.local.nodes import LOOPBACK
 from deploy.local.records import State
-from deploy.recompute.recompute import recompute
 from lab.demo import journey
 from lab.demo import journey as history
 from lab.demo.journey import Journey
@@ -73,7 +73,7 @@ class Opening:
     def _send(self) -> int:
         data = self._data.result()
         stores = with_sensors(history.stores(data), data)
-        register(self._settings.master_uri, session_of(self._settings.cassandra_address), stores)
+        register(self._settings.paths.master_uri, session_of(self._settings.cassandra.address), stores)
         total = len(data.receipts)
         say(f"  {len(stores)} stores registered, {total:,} receipts to send")
         with Stage("history to Kafka") as stage:
@@ -81,7 +81,7 @@ class Opening:
             result = ingest(
                 POS_TRANSACTIONS,
                 lines,
-                self._settings.kafka_bootstrap,
+                self._settings.kafka.bootstrap,
                 lambda so_far: stage.step(so_far.acknowledged, total, "receipts"),
             )
         return result.acknowledged
@@ -107,10 +107,10 @@ class Scheduled:
         self._asked(lambda client: client.begin_rebuild(run, "the demo"))
         while (state := self._asked(lambda client: client.state(run, REBUILD))) != SUCCESS:
             if state == FAILED:
-                do = f"open {self.settings.airflow_url}/dags/{REBUILD}/runs/{run}"
+                do = f"open {self.settings.airflow.url}/dags/{REBUILD}/runs/{run}"
                 raise OperatorError(f"Airflow's run `{run}` of `{REBUILD}` has failed", do=do)
             time.sleep(LOOK_SECONDS)
-        pointer = PointerRow(session_of(self.settings.cassandra_address)).read()
+        pointer = PointerRow(session_of(self.settings.cassandra.address)).read()
         return f"Airflow has published {pointer.publication} at cut {pointer.cut:%H:%M:%S} UTC"
 
     def _asked(self, ask: Callable[[AirflowClient], Answer]) -> Answer:
@@ -141,7 +141,7 @@ class Scenario:
     def run(self) -> Verdict:
         """Play it all."""
         with Stage("two days of simulated sensors to Kafka"):
-            self.simulated += send(self.sensors.before(), self.settings.kafka_bootstrap)
+            self.simulated += send(self.sensors.before(), self.settings.kafka.bootstrap)
         with Stage("archive writes the master dataset") as stage:
             self.reading.until_read("archive", stage.step)
         say(f"  {self.rebuild()}")
@@ -155,7 +155,7 @@ class Scenario:
     @property
     def reading(self) -> LayerProgress:
         """How far the layers are."""
-        return LayerProgress(self.session, self.settings.kafka_bootstrap, POS_TRANSACTIONS.topic)
+        return LayerProgress(self.session, self.settings.kafka.bootstrap, POS_TRANSACTIONS.topic)
 
     @cached_property
     def sensors(self) -> Sensors:
@@ -165,7 +165,7 @@ class Scenario:
     @property
     def session(self) -> "Session":
         """The one session of this process."""
-        return session_of(self.settings.cassandra_address)
+        return session_of(self.settings.cassandra.address)
 
     def rebuild(self) -> str:
         """Rebuild at a cut that covers all sent so far."""
@@ -187,13 +187,13 @@ class Scenario:
         say(f"  a trading day live: {mixed}")
         with self._oracle("200MB") as oracle:
             watch = Watch(
-                f"http://{LOOPBACK}:{self.settings.api_port}",
-                MasterTables(self.settings.master_uri).path(POS_TRANSACTIONS.topic),
+                f"http://{LOOPBACK}:{self.settings.api.port}",
+                MasterTables(self.settings.paths.master_uri).path(POS_TRANSACTIONS.topic),
                 oracle,
                 day.focus,
                 [*day.windows, day.late_window],
             )
-            bootstrap, sensors = self.settings.kafka_bootstrap, self.sensors.during(day, ends_at)
+            bootstrap, sensors = self.settings.kafka.bootstrap, self.sensors.during(day, ends_at)
             with Play(day, bootstrap, PLAY_SECONDS) as play, SensorPlay(sensors, bootstrap, PLAY_SECONDS) as beside:
                 with LiveTable(watch) as table:
                     rebuild = Scheduled(self.settings).rebuild if self.has_airflow else self._rebuild
@@ -208,14 +208,14 @@ class Scenario:
         today = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
         span = (seconds(today - HISTORY), seconds(today + timedelta(days=2)))
         stores = [str(store) for store in self.data.stores]
-        shown = EveryCell(self.session, self.settings.speed_ttl, stores, span)
+        shown = EveryCell(self.session, self.settings.speed.ttl, stores, span)
         with self._oracle("600MB") as oracle, Stage("every merged cell against a full recompute") as stage:
             return Judge(self.settings, oracle, shown).judge(self.sent, stage.step)
 
     @contextmanager
     def _oracle(self, memory: str) -> Iterator[Oracle]:
         currencies = {str(store): journey.DOLLARS.code for store in self.data.stores}
-        with Oracle(currencies, self.settings.oldest, memory=memory) as oracle:
+        with Oracle(currencies, self.settings.speed.oldest, memory=memory) as oracle:
             yield oracle
 
 

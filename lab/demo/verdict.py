@@ -152,7 +152,7 @@ class Judge:
 
     def judge(self, sent: int, step: Step) -> Verdict:
         """Compare everything. Both layers must have read all that the topics hold, and nobody may send meanwhile."""
-        tables, views = MasterTables(self.settings.master_uri), receipt_views()
+        tables, views = MasterTables(self.settings.paths.master_uri), receipt_views()
         stores = len(self.shown.stores)
         total = (len(views) + 1) * stores
         step(0, total, "recomputing from raw bytes")

@@ -20,15 +20,15 @@ import httpx
 import pytest
 from cassandra.cluster import Session
 
+from batch_layer.verification import Verdict
+from deploy.batch import recompute, verification_of
 from deploy.cassandra import connect
 from deploy.jars import ensure_jars
 from deploy.local.ports import free_ports
 from deploy.local.stack import supervisor
-from deploy.recompute.recompute import recompute
 from deploy.schema import migrate
 from deploy.settings import Settings
 from deploy.spark import Work, spark_session
-from deploy.verify import Verdict, Verification
 from galatea.cli.recompute_options import shown
 from views.control.recompute import RecomputeRequest
 
@@ -58,7 +58,7 @@ class Stack:
 
     def verify(self) -> Verdict:
         """As `galatea verify`, in this process."""
-        return Verification(self.settings).run(self.step)
+        return verification_of(self.settings).run(self.step)
 
     @staticmethod
     def step(done: int, total: int, what: str) -> None:
@@ -85,7 +85,7 @@ class Stack:
     def get(self, path: str, **question: Any) -> Any:
         """Ask REST as the operator; gives back the body of a 200."""
         key = (self.settings.home / "operator.key").read_text()
-        url = f"http://127.0.0.1:{self.settings.api_port}{path}"
+        url = f"http://127.0.0.1:{self.settings.api.port}{path}"
         answer = httpx.get(
             url, params=question, headers={"Authorization": f"Bearer {key}"}, timeout=30, trust_env=False
         )
@@ -163,9 +163,9 @@ def shared_cassandra(stack: Stack) -> Iterator[Session]:
 @contextmanager
 def _keyspace(stack: Stack) -> Iterator[Session]:
     keyspace = f"test_{uuid4().hex[:12]}"
-    making = connect(["127.0.0.1"], stack.settings.cassandra_port, None)
+    making = connect(["127.0.0.1"], stack.settings.cassandra.port, None)
     migrate(making, keyspace)
-    session = connect(["127.0.0.1"], stack.settings.cassandra_port, keyspace)
+    session = connect(["127.0.0.1"], stack.settings.cassandra.port, keyspace)
     yield session
     session.cluster.shutdown()
     making.execute(f"DROP KEYSPACE {keyspace}")

@@ -43,8 +43,8 @@ class Scheduling:
 
     def ask(self, method: str, path: str, body: object = None) -> Any:
         """Airflow's own REST, as its one user."""
-        who = {"username": "admin", "password": Path(self.settings.airflow_password_file).read_text().strip()}
-        with httpx.Client(base_url=self.settings.airflow_url, trust_env=False, timeout=30) as asking:
+        who = {"username": "admin", "password": Path(self.settings.airflow.password_file).read_text().strip()}
+        with httpx.Client(base_url=self.settings.airflow.url, trust_env=False, timeout=30) as asking:
             token = asking.post("/auth/token", json=who).json()["access_token"]
             answer = asking.request(method, f"/api/v2/{path}", json=body, headers={"Authorization": f"Bearer {token}"})
         assert answer.is_success, answer.text
@@ -78,7 +78,7 @@ def wait_until(is_so: Callable[[], bool]) -> None:
 def scheduling(stack: Stack) -> Iterator[Scheduling]:
     """Supervised as in `galatea up`; its clock strikes every minute."""
     own = {"airflow_port": free_ports(1)[0], "rebuild_schedule": "* * * * *", "airflow_url": ""}
-    settings = Settings(**(dict(stack.settings) | own))
+    settings = stack.settings.replace(**own)
     home, done = stack.settings.home / "scheduling", threading.Event()
     with Supervisor(home, [airflow(settings)]) as running:
         running.start()

@@ -11,10 +11,10 @@ import pytest
 from confluent_kafka import Producer
 
 from batch_layer.alerts.alert_log import AlertLog
+from deploy.batch import recompute
 from deploy.cassandra import session_of
 from deploy.jars import ensure_jars
 from deploy.local.stack import Stack
-from deploy.recompute.recompute import recompute
 from deploy.settings import Settings
 from master_dataset.registry.registry import Registry
 from master_dataset.registry.rule_versions import RuleVersions
@@ -44,7 +44,7 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Settin
         monkeypatch.setenv(name, value)
     ensure_jars(found)
     with Stack(found, only=["kafka", "cassandra"]):
-        session = session_of(found.cassandra_address)
+        session = session_of(found.cassandra.address)
         Registry(session).save([SHOP])
         past = RuleVersions(session, timedelta(), now=lambda: NOW - 3 * DAY)
         past.add("store", SHOP.id, SHOP.to_json())
@@ -55,7 +55,7 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Settin
 
 
 def send(settings: Settings, number: int, happened_at: datetime, total: float) -> None:
-    producer = Producer({"bootstrap.servers": settings.kafka_bootstrap, "partitioner": "murmur2_random"})
+    producer = Producer({"bootstrap.servers": settings.kafka.bootstrap, "partitioner": "murmur2_random"})
     sent = Sent(SHOP.id, number, happened_at, abs(total))
     value = (
         sent.value() if total > 0 else sent.value().replace(b'"amount": 1', b'"amount": -1').replace(b'"total"', b'"x"')
@@ -78,7 +78,7 @@ def rebuilt(settings: Settings) -> dict[str, Any]:
 def told_when(settings: Settings, is_enough: Callable[[Sequence[Alert]], bool]) -> Sequence[Alert]:
     """What was told, when it is enough."""
     deadline = time.monotonic() + PATIENCE_SECONDS
-    while not is_enough(told := list(AlertLog(settings.kafka_bootstrap).told(0))):
+    while not is_enough(told := list(AlertLog(settings.kafka.bootstrap).told(0))):
         assert time.monotonic() < deadline, told
         time.sleep(0.2)
     return told
@@ -116,7 +116,7 @@ def test_an_alert_that_a_late_event_makes_wrong_is_retracted_once_and_a_missed_o
     assert kinds(after, "much")[2:] == [("raised", False, True, "late")]  # true after all: 27
     assert [each.publication for each in after if each.late] == [last["publication"]] * 4
     assert again["state"] in {"published", "unchanged"}
-    log = AlertLog(settings.kafka_bootstrap)
+    log = AlertLog(settings.kafka.bootstrap)
     asked = [each.record.alert_id for each in log.asked(0, log.asked_ends())]
     assert sorted(asked) == sorted(e.alert_id for e in after if e.publication)
     assert list(log.told(0)) == after

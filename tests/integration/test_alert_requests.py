@@ -60,7 +60,7 @@ def record(store: str, number: int, kind: str) -> Alert:
 @contextmanager
 def relay(settings: Settings, crash_at: str = "") -> "Iterator[subprocess.Popen[bytes]]":
     """Until the caller has seen enough, or it has ended by itself."""
-    words = [settings.kafka_bootstrap, str(settings.home / "alerts"), str(settings.kafka_partitions), crash_at]
+    words = [settings.kafka.bootstrap, str(settings.home / "alerts"), str(settings.kafka.partitions), crash_at]
     process = subprocess.Popen([sys.executable, "-m", "tests.support.lone_relay", *words])
     try:
         yield process
@@ -72,7 +72,7 @@ def relay(settings: Settings, crash_at: str = "") -> "Iterator[subprocess.Popen[
 def test_each_request_is_told_once_in_order_however_often_the_relay_is_killed_or_it_is_asked_for(
     broker: Settings,
 ) -> None:
-    log, asked = AlertLog(broker.kafka_bootstrap), list[Alert]()
+    log, asked = AlertLog(broker.kafka.bootstrap), list[Alert]()
     log.ask([record("before", 0, "raised")])  # there was no relay yet
     for number, point in enumerate(POINTS):
         own = [record(store, number, kind) for store in STORES for kind in ("raised", "retracted")]
@@ -85,7 +85,7 @@ def test_each_request_is_told_once_in_order_however_often_the_relay_is_killed_or
     with relay(broker):
         deadline = time.monotonic() + PATIENCE_SECONDS
         while log.relay_positions([CORRECTIONS_TOPIC]) != {
-            CORRECTIONS_TOPIC: Topics(broker.kafka_bootstrap).end_offsets(CORRECTIONS_TOPIC)
+            CORRECTIONS_TOPIC: Topics(broker.kafka.bootstrap).end_offsets(CORRECTIONS_TOPIC)
         }:
             assert time.monotonic() < deadline
             time.sleep(0.2)

@@ -33,7 +33,7 @@ def test_a_rule_that_is_written_is_followed_by_the_process_of_the_stack(tmp_path
     settings = quick_settings(tmp_path)
     ensure_jars(settings)
     with Stack(settings, only=["kafka", "cassandra", "alerts"]):
-        session = session_of(settings.cassandra_address)
+        session = session_of(settings.cassandra.address)
         store = Store(id="1", timezone="UTC")
         Registry(session).save([store])
         rules = AlertRules(RuleTables(RuleVersions(session, timedelta(seconds=2))))
@@ -80,7 +80,7 @@ def quick_settings(folder: Path) -> Settings:
 
 def told_of_receipts(settings: Settings) -> list[Any]:
     """A receipt every half second, until an alert comes of them: first the store and the rule have to hold."""
-    producer = Producer({"bootstrap.servers": settings.kafka_bootstrap, "partitioner": "murmur2_random"})
+    producer = Producer({"bootstrap.servers": settings.kafka.bootstrap, "partitioner": "murmur2_random"})
     deadline = time.monotonic() + PATIENCE_SECONDS
     now = datetime.now(UTC)
     for number in count():
@@ -94,7 +94,7 @@ def told_of_receipts(settings: Settings) -> list[Any]:
         }
         producer.produce("pos_transactions", key="1", value=json.dumps(body).encode())
         producer.flush(10)
-        if told := read_alerts(settings.kafka_bootstrap):
+        if told := read_alerts(settings.kafka.bootstrap):
             return told
         time.sleep(0.5)
     raise AssertionError

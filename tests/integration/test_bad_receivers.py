@@ -20,7 +20,7 @@ def test_a_receiver_that_hangs_redirects_and_drops_what_it_took_has_each_alert_o
     stack: Stack, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(client, "DEADLINE_SECONDS", 0.3)
-    bootstrap, topic = stack.settings.kafka_bootstrap, f"alerts_{uuid4().hex[:8]}"
+    bootstrap, topic = stack.settings.kafka.bootstrap, f"alerts_{uuid4().hex[:8]}"
     Topics(bootstrap).create([topic], 3, 1, 3_600_000)
     tell(bootstrap, topic, NUMBERS)
 

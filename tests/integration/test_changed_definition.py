@@ -11,7 +11,7 @@ import orjson
 import pytest
 from cassandra.cluster import Session
 
-from batch_layer.ledger.change import Change, Side
+from batch_layer.ledger.change import Change, PublishedState
 from batch_layer.ledger.correction import Ledgers
 from batch_layer.ledger.ledger import Ages, Ledger
 from batch_layer.run import digest_of
@@ -70,10 +70,10 @@ def ledger(stack: Stack, cassandra: Session, spark: "SparkSession") -> Ledger:
     write(cassandra, "new", SALES_BY_TILL, NEW_DAY, [(CellKey(at(NEW_DAY), ("EUR", "1")), (1, 1, 100))])
     name = SALES_BY_TILL.name
     change = Change(
-        Side(BEGINNING, {(name, DAY): "old"}, 1, {name: OLD.definition_hash}),
-        Side(CUT, {(name, DAY): "new", (name, NEW_DAY): "new"}, 2, {name: SALES_BY_TILL.definition_hash}),
+        PublishedState(BEGINNING, {(name, DAY): "old"}, 1, {name: OLD.definition_hash}),
+        PublishedState(CUT, {(name, DAY): "new", (name, NEW_DAY): "new"}, 2, {name: SALES_BY_TILL.definition_hash}),
     )
-    connect = partial(session_of, Address(("127.0.0.1",), stack.settings.cassandra_port, cassandra.keyspace))
+    connect = partial(session_of, Address(("127.0.0.1",), stack.settings.cassandra.port, cassandra.keyspace))
     return Ledger(connect, "new", change, {}, Ages(timedelta(hours=23), RULES), lambda: spark)
 
 
@@ -99,6 +99,6 @@ def test_all_that_a_changed_definition_changes_has_that_cause(ledger: Ledger, ca
     assert {line["cause"] for line in blocks[DAY]} == {"definition changed"}
     assert blocks[NEW_DAY] == {"whole": "definition changed", "run": "new", "events_total": 0}
     differences = {f"{SALES_BY_TILL.name}.receipts": 1, f"{SALES_BY_TILL.name}.net_sales": 100}
-    found = totals["causes"]["definition changed"]["difference"]
+    found = totals.causes["definition changed"].difference
     assert {name: found[name] for name in differences} == differences
     assert Ledgers(cassandra).totals("new") == totals

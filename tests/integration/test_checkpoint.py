@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from deploy.definitions import definitions
 from deploy.services.speed import may_go_on
 from deploy.settings import Settings
 from views.control.generation import Generation
@@ -24,7 +23,7 @@ def test_a_generation_goes_on_with_a_whole_checkpoint_only(
     spark: "SparkSession", tmp_path: Path, left: tuple[str, ...]
 ) -> None:
     settings = Settings(home=tmp_path)
-    agreed = definitions(settings)
+    agreed = settings.definitions
     generation = Generation(7, datetime.now(UTC), agreed, {})
     generations = cast("Any", SimpleNamespace(claims=SimpleNamespace(is_replaced=lambda _: False)))
     for name in left:
@@ -39,7 +38,7 @@ def test_what_a_power_cut_has_left_empty_is_as_if_it_had_never_been(
     spark: "SparkSession", tmp_path: Path, torn: str, *, goes_on: bool
 ) -> None:
     settings = Settings(home=tmp_path)
-    generation = Generation(7, datetime.now(UTC), definitions(settings), {})
+    generation = Generation(7, datetime.now(UTC), settings.definitions, {})
     generations = cast("Any", SimpleNamespace(claims=SimpleNamespace(is_replaced=lambda _: False)))
     for name in (*WHOLE, "commits/0", "offsets/1"):
         (tmp_path / "7" / name).parent.mkdir(parents=True, exist_ok=True)

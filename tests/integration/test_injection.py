@@ -29,7 +29,7 @@ def sold(store: str, text: str) -> bytes:
 
 def send(stack: Stack, records: Sequence[bytes]) -> dict[str, object]:
     key = (stack.settings.home / "operator.key").read_text()
-    url = f"http://127.0.0.1:{stack.settings.api_port}/v1/events/pos_transactions"
+    url = f"http://127.0.0.1:{stack.settings.api.port}/v1/events/pos_transactions"
     headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
     answer = httpx.post(url, content=b"[" + b",".join(records) + b"]", headers=headers, timeout=60, trust_env=False)
     assert answer.status_code == 202, answer.text

@@ -29,7 +29,7 @@ def test_a_key_is_read_as_it_was_kept(shared_cassandra: Session) -> None:
 
 
 def status(stack: Stack, key: str) -> int:
-    url = f"http://127.0.0.1:{stack.settings.api_port}/v1/stores"
+    url = f"http://127.0.0.1:{stack.settings.api.port}/v1/stores"
     return httpx.get(url, headers={"Authorization": f"Bearer {key}"}, timeout=30, trust_env=False).status_code
 
 

@@ -41,7 +41,7 @@ def until(is_so: Callable[[], bool]) -> None:
 
 def committed(stack: Stack, group: str) -> dict[int, int]:
     """As `kafka-consumer-groups.sh --describe` asks for it."""
-    admin = AdminClient({"bootstrap.servers": stack.settings.kafka_bootstrap})
+    admin = AdminClient({"bootstrap.servers": stack.settings.kafka.bootstrap})
     asked = ConsumerGroupTopicPartitions(group)
     found = admin.list_consumer_group_offsets([asked])[group].result(30)
     return {each.partition: each.offset for each in found.topic_partitions if each.topic == TOPIC}
@@ -108,7 +108,7 @@ def test_serving_shows_what_the_readers_measured_and_which_alarms_stand(stack: S
 def test_a_group_that_somebody_has_joined_is_counted_as_not_committed_and_lag_is_measured_all_the_same(
     stack: Stack, shared_cassandra: "Session"
 ) -> None:
-    reader, bootstrap = f"reader_{uuid4().hex}", stack.settings.kafka_bootstrap
+    reader, bootstrap = f"reader_{uuid4().hex}", stack.settings.kafka.bootstrap
     member = Consumer({"bootstrap.servers": bootstrap, "group.id": f"galatea.{reader}"})
     member.subscribe([TOPIC])
     until(lambda: member.poll(0.1) is None and bool(member.assignment()))
@@ -123,7 +123,7 @@ def test_a_group_that_somebody_has_joined_is_counted_as_not_committed_and_lag_is
 
 
 def test_an_aborted_transaction_is_no_lag_and_an_unread_record_says_since_when(stack: Stack) -> None:
-    topic, bootstrap = f"lag_{uuid4().hex}", stack.settings.kafka_bootstrap
+    topic, bootstrap = f"lag_{uuid4().hex}", stack.settings.kafka.bootstrap
     config = {"message.timestamp.type": "LogAppendTime"}
     admin = AdminClient({"bootstrap.servers": bootstrap})
     admin.create_topics([NewTopic(topic, 2, 1, config=config)])[topic].result(60)

@@ -67,7 +67,7 @@ class Published(NamedTuple):
 @pytest.fixture(scope="module")
 def session(stack: Stack) -> Iterator[Session]:
     settings = stack.settings
-    found = connect(["127.0.0.1"], settings.cassandra_port, "galatea")
+    found = connect(["127.0.0.1"], settings.cassandra.port, "galatea")
     yield found
     found.cluster.shutdown()
 
@@ -75,7 +75,7 @@ def session(stack: Stack) -> Iterator[Session]:
 def send(stack: Stack, receipts: Sequence[Sent], partition: int = 0, **transaction: str) -> Callable[[], None]:
     """Into one partition; with a `transactional.id` they are seen when what is given back is called."""
     producer = Producer(
-        {"bootstrap.servers": stack.settings.kafka_bootstrap, "enable.idempotence": True, **transaction}
+        {"bootstrap.servers": stack.settings.kafka.bootstrap, "enable.idempotence": True, **transaction}
     )
     if transaction:
         producer.init_transactions(30)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def test_a_stream_fails_when_records_it_has_not_read_are_gone(
     stack: Stack, spark: "SparkSession", tmp_path: Path
 ) -> None:
-    bootstrap, topic = stack.settings.kafka_bootstrap, f"lost-{uuid4().hex[:8]}"
+    bootstrap, topic = stack.settings.kafka.bootstrap, f"lost-{uuid4().hex[:8]}"
     admin = AdminClient({"bootstrap.servers": bootstrap})
     admin.create_topics([NewTopic(topic, 1, 1)])[topic].result(60)
 

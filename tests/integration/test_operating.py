@@ -24,7 +24,7 @@ UNTIL_A_CUT_COVERS_IT = 3.0
 
 def post(stack: Stack, path: str, **said: object) -> Any:
     key = (stack.settings.home / "operator.key").read_text()
-    url = f"http://127.0.0.1:{stack.settings.api_port}{path}"
+    url = f"http://127.0.0.1:{stack.settings.api.port}{path}"
     headers = {"Authorization": f"Bearer {key}"}
     answer = httpx.post(url, json={"reason": "a test"} | said, headers=headers, timeout=60, trust_env=False)
     assert answer.is_success, answer.text

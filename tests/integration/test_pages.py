@@ -39,7 +39,7 @@ class Shop(NamedTuple):
 
     @property
     def address(self) -> str:
-        return f"http://127.0.0.1:{self.stack.settings.api_port}"
+        return f"http://127.0.0.1:{self.stack.settings.api.port}"
 
     @property
     def key(self) -> str:

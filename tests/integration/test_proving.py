@@ -11,10 +11,10 @@ def topics(admin: AdminClient) -> set[str]:
 
 
 def test_a_given_broker_is_proved_on_but_not_harmed(stack: Stack) -> None:
-    admin = AdminClient({"bootstrap.servers": stack.settings.kafka_bootstrap})
+    admin = AdminClient({"bootstrap.servers": stack.settings.kafka.bootstrap})
     before = topics(admin)
 
-    proved = stack.galatea("prove", "P06", "P12", "P15", "P16", "--bootstrap", stack.settings.kafka_bootstrap)
+    proved = stack.galatea("prove", "P06", "P12", "P15", "P16", "--bootstrap", stack.settings.kafka.bootstrap)
 
     assert [each["verdict"] for each in proved["experiments"]] == ["skipped", "skipped", "as expected", "as expected"]
     assert proved["verdicts"] == {"as expected": 2, "DIFFERENT": 0, "FAILED": 0, "skipped": 2}

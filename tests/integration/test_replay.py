@@ -51,7 +51,7 @@ def letters(stack: Stack) -> list[Any]:
 
 def replayed(stack: Stack, **said: object) -> Any:
     key = (stack.settings.home / "operator.key").read_text()
-    url = f"http://127.0.0.1:{stack.settings.api_port}/v1/dead-letters/replay"
+    url = f"http://127.0.0.1:{stack.settings.api.port}/v1/dead-letters/replay"
     answer = httpx.post(url, json=said, headers={"Authorization": f"Bearer {key}"}, timeout=60, trust_env=False)
     assert answer.is_success, answer.text
     return answer.json()["items"]
@@ -70,7 +70,7 @@ def records(stack: Stack, positions: dict[int, int]) -> int:
     """How many the topic has before these positions, Galatea's own markers left out."""
     consumer = Consumer(
         {
-            "bootstrap.servers": stack.settings.kafka_bootstrap,
+            "bootstrap.servers": stack.settings.kafka.bootstrap,
             "group.id": "a test",
             "enable.auto.commit": False,
             "isolation.level": "read_committed",
@@ -140,7 +140,7 @@ def sent_blindly(stack: Stack, place: RecordPosition, time_: bytes, nowhere: Pat
 
 def balanced(stack: Stack) -> None:
     """received = events + duplicates + dead letters, of every topic, and received is what a consumer reads."""
-    positions = ArchivePositions(session_of(stack.settings.cassandra_address)).read()[TOPIC]
+    positions = ArchivePositions(session_of(stack.settings.cassandra.address)).read()[TOPIC]
     found = {each["topic"]: each for each in stack.galatea("reconcile")["topics"]}
 
     assert [topic for topic, each in found.items() if each["missing"]] == []

@@ -13,8 +13,8 @@ import pytest
 
 from batch_layer.master import Master, files_at
 from batch_layer.run import read_manifest
+from batch_layer.verification import Sample
 from deploy.cassandra import session_of
-from deploy.verify import Sample
 from master_dataset.delta.tables import MasterTables
 from master_dataset.sources import registered_sources
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
@@ -47,17 +47,17 @@ def shown(stack: Stack) -> list[tuple[str, Any]]:
 
 def stepped_back(stack: Stack, path: str) -> set[date]:
     """What the next rebuild would alarm."""
-    pointer = PointerRow(session_of(stack.settings.cassandra_address))
+    pointer = PointerRow(session_of(stack.settings.cassandra.address))
     base = pointer.read()
     published = pointer.publication(base.publication)
     assert published is not None
     version = published.master_versions[POS_TRANSACTIONS.topic]
-    return Master.newest(path).days_stepped_back(version, base.cut - stack.settings.epoch)
+    return Master.newest(path).days_stepped_back(version, base.cut - stack.settings.layers.epoch)
 
 
 def known_days(stack: Stack) -> set[date]:
     """Those with events of any source, and those that are published."""
-    session, tables = session_of(stack.settings.cassandra_address), MasterTables(stack.settings.master_uri)
+    session, tables = session_of(stack.settings.cassandra.address), MasterTables(stack.settings.paths.master_uri)
     archived = [Master.newest(tables.path(topic)).days() for topic in registered_sources()]
     return {day for _, day in read_manifest(session, PointerRow(session).read().manifest)}.union(*archived)
 
@@ -80,7 +80,7 @@ def hidden(path: str, but: date) -> Iterator[None]:
 def test_compaction_and_collection_change_no_answer_and_raise_no_alarm_and_a_sample_reads_its_days_alone(
     stack: Stack, tmp_path: Path
 ) -> None:
-    path, now = MasterTables(stack.settings.master_uri).path(POS_TRANSACTIONS.topic), datetime.now(UTC)
+    path, now = MasterTables(stack.settings.paths.master_uri).path(POS_TRANSACTIONS.topic), datetime.now(UTC)
     for number in range(4):
         version = Master.newest(path).version
         stack.galatea("ingest", POS_TRANSACTIONS.topic, str(write(tmp_path / "receipts.jsonl", 10 * number, now)))

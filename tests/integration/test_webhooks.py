@@ -68,7 +68,7 @@ class Receiver:
 @pytest.fixture
 def topic(stack: Stack) -> str:
     name = f"alerts_{uuid4().hex[:8]}"
-    Topics(stack.settings.kafka_bootstrap).create([name], 3, 1, 3_600_000)
+    Topics(stack.settings.kafka.bootstrap).create([name], 3, 1, 3_600_000)
     return name
 
 
@@ -89,9 +89,9 @@ def test_a_receiver_that_fails_now_and_then_gets_all_of_its_tenants_alerts_in_or
     stack: Stack, topic: str, receiver: Callable[..., Receiver]
 ) -> None:
     told = receiver(lambda _, call: 503 if call % 7 in (3, 4) else 204)
-    tell(stack.settings.kafka_bootstrap, topic, range(100))
+    tell(stack.settings.kafka.bootstrap, topic, range(100))
 
-    with Told(stack.settings.kafka_bootstrap, topic, told.url) as running:
+    with Told(stack.settings.kafka.bootstrap, topic, told.url) as running:
         until(lambda: len(told.got) >= 300)
         assert running.undelivered == []
 
@@ -103,9 +103,9 @@ def test_what_a_receiver_refuses_is_kept_and_the_stream_goes_on(
     stack: Stack, topic: str, receiver: Callable[..., Receiver]
 ) -> None:
     told = receiver(lambda numbers, _: 422 if 13 in numbers else 200)
-    tell(stack.settings.kafka_bootstrap, topic, range(40))
+    tell(stack.settings.kafka.bootstrap, topic, range(40))
 
-    with Told(stack.settings.kafka_bootstrap, topic, told.url) as running:
+    with Told(stack.settings.kafka.bootstrap, topic, told.url) as running:
         until(lambda: len(set(told.got)) == 3 * 39 and len(running.undelivered) == 3)
 
         assert sorted(running.undelivered) == [(store, "the endpoint answered 422") for store in sorted(ACME)]
@@ -117,10 +117,10 @@ def test_a_dispatcher_that_is_killed_again_and_again_loses_nothing_and_keeps_the
     stack: Stack, topic: str, receiver: Callable[..., Receiver], tmp_path: Path
 ) -> None:
     told = receiver(lambda _, __: 200)
-    bootstrap, endpoint = stack.settings.kafka_bootstrap, uuid4().hex
+    bootstrap, endpoint = stack.settings.kafka.bootstrap, uuid4().hex
     command = [sys.executable, "-m", "tests.support.webhooks", bootstrap, topic, told.url, endpoint]
     for round_ in range(6):
-        tell(stack.settings.kafka_bootstrap, topic, range(round_ * 50, round_ * 50 + 50))
+        tell(stack.settings.kafka.bootstrap, topic, range(round_ * 50, round_ * 50 + 50))
         before = len(told.got)
         with (tmp_path / "log").open("a") as log:
             child = subprocess.Popen(command, env=os.environ | {"PYTHONPATH": str(Path.cwd())}, stderr=log)
@@ -140,15 +140,15 @@ def test_a_new_endpoint_begins_with_what_was_told_after_it_was_made(
     stack: Stack, topic: str, receiver: Callable[..., Receiver]
 ) -> None:
     told, endpoint = receiver(lambda _, __: 200), uuid4().hex
-    tell(stack.settings.kafka_bootstrap, topic, range(10))
+    tell(stack.settings.kafka.bootstrap, topic, range(10))
     time.sleep(0.01)
     made = int(time.time() * 1000)
-    tell(stack.settings.kafka_bootstrap, topic, range(10, 20))
+    tell(stack.settings.kafka.bootstrap, topic, range(10, 20))
 
-    settings = group_of(stack.settings.kafka_bootstrap, endpoint)
+    settings = group_of(stack.settings.kafka.bootstrap, endpoint)
     for _ in range(2):  # again, it has begun already
         commit_start_positions(settings, topic, range(3), made)
-    with Told(stack.settings.kafka_bootstrap, topic, told.url, endpoint):
+    with Told(stack.settings.kafka.bootstrap, topic, told.url, endpoint):
         until(lambda: len(set(told.got)) >= 30)
 
     assert all(told.firsts(store) == list(range(10, 20)) for store in ACME)
@@ -158,17 +158,17 @@ def test_an_alert_whose_transaction_is_open_while_an_endpoint_begins_is_told(
     stack: Stack, topic: str, receiver: Callable[..., Receiver]
 ) -> None:
     told, endpoint = receiver(lambda _, __: 200), uuid4().hex
-    producer = Producer({"bootstrap.servers": stack.settings.kafka_bootstrap, "transactional.id": topic})
+    producer = Producer({"bootstrap.servers": stack.settings.kafka.bootstrap, "transactional.id": topic})
     producer.init_transactions(30)
     producer.begin_transaction()
     producer.produce(topic, alert("acme", "1", 7).to_json(), key="1")
     producer.flush(30)
 
     commit_start_positions(
-        group_of(stack.settings.kafka_bootstrap, endpoint), topic, range(3), int(time.time() * 1000) + 60_000
+        group_of(stack.settings.kafka.bootstrap, endpoint), topic, range(3), int(time.time() * 1000) + 60_000
     )
     producer.commit_transaction(30)
-    with Told(stack.settings.kafka_bootstrap, topic, told.url, endpoint):
+    with Told(stack.settings.kafka.bootstrap, topic, told.url, endpoint):
         until(lambda: len(told.got) >= 1)
 
     assert told.got == [("1", 7)]
@@ -178,9 +178,9 @@ def test_a_record_that_blocks_is_told_and_skipped_alone_and_what_waited_behind_i
     stack: Stack, topic: str, receiver: Callable[..., Receiver]
 ) -> None:
     told = receiver(lambda numbers, _: 503 if 7 in numbers else 200)
-    tell(stack.settings.kafka_bootstrap, topic, range(20))
+    tell(stack.settings.kafka.bootstrap, topic, range(20))
 
-    with Told(stack.settings.kafka_bootstrap, topic, told.url) as running:
+    with Told(stack.settings.kafka.bootstrap, topic, told.url) as running:
         until(lambda: len(running.state().blocking) == 3 and all(len(told.firsts(store)) == 7 for store in ACME))
         blocking = {each.store: each for each in running.state().blocking}
         running.skip((topic, blocking["1"].partition, blocking["1"].offset))
@@ -199,9 +199,9 @@ def test_what_is_left_is_counted_and_nothing_is_when_all_is_told(
     stack: Stack, topic: str, receiver: Callable[..., Receiver]
 ) -> None:
     told = receiver(lambda _, __: 200)
-    tell(stack.settings.kafka_bootstrap, topic, range(30))
+    tell(stack.settings.kafka.bootstrap, topic, range(30))
 
-    with Told(stack.settings.kafka_bootstrap, topic, told.url) as running:
+    with Told(stack.settings.kafka.bootstrap, topic, told.url) as running:
         until(lambda: len(set(told.got)) == 90)
         until(lambda: running.state().records == 0)
         state = running.state()

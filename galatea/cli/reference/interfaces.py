@@ -102,7 +102,7 @@ def asyncapi() -> Part:
 
 
 def _server() -> Part:
-    port = Settings.model_fields["kafka_port"].default
+    port = Settings.catalogue()["kafka_port"].default
     return {
         "host": f"{LOOPBACK}:{port}",
         "protocol": "kafka",

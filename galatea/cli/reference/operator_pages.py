@@ -7,7 +7,7 @@ from typing import Any
 import typer
 from pydantic.fields import FieldInfo
 
-from deploy.settings import LimitSettings, Settings
+from deploy.settings import LimitSettings, Settings, sections
 from galatea.cli.main import app
 from galatea.cli.reference.page import Page, code
 from master_dataset.errors import DefinitionError, DependencyUnavailableError, GalateaError, OperatorError, RequestError
@@ -26,11 +26,14 @@ def settings_page() -> Page:
         "Read from the environment, by every command and every component alike. A value that cannot be is refused "
         "before anything starts, with exit code 2.",
     )
-    limits = LimitSettings.model_fields
-    _table(written, {name: field for name, field in Settings.model_fields.items() if name not in limits})
+    every = Settings.catalogue()
+    for section in sections().values():
+        if section is not LimitSettings:
+            written.heading((section.__doc__ or "").rstrip("."))
+            _table(written, {name: every[name] for name in section.names()})
     written.heading("Limits of the REST interface")
     written.paragraph(LimitSettings.__doc__ or "")
-    _table(written, limits)
+    _table(written, {name: every[name] for name in LimitSettings.names()})
     return written
 
 

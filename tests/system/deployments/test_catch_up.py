@@ -17,13 +17,12 @@ import pytest
 from confluent_kafka import Producer
 
 from batch_layer.fence import Fence
+from deploy.batch import recompute, verification_of
 from deploy.cassandra import session_of
 from deploy.jars import ensure_jars
 from deploy.local.ports import free_ports
 from deploy.local.stack import Stack
-from deploy.recompute.recompute import recompute
 from deploy.settings import Settings
-from deploy.verify import Verification
 from master_dataset.cassandra_tables import ArchivePositions
 from master_dataset.kafka.topics import Topics
 from master_dataset.sources import registered_sources
@@ -95,7 +94,7 @@ def running(settings: Settings, name: str) -> Iterator[None]:
 
 def arrive(settings: Settings, receipts: Receipts) -> None:
     """Records with these receipt times, whatever the clock says."""
-    producer = Producer({"bootstrap.servers": settings.kafka_bootstrap, "enable.idempotence": True})
+    producer = Producer({"bootstrap.servers": settings.kafka.bootstrap, "enable.idempotence": True})
     with stamped_by(settings, "CreateTime"):
         for store, number, happened_at, received_at in receipts:
             body = {
@@ -124,7 +123,7 @@ def spread(store: str, numbers: range, since: datetime, until: datetime) -> Rece
 
 def read_to_the_end(settings: Settings, positions: Callable[[], Offsets]) -> None:
     """Wait for a reader."""
-    ends = {POS_TRANSACTIONS.topic: Topics(settings.kafka_bootstrap).end_offsets(POS_TRANSACTIONS.topic)}
+    ends = {POS_TRANSACTIONS.topic: Topics(settings.kafka.bootstrap).end_offsets(POS_TRANSACTIONS.topic)}
     deadline = time.monotonic() + PATIENCE_SECONDS
     while not reached(positions(), ends):
         assert time.monotonic() < deadline, f"{positions()} never came to {ends}"
@@ -156,8 +155,8 @@ def told(settings: Settings) -> tuple[dict[str, int], dict[str, Any]]:
 def test_two_days_of_receipts_are_caught_up_with_across_two_publications(
     settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    generations = Generations(session_of(settings.cassandra_address))
-    archived = ArchivePositions(session_of(settings.cassandra_address)).read
+    generations = Generations(session_of(settings.cassandra.address))
+    archived = ArchivePositions(session_of(settings.cassandra.address)).read
     cut = (NOW - 48 * HOUR).replace(second=0)
     first = spread(BUSY, range(100), NOW - 49 * HOUR, cut - HOUR / 2) + spread(QUIET, range(1), cut - HOUR, cut)
     meanwhile = spread(BUSY, range(100, 5_100), cut, NOW - HOUR) + spread(QUIET, range(1, 31), cut, NOW - 30 * HOUR)
@@ -177,7 +176,7 @@ def test_two_days_of_receipts_are_caught_up_with_across_two_publications(
             last = published(settings, (NOW - 10 * HOUR).replace(second=0), monkeypatch)
             read_to_the_end(settings, lambda: generations.positions(generations.pointer().generation))
             caught_up, as_of = told(settings)
-            verdict = Verification(settings).run(lambda *_: None)
+            verdict = verification_of(settings).run(lambda *_: None)
 
     log = (settings.home / "logs" / "speed.log").read_text()
     micro_batches = [int(rows) for rows in re.findall(r"rows=(\d+)", log)]

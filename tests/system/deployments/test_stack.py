@@ -52,8 +52,8 @@ def left_over(settings: Settings) -> list[str]:
     """Every living process that names this home, and every port of it that somebody holds."""
     home = str(settings.home)
     processes = [each.info for each in psutil.process_iter(["pid", "cmdline"]) if home in str(each.info["cmdline"])]
-    inner = (settings.kafka_controller_port, settings.cassandra_storage_port)
-    ports = [port for port in (settings.kafka_port, settings.cassandra_port, *inner) if not is_free(port)]
+    inner = (settings.kafka.controller_port, settings.cassandra.storage_port)
+    ports = [port for port in (settings.kafka.port, settings.cassandra.port, *inner) if not is_free(port)]
     return [*map(str, processes), *map(str, ports)]
 
 
@@ -84,7 +84,7 @@ def test_a_killed_broker_comes_back_and_a_killed_supervisor_leaves_nothing_after
     wait_until(lambda: components(settings)["kafka"]["state"] == "running")
     assert (
         "pos_transactions"
-        in AdminClient({"bootstrap.servers": settings.kafka_bootstrap}).list_topics(timeout=10).topics
+        in AdminClient({"bootstrap.servers": settings.kafka.bootstrap}).list_topics(timeout=10).topics
     )
 
     os.kill(supervisor(settings), signal.SIGKILL)

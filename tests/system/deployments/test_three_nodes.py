@@ -56,7 +56,7 @@ def wait_until(is_so: Callable[[], bool]) -> None:
 def total(stack: Stack) -> int | None:
     """All receipts as REST counts them; None if it refuses to say, which is not an answer."""
     question = {"store": [str(number) for number in range(10)], "grain": "total", **around_now()}
-    url = f"http://127.0.0.1:{stack.settings.api_port}/v1/metrics/total_transactions_count"
+    url = f"http://127.0.0.1:{stack.settings.api.port}/v1/metrics/total_transactions_count"
     key = {"Authorization": f"Bearer {(stack.settings.home / 'operator.key').read_text()}"}
     answer = httpx.get(url, params=question, headers=key, timeout=60, trust_env=False)
     assert answer.status_code in {200, 503}, answer.text
@@ -82,7 +82,7 @@ class Asked:
 @contextmanager
 def lost(stack: Stack, number: int) -> Iterator[None]:
     """One broker and one Cassandra node are killed; what is started in their place is stopped before it listens."""
-    kinds = {"kafka": stack.settings.kafka_port, "cassandra": stack.settings.cassandra_port}
+    kinds = {"kafka": stack.settings.kafka.port, "cassandra": stack.settings.cassandra.port}
     names = {kind if number == 1 else f"{kind}-{number}": port for kind, port in kinds.items()}
     records, held = Records(stack.settings.home), []
     killed = {name: records.pid(name) for name in names}
@@ -104,10 +104,10 @@ def lost(stack: Stack, number: int) -> Iterator[None]:
 def copies_are_whole(stack: Stack) -> bool:
     """Every partition has three copies in step, and every Cassandra node sees both others."""
     try:
-        admin = AdminClient({"bootstrap.servers": stack.settings.kafka_bootstrap, "log_level": 0})
+        admin = AdminClient({"bootstrap.servers": stack.settings.kafka.bootstrap, "log_level": 0})
         topics = admin.list_topics(timeout=20).topics
         for host in HOSTS:
-            session = connect([host], stack.settings.cassandra_port, "galatea")
+            session = connect([host], stack.settings.cassandra.port, "galatea")
             try:
                 [asked] = [each for each in session.cluster.metadata.all_hosts() if each.address == host]
                 every = SimpleStatement("SELECT name FROM migrations", consistency_level=ConsistencyLevel.ALL)

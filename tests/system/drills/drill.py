@@ -68,7 +68,7 @@ class Drill:
         return report
 
     def _missing(self, crashed: list[str]) -> set[str]:
-        return set(filter(None, self._settings.crash_at.split(","))) - set(crashed)
+        return set(filter(None, self._settings.failpoints.crash_at.split(","))) - set(crashed)
 
     def _plan(self) -> Iterator[str]:
         """Every component is killed, some are paused, speed loses its checkpoint and is restarted; rebuilds between."""
@@ -151,7 +151,7 @@ class Drill:
         letters = json.loads(self._galatea("dead-letters", "list", "--json").stdout)["counts"]
         report.conflicts = letters.pop("conflicting_duplicate", 0)
         report.dead_letters = letters
-        table = DeltaTable(f"{self._settings.master_uri}/pos_transactions")
+        table = DeltaTable(f"{self._settings.paths.master_uri}/pos_transactions")
         places = table.to_pyarrow_dataset().to_table(columns=["partition", "offset"])
         report.archived = len(set(zip(*(places[name].to_pylist() for name in places.column_names), strict=True)))
         found = {
@@ -173,7 +173,7 @@ class Drill:
     def _value(self, metric: str) -> Any:
         """Of all stores together; -1 while it is refused."""
         key = (self._settings.home / "operator.key").read_text().strip()
-        url = f"http://127.0.0.1:{self._settings.api_port}/v1/metrics/{metric}"
+        url = f"http://127.0.0.1:{self._settings.api.port}/v1/metrics/{metric}"
         asked = {"store": STORES, "grain": "total", **self._span()}
         answer = httpx.get(url, params=asked, headers={"Authorization": f"Bearer {key}"}, timeout=60, trust_env=False)
         if answer.status_code != httpx.codes.OK:

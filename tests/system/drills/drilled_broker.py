@@ -38,7 +38,7 @@ class DrilledBroker:
     def __init__(self, settings: Settings) -> None:
         """Nothing runs yet."""
         before, behind = free_ports(2)
-        self.settings, self.address, self.proxied = settings, settings.kafka_bootstrap, f"{LOOPBACK}:{before}"
+        self.settings, self.address, self.proxied = settings, settings.kafka.bootstrap, f"{LOOPBACK}:{before}"
         self.proxy = FaultProxy(LOOPBACK, before, behind)
         self._ports = {"before": before, "behind": behind}
         self._component = brokers(settings)[0]
@@ -60,7 +60,7 @@ class DrilledBroker:
         """With the log that it has. Returns when it serves."""
         component, settings = self._component, self.settings
         component.prepare()
-        ports = {"port": settings.kafka_port, "controller": settings.kafka_controller_port, **self._ports}
+        ports = {"port": settings.kafka.port, "controller": settings.kafka.controller_port, **self._ports}
         with (settings.home / component.name / PROPERTIES).open("a") as file:
             file.write(_MORE.format(host=LOOPBACK, **ports))
         (settings.home / "logs").mkdir(parents=True, exist_ok=True)

@@ -28,7 +28,7 @@ def received_in_the_past(
     step = (last - first) / max(len(lines), 1)
     producer = Producer(
         {
-            "bootstrap.servers": settings.kafka_bootstrap,
+            "bootstrap.servers": settings.kafka.bootstrap,
             "enable.idempotence": True,
             "partitioner": "murmur2_random",
         }
@@ -54,7 +54,7 @@ def stamped_by(settings: "Settings", kind: str) -> Iterator[None]:
 
 
 def _stamps_of(settings: "Settings", kind: str) -> None:
-    admin = AdminClient({"bootstrap.servers": settings.kafka_bootstrap})
+    admin = AdminClient({"bootstrap.servers": settings.kafka.bootstrap})
     entry = ConfigEntry("message.timestamp.type", kind, incremental_operation=AlterConfigOpType.SET)
     resource = ConfigResource(ResourceType.TOPIC, POS_TRANSACTIONS.topic, incremental_configs=[entry])
     admin.incremental_alter_configs([resource])[resource].result(TIMEOUT_SECONDS)
@@ -75,7 +75,7 @@ class Feeding(threading.Thread):
         self.acknowledged = 0
 
     def run(self) -> None:
-        result = ingest(POS_TRANSACTIONS, self._paced(), self._settings.kafka_bootstrap, lambda _: None)
+        result = ingest(POS_TRANSACTIONS, self._paced(), self._settings.kafka.bootstrap, lambda _: None)
         self.acknowledged = result.acknowledged
 
     def finish(self) -> None:

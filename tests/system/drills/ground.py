@@ -125,7 +125,7 @@ class Ground:
         self.look()
         verdict = json.loads(compared.stdout or "{}")
         letters = json.loads(self.galatea("dead-letters", "list", "--json").stdout or "{}").get("counts", {})
-        table = DeltaTable(f"{self.settings.master_uri}/pos_transactions").to_pyarrow_dataset()
+        table = DeltaTable(f"{self.settings.paths.master_uri}/pos_transactions").to_pyarrow_dataset()
         places = table.filter(pc.field("store").isin(STORES)).to_table(columns=["partition", "offset"])
         archived = len(set(zip(*(places[name].to_pylist() for name in places.column_names), strict=True)))
         found = {
@@ -170,7 +170,7 @@ def _done(command: Sequence[str], environment: Mapping[str, str]) -> subprocess.
 @contextmanager
 def _running(settings: Settings) -> Iterator[None]:
     """The stack. A component has three minutes to serve, which may be too little where many stacks start at once."""
-    names = [*COMPONENTS, *(node.name for node in nodes_of("kafka", settings.kafka_brokers)[1:])]
+    names = [*COMPONENTS, *(node.name for node in nodes_of("kafka", settings.kafka.brokers)[1:])]
     for tries_left in reversed(range(STARTS)):
         running = Running(settings, names)
         try:
@@ -189,14 +189,14 @@ def _running(settings: Settings) -> Iterator[None]:
 def ground(folder: Path, seed: int, mix: Mix, crash_at: str = "", place: Place = ONE_NODE) -> Iterator[Ground]:
     """A stack of its own with epochs of a second, that is asked ten times a second and fed all the while."""
     settings, environment = settings_of(folder / "home", GALATEA_KAFKA_BROKERS=str(place.brokers))
-    settings = settings.model_copy(update={"crash_at": crash_at})
+    settings = settings.replace(crash_at=crash_at)
     ensure_jars(settings)
     before = dict(os.environ)
     roll = TillRoll()
     try:
         os.environ.update(environment)
         with disks(folder / "disks", [settings.home / name for name in place.disks]) as own, _running(settings):
-            load = Load(settings.kafka_bootstrap, seed, mix, roll)
+            load = Load(settings.kafka.bootstrap, seed, mix, roll)
             sampler = Sampler(settings, roll, around_now())
             load.start()
             sampler.start()

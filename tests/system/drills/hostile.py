@@ -138,7 +138,7 @@ class Drill:
     """`run` once, against a stack that runs."""
 
     def __init__(self, stack: Stack, report: Report) -> None:
-        self._stack, self._report, self._port = stack, report, stack.settings.api_port
+        self._stack, self._report, self._port = stack, report, stack.settings.api.port
         self._api = psutil.Process(Records(stack.settings.home).pid("api"))
         self._keys = {f"shop-{number}": self._key(f"tenant-{number}") for number in range(TENANTS)}
         self._hostile_keys = [self._key("hostile") for _ in range(2)]

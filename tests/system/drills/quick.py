@@ -60,7 +60,7 @@ def api(on: Ground, chance: Random, line: Line) -> None:
     """D04: tills post, and send again until each event is settled, while the process that takes them is killed."""
     posting, stop = Posting(2, chance.randrange(10**6)), threading.Event()
     key = on.stack.galatea("keys", "create", "--tenant", "*", "--scope", "ingest")["key"]
-    url = f"http://127.0.0.1:{on.settings.api_port}"
+    url = f"http://127.0.0.1:{on.settings.api.port}"
     stores = [f"till-{posting.seed}-{number}" for number in range(2)]
     threads = [threading.Thread(target=Till(store, posting, url, key).run, args=(stop,)) for store in stores]
     for thread in threads:
@@ -172,7 +172,7 @@ def _killed(on: Ground, name: str, line: Line) -> None:
 
 
 def _crashed(on: Ground, name: str, line: Line) -> None:
-    planned = {point for point in on.settings.crash_at.split(",") if point.startswith(name)}
+    planned = {point for point in on.settings.failpoints.crash_at.split(",") if point.startswith(name)}
     for point in sorted(planned):
         line.fault("crash", name, point)
     wait_until(lambda: planned <= set(on.faults.crashed()), f"{planned} to be reached")

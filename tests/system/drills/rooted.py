@@ -40,7 +40,7 @@ FULL = ("No space left", "disk failure policy", "it is not started, as")
 
 def packets(on: Ground, chance: Random, line: Line) -> None:
     """D02: between the broker or Cassandra and everybody else packets are lost, or connections are reset."""
-    ports = {"kafka": on.settings.kafka_port, "cassandra": on.settings.cassandra_port}
+    ports = {"kafka": on.settings.kafka.port, "cassandra": on.settings.cassandra.port}
     for name, port in ports.items():
         for way in WAYS:
             seconds = chance.uniform(5, 20)
@@ -69,7 +69,7 @@ def _filled(on: Ground, name: str, seconds: float) -> None:
 def _is_refused(on: Ground) -> bool:
     """Whether REST takes no events for want of room."""
     key = (on.settings.home / "operator.key").read_text()
-    url = f"http://127.0.0.1:{on.settings.api_port}/v1/events/pos_transactions"
+    url = f"http://127.0.0.1:{on.settings.api.port}/v1/events/pos_transactions"
     with suppress(httpx.TransportError):
         answer = httpx.post(url, content=b"[]", headers={"Authorization": f"Bearer {key}"}, timeout=10, trust_env=False)
         return bool(answer.json().get("code") == DiskLowError.code)

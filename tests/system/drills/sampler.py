@@ -54,7 +54,7 @@ class Sampler(threading.Thread):
         """A thread's work. What it could not do is wrong: whoever asks for what is wrong hears of it."""
         try:
             key = (self._settings.home / "operator.key").read_text().strip()
-            base = f"http://127.0.0.1:{self._settings.api_port}"
+            base = f"http://127.0.0.1:{self._settings.api.port}"
             headers = {"Authorization": f"Bearer {key}"}
             with httpx.Client(base_url=base, headers=headers, timeout=30, trust_env=False) as client:
                 while not self._leave.wait(PAUSE_SECONDS):

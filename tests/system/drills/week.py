@@ -88,7 +88,7 @@ def played(stack: Stack, week: Week, minutes: float, every_seconds: float) -> We
     stack.galatea("rebuild", "--wait")
     week.differing_in_the_end = stack.galatea("verify")["differing"]
     week.publications = stack.galatea("publications")["publications"][0]["publication"]
-    tables = MasterTables(stack.settings.master_uri)
+    tables = MasterTables(stack.settings.paths.master_uri)
     week.archived = sum(
         DeltaTable(tables.path(topic)).to_pyarrow_dataset().count_rows() for topic in registered_sources()
     )

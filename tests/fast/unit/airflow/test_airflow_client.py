@@ -30,7 +30,7 @@ def test_an_airflow_that_is_away_is_unavailable(settings: Settings) -> None:
 
 
 def test_an_airflow_that_was_never_started_has_no_password_yet(settings: Settings) -> None:
-    Path(settings.airflow_password_file).unlink()
+    Path(settings.airflow.password_file).unlink()
 
     with pytest.raises(AirflowUnavailableError, match="password"):
         AirflowClient.of(settings).state("recompute-1")

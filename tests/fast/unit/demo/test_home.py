@@ -33,7 +33,7 @@ def test_once_uses_a_folder_of_its_own_and_leaves_nothing(home: Path) -> None:
     settings = settings_of_the_demo(once=True)
 
     assert settings.home == home / "demo-once"
-    assert settings.epoch_seconds == 2
+    assert settings.layers.epoch_seconds == 2
     remove(settings.home)
     assert not home.exists()
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from deploy.executors import driver_host, executor_options, executor_python, further_options
 from deploy.settings import Settings
+from deploy.spark import driver_host, executor_options, executor_python, further_options
 from master_dataset.errors import OperatorError
 
 
@@ -55,10 +55,10 @@ def test_master_dataset_and_checkpoints_lie_in_the_home_unless_the_settings_say_
 
     home, elsewhere = Settings(home=Path("home")), Settings(master_uri="lake", checkpoint_uri="s3a://galatea/marks/")
 
-    assert home.master_uri == str(tmp_path / "home" / "master")
-    assert home.checkpoint_uri == str(tmp_path / "home" / "checkpoints")
-    assert (elsewhere.master_uri, elsewhere.checkpoint_uri) == (f"{tmp_path}/lake", "s3a://galatea/marks")
-    assert Settings(master_uri=(tmp_path / "lake").as_uri()).master_uri == f"{tmp_path}/lake"
+    assert home.paths.master_uri == str(tmp_path / "home" / "master")
+    assert home.paths.checkpoint_uri == str(tmp_path / "home" / "checkpoints")
+    assert (elsewhere.paths.master_uri, elsewhere.paths.checkpoint_uri) == (f"{tmp_path}/lake", "s3a://galatea/marks")
+    assert Settings(master_uri=(tmp_path / "lake").as_uri()).paths.master_uri == f"{tmp_path}/lake"
 
 
 def test_further_options_of_spark_reach_it_and_never_replace_one_of_ours(tmp_path: Path) -> None:

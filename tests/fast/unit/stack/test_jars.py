@@ -86,7 +86,7 @@ def test_other_bytes_than_the_lock_names_are_refused_and_not_kept(settings: Sett
     repository.file.write_bytes(b"something else")
     with pytest.raises(OperatorError, match="not the file that the lock names"):
         ensure_jars(settings)
-    assert [path for path in settings.cache_dir.rglob("*") if path.is_file()] == []
+    assert [path for path in settings.jars.cache_dir.rglob("*") if path.is_file()] == []
 
 
 def test_an_unreachable_repository_names_the_setting(settings: Settings, repository: Repository) -> None:

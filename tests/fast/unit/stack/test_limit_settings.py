@@ -3,9 +3,8 @@
 from dataclasses import fields
 
 import pytest
-from pydantic import ValidationError
 
-from deploy.settings import LimitSettings, Settings
+from deploy.settings import InvalidSettingsError, LimitSettings, Settings
 from master_dataset.kafka.client_settings import BufferLimits
 from serving_layer.api.limits import LIMITS, RANGES, Limits, Ranges
 from serving_layer.http.connections import ConnectionLimits
@@ -16,30 +15,33 @@ SETTINGS = LimitSettings.model_fields
 def test_without_a_variable_every_limit_is_as_it_is_without_settings() -> None:
     settings = Settings()
 
-    assert settings.limits == LIMITS
-    assert settings.ranges == RANGES
-    assert settings.connection_limits == ConnectionLimits()
-    assert settings.courier_room == BufferLimits()
+    assert settings.limits.request_limits == LIMITS
+    assert settings.limits.ranges == RANGES
+    assert settings.limits.connection_limits == ConnectionLimits()
+    assert settings.limits.producer_limits == BufferLimits()
 
 
 @pytest.mark.parametrize("name", sorted({each.name for of in (Limits, ConnectionLimits) for each in fields(of)}))
 def test_a_variable_changes_that_limit_alone(name: str) -> None:
     changed = SETTINGS[name].default + 1
 
-    settings = Settings.model_validate({name: changed})
+    settings = Settings(**{name: changed})
 
-    for told, usual in ((settings.limits, LIMITS), (settings.connection_limits, ConnectionLimits())):
+    for told, usual in (
+        (settings.limits.request_limits, LIMITS),
+        (settings.limits.connection_limits, ConnectionLimits()),
+    ):
         assert vars(told) == vars(usual) | ({name: changed} if name in vars(usual) else {})
 
 
 def test_what_a_question_may_be_about_and_what_may_be_on_its_way_are_settings_too() -> None:
     settings = Settings(range_fine_days=7, range_days=70, courier_records=10, courier_bytes=2_000_000)
 
-    assert settings.ranges == Ranges(7, 70)
-    assert settings.courier_room == BufferLimits(10, 2_000_000)
+    assert settings.limits.ranges == Ranges(7, 70)
+    assert settings.limits.producer_limits == BufferLimits(10, 2_000_000)
 
 
 @pytest.mark.parametrize("name", sorted(SETTINGS))
 def test_less_than_nothing_is_refused(name: str) -> None:
-    with pytest.raises(ValidationError):
-        Settings.model_validate({name: -1})
+    with pytest.raises(InvalidSettingsError):
+        Settings(**{name: -1})

@@ -3,14 +3,13 @@
 from pathlib import Path
 
 import pytest
-from pydantic import ValidationError
 
 from deploy.local.cassandra import ring
 from deploy.local.checkup import checkup
 from deploy.local.kafka import brokers
 from deploy.local.nodes import Node, Nodes, keep_nodes, kept_nodes
 from deploy.local.stack import components
-from deploy.settings import Settings
+from deploy.settings import InvalidSettingsError, Settings
 from master_dataset.errors import OperatorError
 
 THREE = Nodes(3, 3)
@@ -29,8 +28,8 @@ def test_a_home_of_three_nodes_is_seen_by_every_command(tmp_path: Path) -> None:
     settings = Settings(home=tmp_path / "home")
 
     assert settings.nodes == THREE
-    assert settings.kafka_bootstrap == "127.0.0.1:9092,127.0.0.2:9092,127.0.0.3:9092"
-    assert settings.cassandra_address.contact_points == ("127.0.0.1", "127.0.0.2", "127.0.0.3")
+    assert settings.kafka.bootstrap == "127.0.0.1:9092,127.0.0.2:9092,127.0.0.3:9092"
+    assert settings.cassandra.address.contact_points == ("127.0.0.1", "127.0.0.2", "127.0.0.3")
     assert [component.name for component in components(settings)] == [
         "kafka",
         "kafka-2",
@@ -50,8 +49,8 @@ def test_a_new_home_has_one_node_of_each_kind(tmp_path: Path) -> None:
     settings = Settings(home=tmp_path / "home")
 
     assert settings.nodes == Nodes(1, 1)
-    assert settings.kafka_bootstrap == "127.0.0.1:9092"
-    assert settings.cassandra_contact_points == "127.0.0.1"
+    assert settings.kafka.bootstrap == "127.0.0.1:9092"
+    assert settings.cassandra.contact_points == "127.0.0.1"
     assert [component.name for component in components(settings)] == [
         "kafka",
         "cassandra",
@@ -87,7 +86,7 @@ def test_what_never_started_decides_nothing(tmp_path: Path) -> None:
 
 
 def test_two_nodes_are_no_setting() -> None:
-    with pytest.raises(ValidationError, match="must be 1 or 3"):
+    with pytest.raises(InvalidSettingsError, match="must be 1 or 3"):
         Settings(kafka_brokers=2)
 
 

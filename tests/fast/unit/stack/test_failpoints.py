@@ -1,4 +1,4 @@
-"""A process ends where it was told to: at that pass, once, and as if it had been killed."""
+"""A failpoint kills the process at the planned pass, once per home."""
 
 import signal
 import subprocess
@@ -12,11 +12,11 @@ from master_dataset.failpoints import Failpoint, PlannedCrash, planned
 PASSES_THREE_TIMES = """
 import sys
 from pathlib import Path
-from master_dataset.failpoints import CrashPoint, arm, passing
+from master_dataset.failpoints import Failpoint, arm, failpoint
 
 arm(sys.argv[1], Path(sys.argv[2]))
 for number in range(3):
-    passing(CrashPoint.SPEED_CLAIMED)
+    failpoint(Failpoint.SPEED_CLAIMED)
     print(number, flush=True)
 """
 
@@ -58,10 +58,10 @@ def test_a_plan_that_says_nothing_that_exists_is_refused(plan: str) -> None:
 def test_every_point_is_passed_in_one_place(point: Failpoint) -> None:
     product = [
         path
-        for folder in ("master_dataset", "speed_layer", "batch_layer", "deploy")
+        for folder in ("master_dataset", "views", "speed_layer", "batch_layer", "deploy")
         for path in Path(folder).rglob("*.py")
     ]
 
-    places = [path for path in product if f"passing(CrashPoint.{point.name})" in path.read_text()]
+    places = [path for path in product if f"failpoint(Failpoint.{point.name})" in path.read_text()]
 
     assert len(places) == 1
