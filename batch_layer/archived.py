@@ -54,7 +54,7 @@ _CANNOT_READ = re.compile(
 
 @contextmanager
 def naming_lost_files(tables: MasterTables) -> Iterator[None]:
-    """MasterFileLostError instead of what Spark raises inside, if it names a file of these tables that it cannot read."""
+    """Raise MasterFileLostError for an error of Spark that names a file of these tables which it cannot read."""
     try:
         yield
     except (PySparkException, Py4JJavaError) as error:

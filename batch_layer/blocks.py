@@ -18,9 +18,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from views.core.aggregates.column import GATHERED, LISTED, Reducer
+from views.core.aggregates import GATHERED, LISTED, Reducer
 from views.core.cells import WINDOW_KEY
-from views.core.rows import dimension_sql, values_sql, window_sql
+from views.core.row_sql import dimension_sql, values_sql, window_sql
 from views.core.sketch import sketch_of
 from views.core.view import View
 
@@ -28,6 +28,8 @@ _AT_ONCE = 100_000
 """Rows that are added up together, unless one store and day has more: bounds a worker's memory."""
 _OWN = ["store", "day"]
 
+StoreDay = tuple[str, date]
+"""(store, UTC day of the windows): what a block holds the cells of."""
 Use = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 """Takes batches of `made_schema`, in Spark's workers."""
 

@@ -11,9 +11,8 @@ import orjson
 import pyarrow as pa
 from cassandra.concurrent import execute_concurrent_with_args
 
-from views.core.cells import WINDOW_KEY, Addition, read_block
+from views.core.cells import WAITING, WINDOW_KEY, Addition, Shape, number_of, read_block
 from views.core.cut import instant, utc
-from views.core.shape import WAITING, Shape, number_of
 from views.registry import registered_views
 
 if TYPE_CHECKING:

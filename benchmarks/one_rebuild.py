@@ -10,24 +10,23 @@ import time
 from dataclasses import dataclass
 from datetime import datetime
 
-from batch_layer.recompute.planning import Planning
-from batch_layer.recompute.planning import Steps as Told
-
-from batch_layer.recompute.job import Attempt
+from batch_layer.progress import Steps as Shown
+from batch_layer.recompute.job import RecomputeJob
+from batch_layer.recompute.plan import RecomputePlanner
 from benchmarks.processor import Meter
-from deploy.recompute.recompute import ask
+from deploy.batch import context_of, create_recompute, spark_of
 from deploy.settings import Settings
 from views.control.publication import Pointer
 from views.control.recompute import RecomputeRequest, Report
 
 
 @dataclass(frozen=True)
-class Unfenced(Planning):
+class Unfenced(RecomputePlanner):
     """Rebuilds at a cut that is given."""
 
     cut: datetime
 
-    def _reach(self, base: Pointer, progress: Told, *, wait: bool) -> datetime:  # noqa: ARG002 - nothing to wait for
+    def _reach(self, base: Pointer, steps: Shown, *, wait: bool) -> datetime:  # noqa: ARG002 - nothing to wait for
         return self.cut
 
 
@@ -51,15 +50,15 @@ def main(cut: datetime, *, full: bool) -> None:
     """Rebuild; one JSON object on stdout: seconds from the plan to the publication, and of Spark's start before it."""
     began = time.monotonic()
     settings = Settings()
-    id_ = ask(settings, RecomputeRequest(full=full), why="measured", by="benchmarks")
-    steps = Steps()
-    with Attempt(settings, id_, steps, Unfenced(settings, cut)) as attempt:
-        attempt.computing.spark()
+    id_ = create_recompute(settings, RecomputeRequest(full=full), why="measured", by="benchmarks")
+    steps, context, spark = Steps(), context_of(settings), spark_of(settings, id_)
+    with RecomputeJob(context, id_, spark.get, steps, Unfenced(context, cut)) as job:
+        spark.get()
         started = time.monotonic()
         with Meter() as meter:
-            for step in (attempt.plan, attempt.compute, attempt.publish):
+            for step in (job.plan, job.compute, job.publish):
                 step()
-        report = attempt.found.report or Report()
+        report = job.record.report or Report()
     found = {
         "days": report.days,
         "blocks": report.blocks,

@@ -22,7 +22,7 @@ from batch_layer.deliveries import deliveries
 from benchmarks.master import Master, make
 from benchmarks.processor import Meter
 from benchmarks.report import Measured
-from deploy.recompute.recompute import HEAP_MB, PARTITIONS
+from deploy.batch import HEAP_MB, PARTITIONS
 from deploy.settings import Settings
 from deploy.spark import Work, spark_session
 from views import view_named

@@ -2,9 +2,8 @@
 
 from airflow.sdk import DAG
 
-from dags.tasks.command import GalateaCommand
-from dags.tasks.graph import AGAIN
-from dags.tasks.schedule import at
+from dags.tasks.command import GalateaCommand, at
+from dags.tasks.recompute import AGAIN
 
 with DAG(
     "collect_garbage",

@@ -2,8 +2,8 @@
 
 from airflow.sdk import DAG, conf
 
-from dags.tasks.graph import AGAIN, recompute_graph
-from dags.tasks.schedule import at
+from dags.tasks.command import at
+from dags.tasks.recompute import AGAIN, recompute_graph
 
 EVERY_HOUR = "0 * * * *"
 

@@ -2,7 +2,7 @@
 
 from airflow.sdk import DAG, Param
 
-from dags.tasks.graph import AGAIN, recompute_graph
+from dags.tasks.recompute import AGAIN, recompute_graph
 from views import registered_views
 
 NAMES = [view.name for view in registered_views()]

@@ -5,9 +5,8 @@ It is not tried again: a difference that is gone at a second look is one all the
 
 from airflow.sdk import DAG
 
-from dags.tasks.command import GalateaCommand
-from dags.tasks.graph import AGAIN
-from dags.tasks.schedule import at
+from dags.tasks.command import GalateaCommand, at
+from dags.tasks.recompute import AGAIN
 
 DAYS = 3
 

@@ -2,7 +2,7 @@
 
 from master_dataset.sources.sensor_heartbeats import SENSOR_HEARTBEATS
 from views.core import Sum, View
-from views.core.flags import flag_counts
+from views.core.view import flag_counts
 
 COVERAGE = View(
     name="coverage",

@@ -2,7 +2,7 @@
 
 from master_dataset.sources.demographics import DEMOGRAPHICS as SOURCE
 from views.core import Sum, View
-from views.core.flags import flag_counts
+from views.core.view import flag_counts
 
 DEMOGRAPHICS = View(
     name="demographics",

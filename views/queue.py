@@ -4,8 +4,8 @@ from datetime import timedelta
 
 from master_dataset.sources.queue_events import QUEUE_EVENTS
 from views.core import Count, Histogram, Sum, View
-from views.core.edges import WAIT_EDGES
-from views.core.flags import flag_counts
+from views.core.aggregates import WAIT_EDGES
+from views.core.view import flag_counts
 
 TARGET_MS = 180_000
 """Who waits no longer was served within the target."""

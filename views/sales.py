@@ -2,7 +2,7 @@
 
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from views.core import Count, Sum, View
-from views.core.flags import flag_counts
+from views.core.view import flag_counts
 
 SALES = View(
     name="sales",

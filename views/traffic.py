@@ -2,7 +2,7 @@
 
 from master_dataset.sources.people_counts import PEOPLE_COUNTS
 from views.core import Sum, View
-from views.core.flags import flag_counts
+from views.core.view import flag_counts
 
 TRAFFIC = View(
     name="traffic",

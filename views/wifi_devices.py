@@ -2,7 +2,7 @@
 
 from master_dataset.sources.wifi_sightings import WIFI_SIGHTINGS
 from views.core import Count, CountDistinct, View
-from views.core.flags import flag_counts
+from views.core.view import flag_counts
 
 WIFI_DEVICES = View(
     name="wifi_devices",

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from master_dataset.sources.wifi_sightings import WIFI_SIGHTINGS
 from views.core import Count, CountDistinct, Histogram, Sum, View
-from views.core.edges import STAY_EDGES
+from views.core.aggregates import STAY_EDGES
 
 STAY = "if(is_in_store, stay_ms, null)"
 

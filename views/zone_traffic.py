@@ -4,8 +4,8 @@ from datetime import timedelta
 
 from master_dataset.sources.zone_presence import ZONE_PRESENCE
 from views.core import Count, Histogram, Sum, View
-from views.core.edges import STAY_EDGES
-from views.core.flags import flag_counts
+from views.core.aggregates import STAY_EDGES
+from views.core.view import flag_counts
 
 LEAST_DWELL_MS = 5_000
 DWELLS = f"dwell_ms >= {LEAST_DWELL_MS}"

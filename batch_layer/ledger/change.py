@@ -1,12 +1,17 @@
-"""What a ledger is about: what readers were shown just before a publication, and just after."""
+"""What a ledger compares: what readers were shown just before a publication and just after, and where both differ."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
+from batch_layer.blocks import StoreDay
 from batch_layer.ledger.correction import Cause
+from batch_layer.run import Digest, read_digests
 from batch_layer.speed_span import SpeedSpan
+from views.core.cut import month_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Side:
+class PublishedState:
     """One of both: the published cells and, from the cut on, the rows of that generation."""
 
     cut: datetime
@@ -30,8 +35,8 @@ class Side:
 class Change:
     """`is_rollback`: the events of both are the same, and something published earlier is shown again."""
 
-    before: Side
-    after: Side
+    before: PublishedState
+    after: PublishedState
     is_rollback: bool = False
 
     @property
@@ -73,3 +78,61 @@ class Change:
         if self.is_rollback:
             return "rolled back"
         return "definition changed" if self.is_changed(view) and self.before.manifest else None
+
+
+UNITS = pa.schema(
+    [
+        ("store", pa.string()),
+        ("month", pa.date32()),
+        ("days", pa.list_(pa.date32())),
+        ("received", pa.list_(pa.date32())),
+    ]
+)
+"""A row per store and month: its days to compare, and on which days speed received what it shows of them."""
+Days = Mapping[date, Mapping[str, Digest | None]]
+"""By day and store."""
+
+
+@dataclass(frozen=True)
+class Differing:
+    """`places` differ on both sides; `new` have a block after and none before."""
+
+    places: set[StoreDay] = field(default_factory=set)
+    new: dict[StoreDay, Digest] = field(default_factory=dict)
+
+
+def differing(before: Days, after: Days) -> Differing:
+    """Of days that were written by another run: the blocks that are not the same."""
+    found = Differing()
+    for day in {*before, *after}:
+        old, new = before.get(day, {}), after.get(day, {})
+        for store in {*old, *new}:
+            one, other = old.get(store), new.get(store)
+            if store not in old and other is not None:
+                found.new[store, day] = other
+            elif one is None or other is None or one.text != other.text:
+                found.places.add((store, day))
+    return found
+
+
+def digests(session: "Session", view: str, runs: Mapping[date, str]) -> dict[date, dict[str, Digest | None]]:
+    """Of these days, each from its run."""
+    found: dict[date, dict[str, Digest | None]] = {}
+    for run in set(runs.values()):
+        found |= read_digests(session, run, view, {day for day, own in runs.items() if own == run})
+    return found
+
+
+def units(places: Iterable[StoreDay], received: Mapping[StoreDay, Iterable[date]]) -> pa.Table:
+    """The places to compare, together with those that speed shows, as `UNITS`."""
+    days: dict[tuple[str, date], set[date]] = {}
+    seen: dict[tuple[str, date], set[date]] = {}
+    for store, day in {*places, *received}:
+        key = (store, month_of(day))
+        days.setdefault(key, set()).add(day)
+        seen.setdefault(key, set()).update(received.get((store, day), ()))
+    rows = [
+        {"store": key[0], "month": key[1], "days": sorted(own), "received": sorted(seen[key])}
+        for key, own in sorted(days.items())
+    ]
+    return pa.Table.from_pylist(rows, schema=UNITS)

@@ -1,12 +1,24 @@
-"""One line of the ledger: a state of a cell whose shown value a publication changed. How lines are kept."""
+"""The correction ledger in Cassandra (R13): its lines, what they add up to, and the tables `corrections` and `ledgers`.
 
+A line is a state of a cell whose shown value a publication changed. Lines are kept in blocks, one per subject, view,
+store and day; a subject is a publication's number, or the id of a preview. A ledger is complete once `ledgers` says so.
+"""
+
+import time
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import date
-from typing import Any, Literal, NamedTuple
+from datetime import UTC, date, datetime
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+import msgspec
 import orjson
+from cassandra.concurrent import execute_concurrent
+from cassandra.query import BatchStatement, BatchType
 
-from views.core.aggregates.column import Value
+from views.control.recompute import CauseTotals, LedgerTotals
+from views.core.aggregates import Value
+
+if TYPE_CHECKING:
+    from cassandra.cluster import Session
 
 Cause = Literal["waited", "definition changed", "miskeyed", "unexplained", "rolled back"]
 EVENTS_NAMED = 20
@@ -30,7 +42,7 @@ class Correction(NamedTuple):
 
     @property
     def difference(self) -> int:
-        """What was added; a cell that was not there counted nothing. Of sketches it is not told: 0."""
+        """What was added; a cell that was not there counted nothing. Sketches have no difference: 0."""
         shown, corrected = (each if isinstance(each, int) else 0 for each in (self.shown, self.corrected))
         return corrected - shown
 
@@ -40,9 +52,9 @@ class Correction(NamedTuple):
 
 
 class Whole(NamedTuple):
-    """Nothing was shown of a view, store and day before, and all that the run wrote of it is new, for one cause.
+    """One entry for a whole block: nothing was shown of that view, store and day before, so all of it is new.
 
-    Not copied line by line: the run's block says it already.
+    It is not copied line by line, because the block of the run already has the cells.
     """
 
     run: str
@@ -56,12 +68,12 @@ class Whole(NamedTuple):
 
 def written(lines: Sequence[Correction] | Whole) -> str:
     """The text of a block: of one subject, view, store and day."""
-    told: Any = lines.kept() if isinstance(lines, Whole) else [line.kept() for line in lines]
-    return orjson.dumps(told).decode()
+    kept: Any = lines.kept() if isinstance(lines, Whole) else [line.kept() for line in lines]
+    return orjson.dumps(kept).decode()
 
 
-Summed = Mapping[str, tuple[int, Mapping[str, tuple[int, int]]]]
-"""By cause: cells, and by state how many lines and the sum of their differences."""
+Summed = dict[str, tuple[int, dict[str, tuple[int, int]]]]
+"""By cause: the number of cells, and by state the number of lines and the sum of their differences."""
 
 
 def summed(lines: Iterable[Correction]) -> Summed:
@@ -76,28 +88,76 @@ def summed(lines: Iterable[Correction]) -> Summed:
     return {cause: (len(found), states[cause]) for cause, found in cells.items()}
 
 
-class Totals:
-    """What a ledger adds up to, by cause: cells, lines (`rows`), and the difference of each state of each view."""
+class TotalsBuilder:
+    """Adds up what a ledger consists of, by cause."""
 
     def __init__(self) -> None:
         """Nothing yet."""
-        self._causes: dict[str, dict[str, Any]] = {}
+        self._causes: dict[str, CauseTotals] = {}
 
     def add(self, view: str, some: Summed) -> None:
-        """Some more of a view."""
+        """Add lines of a view."""
         for cause, (cells, states) in some.items():
-            own = self._causes.setdefault(cause, {"cells": 0, "rows": 0, "difference": {}})
-            own["cells"] += cells
+            own = self._causes.setdefault(cause, CauseTotals())
+            own.cells += cells
             for state, (lines, difference) in states.items():
-                own["rows"] += lines
+                own.rows += lines
                 name = f"{view}.{state}"
-                own["difference"][name] = own["difference"].get(name, 0) + difference
+                own.difference[name] = own.difference.get(name, 0) + difference
 
-    def shown(self) -> dict[str, Any]:
-        """As it is kept."""
-        numbers = {name: sum(own[name] for own in self._causes.values()) for name in ("cells", "rows")}
-        return {**numbers, "causes": self._causes}
+    def totals(self) -> LedgerTotals:
+        """The sum so far."""
+        causes = self._causes.values()
+        return LedgerTotals(sum(own.cells for own in causes), sum(own.rows for own in causes), self._causes)
 
 
-Place = tuple[str, date]
-"""(store, UTC day of the window)."""
+_ROWS_AT_ONCE = 100
+_IN_FLIGHT = 32
+INSERT_BLOCK = (
+    "INSERT INTO corrections (subject, view_name, store, day, block) VALUES (?, ?, ?, ?, ?) USING TIMESTAMP ?"
+)
+
+
+class Ledgers:
+    """The tables."""
+
+    def __init__(self, session: "Session") -> None:
+        """`session` uses Galatea's keyspace."""
+        self._session = session
+
+    def totals(self, subject: str) -> LedgerTotals | None:
+        """None as long as the ledger is not complete."""
+        query = self._session.prepare("SELECT totals FROM ledgers WHERE subject = ?")
+        row = self._session.execute(query, (subject,)).one()
+        return msgspec.json.decode(row.totals, type=LedgerTotals) if row and row.totals else None
+
+    def close(self, subject: str, lines: str, base: int, totals: LedgerTotals) -> None:
+        """Complete the ledger of `subject`: every line is written, under the subject `lines`."""
+        insert = self._session.prepare(
+            "INSERT INTO ledgers (subject, lines, base, written_at, totals) VALUES (?, ?, ?, ?, ?)"
+        )
+        values = (subject, lines, base, datetime.now(UTC), msgspec.json.encode(totals).decode())
+        self._session.execute(insert, values)
+
+    def keep(self, subject: str, view: str, wholes: Iterable[tuple[str, date, Whole]], stamp: int) -> None:
+        """Write entries for wholly new (store, day) pairs. `stamp`: a write timestamp later than that of `begin`."""
+        insert = self._session.prepare(INSERT_BLOCK)
+        rows = [(subject, view, store, day, written(whole), stamp) for store, day, whole in wholes]
+        requests = []
+        for start in range(0, len(rows), _ROWS_AT_ONCE):
+            request = BatchStatement(BatchType.UNLOGGED)  # of one partition
+            for values in rows[start : start + _ROWS_AT_ONCE]:
+                request.add(insert, values)
+            requests.append((request, None))
+        execute_concurrent(self._session, requests, concurrency=_IN_FLIGHT, raise_on_first_error=True)
+
+    def begin(self, subject: str, view: str) -> int:
+        """Delete the lines of an interrupted attempt, which may have seen other values.
+
+        Returns the write timestamp of the deletion in microseconds. The timestamps of lines are derived from it, not
+        from the clocks of the machines that write them: a line from a slow clock would be hidden by the deletion.
+        """
+        stamp = time.time_ns() // 1000
+        delete = self._session.prepare("DELETE FROM corrections USING TIMESTAMP ? WHERE subject = ? AND view_name = ?")
+        self._session.execute(delete, (stamp, subject, view))
+        return stamp

@@ -10,8 +10,8 @@ from functools import reduce
 from typing import NamedTuple
 
 from batch_layer.ledger.correction import Cause
-from views.core.aggregates.column import Column, Value
-from views.core.view import States
+from views.core.aggregates import Column, Value
+from views.core.cells import States
 
 _SUMS_AT_MOST = 5_000
 """Of several miskeyed deliveries: so many combinations are tried before a cell counts as unexplained."""

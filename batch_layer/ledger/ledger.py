@@ -1,4 +1,9 @@
-"""Writes the ledger of one change."""
+"""Writes the correction ledger of one change: of a publication, or of what a preview would publish.
+
+differing   which blocks differ from those before, by their digests; what speed shows between the cuts
+wholly new  nothing was shown of a store and day, and all its events waited: one entry says so
+compared    the rest, cell by cell, beside the events that may explain it; again with all events where they do not
+"""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -6,7 +11,7 @@ from datetime import date, datetime, timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import orjson
+import msgspec
 import pyarrow as pa
 import structlog
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -14,16 +19,17 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from batch_layer.archived import archived
-from batch_layer.blocks import contributions, windowed
+from batch_layer.blocks import StoreDay, contributions, windowed
 from batch_layer.deliveries import Deliveries, deliveries
 from batch_layer.ledger.change import Change, Differing, differing, digests, units
 from batch_layer.ledger.compare import COMPARED, Comparing
-from batch_layer.ledger.correction import Ledgers, Place, Summed, Totals, Whole
+from batch_layer.ledger.correction import Ledgers, Summed, TotalsBuilder, Whole
 from batch_layer.master import Master
 from batch_layer.run import Digest
 from batch_layer.speed_span import Partition, SpeedSpan
 from batch_layer.visits import late_visits
 from master_dataset.visits.visit import VisitRules
+from views.control.recompute import LedgerTotals
 from views.core.view import View
 
 if TYPE_CHECKING:
@@ -54,7 +60,7 @@ class Facts:
     ages: Ages
     days: Collection[date]
 
-    def wholly_waited(self, view: View) -> dict[Place, int]:
+    def wholly_waited(self, view: View) -> dict[StoreDay, int]:
         """Where all events waited, and how many: none was received before, and speed had to show none.
 
         Of visits it is not told, as several events make one.
@@ -139,23 +145,24 @@ class Ledger:
     _known: dict[tuple[str, frozenset[date]], Facts] = field(default_factory=dict)
     _listed: dict[tuple[int, datetime, datetime], Mapping[str, list[Partition]]] = field(default_factory=dict)
 
-    def write(self, views: Sequence[View], base: int, progress: Callable[[int, int, str], None]) -> Mapping[str, Any]:
-        """Write every line and say what they add up to. Both layers have to have read all before both cuts."""
-        totals, table = Totals(), Ledgers(self.connect())
+    def write(self, views: Sequence[View], base: int, progress: Callable[[int, int, str], None]) -> LedgerTotals:
+        """Write every line; returns what they add up to. Both layers must have read everything before both cuts."""
+        sums, table = TotalsBuilder(), Ledgers(self.connect())
         for place, view in enumerate(views):
             progress(place, len(views), f"corrections of {view.name}")
             for some in self._of_view(view, table, table.begin(self.subject, view.name)):
-                totals.add(view.name, some)
-        table.close(self.subject, self.subject, base, totals.shown())
+                sums.add(view.name, some)
+        totals = sums.totals()
+        table.close(self.subject, self.subject, base, totals)
         progress(len(views), len(views), "corrections")
-        return totals.shown()
+        return totals
 
     def _of_view(self, view: View, table: Ledgers, begun: int) -> Iterable[Summed]:
         received = self._received(view)
         found = self._differing(view)
         fixed = self.change.fixed_cause(view)
         new = {place: digest for place, digest in found.new.items() if place not in received}
-        events: Mapping[Place, int] = dict.fromkeys(new, 0)
+        events: Mapping[StoreDay, int] = dict.fromkeys(new, 0)
         if new and fixed is None:
             events = self._facts(view, view.days_read({day for _, day in new})).wholly_waited(view)
             new = {place: digest for place, digest in new.items() if place in events}
@@ -176,9 +183,9 @@ class Ledger:
         session = self.connect()
         return differing(digests(session, view.name, before), digests(session, view.name, after))
 
-    def _received(self, view: View) -> Mapping[Place, list[date]]:
+    def _received(self, view: View) -> Mapping[StoreDay, list[date]]:
         """What speed shows between the cuts, before or after: on which days it was received."""
-        found: dict[Place, list[date]] = {}
+        found: dict[StoreDay, list[date]] = {}
         for span in self.change.spans(self.connect, view):
             if span.since >= span.until:
                 continue
@@ -201,14 +208,14 @@ class Ledger:
     def _compared(self, view: View, asked: pa.Table, comparing: Comparing) -> Iterable[Summed]:
         told = self._with_events(view, asked, comparing, others=False)
         unexplained = {(row["store"], row["month"]) for row in told if row["open"]}
-        yield from (orjson.loads(row["totals"]) for row in told if not row["open"])
+        yield from (msgspec.json.decode(row["totals"], type=Summed) for row in told if not row["open"])
         if unexplained:
             log.warning("ledger.unexplained", subject=self.subject, view=view.name, units=len(unexplained))
             left = [row for row in asked.to_pylist() if (row["store"], row["month"]) in unexplained]
             again = pa.Table.from_pylist(left, schema=asked.schema)
             over = replace(comparing, stamp=comparing.stamp + 1)
             for row in self._with_events(view, again, over, others=True):
-                yield orjson.loads(row["totals"])
+                yield msgspec.json.decode(row["totals"], type=Summed)
 
     def _with_events(self, view: View, asked: pa.Table, comparing: Comparing, *, others: bool) -> list[dict[str, Any]]:
         wanted = self.spark().createDataFrame(asked)

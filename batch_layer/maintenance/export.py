@@ -13,12 +13,12 @@ import pyarrow as pa
 from cassandra.concurrent import execute_concurrent_with_args
 from deltalake import CommitProperties, DeltaTable, write_deltalake
 from deltalake.exceptions import DeltaError
-from master_dataset.cassandra_tables import leased
-from views.control.pointer_row import PointerRow
 
 from batch_layer.run import read_digests, read_manifest
+from master_dataset.cassandra_tables import leased
 from master_dataset.errors import DefinitionNotCoveredError, NothingPublishedError, PublicationMovedError
 from views import registered_views, view_named
+from views.control.publication import PointerRow
 from views.core.cells import WINDOW_KEY
 from views.core.cut import month_of
 from views.core.view import View
@@ -61,7 +61,7 @@ class CorrectedTable:
         self._moved: PublicationMovedError | None = None
 
     def bring_to(self, wanted: Runs, publication: int, keeps: timedelta) -> Exported:
-        """Write the days that differ, in one commit that names the publication. PublicationMovedError if cells went away.
+        """Write the days that differ, in one commit that names the publication. PublicationMovedError if cells are gone.
 
         `keeps`: for how long files that were replaced stay, for those who still read them.
         """

@@ -16,7 +16,7 @@ from batch_layer.run import read_manifest
 from master_dataset.errors import PublicationMovedError
 from master_dataset.failpoints import Failpoint, failpoint
 from views.control.publication import SERIAL
-from views.control.recompute import Recomputes, owner
+from views.control.recompute import PlanNumber, Problem, Recomputes, owner
 from views.core.cut import utc
 
 if TYPE_CHECKING:
@@ -271,11 +271,11 @@ class Collector:
         for id_ in sorted({*map(owner, survey.runs), *survey.abandoned} & survey.reach.living.works.keys()):
             found = recomputes.find(id_)
             plan = None if found.state == "published" else found.plan
-            if plan and not recomputes.plan(found, {"number": plan["number"]}):
+            if plan and not recomputes.plan(found, PlanNumber(plan.number)):
                 message = f"recompute `{id_}` was taken up again while this collection was planned"
                 raise PublicationMovedError(message, do="galatea gc")
             if id_ in survey.abandoned:
-                problem = {"code": "recompute_interrupted", "message": _ABANDONED, "do": f"galatea rebuild --id {id_}"}
+                problem = Problem("recompute_interrupted", _ABANDONED, f"galatea rebuild --id {id_}")
                 recomputes.update(id_, "failed", problem=problem)
 
     def _works(self) -> dict[str, Work]:

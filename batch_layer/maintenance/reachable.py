@@ -9,7 +9,7 @@ from datetime import date, datetime, timedelta
 from itertools import pairwise
 from typing import NamedTuple
 
-from batch_layer.recompute.recompute import ENDS, owner
+from views.control.recompute import ENDS, owner
 
 RESUMABLE = timedelta(days=1)
 """A recompute that was not touched for so long is planned anew, under another run's name, when it is resumed.

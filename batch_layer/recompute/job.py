@@ -11,7 +11,6 @@ The record is written under a lock. A process that has lost the lock changes not
 into the record before the exception is raised.
 """
 
-from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -29,7 +28,7 @@ from batch_layer.recompute.lock import RecomputeLock
 from batch_layer.recompute.plan import PREVIEWED_AT_MOST, Plan, RecomputePlanner, previewed_partitions
 from batch_layer.recompute.publish import hand_over, publish
 from batch_layer.run import Run, read_manifest
-from master_dataset.cassandra_tables import AWAY
+from master_dataset.cassandra_tables import CASSANDRA_UNAVAILABLE
 from master_dataset.errors import GalateaError, RequestError
 from master_dataset.failpoints import Failpoint, failpoint
 from views import registered_views
@@ -51,6 +50,8 @@ from views.control.recompute import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from pyspark.sql import SparkSession
 
 log = structlog.get_logger()
@@ -109,7 +110,7 @@ class RecomputeJob:
             if error is not None and not self.has_ended and self._lock.renew():
                 self._update("failed", problem=self._problem(error))
             self._lock.__exit__(kind, error, trace)
-        except AWAY as also:  # the lock expires by itself
+        except CASSANDRA_UNAVAILABLE as also:  # the lock expires by itself
             log.warning("recompute.failure_not_recorded", recompute=self._id, error=type(also).__name__)
 
     def plan(self) -> Recompute:

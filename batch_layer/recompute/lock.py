@@ -18,7 +18,7 @@ import msgspec
 import psutil
 import structlog
 
-from master_dataset.cassandra_tables import AWAY
+from master_dataset.cassandra_tables import CASSANDRA_UNAVAILABLE
 from master_dataset.errors import RecomputeRunningError
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class _Holder(msgspec.Struct, frozen=True):
     host: str
     pid: int
     created: float
-    attempt: str
+    attempt: str = ""
 
     @classmethod
     def read(cls, text: str) -> Self:
@@ -146,7 +146,7 @@ class RecomputeLock:
             try:
                 if not self.renew():
                     log.warning("recompute.lock_lost", recompute=self._id)
-            except AWAY as error:
+            except CASSANDRA_UNAVAILABLE as error:
                 log.warning("recompute.lock_not_renewed", recompute=self._id, error=str(error))
 
 

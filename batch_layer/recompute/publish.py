@@ -10,7 +10,7 @@ from datetime import datetime
 
 import structlog
 
-from master_dataset.cassandra_tables import AWAY
+from master_dataset.cassandra_tables import CASSANDRA_UNAVAILABLE
 from master_dataset.errors import (
     CutNotReachedError,
     DefinitionNotCoveredError,
@@ -88,7 +88,7 @@ def publish(pointer: PointerRow, base: Pointer, new: Publication) -> None:
     try:
         if pointer.publish(base, new):
             return
-    except AWAY as error:
+    except CASSANDRA_UNAVAILABLE as error:
         log.warning("rebuild.outcome_unknown", publication=new.number)
         failure = error
     found = pointer.publication(new.number)

@@ -1,17 +1,86 @@
-"""A task that runs the command `galatea`: its progress is the task's log, its answer the task's XCom."""
+"""A task that runs the command `galatea`."""
 
 import json
 import os
+import re
 import shlex
 import subprocess
 import tempfile
 from collections.abc import Mapping, Sequence
-from typing import IO, Any
+from datetime import timedelta
+from typing import IO, Any, NamedTuple
 
-from airflow.sdk import BaseOperator, Context
-from airflow.sdk.exceptions import AirflowException, AirflowFailException
+from airflow.sdk import BaseOperator, Connection, Context, CronTriggerTimetable
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowNotFoundException
 
-from dags.tasks.connections import deployment
+DEPLOYMENT, SPARK = "galatea", "galatea_spark"
+COMMAND = "command"
+"""What the extra of `galatea` may hold beside settings: the command's own path."""
+
+_SETTING = re.compile(r"[a-z][a-z0-9_]*")
+_AS_SPARK_SAYS = {"queue": "spark.yarn.queue", "namespace": "spark.kubernetes.namespace"}
+"""What Airflow's own form for a Spark connection asks for, and the option that it stands for."""
+
+
+class Deployment(NamedTuple):
+    """`command`: the command or its path. `environment`: its settings, `GALATEA_...` to value."""
+
+    command: str
+    environment: dict[str, str]
+
+
+def deployment() -> Deployment:
+    """The deployment of this Airflow. AirflowFailException, which is not tried again, if it cannot be told."""
+    extra = _extra(_connection(DEPLOYMENT))
+    command = str(extra.pop(COMMAND, "galatea"))
+    for name in (name for name in extra if not _SETTING.fullmatch(name)):
+        raise AirflowFailException(
+            f"`{name}` in the connection `{DEPLOYMENT}` is no setting, such as `kafka_bootstrap`"
+        )
+    settings = {f"GALATEA_{name.upper()}": _text(value) for name, value in extra.items()}
+    return Deployment(command, settings | _spark(_connection(SPARK)))
+
+
+def _spark(connection: Connection) -> dict[str, str]:
+    """The master URL as Airflow's Spark provider reads it, and further options of Spark."""
+    extra = _extra(connection)
+    if extra.get("deploy-mode", "client") != "client":
+        raise AirflowFailException(f"the connection `{SPARK}` asks for another deploy mode than `client`")
+    options = {name: _text(value) for name, value in extra.items() if name.startswith("spark.")}
+    options |= {option: _text(extra[name]) for name, option in _AS_SPARK_SAYS.items() if extra.get(name)}
+    host = connection.host or ""
+    master = host if "://" in host or not connection.port else f"spark://{host}"
+    if not master:
+        raise AirflowFailException(f"the connection `{SPARK}` names no master: set its host, such as `local[2]`")
+    port = f":{connection.port}" if connection.port else ""
+    more = {"GALATEA_SPARK_CONF": json.dumps(options)} if options else {}
+    return {"GALATEA_SPARK_MASTER": master + port, **more}
+
+
+def _connection(name: str) -> Connection:
+    try:
+        found: Connection = Connection.get(name)
+    except AirflowNotFoundException as error:
+        raise AirflowFailException(
+            f"there is no connection `{name}`: docs/how-to/airflow.md says what it holds"
+        ) from error
+    return found
+
+
+def _extra(connection: Connection) -> dict[str, Any]:
+    """Its JSON. Airflow's own reader would take text that is none for nothing."""
+    try:
+        read = json.loads(connection.extra or "{}")
+    except ValueError:
+        read = None
+    if not isinstance(read, Mapping):
+        raise AirflowFailException(f"the extra of the connection `{connection.conn_id}` is no JSON object")
+    return dict(read)
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
 
 ASKED_WRONGLY = 2
 MOST_SHOWN = 20_000
@@ -24,7 +93,7 @@ class GalateaCommand(BaseOperator):
     """Runs `galatea WORDS --json` where the connections say.
 
     The child stays in the process group that Airflow gives each task, so whatever ends the task ends Spark, too. Its
-    standard input ends with this process: a task that is killed leaves nothing behind (`deploy/parent_watchdog.py`).
+    standard input ends with this process: a task that is killed leaves nothing behind (`deploy/process.py`).
     Words are handed over one by one, never as shell text. It is told its task by AIRFLOW_CTX_*, and writes the task's
     note.
     """
@@ -108,3 +177,8 @@ def _end(child: "subprocess.Popen[bytes]") -> None:
         except subprocess.TimeoutExpired:
             child.kill()
             child.wait()
+
+
+def at(cron: str) -> CronTriggerTimetable:
+    """At these times, and never before the first of them: Airflow would make up for one of the last five minutes."""
+    return CronTriggerTimetable(cron, timezone="UTC", run_immediately=timedelta(0))

@@ -1,36 +1,72 @@
-"""The states of one view, summed over the cells of each point: before any formula is applied."""
+"""Stage 3, aggregate: from the cells of windows to states summed per series and point, before any formula is applied.
 
+Pure. A series has a key: its store, and its values of the dimensions that split the answer. States are merged per
+(series key, point) by the rule of each column, so nothing that a formula needs is lost by adding up.
+"""
+
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import cached_property
+from typing import NamedTuple
 
+from master_dataset.errors import MixedCurrenciesError
+from master_dataset.registry.stores import Store
+from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
+from serving_layer.compare.comparable_stores import low_coverage
+from serving_layer.compare.period import ComparisonPeriod
+from serving_layer.query.fetch import PeriodData, QueryData, StoreData
+from serving_layer.query.resolve import ResolvedQuery, StoreQuery
+from serving_layer.query.sensor_coverage import SensorCoverage, sensor_sources
+from serving_layer.query.timeline import Period
+from serving_layer.responses.metrics import LeftOut
 from views.core import View
 from views.core.aggregates import Value
+from views.core.flags import flags_counted
 from views.core.formula import Term, Worth
+from views.core.local_time import STEP, open_windows
 from views.core.merge import Cell
 
 Group = tuple[str | None, ...]
-"""Values of the dimensions that the answer is split by, as far as the view has them."""
+"""Values of the dimensions that split the answer, as far as a view has them."""
 Where = tuple[tuple[str, tuple[str, ...]], ...]
 """Dimensions, each with the values that count."""
 
 CURRENCY = "currency"
+OUTSIDE_OPENING_HOURS = "outside_opening_hours"
+_RECEIPTS = "receipts"
+
+
+class SeriesKey(NamedTuple):
+    """What identifies a series. `dimensions`: pairs of name and value, in the order of `by`."""
+
+    store: str
+    dimensions: tuple[tuple[str, str | None], ...] = ()
 
 
 @dataclass
-class Point:
-    """`states`: the summed columns that were asked for. `is_provisional`: speed rows are in it."""
+class PointStates:
+    """The states of one series at one point: the columns that terms need, merged over the cells of the point."""
 
     states: list[Value]
     is_provisional: bool
+    """Whether speed rows are in it."""
 
 
 @dataclass
-class Totals:
-    """One view's points, as far as `terms` need them: those of terms that take the same cells.
+class StateSums:
+    """The states of one view, merged per group and point, for all terms that take the same cells.
 
-    `split`: the dimensions it has of those asked for; a view that lacks one counts in total. `is_by_window`: its points
-    are windows, for terms that need them in order. `has_cells`: the view has any, whether or not they count.
+    Attributes:
+        view: where the cells are from.
+        terms: those that need the states.
+        split: the dimensions of `by` that the view has; a view that lacks one counts in total, in every series.
+        where: the cells that count for these terms.
+        is_by_window: points are windows, for terms that go through them in order.
+        points: by group and point.
+        currencies: those of the cells that count.
+        has_cells: whether the view has any cells in the windows read, whether or not they count.
     """
 
     view: View
@@ -38,20 +74,21 @@ class Totals:
     split: tuple[str, ...] = ()
     where: Where = ()
     is_by_window: bool = False
-    points: dict[Group, dict[int, Point]] = field(default_factory=dict)
+    points: dict[Group, dict[int, PointStates]] = field(default_factory=dict)
     currencies: set[str] = field(default_factory=set)
     has_cells: bool = False
 
-    @cached_property
-    def columns(self) -> tuple[str, ...]:
-        """The states that are summed."""
-        return tuple(dict.fromkeys(name for term in self.terms for name in term.columns(self.view)))
+    def add(self, cells: Iterable[Cell], point_of: Callable[[int], int], only: frozenset[int] | None) -> None:
+        """Merge cells into their points.
 
-    def add(self, cells: Iterable[Cell], place_of: Callable[[int], int], only: frozenset[int] | None) -> None:
-        """Sum cells. `place_of`: of which point a window is. `only`: the windows that count, None for all."""
+        Args:
+            cells: of the view.
+            point_of: the point that a window belongs to.
+            only: the windows that count; None for all.
+        """
         dimensions = list(self.view.dimensions)
         places = [dimensions.index(name) for name in self.split]
-        wanted = [(dimensions.index(name), frozenset(values)) for name, values in self.where]
+        conditions = [(dimensions.index(name), frozenset(values)) for name, values in self.where]
         picked = [list(self.view.columns).index(name) for name in self.columns]
         reducers = [self.view.columns[name].merge for name in self.columns]
         for cell in cells:
@@ -61,51 +98,225 @@ class Totals:
                 continue
             if CURRENCY in dimensions:
                 self.currencies.add(key.dimensions[dimensions.index(CURRENCY)] or "")
-            if any(key.dimensions[place] not in values for place, values in wanted):
+            if any(key.dimensions[place] not in values for place, values in conditions):
                 continue
             points = self.points.setdefault(tuple(key.dimensions[place] for place in places), {})
-            place_in_time = place_of(key.window)
-            point = points.get(place_in_time)
+            number = point_of(key.window)
+            point = points.get(number)
             if point is None:
-                points[place_in_time] = Point([cell.merged[place] for place in picked], cell.speed is not None)
+                points[number] = PointStates([cell.merged[place] for place in picked], cell.speed is not None)
                 continue
             point.is_provisional = point.is_provisional or cell.speed is not None
-            for number, (merge, place) in enumerate(zip(reducers, picked, strict=True)):
-                point.states[number] = merge(point.states[number], cell.merged[place])
+            for column, (merge, place) in enumerate(zip(reducers, picked, strict=True)):
+                point.states[column] = merge(point.states[column], cell.merged[place])
 
-    def worth(self, point: Point | None) -> Mapping[str, Worth]:
-        """What the terms are worth there. Of no event 0 for a sum, None for a least or greatest."""
-        return self._nothing if point is None else self._worth(point.states)
+    def at(self, key: SeriesKey) -> Mapping[int, PointStates]:
+        """The points that a series takes from this view."""
+        values = dict(key.dimensions)
+        return self.points.get(tuple(values[name] for name in self.split), {})
 
-    def at(self, series: Mapping[str, str | None]) -> Mapping[int, Point]:
-        """The points that a series of these dimensions takes from this view."""
-        return self.points.get(tuple(series[name] for name in self.split), {})
+    def values(self, point: PointStates | None) -> Mapping[str, Worth]:
+        """The value of each term, by its text. Without any cell 0 for a sum, None for a least or greatest."""
+        return self._without_cells if point is None else self._values(point.states)
 
-    def _worth(self, values: Sequence[Value]) -> Mapping[str, Worth]:
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        """The states that are merged."""
+        return tuple(dict.fromkeys(name for term in self.terms for name in term.columns(self.view)))
+
+    def _values(self, states: Sequence[Value]) -> Mapping[str, Worth]:
         return {
-            term.text: term.worth(self.view, [values[place] for place in places])
+            term.text: term.worth(self.view, [states[place] for place in places])
             for term, places in zip(self.terms, self._places, strict=True)
         }
 
     @cached_property
     def _places(self) -> list[list[int]]:
-        """Per term where its columns are among those that are summed."""
+        """Per term where its columns are among those that are merged."""
         return [[self.columns.index(name) for name in term.columns(self.view)] for term in self.terms]
 
     @cached_property
-    def _nothing(self) -> Mapping[str, Worth]:
-        return self._worth([0 if self.view.columns[name].by == "sum" else None for name in self.columns])
+    def _without_cells(self) -> Mapping[str, Worth]:
+        return self._values([0 if self.view.columns[name].by == "sum" else None for name in self.columns])
 
 
-def series_of(totals: Sequence[Totals], by: Sequence[str]) -> list[dict[str, str | None]]:
-    """The dimensions of every series: what the views that have all asked dimensions know of. One without `by`."""
-    if not by:
-        return [{}]
-    groups = {
-        tuple(dict(zip(each.split, group, strict=True))[name] for name in by)
-        for each in totals
-        if set(each.split) == set(by)
-        for group in each.points
-    }
-    ordered = sorted(groups, key=lambda group: tuple((value is None, value or "") for value in group))
-    return [dict(zip(by, group, strict=True)) for group in ordered]
+@dataclass(frozen=True)
+class PeriodStates:
+    """The states of one store in one period.
+
+    Attributes:
+        period: the windows that count; only the covered ones if that was asked for.
+        sums: one per view and set of terms that take the same cells.
+        coverage: how long the sensors of the store were alive.
+        event_flags: how many events carry each flag.
+    """
+
+    period: Period
+    sums: Sequence[StateSums]
+    coverage: SensorCoverage
+    event_flags: Counter[str]
+
+    @property
+    def coverage_share(self) -> Fraction | None:
+        """The part of the sensor time that was covered; None if nothing is expected."""
+        return self.coverage.share(self.period)
+
+    def has_sources(self, store: Store) -> bool:
+        """Whether the store has the source of every view: a till always, a registered sensor, or any cell.
+
+        Without one nothing is known: a sum is not zero then, and neither is a part of a whole.
+        """
+        registered = {each.source for each in store.sensors} | {POS_TRANSACTIONS.topic}
+        return all(each.has_cells or each.view.source.topic in registered for each in self.sums)
+
+
+@dataclass(frozen=True)
+class StoreStates:
+    """The states of one store; for the fields see `StoreData`."""
+
+    query: StoreQuery
+    until: int
+    now: PeriodStates
+    comparison: ComparisonPeriod | None
+    before: PeriodStates | None
+    waiting: int
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether the period is unfinished, so that both periods stop where the snapshot does."""
+        return self.until < self.query.timeline.end
+
+    @property
+    def periods(self) -> Sequence[PeriodStates]:
+        """Now, and before if there is one."""
+        return (self.now,) if self.before is None else (self.now, self.before)
+
+    @property
+    def coverage_share(self) -> Fraction | None:
+        """The lesser part of the sensor time that was covered in either period; None if no sensor is registered."""
+        return min((share for each in self.periods if (share := each.coverage_share) is not None), default=None)
+
+    def series(self, by: Sequence[str]) -> list[SeriesKey]:
+        """The keys of its series, in order, also of those that only one period has. One without `by`.
+
+        They are the groups of the views that have all dimensions of `by`.
+        """
+        if not by:
+            return [SeriesKey(self.query.store.id)]
+        groups = {
+            tuple(dict(zip(sums.split, group, strict=True))[name] for name in by)
+            for period in self.periods
+            for sums in period.sums
+            if set(sums.split) == set(by)
+            for group in sums.points
+        }
+        ordered = sorted(groups, key=lambda group: tuple((value is None, value or "") for value in group))
+        return [SeriesKey(self.query.store.id, tuple(zip(by, group, strict=True))) for group in ordered]
+
+
+@dataclass(frozen=True)
+class QueryStates:
+    """The states of all stores of the answer.
+
+    Attributes:
+        stores: those that are in the answer.
+        left_out: those that are not comparable; None if comparable ones were not asked for.
+        currency: of every amount; None if the answer is split by currency, or has no amounts.
+    """
+
+    stores: Sequence[StoreStates]
+    left_out: Sequence[LeftOut] | None
+    currency: str | None
+
+
+def aggregate(query: ResolvedQuery, data: QueryData) -> QueryStates:
+    """Merge the cells of every store into states per series and point.
+
+    Args:
+        query: says which windows and terms count, and how the answer is split.
+        data: the cells.
+
+    Raises:
+        MixedCurrenciesError: amounts of several currencies would be added.
+    """
+    stores = [_store_states(query, each) for each in data.stores]
+    left_out = query.left_out
+    if left_out is not None:
+        left_out = [*left_out, *(found for of in stores if (found := low_coverage(of.query.store, of.coverage_share)))]
+        excluded = {each.store for each in left_out}
+        stores = [each for each in stores if each.query.store.id not in excluded]
+    return QueryStates(stores, left_out, _shared_currency(query, stores))
+
+
+def event_flags(store: Store, view: View, cells: Sequence[Cell], counts: Callable[[int], bool]) -> Counter[str]:
+    """How many events of a view carry each flag. Empty if the view counts no flags.
+
+    Receipts outside the opening hours are found here and not on arrival, because hours may be registered later.
+
+    Args:
+        store: whose opening hours count.
+        view: where the cells are from.
+        cells: those that were read.
+        counts: whether a window counts.
+    """
+    flags, found = flags_counted(view), Counter[str]()
+    counted = [cell for cell in cells if counts(cell.key.window)] if flags else []
+    for flag, place in flags.items():
+        found[flag] = sum(cell.merged[place] for cell in counted)  # type: ignore[misc]  # a count is a whole number
+    if counted and _RECEIPTS in view.columns and store.opening_hours:
+        windows = [cell.key.window for cell in counted]
+        is_open, place = open_windows(store, min(windows), max(windows) + STEP), list(view.columns).index(_RECEIPTS)
+        closed = (cell.merged[place] for cell in counted if cell.key.window not in is_open)
+        found[OUTSIDE_OPENING_HOURS] = sum(closed)  # type: ignore[arg-type]  # likewise
+    return +found
+
+
+def _store_states(query: ResolvedQuery, data: StoreData) -> StoreStates:
+    now = _period_states(query, data.query, data.now)
+    before = None if data.before is None else _period_states(query, data.query, data.before)
+    return StoreStates(data.query, data.until, now, data.comparison, before, data.waiting)
+
+
+def _period_states(query: ResolvedQuery, of: StoreQuery, data: PeriodData) -> PeriodStates:
+    period, sources = data.period, sensor_sources(query.views)
+    coverage = SensorCoverage(of.store, sources, data.cells, query.proofs)
+    if query.only_covered and sources:
+        period = period.keeping(coverage.covered(period))
+    only = period.only
+    if only is None and query.needs_whole_days:  # whole days were read, and only the windows asked for count
+        only = frozenset(range(period.timeline.start, period.timeline.end, STEP))
+    sums = _empty_sums(query)
+    for each in sums:
+        if each.is_by_window:
+            each.add(data.cells[each.view.name], int, None)
+        else:
+            each.add(data.cells[each.view.name], period.timeline.point_of, only)
+    flags = (event_flags(of.store, view, data.cells[view.name], period.holds) for view in query.views)
+    return PeriodStates(period, sums, coverage, sum(flags, Counter()))
+
+
+def _empty_sums(query: ResolvedQuery) -> list[StateSums]:
+    """One for all terms that take the same cells of a view."""
+    views = {view.name: view for view in query.views}
+    terms: dict[tuple[str, Where, bool, bool], list[Term]] = {}
+    for term in query.metric.terms.values():
+        same_cells = (query.metric.view_of(term), term.where, term.is_total, term.is_in_order)
+        terms.setdefault(same_cells, []).append(term)
+    found = []
+    for (name, where, is_total, is_by_window), of in terms.items():
+        split = () if is_total else tuple(each for each in query.by if each in views[name].dimensions)
+        found.append(StateSums(views[name], tuple(of), split, where, is_by_window))
+    return found
+
+
+def _shared_currency(query: ResolvedQuery, stores: Sequence[StoreStates]) -> str | None:
+    if not query.metric.is_of_money or CURRENCY in query.by:
+        return None
+    found: set[str] = set()
+    for of in stores:
+        counted = {code for period in of.periods for sums in period.sums for code in sums.currencies}
+        found |= counted or {of.query.store.currency.code}
+    if len(found) > 1:
+        message = f"The answer would add {' and '.join(sorted(found))}."
+        raise MixedCurrenciesError(message, do="Add `by=currency`, or name stores of one currency with `store=`.")
+    return next(iter(found), None)

@@ -8,8 +8,9 @@ import pyarrow as pa
 import pytest
 from cassandra.cluster import Session
 
+from batch_layer.blocks import StoreDay
 from batch_layer.speed_span import PlaceFinder, SpeedSpan
-from batch_layer.verify.verification import Comparer, Place
+from batch_layer.verification import Comparer
 from speed_layer.additions import AdditionKey, Cells, shapes_of
 from speed_layer.micro_batch import SpeedRows
 from views.core.cells import WAITING, CellKey, write_block
@@ -47,7 +48,7 @@ def found(span: SpeedSpan) -> list[tuple[str, date, date | None, int | None]]:
 
 
 def compared(
-    span: SpeedSpan, recomputed: Mapping[date, Cells], received: Mapping[Place, Sequence[date]]
+    span: SpeedSpan, recomputed: Mapping[date, Cells], received: Mapping[StoreDay, Sequence[date]]
 ) -> list[tuple[date, int, int]]:
     """Day, cells, how many differ; nothing is published."""
     blocks = [{"store": "7", "day": day, "block": write_block(SALES_BY_TILL, own)} for day, own in recomputed.items()]

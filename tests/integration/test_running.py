@@ -11,11 +11,11 @@ import psutil
 import pytest
 from cassandra.cluster import Session
 
-from batch_layer.recompute.lock import Running
+from batch_layer.recompute.lock import RecomputeLock
 from batch_layer.recompute.plan import Plan
 from master_dataset.errors import RecomputeRunningError
 from views.control.publication import Pointer
-from views.control.recompute import Recompute, RecomputeRequest, Recomputes
+from views.control.recompute import PlanNumber, Recompute, RecomputeRequest, Recomputes
 from views.sales import SALES
 
 NOON = datetime(2026, 3, 7, 12, 0, tzinfo=UTC)
@@ -29,7 +29,7 @@ def plan(*days: int) -> Plan:
 def held_by(session: Session, process: "psutil.Process", days: Sequence[str]) -> str:
     """A recompute that the row says this process works on, since long."""
     id_ = f"other-{uuid4()}"
-    holder = {"host": Running(session, id_).host, "pid": process.pid, "created": process.create_time()}
+    holder = {"host": RecomputeLock(session, id_).host, "pid": process.pid, "created": process.create_time()}
     claimed = {"at": "2026", "days": {SALES.name: [days]} if days else {}}
     session.execute(
         "INSERT INTO running_recomputes (series, id, holder, partitions) VALUES ('galatea', %s, %s, %s) USING TTL 60",
@@ -51,12 +51,12 @@ def other() -> Iterator[psutil.Popen]:
 def test_a_second_process_is_refused_as_long_as_the_first_one_lives(cassandra: Session, other: psutil.Popen) -> None:
     id_ = held_by(cassandra, other, [])
 
-    with pytest.raises(RecomputeRunningError, match=str(other.pid)), Running(cassandra, id_):
+    with pytest.raises(RecomputeRunningError, match=str(other.pid)), RecomputeLock(cassandra, id_):
         pass
 
     other.kill()
     other.wait()
-    with Running(cassandra, id_):  # taken over at once
+    with RecomputeLock(cassandra, id_):  # taken over at once
         assert cassandra.execute("SELECT * FROM running_recomputes").one().id == id_
     assert cassandra.execute("SELECT * FROM running_recomputes").one() is None
 
@@ -66,23 +66,23 @@ def test_a_process_that_stood_still_while_another_took_over_changes_nothing_more
     recomputes.create(Recompute("mine", RecomputeRequest(), "test", "a test", NOON, "asked"))
     slow, quick = (recomputes.find("mine") for _ in range(2))
 
-    with Running(cassandra, "mine") as standing_still:
+    with RecomputeLock(cassandra, "mine") as standing_still:
         expire = "DELETE FROM running_recomputes WHERE series = 'galatea' AND id = 'mine' IF EXISTS"
         cassandra.execute(expire)
-        with Running(cassandra, "mine") as other:
-            assert not standing_still.renews()
-            assert other.renews()
-    planned = [recomputes.plan(quick, {"number": 1}), recomputes.plan(slow, {"number": 1, "run": "mine"})]
-    again = recomputes.plan(recomputes.find("mine"), {"number": 2})
+        with RecomputeLock(cassandra, "mine") as other:
+            assert not standing_still.renew()
+            assert other.renew()
+    planned = [recomputes.plan(quick, PlanNumber(1)), recomputes.plan(slow, PlanNumber(7))]
+    again = recomputes.plan(recomputes.find("mine"), PlanNumber(2))
 
     assert (planned, again) == ([True, False], True)
-    assert recomputes.find("mine").plan == {"number": 2}
+    assert recomputes.find("mine").plan == PlanNumber(2)
 
 
 def test_days_that_another_one_recomputes_are_refused(cassandra: Session, other: psutil.Popen) -> None:
     theirs = held_by(cassandra, other, ["2026-03-05", "2026-03-07"])
 
-    with Running(cassandra, "own") as running:
+    with RecomputeLock(cassandra, "own") as running:
         running.claim(plan(4, 8))
         with pytest.raises(RecomputeRunningError, match=theirs):
             running.claim(plan(4, 7))

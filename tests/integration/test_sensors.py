@@ -8,7 +8,7 @@ from random import Random
 import orjson
 import pytest
 
-from batch_layer.recompute.planning import fence_of
+from deploy.batch import context_of
 from tests.integration.conftest import Stack, around_now
 from tests.support.sensors import BEGIN, record, topics
 
@@ -106,7 +106,7 @@ def visits(stack: Stack) -> list[dict[str, dict[str, int]]]:
 
 def closed(stack: Stack) -> list[dict[str, dict[str, int]]]:
     """The cells, once both devices were not heard for longer than the gap."""
-    until, fence = time.monotonic() + 240, fence_of(stack.settings)
+    until, fence = time.monotonic() + 240, context_of(stack.settings).fence
     while time.monotonic() < until:
         fence.mark(fence.newest_cut())  # by markers time passes in partitions that nobody sends to
         if sum(cell["merged"]["outside"] for cell in visits(stack)) == 2:

@@ -4,6 +4,7 @@ import json
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING
 
+import msgspec
 import orjson
 import pytest
 
@@ -23,7 +24,7 @@ from tests.support import World, receipt
 from tests.support.asking import OPERATOR_KEY, Asking
 from tests.support.world import at
 from tests.support.written import write
-from views.control.recompute import Recompute, RecomputeRequest, Recomputes
+from views.control.recompute import Done, Problem, Progress, Recompute, RecomputeRequest, Recomputes
 
 if TYPE_CHECKING:
     from cassandra.cluster import Session
@@ -222,8 +223,9 @@ def test_a_recompute_is_shown_as_it_was_written_down(
     written_down.create(Recompute("mine", asked, "operator", "a test", datetime(2026, 11, 21, tzinfo=UTC), "asked"))
     first = real.body("/v1/recomputes/mine", key=OPERATOR_KEY)
 
-    problem = {"code": "cut_not_reached", "message": "too slow", "do": "galatea lag"}
-    written_down.update("mine", "failed", problem=problem, progress={"working_on": "sales"})
+    problem = Problem("cut_not_reached", "too slow", "galatea lag")
+    progress = Progress(Done(1, 2), Done(10, 20), 1.5, 6.7, "sales")
+    written_down.update("mine", "failed", problem=problem, progress=progress)
     last = real.body("/v1/recomputes/mine", key=OPERATOR_KEY)
 
     told = ("state", "asked", "asked_at", "progress", "problem", "publication", "report")
@@ -236,6 +238,6 @@ def test_a_recompute_is_shown_as_it_was_written_down(
         None,
         None,
     ]
-    assert [last[name] for name in told[3:5]] == [{"working_on": "sales"}, problem]
+    assert [last[name] for name in told[3:5]] == [msgspec.to_builtins(each) for each in (progress, problem)]
     assert (first["ended_at"], last["ended_at"]) == (None, last["updated_at"])
     assert real.refusal("/v1/recomputes/yours", key=OPERATOR_KEY)["code"] == "unknown_name"

@@ -1,7 +1,8 @@
 """What a view is made of. No engine is imported here, and none may be."""
 
 from views.core.aggregates import Aggregate, Count, CountDistinct, Histogram, Max, Mean, Min, Sum
-from views.core.view import Each, States, View
+from views.core.cells import States
+from views.core.view import Each, View
 
 __all__ = [
     "Aggregate",

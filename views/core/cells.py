@@ -1,21 +1,50 @@
-"""Cells as they are written: from batch a block of a (view, store, day), from speed for each micro-batch and epoch.
+"""Cells as they are stored: columnar JSON blocks, and what such blocks have columns for."""
 
-A block is columnar JSON, `{"window": [...], "<dimension>": [...], "<state column>": [...]}`: one entry per cell,
-windows in seconds since 1970. It never changes once written, as it belongs to its run (R11) or micro-batch (R7).
-Text, so that an operator can read it; whole numbers only, so that reading it back is exact.
-"""
-
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
 import orjson
 
-from views.core.shape import Shape
-from views.core.view import States
+from views.core.aggregates import Column, Value
 
-if TYPE_CHECKING:
-    from views.core.aggregates import Value
+States = tuple[Value, ...]
+"""All state columns of one cell of a view, in the order of `View.columns`."""
+
+
+class Shape(Protocol):
+    """The part of a view that says how its cells are written."""
+
+    @property
+    def name(self) -> str:
+        """Under which the blocks lie."""
+
+    @property
+    def dimensions(self) -> Iterable[str]:
+        """The names of the dimensions, in order."""
+
+    @property
+    def columns(self) -> Mapping[str, Column]:
+        """The state columns by name, in order."""
+
+
+@dataclass(frozen=True)
+class _Pseudo:
+    name: str
+    dimensions: tuple[str, ...]
+    columns: Mapping[str, Column]
+
+
+WAITING: Shape = _Pseudo("waiting", ("source",), {"events": Column("1", "sum")})
+"""The pseudo-view of events too old for speed (R6): a cell per window and source, whose state is their number."""
+
+
+def number_of(waiting: tuple[Value, ...]) -> int:
+    """How many events the states of a waiting cell stand for."""
+    [events] = waiting
+    return int(events or 0)
+
 
 WINDOW_KEY = "window"
 

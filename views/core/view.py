@@ -1,4 +1,4 @@
-"""A view: one question, answered per store, 15-minute window and dimensions. Said once; both layers run this text."""
+"""A view: one question, answered per store, 15-minute window and dimensions. Both layers run this one definition."""
 
 import hashlib
 import re
@@ -10,9 +10,8 @@ from typing import Any
 
 from master_dataset.errors import DefinitionError
 from master_dataset.source import Source
-from views.core.aggregates import Aggregate, Column, Shown, State
-from views.core.aggregates.column import Value
-from views.core.shape import WAITING
+from views.core.aggregates import Aggregate, Column, Count, Shown, State
+from views.core.cells import WAITING, Shape, States
 from views.core.sketch import LG_K
 
 WINDOW = timedelta(minutes=15)
@@ -20,9 +19,6 @@ WINDOW = timedelta(minutes=15)
 
 VISIT_RULES = "@visit_rules"
 """Under which definitions say when sightings make a visit."""
-
-States = tuple[Value, ...]
-"""All state columns of one cell of a view, in the order of `View.columns`."""
 
 
 @dataclass(frozen=True)
@@ -133,3 +129,16 @@ class View:
     def present_states(self, states: States) -> dict[str, Shown]:
         """The states as the API shows them: a whole number, a sketch, or an object for a composite state."""
         return {name: self.metrics[name].shown(values) for name, values in self.by_metric(states).items()}
+
+
+_PREFIX = "flag_"
+
+
+def flag_counts(source: Source[Any]) -> dict[str, Count]:
+    """A metric for each flag, for a view that counts every event of the source once."""
+    return {f"{_PREFIX}{flag}": Count(f"array_contains(flags, '{flag}')") for flag in source.flags}
+
+
+def flags_counted(shape: Shape) -> Mapping[str, int]:
+    """Each flag that the view counts, with the place of its column among the states."""
+    return {name.removeprefix(_PREFIX): place for place, name in enumerate(shape.columns) if name.startswith(_PREFIX)}

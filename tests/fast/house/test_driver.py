@@ -9,13 +9,11 @@ from tests.fast.house.tree import named, product, tree
 BRINGS_ROWS = {"collect", "collectAsList", "head", "tail", "toArrow", "toLocalIterator", "toPandas"}
 NOT_OF_SPARK = {"gc"}
 BOUNDED = {
-    "batch_layer/conflicts.py": 1,  # one row of three counts
-    "batch_layer/deliveries.py": 2,  # days on which a hash is there twice; two numbers
-    "batch_layer/ledger/facts.py": 1,  # (store, day) of events that did not wait
-    "batch_layer/ledger/ledger.py": 1,  # (store, month) and what its corrections add up to
+    "batch_layer/deliveries.py": 3,  # days on which a hash is there twice; two numbers; one row of three counts
+    "batch_layer/ledger/ledger.py": 2,  # (store, day) of events that did not wait; (store, month) and its totals
     "batch_layer/run.py": 1,  # (store, day) of the blocks that workers have written, and what they add up to
-    "deploy/recompute/computing.py": 1,  # one number, so that the first Python worker is there
-    "deploy/verify/verification.py": 2,  # (view, store, day) that speed shows; (store, day) and counts
+    "deploy/batch.py": 1,  # one number, so that the first Python worker is there
+    "batch_layer/verification.py": 2,  # (view, store, day) that speed shows; (store, day) and counts
     "speed_layer/driver.py": 1,  # a row per task and partition: how far it was read; sightings of a micro-batch
     "speed_layer/visits.py": 2,  # sightings of the hours that may be part of an open visit; visits that ended
 }

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from batch_layer.ledger.explaining import Contribution, cause_of
-from views.core.aggregates.column import Column
-from views.core.view import States
+from views.core.aggregates import Column
+from views.core.cells import States
 
 COLUMNS = (Column("a", "sum"), Column("b", "sum"), Column("c", "max"))
 STATES = st.tuples(st.integers(-9, 9), st.integers(-9, 9), st.none() | st.integers(0, 9))

@@ -5,7 +5,7 @@ from itertools import accumulate
 from hypothesis import given
 from hypothesis import strategies as st
 
-from views.core.inside import inside
+from views.core.formula import inside
 
 FLOWS = st.lists(st.tuples(st.integers(0, 99), st.integers(0, 99)), min_size=1, max_size=96)
 

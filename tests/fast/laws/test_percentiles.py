@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from tests.support.rows import STAYS, histogram
 from views.core import Histogram
-from views.core.listing import bins
-from views.core.percentile import percentile
+from views.core.aggregates import percentile
+from views.core.formula import bins
 
 VALUES = st.lists(st.integers(0, 5 * STAYS[-1]), min_size=1, max_size=40)
 PERCENTS = st.integers(1, 100)

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from views.core.listing import busiest
+from views.core.formula import busiest
 
 HOURS = st.dictionaries(st.tuples(st.integers(1, 7), st.integers(0, 23)), st.integers(0, 50), max_size=40)
 

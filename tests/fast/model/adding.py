@@ -9,8 +9,7 @@ from speed_layer.additions import AdditionKey, Cells, Shapes, additions
 from tests.fast.model.facts import HORIZONS
 from tests.fast.model.topic import Record
 from tests.support.arrivals import arrival, arrived
-from views.core.cells import CellKey
-from views.core.view import States
+from views.core.cells import CellKey, States
 
 Contribution = tuple[str, CellKey, States]
 Given = tuple[Record, datetime, Sequence[Contribution]]

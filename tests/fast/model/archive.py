@@ -6,7 +6,7 @@ from datetime import date, datetime
 from typing import NamedTuple
 
 from batch_layer.fence import Offsets
-from batch_layer.recompute.touched import Master
+from batch_layer.master import Master
 from tests.fast.model.facts import PARTITIONS, TOPIC, Fact
 from tests.fast.model.topic import Record, Topic
 

@@ -7,9 +7,9 @@ from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from master_dataset.visits.visit import RULES
 from speed_layer.micro_batch import Horizons
 from views.core import Count, Max, Min, Sum, View
-from views.core.cells import CellKey
+from views.core.cells import CellKey, States
 from views.core.cut import BEGINNING
-from views.core.view import WINDOW, States
+from views.core.view import WINDOW
 
 TOPIC = POS_TRANSACTIONS.topic
 PARTITIONS = 2

@@ -13,7 +13,7 @@ from tests.fast.model.rules import Rule
 from tests.fast.model.speed import Crash
 from tests.fast.model.steps import SCENES, STEPS, Scene
 from tests.fast.model.world import Different, World
-from views.control.recompute_request import RecomputeRequest
+from views.control.recompute import RecomputeRequest
 
 MOST_STEPS = 70
 

@@ -4,13 +4,13 @@ from datetime import timedelta
 from random import Random
 from typing import TYPE_CHECKING
 
-from deploy.recompute.rollback import covers
+from batch_layer.recompute.rollback import covers
 from tests.fast.model.batch import REFUSALS, Run
 from tests.fast.model.facts import HORIZONS, PARTITIONS
 from tests.fast.model.rules import Rule
 from tests.fast.model.tables import Outcome
-from views.control.pointer_row import Publication
-from views.control.recompute_request import RecomputeRequest
+from views.control.publication import Publication
+from views.control.recompute import RecomputeRequest
 
 if TYPE_CHECKING:
     from tests.fast.model.world import World

@@ -4,10 +4,10 @@ from datetime import datetime
 
 import orjson
 
-from speed_layer.generation import Claims, Generation, Generations, Offsets
 from tests.fast.model.facts import TOPIC
 from tests.fast.model.rules import Rule
 from tests.fast.model.tables import Tables
+from views.control.generation import Claims, Generation, Generations, Offsets
 
 
 def generations_without(rule: Rule | None, tables: Tables) -> Generations:

@@ -7,11 +7,11 @@ from typing import Any
 from unittest.mock import patch
 
 from batch_layer.fence import Fence
-from deploy.recompute.ledgers import LedgerKeeper
+from batch_layer.ledger.writer import LedgerWriter
 from tests.fast.laws.delivery.fence_law import EPOCH, SKEW, TOPIC, Clock, brokers_of, clock_of
 
 
-class Keeper(LedgerKeeper):
+class Writer(LedgerWriter):
     """Says how far speed had read when a ledger was written."""
 
     _session: Any = None
@@ -32,8 +32,7 @@ def a_ledger_is_written_when_speed_has_read_up_to_the_cut(seeds: int = 40) -> No
         generations = SimpleNamespace(positions=lambda _, clock=clock: clock.read())
         with (
             brokers_of(clock),
-            patch("deploy.recompute.ledgers.fence_of", lambda _, fence=fence: fence),
-            patch("deploy.recompute.ledgers.Generations", lambda _, own=generations: own),
+            patch("batch_layer.ledger.writer.Generations", lambda _, own=generations: own),
         ):
             for _ in range(60):
                 clock.sleep(0.5)
@@ -43,8 +42,8 @@ def a_ledger_is_written_when_speed_has_read_up_to_the_cut(seeds: int = 40) -> No
                 base=SimpleNamespace(**side), cut=cut, generation=1, definitions={}, masters={}, publication=2
             )
             progress: Any = SimpleNamespace(step=lambda *_: None)
-            keeper = Keeper(None, lambda: None)  # type: ignore[arg-type, return-value]
-            if keeper.of_run(plan, "run-2", progress) is not None:
+            writer = Writer(SimpleNamespace(fence=fence), lambda: None)  # type: ignore[arg-type, return-value]
+            if writer.of_run(plan, "run-2", progress) is not None:
                 written += 1
                 _look(clock, int(cut.timestamp() * 1000), seed)
     assert written, "no ledger was written"

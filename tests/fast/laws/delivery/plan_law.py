@@ -10,7 +10,7 @@ from typing import Any
 from batch_layer.recompute.plan import Planner
 from master_dataset.visits.visit import RULES
 from views.control.publication import Pointer
-from views.control.recompute_request import RecomputeRequest
+from views.control.recompute import RecomputeRequest
 from views.core.cut import BEGINNING
 from views.registry import registered_views
 

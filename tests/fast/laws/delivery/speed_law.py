@@ -6,13 +6,12 @@ from typing import NamedTuple
 
 from master_dataset.visits.visit import RULES
 from speed_layer.additions import shapes_of
-from speed_layer.generation import Generation
 from speed_layer.micro_batch import Horizons, MicroBatch
 from tests.fast.laws.delivery.tables import Tables, in_memory
 from tests.support.arrivals import Given, arrival, arrived
-from views.core.cells import read_block
+from views.control.generation import Generation
+from views.core.cells import WAITING, number_of, read_block
 from views.core.cut import BEGINNING, is_fresh
-from views.core.shape import WAITING, number_of
 
 EPOCH = timedelta(seconds=10)
 BEGIN = BEGINNING + timedelta(days=20_000)

@@ -2,8 +2,8 @@
 
 import pytest
 
-from batch_layer.recompute.recompute import checked_id, new_id
-from dags.tasks.recompute_id import recompute_id
+from dags.tasks.recompute import recompute_id
+from views.control.recompute import checked_id, new_id
 
 SCHEDULED = "scheduled__2026-11-22T01:00:00+00:00"
 

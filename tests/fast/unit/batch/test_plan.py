@@ -4,19 +4,17 @@ from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
-import orjson
+import msgspec
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from batch_layer.recompute.kept_plan import kept, read_plan
-from batch_layer.recompute.partitions import listed
-from batch_layer.recompute.plan import Planner
-from batch_layer.recompute.portions import portions
-from batch_layer.recompute.running import overlapping, spans
-from batch_layer.recompute.touched import Master
+from batch_layer.master import Master
+from batch_layer.rebuild import portions
+from batch_layer.recompute.lock import overlapping, spans
+from batch_layer.recompute.plan import Plan, Planner, previewed_partitions
 from views.control.publication import Pointer
-from views.control.recompute_request import RecomputeRequest
+from views.control.recompute import PlannedPartition, RecomputeRequest, StoredPlan, read_stored_plan
 from views.sales import SALES
 
 NOON = datetime(2026, 3, 7, 12, 0, tzinfo=UTC)
@@ -167,10 +165,11 @@ def test_a_question_for_a_store_is_kept_to_the_days_it_has_events_on(master: Pat
 def test_a_plan_that_was_kept_is_read_back_as_it_was(master: Path) -> None:
     plan = replace(planner(master, 0).plan(RecomputeRequest(), NOON + timedelta(hours=1), 7, NOW), read_at=NOON)
 
-    told = orjson.loads(orjson.dumps(kept(plan, "run-4")))
+    stored = read_stored_plan(msgspec.json.encode(plan.stored(4, "run-4")).decode())
 
-    assert read_plan(told, [SALES]) == plan
-    assert told["run"] == "run-4"
+    assert isinstance(stored, StoredPlan)
+    assert Plan.restored(stored, [SALES]) == plan
+    assert (stored.number, stored.run) == (4, "run-4")
 
 
 def test_work_is_cut_into_portions_of_whole_days_that_cover_it_once(master: Path) -> None:
@@ -186,12 +185,7 @@ def test_work_is_cut_into_portions_of_whole_days_that_cover_it_once(master: Path
 def test_a_preview_names_the_stores_of_a_day_and_which_of_them_have_new_events(master: Path) -> None:
     plan = planner(master, 0).plan(RecomputeRequest(), NOON + timedelta(hours=1), 1, NOW)
 
-    found = listed(plan)
-
-    assert found == {
-        "partitions": [{"view": "sales", "day": "2026-03-07", "store": "1", "why": "new events"}],
-        "partitions_total": 1,
-    }
+    assert previewed_partitions(plan) == [PlannedPartition("sales", "2026-03-07", "1", "new events")]
 
 
 def test_runs_that_have_a_day_of_a_view_in_common_overlap(master: Path) -> None:

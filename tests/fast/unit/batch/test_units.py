@@ -2,7 +2,7 @@
 
 from datetime import date
 
-from batch_layer.ledger.units import differing, units
+from batch_layer.ledger.change import differing, units
 from batch_layer.run import Digest
 
 DAY, OTHER_DAY = date(2026, 3, 31), date(2026, 4, 1)

@@ -12,7 +12,8 @@ from structlog.testing import capture_logs
 
 from batch_layer.alerts import auditor
 from batch_layer.alerts.alert_log import CorrectionRequest, EmittedAlerts, LastAudit
-from batch_layer.alerts.auditor import AlertKeeper
+from batch_layer.alerts.auditor import AlertAuditor
+from deploy.batch import context_of
 from deploy.settings import Settings
 from master_dataset.errors import BrokerUnavailableError
 from master_dataset.registry.rule_versions import VersionRow
@@ -120,26 +121,26 @@ def deployment(monkeypatch: pytest.MonkeyPatch) -> Deployment:
     found = Deployment()
     pointer = SimpleNamespace(read=lambda: SimpleNamespace(publication=found.published), publication=found.publication)
     for name, fake in {
-        "session_of": lambda _: None,
-        "Audited": lambda _: found,
+        "AuditTable": lambda _: found,
         "PointerRow": lambda _: pointer,
         "RuleVersions": found.versions,
         "AlertLog": lambda _: found,
     }.items():
         monkeypatch.setattr(auditor, name, fake)
-    monkeypatch.setattr(AlertKeeper, "_wait_for_relay", lambda *_: None)
+    monkeypatch.setattr(AlertAuditor, "_session", None)
+    monkeypatch.setattr(AlertAuditor, "_wait_for_relay", lambda *_: None)
 
-    def corrections(_: AlertKeeper, alerts: EmittedAlerts, *asked: Any) -> list[Any]:
+    def corrections(_: AlertAuditor, alerts: EmittedAlerts, *asked: Any) -> list[Any]:
         return found.look(alerts, *asked[-2:])
 
-    monkeypatch.setattr(AlertKeeper, "_corrections", corrections)
+    monkeypatch.setattr(AlertAuditor, "_corrections", corrections)
     return found
 
 
 def test_without_a_rule_that_is_looked_at_the_publication_is_only_noted(deployment: Deployment) -> None:
     deployment.rules = [LEVEL]
 
-    AlertKeeper(Settings()).catch_up(Unseen())
+    AlertAuditor(context_of(Settings())).catch_up(Unseen())
 
     assert deployment.looked == []
     assert deployment.audited == 3
@@ -149,7 +150,7 @@ def test_a_publication_is_looked_at_once_against_the_one_that_was_looked_at_last
     deployment.rules, deployment.published = [BOUND], 5
 
     for _ in range(2):
-        AlertKeeper(Settings()).catch_up(Unseen())
+        AlertAuditor(context_of(Settings())).catch_up(Unseen())
 
     assert deployment.looked == [(2, 5)]
 
@@ -158,7 +159,7 @@ def test_what_another_rebuild_has_published_meanwhile_is_looked_at_too(deploymen
     deployment.rules = [BOUND]
     deployment.meanwhile = [lambda: setattr(deployment, "published", 4)]
 
-    AlertKeeper(Settings()).catch_up(Unseen())
+    AlertAuditor(context_of(Settings())).catch_up(Unseen())
 
     assert deployment.looked == [(2, 3), (2, 4)]
     assert deployment.audited == 4
@@ -172,7 +173,7 @@ def test_who_finds_that_another_has_moved_on_looks_again_by_the_newest_numbers(d
 
     deployment.rules, deployment.meanwhile = [BOUND], [overtake]
 
-    AlertKeeper(Settings()).catch_up(Unseen())
+    AlertAuditor(context_of(Settings())).catch_up(Unseen())
 
     assert deployment.looked == [(2, 3), (2, 4)]
     assert deployment.moves == [False, True]
@@ -189,7 +190,7 @@ def overtaken_and_ended(deployment: Deployment) -> None:
         raise BrokerUnavailableError("nobody answers", do="wait")
 
     deployment.rules, deployment.meanwhile, deployment.found = [BOUND], [overtake], [[retraction("wrong", 3)]]
-    AlertKeeper(Settings()).catch_up(Unseen())
+    AlertAuditor(context_of(Settings())).catch_up(Unseen())
     assert (deployment.moves, deployment.audited) == ([False], 4)
 
 
@@ -199,7 +200,7 @@ def test_what_an_overtaken_rebuild_asked_for_that_ended_is_judged_anew_by_whoeve
     overtaken_and_ended(deployment)
 
     for _ in range(2):  # nothing was published since
-        AlertKeeper(Settings()).catch_up(Unseen())
+        AlertAuditor(context_of(Settings())).catch_up(Unseen())
 
     assert deployment.looked == [(2, 3), (2, 4), (4, 4)]
     assert deployment.unseen[-1] == {"wrong"}
@@ -210,9 +211,9 @@ def test_what_was_judged_anew_is_not_judged_anew_again(deployment: Deployment) -
     overtaken_and_ended(deployment)
     deployment.published = 5
 
-    AlertKeeper(Settings()).catch_up(Unseen())
+    AlertAuditor(context_of(Settings())).catch_up(Unseen())
     deployment.published = 6
-    AlertKeeper(Settings()).catch_up(Unseen())
+    AlertAuditor(context_of(Settings())).catch_up(Unseen())
 
     assert deployment.looked[2:] == [(4, 5), (5, 6)]
     assert deployment.unseen[2:] == [{"wrong"}, set()]
@@ -224,7 +225,7 @@ def test_a_row_or_a_topic_of_which_nothing_is_known_has_all_that_was_asked_for_j
     deployment.rules, deployment.noted = [BOUND], {0: 9}
     deployment.ask([retraction("wrong", 1)])
 
-    AlertKeeper(Settings()).catch_up(Unseen())
+    AlertAuditor(context_of(Settings())).catch_up(Unseen())
 
     assert deployment.unseen == [{"wrong"}]
 
@@ -232,7 +233,7 @@ def test_a_row_or_a_topic_of_which_nothing_is_known_has_all_that_was_asked_for_j
 def test_without_a_rule_that_is_looked_at_how_far_requests_were_read_stays(deployment: Deployment) -> None:
     deployment.rules, deployment.noted = [LEVEL], {0: 7}
 
-    AlertKeeper(Settings()).catch_up(Unseen())
+    AlertAuditor(context_of(Settings())).catch_up(Unseen())
 
     assert (deployment.audited, deployment.noted) == (3, {0: 7})
 
@@ -244,9 +245,9 @@ def test_what_cannot_be_looked_at_now_is_left_to_the_next_rebuild(
         raise BrokerUnavailableError("nobody answers", do="wait")
 
     deployment.rules = [BOUND]
-    monkeypatch.setattr(AlertKeeper, "_wait_for_relay", away)
+    monkeypatch.setattr(AlertAuditor, "_wait_for_relay", away)
 
-    AlertKeeper(Settings()).catch_up(Unseen())
+    AlertAuditor(context_of(Settings())).catch_up(Unseen())
 
     assert deployment.audited == 2
 
@@ -259,10 +260,10 @@ def test_what_odd_rows_lead_to_is_written_down_whole_and_the_rebuild_is_done(
         raise odd
 
     deployment.rules = [BOUND]
-    monkeypatch.setattr(AlertKeeper, "_wait_for_relay", fail)
+    monkeypatch.setattr(AlertAuditor, "_wait_for_relay", fail)
 
     with capture_logs() as said:
-        AlertKeeper(Settings()).catch_up(Unseen())
+        AlertAuditor(context_of(Settings())).catch_up(Unseen())
 
     assert [(line["event"], line["exc_info"]) for line in said] == [("alerts.audit_put_off", True)]
     assert deployment.audited == 2
@@ -271,7 +272,7 @@ def test_what_odd_rows_lead_to_is_written_down_whole_and_the_rebuild_is_done(
 def test_a_rule_of_a_newer_release_is_left_out_and_the_others_are_looked_at(deployment: Deployment) -> None:
     deployment.rules, deployment.newer = [BOUND], ['{"kind": "forecast", "id": "newer", "above": 9}']
 
-    AlertKeeper(Settings()).catch_up(Unseen())
+    AlertAuditor(context_of(Settings())).catch_up(Unseen())
 
     assert deployment.looked == [(2, 3)]
     assert deployment.audited == 3
@@ -283,11 +284,11 @@ def test_what_nothing_explains_is_noticed_before_it_is_asked_for(
     deployment.rules, done = [BOUND], list[tuple[str, str]]()
     table = SimpleNamespace(notice=lambda name, _, place, detail: done.append((name, f"{place}: {detail}")))
     odd = [SimpleNamespace(kind="retracted", cause=cause) for cause in ("unexplained", "late")]
-    monkeypatch.setattr(AlertKeeper, "_corrections", lambda *_: odd)
+    monkeypatch.setattr(AlertAuditor, "_corrections", lambda *_: odd)
     monkeypatch.setattr(auditor, "AlarmTable", lambda _: table)
     monkeypatch.setattr(deployment, "ask", lambda asked: done.append(("asked", f"{len(asked)}")))
 
-    AlertKeeper(Settings()).catch_up(Unseen())
+    AlertAuditor(context_of(Settings())).catch_up(Unseen())
 
     noticed = ("alerts_unexplained", "publication 3: 1 corrections of alerts have no explanation.")
     assert done == [noticed, ("asked", "2")]

@@ -4,20 +4,20 @@ from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
-import orjson
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from batch_layer.recompute import job as attempt_file
-from batch_layer.recompute.job import Attempt
-from batch_layer.recompute.plan import Plan, kept
-from deploy.definitions import definitions
+from batch_layer.context import BatchContext
+from batch_layer.recompute import job as job_file
+from batch_layer.recompute.job import RecomputeJob
+from batch_layer.recompute.plan import Plan
+from deploy.batch import context_of
 from deploy.settings import Settings
 from master_dataset.errors import RecomputeRunningError, RequestError
 from tests.fast.unit.recomputing.written_down import WrittenDown
 from views.control.publication import Pointer
-from views.control.recompute import checked_id, owner, run_named
+from views.control.recompute import PlanNumber, Report, checked_id, owner, run_named
 from views.sales import SALES
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -25,70 +25,74 @@ SETTINGS = Settings()
 
 
 class Held:
-    """Running of a process that still works on it, or does not any more."""
+    """The lock of a process that still holds it, or does not any more."""
 
     is_held = True
 
     def __init__(self, *_: object) -> None:
         """Of any recompute."""
 
-    def renews(self) -> bool:
+    def renew(self) -> bool:
         return self.is_held
 
     def lost(self) -> RecomputeRunningError:
         return RecomputeRunningError("it was taken over", do="wait")
 
 
+def no_spark() -> Any:
+    raise AssertionError("nothing is computed")
+
+
 class Unseen:
-    """Steps: nobody looks."""
+    """Steps: nothing is shown."""
 
     def step(self, done: int, total: int, what: str) -> None:
         """Say nothing."""
 
 
 @pytest.fixture
-def written(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Attempt]:
-    """An attempt at a recompute that is written down like this."""
+def written(monkeypatch: pytest.MonkeyPatch) -> Callable[..., RecomputeJob]:
+    """A job for a recompute whose record has these values."""
     written_down = WrittenDown()
     written_down.ask("mine")
-    monkeypatch.setattr(attempt_file, "session_of", lambda _: None)
-    monkeypatch.setattr(attempt_file, "Recomputes", lambda _: written_down)
-    monkeypatch.setattr(attempt_file, "Running", Held)
+    monkeypatch.setattr(BatchContext, "session", None)
+    monkeypatch.setattr(job_file, "Recomputes", lambda _: written_down)
+    monkeypatch.setattr(job_file, "RecomputeLock", Held)
 
-    def of(**values: Any) -> Attempt:
-        agreed = definitions(SETTINGS)
+    def of(**values: Any) -> RecomputeJob:
+        agreed = SETTINGS.definitions
         plan = Plan(Pointer(3, NOON, "run-3", 1, {}), NOON, [(SALES, {date(2026, 11, 20)})], {}, {}, 1, agreed)
-        told = orjson.loads(orjson.dumps({"number": 2, **kept(plan, "mine#2")}))
-        written_down.update("mine", "computed", **{"plan": told, "updated_at": datetime.now(UTC)} | values)
-        return Attempt(SETTINGS, "mine", Unseen())
+        stored = plan.stored(2, "mine#2")
+        written_down.update("mine", "computed", **{"plan": stored, "updated_at": datetime.now(UTC)} | values)
+        return RecomputeJob(context_of(SETTINGS), "mine", no_spark, Unseen())
 
     return of
 
 
-def test_what_another_plan_has_computed_is_not_published(written: Callable[..., Attempt]) -> None:
-    attempt = written(report={"run": "mine"})
+def test_what_another_plan_has_computed_is_not_published(written: Callable[..., RecomputeJob]) -> None:
+    job = written(report=Report(run="mine"))
 
     with pytest.raises(RequestError, match="not computed yet"):
-        attempt.publish()
+        job.publish()
 
 
 def test_a_process_that_lost_its_hold_publishes_nothing(
-    written: Callable[..., Attempt], monkeypatch: pytest.MonkeyPatch
+    written: Callable[..., RecomputeJob], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    attempt = written(report={"run": "mine#2"})
+    job = written(report=Report(run="mine#2"))
     monkeypatch.setattr(Held, "is_held", False)
 
     with pytest.raises(RecomputeRunningError):
-        attempt.publish()
+        job.publish()
 
 
-def test_a_plan_that_is_too_old_is_forgotten_before_it_is_refused(written: Callable[..., Attempt]) -> None:
-    attempt = written(report={"run": "mine#2"}, updated_at=datetime.now(UTC) - timedelta(days=2))
+def test_a_plan_that_is_too_old_is_forgotten_before_it_is_refused(written: Callable[..., RecomputeJob]) -> None:
+    job = written(report=Report(run="mine#2"), updated_at=datetime.now(UTC) - timedelta(days=2))
 
     with pytest.raises(RequestError, match="too long ago"):
-        attempt.compute()
+        job.compute()
 
-    assert attempt.found.plan == {"number": 2}
+    assert job.record.plan == PlanNumber(2)
 
 
 @given(st.from_regex(r"[A-Za-z0-9][A-Za-z0-9._:+-]{0,9}", fullmatch=True), st.integers(2, 99))

@@ -3,9 +3,9 @@
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
-from deploy.recompute.rollback import covers
-from speed_layer.generation import Generation
-from views.control.pointer_row import Publication
+from batch_layer.recompute.rollback import covers
+from views.control.generation import Generation
+from views.control.publication import Publication
 
 CUT = datetime(2026, 11, 21, 18, tzinfo=UTC)
 TO = Publication(3, CUT, "run-3", 1, CUT, "test", "a test", {"sales": "a"})

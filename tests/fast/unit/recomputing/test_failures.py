@@ -7,7 +7,7 @@ import pytest
 from cassandra import OperationTimedOut, WriteTimeout
 from cassandra.cluster import NoHostAvailable
 
-from batch_layer.recompute.job import naming_failures
+from batch_layer.failures import translated_failures
 from master_dataset.errors import CassandraUnavailableError, CutNotReachedError, DiskFullError, GalateaError
 
 TOLD_BY_SPARK = "Job aborted due to stage failure: Task 3 in stage 12.0 failed 4 times: {}"
@@ -28,7 +28,7 @@ class Py4JJavaError(Exception):
     ],
 )
 def test_a_store_that_is_lost_is_named_with_the_command_that_goes_on(failure: Exception) -> None:
-    with pytest.raises(CassandraUnavailableError) as said, naming_failures("mine"):
+    with pytest.raises(CassandraUnavailableError) as said, translated_failures("mine"):
         raise failure
 
     assert said.value.do.endswith("galatea rebuild --id mine")
@@ -43,7 +43,7 @@ def test_a_store_that_is_lost_is_named_with_the_command_that_goes_on(failure: Ex
     ],
 )
 def test_a_full_disk_is_named_with_the_command_that_goes_on(failure: Exception) -> None:
-    with pytest.raises(DiskFullError) as said, naming_failures("mine"):
+    with pytest.raises(DiskFullError) as said, translated_failures("mine"):
         raise failure
 
     assert said.value.do.endswith("galatea rebuild --id mine")
@@ -53,7 +53,7 @@ def test_a_full_disk_is_named_with_the_command_that_goes_on(failure: Exception) 
     "failure", [CutNotReachedError("not yet", do="galatea lag"), ValueError("a bug"), OSError(errno.EPERM, "no")]
 )
 def test_what_is_something_else_stays_as_it_is(failure: Exception) -> None:
-    with pytest.raises(type(failure)) as said, naming_failures("mine"):
+    with pytest.raises(type(failure)) as said, translated_failures("mine"):
         raise failure
 
     assert said.value is failure

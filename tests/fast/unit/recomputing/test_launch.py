@@ -8,11 +8,11 @@ import pytest
 from cassandra import OperationTimedOut
 from cassandra.cluster import NoHostAvailable
 
-from deploy.recompute.runner import Launch
+from deploy.recompute_runner import Launch
 from deploy.wiring import AirflowElseRunner
 from master_dataset.errors import CassandraUnavailableError, DependencyUnavailableError, GalateaError, OperatorError
 from tests.fast.unit.recomputing.written_down import WrittenDown
-from views.control.recompute import Recompute, RecomputeRequest
+from views.control.recompute import Problem, Recompute, RecomputeRequest
 
 
 @dataclass
@@ -24,7 +24,7 @@ class Taking:
     states: list[str] = field(default_factory=list)
 
     def trigger(self, recompute_id: str, asked: RecomputeRequest, reason: str) -> None:
-        assert (self.kept.rows[recompute_id].asked, self.kept.rows[recompute_id].why) == (asked, reason)
+        assert (self.kept.rows[recompute_id].request, self.kept.rows[recompute_id].why) == (asked, reason)
         self.states.append(self.kept.rows[recompute_id].state)
         if self.refuses:
             raise self.refuses
@@ -38,8 +38,8 @@ def test_it_is_written_down_first_as_it_was_asked() -> None:
     id_ = Launch(kept, taking).start(asked, "a wrong price list", "operator")
 
     assert taking.states == ["asked"]
-    assert (kept.rows[id_].asked_by, kept.rows[id_].state) == ("operator", "asked")
-    assert orjson.loads(kept.rows[id_].asked.to_json()) == {
+    assert (kept.rows[id_].requested_by, kept.rows[id_].state) == ("operator", "asked")
+    assert orjson.loads(kept.rows[id_].request.to_json()) == {
         "views": ["sales"],
         "from": "2026-11-01",
         "to": "2026-11-02",
@@ -72,7 +72,7 @@ def test_one_that_nobody_takes_has_failed_and_says_why(error: GalateaError) -> N
     [record] = kept.rows.values()
     assert (record.state, record.problem) == (
         "failed",
-        {"code": error.code, "message": error.message, "do": error.do},
+        Problem(error.code, error.message, error.do),
     )
 
 
@@ -96,7 +96,7 @@ def test_one_that_cannot_be_written_down_is_refused_and_not_handed_over(failure:
 def test_airflow_takes_it_wherever_there_is_one_even_if_it_refuses() -> None:
     kept = WrittenDown()
     kept.ask("mine")
-    asked, airflow, runner = kept.rows["mine"].asked, Taking(kept), Taking(kept)
+    asked, airflow, runner = kept.rows["mine"].request, Taking(kept), Taking(kept)
     is_there = True
     trigger = AirflowElseRunner(lambda: airflow if is_there else None, runner)
 

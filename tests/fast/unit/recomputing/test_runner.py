@@ -10,12 +10,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-from deploy.recompute import runner as runner_file
-from deploy.recompute.runner import Runner, rebuild_command
+from deploy import recompute_runner as runner_file
+from deploy.recompute_runner import Runner, rebuild_command
 from master_dataset.errors import OperatorError
 from serving_layer.errors import TooBusyError
 from tests.fast.unit.recomputing.written_down import ASKED, WrittenDown
-from views.control.recompute import Recompute, RecomputeRequest
+from views.control.recompute import Problem, Recompute, RecomputeRequest
 
 Command = Callable[[Recompute], Sequence[str]]
 
@@ -33,6 +33,11 @@ def done(runner: Runner, *ids: str) -> None:
     for id_ in ids:
         runner.trigger(id_, ASKED, "a test")
     runner.wait()
+
+
+def problem_of(recompute: Recompute) -> Problem:
+    assert recompute.problem
+    return recompute.problem
 
 
 def left(home: Path) -> str:
@@ -104,11 +109,11 @@ def test_one_whose_process_ends_before_it_has_failed(tmp_path: Path, state: str)
     done(runner_of(kept, tmp_path, python("import os; os.kill(os.getpid(), 9)")), "mine")
 
     found = kept.find("mine")
-    assert (found.state, (found.problem or {})["code"]) == ("failed", "recompute_interrupted")
-    assert (found.problem or {})["message"] == (
+    assert (found.state, problem_of(found).code) == ("failed", "recompute_interrupted")
+    assert problem_of(found).message == (
         f"The process of recompute `mine` ended with exit code -9 while it was `{state}`."
     )
-    assert (found.problem or {})["do"].endswith("galatea rebuild --id mine")
+    assert problem_of(found).do.endswith("galatea rebuild --id mine")
 
 
 @pytest.mark.parametrize("state", ["published", "previewed", "unchanged", "failed"])
@@ -171,7 +176,7 @@ def test_what_a_process_before_has_left_is_failed_and_not_begun_again(tmp_path: 
         "waiting": "failed",
         "ended": "published",
     }
-    assert "ended with the service" in (kept.find("waiting").problem or {})["message"]
+    assert "ended with the service" in problem_of(kept.find("waiting")).message
     assert left(tmp_path) == "[]"
     assert not (tmp_path / "logs" / "recompute.log").exists()
 

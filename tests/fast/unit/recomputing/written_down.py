@@ -1,12 +1,11 @@
 """Recomputes as they are written down, in memory."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 from master_dataset.errors import UnknownNameError
-from views.control.recompute import Recompute, RecomputeRequest, State
+from views.control.recompute import PlanNumber, Recompute, RecomputeRequest, State
 
 ASKED = RecomputeRequest(views=("sales",))
 
@@ -28,7 +27,7 @@ class WrittenDown:
     def update(self, id_: str, state: State, **values: Any) -> None:
         self.rows[id_] = replace(self.rows[id_], state=state, **values)
 
-    def plan(self, seen: Recompute, plan: Mapping[str, Any]) -> bool:
+    def plan(self, seen: Recompute, plan: PlanNumber) -> bool:
         is_seen = self.rows[seen.id].plan == seen.plan
         if is_seen:
             self.rows[seen.id] = replace(self.rows[seen.id], plan=plan)

@@ -1,6 +1,6 @@
 """When a generation may take over."""
 
-from speed_layer.generation import reached
+from views.control.generation import reached
 
 
 def test_a_generation_has_caught_up_when_no_partition_is_short_of_its_target() -> None:

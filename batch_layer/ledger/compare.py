@@ -1,29 +1,72 @@
-"""Compares what was shown of a store's days with what is corrected, where Spark has the events that may explain it."""
+"""Compares the cells of a store's days before and after a publication."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import msgspec
 import orjson
 import pyarrow as pa
 from cassandra.concurrent import execute_concurrent_with_args
 
-from batch_layer.ledger.correction import EVENTS_NAMED, Cause, Correction, summed, written
+from batch_layer.ledger.correction import EVENTS_NAMED, INSERT_BLOCK, Cause, Correction, summed, written
 from batch_layer.ledger.explaining import Contribution, cause_of
-from batch_layer.ledger.named_cells import NamedCells, NamedKey, add_block
-from batch_layer.ledger.table import INSERT_BLOCK
 from batch_layer.speed_span import Partition, SpeedSpan
-from views.core.aggregates.column import Value
-from views.core.cells import CellKey, read_block
+from views.core.aggregates import Column, Value
+from views.core.cells import WINDOW_KEY, CellKey, States, read_block
 from views.core.cut import instant, month_of
 from views.core.sketch import sketch_of
-from views.core.view import States, View
+from views.core.view import View
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from cassandra.cluster import Session
+
+
+class NamedKey(NamedTuple):
+    """The window's start, and (name, text) of each dimension."""
+
+    window: int
+    dimensions: tuple[tuple[str, str | None], ...]
+
+
+NamedCells = dict[NamedKey, dict[str, Value]]
+_SUM = Column("", "sum")
+
+
+def add_block(cells: NamedCells, view: View, block: str | bytes) -> None:
+    """Add the cells of a block, which may have been written for another definition than `view`, the one of now.
+
+    What is text is a dimension; a state that the view no longer has is a sum.
+    """
+    columns: Mapping[str, list[Value | str]] = orjson.loads(block)
+    windows = columns[WINDOW_KEY]
+    names = [name for name in columns if name != WINDOW_KEY]
+    texts = [
+        name for name in names if name not in view.columns and (name in view.dimensions or _is_text(columns[name]))
+    ]
+    numbers = [name for name in names if name not in texts]
+    for at, window in enumerate(windows):
+        key = NamedKey(int(window or 0), tuple(sorted((name, _text(columns[name][at])) for name in texts)))
+        own = cells.setdefault(key, {})
+        for name in numbers:
+            value = _number(columns[name][at])
+            own[name] = view.columns.get(name, _SUM).merge(own[name], value) if name in own else value
+
+
+def _is_text(values: Iterable[Value | str]) -> bool:
+    return any(isinstance(value, str) for value in values)
+
+
+def _text(value: Value | str) -> str | None:
+    return None if value is None else str(value)
+
+
+def _number(value: Value | str) -> Value:
+    return value if value is None or isinstance(value, str) else int(value)
+
 
 COMPARED = pa.schema([("store", pa.string()), ("month", pa.date32()), ("totals", pa.string()), ("open", pa.bool_())])
 """A row per unit. `totals`: `Summed` as JSON. `open`: whether something in it is unexplained."""
@@ -34,7 +77,7 @@ Cells = dict[CellKey, States]
 
 @dataclass(frozen=True)
 class Events:
-    """What may explain the changes of one cell, by kind: see `batch_layer.ledger.facts`."""
+    """What may explain the changes of one cell, by kind: see `batch_layer.ledger.ledger`."""
 
     waited: Sequence[Contribution] = ()
     miskeyed: Sequence[Contribution] = ()
@@ -78,9 +121,9 @@ class Comparing:
         values = [(*place, day, written(own), self.stamp) for day, own in sorted(by_day.items())]
         insert = session.prepare(INSERT_BLOCK)
         execute_concurrent_with_args(session, insert, values, concurrency=_IN_FLIGHT, raise_on_first_error=True)
-        told = summed(line for own in by_day.values() for line in own)
-        kept = {"store": store, "month": unit["month"], "totals": orjson.dumps(told).decode()}
-        return kept | {"open": "unexplained" in told}
+        sums = summed(line for own in by_day.values() for line in own)
+        kept = {"store": store, "month": unit["month"], "totals": msgspec.json.encode(sums).decode()}
+        return kept | {"open": "unexplained" in sums}
 
     def _explained(self, store: str, unit: Mapping[str, Any], events: Mapping[CellKey, Events]) -> Iterator[Correction]:
         columns = tuple(self.view.columns.values())

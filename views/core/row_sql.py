@@ -1,8 +1,8 @@
 """A view as Spark SQL over the rows of its source: the text that both layers run."""
 
 from master_dataset.visits.visit import VisitRules
-from views.core.shape import Shape
-from views.core.view import WINDOW
+from views.core.cells import Shape
+from views.core.view import WINDOW, Each
 
 
 def quoted(text: str) -> str:
@@ -31,3 +31,20 @@ def dimension_sql(expression: str) -> str:
 def values_sql(shape: Shape) -> list[str]:
     """What a row contributes to each state column, in order."""
     return [column.row_sql for column in shape.columns.values()]
+
+
+PART = "part"
+AT = f"{PART}.at"
+"""The start of the window, for `View.at`."""
+MS = f"{PART}.ms"
+"""Milliseconds of overlap with that window."""
+
+
+def overlaps(start_us: str, end: str) -> Each:
+    """The windows that [start, end) touches. `start_us`: SQL in microseconds since 1970, `end`: SQL of an instant."""
+    length = WINDOW.total_seconds() * 1000
+    start, until, window = f"({start_us} div 1000)", f"(unix_micros({end}) div 1000)", f"{length:.0f}L"
+    inside = f"least({until}, (w + 1) * {window}) - greatest({start}, w * {window})"
+    windows = f"sequence({start} div {window}, ({until} - 1) div {window})"
+    parts = f"transform({windows}, w -> named_struct('at', timestamp_millis(w * {window}), 'ms', {inside}))"
+    return Each(PART, of=f"if({until} > {start}, {parts}, null)")

@@ -1,0 +1,66 @@
+"""What batch work of one deployment needs: connections, tables, clocks and limits. `deploy.batch` builds it."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TYPE_CHECKING, NamedTuple
+
+from batch_layer.fence import Fence
+from batch_layer.master import Master
+from master_dataset.delta.tables import MasterTables
+from master_dataset.visits.visit import VisitRules
+from views.control.publication import Publication
+
+if TYPE_CHECKING:
+    from cassandra.cluster import Session
+
+
+class AlertHorizons(NamedTuple):
+    """How long after its end a window is evaluated, may still raise an alert, and has its cells kept."""
+
+    grace: timedelta
+    fresh: timedelta
+    kept: timedelta
+
+
+@dataclass(frozen=True)
+class BatchContext:
+    """One deployment, as batch work sees it.
+
+    Attributes:
+        connect: Gives a session in Galatea's keyspace; also called in Spark's workers, so it must be picklable.
+        tables: The tables of the master dataset.
+        fence: Makes cuts; its epoch is that of the deployment.
+        definitions: The current definitions, see `views.registry.current_definitions`.
+        visits: When sightings make a visit.
+        oldest: A of R5: what is older on arrival is left to batch.
+        cut_timeout: How long to wait until the archive or the speed layer has read up to a cut.
+        speed_ttl: How long speed rows live.
+        retention: How long the topics keep records.
+        bootstrap: The Kafka brokers.
+        partitions: Partitions per source topic.
+        horizons: Those of alerts.
+    """
+
+    connect: "Callable[[], Session]"
+    tables: MasterTables
+    fence: Fence
+    definitions: Mapping[str, str]
+    visits: VisitRules
+    oldest: timedelta
+    cut_timeout: timedelta
+    speed_ttl: timedelta
+    retention: timedelta
+    bootstrap: str
+    partitions: int
+    horizons: AlertHorizons
+
+    @property
+    def session(self) -> "Session":
+        """The session of this process."""
+        return self.connect()
+
+    def masters_of(self, publication: Publication) -> Mapping[str, Master]:
+        """The tables at the versions that the rebuild read: a part relies on older versions than it reads."""
+        versions = publication.counted.get("read_versions") or publication.master_versions
+        return {topic: Master(self.tables.path(topic), version) for topic, version in versions.items()}

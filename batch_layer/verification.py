@@ -1,0 +1,273 @@
+"""Verifies the merged answer against a full recompute, cell by cell, at an epoch that both layers have closed.
+
+    merged(E)     published blocks (+) speed rows with cut <= epoch < E
+    recompute(E)  all first deliveries received before E, without those that wait for batch
+
+Both are compared where the recompute is: each Spark worker reads the published blocks and the speed rows of its stores
+and days. The driver knows (store, day) pairs and counts, and no cell.
+"""
+
+import random
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import orjson
+import pyarrow as pa
+from cassandra.concurrent import execute_concurrent_with_args
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from batch_layer.archived import archived, naming_lost_files
+from batch_layer.blocks import Extent, StoreDay, blocks_used
+from batch_layer.context import BatchContext
+from batch_layer.deliveries import deliveries
+from batch_layer.master import Master
+from batch_layer.run import read_manifest
+from batch_layer.speed_span import PARTITIONS_SQL, PLACES, Partition, PlaceFinder, SpeedSpan
+from batch_layer.visits import CountedRows
+from master_dataset.cassandra_tables import ArchivePositions
+from master_dataset.errors import DefinitionNotCoveredError
+from views.control.generation import Generations
+from views.control.publication import Pointer
+from views.core.cells import Addition, CellKey, read_block
+from views.core.cut import instant, month_of
+from views.core.merge import merge_cells
+from views.core.view import View
+from views.registry import registered_views
+
+if TYPE_CHECKING:
+    from cassandra.cluster import Session
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True)
+class Sample:
+    """A random sample of at most `number` days. The same `seed` draws the same days from the same set."""
+
+    number: int
+    seed: int
+
+    def draw(self, days: Collection[date]) -> list[date]:
+        """The sample, in order."""
+        known = sorted(days)
+        return sorted(random.Random(self.seed).sample(known, min(self.number, len(known))))  # noqa: S311 - no secret
+
+
+COMPARED = pa.schema(
+    [
+        ("store", pa.string()),
+        ("day", pa.date32()),
+        ("cells", pa.int64()),
+        ("differing", pa.int64()),
+        ("example", pa.string()),
+    ]
+)
+"""A row per store and day: cells on either side, how many differ, one of them in words."""
+_SELECT_BLOCK = "SELECT block FROM batch_cells WHERE view_name = ? AND store = ? AND month = ? AND run = ? AND day = ?"
+
+
+@dataclass(frozen=True)
+class Comparer:
+    """Takes recomputed blocks, gives back `COMPARED`.
+
+    `runs`: whose batch cells are published for a day. `received`: on which days speed received what it shows of a
+    place; the rows themselves are read by whoever compares that place.
+    """
+
+    connect: "Callable[[], Session]"
+    view: View
+    runs: Mapping[date, str]
+    speed: SpeedSpan
+    received: Mapping[StoreDay, Sequence[date]]
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Compare batch by batch."""
+        session = self.connect()
+        for batch in batches:
+            rows = batch.to_pylist()
+            keys = [
+                (self.view.name, r["store"], month_of(r["day"]), self.runs.get(r["day"], ""), r["day"]) for r in rows
+            ]
+            found = execute_concurrent_with_args(session, session.prepare(_SELECT_BLOCK), keys, concurrency=32)
+            speed = self._speed([(row["store"], row["day"]) for row in rows])
+            results = [self._compare(row, result.one(), speed) for row, (_, result) in zip(rows, found, strict=True)]
+            yield pa.RecordBatch.from_pylist(results, schema=COMPARED)
+
+    def _speed(self, places: Sequence[StoreDay]) -> Mapping[StoreDay, list[Addition]]:
+        asked = [(place, received) for place in places for received in self.received.get(place, ())]
+        partitions = [Partition(self.view.name, store, received) for (store, _), received in asked]
+        found: dict[StoreDay, list[Addition]] = {}
+        for (place, _), additions in zip(asked, self.speed.read(self.view, partitions), strict=True):
+            own = found.setdefault(place, [])
+            own += (each for each in additions if instant(each.key.window).date() == place[1])
+        return found
+
+    def _compare(
+        self,
+        row: Mapping[str, Any],
+        published: Any,  # noqa: ANN401 - a driver's row
+        speed: Mapping[StoreDay, list[Addition]],
+    ) -> dict[str, Any]:
+        batch = read_block(self.view, published.block) if published else iter(())
+        fresh = speed.get((row["store"], row["day"]), [])
+        merged = {cell.key: cell.merged for cell in merge_cells(self.view, batch, fresh, self.speed.since)}
+        recomputed = dict(read_block(self.view, row["block"]))
+        keys = merged.keys() | recomputed.keys()
+        wrong = [key for key in keys if merged.get(key) != recomputed.get(key)]
+        place = f"{self.view.name} store {row['store']}"
+        example = _example(place, wrong[0], merged.get(wrong[0]), recomputed.get(wrong[0])) if wrong else None
+        counted = {"cells": len(keys), "differing": len(wrong), "example": example}
+        return {"store": row["store"], "day": row["day"], **counted}
+
+
+def _example(place: str, key: CellKey, merged: object, recomputed: object) -> str:
+    return f"{place} {instant(key.window):%Y-%m-%dT%H:%MZ} {key.dimensions}: merged {merged}, recomputed {recomputed}"
+
+
+class Verdict(NamedTuple):
+    """`cells` compared, how many differ, a few of them in words, and what was left to batch.
+
+    `days`: those that were drawn, None if all were compared. What waits is counted over all.
+    """
+
+    epoch: datetime
+    cells: int
+    differing: int
+    examples: list[str]
+    waiting_for_batch: int
+    days: list[date] | None = None
+
+
+class Verification:
+    """Verifies one deployment."""
+
+    def __init__(self, context: BatchContext, spark: "Callable[[], SparkSession]") -> None:
+        """`spark` is called when both layers have closed the epoch."""
+        self._context, self._spark, self._session = context, spark, context.session
+
+    def run(self, progress: Callable[[int, int, str], None], sample: Sample | None = None) -> Verdict:
+        """Close an epoch in both layers, then compare every view.
+
+        Args:
+            progress: Called with how much is done, of how much, and what is being compared.
+            sample: Compares only the days that it draws from those with events or published cells; None: all days.
+
+        Raises:
+            DefinitionNotCoveredError: A view was changed and is not published yet.
+            MasterFileLostError: Archived events cannot be read.
+            CutNotReachedError: A layer does not read up to the epoch in time.
+        """
+        with naming_lost_files(self._context.tables), ExitStack() as ended:
+            return self._verdict(progress, sample, ended)
+
+    def _verdict(self, progress: Callable[[int, int, str], None], sample: Sample | None, ended: ExitStack) -> Verdict:
+        epoch, pointer = self._closed()
+        spark = self._spark()
+        speed = SpeedSpan(self._context.connect, pointer.generation, pointer.cut, epoch)
+        received, waiting = _received(spark, speed)
+        manifest = read_manifest(self._session, pointer.manifest)
+        sources = {view.source.topic: view.source for view in registered_views()}
+        masters = {topic: Master.newest(self._context.tables.path(topic)) for topic in sources}
+        days = _drawn(sample, {day for _, day in manifest}, masters.values())
+        reads = {topic: _read_for(topic, days) for topic in masters}
+        counted = {
+            topic: self._counted(archived(spark, sources[topic], master, reads[topic]), speed, ended)
+            for topic, master in masters.items()
+            if master.days()
+        }
+        cells = differing = 0
+        examples: list[str] = []
+        views = registered_views()
+        for place, view in enumerate(views):
+            progress(place, len(views), view.name)
+            runs = {day: run for (name, day), run in manifest.items() if name == view.name and _is_in(days, day)}
+            shown = {key: own for key, own in received.get(view.name, {}).items() if _is_in(days, key[1])}
+            comparer = Comparer(self._context.connect, view, runs, speed, shown)
+            rows = counted.get(view.source.topic)
+            for found in self._compared(rows.of(view, days or ()) if rows else None, comparer, days):
+                cells, differing = cells + found["cells"], differing + found["differing"]
+                examples += [found["example"]] if found["example"] else []
+        progress(len(views), len(views), "compared")
+        return Verdict(epoch, cells, differing, examples[:10], waiting, days)
+
+    def _closed(self) -> tuple[datetime, Pointer]:
+        """An epoch that both layers have closed, on what is published. Begins anew if somebody publishes meanwhile.
+
+        A generation that has taken over meanwhile has the rows of the one before: it began at this cut or earlier.
+        """
+        fence, generations = self._context.fence, Generations(self._session)
+        while True:
+            pointer = generations.pointer()
+            if pointer.generation and dict(pointer.definitions) != dict(self._context.definitions):
+                message = "the definitions of the views differ from the published ones, so cells cannot be compared"
+                raise DefinitionNotCoveredError(message, do="galatea down, galatea up --detach, then: galatea rebuild")
+            epoch = max(fence.newest_cut(), pointer.cut)
+            marked = fence.mark(epoch)
+            timeout = self._context.cut_timeout
+            fence.wait(marked, ArchivePositions(self._session).read, "archive", timeout)
+            fence.wait(marked, lambda: generations.positions(generations.pointer().generation), "speed", timeout)
+            now = generations.pointer()
+            if now.publication == pointer.publication:
+                return epoch, now
+
+    def _compared(
+        self, counted: DataFrame | None, comparer: Comparer, days: Sequence[date] | None
+    ) -> Iterator[Mapping[str, Any]]:
+        view = comparer.view
+        extent = Extent(comparer.speed.until, days or ())
+        compared = None if counted is None else blocks_used(view, counted, extent, comparer, COMPARED)
+        left = {(store, day) for day, run in comparer.runs.items() for store in self._stores(run, view, day)}
+        left |= set(comparer.received)
+        for row in compared.toLocalIterator(prefetchPartitions=True) if compared is not None else ():
+            left.discard((row.store, row.day))
+            yield row.asDict()
+        for store, day in sorted(left):  # shown, but a recompute knows nothing of it
+            yield {"cells": 1, "differing": 1, "example": f"{view.name} store {store} {day}: shown, not recomputed"}
+
+    def _counted(self, events: DataFrame, speed: SpeedSpan, ended: ExitStack) -> CountedRows:
+        """What both layers together have to show of these events."""
+        found = deliveries(events)
+        ended.callback(found.release)
+        first = found.first
+        oldest = int(self._context.oldest.total_seconds() * 1_000_000)
+        age = F.unix_micros("received_at") - F.unix_micros("happened_at")
+        waits = (F.col("received_at") >= F.lit(speed.since)) & (age > oldest)
+        counted = first.where(~waits).where(F.col("received_at") < F.lit(speed.until))
+        return CountedRows(events, counted, self._context.visits, speed.since)
+
+    def _stores(self, run: str, view: View, day: date) -> list[str]:
+        query = self._session.prepare("SELECT stores FROM run_days WHERE run = ? AND view_name = ? AND day = ?")
+        row = self._session.execute(query, (run, view.name, day)).one()
+        return orjson.loads(row.stores) if row else []
+
+
+def _drawn(sample: Sample | None, published: set[date], masters: Iterable[Master]) -> list[date] | None:
+    """The sample's days of those with events or shown cells; None: every day is looked at."""
+    return None if sample is None else sample.draw(published.union(*(each.days() for each in masters)))
+
+
+def _read_for(topic: str, days: Sequence[date] | None) -> Sequence[date]:
+    """Of which days events of a topic are read to recompute these days of every view; empty: of all."""
+    if days is None:
+        return ()
+    return sorted({each for view in registered_views() if view.source.topic == topic for each in view.days_read(days)})
+
+
+def _is_in(days: Sequence[date] | None, day: date) -> bool:
+    return days is None or day in days
+
+
+def _received(spark: "SparkSession", speed: SpeedSpan) -> tuple[dict[str, dict[StoreDay, list[date]]], int]:
+    """By view the places that speed shows, and how many events wait for batch."""
+    found: dict[str, dict[StoreDay, list[date]]] = {}
+    waiting = 0
+    partitions = spark.createDataFrame(speed.partitions(), PARTITIONS_SQL)
+    for row in partitions.mapInArrow(PlaceFinder(speed), from_arrow_schema(PLACES)).toLocalIterator():
+        waiting += row.waiting or 0
+        if row.day is not None:
+            found.setdefault(row.view, {}).setdefault((row.store, row.day), []).append(row.received_day)
+    return found, waiting

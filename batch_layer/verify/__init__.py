@@ -1,1 +1,0 @@
-"""Compares what is published with a full recompute."""

@@ -1,0 +1,144 @@
+"""The tasks of a recompute: choose the cut, compute all views in one Spark job, report on each, publish at once."""
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+
+from airflow.sdk import Asset, BaseOperator, Context, TriggerRule
+from airflow.sdk.exceptions import AirflowSkipException
+
+from dags.tasks.command import GalateaCommand
+from views import registered_views
+from views.control.recompute import RecomputeRequest
+
+ITS_OWN = "recompute"
+"""The DAG whose runs are named by the recompute itself, because REST names both."""
+_LONGEST = 200
+_OTHER = re.compile(r"[^A-Za-z0-9._:+-]")
+
+
+def recompute_id(dag_id: str, run_id: str) -> str:
+    """The id: up to 200 letters, digits and `. _ : + -`. Two runs never share one."""
+    name = run_id if dag_id == ITS_OWN else f"{dag_id}.{run_id}"
+    safe = _OTHER.sub("-", name)
+    if safe == name and safe[0].isalnum() and len(safe) <= _LONGEST:
+        return safe
+    digest = hashlib.sha256(name.encode()).hexdigest()[:16]
+    return f"{ITS_OWN}-{digest}.{safe}"[:_LONGEST]
+
+
+_LONG = ("partitions", "corrections")
+"""What of the answer does not go to XCom: it can be ten thousand rows."""
+
+
+class RecomputeStep(GalateaCommand):
+    """Runs `galatea recompute STEP ID`. Its XCom is the state and what was counted so far."""
+
+    def __init__(self, *, step: str, **options: Any) -> None:  # noqa: ANN401 - Airflow's own
+        """`step`: plan, compute or publish."""
+        super().__init__(words=("recompute", step), **options)
+
+    def words(self, context: Context) -> Sequence[str]:
+        """The step and the id."""
+        return (*super().words(context), self.id_of(context))
+
+    def id_of(self, context: Context) -> str:
+        """The recompute of this DAG run."""
+        return recompute_id(self.dag_id, context["ti"].run_id)
+
+    def shown(self, answer: Mapping[str, Any], context: Context) -> Mapping[str, Any]:  # noqa: ARG002 - see below
+        """Id, state and what was counted."""
+        self.log.info("%s is %s", answer["id"], answer["state"])
+        return {name: value for name, value in answer.items() if name not in _LONG}
+
+
+SCHEDULED = "scheduled"
+
+
+class ChooseCut(RecomputeStep):
+    """Runs `galatea recompute plan ID` with what the form of the DAG run was filled in with, if it has one."""
+
+    def words(self, context: Context) -> Sequence[str]:
+        """The step, options, id, views."""
+        form, by = context["params"], filter(None, ("airflow", context["dag_run"].triggering_user_name))
+        request = RecomputeRequest.from_form(form)
+        said = (f"--why={form.get('reason', SCHEDULED)}", f"--by={'/'.join(by)}")
+        return (*self.verb, "--json", *request.options(), *said, "--", self.id_of(context), *request.views)
+
+
+GROUP = "galatea"
+
+
+def view_asset(view: str) -> Asset:
+    """The asset of the view of that name; its event says publication and cut."""
+    return Asset(name=f"galatea.{view}", uri=f"galatea://views/{view}", group=GROUP)
+
+
+PREVIEWED, UNCHANGED = "previewed", "unchanged"
+
+
+class Publish(RecomputeStep):
+    """Runs `galatea recompute publish ID`, and tells Airflow which views were published: their assets, no others.
+
+    So a DAG that is scheduled on a view's asset reads what is published, and never runs after a preview.
+    """
+
+    def words(self, context: Context) -> Sequence[str]:
+        """A later try does all that is left: if another publication came first, the cells are computed again."""
+        if context["ti"].try_number > 1:
+            return ("rebuild", "--json", f"--id={self.id_of(context)}")
+        return super().words(context)
+
+    def shown(self, answer: Mapping[str, Any], context: Context) -> Mapping[str, Any]:
+        """AirflowSkipException if there was nothing to publish."""
+        shown = super().shown(answer, context)
+        if shown["state"] == UNCHANGED:
+            raise AirflowSkipException("nothing is new: what is published says it all")
+        if shown["state"] == PREVIEWED:
+            self.log.info("%s", json.dumps(answer, indent=2))
+        published = () if shown["state"] == PREVIEWED else shown["views"]
+        self.outlets = [view_asset(name) for name in published]
+        for asset in self.outlets:
+            context["outlet_events"][asset].extra = {"publication": shown["publication"], "cut": shown["cut"]}
+        return shown
+
+
+class ViewDone(BaseOperator):
+    """Reads the report of the job, and is skipped if nothing of its view had to be computed."""
+
+    def __init__(self, *, job: RecomputeStep, **options: Any) -> None:  # noqa: ANN401 - Airflow's own
+        """`job`: what computed all views. This task is named as its view."""
+        super().__init__(**options)
+        self.job = job.task_id
+        self.set_upstream(job)
+
+    def execute(self, context: Context) -> Mapping[str, Any]:
+        """Give back days, blocks, events and seconds of this view."""
+        views: Mapping[str, Mapping[str, Any]] = context["ti"].xcom_pull(task_ids=self.job).get("views", {})
+        if self.task_id not in views:
+            raise AirflowSkipException(f"nothing of `{self.task_id}` had to be computed")
+        done = views[self.task_id]
+        self.log.info("%s", "   ".join(f"{name} {value}" for name, value in done.items()))
+        return done
+
+
+AGAIN = {"retries": 3, "retry_delay": timedelta(seconds=30), "retry_exponential_backoff": True}
+"""A neighbour that is away comes back. What is tried again goes on where the last try ended."""
+
+
+def recompute_graph() -> None:
+    """Add the tasks to the DAG at hand."""
+    views = registered_views()
+    job = RecomputeStep(task_id="rebuild", step="compute", doc_md=RecomputeStep.__doc__)
+    ChooseCut(task_id="choose_cut", step="plan", doc_md=ChooseCut.__doc__) >> job
+    done = [ViewDone(task_id=view.name, job=job, doc_md=view.question) for view in views]
+    done >> Publish(
+        task_id="publish",
+        step="publish",
+        doc_md=Publish.__doc__,
+        outlets=[view_asset(view.name) for view in views],
+        trigger_rule=TriggerRule.NONE_FAILED,
+    )

@@ -1,0 +1,144 @@
+"""Batch work built from settings: recompute jobs, rollbacks, ledgers and verification."""
+
+from concurrent.futures import Future, ThreadPoolExecutor
+from datetime import UTC, datetime
+from functools import cached_property, partial
+from typing import TYPE_CHECKING
+
+from batch_layer.context import AlertHorizons, BatchContext
+from batch_layer.failures import translated_failures
+from batch_layer.fence import Fence
+from batch_layer.ledger.writer import LedgerWriter
+from batch_layer.progress import Steps
+from batch_layer.recompute.job import RecomputeJob
+from batch_layer.recompute.rollback import Rollback
+from batch_layer.verification import Verification
+from deploy.cassandra import session_of
+from deploy.process import LATER, give_way
+from master_dataset.delta.tables import MasterTables
+from speed_layer.alerts.state import Horizons
+from views import registered_views
+from views.control.recompute import Recompute, RecomputeRequest, Recomputes, new_id
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from deploy.settings import Settings
+
+HEAP_MB = 768
+PARTITIONS = 16
+VERIFY_HEAP_MB = 1024
+VERIFY_PARTITIONS = 8
+
+
+class LazySpark:
+    """The Spark session of a recompute, started when it is first needed. It takes as long as reaching a cut."""
+
+    def __init__(self, settings: "Settings", *, is_long: bool) -> None:
+        """`is_long`: a computation of minutes, not of seconds."""
+        self._settings, self._is_long = settings, is_long
+
+    def start(self) -> None:
+        """Start it in the background."""
+        _ = self._session
+
+    def get(self) -> "SparkSession":
+        """Wait for the session. It has run a first job, in which its Python workers start."""
+        return self._session.result()
+
+    @cached_property
+    def _session(self) -> "Future[SparkSession]":
+        pool = ThreadPoolExecutor(1, "spark")
+        starting = pool.submit(self._start)
+        pool.shutdown(wait=False)
+        return starting
+
+    def _start(self) -> "SparkSession":
+        give_way(LATER)  # of this thread, and so of the Java and the workers that it starts
+
+        from deploy.spark import Work, spark_session  # noqa: PLC0415 - only where something is computed
+
+        work = Work.LONG if self._is_long else Work.SHORT
+        partitions = max(PARTITIONS, 2 * self._settings.spark.cores)
+        session = spark_session(self._settings, "rebuild", work, memory_mb=HEAP_MB, partitions=partitions)
+        session.range(1).mapInArrow(lambda batches: batches, "id long").collect()
+        return session
+
+
+def context_of(settings: "Settings") -> BatchContext:
+    """The deployment as batch work sees it."""
+    topics = sorted({view.source.topic for view in registered_views()})
+    horizons = Horizons()
+    return BatchContext(
+        connect=partial(session_of, settings.cassandra.address),
+        tables=MasterTables(settings.paths.master_uri),
+        fence=Fence(settings.kafka.bootstrap, topics, settings.layers.epoch, settings.layers.skew),
+        definitions=settings.definitions,
+        visits=settings.layers.visits,
+        oldest=settings.speed.oldest,
+        cut_timeout=settings.batch.cut_timeout,
+        speed_ttl=settings.speed.ttl,
+        retention=settings.kafka.retention,
+        bootstrap=settings.kafka.bootstrap,
+        partitions=settings.kafka.partitions,
+        horizons=AlertHorizons(horizons.grace, horizons.fresh, horizons.kept),
+    )
+
+
+def create_recompute(
+    settings: "Settings", request: RecomputeRequest, *, why: str, by: str, id_: str | None = None
+) -> str:
+    """Write a recompute down before anything is done; returns its id. An existing one of that id stays as it is."""
+    recompute = Recompute(id_ or new_id(), request, by, why, datetime.now(UTC), "asked")
+    Recomputes(session_of(settings.cassandra.address)).create(recompute)
+    return recompute.id
+
+
+def job_of(settings: "Settings", id_: str, steps: Steps, spark: LazySpark | None = None) -> RecomputeJob:
+    """A job for the recompute of that id. UnknownNameError if there is none."""
+    spark = spark or spark_of(settings, id_)
+    return RecomputeJob(context_of(settings), id_, spark.get, steps)
+
+
+def spark_of(settings: "Settings", id_: str) -> LazySpark:
+    """The Spark session for the recompute of that id. UnknownNameError if there is none."""
+    request = Recomputes(session_of(settings.cassandra.address)).find(id_).request
+    return LazySpark(settings, is_long=request.full)
+
+
+def run_recompute(settings: "Settings", id_: str, steps: Steps) -> Recompute:
+    """Do what is left of a recompute. Spark starts while a cut is reached, because both take equally long."""
+    spark = spark_of(settings, id_)
+    with job_of(settings, id_, steps, spark) as job, translated_failures(id_):
+        if not job.has_ended:
+            spark.start()
+        job.plan()
+        job.compute()
+        return job.publish()
+
+
+def recompute(settings: "Settings", request: RecomputeRequest, *, why: str, by: str, steps: Steps) -> Recompute:
+    """Create a recompute and run it."""
+    return run_recompute(settings, create_recompute(settings, request, why=why, by=by), steps)
+
+
+def ledgers_of(settings: "Settings") -> LedgerWriter:
+    """The ledgers, with a Spark session that is started when events have to be read."""
+    return LedgerWriter(context_of(settings), LazySpark(settings, is_long=False).get)
+
+
+def rollback_of(settings: "Settings", *, builds: bool = True) -> Rollback:
+    """Rollbacks. `builds`: whether a generation of the speed layer may be built first, which takes minutes."""
+    return Rollback(context_of(settings), builds)
+
+
+def verification_of(settings: "Settings") -> Verification:
+    """Verification, with a Spark session of its own."""
+
+    def spark() -> "SparkSession":
+        from deploy.spark import Work, spark_session  # noqa: PLC0415 - the JVM starts with it
+
+        partitions = max(VERIFY_PARTITIONS, 2 * settings.spark.cores)
+        return spark_session(settings, "verify", Work.LONG, memory_mb=VERIFY_HEAP_MB, partitions=partitions)
+
+    return Verification(context_of(settings), spark)

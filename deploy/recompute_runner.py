@@ -1,0 +1,269 @@
+"""Recomputes and rollbacks that are requested over REST.
+
+A recompute is written down first, then handed to Airflow or to the runner of this process. The runner does one after
+another, each in a child process. The child stays in the session of this process, so the supervisor ends both.
+"""
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+import orjson
+import structlog
+from cassandra import DriverException
+
+from deploy.batch import rollback_of
+from deploy.cassandra import FAILURES
+from master_dataset.errors import (
+    CassandraUnavailableError,
+    DiskFullError,
+    GalateaError,
+    OperatorError,
+    UnknownNameError,
+)
+from serving_layer.admin.publications import ENDS, RolledBack
+from serving_layer.errors import RecomputeInterruptedError, TooBusyError
+from views.control.recompute import Problem, Recompute, RecomputeRequest, State, new_id
+
+if TYPE_CHECKING:
+    from deploy.settings import Settings
+
+
+class Kept(Protocol):
+    """Where recomputes are written down; `views.control.recompute.Recomputes` is it."""
+
+    def create(self, recompute: Recompute) -> None:
+        """Write it down before anything is done."""
+
+    def find(self, id_: str) -> Recompute:
+        """UnknownNameError if there is none of that id."""
+
+    def update(self, id_: str, state: State, **values: Problem | None) -> None:
+        """Say how it is now."""
+
+
+class Trigger(Protocol):
+    """Whoever does recomputes: a scheduler, or this process's own runner."""
+
+    def trigger(self, recompute_id: str, request: RecomputeRequest, reason: str) -> None:
+        """See that it is done. Unavailable if nobody takes it now."""
+
+
+@dataclass(frozen=True)
+class Launch:
+    """Recomputing of the REST interface."""
+
+    recomputes: Kept
+    trigger: Trigger
+
+    def start(self, request: RecomputeRequest, reason: str, by: str) -> str:
+        """Its id can be looked at from the first moment. One that nobody takes is `failed`, and says why."""
+        id_ = new_id()
+        with answering():
+            self.recomputes.create(Recompute(id_, request, by, reason, datetime.now(UTC), "asked"))
+        try:
+            self.trigger.trigger(id_, request, reason)
+        except GalateaError as error:
+            with answering():
+                self.recomputes.update(id_, "failed", problem=Problem.of(error))
+            raise
+        return id_
+
+
+@contextmanager
+def answering() -> Iterator[None]:
+    """CassandraUnavailableError instead of what the driver raises."""
+    try:
+        yield
+    except (DriverException, *FAILURES) as error:
+        message = f"Cassandra did not answer: {type(error).__name__}."
+        raise CassandraUnavailableError(message, do="Ask again; `galatea status` says what is wrong.") from error
+
+
+_NO_ROOM = {errno.ENOSPC, errno.EDQUOT}
+
+
+class Unfinished:
+    """Ids in the order in which they were taken. Safe between threads."""
+
+    def __init__(self, path: Path) -> None:
+        """`path`: one process writes it."""
+        self._path, self._lock = path, threading.Lock()
+        path.parent.mkdir(parents=True, exist_ok=True)
+
+    def ids(self) -> Sequence[str]:
+        """Those that are left."""
+        found: list[str] = orjson.loads(self._path.read_bytes()) if self._path.exists() else []
+        return found
+
+    def add(self, id_: str, at_most: int) -> bool:
+        """Whether there was room for it. OperatorError, DiskFullError among them, if it cannot be written down."""
+        with self._lock:
+            ids = self.ids()
+            if len(ids) >= at_most:
+                return False
+            try:
+                self._write([*ids, id_])
+            except OSError as error:
+                message = f"`{self._path}` cannot be written ({error.strerror}), so no recompute is taken"
+                kind = DiskFullError if error.errno in _NO_ROOM else OperatorError
+                raise kind(message, do="free some space or mend the rights where GALATEA_HOME is, ask again") from error
+            return True
+
+    def remove(self, id_: str) -> None:
+        """It is finished."""
+        with self._lock:
+            self._write([each for each in self.ids() if each != id_])
+
+    def _write(self, ids: Sequence[str]) -> None:
+        part = self._path.with_suffix(f".{os.getpid()}.part")
+        part.write_bytes(orjson.dumps(ids))
+        part.replace(self._path)
+
+
+AT_MOST = 100
+"""So many may wait, the one that is under way included."""
+GRACE_SECONDS = 5.0
+
+log = structlog.get_logger()
+
+
+def rebuild_command(recompute: Recompute) -> list[str]:
+    """The command that does it."""
+    return [
+        sys.executable,
+        "-m",
+        "galatea.cli.main",
+        "rebuild",
+        *recompute.request.views,
+        *recompute.request.options(),
+        f"--id={recompute.id}",
+        f"--why={recompute.why}",
+        f"--by={recompute.requested_by}",
+        "--json",
+    ]
+
+
+class Runner:
+    """Trigger. What its commands say stands in `logs/recompute.log`."""
+
+    def __init__(
+        self,
+        recomputes: Kept,
+        home: Path,
+        environment: Mapping[str, str],
+        command: Callable[[Recompute], Sequence[str]] = rebuild_command,
+    ) -> None:
+        """`environment`: the settings, on top of this process's own variables."""
+        self._recomputes, self._command, self._environment = recomputes, command, environment
+        self._log = home / "logs" / "recompute.log"
+        self._log.parent.mkdir(parents=True, exist_ok=True)
+        self._unfinished = Unfinished(home / "run" / "recomputes.json")
+        self._pool = ThreadPoolExecutor(1, "recompute")
+        self._lock = threading.Lock()
+        self._child: subprocess.Popen[bytes] | None = None
+        self._is_stopping = False
+
+    def start(self) -> None:
+        """Say `failed` of those that the process before this one took and did not finish."""
+        for id_ in self._unfinished.ids():
+            self._later(partial(self._settle, id_, "ended with the service"))
+
+    def trigger(self, recompute_id: str, request: RecomputeRequest, reason: str) -> None:  # noqa: ARG002 - the record says it too
+        """Do it when those before it are done. TooBusyError if too many wait."""
+        if not self._unfinished.add(recompute_id, AT_MOST):
+            raise TooBusyError(f"{AT_MOST} recomputes wait already.", do="Ask again when some of them are done.")
+        self._later(partial(self._do, recompute_id))
+
+    def stop(self) -> None:
+        """End the one that is under way and begin no other; the next start settles them."""
+        with self._lock:
+            self._is_stopping = True
+            child = self._child
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        if child is None:
+            return
+        _send(child, signal.SIGTERM)
+        try:
+            child.wait(GRACE_SECONDS)
+        except subprocess.TimeoutExpired:
+            _send(child, signal.SIGKILL)
+
+    def wait(self) -> None:
+        """Until everything that was taken so far is done."""
+        self._pool.submit(lambda: None).result()
+
+    def _do(self, id_: str) -> None:
+        recompute = self._recomputes.find(id_)
+        with self._log.open("ab") as out, self._lock:
+            if self._is_stopping:
+                return
+            self._child = subprocess.Popen(  # noqa: S603 - our own command, no shell
+                self._command(recompute),
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
+                process_group=0,
+                env={**os.environ, **self._environment},
+            )
+        log.info("recompute.started", recompute=id_, pid=self._child.pid)
+        code = self._child.wait()
+        log.info("recompute.ended", recompute=id_, code=code)
+        self._settle(id_, f"ended with exit code {code}")
+
+    def _settle(self, id_: str, how: str) -> None:
+        """Whatever became of its process, a recompute says so itself."""
+        try:
+            state = self._recomputes.find(id_).state
+        except UnknownNameError:
+            state = "failed"  # its row is gone, so nobody waits for it
+        if state not in ENDS:
+            message = f"The process of recompute `{id_}` {how} while it was `{state}`."
+            error = RecomputeInterruptedError(message, do=f"read `{self._log}`, then: galatea rebuild --id {id_}")
+            self._recomputes.update(id_, "failed", problem=Problem.of(error))
+        self._unfinished.remove(id_)
+
+    def _later(self, work: Callable[[], None]) -> None:
+        self._pool.submit(work).add_done_callback(_tell)
+
+
+def _tell(done: "Future[None]") -> None:
+    """The store did not answer, or worse: the file still names it, and the next start settles it."""
+    if not done.cancelled() and (error := done.exception()):
+        log.error("recompute.not_settled", exc_info=error)
+
+
+def _send(child: "subprocess.Popen[bytes]", number: signal.Signals) -> None:
+    try:
+        os.killpg(child.pid, number)
+    except ProcessLookupError:
+        return  # it has ended meanwhile
+
+
+@dataclass(frozen=True)
+class RestRollback:
+    """Rollbacks over REST, switched at once or refused: building a generation takes longer than a caller waits."""
+
+    settings: "Settings"
+
+    def run(self, number: int, why: str, by: str, *, dry_run: bool) -> RolledBack:
+        """RollbackTooFarError where the command would have to build a generation first."""
+        with answering():
+            done = rollback_of(self.settings, builds=False).run(number, why, by, self, dry_run=dry_run)
+        return RolledBack(done.publication, done.restores, done.cut, done.generation, done.partitions, done.dry_run)
+
+    @staticmethod
+    def step(done: int, total: int, what: str) -> None:
+        """Log a step."""
+        log.info("rollback.step", done=done, total=total, what=what)

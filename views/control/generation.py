@@ -1,0 +1,255 @@
+"""Generations of the speed layer's rows (R9), and the claims of their micro-batches.
+
+A generation is one continuous life of speed rows; its checkpoint can be deleted at any time. A new generation reads
+from (the published cut - D), so that it knows what was received before; writes rows of epochs from `emit_from` on, its
+cut at the start; and takes over only when it has read as far as the old one can have written, or without an old one as
+far as the topics reached at its start. So an answer never shrinks.
+
+A driver claims each micro-batch by number and end offsets before its first row is written. Of two drivers that
+disagree, the slower one is refused; a driver that was paused and wakes up can only write again what was claimed, the
+same rows. A generation that is replaced can claim nothing more, so what it may have written ends at its last claim.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, NamedTuple
+
+import orjson
+
+from master_dataset.errors import CheckpointOutOfStepError, GenerationReplacedError
+from master_dataset.failpoints import Failpoint, failpoint
+from views.control.publication import SERIAL, Pointer, PointerRow, Session
+from views.core.cut import utc
+
+_CLAIM = (
+    "UPDATE generations SET claimed = ?, claimed_ends = ? WHERE generation = ? "
+    "IF claimed = ? AND replaced = null AND emit_from != null"  # of a generation that is not there all are null
+)
+
+
+class Claims:
+    """The claims of every generation."""
+
+    def __init__(self, session: Session) -> None:
+        """`session` uses Galatea's keyspace."""
+        self._session = session
+
+    def claim(self, number: int, micro_batch: int, ends: "Offsets") -> None:
+        """Return if this micro-batch, read up to `ends`, is the next of that generation or its last one again.
+
+        Raises:
+            GenerationReplacedError: The generation may write nothing more.
+            CheckpointOutOfStepError: Another micro-batch was claimed: checkpoint or Cassandra were restored from a
+                backup, or a second process runs with another checkpoint.
+        """
+        told = orjson.dumps(ends, option=orjson.OPT_NON_STR_KEYS | orjson.OPT_SORT_KEYS).decode()
+        before = micro_batch - 1 if micro_batch else None
+        claim = self._session.prepare(_CLAIM)
+        if self._session.execute(claim, (micro_batch, told, number, before)).one().applied:
+            return
+        found = self._state(number)
+        if found is not None and found.claimed == micro_batch and found.claimed_ends == told:
+            return
+        if found is not None and found.replaced:
+            raise _replaced(number)
+        last = f"{found.claimed} up to {found.claimed_ends}" if found is not None else "nothing"
+        message = f"generation {number} of the speed layer is about to write micro-batch {micro_batch} after {last}"
+        raise CheckpointOutOfStepError(
+            message,
+            do="end the second speed process; without one: galatea speed restart, galatea down, galatea up --detach",
+        )
+
+    def replace(self, number: int, wanted_from: datetime | None = None) -> "Offsets":
+        """Let that generation write nothing more; gives back up to where it may have written. It stays readable.
+
+        `wanted_from`: the next one has to write rows from this cut on, if that is older than the published one.
+        """
+        if wanted_from is None:
+            update = self._session.prepare("UPDATE generations SET replaced = true WHERE generation = ? IF EXISTS")
+            self._session.execute(update, (number,))
+        else:
+            update = self._session.prepare(
+                "UPDATE generations SET replaced = true, wanted_from = ? WHERE generation = ? IF EXISTS"
+            )
+            self._session.execute(update, (wanted_from, number))
+        failpoint(Failpoint.SPEED_REPLACED)
+        return self.ends(number)
+
+    def ends(self, number: int) -> "Offsets":
+        """Up to where that generation may have written by now."""
+        found = self._state(number)
+        if found is None or found.claimed_ends is None:
+            return {}
+        return {topic: {int(n): at for n, at in own.items()} for topic, own in orjson.loads(found.claimed_ends).items()}
+
+    def wanted_from(self, number: int) -> datetime | None:
+        """From which cut on the generation after that one has to write rows, if anybody wants that."""
+        query = self._session.prepare("SELECT wanted_from FROM generations WHERE generation = ?")
+        found = self._session.execute(query, (number,)).one()
+        return utc(found.wanted_from) if found is not None and found.wanted_from else None
+
+    def is_replaced(self, number: int) -> bool:
+        """Whether that generation may write nothing more, as far as is known: only `claim` is certain."""
+        query = self._session.prepare("SELECT replaced FROM generations WHERE generation = ?")
+        found = self._session.execute(query, (number,)).one()
+        return found is not None and bool(found.replaced)
+
+    def refuse_replaced(self, number: int) -> None:
+        """GenerationReplacedError if that generation may write nothing more, as far as is known."""
+        if self.is_replaced(number):
+            raise _replaced(number)
+
+    def _state(self, number: int) -> Any:  # noqa: ANN401 - a driver's row
+        """Read at SERIAL: a claim whose outcome was unknown is settled by it."""
+        query = self._session.prepare("SELECT claimed, claimed_ends, replaced FROM generations WHERE generation = ?")
+        query.consistency_level = SERIAL
+        return self._session.execute(query, (number,)).one()
+
+
+def _replaced(number: int) -> GenerationReplacedError:
+    message = f"generation {number} of the speed layer was replaced and writes nothing more"
+    return GenerationReplacedError(message, do="nothing: its supervisor starts the next generation")
+
+
+Offsets = Mapping[str, Mapping[int, int]]
+"""Topic to partition to offset: everything before it."""
+
+
+class Reached(NamedTuple):
+    """How far a partition was read: everything before `position`; when the last record of it was received.
+
+    None if this micro-batch had no record of the partition, because only ends of transactions were passed.
+    """
+
+    topic: str
+    partition: int
+    position: int
+    received_at: datetime | None
+
+
+@dataclass(frozen=True)
+class Generation:
+    """`targets`: the positions that it must have written before readers may move to it. `definitions`: view to hash."""
+
+    number: int
+    emit_from: datetime
+    definitions: Mapping[str, str]
+    targets: Offsets
+
+
+class Generations:
+    """The generations as Cassandra keeps them."""
+
+    def __init__(self, session: Session) -> None:
+        """`session` uses Galatea's keyspace."""
+        self._session = session
+        self._pointer = PointerRow(session)
+        self.claims = Claims(session)
+        self._position = session.prepare(
+            "UPDATE speed_positions USING TIMESTAMP ? SET position = ? "
+            "WHERE generation = ? AND topic = ? AND partition = ?"
+        )
+        self._received = session.prepare(
+            "UPDATE speed_positions USING TIMESTAMP ? SET received_at = ?, position = ? "
+            "WHERE generation = ? AND topic = ? AND partition = ?"
+        )
+
+    def find(self, number: int) -> Generation | None:
+        """The generation of that number, if it was ever begun."""
+        query = self._session.prepare("SELECT * FROM generations WHERE generation = ?")
+        row = self._session.execute(query, (number,)).one()
+        if row is None:
+            return None
+        targets = {topic: {int(n): at for n, at in own.items()} for topic, own in orjson.loads(row.targets).items()}
+        return Generation(number, utc(row.emit_from), dict(row.definitions or {}), targets)
+
+    def begin(self, generation: Generation, started_at: datetime) -> None:
+        """Write the generation down before its first row. GenerationReplacedError if another process was first."""
+        insert = self._session.prepare(
+            "INSERT INTO generations (generation, emit_from, started_at, definitions, targets) "
+            "VALUES (?, ?, ?, ?, ?) IF NOT EXISTS"
+        )
+        targets = {topic: {str(n): at for n, at in own.items()} for topic, own in generation.targets.items()}
+        values = (generation.number, generation.emit_from, started_at, dict(generation.definitions))
+        begun = self._session.execute(insert, (*values, orjson.dumps(targets).decode())).one().applied
+        if not begun and self.find(generation.number) != generation:
+            message = f"generation {generation.number} of the speed layer was begun by another process"
+            raise GenerationReplacedError(message, do="end the second speed process")
+
+    def greatest(self) -> int:
+        """The greatest number in use; 0 before the first generation."""
+        return max((row.generation for row in self._session.execute("SELECT generation FROM generations")), default=0)
+
+    def positions(self, number: int) -> dict[str, dict[int, int]]:
+        """How far this generation has written."""
+        found: dict[str, dict[int, int]] = {}
+        query = self._session.prepare("SELECT topic, partition, position FROM speed_positions WHERE generation = ?")
+        for row in self._session.execute(query, (number,)):
+            found.setdefault(row.topic, {})[row.partition] = row.position
+        return found
+
+    def record(self, number: int, reached: Iterable[Reached]) -> None:
+        """Every row of events before the positions is written. A position is the write timestamp: none goes back.
+
+        A partition that had no record keeps the time of its last one.
+        """
+        for topic, partition, position, received_at in reached:
+            place = (number, topic, partition)
+            if received_at is None:
+                self._session.execute(self._position, (position, position, *place))
+            else:
+                self._session.execute(self._received, (position, received_at, position, *place))
+
+    def has_caught_up(self, generation: Generation, served: int) -> bool:
+        """Whether no answer shrinks if this generation is read instead of the one `served` (0: of none).
+
+        From then on the one served writes nothing more, so it is asked to stop only when this one has come as far.
+        """
+        if not self.is_as_far(generation, served):
+            return False
+        return not served or reached(self.positions(generation.number), self.claims.replace(served))
+
+    def is_as_far(self, generation: Generation, served: int) -> bool:
+        """Whether it has read what the one `served` has recorded, or without one its targets. Changes nothing."""
+        wanted = self.positions(served) if served else generation.targets
+        return reached(self.positions(generation.number), wanted)
+
+    def progress(self, generation: Generation, served: int) -> tuple[int, int]:
+        """How many records it has read of those that it has to read before it may take over, as of now."""
+        own = self.positions(generation.number)
+        # What it has claimed ends where its positions do, or behind them.
+        targets = (self.claims.ends(served) or self.positions(served)) if served else generation.targets
+        wanted = [(own.get(topic, {}).get(partition, 0), target) for topic, partition, target in _places(targets)]
+        return sum(min(at, target) for at, target in wanted), sum(target for _, target in wanted)
+
+    def take_over(self, generation: Generation) -> bool:
+        """Point readers at this generation if it has caught up and the pointer has not moved meanwhile.
+
+        Other definitions than the published ones wait for the next rebuild, which publishes both together (R12).
+        """
+        pointer = self._pointer.read()
+        same = dict(pointer.definitions) == dict(generation.definitions)
+        if pointer.publication and not same:
+            return False
+        if pointer.generation >= generation.number:
+            return True
+        if generation.emit_from > pointer.cut:  # somebody rolled back meanwhile: another one has to begin
+            self.claims.replace(generation.number)
+            return False
+        if not self.has_caught_up(generation, pointer.generation):
+            return False
+        return self._pointer.switch_generation(pointer, generation.number, generation.definitions)
+
+    def pointer(self) -> Pointer:
+        """What is published now."""
+        return self._pointer.read()
+
+
+def reached(positions: Offsets, targets: Offsets) -> bool:
+    """Whether the positions are at or behind every target; a target of 0 needs no position."""
+    return all(positions.get(topic, {}).get(partition, 0) >= offset for topic, partition, offset in _places(targets))
+
+
+def _places(offsets: Offsets) -> Iterator[tuple[str, int, int]]:
+    return ((topic, partition, offset) for topic, own in offsets.items() for partition, offset in own.items())
