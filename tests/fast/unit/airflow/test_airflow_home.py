@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from deploy.airflow.home import AirflowHome
+from deploy.airflow.component import AirflowHome
 
 
 def contents(home: Path) -> dict[str, str]:
