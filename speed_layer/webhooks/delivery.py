@@ -78,7 +78,7 @@ class Delivery:
         said = read_header(record.value)
         return said is not None and said.tenant == self._endpoint.tenant
 
-    async def take(self, records: Sequence[ConsumerRecord]) -> HandlerResult:
+    async def handle(self, records: Sequence[ConsumerRecord]) -> HandlerResult:
         """Send them. A refusal of many is one of some: the caller tries them one by one."""
         first = records[0]
         if (first.topic, first.partition, first.offset) in self.skipped:

@@ -47,7 +47,7 @@ class EndpointWorker:
 
     def state(self, failing_since: float | None) -> EndpointState:
         """How it is doing now. `failing_since`: as it is to be told."""
-        behind, sender = self._consuming.behind, self._sender
+        behind, sender = self._consuming.backlog, self._sender
         return EndpointState(
             failing_since=_at(failing_since),
             status=sender.status,

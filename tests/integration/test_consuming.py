@@ -7,13 +7,13 @@ import pytest
 from confluent_kafka import Consumer, Producer
 
 from master_dataset.kafka.consumer import (
-    Retry,
-    KeyedConsumer,
-    Done,
     ConsumerLimits,
     ConsumerRecord,
-    Reject,
+    Done,
     HandlerResult,
+    KeyedConsumer,
+    Reject,
+    Retry,
 )
 from master_dataset.kafka.consumer import key_queue as lane
 from master_dataset.kafka.topics import Topics
@@ -30,24 +30,24 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DrilledBroker]:
         yield started
 
 
-class Taker:
+class PlayedHandler:
     """Takes everything; of the key `1` nothing until `goes_on`."""
 
     def __init__(self) -> None:
         self.goes_on = False
         self.taken: list[tuple[str, int]] = []
 
-    def wants(self, _: ConsumerRecord) -> bool:
+    def accepts(self, _: ConsumerRecord) -> bool:
         return True
 
-    async def take(self, records: Sequence[ConsumerRecord]) -> HandlerResult:
+    async def handle(self, records: Sequence[ConsumerRecord]) -> HandlerResult:
         await asyncio.sleep(0)
         if records[0].key == b"1" and not self.goes_on:
             return Retry("no answer")
         self.taken += [(record.key.decode(), int(record.value)) for record in records]
         return Done()
 
-    async def put_aside(self, record: ConsumerRecord, refused: Reject) -> Done | Retry:
+    async def store_rejected(self, record: ConsumerRecord, refused: Reject) -> Done | Retry:
         raise AssertionError(record, refused)
 
     def of(self, key: str) -> list[int]:
@@ -83,44 +83,44 @@ def take_away(settings: dict[str, str], topic: str) -> None:
 def test_what_was_paused_and_taken_away_goes_on_when_it_comes_back(
     patience: float, broker: DrilledBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lane, "STUCK_SECONDS", patience)
+    monkeypatch.setattr(lane, "STALLED_SECONDS", patience)
     topic = f"paused_{patience}"
-    settings, taker = filled(broker.address, topic, "1"), Taker()
+    settings, handler = filled(broker.address, topic, "1"), PlayedHandler()
 
     async def work() -> None:
         limits = ConsumerLimits(waiting=100, longest_wait=0.1, leave=1)
-        member = KeyedConsumer({**settings, "session.timeout.ms": 6000}, [topic], taker, limits)
+        member = KeyedConsumer({**settings, "session.timeout.ms": 6000}, [topic], handler, limits)
         running = asyncio.ensure_future(member.run())
         async with asyncio.timeout(PATIENCE):
             while not member.is_paused:  # noqa: ASYNC110 - what is waited for has no event
                 await asyncio.sleep(0.01)
         await asyncio.to_thread(take_away, settings, topic)
-        taker.goes_on = True
-        await taker.until_taken(RECORDS)
+        handler.goes_on = True
+        await handler.until_taken(RECORDS)
         member.stop()
         await running
 
     asyncio.run(work())
 
-    assert list(dict.fromkeys(taker.of("1"))) == list(range(RECORDS))
+    assert list(dict.fromkeys(handler.of("1"))) == list(range(RECORDS))
 
 
 def test_others_of_its_partition_go_on_beside_a_key_that_does_not_get_on(
     broker: DrilledBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lane, "STUCK_SECONDS", 0.1)
-    settings, taker = filled(broker.address, "blocked", *KEYS), Taker()
+    monkeypatch.setattr(lane, "STALLED_SECONDS", 0.1)
+    settings, handler = filled(broker.address, "blocked", *KEYS), PlayedHandler()
 
     async def work() -> None:
         limits = ConsumerLimits(waiting=100, longest_wait=0.1, leave=1)
-        member = KeyedConsumer(settings, ["blocked"], taker, limits)
+        member = KeyedConsumer(settings, ["blocked"], handler, limits)
         running = asyncio.ensure_future(member.run())
-        await taker.until_taken(2 * RECORDS)
-        taker.goes_on = True
-        await taker.until_taken(3 * RECORDS)
+        await handler.until_taken(2 * RECORDS)
+        handler.goes_on = True
+        await handler.until_taken(3 * RECORDS)
         member.stop()
         await running
 
     asyncio.run(work())
 
-    assert {key: taker.of(key) for key in KEYS} == {key: list(range(RECORDS)) for key in KEYS}
+    assert {key: handler.of(key) for key in KEYS} == {key: list(range(RECORDS)) for key in KEYS}

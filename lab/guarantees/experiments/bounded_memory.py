@@ -129,11 +129,11 @@ class Slow:
         self.reader = Counted(settings)
         return self.reader
 
-    def wants(self, _record: ConsumerRecord) -> bool:
+    def accepts(self, _record: ConsumerRecord) -> bool:
         """Everything."""
         return True
 
-    async def take(self, records: Sequence[ConsumerRecord]) -> Done:
+    async def handle(self, records: Sequence[ConsumerRecord]) -> Done:
         """Work it off, in its time."""
         while not self._may_work():  # noqa: ASYNC110 - what is waited for has no event
             await asyncio.sleep(LOOK_SECONDS)
@@ -142,7 +142,7 @@ class Slow:
         await asyncio.sleep(0)
         return Done()
 
-    async def put_aside(self, _record: ConsumerRecord, _refused: Reject) -> Done:
+    async def store_rejected(self, _record: ConsumerRecord, _refused: Reject) -> Done:
         """Nothing is refused here."""
         return Done()
 

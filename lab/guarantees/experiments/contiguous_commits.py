@@ -138,11 +138,11 @@ class Journalling:
         """What is read with."""
         return Committing(settings, self)
 
-    def wants(self, _record: ConsumerRecord) -> bool:
+    def accepts(self, _record: ConsumerRecord) -> bool:
         """Everything."""
         return True
 
-    async def take(self, records: Sequence[ConsumerRecord]) -> Done:
+    async def handle(self, records: Sequence[ConsumerRecord]) -> Done:
         """One at a time."""
         [number] = (int(record.value) for record in records)
         self._under_way.add(number)
@@ -156,7 +156,7 @@ class Journalling:
             die()
         return Done()
 
-    async def put_aside(self, _record: ConsumerRecord, _refused: Reject) -> Done:
+    async def store_rejected(self, _record: ConsumerRecord, _refused: Reject) -> Done:
         """Nothing is refused here."""
         return Done()
 
@@ -185,7 +185,7 @@ async def _consume(bootstrap: str, topic: str, journal: Path, seed: int, kill_at
     with journal.open("a") as file:
         work = Journalling(file, seed, kill_at)
         async with member(settings, topic, work, ConsumerLimits(WORKERS, batch=1), work.connect) as consuming:
-            await until(lambda: work.done > 0 and not consuming.behind.records, lambda: work.done)
+            await until(lambda: work.done > 0 and not consuming.backlog.records, lambda: work.done)
 
 
 EXPERIMENT = Experiment("P19", "asynchronous work that commits out of order", run)

@@ -95,11 +95,11 @@ class Taking:
         self._sink, self._telling = sink, telling
         self.put_aside_so_far = 0
 
-    def wants(self, _record: ConsumerRecord) -> bool:
+    def accepts(self, _record: ConsumerRecord) -> bool:
         """Everything."""
         return True
 
-    async def take(self, records: Sequence[ConsumerRecord]) -> HandlerResult:
+    async def handle(self, records: Sequence[ConsumerRecord]) -> HandlerResult:
         """One call of the sink."""
         try:
             self._sink.take(*(int(record.value) for record in records))
@@ -109,7 +109,7 @@ class Taking:
             return Reject("422: this record is wrong")
         return Done()
 
-    async def put_aside(self, record: ConsumerRecord, _refused: Reject) -> Done:
+    async def store_rejected(self, record: ConsumerRecord, _refused: Reject) -> Done:
         """A dead letter."""
         self._telling.put(record.value)
         self.put_aside_so_far += 1
@@ -141,10 +141,10 @@ def run(setup: ExperimentSetup) -> Sequence[Result]:
 
 
 def _told(setup: ExperimentSetup, mode: str, fault: str, sink: Sink, letters: str) -> Result:
-    sent, bad, [put_aside] = setup.size.records, setup.size.records // EVERY, numbers(setup.bootstrap, letters)
+    sent, bad, [store_rejected] = setup.size.records, setup.size.records // EVERY, numbers(setup.bootstrap, letters)
     expected: dict[str, Bound] = {"delivered": exactly(sent - bad), "dead letters": exactly(bad)}
-    counted = {"delivered": len(sink.taken), "dead letters": len(put_aside)}
-    return Result(mode, fault, sent, count_numbers(sent, sink.taken, put_aside), expected, counted)
+    counted = {"delivered": len(sink.taken), "dead letters": len(store_rejected)}
+    return Result(mode, fault, sent, count_numbers(sent, sink.taken, store_rejected), expected, counted)
 
 
 def _read(setup: ExperimentSetup, topic: str, name: str, reading: Skipping | Telling) -> None:

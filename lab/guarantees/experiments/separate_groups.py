@@ -32,11 +32,11 @@ class Endpoint:
         self.taken: list[int] = []
         self.tried = 0
 
-    def wants(self, _record: ConsumerRecord) -> bool:
+    def accepts(self, _record: ConsumerRecord) -> bool:
         """Everything."""
         return True
 
-    async def take(self, records: Sequence[ConsumerRecord]) -> Done | Retry:
+    async def handle(self, records: Sequence[ConsumerRecord]) -> Done | Retry:
         """Take them, or be down."""
         if not self.up.is_set():
             self.tried += 1
@@ -46,7 +46,7 @@ class Endpoint:
         self.taken += [int(record.value) for record in records]
         return Done()
 
-    async def put_aside(self, _record: ConsumerRecord, _refused: Reject) -> Done:
+    async def store_rejected(self, _record: ConsumerRecord, _refused: Reject) -> Done:
         """Nothing is refused for good here."""
         return Done()
 
@@ -60,13 +60,13 @@ class Both(Endpoint):
         self._healthy, self._other = healthy, other
         self._given = -1
 
-    async def take(self, records: Sequence[ConsumerRecord]) -> Done | Retry:
+    async def handle(self, records: Sequence[ConsumerRecord]) -> Done | Retry:
         """What the other endpoint says."""
         fresh = [record for record in records if record.offset > self._given]
         if fresh:
-            await self._healthy.take(fresh)
+            await self._healthy.handle(fresh)
             self._given = fresh[-1].offset
-        return await self._other.take(records)
+        return await self._other.handle(records)
 
 
 def run(setup: ExperimentSetup) -> Sequence[Result]:

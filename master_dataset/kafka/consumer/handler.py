@@ -1,4 +1,4 @@
-"""What a keyed consumer and its handler exchange: results, limits, and the backlog."""
+"""What a keyed consumer and its handler exchange: results, limits, and what is still to be done."""
 
 from collections.abc import Sequence
 from typing import NamedTuple, Protocol
@@ -7,13 +7,14 @@ from master_dataset.kafka.record import ConsumerRecord
 
 
 class Done(NamedTuple):
-    """They need not be handed over again."""
+    """The records are handled; their offsets may be committed."""
 
 
 class Retry(NamedTuple):
-    """It may work later. `after`: not before so many seconds, if whoever takes them said so. `why`: one sentence.
+    """The call failed and may succeed later: the same batch is handed over again.
 
-    `fewer`: it may work with fewer of them at once.
+    `why`: one sentence. `after`: seconds to wait at least, if the receiver asked for it. `fewer`: a smaller batch may
+    succeed.
     """
 
     why: str
@@ -22,7 +23,7 @@ class Retry(NamedTuple):
 
 
 class Reject(NamedTuple):
-    """The same call would be refused again. `why`: one sentence, which never holds the value."""
+    """The call would fail in the same way for ever. `why`: one sentence that never contains the value."""
 
     why: str
 
@@ -31,22 +32,24 @@ HandlerResult = Done | Retry | Reject
 
 
 class Handler(Protocol):
-    """Never told of two batches of one key at once."""
+    """Handles the records of a topic. Never called twice at once for the same key."""
 
-    def wants(self, record: ConsumerRecord) -> bool:
-        """Whether it is handed over at all. What nobody wants waits for nothing and takes no place."""
+    def accepts(self, record: ConsumerRecord) -> bool:
+        """Return whether the record is handed over at all. One that is not accepted counts as done at once."""
 
-    async def take(self, records: Sequence[ConsumerRecord]) -> HandlerResult:
-        """What became of these records, all of one key and in order."""
+    async def handle(self, records: Sequence[ConsumerRecord]) -> HandlerResult:
+        """Handle a batch of one key, in order of offset."""
 
-    async def put_aside(self, record: ConsumerRecord, refused: Reject) -> Done | Retry:
-        """Keep a record that was refused for good; until it is kept it counts as under way."""
+    async def store_rejected(self, record: ConsumerRecord, rejected: Reject) -> Done | Retry:
+        """Store a record that was rejected by itself. Its offset is not committed before it is stored."""
 
 
 class ConsumerLimits(NamedTuple):
-    """`under_way`: calls at once. `waiting`: records taken from the broker and not done. `batch`: records of one call.
+    """Bounds of one consumer.
 
-    `longest_wait`: seconds between two tries, at most. `leave`: seconds that calls under way have at the end.
+    `under_way`: calls at once, over all keys. `waiting`: records in memory. `batch`: records per call.
+    `longest_wait`: seconds between two attempts, at most. `leave`: seconds that running calls get when the consumer
+    stops or loses a partition.
     """
 
     under_way: int = 8
@@ -60,10 +63,7 @@ DEFAULT_LIMITS = ConsumerLimits()
 
 
 class BlockedKey(NamedTuple):
-    """A key that is tried again and again. `record`: the first one that waits. `since`: seconds since 1970.
-
-    `why`: what was said last, one sentence.
-    """
+    """A key whose first record is retried. `since`: seconds since 1970. `why`: the reason of the last failure."""
 
     record: ConsumerRecord
     since: float
@@ -71,9 +71,9 @@ class BlockedKey(NamedTuple):
 
 
 class Backlog(NamedTuple):
-    """`records`: taken from the broker and not done, and not taken yet, among these what nobody wants.
+    """`records`: read and not done, or not read yet (an upper bound: it includes records that are not accepted).
 
-    `oldest_ms`: the broker's stamp of the oldest that was taken and is not done; None if there is none.
+    `oldest_ms`: broker timestamp of the oldest record in memory, milliseconds since 1970; None if there is none.
     """
 
     records: int

@@ -1,9 +1,4 @@
-"""How long to wait before the next try: full jitter, so that many who failed together do not come together again.
-
-Source: Marc Brooker, Exponential Backoff And Jitter, AWS Architecture Blog, 2015.
-
-The records of one key, one after the other, in batches that follow the pace of whoever takes them.
-"""
+"""The records of one key, handed to the handler in order, in batches that adapt to how fast it is."""
 
 import asyncio
 import random
@@ -11,129 +6,175 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from itertools import islice
 
-from master_dataset.kafka.consumer.handler import BlockedKey, Handler, HandlerResult, Reject, Retry
+from master_dataset.kafka.consumer.handler import BlockedKey, Done, Handler, HandlerResult, Reject, Retry
 from master_dataset.kafka.record import ConsumerRecord
 
-FIRST_SECONDS = 0.25
-MOST_ASKED_SECONDS = 3600.0
-"""Nobody is waited for longer than this, whatever they ask for."""
-_CHANCE = random.SystemRandom()
-_DOUBLINGS = 20
-
-
-def backoff_seconds(tries: int, most: float, asked: float | None = None) -> float:
-    """Between 0 and min(most, FIRST_SECONDS x 2^tries); never less than was `asked` for."""
-    drawn = _CHANCE.uniform(0, min(most, FIRST_SECONDS * 2 ** min(tries, _DOUBLINGS)))
-    return drawn if asked is None else max(drawn, min(asked, MOST_ASKED_SECONDS))
-
-
-QUICK_SECONDS = 0.5
-"""Whoever takes a batch within this gets a larger one; who takes longer, a smaller one."""
-STUCK_SECONDS = 2.0
-"""Whoever has not got on for so long leaves the room to others."""
-SAME_TRIES = 10
-"""So often a batch fails though fewer at once may work; then each of its records is handed over alone."""
+FAST_SECONDS = 0.5
+"""A call that takes less doubles the batch size; one that takes longer halves it."""
+STALLED_SECONDS = 2.0
+"""A key without progress for this long gives up its share of the memory to others."""
+ATTEMPTS_BEFORE_SPLIT = 10
+"""Attempts with a batch that may be too large before its records are handed over one by one."""
+FIRST_BACKOFF_SECONDS = 0.25
+MAX_REQUESTED_SECONDS = 3600.0
+"""Longest wait that a receiver can ask for (`Retry.after`)."""
+_MAX_DOUBLINGS = 20
+_RANDOM = random.SystemRandom()
 
 
 class KeyQueue:
-    """Works while it has records. It takes what is there: no record waits for others to make a batch full.
+    """Hands the records of one key to a handler, one call at a time.
 
-    A batch that fails comes again as it was: whoever has taken it, though its answer was lost, knows it by what it is.
+    A batch is what waits, up to the current batch size: no record waits for a batch to fill up. `Done` removes the
+    batch. `Retry` hands over the very same batch again after a backoff, so that a handler whose answer was lost can
+    recognise it. `Reject` says that one record of the batch is to blame: they are handed over one by one, and the one
+    that is rejected alone is stored by the handler.
     """
 
-    def __init__(self, taker: Handler, most: int, longest_wait: float, failed_since: float | None = None) -> None:
-        """`most`: records of one call. `longest_wait`: seconds between two tries, at most.
+    def __init__(
+        self, handler: Handler, max_batch: int, longest_wait: float, failed_since: float | None = None
+    ) -> None:
+        """`longest_wait`: seconds between two attempts, at most.
 
-        `failed_since`: since when it has failed, if it does so still: its partition was taken away meanwhile.
+        `failed_since`: when this key began to fail, if its partition was revoked and assigned again meanwhile.
         """
-        self._failed_since = failed_since
-        self._taker, self._most, self._longest_wait = taker, most, longest_wait
+        self._handler, self._longest_wait = handler, longest_wait
         self.waiting: deque[ConsumerRecord] = deque()
-        self.failing_since: float | None = None
+        self._batch_size = BatchSize(max_batch)
+        self._in_flight = 0  # records of the current call, or of the batch that is handed over again
+        self._attempts = 0
+        self.failing_since: float | None = None  # seconds since 1970
+        self._failed_since = failed_since
         self._why = ""
-        self._size, self._one_by_one, self._tries = 1, 0, 0
-        self._same, self._too_much = 0, 0  # records of the batch that failed; how often there may have been too many
-        self._handed = 0  # records of the call that is under way or comes again
-        self._since: float | None = None  # by the clock that never steps back
-        self._is_ended, self._stirred = False, asyncio.Event()
+        self._no_progress_since: float | None = None  # monotonic clock
+        self._is_stopped, self._awake = False, asyncio.Event()
+
+    async def run(self, calls: asyncio.Semaphore, on_done: Callable[[ConsumerRecord], None]) -> None:
+        """Hand over records until none waits or the queue is stopped.
+
+        Args:
+            calls: Bounds the calls that run at once, over all keys.
+            on_done: Called for each record that is done, in order.
+        """
+        while self.waiting and not self._is_stopped:
+            self._awake.clear()  # before the call: a wake-up during it must end the backoff that follows
+            batch = list(islice(self.waiting, self._batch_size.next(len(self.waiting))))
+            self._in_flight = len(batch)
+            async with calls:
+                if self._is_stopped:  # while it waited for its turn
+                    return
+                began = time.monotonic()
+                self._no_progress_since = self._no_progress_since or began
+                result = await self._handle(batch)
+                took = time.monotonic() - began
+            match result:
+                case Retry():
+                    await self._back_off(result, len(batch))
+                case Reject():
+                    self._reset_failures()
+                    self._batch_size.split(len(batch))
+                case Done():
+                    self._reset_failures()
+                    for record in batch:
+                        self.waiting.popleft()
+                        on_done(record)
+                    self._batch_size.done(took)
+
+    async def _handle(self, batch: Sequence[ConsumerRecord]) -> HandlerResult:
+        """A record that is rejected alone is stored, and then it is done."""
+        result = await self._handler.handle(batch)
+        if isinstance(result, Reject) and len(batch) == 1:
+            return await self._handler.store_rejected(batch[0], result)
+        return result
+
+    async def _back_off(self, retry: Retry, size: int) -> None:
+        if self._batch_size.failed(size, fewer=retry.fewer):
+            self._in_flight = 1
+        self.failing_since = self.failing_since or self._failed_since or time.time()
+        self._why = retry.why
+        if not self._is_stopped:
+            seconds = backoff_seconds(self._attempts, self._longest_wait, retry.after)
+            self._attempts += 1
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._awake.wait(), seconds)
+
+    def _reset_failures(self) -> None:
+        self._attempts, self.failing_since, self._failed_since, self._no_progress_since = 0, None, None, None
 
     @property
     def blocked(self) -> BlockedKey | None:
-        """None while it gets on."""
+        """The record that is retried and why; None while there is progress."""
         return BlockedKey(self.waiting[0], self.failing_since, self._why) if self.failing_since else None
 
     @property
-    def is_stuck(self) -> bool:
-        """Whether the same records have been tried for a while."""
-        return self._since is not None and time.monotonic() - self._since >= STUCK_SECONDS
+    def is_stalled(self) -> bool:
+        """Whether the same batch has been tried for STALLED_SECONDS."""
+        return self._no_progress_since is not None and time.monotonic() - self._no_progress_since >= STALLED_SECONDS
 
-    def cut(self, keep: int) -> Sequence[ConsumerRecord]:
-        """Take away what waits beyond so many records, but nothing that was handed over. In order."""
-        beyond = len(self.waiting) - max(keep, self._handed)
+    def drop_tail(self, keep: int) -> Sequence[ConsumerRecord]:
+        """Remove what waits beyond `keep` records, but nothing in flight. Returns the removed records in order."""
+        beyond = len(self.waiting) - max(keep, self._in_flight)
         return [self.waiting.pop() for _ in range(beyond)][::-1]
-
-    def end(self) -> None:
-        """What is under way is ended, and nothing more is begun; no next try is waited for."""
-        self._is_ended = True
-        self._stirred.set()
 
     def wake(self) -> None:
         """Try again now."""
-        self._stirred.set()
+        self._awake.set()
 
-    async def work(self, places: asyncio.Semaphore, done: Callable[[ConsumerRecord], None]) -> None:
-        """Until nothing waits. `places`: how many calls may be under way at once. `done` is told of each record."""
-        while self.waiting and not self._is_ended:
-            self._stirred.clear()  # whoever wakes it during a call knows what the call did not
-            batch = self._batch()
-            self._handed = len(batch)
-            async with places:
-                if self._is_ended:  # while it waited for a place
-                    return
-                began = time.monotonic()
-                self._since = self._since or began
-                verdict = await self._judged(batch)
-                took = time.monotonic() - began
-            if isinstance(verdict, Retry):
-                await self._fail(verdict, len(batch))
-                continue
-            self._tries, self._same, self._too_much, self.failing_since, self._since = 0, 0, 0, None, None
-            self._failed_since = None
-            if isinstance(verdict, Reject):
-                self._one_by_one = len(batch)  # one of them is to blame
-            else:
-                self._leave(batch, done, took)
+    def stop(self) -> None:
+        """Let the running call end and start no other; a backoff ends at once."""
+        self._is_stopped = True
+        self._awake.set()
 
-    async def _judged(self, batch: Sequence[ConsumerRecord]) -> HandlerResult:
-        """One that is refused is put aside, and then it is done. Of several it is not known which."""
-        verdict = await self._taker.take(batch)
-        if isinstance(verdict, Reject) and len(batch) == 1:
-            return await self._taker.put_aside(batch[0], verdict)
-        return verdict
 
-    async def _fail(self, verdict: Retry, records: int) -> None:
-        self._size, self._same = max(1, self._size // 2), records
-        self._too_much += verdict.fewer
-        if self._too_much >= SAME_TRIES and records > 1:
-            self._one_by_one, self._same, self._too_much = records, 0, 0
-            self._handed = 1
-        self.failing_since, self._why = self.failing_since or self._failed_since or time.time(), verdict.why
-        if not self._is_ended:
-            seconds = backoff_seconds(self._tries, self._longest_wait, verdict.after)
-            self._tries += 1
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._stirred.wait(), seconds)
+class BatchSize:
+    """How many records the next call gets."""
 
-    def _batch(self) -> list[ConsumerRecord]:
-        size = 1 if self._one_by_one else self._same or min(self._size, len(self.waiting))
-        return [self.waiting[at] for at in range(size)]
+    def __init__(self, most: int) -> None:
+        """Start with one record; never more than `most`."""
+        self._most, self._size = most, 1
+        self._repeated = 0  # size of the batch that failed and has to be handed over as it was
+        self._too_large = 0  # how often it failed because it may be too large
+        self._one_by_one = 0  # records that are still to be handed over alone
 
-    def _leave(self, batch: Sequence[ConsumerRecord], done: Callable[[ConsumerRecord], None], took: float) -> None:
-        for record in batch:
-            self.waiting.popleft()
-            done(record)
+    def next(self, waiting: int) -> int:
+        """The size of the next batch, of so many waiting records."""
+        return 1 if self._one_by_one else self._repeated or min(self._size, waiting)
+
+    def done(self, seconds: float) -> None:
+        """A batch is done after so many seconds."""
+        self._repeated = self._too_large = 0
         if self._one_by_one:
             self._one_by_one -= 1
         else:
-            self._size = min(self._most, self._size * 2) if took < QUICK_SECONDS else max(1, self._size // 2)
+            self._size = min(self._most, self._size * 2) if seconds < FAST_SECONDS else max(1, self._size // 2)
+
+    def failed(self, size: int, *, fewer: bool) -> bool:
+        """Repeat a batch as it was, or split it after enough attempts. Returns whether it was split."""
+        self._size = max(1, self._size // 2)
+        self._repeated = size
+        self._too_large += fewer
+        if is_split := self._too_large >= ATTEMPTS_BEFORE_SPLIT and size > 1:
+            self.split(size)
+        return is_split
+
+    def split(self, size: int) -> None:
+        """Hand over the next `size` records one by one."""
+        self._one_by_one = size
+        self._repeated = self._too_large = 0
+
+
+def backoff_seconds(attempts: int, most: float, requested: float | None = None) -> float:
+    """Return how long to wait before the next attempt: exponential backoff with full jitter.
+
+    Full jitter spreads clients that failed together (Marc Brooker, Exponential Backoff And Jitter, AWS Architecture
+    Blog, 2015).
+
+    Args:
+        attempts: Failed attempts before this one.
+        most: Upper bound of the drawn time, seconds.
+        requested: Lower bound that the receiver asked for, capped at MAX_REQUESTED_SECONDS; None if it did not.
+    """
+    drawn = _RANDOM.uniform(0, min(most, FIRST_BACKOFF_SECONDS * 2 ** min(attempts, _MAX_DOUBLINGS)))
+    return drawn if requested is None else max(drawn, min(requested, MAX_REQUESTED_SECONDS))

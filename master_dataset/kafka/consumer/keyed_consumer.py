@@ -1,12 +1,8 @@
-"""Who may wait in memory: keys that do not get on leave the room to those that do.
+"""One member of a consumer group that hands records to a handler: in order per key, several keys in parallel.
 
-The lanes at work: a task for each as long as it has records, so many calls at once, and how many records wait.
-
-One member of a consumer group that hands records over: in order for each key, several keys at once, bounded.
-
-It commits only what is done without a gap, so a record may come twice and is never left out. When too many wait it
-lets those go that wait behind what does not get on, and reads them again later; when too many wait still it pauses
-its partitions, and goes on polling, so that the group does not take it for dead.
+Only offsets before which everything is done are committed, so a record may be handed over twice and is never lost.
+Memory is bounded: when too many records wait, those behind a stalled key are dropped and read again later; when too
+many still wait, the partitions are paused, and polling goes on so that the member stays in its group.
 """
 
 import asyncio
@@ -14,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
 import structlog
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
@@ -23,90 +19,15 @@ from master_dataset.errors import BrokerUnavailableError
 from master_dataset.kafka.consumer.handler import DEFAULT_LIMITS, Backlog, BlockedKey, ConsumerLimits, Handler
 from master_dataset.kafka.consumer.key_queue import KeyQueue
 from master_dataset.kafka.consumer.partition import Partition
-from master_dataset.kafka.record import ConsumerRecord
-
-_SHARE = 4
-"""A quarter of the room is theirs together, beside what was handed over for them."""
-
-
-class Room(NamedTuple):
-    """`gone`: records that were let go. `held`: those that wait still, of keys that do not get on."""
-
-    gone: int
-    held: int
-
-
-def made(partitions: Collection[Partition], most: int) -> Room:
-    """Let go what waits of keys that do not get on. `most`: records that may wait in all."""
-    stuck = [(each, key, lane) for each in partitions for key, lane in each.lanes.items() if lane.is_stuck]
-    gone = sum(each.let_go(key, most // (_SHARE * len(stuck))) for each, key, _ in stuck)
-    return Room(gone, sum(len(lane.waiting) for _, _, lane in stuck))
-
-
-Place = tuple[str, int]
-Task = asyncio.Task[None]
-
-
-class Working:
-    """Belongs to one event loop."""
-
-    def __init__(self, taker: Handler, limits: ConsumerLimits, hear_end: Callable[[Task], None]) -> None:
-        """`hear_end` is told of each task that has ended."""
-        self._taker, self._limits, self._hear_end = taker, limits, hear_end
-        self._calls = asyncio.Semaphore(limits.under_way)
-        self._tasks: dict[tuple[Place, bytes], tuple[Task, KeyQueue]] = {}
-        self._failing: dict[tuple[Place, bytes], float] = {}
-        self.waiting = 0
-
-    def add(self, place: Place, partition: Partition, record: ConsumerRecord) -> None:
-        """Hand it over after those of its key that came before it."""
-        key = place, record.key
-        lane = partition.lanes.get(record.key)
-        if lane is None:
-            since = self._failing.pop(key, None)
-            lane = KeyQueue(self._taker, self._limits.batch, self._limits.longest_wait, since)
-            partition.lanes[record.key] = lane
-        lane.waiting.append(record)
-        self.waiting += 1
-        if key not in self._tasks or self._tasks[key][0].done():
-            task = asyncio.ensure_future(lane.work(self._calls, self._done))
-            self._tasks[key] = task, lane
-            task.add_done_callback(partial(self._ended, key, partition))
-
-    def make_room(self, partitions: Collection[Partition]) -> int:
-        """Let go what waits of keys that do not get on. How many records of theirs wait still."""
-        gone, held = made(partitions, self._limits.waiting)
-        self.waiting -= gone
-        return held
-
-    async def end(self, places: Collection[Place]) -> None:
-        """Let them end what is under way, and nothing more. Since when a key fails is known when it comes again."""
-        own = {key: each for key, each in self._tasks.items() if key[0] in places}
-        self._failing |= {key: lane.failing_since for key, (_, lane) in own.items() if lane.failing_since}
-        ending = own.values()
-        for _, lane in ending:
-            lane.end()
-        if tasks := [task for task, _ in ending]:
-            _, late = await asyncio.wait(tasks, timeout=self._limits.leave)
-            for task in late:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-
-    def _done(self, _: ConsumerRecord) -> None:
-        self.waiting -= 1
-
-    def _ended(self, key: tuple[Place, bytes], partition: Partition, task: Task) -> None:
-        if key in self._tasks and self._tasks[key][0] is task:
-            del self._tasks[key]
-            self.waiting -= partition.end(key[1])
-        self._hear_end(task)
-
+from master_dataset.kafka.record import ConsumerRecord, PartitionId
 
 log = structlog.get_logger()
 POLL_SECONDS, COMMIT_SECONDS = 0.1, 1.0
-_AT_ONCE = 500
+_RECORDS_PER_POLL = 500
 _THREADS = 2
-"""Of each member its own: one polls, one commits. Others that are stuck take none of them."""
+"""Each member has its own: one polls, one commits. A member that hangs takes none of another's."""
+_STALLED_SHARE = 4
+"""All stalled keys together keep a quarter of the memory, beside what is in flight."""
 
 
 class KeyedConsumer:
@@ -116,11 +37,20 @@ class KeyedConsumer:
         self,
         settings: dict[str, Any],
         topics: Iterable[str],
-        taker: Handler,
+        handler: Handler,
         limits: ConsumerLimits = DEFAULT_LIMITS,
         connect: Callable[[dict[str, Any]], Any] = Consumer,
     ) -> None:
-        """`settings`: of librdkafka: servers and group, and what is particular."""
+        """Make a member; it joins its group in `run`.
+
+        Args:
+            settings: Settings of librdkafka: at least servers and group. Commits, isolation and offset reset are set
+                here.
+            topics: Topics to subscribe to.
+            handler: Handles the records.
+            limits: Bounds of memory and parallel calls.
+            connect: Makes the driver's consumer from the settings.
+        """
         own = {
             "enable.auto.commit": False,
             "isolation.level": "read_committed",
@@ -128,192 +58,262 @@ class KeyedConsumer:
             "enable.partition.eof": True,
         }
         self._consumer = connect({**settings, **own})
-        self._threads = ThreadPoolExecutor(_THREADS, "consuming")
-        self._topics, self._taker, self._limits = list(topics), taker, limits
-        self._working = Working(taker, limits, self._hear_end)
-        self._partitions: dict[Place, Partition] = {}
-        self._committed: dict[Place, int] = {}
-        self._stopping, self._one_commit = asyncio.Event(), asyncio.Lock()
-        self._failed: BaseException | None = None
+        self._threads = ThreadPoolExecutor(_THREADS, "keyed_consumer")
+        self._topics, self._handler, self._limits = list(topics), handler, limits
+        self._partitions: dict[PartitionId, Partition] = {}
+        self._workers = _Workers(handler, limits, self._on_task_end)
+        self._committed: dict[PartitionId, int] = {}
+        self._stopping, self._commit_lock = asyncio.Event(), asyncio.Lock()
+        self._failure: BaseException | None = None
         self.is_paused = False
 
-    @property
-    def waiting(self) -> int:
-        """Records that were taken from the broker and wait in memory."""
-        return self._working.waiting
-
-    @property
-    def failing_since(self) -> float | None:
-        """Since when, in seconds since 1970, a key is tried again and again; None if none is."""
-        return min((lane.failing_since for lane in self._lanes() if lane.failing_since), default=None)
-
-    @property
-    def blocked(self) -> list[BlockedKey]:
-        """The keys that are tried again and again, the longest first."""
-        found = [blocked for lane in self._lanes() if (blocked := lane.blocked)]
-        return sorted(found, key=lambda each: each.since)
-
-    @property
-    def behind(self) -> Backlog:
-        """How much is left. Asks nobody: of what was not read yet it knows what the broker has said last."""
-        left = sum(each.left + self._unread(place, each) for place, each in self._partitions.items())
-        oldest = min((lane.waiting[0].received_ms for lane in self._lanes() if lane.waiting), default=None)
-        return Backlog(self.waiting + left, oldest)
-
-    def _lanes(self) -> Iterator[KeyQueue]:
-        return chain.from_iterable(partition.lanes.values() for partition in self._partitions.values())
-
-    def wake(self, topic: str, partition: int, offset: int) -> None:
-        """Try again now, if that record is what blocks its key."""
-        for lane in self._lanes():
-            if lane.waiting and lane.waiting[0][:3] == (topic, partition, offset):
-                lane.wake()
-
-    def stop(self) -> None:
-        """Take no more; `run` returns when what is under way is done, or its time is over."""
-        self._stopping.set()
-
     async def run(self) -> None:
-        """Until it is stopped. Raises what the taker raises, and BrokerUnavailableError."""
+        """Consume until `stop`.
+
+        Raises:
+            BrokerUnavailableError: The broker ended the consumer, or cannot be read again.
+            BaseException: Whatever the handler raised.
+        """
         loop = asyncio.get_running_loop()
         assigned, revoked = partial(self._on_assigned, loop), partial(self._on_revoked, loop)
         self._consumer.subscribe(self._topics, on_assign=assigned, on_revoke=revoked, on_lost=revoked)
-        committing = asyncio.ensure_future(self._keep_committing())
-        committing.add_done_callback(self._hear_end)
+        committing = asyncio.ensure_future(self._commit_periodically())
+        committing.add_done_callback(self._on_task_end)
         try:
-            while not self._stopping.is_set() and self._failed is None:
-                for message in await self._beside(self._consumer.consume, _AT_ONCE, POLL_SECONDS):
-                    await self._take(message)
-                self._press()
-                await self._go_back()
-            await self._working.end(self._partitions)
+            while not self._stopping.is_set() and self._failure is None:
+                for message in await self._in_thread(self._consumer.consume, _RECORDS_PER_POLL, POLL_SECONDS):
+                    await self._receive(message)
+                self._limit_memory()
+                await self._reread_dropped()
+            await self._workers.stop(self._partitions)
         finally:
-            await self._leave(committing)
-        if self._failed is not None:
-            raise self._failed
+            await self._close(committing)
+        if self._failure is not None:
+            raise self._failure
 
-    async def _leave(self, committing: asyncio.Task[None]) -> None:
-        async with self._one_commit:  # a commit that has begun is ended: after the last one it might go back
-            committing.cancel()
-        for partition in self._partitions.values():
-            partition.unread_from = None  # a consumer that is closed cannot be asked
-        try:
-            await self._commit()
-        finally:
-            await self._beside(self._consumer.close)
-            self._threads.shutdown(wait=False)
+    def stop(self) -> None:
+        """Accept no more records; `run` returns when the running calls have ended, or their time is over."""
+        self._stopping.set()
 
-    async def _take(self, message: Any) -> None:  # noqa: ANN401 - confluent_kafka ships no types
+    def wake(self, topic: str, partition: int, offset: int) -> None:
+        """Retry now, if that record is the one that blocks its key."""
+        for queue in self._queues():
+            if queue.waiting and queue.waiting[0][:3] == (topic, partition, offset):
+                queue.wake()
+
+    @property
+    def waiting(self) -> int:
+        """Records in memory that are not done."""
+        return self._workers.waiting
+
+    @property
+    def failing_since(self) -> float | None:
+        """Since when some key is retried, in seconds since 1970; None if none is."""
+        return min((queue.failing_since for queue in self._queues() if queue.failing_since), default=None)
+
+    @property
+    def blocked(self) -> list[BlockedKey]:
+        """The keys that are retried, the longest first."""
+        found = [blocked for queue in self._queues() if (blocked := queue.blocked)]
+        return sorted(found, key=lambda each: each.since)
+
+    @property
+    def backlog(self) -> Backlog:
+        """What is still to be done, as far as the broker's last answer tells; makes no request."""
+        left = sum(each.dropped_records + self._unread(id_, each) for id_, each in self._partitions.items())
+        oldest = min((queue.waiting[0].received_ms for queue in self._queues() if queue.waiting), default=None)
+        return Backlog(self.waiting + left, oldest)
+
+    def _unread(self, id_: PartitionId, partition: Partition) -> int:
+        if partition.unread_from is None:
+            return 0
+        _, end = self._consumer.get_watermark_offsets(TopicPartition(*id_), cached=True)
+        return max(0, int(end) - partition.unread_from)
+
+    def _queues(self) -> Iterator[KeyQueue]:
+        return chain.from_iterable(partition.queues.values() for partition in self._partitions.values())
+
+    # Reading
+
+    async def _receive(self, message: Any) -> None:  # noqa: ANN401 - confluent_kafka ships no types
         if (error := message.error()) is not None:
-            self._hear(error, message)
+            self._receive_error(error, message)
             return
         record = ConsumerRecord.of(message)
-        place = record.topic, record.partition
-        if place not in self._partitions:  # it was taken away since it was read
+        id_ = record.topic, record.partition
+        if id_ not in self._partitions:  # revoked since it was read
             return
-        if self._partitions[place].has_passed(record.offset):
-            log.warning("consuming.went_back", topic=record.topic, partition=record.partition, offset=record.offset)
-            await self._drop({place})  # its offsets mean something else now
-            self._own({place})
-        partition = self._partitions[place]
-        if partition.takes(record, self._taker.wants):
-            self._working.add(place, partition, record)
+        if self._partitions[id_].went_back(record.offset):
+            log.warning(
+                "consumer.offset_went_back", topic=record.topic, partition=record.partition, offset=record.offset
+            )
+            await self._forget({id_})  # its offsets mean other records now
+            self._assign({id_})
+        partition = self._partitions[id_]
+        if partition.admit(record, self._handler.accepts):
+            self._workers.add(id_, partition, record)
 
-    def _hear(self, error: KafkaError, message: Any) -> None:  # noqa: ANN401 - likewise
+    def _receive_error(self, error: KafkaError, message: Any) -> None:  # noqa: ANN401 - likewise
         if error.code() == KafkaError._PARTITION_EOF:  # noqa: SLF001 - its name in the driver
             if (partition := self._partitions.get((message.topic(), message.partition()))) is not None:
                 partition.unread_from = None
             return
-        log.warning("consuming.trouble", why=error.str())
+        log.warning("consumer.broker_error", why=error.str())
         if error.fatal():
             raise BrokerUnavailableError(f"the broker ended the consumer: {error.str()}", do="galatea status")
 
-    def _unread(self, place: Place, partition: Partition) -> int:
-        """As the broker has said last."""
-        if partition.unread_from is None:
-            return 0
-        _, end = self._consumer.get_watermark_offsets(TopicPartition(*place), cached=True)
-        return max(0, int(end) - partition.unread_from)
-
-    def _hear_end(self, task: asyncio.Task[None]) -> None:
-        """What breaks a part ends the member."""
-        if not task.cancelled() and task.exception() is not None:
-            self._failed = self._failed or task.exception()
-
-    def _press(self) -> None:
-        """Pause where too many wait, and go on when half of what does get on is done."""
+    def _limit_memory(self) -> None:
+        """Pause when too many records wait; resume when half of those that make progress are done."""
         most = self._limits.waiting
         if not self.is_paused and self.waiting < most:
             return
-        held = self._working.make_room(self._partitions.values())
+        stalled = self._workers.drop_stalled(self._partitions.values())
         if not self.is_paused and self.waiting >= most:
             self._consumer.pause(self._consumer.assignment())
             self.is_paused = True
-        elif self.is_paused and held < most and self.waiting - held <= (most - held) // 2:
+        elif self.is_paused and stalled < most and self.waiting - stalled <= (most - stalled) // 2:
             self._consumer.resume(self._consumer.assignment())
             self.is_paused = False
 
-    async def _go_back(self) -> None:
-        """Read again what was let go of keys that have got on."""
-        for place, partition in () if self.is_paused else list(self._partitions.items()):
-            if (offset := partition.go_back()) is not None:
+    async def _reread_dropped(self) -> None:
+        """Seek back to the dropped records of keys that make progress again."""
+        for id_, partition in () if self.is_paused else list(self._partitions.items()):
+            if (offset := partition.seek_offset()) is not None:
                 try:
-                    await self._beside(self._consumer.seek, TopicPartition(*place, offset))
+                    await self._in_thread(self._consumer.seek, TopicPartition(*id_, offset))
                 except KafkaException as error:
-                    raise BrokerUnavailableError(
-                        f"the broker cannot be read again: {error}", do="galatea status"
-                    ) from error
+                    message = f"the broker cannot be read again: {error}"
+                    raise BrokerUnavailableError(message, do="galatea status") from error
 
-    async def _keep_committing(self) -> None:
+    # Committing
+
+    async def _commit_periodically(self) -> None:
         while True:
             await asyncio.sleep(COMMIT_SECONDS)
             await self._commit()
 
-    async def _beside(self, work: Callable[..., Any], *said: object) -> Any:  # noqa: ANN401 - whatever it gives back
-        return await asyncio.get_running_loop().run_in_executor(self._threads, work, *said)
-
     async def _commit(self) -> None:
-        """One after the other. The thread is handed offsets alone: what it read itself might change meanwhile."""
-        async with self._one_commit:
-            positions = {place: partition.position for place, partition in self._partitions.items()}
-            ahead = {
-                place: position
-                for place, position in positions.items()
-                if position is not None and position != self._committed.get(place)
-            }
-            if ahead and await self._beside(self._is_committed, ahead):
-                self._committed |= ahead
+        """Commit what has moved, one commit after the other.
 
-    def _is_committed(self, ahead: Mapping[Place, int]) -> bool:
+        Positions are read on the event loop: on the thread they might change while they are read.
+        """
+        async with self._commit_lock:
+            positions = {id_: partition.position for id_, partition in self._partitions.items()}
+            moved = {
+                id_: position
+                for id_, position in positions.items()
+                if position is not None and position != self._committed.get(id_)
+            }
+            if moved and await self._in_thread(self._commit_offsets, moved):
+                self._committed |= moved
+
+    def _commit_offsets(self, positions: Mapping[PartitionId, int]) -> bool:
         try:
-            offsets = [TopicPartition(*place, position) for place, position in ahead.items()]
+            offsets = [TopicPartition(*id_, position) for id_, position in positions.items()]
             self._consumer.commit(offsets=offsets, asynchronous=False)
-        except KafkaException as error:  # what is not committed comes again
-            log.warning("consuming.not_committed", why=str(error))
+        except KafkaException as error:  # what is not committed is handed over again
+            log.warning("consumer.commit_failed", why=str(error))
             return False
         return True
 
-    def _on_assigned(self, loop: asyncio.AbstractEventLoop, _: Any, parts: list[TopicPartition]) -> None:  # noqa: ANN401
-        """On the thread that polls. librdkafka keeps a pause over what is taken away and comes back."""
-        self._consumer.resume(parts)
-        loop.call_soon_threadsafe(self._own, {(part.topic, part.partition) for part in parts})
+    # Assignment and shutdown
 
-    def _own(self, places: set[Place]) -> None:
-        self._partitions |= {place: Partition() for place in places}
+    def _on_assigned(self, loop: asyncio.AbstractEventLoop, _: Any, parts: list[TopicPartition]) -> None:  # noqa: ANN401
+        """On the polling thread. librdkafka keeps a partition paused that is revoked and assigned again."""
+        self._consumer.resume(parts)
+        loop.call_soon_threadsafe(self._assign, {(part.topic, part.partition) for part in parts})
+
+    def _assign(self, ids: set[PartitionId]) -> None:
+        self._partitions |= {id_: Partition() for id_ in ids}
 
     def _on_revoked(self, loop: asyncio.AbstractEventLoop, _: Any, parts: list[TopicPartition]) -> None:  # noqa: ANN401
-        """On the thread that polls: whoever has the partitions next begins where these calls have ended."""
-        places = {(part.topic, part.partition) for part in parts}
-        asyncio.run_coroutine_threadsafe(self._give_up(places), loop).result()
+        """On the polling thread, which blocks the rebalance: the next owner starts where the running calls ended."""
+        ids = {(part.topic, part.partition) for part in parts}
+        asyncio.run_coroutine_threadsafe(self._revoke(ids), loop).result()
 
-    async def _give_up(self, places: set[Place]) -> None:
-        await self._working.end(places)
+    async def _revoke(self, ids: set[PartitionId]) -> None:
+        await self._workers.stop(ids)
         await self._commit()
-        await self._drop(places)
+        await self._forget(ids)
         self.is_paused = False
 
-    async def _drop(self, places: set[Place]) -> None:
-        await self._working.end(places)
-        for place in places:
-            self._partitions.pop(place, None)
-            self._committed.pop(place, None)
+    async def _forget(self, ids: set[PartitionId]) -> None:
+        await self._workers.stop(ids)
+        for id_ in ids:
+            self._partitions.pop(id_, None)
+            self._committed.pop(id_, None)
+
+    async def _close(self, committing: asyncio.Task[None]) -> None:
+        async with self._commit_lock:  # a commit that has begun must end before the last one, or it would go back
+            committing.cancel()
+        for partition in self._partitions.values():
+            partition.unread_from = None  # a closed consumer cannot be asked for the end
+        try:
+            await self._commit()
+        finally:
+            await self._in_thread(self._consumer.close)
+            self._threads.shutdown(wait=False)
+
+    def _on_task_end(self, task: asyncio.Task[None]) -> None:
+        """A task that raised ends the whole member."""
+        if not task.cancelled() and task.exception() is not None:
+            self._failure = self._failure or task.exception()
+
+    async def _in_thread(self, call: Callable[..., Any], *args: object) -> Any:  # noqa: ANN401 - what the call returns
+        return await asyncio.get_running_loop().run_in_executor(self._threads, call, *args)
+
+
+class _Workers:
+    """Runs a task for each key queue that has records, and counts the records in memory."""
+
+    def __init__(
+        self, handler: Handler, limits: ConsumerLimits, on_task_end: Callable[[asyncio.Task[None]], None]
+    ) -> None:
+        self._handler, self._limits, self._on_task_end = handler, limits, on_task_end
+        self._calls = asyncio.Semaphore(limits.under_way)
+        self._running: dict[tuple[PartitionId, bytes], tuple[asyncio.Task[None], KeyQueue]] = {}
+        self._failing: dict[tuple[PartitionId, bytes], float] = {}  # of stopped queues, since when they fail
+        self.waiting = 0
+
+    def add(self, id_: PartitionId, partition: Partition, record: ConsumerRecord) -> None:
+        """Append the record to the queue of its key, and see that the queue runs."""
+        key = id_, record.key
+        queue = partition.queues.get(record.key)
+        if queue is None:
+            since = self._failing.pop(key, None)
+            queue = KeyQueue(self._handler, self._limits.batch, self._limits.longest_wait, since)
+            partition.queues[record.key] = queue
+        queue.waiting.append(record)
+        self.waiting += 1
+        if key not in self._running or self._running[key][0].done():
+            task = asyncio.ensure_future(queue.run(self._calls, self._on_done))
+            self._running[key] = task, queue
+            task.add_done_callback(partial(self._on_queue_end, key, partition))
+
+    def drop_stalled(self, partitions: Collection[Partition]) -> int:
+        """Drop what waits behind stalled keys. Returns how many of their records still wait."""
+        stalled = [(part, key, queue) for part in partitions for key, queue in part.queues.items() if queue.is_stalled]
+        for part, key, _ in stalled:
+            self.waiting -= part.drop_tail(key, self._limits.waiting // (_STALLED_SHARE * len(stalled)))
+        return sum(len(queue.waiting) for _, _, queue in stalled)
+
+    async def stop(self, ids: Collection[PartitionId]) -> None:
+        """Let running calls of these partitions end, and cancel those that take longer than the limit."""
+        stopping = {key: each for key, each in self._running.items() if key[0] in ids}
+        self._failing |= {key: queue.failing_since for key, (_, queue) in stopping.items() if queue.failing_since}
+        for _, queue in stopping.values():
+            queue.stop()
+        if tasks := [task for task, _ in stopping.values()]:
+            _, late = await asyncio.wait(tasks, timeout=self._limits.leave)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    def _on_done(self, _: ConsumerRecord) -> None:
+        self.waiting -= 1
+
+    def _on_queue_end(self, key: tuple[PartitionId, bytes], partition: Partition, task: asyncio.Task[None]) -> None:
+        if key in self._running and self._running[key][0] is task:
+            del self._running[key]
+            self.waiting -= partition.end_queue(key[1])
+        self._on_task_end(task)

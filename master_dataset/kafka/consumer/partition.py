@@ -1,7 +1,4 @@
-"""How far a partition is done without a gap: only that may be committed, else a record that is still under way is lost.
-
-Offsets have gaps of their own (markers of transactions), so what is between two records counts as done.
-"""
+"""One assigned partition: which records are in memory, which were dropped, and which offset may be committed."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -13,83 +10,88 @@ if TYPE_CHECKING:
 
 
 class Partition:
-    """It remembers what is under way and where each key goes on that was let go, however much was done behind that.
+    """Tracks each key of a partition, so that only what is done without a gap is committed.
 
-    What waits of a key that does not get on is let go, from one of its records on, and read again later.
+    A key without progress must not fill the memory: the tail of its queue is dropped, and read again later by seeking
+    back. So a key is in one or more of these states, each with the first offset that it still needs:
+
+    - in `queues`: its records are in memory;
+    - in `_dropped_from`: its records from that offset on were dropped, and new ones are skipped;
+    - in `_rereading`: it is read again after a seek, and has got its records before that offset.
+
+    The memory needed is per key, never per record. Offsets have gaps (transaction markers, aborted records); whatever
+    lies between two records counts as done.
     """
 
     def __init__(self) -> None:
-        """Nothing was read. `left`: records that were read, let go and not read again.
-
-        `unread_from`: where that begins which was never read; None at the end.
-        """
-        self.lanes: dict[bytes, KeyQueue] = {}
-        self.left = 0
-        self.unread_from: int | None = None
-        self._next: int | None = None  # as it is read
-        self._seen = 0  # all before it was read once
-        self._gone: dict[bytes, int] = {}  # by key, the record from which on it was let go
-        self._again: dict[bytes, int] = {}  # by key that is read again, how far it was taken
+        """Start before the first record is read."""
+        self.queues: dict[bytes, KeyQueue] = {}
+        self.dropped_records = 0  # records that were read, dropped and not read again
+        self.unread_from: int | None = None  # first offset never read; None at the end of the partition
+        self._next: int | None = None  # offset that is read next; None before the first record
+        self._high = 0  # everything before was read at least once
+        self._dropped_from: dict[bytes, int] = {}
+        self._rereading: dict[bytes, int] = {}
 
     @property
     def position(self) -> int | None:
-        """Before it all is done; None as long as nothing was read."""
+        """The offset to commit: all records before it are done. None before the first record."""
         if self._next is None:
             return None
-        waiting = (lane.waiting[0].offset for lane in self.lanes.values() if lane.waiting)
-        return min((*waiting, *self._gone.values(), *self._again.values()), default=self._seen)
+        waiting = (queue.waiting[0].offset for queue in self.queues.values() if queue.waiting)
+        return min((*waiting, *self._dropped_from.values(), *self._rereading.values()), default=self._high)
 
-    def has_passed(self, offset: int) -> bool:
-        """Whether that is no place where reading can be: offsets rise, but after `go_back`."""
+    def went_back(self, offset: int) -> bool:
+        """Whether the offset is behind what was read although this partition did not seek: the topic was recreated."""
         return self._next is not None and offset < self._next
 
-    def takes(self, record: ConsumerRecord, wants: Callable[[ConsumerRecord], bool]) -> bool:
-        """Whether this record, which was read just now, is to be handed over now."""
-        key, is_new = record.key, record.offset >= self._seen
+    def admit(self, record: ConsumerRecord, accepts: Callable[[ConsumerRecord], bool]) -> bool:
+        """Note a record that was just read. Returns whether it goes into the queue of its key now."""
+        is_new = record.offset >= self._high
         self._next = record.offset + 1
         if is_new:
-            self._seen = self.unread_from = self._next
-        is_due = is_new or record.offset >= self._again.get(key, self._seen)
-        is_taken = is_due and wants(record)
-        if is_taken and not is_new:
-            self._again[key] = self._next
-            self.left -= 1
-        elif is_taken and key in self._gone:
-            self.left += 1
-            is_taken = False
-        if self._next == self._seen:
-            self._again.clear()
-            self.left = self.left if self._gone else 0  # what the topic keeps no more comes no more
-        return is_taken
+            self._high = self.unread_from = self._next
+        is_due = is_new or record.offset >= self._rereading.get(record.key, self._high)
+        is_admitted = is_due and accepts(record)
+        if is_admitted and not is_new:
+            self._rereading[record.key] = self._next
+            self.dropped_records -= 1
+        elif is_admitted and record.key in self._dropped_from:  # earlier records of its key come first
+            self.dropped_records += 1
+            is_admitted = False
+        if self._next == self._high:  # nothing is left to be read again
+            self._rereading.clear()
+            if not self._dropped_from:
+                self.dropped_records = 0  # retention has deleted the rest
+        return is_admitted
 
-    def let_go(self, key: bytes, keep: int) -> int:
-        """Forget what waits of a key beyond so many records, but what was handed over already. How many they were."""
-        cut = self.lanes[key].cut(keep)
-        if cut:
-            self._lose(key, cut[0])
-            self.left += len(cut)
-        return len(cut)
+    def drop_tail(self, key: bytes, keep: int) -> int:
+        """Drop what waits of a key beyond `keep` records, but nothing in flight. Returns how many were dropped."""
+        removed = self.queues[key].drop_tail(keep)
+        if removed:
+            self._drop_from(key, removed[0].offset, len(removed))
+        return len(removed)
 
-    def end(self, key: bytes) -> int:
-        """Its lane has ended. How many records waited in it still: they are not done."""
-        lane = self.lanes.pop(key)
-        if lane.waiting:
-            self._lose(key, lane.waiting[0])
-            self.left += len(lane.waiting)
-        return len(lane.waiting)
+    def end_queue(self, key: bytes) -> int:
+        """Remove a queue that has ended. Returns how many records still waited in it: they are not done."""
+        waiting = self.queues.pop(key).waiting
+        if waiting:
+            self._drop_from(key, waiting[0].offset, len(waiting))
+        return len(waiting)
 
-    def go_back(self) -> int | None:
-        """Give keys that have got on what was let go of them. Where reading has to go back to for it; None: nowhere."""
-        due = {key: offset for key, offset in self._gone.items() if key not in self.lanes}
+    def seek_offset(self) -> int | None:
+        """Start to read dropped keys again that have no queue any more. Returns where to seek; None: nowhere."""
+        due = {key: offset for key, offset in self._dropped_from.items() if key not in self.queues}
         for key in due:
-            del self._gone[key]
-        self._again |= due
+            del self._dropped_from[key]
+        self._rereading |= due
         first = min(due.values(), default=None)
         if first is None or self._next is None or first >= self._next:
             return None
         self._next = first
         return first
 
-    def _lose(self, key: bytes, first: ConsumerRecord) -> None:
-        self._again.pop(key, None)
-        self._gone[key] = first.offset
+    def _drop_from(self, key: bytes, offset: int, records: int) -> None:
+        self._rereading.pop(key, None)
+        self._dropped_from[key] = offset
+        self.dropped_records += records

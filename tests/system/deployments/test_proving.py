@@ -156,13 +156,13 @@ def as_one_group(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def past_failures(monkeypatch: pytest.MonkeyPatch) -> None:
     """A member that goes on behind a record that may not pass yet."""
-    judged = KeyQueue._judged  # noqa: SLF001 - what is harmed
+    handle = KeyQueue._handle  # noqa: SLF001 - what is harmed
 
     async def done(self: KeyQueue, batch: Sequence[Any]) -> Any:
-        await judged(self, batch)
+        await handle(self, batch)
         return Done()
 
-    monkeypatch.setattr(KeyQueue, "_judged", done)
+    monkeypatch.setattr(KeyQueue, "_handle", done)
 
 
 @pytest.mark.parametrize("change", [as_one_group, past_failures])

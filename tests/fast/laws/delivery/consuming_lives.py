@@ -6,14 +6,14 @@ from contextlib import suppress
 from random import Random
 from typing import Any
 
-from master_dataset.kafka.consumer import KeyedConsumer, Done, ConsumerRecord, Reject, HandlerResult
+from master_dataset.kafka.consumer import ConsumerRecord, Done, HandlerResult, KeyedConsumer, Reject
 from tests.fast.laws.delivery.broker import Broker, Consumer
 
 TOPIC = "alerts"
 RECORDS, LIVES = 200, 6
 
 
-class Taker:
+class PlayedHandler:
     """Takes some at a time, slowly; after so many calls the process is gone, and commits nothing more."""
 
     def __init__(self, broker: Broker, taken: list[int], calls: int) -> None:
@@ -25,10 +25,10 @@ class Taker:
         self.consumer = Consumer(self._broker, settings, lambda: None)
         return self.consumer
 
-    def wants(self, record: ConsumerRecord) -> bool:
+    def accepts(self, record: ConsumerRecord) -> bool:
         return record.topic == TOPIC
 
-    async def take(self, records: Sequence[ConsumerRecord]) -> HandlerResult:
+    async def handle(self, records: Sequence[ConsumerRecord]) -> HandlerResult:
         await asyncio.sleep(0.002)
         self._left -= 1
         if self._left <= 0:
@@ -39,15 +39,15 @@ class Taker:
         self._taken.extend(record.offset for record in records)
         return Done()
 
-    async def put_aside(self, record: ConsumerRecord, refused: Reject) -> Done:
+    async def store_rejected(self, record: ConsumerRecord, refused: Reject) -> Done:
         raise AssertionError(record, refused)
 
 
 async def _live(broker: Broker, taken: list[int], calls: int) -> None:
-    taker = Taker(broker, taken, calls)
-    consuming = KeyedConsumer({"group.id": "hooks"}, [TOPIC], taker, connect=taker.connect)
+    handler = PlayedHandler(broker, taken, calls)
+    consuming = KeyedConsumer({"group.id": "hooks"}, [TOPIC], handler, connect=handler.connect)
     running = asyncio.ensure_future(consuming.run())
-    died = asyncio.ensure_future(taker.died.wait())
+    died = asyncio.ensure_future(handler.died.wait())
     await asyncio.wait({running, died}, timeout=0.3, return_when=asyncio.FIRST_COMPLETED)
     running.cancel()
     with suppress(asyncio.CancelledError):

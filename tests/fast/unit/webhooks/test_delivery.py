@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pytest
 
 from master_dataset.errors import DependencyUnavailableError
-from master_dataset.kafka.consumer import Retry, Done, ConsumerRecord, Reject, HandlerResult
+from master_dataset.kafka.consumer import ConsumerRecord, Done, HandlerResult, Reject, Retry
 from master_dataset.webhooks.endpoint import Endpoint
 from speed_layer.webhooks.delivery import SKIPPED, Delivery
 from tests.support.raised import alert, record
@@ -48,7 +48,7 @@ def delivery(verdict: HandlerResult, kept: Kept | None = None) -> tuple[Delivery
 
 def take(verdict: HandlerResult, *records: ConsumerRecord) -> tuple[HandlerResult, Sent, Delivery]:
     made, sent = delivery(verdict)
-    return asyncio.run(made.take(records)), sent, made
+    return asyncio.run(made.handle(records)), sent, made
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def take(verdict: HandlerResult, *records: ConsumerRecord) -> tuple[HandlerResul
 def test_only_the_tenants_own_alerts_are_wanted(one: ConsumerRecord, is_wanted: bool) -> None:  # noqa: FBT001 - the table
     made, _ = delivery(Done())
 
-    assert made.wants(one) is is_wanted
+    assert made.accepts(one) is is_wanted
 
 
 def test_alerts_are_sent_under_the_ids_that_the_relay_gave_them() -> None:
@@ -84,7 +84,7 @@ def test_what_is_refused_for_good_is_kept_with_the_reason() -> None:
     kept = Kept()
     made, _ = delivery(Done(), kept)
 
-    said = asyncio.run(made.put_aside(record("acme", "1", 1, offset=7), Reject("the endpoint answered 422")))
+    said = asyncio.run(made.store_rejected(record("acme", "1", 1, offset=7), Reject("the endpoint answered 422")))
 
     assert (said, kept.kept) == (Done(), [("e1", 7, "the endpoint answered 422")])
 
@@ -92,14 +92,14 @@ def test_what_is_refused_for_good_is_kept_with_the_reason() -> None:
 def test_what_cannot_be_kept_waits_until_it_can() -> None:
     made, _ = delivery(Done(), Kept(room=False))
 
-    assert asyncio.run(made.put_aside(record("acme", "1", 1), Reject("bad"))) == Retry("there is no room")
+    assert asyncio.run(made.store_rejected(record("acme", "1", 1), Reject("bad"))) == Retry("there is no room")
 
 
 def test_a_record_that_an_operator_skips_is_refused_and_nobody_is_called() -> None:
     made, sent = delivery(Done())
     made.skipped = frozenset({("alerts", 0, 7)})
 
-    first, other = (asyncio.run(made.take([record("acme", "1", 1, offset)])) for offset in (7, 8))
+    first, other = (asyncio.run(made.handle([record("acme", "1", 1, offset)])) for offset in (7, 8))
 
     assert (first, other) == (Reject(SKIPPED), Done())
     assert len(sent.ids) == 1
@@ -111,9 +111,9 @@ def test_since_when_an_endpoint_refuses_everything_is_known_until_it_takes_one()
         seen = []
         for why, at in ((SKIPPED, 17.0), ("the endpoint answered 401", 18.0), ("the endpoint answered 401", 19.0)):
             sent.answered_at = at
-            await made.put_aside(record("acme", "1", 1), Reject(why))
+            await made.store_rejected(record("acme", "1", 1), Reject(why))
             seen.append(made.refusing_since)
-        await made.take([record("acme", "1", 2)])
+        await made.handle([record("acme", "1", 2)])
         return [*seen, made.refusing_since]
 
     assert asyncio.run(work()) == [None, 18.0, 18.0, None]

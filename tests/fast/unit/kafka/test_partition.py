@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from master_dataset.kafka.consumer import Done, ConsumerRecord
+from master_dataset.kafka.consumer import ConsumerRecord, Done
 from master_dataset.kafka.consumer.key_queue import KeyQueue
 from master_dataset.kafka.consumer.partition import Partition
 
@@ -23,20 +23,20 @@ class Played:
         for _ in range(min(number, len(self.records) - self.at)):
             record = self.records[self.at]
             self.at += 1
-            assert not self.partition.has_passed(record.offset)
-            if self.partition.takes(record, lambda _: True):
-                taker: Any = Done
-                self.partition.lanes.setdefault(record.key, KeyQueue(taker, 1, 1)).waiting.append(record)
+            assert not self.partition.went_back(record.offset)
+            if self.partition.admit(record, lambda _: True):
+                handler: Any = Done
+                self.partition.queues.setdefault(record.key, KeyQueue(handler, 1, 1)).waiting.append(record)
 
     def work(self, key: bytes) -> None:
         """One record of the key is done; a lane without any is ended."""
-        if (lane := self.partition.lanes.get(key)) is not None:
-            self.done.append(lane.waiting.popleft())
-            if not lane.waiting:
-                assert self.partition.end(key) == 0
+        if (queue := self.partition.queues.get(key)) is not None:
+            self.done.append(queue.waiting.popleft())
+            if not queue.waiting:
+                assert self.partition.end_queue(key) == 0
 
     def go_back(self) -> None:
-        if (offset := self.partition.go_back()) is not None:
+        if (offset := self.partition.seek_offset()) is not None:
             self.at = next(at for at, record in enumerate(self.records) if record.offset >= offset)
 
 
@@ -70,25 +70,25 @@ def test_what_was_let_go_holds_the_position_and_comes_again_in_order_when_its_ke
     played = Played(list(range(8)))
     played.read(6)
 
-    gone = played.partition.let_go(b"a", 1)
+    gone = played.partition.drop_tail(b"a", 1)
     played.read(2)
     for _ in range(4):
         played.work(b"b")
-    held, left = played.partition.position, played.partition.left
+    held, left = played.partition.position, played.partition.dropped_records
     played.work(b"a")
     played.go_back()
     played.read(8)
-    again = [record.offset for record in played.partition.lanes[b"a"].waiting]
+    again = [record.offset for record in played.partition.queues[b"a"].waiting]
 
     assert (gone, held, left) == (2, 0, 3)
-    assert (again, played.partition.left, played.partition.position) == ([2, 4, 6], 0, 2)
-    assert b"b" not in played.partition.lanes
+    assert (again, played.partition.dropped_records, played.partition.position) == ([2, 4, 6], 0, 2)
+    assert b"b" not in played.partition.queues
 
 
 def test_while_a_key_is_read_again_nothing_of_it_is_committed_that_was_not_reached_yet() -> None:
     played = Played(list(range(9)))
     played.read(9)
-    played.partition.let_go(b"a", 1)
+    played.partition.drop_tail(b"a", 1)
     for _ in range(4):
         played.work(b"b")
     played.work(b"a")
@@ -103,7 +103,7 @@ def test_while_a_key_is_read_again_nothing_of_it_is_committed_that_was_not_reach
 def test_what_the_topic_keeps_no_more_is_waited_for_no_longer() -> None:
     played = Played(list(range(8)))
     played.read(8)
-    played.partition.let_go(b"a", 1)
+    played.partition.drop_tail(b"a", 1)
     played.work(b"a")
     played.records = played.records[5:]  # up to 4 they are deleted
     played.go_back()
@@ -113,7 +113,7 @@ def test_what_the_topic_keeps_no_more_is_waited_for_no_longer() -> None:
         played.work(key)
 
     assert [record.offset for record in played.done if record.key == b"a"] == [0, 6]
-    assert (played.partition.left, played.partition.position) == (0, 8)
+    assert (played.partition.dropped_records, played.partition.position) == (0, 8)
 
 
 @given(
@@ -135,8 +135,8 @@ def test_whatever_is_let_go_meanwhile_each_record_is_done_once_in_order_and_all_
                 played.work(key)
             case "go back":
                 played.go_back()
-            case _ if step < 300 and key in played.partition.lanes:
-                played.partition.let_go(key, 1)
+            case _ if step < 300 and key in played.partition.queues:
+                played.partition.drop_tail(key, 1)
         done = {record.offset for record in played.done}
         assert {each for each in offsets if each < (played.partition.position or 0)} <= done
         if step > 300 and len(done) == len(offsets):
@@ -146,7 +146,7 @@ def test_whatever_is_let_go_meanwhile_each_record_is_done_once_in_order_and_all_
         own = [record.offset for record in played.done if record.key[0] == each]
         assert own == [record.offset for record in played.records if record.key[0] == each]
     played.read(len(offsets))
-    assert (played.partition.position, played.partition.left) == (offsets[-1] + 1, 0)
+    assert (played.partition.position, played.partition.dropped_records) == (offsets[-1] + 1, 0)
 
 
 def test_a_record_that_is_never_done_makes_nobody_remember_all_that_came_behind_it() -> None:
@@ -155,8 +155,8 @@ def test_a_record_that_is_never_done_makes_nobody_remember_all_that_came_behind_
 
     for _ in range(9_999):
         played.read(1)
-        played.partition.lanes[b"a"].cut(1)
+        played.partition.queues[b"a"].drop_tail(1)
         played.work(b"b")
 
     assert played.partition.position == 0
-    assert list(played.partition.lanes) == [b"a"]
+    assert list(played.partition.queues) == [b"a"]

@@ -8,21 +8,21 @@ import pytest
 from confluent_kafka import TopicPartition
 
 from master_dataset.kafka.consumer import (
-    Retry,
     Backlog,
-    KeyedConsumer,
-    Done,
     ConsumerLimits,
     ConsumerRecord,
-    Reject,
+    Done,
     HandlerResult,
+    KeyedConsumer,
+    Reject,
+    Retry,
 )
 from master_dataset.kafka.consumer import keyed_consumer as consuming
 from master_dataset.kafka.consumer.partition import Partition
 from tests.support.played_topic import TOPIC, Driver, Message
 
 
-class Taker:
+class PlayedHandler:
     """Takes everything; `gate` holds the records of one key back."""
 
     def __init__(self, held: str = "") -> None:
@@ -31,10 +31,10 @@ class Taker:
         self.unwanted: set[bytes] = set()
         self.at_once = self.most_at_once = 0
 
-    def wants(self, record: ConsumerRecord) -> bool:
+    def accepts(self, record: ConsumerRecord) -> bool:
         return record.key not in self.unwanted
 
-    async def take(self, records: Sequence[ConsumerRecord]) -> HandlerResult:
+    async def handle(self, records: Sequence[ConsumerRecord]) -> HandlerResult:
         self.at_once += 1
         self.most_at_once = max(self.most_at_once, self.at_once)
         if records[0].key == self.held:
@@ -44,20 +44,20 @@ class Taker:
         self.at_once -= 1
         return Done()
 
-    async def put_aside(self, record: ConsumerRecord, refused: Reject) -> Done | Retry:
+    async def store_rejected(self, record: ConsumerRecord, refused: Reject) -> Done | Retry:
         raise AssertionError(record, refused)
 
 
 async def run(
-    driver: Driver, taker: Taker, limits: ConsumerLimits, until: Callable[[KeyedConsumer], bool]
+    driver: Driver, handler: PlayedHandler, limits: ConsumerLimits, until: Callable[[KeyedConsumer], bool]
 ) -> KeyedConsumer:
-    consuming = KeyedConsumer({"group.id": "hooks"}, [TOPIC], taker, limits, driver)
+    consuming = KeyedConsumer({"group.id": "hooks"}, [TOPIC], handler, limits, driver)
     running = asyncio.ensure_future(consuming.run())
     async with asyncio.timeout(20):
         while not until(consuming):  # noqa: ASYNC110 - what is waited for has no event
             await asyncio.sleep(0.001)
     consuming.stop()
-    taker.gate.set()
+    handler.gate.set()
     await running
     return consuming
 
@@ -67,25 +67,25 @@ def messages(number: int, *keys: str) -> list[Message]:
 
 
 def test_all_is_taken_in_order_for_each_key_and_committed_in_the_end() -> None:
-    driver, taker = Driver(messages(100, "1", "2", "3")), Taker()
+    driver, handler = Driver(messages(100, "1", "2", "3")), PlayedHandler()
 
-    asyncio.run(run(driver, taker, ConsumerLimits(), lambda _: len(taker.taken) == 100))
+    asyncio.run(run(driver, handler, ConsumerLimits(), lambda _: len(handler.taken) == 100))
 
     for key in (b"1", b"2", b"3"):
-        own = [offset for of, offset in taker.taken if of == key]
+        own = [offset for of, offset in handler.taken if of == key]
         assert own == sorted(own)
     assert driver.committed[-1] == (0, 100)
     assert driver.is_closed
 
 
 def test_nothing_is_committed_beyond_a_record_that_is_still_under_way() -> None:
-    driver, taker = Driver(messages(100, "1", "2")), Taker(held="1")
+    driver, handler = Driver(messages(100, "1", "2")), PlayedHandler(held="1")
 
     def others_are_done(consuming: KeyedConsumer) -> bool:
-        return len(taker.taken) == 50 and consuming.waiting == 50
+        return len(handler.taken) == 50 and consuming.waiting == 50
 
     async def work() -> list[tuple[int, int]]:
-        consuming = KeyedConsumer({}, [TOPIC], taker, ConsumerLimits(leave=0.01), driver)
+        consuming = KeyedConsumer({}, [TOPIC], handler, ConsumerLimits(leave=0.01), driver)
         running = asyncio.ensure_future(consuming.run())
         while not others_are_done(consuming):  # noqa: ASYNC110 - likewise
             await asyncio.sleep(0.001)
@@ -97,16 +97,16 @@ def test_nothing_is_committed_beyond_a_record_that_is_still_under_way() -> None:
 
 
 def test_when_too_many_wait_it_pauses_and_when_half_are_done_it_goes_on() -> None:
-    driver, taker = Driver(messages(300, "1", "2")), Taker(held="1")
+    driver, handler = Driver(messages(300, "1", "2")), PlayedHandler(held="1")
     most: list[int] = []
 
     async def work() -> None:
-        consuming = KeyedConsumer({}, [TOPIC], taker, ConsumerLimits(waiting=40, batch=5), driver)
+        consuming = KeyedConsumer({}, [TOPIC], handler, ConsumerLimits(waiting=40, batch=5), driver)
         running = asyncio.ensure_future(consuming.run())
-        while len(taker.taken) < 300:
+        while len(handler.taken) < 300:
             most.append(consuming.waiting)
             if consuming.is_paused:
-                taker.gate.set()
+                handler.gate.set()
             await asyncio.sleep(0.001)
         consuming.stop()
         await running
@@ -115,21 +115,21 @@ def test_when_too_many_wait_it_pauses_and_when_half_are_done_it_goes_on() -> Non
 
     assert driver.paused >= 1
     assert max(most) <= 40 + 10  # what one poll may bring
-    assert len(taker.taken) == 300
+    assert len(handler.taken) == 300
 
 
 def test_what_nobody_wants_is_behind_at_once_and_waits_for_none_of_the_others() -> None:
-    driver, taker = Driver(messages(100, "1", "2")), Taker(held="1")
-    taker.unwanted = {b"2"}
+    driver, handler = Driver(messages(100, "1", "2")), PlayedHandler(held="1")
+    handler.unwanted = {b"2"}
 
     async def work() -> tuple[int, Backlog]:
-        consuming = KeyedConsumer({}, [TOPIC], taker, ConsumerLimits(), driver)
+        consuming = KeyedConsumer({}, [TOPIC], handler, ConsumerLimits(), driver)
         running = asyncio.ensure_future(consuming.run())
         while driver.left or consuming.waiting < 50:  # noqa: ASYNC110 - likewise
             await asyncio.sleep(0.001)
         driver.end = 107
-        waiting, behind = consuming.waiting, consuming.behind
-        taker.gate.set()
+        waiting, behind = consuming.waiting, consuming.backlog
+        handler.gate.set()
         consuming.stop()
         await running
         return waiting, behind
@@ -138,33 +138,33 @@ def test_what_nobody_wants_is_behind_at_once_and_waits_for_none_of_the_others() 
 
     assert waiting == 50
     assert behind == Backlog(50 + 7, 1_800_000_000_000)
-    assert {key for key, _ in taker.taken} <= {b"1"}
+    assert {key for key, _ in handler.taken} <= {b"1"}
 
 
 def test_no_more_calls_than_allowed_are_under_way() -> None:
-    driver, taker = Driver(messages(200, *"abcdefghijklmnop")), Taker()
+    driver, handler = Driver(messages(200, *"abcdefghijklmnop")), PlayedHandler()
 
-    asyncio.run(run(driver, taker, ConsumerLimits(under_way=3), lambda _: len(taker.taken) == 200))
+    asyncio.run(run(driver, handler, ConsumerLimits(under_way=3), lambda _: len(handler.taken) == 200))
 
-    assert taker.most_at_once == 3
+    assert handler.most_at_once == 3
 
 
 def test_what_is_taken_away_ends_what_is_under_way_and_commits_it_first() -> None:
-    driver, taker = Driver(messages(40, "1", "2")), Taker(held="1")
+    driver, handler = Driver(messages(40, "1", "2")), PlayedHandler(held="1")
 
     async def work() -> tuple[list[tuple[int, int]], list[tuple[bytes, int]]]:
-        consuming = KeyedConsumer({}, [TOPIC], taker, ConsumerLimits(), driver)
+        consuming = KeyedConsumer({}, [TOPIC], handler, ConsumerLimits(), driver)
         running = asyncio.ensure_future(consuming.run())
-        while len(taker.taken) < 20:  # noqa: ASYNC110 - likewise
+        while len(handler.taken) < 20:  # noqa: ASYNC110 - likewise
             await asyncio.sleep(0.001)
         driver.rebalance()
         await asyncio.sleep(0.05)
         assert not driver.rebalanced.is_set()  # it waits for the call that is under way
-        taker.gate.set()
+        handler.gate.set()
         await asyncio.to_thread(driver.rebalanced.wait)
-        committed, before = list(driver.committed), list(taker.taken[:21])
+        committed, before = list(driver.committed), list(handler.taken[:21])
         async with asyncio.timeout(20):
-            while len(taker.taken) - len(before) < 38:  # noqa: ASYNC110 - likewise
+            while len(handler.taken) - len(before) < 38:  # noqa: ASYNC110 - likewise
                 await asyncio.sleep(0.001)
         consuming.stop()
         await running
@@ -175,36 +175,36 @@ def test_what_is_taken_away_ends_what_is_under_way_and_commits_it_first() -> Non
     own = [(b"1", 0), *((b"2", offset) for offset in range(1, 40, 2))]
     assert sorted(before) == sorted(own)  # of what is held one call was under way, and no other was begun
     assert committed == [(0, 2)]
-    again = [offset for key, offset in taker.taken[len(before) :] if key == b"1"]
+    again = [offset for key, offset in handler.taken[len(before) :] if key == b"1"]
     assert again == list(range(2, 40, 2))
-    assert taker.most_at_once <= 2
+    assert handler.most_at_once <= 2
 
 
 def test_what_was_paused_and_is_taken_away_goes_on_when_it_comes_back() -> None:
-    driver, taker = Driver(messages(300, "1")), Taker(held="1")
+    driver, handler = Driver(messages(300, "1")), PlayedHandler(held="1")
 
     async def work() -> None:
-        consuming = KeyedConsumer({}, [TOPIC], taker, ConsumerLimits(waiting=40, batch=5, leave=0.01), driver)
+        consuming = KeyedConsumer({}, [TOPIC], handler, ConsumerLimits(waiting=40, batch=5, leave=0.01), driver)
         running = asyncio.ensure_future(consuming.run())
         while not consuming.is_paused:  # noqa: ASYNC110 - likewise
             await asyncio.sleep(0.001)
         driver.rebalance()
         await asyncio.to_thread(driver.rebalanced.wait)
-        taker.gate.set()
+        handler.gate.set()
         async with asyncio.timeout(5):
-            while len(taker.taken) < 300:  # noqa: ASYNC110 - likewise
+            while len(handler.taken) < 300:  # noqa: ASYNC110 - likewise
                 await asyncio.sleep(0.001)
         consuming.stop()
         await running
 
     asyncio.run(work())
 
-    assert [offset for _, offset in taker.taken] == list(range(300))
+    assert [offset for _, offset in handler.taken] == list(range(300))
 
 
 def test_a_taker_that_breaks_ends_the_consumer_with_its_error() -> None:
-    class Broken(Taker):
-        async def take(self, records: Sequence[ConsumerRecord]) -> HandlerResult:
+    class Broken(PlayedHandler):
+        async def handle(self, records: Sequence[ConsumerRecord]) -> HandlerResult:
             raise OSError(f"disk, at {records[0].offset}")
 
     driver = Driver(messages(3, "1"))
@@ -226,10 +226,10 @@ def test_what_to_commit_is_worked_out_where_records_begin_and_end(monkeypatch: p
 
     monkeypatch.setattr(consuming, "Partition", Watched)
     monkeypatch.setattr(consuming, "COMMIT_SECONDS", 0.001)
-    driver, taker = Driver(messages(50, "1", "2")), Taker()
+    driver, handler = Driver(messages(50, "1", "2")), PlayedHandler()
 
     async def work() -> None:
-        member = KeyedConsumer({}, [TOPIC], taker, ConsumerLimits(), driver)
+        member = KeyedConsumer({}, [TOPIC], handler, ConsumerLimits(), driver)
         running = asyncio.ensure_future(member.run())
         while (0, 50) not in driver.committed:  # noqa: ASYNC110 - likewise
             await asyncio.sleep(0.001)
@@ -256,13 +256,13 @@ def test_a_commit_that_was_begun_ends_before_the_next_one_so_that_a_place_never_
                 goes_on.wait()
             super().commit(offsets, asynchronous=asynchronous)
 
-    driver, taker = Slow(messages(50, "1")), Taker()
+    driver, handler = Slow(messages(50, "1")), PlayedHandler()
 
     async def work() -> None:
-        member = KeyedConsumer({}, [TOPIC], taker, ConsumerLimits(), driver)
+        member = KeyedConsumer({}, [TOPIC], handler, ConsumerLimits(), driver)
         running = asyncio.ensure_future(member.run())
         await asyncio.to_thread(begun.wait)
-        while len(taker.taken) < 50:  # noqa: ASYNC110 - likewise
+        while len(handler.taken) < 50:  # noqa: ASYNC110 - likewise
             await asyncio.sleep(0.001)
         member.stop()
         await asyncio.sleep(0.05)
@@ -284,7 +284,7 @@ def test_a_member_that_can_commit_no_more_ends_with_the_error() -> None:
 
     async def work() -> None:
         async with asyncio.timeout(20):
-            await KeyedConsumer({}, [TOPIC], Taker(), ConsumerLimits(), driver).run()
+            await KeyedConsumer({}, [TOPIC], PlayedHandler(), ConsumerLimits(), driver).run()
 
     with pytest.raises(RuntimeError, match="nobody foresaw it"):
         asyncio.run(work())
@@ -295,7 +295,7 @@ def test_it_never_commits_by_itself_and_reads_what_is_committed() -> None:
     driver = Driver([])
 
     KeyedConsumer(
-        {"group.id": "hooks", "isolation.level": "read_uncommitted"}, [TOPIC], Taker(), ConsumerLimits(), driver
+        {"group.id": "hooks", "isolation.level": "read_uncommitted"}, [TOPIC], PlayedHandler(), ConsumerLimits(), driver
     )
 
     assert driver.settings["enable.auto.commit"] is False

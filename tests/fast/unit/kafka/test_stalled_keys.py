@@ -6,15 +6,15 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from master_dataset.kafka.consumer import (
-    Retry,
-    KeyedConsumer,
-    Done,
     ConsumerLimits,
     ConsumerRecord,
-    Reject,
+    Done,
     HandlerResult,
+    KeyedConsumer,
+    Reject,
+    Retry,
 )
-from master_dataset.kafka.consumer import key_queue as lane
+from master_dataset.kafka.consumer import key_queue as queue
 from tests.support.played_topic import TOPIC, Driver, Message
 
 LIMITS = ConsumerLimits(waiting=40, batch=5, longest_wait=0.01, leave=1)
@@ -22,7 +22,7 @@ AT_A_LOOK = 10
 PATIENCE = 20
 
 
-class Taker:
+class PlayedHandler:
     """Takes everything, but of the keys that `fail` or `hang`, until `heal`."""
 
     def __init__(self, fail: str = "", hang: str = "") -> None:
@@ -34,10 +34,10 @@ class Taker:
     def heal(self) -> None:
         self.healthy.set()
 
-    def wants(self, _: ConsumerRecord) -> bool:
+    def accepts(self, _: ConsumerRecord) -> bool:
         return True
 
-    async def take(self, records: Sequence[ConsumerRecord]) -> HandlerResult:
+    async def handle(self, records: Sequence[ConsumerRecord]) -> HandlerResult:
         key, offsets = records[0].key, tuple(record.offset for record in records)
         if key in self.hang:
             await self.healthy.wait()
@@ -48,7 +48,7 @@ class Taker:
         self.taken += [(key, offset) for offset in offsets]
         return Done()
 
-    async def put_aside(self, record: ConsumerRecord, refused: Reject) -> Done | Retry:
+    async def store_rejected(self, record: ConsumerRecord, refused: Reject) -> Done | Retry:
         raise AssertionError(record, refused)
 
     def of(self, *keys: str) -> dict[str, list[int]]:
@@ -57,7 +57,7 @@ class Taker:
 
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lane, "STUCK_SECONDS", 0.01)
+    monkeypatch.setattr(queue, "STALLED_SECONDS", 0.01)
 
 
 def messages(number: int, keys: str) -> list[Message]:
@@ -71,13 +71,13 @@ def all_of(number: int, keys: str) -> dict[str, list[int]]:
 class Played:
     """A member over records of one partition, which lie there; `most`: records that waited at once."""
 
-    def __init__(self, number: int, keys: str, taker: Taker) -> None:
-        self.driver, self.taker, self.most = Driver(messages(number, keys)), taker, 0
-        self.member = KeyedConsumer({}, [TOPIC], taker, LIMITS, self.driver)
+    def __init__(self, number: int, keys: str, handler: PlayedHandler) -> None:
+        self.driver, self.handler, self.most = Driver(messages(number, keys)), handler, 0
+        self.member = KeyedConsumer({}, [TOPIC], handler, LIMITS, self.driver)
         self.running = asyncio.ensure_future(self.member.run())
 
     async def until_taken(self, number: int) -> None:
-        await self.until(lambda: len(self.taker.taken) >= number)
+        await self.until(lambda: len(self.handler.taken) >= number)
 
     async def until(self, so: Callable[[], bool]) -> None:
         async with asyncio.timeout(PATIENCE):
@@ -93,19 +93,19 @@ class Played:
 @pytest.mark.parametrize("how", ["fail", "hang"])
 def test_others_of_its_partition_go_on_and_when_it_gets_on_all_of_it_comes_in_order(how: str) -> None:
     async def work() -> tuple[Played, int, list[tuple[int, int]]]:
-        played = Played(600, "abc", Taker(**{how: "a"}))
+        played = Played(600, "abc", PlayedHandler(**{how: "a"}))
         await played.until_taken(400)
-        records = played.member.behind.records
+        records = played.member.backlog.records
         await played.until(lambda: bool(played.driver.committed))
         committed = list(played.driver.committed)
-        played.taker.heal()
+        played.handler.heal()
         await played.until_taken(600)
         await played.end()
         return played, records, committed
 
     played, records, committed = asyncio.run(work())
 
-    assert played.taker.of(*"abc") == all_of(600, "abc")
+    assert played.handler.of(*"abc") == all_of(600, "abc")
     assert records == 200
     assert set(committed) == {(0, 0)}
     assert played.most <= LIMITS.waiting + AT_A_LOOK
@@ -114,74 +114,74 @@ def test_others_of_its_partition_go_on_and_when_it_gets_on_all_of_it_comes_in_or
 
 def test_what_was_handed_over_comes_again_as_it_was_though_what_waits_behind_it_is_let_go() -> None:
     async def work() -> Played:
-        taker = Taker(fail="a")
-        played = Played(400, "ab", taker)
+        handler = PlayedHandler(fail="a")
+        played = Played(400, "ab", handler)
         await played.until_taken(200)
-        taker.heal()
+        handler.heal()
         await played.until_taken(400)
         await played.end()
         return played
 
-    taker = asyncio.run(work()).taker
+    handler = asyncio.run(work()).handler
 
-    assert set(taker.failed) == {(0,)}
-    assert taker.of(*"ab") == all_of(400, "ab")
+    assert set(handler.failed) == {(0,)}
+    assert handler.of(*"ab") == all_of(400, "ab")
 
 
 def test_many_that_do_not_get_on_leave_room_for_the_one_that_does() -> None:
     keys = "abcdefghijklmnopqrstuvwxyz"
 
     async def work() -> Played:
-        played = Played(26 * 40, keys, Taker(fail=keys[:-1]))
+        played = Played(26 * 40, keys, PlayedHandler(fail=keys[:-1]))
         await played.until_taken(40)
-        assert played.taker.of("z") == {"z": all_of(26 * 40, keys)["z"]}
-        played.taker.heal()
+        assert played.handler.of("z") == {"z": all_of(26 * 40, keys)["z"]}
+        played.handler.heal()
         await played.until_taken(26 * 40)
         await played.end()
         return played
 
     played = asyncio.run(work())
 
-    assert played.taker.of(*keys) == all_of(26 * 40, keys)
+    assert played.handler.of(*keys) == all_of(26 * 40, keys)
     assert played.most <= LIMITS.waiting + AT_A_LOOK
 
 
 def test_one_that_was_let_go_and_is_taken_away_comes_again_from_where_it_stood_and_has_failed_since_then() -> None:
     async def work() -> Played:
-        played = Played(300, "ab", Taker(fail="a"))
+        played = Played(300, "ab", PlayedHandler(fail="a"))
         await played.until_taken(150)
-        since, failed = played.member.failing_since, len(played.taker.failed)
+        since, failed = played.member.failing_since, len(played.handler.failed)
         played.driver.rebalance()
         await asyncio.to_thread(played.driver.rebalanced.wait)
-        while len(played.taker.failed) < failed + 20:  # noqa: ASYNC110 - what is waited for has no event
+        while len(played.handler.failed) < failed + 20:  # noqa: ASYNC110 - what is waited for has no event
             await asyncio.sleep(0.001)
         assert played.member.failing_since == since  # a day of failures is not counted anew
-        played.taker.heal()
+        played.handler.heal()
         await played.until_taken(150 + 300)
         await played.end()
         return played
 
     played = asyncio.run(work())
 
-    assert played.taker.of("a") == {"a": all_of(300, "ab")["a"]}
+    assert played.handler.of("a") == {"a": all_of(300, "ab")["a"]}
     assert played.driver.committed[-1] == (0, 300)
 
 
 def test_where_the_broker_goes_back_nothing_is_known_any_more_of_what_lay_there_and_nothing_is_left_out() -> None:
     async def work() -> Played:
-        played = Played(40, "ab", Taker(hang="a"))
+        played = Played(40, "ab", PlayedHandler(hang="a"))
         await played.until_taken(20)
         played.driver.go_back(0, 10)
         await asyncio.sleep(0.05)
-        played.taker.heal()
+        played.handler.heal()
         await played.until_taken(20 + 1 + 30)
         await played.end()
         return played
 
     played = asyncio.run(work())
 
-    assert played.taker.of("a") == {"a": [0, *range(10, 40, 2)]}
-    assert sorted(played.taker.of("b")["b"]) == sorted([*range(1, 40, 2), *range(11, 40, 2)])
+    assert played.handler.of("a") == {"a": [0, *range(10, 40, 2)]}
+    assert sorted(played.handler.of("b")["b"]) == sorted([*range(1, 40, 2), *range(11, 40, 2)])
     assert played.driver.committed[-1] == (0, 40)
 
 
@@ -190,17 +190,17 @@ def test_a_record_of_a_partition_that_is_not_its_own_is_left_to_whoever_has_it()
         def consume(self, most: int, seconds: float) -> list[Message]:
             return [*super().consume(most, seconds), Message(1, 7, "a")]
 
-    async def work() -> tuple[Driver, Taker]:
-        driver, taker = Late(messages(20, "ab")), Taker()
-        member = KeyedConsumer({}, [TOPIC], taker, LIMITS, driver)
+    async def work() -> tuple[Driver, PlayedHandler]:
+        driver, handler = Late(messages(20, "ab")), PlayedHandler()
+        member = KeyedConsumer({}, [TOPIC], handler, LIMITS, driver)
         running = asyncio.ensure_future(member.run())
-        while len(taker.taken) < 20:  # noqa: ASYNC110 - what is waited for has no event
+        while len(handler.taken) < 20:  # noqa: ASYNC110 - what is waited for has no event
             await asyncio.sleep(0.001)
         member.stop()
         await running
-        return driver, taker
+        return driver, handler
 
-    driver, taker = asyncio.run(work())
+    driver, handler = asyncio.run(work())
 
-    assert taker.of(*"ab") == all_of(20, "ab")
+    assert handler.of(*"ab") == all_of(20, "ab")
     assert {partition for partition, _ in driver.committed} == {0}
