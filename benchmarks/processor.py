@@ -1,83 +1,82 @@
 """CPU time of a process tree. On a shared machine it is more reliable than wall-clock time."""
 
 import threading
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple, Self
 
 import psutil
 
-EVERY_SECONDS = 0.2
+SAMPLE_SECONDS = 0.2
 
 
-class _Id(NamedTuple):
-    """A pid is given again to another process; with the time of its creation it names one."""
+class _ProcessId(NamedTuple):
+    """A pid may be reused; together with the creation time it identifies one process."""
 
     pid: int
     created: float
 
 
 class Meter:
-    """Measures the processor seconds of a process and of everything below it, from `with` on.
+    """Measures the CPU seconds of a process and all its descendants while the `with` block runs.
 
-    The processes are sampled, and what a process had used when it was last seen stays counted. The difference of two
-    sums over the processes that live would go back: when a process ends whose parent has ended before it, or ignores
-    its children, its seconds are in no sum any more. What lives for less than `EVERY_SECONDS` is missed.
+    The processes are sampled, and what a process used between two samples is added up, so the result never decreases.
+    The difference of two sums over the living processes could: when a process ends whose parent has ended before it or
+    ignores its children, its seconds are missing from the second sum. Processes that live for less than
+    `SAMPLE_SECONDS` are missed.
     """
 
     def __init__(self, pid: int | None = None) -> None:
-        """`pid`: whose process; None: this one."""
+        """`pid`: the root of the tree; None: this process."""
         self._pid = pid
-        self._base: dict[_Id, float] = {}
-        self._last: dict[_Id, float] = {}
-        self._names: dict[_Id, str] = {}
-        self._is_over = threading.Event()
+        self._last: dict[_ProcessId, float] = {}
+        self._spent: defaultdict[str, float] = defaultdict(float)
+        self._stop = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
         self._sampling = threading.Lock()
 
     def __enter__(self) -> Self:
         """Start to measure."""
-        self._sample()
-        self._base = dict(self._last)
+        self._last = {id_: spent for id_, _, spent in _tree(self._pid)}
         self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         """Stop to measure; the figures stay."""
         self._sample()
-        self._is_over.set()
+        self._stop.set()
         self._thread.join()
 
     @property
     def seconds(self) -> float:
-        """Processor seconds, user and system, up to now or to the end of `with`."""
+        """CPU seconds, user and system, up to now or to the end of the block."""
         return sum(self.by_program().values())
 
     def by_program(self) -> dict[str, float]:
-        """The same, of Java and of everything else ("python") apart."""
-        if not self._is_over.is_set():
+        """The same, for `java` and for everything else (`python`), by the name of a process when it was sampled."""
+        if not self._stop.is_set():
             self._sample()
-        found = {"java": 0.0, "python": 0.0}
-        for id_, last in self._last.items():
-            program = "java" if "java" in self._names[id_] else "python"
-            found[program] += last - self._base.get(id_, 0.0)
-        return found
+        return {program: self._spent[program] for program in ("java", "python")}
 
     def _watch(self) -> None:
-        while not self._is_over.wait(EVERY_SECONDS):
+        while not self._stop.wait(SAMPLE_SECONDS):
             self._sample()
 
     def _sample(self) -> None:
         with self._sampling:
             for id_, name, spent in _tree(self._pid):
-                self._names[id_] = name
-                self._last[id_] = max(spent, self._last.get(id_, 0.0))
+                last = self._last.get(id_, 0.0)
+                if spent > last:
+                    self._last[id_] = spent
+                    self._spent["java" if "java" in name else "python"] += spent - last
 
 
-def _tree(pid: int | None) -> Iterator[tuple[_Id, str, float]]:
+def _tree(pid: int | None) -> Iterator[tuple[_ProcessId, str, float]]:
+    """The living processes of a tree, with their names and CPU seconds."""
     try:
-        leader = psutil.Process(pid)
-        processes = (leader, *leader.children(recursive=True))
+        root = psutil.Process(pid)
+        processes = (root, *root.children(recursive=True))
     except psutil.NoSuchProcess:
         return
     for process in processes:
@@ -85,12 +84,12 @@ def _tree(pid: int | None) -> Iterator[tuple[_Id, str, float]]:
             spent, name, created = process.cpu_times(), process.name(), process.create_time()
         except psutil.NoSuchProcess:
             continue
-        yield _Id(process.pid, created), name, float(spent.user + spent.system)
+        yield _ProcessId(process.pid, created), name, float(spent.user + spent.system)
 
 
 @dataclass(frozen=True)
 class Pace:
-    """`events` in `seconds` on the clock, with `cpu_seconds` of processor time over all processes that did the work."""
+    """`events` read in `seconds`, with `cpu_seconds` of CPU time over all processes that did the work."""
 
     events: int
     seconds: float
@@ -98,10 +97,10 @@ class Pace:
 
     @property
     def per_second(self) -> float:
-        """Events a second."""
+        """Events per second."""
         return self.events / self.seconds
 
     @property
     def per_core_second(self) -> float:
-        """Events for a second of one core."""
+        """Events per second of CPU time."""
         return self.events / self.cpu_seconds
