@@ -15,7 +15,7 @@ from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, SettingsConfigDict
 from pydantic_settings import SettingsError as NotJsonError
 
-from deploy.local.nodes import HOSTS, LOOPBACK, ONE, THREE, Nodes, addresses, kept_nodes
+from deploy.local.nodes import HOSTS, LOOPBACK, ONE, THREE, Nodes, addresses, recorded_nodes
 from master_dataset.failpoints import planned
 from master_dataset.kafka.client_settings import BufferLimits
 from master_dataset.parsing.parse import FUTURE_US
@@ -514,7 +514,7 @@ class Settings:
     def _resolve(self) -> None:
         """Replace defaults that depend on other settings or on the home by their values."""
         paths = self.paths.resolved()
-        kept = kept_nodes(paths.home) or Nodes()
+        kept = recorded_nodes(paths.home) or Nodes()
         cache_dir = self.jars.cache_dir.expanduser().resolve()
         known = {
             "paths": paths,

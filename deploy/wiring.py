@@ -15,11 +15,11 @@ from master_dataset.dead_letters.replay import Replayer, ReplaySender
 from master_dataset.dead_letters.replay_history import ReplayTable
 from master_dataset.dead_letters.table import DeadLetterTable
 from master_dataset.registry.rule_versions import RuleVersions
-from serving_layer.admin.corrections import Corrections
+from serving_layer.admin.corrections import CorrectionsService
 from serving_layer.admin.dead_letters import DeadLetterService
-from serving_layer.admin.operations import Operations
-from serving_layer.admin.publications import Rollbacks, RollingBack
-from serving_layer.alerts.history import Alerts
+from serving_layer.admin.operations import OperatorService
+from serving_layer.admin.publications import RollbackRunner, RollbackService
+from serving_layer.alerts.history import AlertListing
 from serving_layer.alerts.rules import AlertRules, AlertService
 from serving_layer.store.readers import Readers
 from serving_layer.tables import (
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from views.control.recompute import RecomputeRequest
 
 
-def desk_of(settings: "Settings") -> DeadLetterQueries:
+def dead_letters_of(settings: "Settings") -> DeadLetterQueries:
     """What is kept."""
     replays = ReplayTable(settings.paths.master_uri)
     return DeadLetterQueries(
@@ -51,7 +51,7 @@ def desk_of(settings: "Settings") -> DeadLetterQueries:
     )
 
 
-def replaying_of(settings: "Settings") -> Replayer:
+def replayer_of(settings: "Settings") -> Replayer:
     """The way back to the topics."""
     replays = ReplayTable(settings.paths.master_uri)
     letters, events = DeadLetterTable(settings.paths.master_uri, replays), ArchivedEvents(settings.paths.master_uri)
@@ -76,15 +76,15 @@ def runner_of(settings: "Settings") -> Runner:
 
 
 def operations_of(
-    settings: "Settings", answers: "QueryService", trigger: Trigger, rolling_back: RollingBack
-) -> Operations:
+    settings: "Settings", answers: "QueryService", trigger: Trigger, rolling_back: RollbackRunner
+) -> OperatorService:
     """All of it. `trigger` does recomputes, `rolling_back` rollbacks."""
     session = session_of(settings.cassandra.address)
     recomputes = RecomputeTables(AsyncSession(session))
     corrections = corrections_of(settings, answers.readers)
-    letters = DeadLetterService(desk_of(settings), replaying_of(settings), answers.stores.all)
-    launch, rollbacks = Launch(Recomputes(session), trigger), Rollbacks(rolling_back)
-    return Operations(launch, recomputes, rollbacks, corrections, letters, webhooks_of(settings))
+    letters = DeadLetterService(dead_letters_of(settings), replayer_of(settings), answers.stores.all)
+    launch, rollbacks = Launch(Recomputes(session), trigger), RollbackService(rolling_back)
+    return OperatorService(launch, recomputes, rollbacks, corrections, letters, webhooks_of(settings))
 
 
 def readers_of(settings: "Settings") -> Readers:
@@ -95,16 +95,16 @@ def readers_of(settings: "Settings") -> Readers:
     )
 
 
-def alerting_of(settings: "Settings") -> AlertService:
+def alert_service_of(settings: "Settings") -> AlertService:
     """Alerts that were told, and the rules that they come from."""
     session = session_of(settings.cassandra.address)
     versions = RuleVersions(session, timedelta(seconds=settings.alerts.rules_seconds))
     rules = AlertRules(RuleTables(versions), settings.alerts.rules_per_tenant)
-    return AlertService(rules, Alerts(AlertTables(AsyncSession(session))))
+    return AlertService(rules, AlertListing(AlertTables(AsyncSession(session))))
 
 
-def corrections_of(settings: "Settings", readers: Readers) -> Corrections:
+def corrections_of(settings: "Settings", readers: Readers) -> CorrectionsService:
     """The ledgers."""
     bridge = AsyncSession(session_of(settings.cassandra.address))
     views = {view.name: view for view in registered_views()}
-    return Corrections(readers, LedgerTables(bridge), RecomputeTables(bridge), views)
+    return CorrectionsService(readers, LedgerTables(bridge), RecomputeTables(bridge), views)

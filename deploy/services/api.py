@@ -20,14 +20,14 @@ from deploy.recompute_runner import RestRollback
 from deploy.services.api_metrics import PressureMetrics, ServingMetrics, pressures
 from deploy.services.runner import Process
 from deploy.settings import Settings
-from deploy.wiring import AirflowElseRunner, alerting_of, operations_of, readers_of, runner_of
+from deploy.wiring import AirflowElseRunner, alert_service_of, operations_of, readers_of, runner_of
 from master_dataset.kafka.producer import AsyncProducer, async_producer_settings
 from serving_layer.api.app import create_app
-from serving_layer.health.freshness import Freshness
-from serving_layer.http.server import Listening, Server
+from serving_layer.health.freshness import FreshnessService
+from serving_layer.http.server import Server, ServerConfig
 from serving_layer.ingest.disk_space import DiskRoom
-from serving_layer.ingest.ingest import Ingest
-from serving_layer.keys.authenticator import Authenticator, Concurrency, KnownKeys, Rates
+from serving_layer.ingest.ingest import IngestService
+from serving_layer.keys.authenticator import Authenticator, ConcurrencyLimiter, KeyCache, RateLimiter
 from serving_layer.query.catalogue import Catalogue
 from serving_layer.query.service import Clocks, QueryService
 from serving_layer.tables import AsyncSession, KeyTables, WatchTables
@@ -50,7 +50,7 @@ def run(process: Process, settings: Settings) -> None:
     now = partial(datetime.now, UTC)
     clocks = Clocks(time.monotonic, now)
     answers = QueryService(readers, catalogue, settings.speed.ttl, clocks, recent_seconds=RECENT_SECONDS)
-    freshness = Freshness(
+    freshness = FreshnessService(
         answers, WatchTables(AsyncSession(session_of(settings.cassandra.address))), settings.speed.ttl, now
     )
     runner = runner_of(settings)
@@ -58,20 +58,20 @@ def run(process: Process, settings: Settings) -> None:
     operations = operations_of(settings, answers, trigger, RestRollback(settings))
     courier = AsyncProducer(async_producer_settings(settings.kafka.bootstrap), room=settings.limits.producer_limits)
     disk = disk_room(settings)
-    ingest = Ingest(
+    ingest = IngestService(
         courier, answers.stores.all, lambda: time.time_ns() // 1000, settings.limits.request_limits, disk.refuse_low
     )
     app = create_app(
         answers,
         freshness,
         operations,
-        gate_of(settings),
+        authenticator_of(settings),
         ingest,
-        alerting=alerting_of(settings),
+        alerting=alert_service_of(settings),
         limits=settings.limits.request_limits,
         audit=Audit(settings.home).request,
     )
-    config = Listening(app, settings.limits.connection_limits, host=LOOPBACK, port=settings.api.port)
+    config = ServerConfig(app, settings.limits.connection_limits, host=LOOPBACK, port=settings.api.port)
 
     def listening() -> None:
         REGISTRY.register(ServingMetrics(freshness, asyncio.get_running_loop(), partial(read_states, settings.home)))
@@ -89,13 +89,13 @@ def run(process: Process, settings: Settings) -> None:
     Server(config, listening, live.close, ended).run()
 
 
-def gate_of(settings: Settings) -> Authenticator:
+def authenticator_of(settings: Settings) -> Authenticator:
     """Who may ask, and how often."""
     tables = KeyTables(AsyncSession(session_of(settings.cassandra.address)))
     own = operator_key(settings.home / "operator.key")
-    keys = KnownKeys(tables, own, settings.api.anonymous_tenant, time.monotonic, partial(datetime.now, UTC))
-    rates = Rates(settings.api.reads_per_second, settings.api.ingests_per_second)
-    return Authenticator(keys, rates, Concurrency(settings.limits.requests_per_key))
+    keys = KeyCache(tables, own, settings.api.anonymous_tenant, time.monotonic, partial(datetime.now, UTC))
+    rates = RateLimiter(settings.api.reads_per_second, settings.api.ingests_per_second)
+    return Authenticator(keys, rates, ConcurrencyLimiter(settings.limits.requests_per_key))
 
 
 def disk_room(settings: Settings) -> DiskRoom:

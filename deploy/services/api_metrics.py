@@ -14,10 +14,10 @@ from master_dataset.errors import GalateaError
 from master_dataset.kafka.producer import AsyncProducer
 from serving_layer.admin.ledger import Cause
 from serving_layer.health.alarms import RULES
-from serving_layer.health.freshness import Fresh, Freshness
+from serving_layer.health.freshness import FreshnessReport, FreshnessService
 from serving_layer.http.connections import Connections
 from serving_layer.ingest.disk_space import DiskRoom
-from serving_layer.ingest.ingest import Ingest
+from serving_layer.ingest.ingest import IngestService
 
 TIMEOUT_SECONDS = 10.0
 
@@ -28,7 +28,7 @@ class ServingMetrics(Collector):
     """Asks in the loop of the process, from the thread that answers Prometheus."""
 
     def __init__(
-        self, freshness: Freshness, loop: asyncio.AbstractEventLoop, states: Callable[[], Mapping[str, str]]
+        self, freshness: FreshnessService, loop: asyncio.AbstractEventLoop, states: Callable[[], Mapping[str, str]]
     ) -> None:
         """`loop`: where `freshness` belongs. `states`: the state of each component, as the supervisor wrote it down."""
         self._freshness, self._loop, self._states = freshness, loop, states
@@ -61,7 +61,7 @@ def _cassandra_up(value: int) -> Iterator[Metric]:
     yield GaugeMetricFamily("galatea_store_up", "Former name of galatea_cassandra_up.", value)
 
 
-def _published(fresh: Fresh) -> Iterator[Metric]:
+def _published(fresh: FreshnessReport) -> Iterator[Metric]:
     pointer = fresh.basis.pointer
     yield CounterMetricFamily("galatea_publications", "How often was published.", pointer.publication)
     yield GaugeMetricFamily("galatea_generation", "The generation that is published.", pointer.generation)
@@ -77,7 +77,7 @@ def _published(fresh: Fresh) -> Iterator[Metric]:
         yield GaugeMetricFamily("galatea_alerts_as_of_age_seconds", told, age)
 
 
-def _alarms(fresh: Fresh) -> Iterator[Metric]:
+def _alarms(fresh: FreshnessReport) -> Iterator[Metric]:
     gauge = GaugeMetricFamily("galatea_alarm", "1 while the alarm stands.", labels=["name"])
     standing = {alarm.name for alarm in fresh.alarms}
     for name in RULES:
@@ -85,7 +85,7 @@ def _alarms(fresh: Fresh) -> Iterator[Metric]:
     yield gauge
 
 
-def _corrections(fresh: Fresh) -> Iterator[Metric]:
+def _corrections(fresh: FreshnessReport) -> Iterator[Metric]:
     if fresh.ledger is not None:
         told = "Cells that the newest publication with a ledger corrected."
         gauge = GaugeMetricFamily("galatea_corrections", told, labels=["cause"])
@@ -121,7 +121,7 @@ class PressureMetrics(Collector):
 
 
 def pressures(
-    app: FastAPI, ingest: Ingest, courier: AsyncProducer, connections: Connections, disk: DiskRoom
+    app: FastAPI, ingest: IngestService, courier: AsyncProducer, connections: Connections, disk: DiskRoom
 ) -> Sequence[Pressure]:
     """Those of a process that answers and takes events. Each has a limit among the settings."""
     state = app.state

@@ -21,7 +21,7 @@ from master_dataset.webhooks.endpoint import Endpoint
 from master_dataset.webhooks.endpoint_table import EndpointTable
 from serving_layer.errors import TooBusyError
 from serving_layer.responses.webhooks import TrialOutcome, WebhookTrial
-from serving_layer.webhooks.service import Webhooks
+from serving_layer.webhooks.service import WebhookService
 from speed_layer.webhooks.client import Resolve, WebhookClient, http_client
 
 if TYPE_CHECKING:
@@ -57,9 +57,9 @@ class WebhookTester:
         return WebhookTrial(_OUTCOMES[type(verdict)], sender.status, sentence, took)
 
 
-def webhooks_of(settings: "Settings") -> Webhooks:
+def webhooks_of(settings: "Settings") -> WebhookService:
     """Of this deployment."""
     keeper = AsyncEndpoints(EndpointTable(session_of(settings.cassandra.address)))
     trying = WebhookTester(settings.webhooks.allowed_networks, httpx.create_ssl_context())
     allowed = settings.webhooks.allowed_networks
-    return Webhooks(keeper, trying, settings.webhooks.per_tenant, partial(datetime.now, UTC), allowed)
+    return WebhookService(keeper, trying, settings.webhooks.per_tenant, partial(datetime.now, UTC), allowed)

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from deploy.console import answer, say, table
+from deploy.console import print_json, print_message, print_table
 from deploy.settings import Settings
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from serving_layer.alerts.history import Alerts, AlertsAsk, AuditReader, Page
+    from serving_layer.alerts.history import AlertListing, AlertListPage, AlertsRequest, AuditReader
     from serving_layer.alerts.rules import AlertService
-    from serving_layer.alerts.rules_file import Step
+    from serving_layer.alerts.rules_file import RuleChange
     from serving_layer.store.readers import PublishedReader
 
 DEFAULT = "default"
@@ -31,23 +31,25 @@ def apply(
     as_json: AsJson = False,
 ) -> None:
     """Create the rules of FILE, or change those that are there; nothing if one of them makes no sense."""
-    from serving_layer.alerts.rules_file import applied, load, planned
+    from serving_layer.alerts.rules_file import apply_changes, load, plan_changes
 
     said = load(file)
     usual = tenant or said.tenant or DEFAULT
     wanted = [(str(rule.get("tenant", usual)), rule) for rule in said.rules]
     alerting, stores = _alerting(), _stores()
     speaks_of = dict.fromkeys([usual, *(of for of, _ in wanted)]) if prune else ()
-    steps = planned(alerting.rules, stores, wanted, prune=speaks_of)
+    steps = plan_changes(alerting.rules, stores, wanted, prune=speaks_of)
     if not dry_run:
-        for _ in applied(alerting.rules, stores, steps):
+        for _ in apply_changes(alerting.rules, stores, steps):
             pass
     if as_json:
-        answer({"dry_run": dry_run, "rules": [_step(step) for step in steps]})
+        print_json({"dry_run": dry_run, "rules": [_step(step) for step in steps]})
         return
-    table(("tenant", "rule", "does", "difference"), [_line(step) for step in steps])
+    print_table(("tenant", "rule", "does", "difference"), [_line(step) for step in steps])
     changes = sum(step.does != "keep" for step in steps)
-    say(f"  {changes} of {len(steps)} rules {'would change' if dry_run else 'changed'}{_when(alerting, changes)}")
+    print_message(
+        f"  {changes} of {len(steps)} rules {'would change' if dry_run else 'changed'}{_when(alerting, changes)}"
+    )
 
 
 @app.command()
@@ -55,10 +57,10 @@ def rules(tenant: Annotated[str, typer.Option("--tenant", help="Whose.")] = DEFA
     """List the rules of a tenant."""
     entries = [entry.response() for entry in _alerting().rules.listed(tenant)]
     if as_json:
-        answer({"rules": entries})
+        print_json({"rules": entries})
         return
     rows = [(each.id, each.version, each.effective_at, each.in_words) for each in entries]
-    table(("rule", "version", "holds from", "says"), rows)
+    print_table(("rule", "version", "holds from", "says"), rows)
 
 
 @app.command("list")
@@ -70,8 +72,8 @@ def list_alerts(
     as_json: AsJson = False,
 ) -> None:
     """List what was told, newest first, and as of when that is all of it."""
-    from serving_layer.alerts.history import STATES, AlertsAsk
-    from serving_layer.keys.key import EVERY_TENANT
+    from serving_layer.alerts.history import STATES, AlertsRequest
+    from serving_layer.keys.key import ALL_TENANTS
     from serving_layer.query.timeline import iso_instant
 
     if state and state not in STATES:
@@ -79,21 +81,21 @@ def list_alerts(
 
         raise UnknownNameError("state", state, STATES)
     chosen = next((each for each in STATES if each == state), None)
-    ask = AlertsAsk(tenant or EVERY_TENANT, frozenset(store or ()), None, chosen, limit=limit)
+    ask = AlertsRequest(tenant or ALL_TENANTS, frozenset(store or ()), None, chosen, limit=limit)
     page, cut = asyncio.run(_page(_alerting().alerts, *_publications(), ask))
     told = [each.response(cut) for each in page.told]
     as_of, complete_from = iso_instant(page.kept.as_of), iso_instant(page.kept.complete_from)
     if as_json:
-        answer({"alerts_as_of": as_of, "complete_from": complete_from, "alerts": told})
+        print_json({"alerts_as_of": as_of, "complete_from": complete_from, "alerts": told})
         return
     rows = [(each.raised_at, each.state, each.tenant, each.store, each.sentence) for each in told]
-    table(("raised", "state", "tenant", "store", "says"), rows)
-    say(f"  as of {as_of}" if as_of else "  nobody keeps alerts here yet: is the component `alerts` running?")
+    print_table(("raised", "state", "tenant", "store", "says"), rows)
+    print_message(f"  as of {as_of}" if as_of else "  nobody keeps alerts here yet: is the component `alerts` running?")
 
 
 async def _page(
-    alerts: "Alerts", audits: "AuditReader", published: "PublishedReader", ask: "AlertsAsk"
-) -> "tuple[Page, datetime]":
+    alerts: "AlertListing", audits: "AuditReader", published: "PublishedReader", ask: "AlertsRequest"
+) -> "tuple[AlertListPage, datetime]":
     """And up to where alerts were compared with what is published."""
     from serving_layer.alerts.history import audited_cut
 
@@ -102,9 +104,9 @@ async def _page(
 
 
 def _alerting() -> "AlertService":
-    from deploy.wiring import alerting_of
+    from deploy.wiring import alert_service_of
 
-    return alerting_of(Settings())
+    return alert_service_of(Settings())
 
 
 def _publications() -> "tuple[AuditReader, PublishedReader]":
@@ -122,12 +124,12 @@ def _stores() -> Any:  # noqa: ANN401 - a mapping whose type is imported late
     return Registry(session_of(Settings().cassandra.address)).stores()
 
 
-def _step(step: "Step") -> dict[str, Any]:
+def _step(step: "RuleChange") -> dict[str, Any]:
     differs = {name: [_said(one) for one in both] for name, both in step.differs.items()}
     return {"tenant": step.tenant, "id": step.id, "does": step.does, "differs": differs}
 
 
-def _line(step: "Step") -> tuple[str, str, str, str]:
+def _line(step: "RuleChange") -> tuple[str, str, str, str]:
     from views.alerts.sentences import describe_rule
 
     if step.does == "create" and step.after:

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Annotated, get_args
 import msgspec
 from typer import Argument, Option
 
-from deploy.console import answer, say, table
+from deploy.console import print_json, print_message, print_table
 from deploy.settings import Settings
-from galatea.cli.recompute_options import corrections as told
+from galatea.cli.recompute_options import print_corrections as told
 from serving_layer.responses.encoding import fields_of
 
 if TYPE_CHECKING:
@@ -31,26 +31,30 @@ def corrections(  # noqa: PLR0913, PLR0917 - one parameter per option
     page, more = asyncio.run(_page(number, recompute, view, store, cause, limit))
     if as_json:
         said = {name: each for name, each in fields_of(page).items() if name != "next"}
-        answer({**said, "more": more})
+        print_json({**said, "more": more})
         return
     rows = page.corrections
     if rows:
-        table(SHOWN, [_row(row) for row in rows])
+        print_table(SHOWN, [_row(row) for row in rows])
     if page.pending:
-        say("  the ledger is not written yet: the next rebuild does it, when the speed layer has read up to the cut")
+        print_message(
+            "  the ledger is not written yet: the next rebuild does it, when the speed layer has read up to the cut"
+        )
     elif page.totals is not None:
         told(msgspec.to_builtins(page.totals))
     if more:
-        say(f"  and more than these {len(rows)}: ask with --limit, --view, --store, --cause, or GET /v1/corrections")
+        print_message(
+            f"  and more than these {len(rows)}: ask with --limit, --view, --store, --cause, or GET /v1/corrections"
+        )
 
 
 async def _page(  # noqa: PLR0913, PLR0917 - likewise
     number: int | None, recompute: str | None, view: str | None, store: str | None, cause: str | None, limit: int
 ) -> "tuple[CorrectionPage, bool]":
     from deploy.wiring import corrections_of, readers_of
-    from serving_layer.admin.corrections import CorrectionsAsk
+    from serving_layer.admin.corrections import CorrectionsRequest
 
-    ask = CorrectionsAsk(number, recompute, view, store, cause_named(cause) if cause else None, limit)
+    ask = CorrectionsRequest(number, recompute, view, store, cause_named(cause) if cause else None, limit)
     settings = Settings()
     page, following = await corrections_of(settings, readers_of(settings)).page(ask)
     return page, following is not None

@@ -8,10 +8,10 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
-from deploy.console import answer, say, table
+from deploy.console import print_json, print_message, print_table
 from deploy.settings import Settings
 from master_dataset.errors import RequestError, UnknownNameError
-from serving_layer.keys.key import EVERY_TENANT, SCOPES, Key, Scope
+from serving_layer.keys.key import ALL_TENANTS, SCOPES, Key, Scope
 from serving_layer.tables import AsyncSession, KeyTables
 
 app = typer.Typer(no_args_is_help=True, help="Create, list, rotate and revoke the keys of tenants.")
@@ -40,10 +40,10 @@ def list_keys(as_json: AsJson = False) -> None:
     """List the keys: never the keys themselves, which nobody has kept."""
     keys = sorted(_with(lambda tables: tables.keys()), key=lambda key: key.created_at)
     if as_json:
-        answer({"keys": [_told(key) for key in keys]})
+        print_json({"keys": [_told(key) for key in keys]})
         return
     rows = [[str(value) for value in _told(key).values()] for key in keys]
-    table(("id", "tenant", "scopes", "name", "created", "expires", "state"), rows)
+    print_table(("id", "tenant", "scopes", "name", "created", "expires", "state"), rows)
 
 
 @app.command()
@@ -74,9 +74,9 @@ def revoke(id_: Id, as_json: AsJson = False) -> None:
     revoked = replace(old, revoked_at=old.revoked_at or datetime.now(UTC))
     _with(lambda tables: tables.keep(revoked))
     if as_json:
-        answer(_told(revoked))
+        print_json(_told(revoked))
     else:
-        say(f"  {id_} of tenant `{old.tenant}` opens nothing any more")
+        print_message(f"  {id_} of tenant `{old.tenant}` opens nothing any more")
 
 
 def _with(work: Callable[[KeyTables], Awaitable[Found]]) -> Found:
@@ -100,7 +100,7 @@ def _scopes(tenant: str, asked: list[str]) -> list[Scope]:
     for each in asked:
         if each not in SCOPES:
             raise UnknownNameError("scope", each, SCOPES)
-    if "operate" in asked and tenant != EVERY_TENANT:
+    if "operate" in asked and tenant != ALL_TENANTS:
         message = "`operate` changes what every tenant is shown, so it is no scope of one tenant's key."
         raise RequestError(message, do="Use --tenant '*', or leave it out.")
     return [scope for scope in SCOPES if scope in asked]
@@ -108,10 +108,12 @@ def _scopes(tenant: str, asked: list[str]) -> list[Scope]:
 
 def _shown(text: str, key: Key, *, as_json: bool) -> None:
     if as_json:
-        answer(_told(key) | {"key": text})
+        print_json(_told(key) | {"key": text})
         return
-    say(f"  {text}")
-    say(f"  tenant `{key.tenant}`, {', '.join(sorted(key.scopes))}, until {key.expires_at:%F}; it is not shown again")
+    print_message(f"  {text}")
+    print_message(
+        f"  tenant `{key.tenant}`, {', '.join(sorted(key.scopes))}, until {key.expires_at:%F}; it is not shown again"
+    )
 
 
 def _told(key: Key) -> dict[str, Any]:

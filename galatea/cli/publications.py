@@ -6,9 +6,9 @@ from typing import Annotated
 from typer import Option
 
 from deploy.cassandra import session_of
-from deploy.console import answer, table
+from deploy.console import print_json, print_table
 from deploy.settings import Settings
-from serving_layer.admin.publications import GREATEST, PublicationEntry
+from serving_layer.admin.publications import MAX_PUBLICATION, PublicationEntry
 from serving_layer.responses.publications import ListedPublication
 from serving_layer.tables import AsyncSession, PublishedTables
 
@@ -21,15 +21,15 @@ def publications(as_json: Annotated[bool, Option("--json", help="One JSON object
     published = PublishedTables(AsyncSession(session_of(Settings().cassandra.address)))
     listed = asyncio.run(_all(published))
     if as_json:
-        answer({"publications": listed})
+        print_json({"publications": listed})
         return
     rows = [(*(getattr(each, name) for name in SHOWN), *_told(each)) for each in listed]
-    table((*(name.replace("_", " ") for name in SHOWN), "partitions", "seconds", "note"), rows)
+    print_table((*(name.replace("_", " ") for name in SHOWN), "partitions", "seconds", "note"), rows)
 
 
 async def _all(published: PublishedTables) -> list[ListedPublication]:
     found: list[PublicationEntry] = []
-    while page := await published.history(found[-1].publication if found else GREATEST, PAGE):
+    while page := await published.history(found[-1].publication if found else MAX_PUBLICATION, PAGE):
         found += page
     return [entry.response() for entry in found]
 

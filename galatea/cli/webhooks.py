@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from deploy.console import answer, fields, say, table
+from deploy.console import print_fields, print_json, print_message, print_table
 from deploy.settings import Settings
 from master_dataset.errors import RequestError
 from serving_layer.responses.encoding import fields_of
@@ -15,7 +15,7 @@ from serving_layer.responses.encoding import fields_of
 if TYPE_CHECKING:
     from master_dataset.webhooks.endpoint import RegisteredEndpoint
     from serving_layer.responses.webhooks import Webhook, WebhookTrial
-    from serving_layer.webhooks.service import Webhooks
+    from serving_layer.webhooks.service import WebhookService
 
 app = typer.Typer(no_args_is_help=True, help="Say where tenants are told of alerts, and see how each is doing.")
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON object on stdout.")]
@@ -40,10 +40,10 @@ def list_webhooks(as_json: AsJson = False) -> None:
     """List the addresses, and how each is doing. Secrets are shown to nobody."""
     found = [_told(each) for each in _with(lambda hooks: hooks.listed(None))]
     if as_json:
-        answer({"webhooks": found})
+        print_json({"webhooks": found})
         return
     rows = [[*(_plain(getattr(each, name)) for name in LISTED), each.lag.records] for each in found]
-    table((*(name.replace("_", " ") for name in LISTED), "left"), rows)
+    print_table((*(name.replace("_", " ") for name in LISTED), "left"), rows)
 
 
 @app.command()
@@ -61,7 +61,7 @@ def change(
 ) -> None:
     """Call another address, or with more or fewer alerts; it goes on where it stood."""
 
-    async def changed(hooks: "Webhooks") -> "RegisteredEndpoint":
+    async def changed(hooks: "WebhookService") -> "RegisteredEndpoint":
         return await hooks.change(await hooks.found(None, id_), url, batch)
 
     _shown(_with(changed), as_json=as_json)
@@ -71,7 +71,7 @@ def change(
 def remove(id_: Id, as_json: AsJson = False) -> None:
     """Tell it nothing more."""
 
-    async def removed(hooks: "Webhooks") -> "RegisteredEndpoint":
+    async def removed(hooks: "WebhookService") -> "RegisteredEndpoint":
         found = await hooks.found(None, id_)
         await hooks.keeper.remove(found.endpoint)
         return found
@@ -83,7 +83,7 @@ def remove(id_: Id, as_json: AsJson = False) -> None:
 def resume(id_: Id, as_json: AsJson = False) -> None:
     """Tell an address again that was suspended; it goes on where it stood."""
 
-    async def resumed(hooks: "Webhooks") -> "RegisteredEndpoint":
+    async def resumed(hooks: "WebhookService") -> "RegisteredEndpoint":
         return await hooks.resume(await hooks.found(None, id_))
 
     _done(_with(resumed), "is told again", as_json=as_json)
@@ -93,7 +93,7 @@ def resume(id_: Id, as_json: AsJson = False) -> None:
 def rotate(id_: Id, as_json: AsJson = False) -> None:
     """Sign with another secret from now on, and show it, once."""
 
-    async def rotated(hooks: "Webhooks") -> "RegisteredEndpoint":
+    async def rotated(hooks: "WebhookService") -> "RegisteredEndpoint":
         return await hooks.rotate(await hooks.found(None, id_))
 
     _told_secret(_with(rotated), as_json=as_json)
@@ -103,15 +103,15 @@ def rotate(id_: Id, as_json: AsJson = False) -> None:
 def try_out(id_: Id, as_json: AsJson = False) -> None:
     """Call it once, signed and without an alert, and say what a call with alerts would have come to."""
 
-    async def called(hooks: "Webhooks") -> "WebhookTrial":
+    async def called(hooks: "WebhookService") -> "WebhookTrial":
         return await hooks.trying.call((await hooks.found(None, id_)).endpoint)
 
     trial = _with(called)
     if as_json:
-        answer(trial)
+        print_json(trial)
     else:
         said = trial.sentence or f"the endpoint answered {trial.status}"
-        say(f"  {trial.outcome}: {said}, after {trial.milliseconds} ms")
+        print_message(f"  {trial.outcome}: {said}, after {trial.milliseconds} ms")
 
 
 @app.command()
@@ -122,7 +122,7 @@ def skip(
 ) -> None:
     """Go on without the one record that blocks; it becomes a dead letter."""
 
-    async def skipped(hooks: "Webhooks") -> str:
+    async def skipped(hooks: "WebhookService") -> str:
         found = await hooks.found(None, id_)
         named = record or _only(found)
         await hooks.skip(found, named, getuser())
@@ -130,12 +130,12 @@ def skip(
 
     named = _with(skipped)
     if as_json:
-        answer({"webhook": id_, "record": named})
+        print_json({"webhook": id_, "record": named})
     else:
-        say(f"  {id_} goes on without {named}, which becomes a dead letter")
+        print_message(f"  {id_} goes on without {named}, which becomes a dead letter")
 
 
-def _with(work: Callable[["Webhooks"], Awaitable[Found]]) -> Found:
+def _with(work: Callable[["WebhookService"], Awaitable[Found]]) -> Found:
     from deploy.webhooks.service import webhooks_of
 
     async def done() -> Found:
@@ -158,19 +158,19 @@ def _only(found: "RegisteredEndpoint") -> str:
 def _told(found: "RegisteredEndpoint") -> "Webhook":
     from datetime import UTC, datetime
 
-    from serving_layer.webhooks.service import described
+    from serving_layer.webhooks.service import webhook_response
 
-    return described(found, datetime.now(UTC))
+    return webhook_response(found, datetime.now(UTC))
 
 
 def _shown(found: "RegisteredEndpoint", *, as_json: bool) -> None:
     told = _told(found)
     if as_json:
-        answer(told)
+        print_json(told)
         return
     said = {name: _plain(value) for name, value in fields_of(told).items() if name not in {"lag", "blocking"}}
-    fields({**said, "left": f"{told.lag.records} records"})
-    table(("record", "store", "since", "why"), [list(fields_of(each).values()) for each in told.blocking])
+    print_fields({**said, "left": f"{told.lag.records} records"})
+    print_table(("record", "store", "since", "why"), [list(fields_of(each).values()) for each in told.blocking])
 
 
 def _plain(value: object) -> str:
@@ -180,14 +180,16 @@ def _plain(value: object) -> str:
 def _told_secret(made: "RegisteredEndpoint", *, as_json: bool) -> None:
     endpoint = made.endpoint
     if as_json:
-        answer({"id": endpoint.id, "secret": endpoint.secret})
+        print_json({"id": endpoint.id, "secret": endpoint.secret})
         return
-    say(f"  {endpoint.id} is told within seconds; its signatures are made with this secret, which is not shown again:")
-    say(f"  {endpoint.secret}")
+    print_message(
+        f"  {endpoint.id} is told within seconds; its signatures are made with this secret, which is not shown again:"
+    )
+    print_message(f"  {endpoint.secret}")
 
 
 def _done(found: "RegisteredEndpoint", what: str, *, as_json: bool) -> None:
     if as_json:
-        answer(_told(found))
+        print_json(_told(found))
     else:
-        say(f"  {found.endpoint.id} of tenant `{found.endpoint.tenant}` {what}")
+        print_message(f"  {found.endpoint.id} of tenant `{found.endpoint.tenant}` {what}")

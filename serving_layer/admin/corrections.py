@@ -13,8 +13,8 @@ import msgspec
 import orjson
 
 from master_dataset.errors import UnknownNameError
-from serving_layer.admin.ledger import BlockPlace, Cause, Ledger, LedgerBlock, LedgerReader
-from serving_layer.admin.publications import GREATEST, RecomputeReader, found
+from serving_layer.admin.ledger import BlockKey, Cause, Ledger, LedgerBlock, LedgerReader
+from serving_layer.admin.publications import MAX_PUBLICATION, RecomputeReader, require_recompute
 from serving_layer.errors import BadQuestionError, DefinitionNotPublishedError, PublicationCollectedError
 from serving_layer.query.snapshot import publication_entry
 from serving_layer.query.timeline import iso_epoch, iso_instant
@@ -24,7 +24,7 @@ from views.core import View
 from views.core.cells import read_block
 
 
-def whole_rows(view: View, block: str, cause: str, events_total: int) -> Iterator[dict[str, Any]]:
+def rows_of_new_block(view: View, block: str, cause: str, events_total: int) -> Iterator[dict[str, Any]]:
     """A row per cell and state with a value, in the block's order; which events are in which cell is not kept.
 
     DefinitionNotPublishedError if the block was written for another definition of the view.
@@ -57,7 +57,7 @@ READ_AT_ONCE, READ_AT_MOST = 16, 2000
 """Blocks: of one read, and of one page. A page that looks for a rare cause may be empty and still have a next one."""
 
 
-class Place(NamedTuple):
+class CorrectionPosition(NamedTuple):
     """Of one correction, as a row of its day's block; the next page begins there. `subject` as in Ledger."""
 
     subject: str
@@ -68,7 +68,7 @@ class Place(NamedTuple):
 
 
 @dataclass(frozen=True)
-class CorrectionsAsk:
+class CorrectionsRequest:
     """Without a publication or a recompute: the newest publication. `start`: None for the first page."""
 
     publication: int | None = None
@@ -77,7 +77,7 @@ class CorrectionsAsk:
     store: str | None = None
     cause: Cause | None = None
     limit: int = 100
-    start: Place | None = None
+    start: CorrectionPosition | None = None
 
 
 class _Subject(NamedTuple):
@@ -87,7 +87,7 @@ class _Subject(NamedTuple):
     is_awaited: bool
 
 
-class Corrections:
+class CorrectionsService:
     """Reads the ledgers of one deployment."""
 
     def __init__(
@@ -96,7 +96,7 @@ class Corrections:
         """`views`: the registered ones by name."""
         self._readers, self._ledgers, self._recomputes, self._views = readers, ledgers, recomputes, views
 
-    async def page(self, ask: CorrectionsAsk) -> tuple[CorrectionPage, Place | None]:
+    async def page(self, ask: CorrectionsRequest) -> tuple[CorrectionPage, CorrectionPosition | None]:
         """A page and where the next one begins. UnknownNameError, BadQuestionError, PublicationCollectedError."""
         views = self._views_of(ask)
         subject = await self._subject(ask)
@@ -119,7 +119,7 @@ class Corrections:
         )
         return page, following
 
-    def _views_of(self, ask: CorrectionsAsk) -> list[str]:
+    def _views_of(self, ask: CorrectionsRequest) -> list[str]:
         """Those that are left to read, in order."""
         if ask.view is not None and ask.view not in self._views:
             raise UnknownNameError("view", ask.view, self._views)
@@ -130,47 +130,47 @@ class Corrections:
             raise BadQuestionError(OTHER, do=AS_BEFORE)
         return views[views.index(ask.start.view) :]
 
-    async def _subject(self, ask: CorrectionsAsk) -> _Subject:
+    async def _subject(self, ask: CorrectionsRequest) -> _Subject:
         if ask.recompute is not None and ask.publication is not None:
             raise BadQuestionError("`publication` and `recompute` are asked for at once.", do="Leave one of them out.")
         if ask.recompute is not None:
-            record = await found(self._recomputes, ask.recompute)
+            record = await require_recompute(self._recomputes, ask.recompute)
             key = str(record.publication) if record.publication else record.id
             return _Subject(key, record.publication, record.id, record.state not in {"unchanged", "failed"})
         number = ask.publication
         if number is None and ask.start is not None and ask.start.subject.isdecimal():
-            number = min(int(ask.start.subject), GREATEST)  # the newest one of the first page
+            number = min(int(ask.start.subject), MAX_PUBLICATION)  # the newest one of the first page
         if number is None:
             number = (await self._readers.published.pointer()).publication
         await publication_entry(self._readers.published, number)
         return _Subject(str(number), number, None, is_awaited=True)
 
     async def _rows(
-        self, ledger: Ledger, views: list[str], ask: CorrectionsAsk
-    ) -> tuple[list[Correction], Place | None]:
+        self, ledger: Ledger, views: list[str], ask: CorrectionsRequest
+    ) -> tuple[list[Correction], CorrectionPosition | None]:
         page: list[Correction] = []
         read = 0
         async for view, block, skipped in self._blocks(ledger.lines, views, ask):
             if read == READ_AT_MOST:
-                return page, Place(ledger.subject, view.name, block.store, block.day, skipped)
+                return page, CorrectionPosition(ledger.subject, view.name, block.store, block.day, skipped)
             read += 1
             rows = islice(enumerate(await self._rows_of(view, block, ask.cause)), skipped, None)
             for number, row in rows:
                 if ask.cause not in (None, row["cause"]):
                     continue
                 if len(page) == ask.limit:
-                    return page, Place(ledger.subject, view.name, block.store, block.day, number)
+                    return page, CorrectionPosition(ledger.subject, view.name, block.store, block.day, number)
                 page.append(_correction(view, block, row))
         return page, None
 
     async def _blocks(
-        self, lines: str, views: list[str], ask: CorrectionsAsk
+        self, lines: str, views: list[str], ask: CorrectionsRequest
     ) -> AsyncIterator[tuple[View, LedgerBlock, int]]:
         """With how many rows of the block were on the page before."""
         for name in views:
-            start, skipped = BlockPlace(ask.store or "", date.min), 0
+            start, skipped = BlockKey(ask.store or "", date.min), 0
             if ask.start is not None and ask.start.view == name:
-                start, skipped = BlockPlace(ask.start.store, ask.start.day), ask.start.row
+                start, skipped = BlockKey(ask.start.store, ask.start.day), ask.start.row
             while True:
                 blocks = await self._ledgers.ledger_blocks(lines, name, ask.store, start, READ_AT_ONCE)
                 for block in blocks:
@@ -178,7 +178,7 @@ class Corrections:
                     yield self._views[name], block, skipped if is_first else 0
                 if len(blocks) < READ_AT_ONCE:
                     break
-                start, skipped = BlockPlace(blocks[-1].store, blocks[-1].day + DAY), 0
+                start, skipped = BlockKey(blocks[-1].store, blocks[-1].day + DAY), 0
 
     async def _rows_of(self, view: View, block: LedgerBlock, cause: Cause | None) -> Iterator[Row]:
         """Its rows as they are kept, or those that its run's cells stand for."""
@@ -193,10 +193,10 @@ class Corrections:
             raise PublicationCollectedError(
                 message, do="Ask for another `view`, `store` or `cause`; `totals` are kept."
             )
-        return whole_rows(view, cells[block.day], rows["whole"], rows["events_total"])
+        return rows_of_new_block(view, cells[block.day], rows["whole"], rows["events_total"])
 
 
-def _may_have(ledger: Ledger, ask: CorrectionsAsk) -> bool:
+def _may_have(ledger: Ledger, ask: CorrectionsRequest) -> bool:
     return ask.cause is None or ledger.cells(ask.cause) > 0
 
 

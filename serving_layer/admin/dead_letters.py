@@ -16,9 +16,9 @@ from master_dataset.kafka.record import RecordPosition
 from master_dataset.registry.stores import DEFAULT_TERMS, Store, Terms
 from serving_layer.errors import TooBusyError
 
-MOST_WAITING = 16
+MAX_WAITING = 16
 """Questions about dead letters that are under way in a process: one reads, one replays, the others wait for them."""
-MOST_REPLAYED = 500
+MAX_REPLAYED = 500
 """DeadLetterService in one request."""
 REPLAYED = Counter(
     "galatea_replayed_letters", "Dead letters that were to be sent again over HTTP.", ("topic", "outcome")
@@ -29,12 +29,12 @@ Found = TypeVar("Found")
 
 
 @dataclass(frozen=True)
-class ReplayAsk:
+class DeadLetterReplayRequest:
     """DeadLetterService by their places, or the oldest `limit` behind `after` that fit the question and were never sent again."""
 
     places: tuple[RecordPosition, ...] = ()
     question: DeadLetterQuery | None = None
-    limit: int = MOST_REPLAYED
+    limit: int = MAX_REPLAYED
     after: DeadLetterCursor | None = None
     mend: Patch = field(default_factory=Patch)
     dry_run: bool = False
@@ -57,7 +57,9 @@ class DeadLetterService:
         """As Desk. UnknownNameError, TooBusyError."""
         return await self._beside(self._reader, lambda: self._desk.shown(place))
 
-    async def replay(self, ask: ReplayAsk, by: str) -> tuple[list[DeadLetterResult], DeadLetterCursor | None]:
+    async def replay(
+        self, ask: DeadLetterReplayRequest, by: str
+    ) -> tuple[list[DeadLetterResult], DeadLetterCursor | None]:
         """An item for each letter, and behind which one others fit. UnknownNameError, BrokerUnavailableError, TooBusyError."""
         _, stores = await self._registry()
 
@@ -78,8 +80,8 @@ class DeadLetterService:
         return items, following
 
     async def _beside(self, thread: ThreadPoolExecutor, work: Callable[[], Found]) -> Found:
-        if self._waiting >= MOST_WAITING:
-            raise TooBusyError(f"{MOST_WAITING} questions about dead letters are under way already.", do="Ask again.")
+        if self._waiting >= MAX_WAITING:
+            raise TooBusyError(f"{MAX_WAITING} questions about dead letters are under way already.", do="Ask again.")
         self._waiting += 1
         try:
             return await asyncio.get_running_loop().run_in_executor(thread, work)

@@ -34,7 +34,7 @@ class LedgerBlock(NamedTuple):
     block: str
 
 
-class BlockPlace(NamedTuple):
+class BlockKey(NamedTuple):
     """Where a block lies within its (lines, view)."""
 
     store: str
@@ -48,6 +48,6 @@ class LedgerReader(Protocol):
         """None as long as it is not whole."""
 
     async def ledger_blocks(
-        self, lines: str, view: str, store: str | None, start: BlockPlace, limit: int
+        self, lines: str, view: str, store: str | None, start: BlockKey, limit: int
     ) -> Sequence[LedgerBlock]:
         """At most `limit` blocks from that place on, by store and day; of one store if it is named."""

@@ -3,24 +3,24 @@
 import asyncio
 from dataclasses import dataclass
 
-from serving_layer.admin.corrections import Corrections
+from serving_layer.admin.corrections import CorrectionsService
 from serving_layer.admin.dead_letters import DeadLetterService
-from serving_layer.admin.publications import RecomputeReader, Recomputing, Rollbacks
-from serving_layer.webhooks.service import Webhooks
+from serving_layer.admin.publications import RecomputeReader, RecomputeStarter, RollbackService
+from serving_layer.webhooks.service import WebhookService
 from views.control.recompute import RecomputeRequest
 
 
 @dataclass(frozen=True)
-class Operations:
+class OperatorService:
     """The parts that the app is made with."""
 
-    recomputing: Recomputing
+    recomputing: RecomputeStarter
     recomputes: RecomputeReader
-    rollbacks: Rollbacks
-    corrections: Corrections
+    rollbacks: RollbackService
+    corrections: CorrectionsService
     letters: DeadLetterService
-    webhooks: Webhooks
+    webhooks: WebhookService
 
     async def start(self, request: RecomputeRequest, reason: str, by: str) -> str:
-        """As Recomputing, beside the event loop."""
+        """As RecomputeStarter, beside the event loop."""
         return await asyncio.to_thread(self.recomputing.start, request, reason, by)

@@ -21,7 +21,7 @@ from serving_layer.responses.publications import (
 from views.control.publication import Pointer
 from views.control.recompute import RecomputeRequest
 
-GREATEST = 2**63 - 1
+MAX_PUBLICATION = 2**63 - 1
 """No publication has a greater number than the table can hold."""
 
 
@@ -76,7 +76,7 @@ ENDS = frozenset({"published", "previewed", "unchanged", "failed"})
 """States of which nothing follows by itself."""
 
 
-class Recomputing(Protocol):
+class RecomputeStarter(Protocol):
     """Starts recomputes. Blocks: call it in a thread."""
 
     def start(self, request: RecomputeRequest, reason: str, by: str) -> str:
@@ -129,7 +129,7 @@ class RecomputeReader(Protocol):
         """None if there is none of that id."""
 
 
-async def found(recomputes: RecomputeReader, id_: str) -> RecomputeRecord:
+async def require_recompute(recomputes: RecomputeReader, id_: str) -> RecomputeRecord:
     """The recompute of that id. UnknownNameError."""
     record = await recomputes.recompute(id_)
     if record is None:
@@ -137,7 +137,7 @@ async def found(recomputes: RecomputeReader, id_: str) -> RecomputeRecord:
     return record
 
 
-class RolledBack(NamedTuple):
+class RollbackResult(NamedTuple):
     """`publication`: the new one, or what it would be; `restores`: the old one, at whose `cut` readers are then.
 
     `generation`: whose speed rows they see. `partitions`: how many pairs of view and day have other cells by that.
@@ -162,23 +162,23 @@ class RolledBack(NamedTuple):
         )
 
 
-class RollingBack(Protocol):
+class RollbackRunner(Protocol):
     """Does one. Blocks until readers are switched."""
 
-    def run(self, number: int, why: str, by: str, *, dry_run: bool) -> RolledBack:
+    def run(self, number: int, why: str, by: str, *, dry_run: bool) -> RollbackResult:
         """Publish again what publication `number` said. Raises OperatorErrors, and UnknownNameError."""
 
 
-class Rollbacks:
+class RollbackService:
     """One at a time, beside the event loop: a second one would only find the pointer moved."""
 
-    def __init__(self, rolling_back: RollingBack) -> None:
+    def __init__(self, rolling_back: RollbackRunner) -> None:
         """`rolling_back` does the work, in a thread."""
         self._rolling_back = rolling_back
         self._is_busy = False
 
-    async def run(self, number: int, why: str, by: str, *, dry_run: bool) -> RolledBack:
-        """As RollingBack. TooBusyError while another one is under way."""
+    async def run(self, number: int, why: str, by: str, *, dry_run: bool) -> RollbackResult:
+        """As RollbackRunner. TooBusyError while another one is under way."""
         if self._is_busy:
             raise TooBusyError(
                 "A rollback is under way already.", do="Ask again; `GET /v1/publications` shows its end."

@@ -20,14 +20,14 @@ _decode = msgspec.json.Decoder(Alert).decode
 _MS = timedelta(milliseconds=1)
 
 
-class Spot(NamedTuple):
+class AlertPosition(NamedTuple):
     """Where an alert lies among those of a sight: newest first."""
 
     raised_at: datetime
     alert_id: str
 
 
-class Told(NamedTuple):
+class StoredAlert(NamedTuple):
     """An alert and what followed it. Each text is a record of the topic."""
 
     raised_at: datetime
@@ -37,9 +37,9 @@ class Told(NamedTuple):
     retracted: str | None = None
 
     @property
-    def spot(self) -> Spot:
+    def spot(self) -> AlertPosition:
         """Where it lies."""
-        return Spot(self.raised_at, self.alert_id)
+        return AlertPosition(self.raised_at, self.alert_id)
 
     @property
     def alert(self) -> Alert:
@@ -94,13 +94,13 @@ class Told(NamedTuple):
             retracted_because=retracted.reason if retracted else None,
         )
 
-    def detail(self, cut: datetime, kept: "Kept", records: Sequence[Alert]) -> AlertDetail:
+    def detail(self, cut: datetime, kept: "HistoryCoverage", records: Sequence[Alert]) -> AlertDetail:
         """As the API shows it alone. `kept`: read before the records. `cut`: see `audited_cut`."""
         listed = msgspec.structs.asdict(self.response(cut))
         return AlertDetail(iso_instant(kept.as_of), iso_instant(kept.complete_from), **listed, records=records)
 
 
-class Kept(NamedTuple):
+class HistoryCoverage(NamedTuple):
     """`as_of`: every record received before it is judged, and its alerts are listed; None: nobody has ever kept any.
 
     `complete_from`: what was told before is gone and was never listed; None: nothing is missing.
@@ -120,16 +120,16 @@ class Kept(NamedTuple):
 class AlertReader(Protocol):
     """What is kept. Every method raises CassandraUnavailableError. How far comes first, then rows: these may only be newer."""
 
-    async def kept(self) -> Kept:
+    async def kept(self) -> HistoryCoverage:
         """How far it goes."""
 
     async def days(self, sight: str, last: date, limit: int) -> Sequence[date]:
         """UTC days of that sight with alerts, from that day backwards."""
 
-    async def told(self, sight: str, day: date, before: Spot, limit: int) -> Sequence[Told]:
+    async def told(self, sight: str, day: date, before: AlertPosition, limit: int) -> Sequence[StoredAlert]:
         """Of one day, behind that spot, newest first."""
 
-    async def open_ones(self, sight: str, before: Spot, limit: int) -> Sequence[Told]:
+    async def open_ones(self, sight: str, before: AlertPosition, limit: int) -> Sequence[StoredAlert]:
         """Those of which nothing followed yet, behind that spot, newest first."""
 
     async def records(self, alert_id: str) -> Sequence[str]:
@@ -148,7 +148,7 @@ _GREATEST = "g"
 
 
 @dataclass(frozen=True)
-class AlertsAsk:
+class AlertsRequest:
     """`sight`: whose. `stores`: none means all. Bounds are of `raised_at`: from inclusive, until exclusive."""
 
     sight: str
@@ -158,7 +158,7 @@ class AlertsAsk:
     since: datetime = BEGINNING
     until: datetime = END
     limit: int = 100
-    after: Spot | None = None
+    after: AlertPosition | None = None
 
     @property
     def states(self) -> tuple[State, ...]:
@@ -166,12 +166,12 @@ class AlertsAsk:
         return self.state if isinstance(self.state, tuple) else (self.state,) if self.state else STATES
 
     @property
-    def before(self) -> Spot:
+    def before(self) -> AlertPosition:
         """Behind which spot the page begins."""
-        last = Spot(self.until - timedelta(milliseconds=1), _GREATEST)
+        last = AlertPosition(self.until - timedelta(milliseconds=1), _GREATEST)
         return last if self.after is None else min(last, self.after)
 
-    def fits(self, told: Told) -> bool:
+    def fits(self, told: StoredAlert) -> bool:
         """Whether it is asked for, but for its time."""
         alert = told.alert
         if self.rule is not None and alert.rule != self.rule:
@@ -179,42 +179,42 @@ class AlertsAsk:
         return (not self.stores or alert.store in self.stores) and (self.state is None or told.state in self.states)
 
 
-class Page(NamedTuple):
+class AlertListPage(NamedTuple):
     """`following`: behind which spot the next page begins; None: there is none."""
 
-    kept: Kept
-    told: Sequence[Told]
-    following: Spot | None
+    kept: HistoryCoverage
+    told: Sequence[StoredAlert]
+    following: AlertPosition | None
 
 
-class Alerts:
+class AlertListing:
     """Of every tenant."""
 
     def __init__(self, reader: AlertReader) -> None:
         """`reader`: what is kept."""
         self._reader = reader
 
-    async def kept(self) -> Kept:
+    async def kept(self) -> HistoryCoverage:
         """How far lists go. CassandraUnavailableError."""
         return await self._reader.kept()
 
-    async def page(self, ask: AlertsAsk) -> Page:
+    async def page(self, ask: AlertsRequest) -> AlertListPage:
         """Newest first. CassandraUnavailableError."""
         kept = await self._reader.kept()  # before the rows
-        found: list[Told] = []
+        found: list[StoredAlert] = []
         looked_at, last = 0, ask.before
         rows = self._open_ones(ask) if ask.state == "open" else self._every(ask)
         async for told in rows:
             if told.raised_at < ask.since:
                 break
             if len(found) == ask.limit or looked_at == MOST_LOOKED_AT:
-                return Page(kept, found, last)
+                return AlertListPage(kept, found, last)
             looked_at, last = looked_at + 1, told.spot
             if ask.fits(told):
                 found.append(told)
-        return Page(kept, found, None)
+        return AlertListPage(kept, found, None)
 
-    async def one(self, sight: str | None, alert_id: str) -> tuple[Told, list[Alert]]:
+    async def one(self, sight: str | None, alert_id: str) -> tuple[StoredAlert, list[Alert]]:
         """An alert and every record of it, in their order. `sight`: None: everybody's. UnknownNameError."""
         records = {"raised": "", "resolved": "", "retracted": ""}
         for body in await self._reader.records(alert_id):
@@ -224,17 +224,19 @@ class Alerts:
         if not raised or (sight is not None and said["tenant"] != sight):
             do = "Use an id that `GET /v1/alerts` gave."
             raise UnknownNameError("alert", alert_id, (), do=do)
-        told = Told(datetime.fromisoformat(said["raised_at"]), alert_id, *(text or None for text in records.values()))  # type: ignore[arg-type]  # the first is there
+        told = StoredAlert(
+            datetime.fromisoformat(said["raised_at"]), alert_id, *(text or None for text in records.values())
+        )  # type: ignore[arg-type]  # the first is there
         return told, [encoded(text, Alert) for text in records.values() if text]
 
-    async def _open_ones(self, ask: AlertsAsk) -> AsyncIterator[Told]:
+    async def _open_ones(self, ask: AlertsRequest) -> AsyncIterator[StoredAlert]:
         before = ask.before
         while rows := await self._reader.open_ones(ask.sight, before, _CHUNK):
             for told in rows:
                 yield told
             before = rows[-1].spot
 
-    async def _every(self, ask: AlertsAsk) -> AsyncIterator[Told]:
+    async def _every(self, ask: AlertsRequest) -> AsyncIterator[StoredAlert]:
         last = ask.before.raised_at.astimezone(UTC).date()
         while days := await self._reader.days(ask.sight, last, _DAYS):
             for day in days:

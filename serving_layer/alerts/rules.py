@@ -13,7 +13,7 @@ import msgspec
 from master_dataset.errors import BadRuleError, UnknownNameError
 from master_dataset.registry.rule_versions import Kind, VersionRow
 from master_dataset.registry.stores import Store
-from serving_layer.alerts.history import Alerts
+from serving_layer.alerts.history import AlertListing
 from serving_layer.errors import RuleExistsError, RuleMovedError, TooBusyError
 from serving_layer.query.timeline import iso_instant
 from serving_layer.responses.alerts import AlertRule, RulePreview, RuleProblem
@@ -76,9 +76,9 @@ def fields_of(rule: Rule) -> dict[str, Any]:
     return {name: value for name, value in said.items() if value is not None}
 
 
-MOST_RULES = 100
+MAX_RULES = 100
 """Of one tenant, unless a setting says otherwise."""
-WHATEVER = -1
+ANY_VERSION = -1
 """As the version that is expected: any."""
 
 
@@ -98,7 +98,7 @@ class Versions(Protocol):
         """From when on a version holds that is written now."""
 
 
-class Author(NamedTuple):
+class RuleAuthor(NamedTuple):
     """Whose rules, and every registered store."""
 
     tenant: str
@@ -108,7 +108,7 @@ class Author(NamedTuple):
 class AlertRules:
     """One per process."""
 
-    def __init__(self, versions: Versions, most: int = MOST_RULES) -> None:
+    def __init__(self, versions: Versions, most: int = MAX_RULES) -> None:
         """`most`: of one tenant."""
         self._versions, self.most = versions, most
 
@@ -131,7 +131,7 @@ class AlertRules:
             raise self._unknown(tenant, id_)
         return found
 
-    def judged(self, author: Author, said: object, id_: str | None = None) -> Rule:
+    def judged(self, author: RuleAuthor, said: object, id_: str | None = None) -> Rule:
         """The rule of plain values. `id_`: the one that it has to be. BadRuleError."""
         if isinstance(said, dict):
             said = {**({"id": id_} if id_ is not None else {}), "tenant": author.tenant, **said}
@@ -142,7 +142,7 @@ class AlertRules:
                 raise BadRuleError("id", message, do="Leave `id` out, or make another rule of it.")
         return parse_rule(said, author.stores)
 
-    def create(self, author: Author, said: object) -> RuleEntry:
+    def create(self, author: RuleAuthor, said: object) -> RuleEntry:
         """A rule that there is not yet. BadRuleError, RuleExistsError."""
         rule = self.judged(author, said)
         newest = next(iter(self._of(author.tenant, rule.id)), None)
@@ -153,7 +153,7 @@ class AlertRules:
         self.refuse_many(author.tenant, len(self.listed(author.tenant)) + 1)
         return self._follow(rule, newest.version if newest else 0)
 
-    def replace(self, author: Author, id_: str, said: object, expected: int = WHATEVER) -> RuleEntry:
+    def replace(self, author: RuleAuthor, id_: str, said: object, expected: int = ANY_VERSION) -> RuleEntry:
         """Another version of a rule, which has to be at the `expected` one. UnknownNameError, BadRuleError, RuleMovedError."""
         before = self._expected(author.tenant, id_, expected)
         rule = self.judged(author, said, id_)
@@ -161,7 +161,7 @@ class AlertRules:
             return before
         return self._follow(rule, before.version)
 
-    def remove(self, tenant: str, id_: str, expected: int = WHATEVER) -> RuleEntry:
+    def remove(self, tenant: str, id_: str, expected: int = ANY_VERSION) -> RuleEntry:
         """From now on it watches nothing. UnknownNameError, RuleMovedError."""
         before = self._expected(tenant, id_, expected)
         row = self._versions.follow(f"{tenant}/{id_}", "", before.version)
@@ -181,7 +181,7 @@ class AlertRules:
 
     def _expected(self, tenant: str, id_: str, expected: int) -> RuleEntry:
         before = self.one(tenant, id_)
-        if expected not in (WHATEVER, before.version):
+        if expected not in (ANY_VERSION, before.version):
             raise _moved(id_)
         return before
 
@@ -206,7 +206,7 @@ def _moved(id_: str) -> RuleMovedError:
 SHOWN_STORES = 20
 
 
-def preview(rules: AlertRules, author: Author, said: object) -> RulePreview:
+def preview(rules: AlertRules, author: RuleAuthor, said: object) -> RulePreview:
     """As the API shows it. CassandraUnavailableError."""
     try:
         rule = rules.judged(author, said)
@@ -256,7 +256,7 @@ class AlertService:
     """One per process and event loop."""
 
     rules: AlertRules
-    alerts: Alerts
+    alerts: AlertListing
     waiting: int = 0
 
     async def beside(self, work: Callable[[AlertRules], Found]) -> Found:

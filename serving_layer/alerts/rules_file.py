@@ -9,7 +9,7 @@ import yaml
 
 from master_dataset.errors import BadFileError, BadRuleError
 from master_dataset.registry.stores import Store
-from serving_layer.alerts.rules import AlertRules, Author, RuleEntry, fields_of
+from serving_layer.alerts.rules import AlertRules, RuleAuthor, RuleEntry, fields_of
 from views.alerts.rule import Rule
 
 MOST_BYTES = 4 * 1024 * 1024
@@ -66,7 +66,7 @@ Does = Literal["create", "change", "keep", "remove"]
 
 
 @dataclass(frozen=True)
-class Step:
+class RuleChange:
     """What becomes of one rule. `before`, `after`: None where there is none."""
 
     tenant: str
@@ -92,13 +92,13 @@ class Step:
         return {n: (before.get(n), after.get(n)) for n in names if before.get(n) != after.get(n)}
 
 
-def planned(
+def plan_changes(
     rules: AlertRules, stores: Mapping[str, Store], wanted: Sequence[tuple[str, object]], *, prune: Iterable[str] = ()
-) -> list[Step]:
+) -> list[RuleChange]:
     """`wanted`: each with its tenant. `prune`: tenants whose other rules are removed. BadRuleError names the place."""
     after: dict[tuple[str, str], Rule] = {}
     for number, (tenant, said) in enumerate(wanted):
-        rule = _judged(rules, Author(tenant, stores), said, f"rules[{number}]")
+        rule = _judged(rules, RuleAuthor(tenant, stores), said, f"rules[{number}]")
         if (tenant, rule.id) in after:
             message = f"`rules[{number}]` repeats the rule `{rule.id}`."
             raise BadRuleError(f"rules[{number}].id", message, do="Write each once.")
@@ -110,13 +110,13 @@ def planned(
         number = sum(key[0] == tenant for key in {*before, *after}.difference(gone))
         if any(key[0] == tenant for key in after):
             rules.refuse_many(tenant, number)
-    return [Step(*key, before.get(key), after.get(key)) for key in (*gone, *after)]
+    return [RuleChange(*key, before.get(key), after.get(key)) for key in (*gone, *after)]
 
 
-def applied(rules: AlertRules, stores: Mapping[str, Store], steps: Sequence[Step]) -> Iterable[RuleEntry]:
+def apply_changes(rules: AlertRules, stores: Mapping[str, Store], steps: Sequence[RuleChange]) -> Iterable[RuleEntry]:
     """Do each; what it leads to. What is removed goes first. RuleMovedError, RuleExistsError if somebody came in between."""
     for step in steps:
-        author = Author(step.tenant, stores)
+        author = RuleAuthor(step.tenant, stores)
         said = fields_of(step.after) if step.after else {}
         if step.before is None:
             yield rules.create(author, said)
@@ -126,7 +126,7 @@ def applied(rules: AlertRules, stores: Mapping[str, Store], steps: Sequence[Step
             yield rules.replace(author, step.id, said, step.before.version)
 
 
-def _judged(rules: AlertRules, author: Author, said: object, where: str) -> Rule:
+def _judged(rules: AlertRules, author: RuleAuthor, said: object, where: str) -> Rule:
     try:
         return rules.judged(author, said)
     except BadRuleError as error:

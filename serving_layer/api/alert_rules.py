@@ -10,10 +10,10 @@ from fastapi import APIRouter, Header, Path, Query, Request, Response
 from msgspec import Struct
 from pydantic import BaseModel, ConfigDict, Field
 
-from serving_layer.alerts.rules import WHATEVER, Author, RuleEntry, preview
+from serving_layer.alerts.rules import ANY_VERSION, RuleAuthor, RuleEntry, preview
 from serving_layer.api.caller import AlertingOf, AnswersOf, Configurer, Reader
 from serving_layer.api.parameters import DEFAULT, TenantName, tenant_of
-from serving_layer.api.request_bodies import Bounded
+from serving_layer.api.request_bodies import BodyLimitRoute
 from serving_layer.errors import BadQuestionError, UnsupportedBodyError, VersionNotSaidError
 from serving_layer.responses.alerts import AlertRule, AlertRuleList, AlertRuleVersions, RulePreview
 from serving_layer.responses.encoding import JSON, encode
@@ -102,7 +102,7 @@ def expected(if_match: str | None) -> int:
         do = "Send `If-Match` with the `ETag` of the rule as you read it, or `*` whatever it says."
         raise VersionNotSaidError("Which version is to be changed is not said.", do=do)
     if if_match.strip() == "*":
-        return WHATEVER
+        return ANY_VERSION
     found = _TAG(if_match.strip())
     if not found:
         raise BadQuestionError("`If-Match` is no tag of a rule.", do="Send the `ETag` of the rule as you read it.")
@@ -116,13 +116,13 @@ RuleId = Annotated[str, Path(max_length=64)]
 Match = Annotated[str | None, Header(max_length=100, description="The `ETag` of the rule as it was read, or `*`.")]
 
 
-class WithARule(Bounded):
+class RuleBodyRoute(BodyLimitRoute):
     """A body that brings a rule."""
 
     most_bytes = MOST_BODY
 
 
-router = APIRouter(prefix="/v1", tags=["alerts"], route_class=WithARule)
+router = APIRouter(prefix="/v1", tags=["alerts"], route_class=RuleBodyRoute)
 
 
 class OfTenant(BaseModel):
@@ -258,9 +258,9 @@ async def remove_alert_rule(
     return _entry(await alerting.beside(lambda rules: rules.remove(tenant, id, seen)))
 
 
-async def _author(caller: Reader, asked: OfTenant, answers: AnswersOf) -> Author:
+async def _author(caller: Reader, asked: OfTenant, answers: AnswersOf) -> RuleAuthor:
     _, stores = await answers.stores.all()
-    return Author(tenant_of(caller, asked.tenant, DEFAULT), stores)
+    return RuleAuthor(tenant_of(caller, asked.tenant, DEFAULT), stores)
 
 
 def _entry(entry: RuleEntry, status: int = HTTPStatus.OK) -> Response:

@@ -12,15 +12,15 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from master_dataset.dead_letters.dead_letter import received_bound
 from master_dataset.errors import RequestError
-from serving_layer.alerts.history import END, AlertsAsk, Spot, State, audited_cut
+from serving_layer.alerts.history import END, AlertPosition, AlertsRequest, State, audited_cut
 from serving_layer.api.caller import AlertingOf, AnswersOf, FreshnessOf, Reader
-from serving_layer.api.downloads import in_form, returns_or_file
+from serving_layer.api.downloads import formatted_response, returns_or_file
 from serving_layer.api.parameters import TenantName, tenant_of
 from serving_layer.errors import BadQuestionError
 from serving_layer.files.formats import Format
 from serving_layer.files.tables import alerts_table
-from serving_layer.health.freshness import Freshness
-from serving_layer.keys.key import EVERY_TENANT, Caller
+from serving_layer.health.freshness import FreshnessService
+from serving_layer.keys.key import ALL_TENANTS, Caller
 from serving_layer.query.service import QueryService
 from serving_layer.query.timeline import iso_instant
 from serving_layer.responses.alerts import AlertDetail, AlertPage
@@ -49,7 +49,7 @@ class AlertsQuestion(BaseModel):
     after: str | None = Field(None, max_length=300, description="`next` of the page before.")
     format: Format = Field("json", description="JSON, or a table with a row per alert.")
 
-    def understood(self, caller: Caller) -> AlertsAsk:
+    def understood(self, caller: Caller) -> AlertsRequest:
         """BadQuestionError, UnknownNameError."""
         try:
             since, until = received_bound(self.since) or BEGINNING, received_bound(self.until) or END
@@ -57,9 +57,9 @@ class AlertsQuestion(BaseModel):
             raise BadQuestionError(error.message.replace("time of receipt", "time"), do=error.do) from error
         if since > until:
             raise BadQuestionError(f"`from` is `{self.since}`, which is after `to`: `{self.until}`.", do="Swap them.")
-        sight = tenant_of(caller, self.tenant, EVERY_TENANT)
+        sight = tenant_of(caller, self.tenant, ALL_TENANTS)
         after = None if self.after is None else read_token(self.after)
-        return AlertsAsk(sight, frozenset(self.store), self.rule, self.state, since, until, self.limit, after)
+        return AlertsRequest(sight, frozenset(self.store), self.rule, self.state, since, until, self.limit, after)
 
 
 @router.get("/alerts", operation_id="list_alerts", responses=returns_or_file(AlertPage))
@@ -89,7 +89,7 @@ async def list_alerts(
         alerts=[told.response(cut) for told in page.told],
         next=None if page.following is None else write_token(page.following),
     )
-    return await in_form(asked.format, encode(body), alerts_table, ["alerts"])
+    return await formatted_response(asked.format, encode(body), alerts_table, ["alerts"])
 
 
 @router.get("/alerts/{alert_id}", operation_id="get_alert", responses=returns(AlertDetail))
@@ -110,24 +110,24 @@ async def get_alert(
     return Response(encode(told.detail(cut, kept, records)), media_type=JSON)
 
 
-async def cut_of(freshness: Freshness, answers: QueryService) -> datetime:
+async def cut_of(freshness: FreshnessService, answers: QueryService) -> datetime:
     """As `audited_cut`."""
     return await audited_cut(freshness, answers.readers.published)
 
 
-def write_token(spot: Spot) -> str:
+def write_token(spot: AlertPosition) -> str:
     """Where the next page begins, for the caller to hand back unread."""
     parts = [round(spot.raised_at.timestamp() * 1000), spot.alert_id]
     return base64.urlsafe_b64encode(orjson.dumps(parts)).decode()
 
 
-def read_token(token: str) -> Spot:
+def read_token(token: str) -> AlertPosition:
     """The inverse. BadQuestionError for anything that `write_token` did not write."""
     try:
         millis, alert_id = orjson.loads(base64.urlsafe_b64decode(token.encode()))
         at = datetime.fromtimestamp(int(millis) / 1000, UTC)
         if _ID(alert_id) and BEGINNING <= at < END:
-            return Spot(at, alert_id)
+            return AlertPosition(at, alert_id)
     except (binascii.Error, ValueError, TypeError, OverflowError, OSError):
         pass
     raise BadQuestionError(

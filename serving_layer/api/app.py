@@ -7,7 +7,7 @@ from fastapi import FastAPI
 from prometheus_client import Histogram
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from serving_layer.admin.operations import Operations
+from serving_layer.admin.operations import OperatorService
 from serving_layer.alerts.rules import AlertService
 from serving_layer.api import (
     alert_rules,
@@ -24,12 +24,12 @@ from serving_layer.api import (
 )
 from serving_layer.api.limits import LIMITS, Limits
 from serving_layer.api.openapi import describe
-from serving_layer.api.request_bodies import Bodies
+from serving_layer.api.request_bodies import BodyReader
 from serving_layer.api.response_cache import ResponseCacheMiddleware
-from serving_layer.health.freshness import Freshness
+from serving_layer.health.freshness import FreshnessService
 from serving_layer.http.body_drain import BodyDrain
 from serving_layer.http.load_shedding import InFlight, LoadSheddingMiddleware
-from serving_layer.ingest.ingest import Ingest
+from serving_layer.ingest.ingest import IngestService
 from serving_layer.keys.authenticator import Authenticator
 from serving_layer.pages.install import install as install_pages
 from serving_layer.pages.install import install_error_pages
@@ -46,7 +46,7 @@ NO_ROUTE = "none"
 """A path that is nobody's, or a request that was refused before it reached one."""
 
 
-class Requests:
+class RequestMetrics:
     """The outermost layer of the app. Plain ASGI: it costs little."""
 
     def __init__(self, app: ASGIApp) -> None:
@@ -96,10 +96,10 @@ ROUTERS = (
 
 def create_app(  # noqa: PLR0913 - what every process has, then what one may go without
     answers: QueryService,
-    freshness: Freshness,
-    operations: Operations,
+    freshness: FreshnessService,
+    operations: OperatorService,
     gate: Authenticator,
-    ingest: Ingest | None = None,
+    ingest: IngestService | None = None,
     *,
     alerting: AlertService,
     limits: Limits = LIMITS,
@@ -121,7 +121,7 @@ def create_app(  # noqa: PLR0913 - what every process has, then what one may go 
     app.state.audit = audit
     app.state.ingest = ingest
     app.state.live = Live(answers, limits)
-    app.state.bodies = Bodies(limits)
+    app.state.bodies = BodyReader(limits)
     app.state.in_flight = InFlight(limits.requests_in_flight)
     for router in ROUTERS:
         app.include_router(router)
@@ -132,5 +132,5 @@ def create_app(  # noqa: PLR0913 - what every process has, then what one may go 
     describe(app)
     app.add_middleware(LoadSheddingMiddleware, in_flight=app.state.in_flight)
     app.add_middleware(BodyDrain)
-    app.add_middleware(Requests)
+    app.add_middleware(RequestMetrics)
     return app

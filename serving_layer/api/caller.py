@@ -9,10 +9,10 @@ from fastapi import Depends, Request
 from fastapi.security import HTTPBearer
 from starlette.types import Scope as HTTPScope
 
-from serving_layer.admin.operations import Operations
+from serving_layer.admin.operations import OperatorService
 from serving_layer.alerts.rules import AlertService
-from serving_layer.health.freshness import Freshness
-from serving_layer.http.load_shedding import place_of
+from serving_layer.health.freshness import FreshnessService
+from serving_layer.http.load_shedding import slot_of
 from serving_layer.keys.key import Caller, Scope
 from serving_layer.query.service import QueryService
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from serving_layer.keys.authenticator import Authenticator
 
 READ: Scope = "read"
-CHANGES = frozenset({"configure", "operate"})
+AUDITED_SCOPES = frozenset({"configure", "operate"})
 """Scopes whose acts are written down."""
-READS = frozenset({"GET", "HEAD"})
-LET_THROUGH = "galatea.reader"
+SAFE_METHODS = frozenset({"GET", "HEAD"})
+AUTHENTICATED_READER = "galatea.reader"
 """Where a request's own scope says who was let through to read."""
 _BEARER = HTTPBearer(auto_error=False, scheme_name="key", description="A key of `galatea keys create`.")
 """Only describes the header: what is wrong with it is said by ourselves."""
@@ -35,9 +35,9 @@ async def answers_of(request: Request) -> QueryService:
     return answers
 
 
-async def freshness_of(request: Request) -> Freshness:
+async def freshness_of(request: Request) -> FreshnessService:
     """The freshness that the app was made with."""
-    freshness: Freshness = request.app.state.freshness
+    freshness: FreshnessService = request.app.state.freshness
     return freshness
 
 
@@ -47,14 +47,14 @@ async def alerting_of(request: Request) -> AlertService:
     return alerting
 
 
-async def operations_of(request: Request) -> Operations:
+async def operations_of(request: Request) -> OperatorService:
     """The operations that the app was made with."""
-    operations: Operations = request.app.state.operations
+    operations: OperatorService = request.app.state.operations
     return operations
 
 
-class Needs:
-    """Lets through whose key has the scope, as often as it may ask. What `let_in` refuses."""
+class RequireKeyScope:
+    """Lets through whose key has the scope, as often as it may ask. Raises what `authorize` raises."""
 
     def __init__(self, scope: Scope) -> None:
         """`scope`: what the route is for."""
@@ -62,32 +62,32 @@ class Needs:
 
     async def __call__(self, request: Request, _: Annotated[object, Depends(_BEARER)]) -> Caller:
         """The caller. Who was let through before the question was read is not counted twice."""
-        known = request.scope.get(LET_THROUGH)
+        known = request.scope.get(AUTHENTICATED_READER)
         if known is not None and self.scope == READ:
             return cast("Caller", known)
         gate: Authenticator = request.app.state.gate
-        caller = await let_in(request.scope, gate, request.headers.get("Authorization"), self.scope)
+        caller = await authorize(request.scope, gate, request.headers.get("Authorization"), self.scope)
         if self.scope == READ:
-            request.scope[LET_THROUGH] = caller
+            request.scope[AUTHENTICATED_READER] = caller
         return caller
 
 
-async def let_in(of: HTTPScope, gate: "Authenticator", authorization: str | None, scope: Scope) -> Caller:
+async def authorize(of: HTTPScope, gate: "Authenticator", authorization: str | None, scope: Scope) -> Caller:
     """Whoever sends that header, counted until the answer begins. What Authenticator refuses; TooManyAtOnceError."""
     caller = await gate.caller(authorization, scope)
-    if scope in CHANGES and of["method"] not in READS:
+    if scope in AUDITED_SCOPES and of["method"] not in SAFE_METHODS:
         act = f"{of['method']} {of['path']}"
-        place_of(of).until_the_end(lambda status: of["app"].state.audit(caller.name, act, status))
+        slot_of(of).until_the_end(lambda status: of["app"].state.audit(caller.name, act, status))
     if end := gate.concurrency.enter(caller):
-        place_of(of).until_the_end(end)
+        slot_of(of).until_the_end(end)
     return caller
 
 
 AnswersOf = Annotated[QueryService, Depends(answers_of)]
-FreshnessOf = Annotated[Freshness, Depends(freshness_of)]
+FreshnessOf = Annotated[FreshnessService, Depends(freshness_of)]
 AlertingOf = Annotated[AlertService, Depends(alerting_of)]
-OperationsOf = Annotated[Operations, Depends(operations_of)]
-Reader = Annotated[Caller, Depends(Needs(READ))]
-Ingester = Annotated[Caller, Depends(Needs("ingest"))]
-Configurer = Annotated[Caller, Depends(Needs("configure"))]
-Operator = Annotated[Caller, Depends(Needs("operate"))]
+OperationsOf = Annotated[OperatorService, Depends(operations_of)]
+Reader = Annotated[Caller, Depends(RequireKeyScope(READ))]
+Ingester = Annotated[Caller, Depends(RequireKeyScope("ingest"))]
+Configurer = Annotated[Caller, Depends(RequireKeyScope("configure"))]
+Operator = Annotated[Caller, Depends(RequireKeyScope("operate"))]

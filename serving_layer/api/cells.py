@@ -11,8 +11,8 @@ from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from serving_layer.api.caller import AnswersOf, Reader
-from serving_layer.api.conditional_requests import RestsOn, unless_known, wants_newest
-from serving_layer.api.downloads import in_form, returns_or_file
+from serving_layer.api.conditional_requests import AnswerProvenance, conditional_response, requires_fresh
+from serving_layer.api.downloads import formatted_response, returns_or_file
 from serving_layer.api.parameters import AsOfNumber, Day
 from serving_layer.caching import etag
 from serving_layer.errors import BadQuestionError
@@ -22,7 +22,7 @@ from serving_layer.query.questions import CellsRequest
 from serving_layer.query.timeline import iso_instant
 from serving_layer.responses.encoding import JSON, encode
 from serving_layer.responses.metrics import CellsResponse
-from serving_layer.responses.schemas import or_known, returns
+from serving_layer.responses.schemas import or_not_modified, returns
 from serving_layer.responses.stores import Receipt, ReceiptPage
 from serving_layer.store.readers import RawReceipt, ReceiptPlace
 
@@ -42,7 +42,7 @@ class CellsQuestion(BaseModel):
     as_of: AsOfNumber = None
 
 
-@router.get("/views/{view}/cells", operation_id="get_cells", responses=or_known(returns_or_file(CellsResponse)))
+@router.get("/views/{view}/cells", operation_id="get_cells", responses=or_not_modified(returns_or_file(CellsResponse)))
 async def get_cells(
     request: Request,
     view: str,
@@ -53,14 +53,16 @@ async def get_cells(
     """The states of each cell from batch, from speed, and merged. Money is in minor units here."""
     ask = CellsRequest(view, tuple(asked.store), asked.start, asked.end, asked.partial, asked.as_of)
     of = answers.view(ask)
-    moment = await answers.moment(ask, at_once=wants_newest(request.headers.get("cache-control")))
+    moment = await answers.moment(ask, at_once=requires_fresh(request.headers.get("cache-control")))
     tag = etag(("cells", asked.format, ask), caller.sight, moment.mark, answers.catalogue.fingerprint)
 
     async def answer() -> Response:
         body = await answers.cells(ask, moment, caller)
-        return await in_form(asked.format, body, lambda told: cells_table(told, of), [view, asked.start, asked.end])
+        return await formatted_response(
+            asked.format, body, lambda told: cells_table(told, of), [view, asked.start, asked.end]
+        )
 
-    return await unless_known(request, tag, answer, RestsOn(ask, moment))
+    return await conditional_response(request, tag, answer, AnswerProvenance(ask, moment))
 
 
 raw_router = APIRouter(prefix="/v1/raw", tags=["raw"])

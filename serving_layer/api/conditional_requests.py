@@ -13,14 +13,14 @@ from serving_layer.query.questions import CellsRequest, MetricRequest
 from serving_layer.query.snapshot import ReadVersion
 
 
-class RestsOn(NamedTuple):
+class AnswerProvenance(NamedTuple):
     """`ask`: by which the moment of a later request is read. `moment`: that of this one."""
 
     ask: MetricRequest | IndexRequest | CellsRequest
     moment: ReadVersion
 
 
-KEPT = {"Cache-Control": "no-cache, private", "Vary": "Authorization, Accept"}
+CACHE_HEADERS = {"Cache-Control": "no-cache, private", "Vary": "Authorization, Accept"}
 """Who keeps an answer asks before each use whether it still holds, and shows it to nobody else.
 
 `Accept` chooses nothing yet: whatever is kept now stays right when it does.
@@ -28,13 +28,13 @@ KEPT = {"Cache-Control": "no-cache, private", "Vary": "Authorization, Accept"}
 _NEWEST = re.compile(r"(?i)\bno-cache\b|\bmax-age=0+\b")
 
 
-def wants_newest(cache_control: str | None) -> bool:
+def requires_fresh(cache_control: str | None) -> bool:
     """Whether nothing that was read before will do: `no-cache` or `max-age=0` (RFC 9111), as a browser's reload."""
     return cache_control is not None and bool(_NEWEST.search(cache_control))
 
 
-async def unless_known(
-    request: Request, tag: str, answer: Callable[[], Awaitable[Response]], rests_on: RestsOn | None = None
+async def conditional_response(
+    request: Request, tag: str, answer: Callable[[], Awaitable[Response]], rests_on: AnswerProvenance | None = None
 ) -> Response:
     """The answer with its tag, or 304 if the caller has the one of this tag; then nothing is computed.
 
@@ -44,7 +44,7 @@ async def unless_known(
     """
     request.state.rests_on = rests_on
     sent = request.headers.getlist("if-none-match")
-    headers = {"ETag": tag, **KEPT}
+    headers = {"ETag": tag, **CACHE_HEADERS}
     if has(sent, tag):
         return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
     found = await answer()

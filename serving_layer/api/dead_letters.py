@@ -18,9 +18,9 @@ from master_dataset.errors import RequestError
 from master_dataset.kafka.record import GREATEST_OFFSET, GREATEST_PARTITION, RecordPosition
 from master_dataset.parsing.json_bytes import MAX_BYTES
 from master_dataset.parsing.results import EPOCH, Reason
-from serving_layer.admin.dead_letters import MOST_REPLAYED, ReplayAsk
+from serving_layer.admin.dead_letters import MAX_REPLAYED, DeadLetterReplayRequest
 from serving_layer.api.caller import OperationsOf, Operator
-from serving_layer.api.request_bodies import Bounded
+from serving_layer.api.request_bodies import BodyLimitRoute
 from serving_layer.errors import BadQuestionError
 from serving_layer.query.timeline import iso_instant
 from serving_layer.responses.dead_letters import DeadLetter, DeadLetterPage, LetterReplay, Replayed, ReplayItem
@@ -88,14 +88,14 @@ class ReplayQuestion(BaseModel):
 
     model_config = ConfigDict(extra="forbid", json_schema_extra={"example": EXAMPLE})
 
-    ids: list[Id] = Field([], max_length=MOST_REPLAYED)
+    ids: list[Id] = Field([], max_length=MAX_REPLAYED)
     filter: LetterFilter | None = None
-    limit: int = Field(100, ge=1, le=MOST_REPLAYED, description="How many that fit the filter.", strict=True)
+    limit: int = Field(100, ge=1, le=MAX_REPLAYED, description="How many that fit the filter.", strict=True)
     after: Token = None
     mend: MendQuestion = MendQuestion()
     dry_run: bool = Field(default=False, strict=True, description="Say what each would become; send nothing.")
 
-    def understood(self, body: bytes) -> ReplayAsk:
+    def understood(self, body: bytes) -> DeadLetterReplayRequest:
         """`body`: as it was sent, for its values digit by digit. UnknownNameError, BadQuestionError."""
         said = self.filter.model_dump(exclude_none=True) if self.filter else {}
         if bool(self.ids) == bool(said):
@@ -110,7 +110,7 @@ class ReplayQuestion(BaseModel):
         except RequestError as error:
             raise refused(error) from error
         mend = Patch(None if self.mend.body is None else self.mend.body.encode(), exact_fields(body))
-        return ReplayAsk(places, question, self.limit, read_token(self.after), mend, self.dry_run)
+        return DeadLetterReplayRequest(places, question, self.limit, read_token(self.after), mend, self.dry_run)
 
 
 class _Set(msgspec.Struct):
@@ -157,13 +157,13 @@ MOST_BODY = 2_200_000
 """A record as JSON text, most of whose characters are written as two."""
 
 
-class WithARecord(Bounded):
+class ReplayBodyRoute(BodyLimitRoute):
     """A body that may bring a whole record."""
 
     most_bytes = MOST_BODY
 
 
-router = APIRouter(prefix="/v1", tags=["dead letters"], route_class=WithARecord)
+router = APIRouter(prefix="/v1", tags=["dead letters"], route_class=ReplayBodyRoute)
 
 
 @router.get("/dead-letters", operation_id="list_dead_letters", responses=returns(DeadLetterPage))

@@ -10,7 +10,7 @@ import msgspec
 from fastapi import Response
 
 from serving_layer.errors import NotAvailableError
-from serving_layer.files.formats import FORMS, Form, Format
+from serving_layer.files.formats import FILE_FORMATS, FileFormat, Format
 from serving_layer.files.tables import Body, Table, as_json, read
 from serving_layer.query.metrics_answer import refuse_long
 from serving_layer.responses.encoding import JSON
@@ -27,16 +27,16 @@ _FILE = {"schema": {"type": "string", "format": "binary"}}
 def returns_or_file(*models: type[msgspec.Struct]) -> Responses:
     """For `responses=` of a route whose answer is one of these models, or a file of the same."""
     responses = returns(*models)
-    responses[HTTPStatus.OK]["content"] |= {form.media_type: _FILE for form in FORMS.values()}
+    responses[HTTPStatus.OK]["content"] |= {form.media_type: _FILE for form in FILE_FORMATS.values()}
     return responses
 
 
-async def in_form(asked: Format, body: bytes, made: Callable[[Body], Table], about: list[str]) -> Response:
+async def formatted_response(asked: Format, body: bytes, made: Callable[[Body], Table], about: list[str]) -> Response:
     """The body itself, or the table made of it, which is a file called after `about`. RangeTooLongError."""
     if asked == "json":
         return Response(body, media_type=JSON)
     refuse_long(len(body))
-    form = FORMS[asked]
+    form = FILE_FORMATS[asked]
     told, written = await asyncio.get_running_loop().run_in_executor(WRITERS, _written, form, body, made)
     headers = {
         "Content-Disposition": f'attachment; filename="{_name(about)}.{form.ending}"',
@@ -48,7 +48,7 @@ async def in_form(asked: Format, body: bytes, made: Callable[[Body], Table], abo
 
 def refuse_beside_points(asked: Format, *, context: str | None, comp: bool) -> None:
     """NotAvailableError for what stands beside the points, where the form has no place for it."""
-    if asked == "json" or FORMS[asked].has_metadata:
+    if asked == "json" or FILE_FORMATS[asked].has_metadata:
         return
     for name, is_asked in (("context", context is not None), ("comp", comp)):
         if is_asked:
@@ -56,7 +56,7 @@ def refuse_beside_points(asked: Format, *, context: str | None, comp: bool) -> N
             raise NotAvailableError(message, do=f"Ask with `format=parquet`, `arrow` or `json`, or leave `{name}` out.")
 
 
-def _written(form: Form, body: bytes, made: Callable[[Body], Table]) -> tuple[Body, bytes]:
+def _written(form: FileFormat, body: bytes, made: Callable[[Body], Table]) -> tuple[Body, bytes]:
     told = read(body)
     return told, form.write(made(told))
 

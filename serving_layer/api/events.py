@@ -13,7 +13,7 @@ from serving_layer.api.limits import LIMITS
 from serving_layer.api.request_bodies import bodies_of
 from serving_layer.errors import NotOfferedError, UnsupportedBodyError
 from serving_layer.ingest.events_body import EventsBody
-from serving_layer.ingest.ingest import Ingest
+from serving_layer.ingest.ingest import IngestService
 from serving_layer.responses.encoding import JSON, encode
 from serving_layer.responses.events import EventOutcomes
 from serving_layer.responses.schemas import returns
@@ -24,8 +24,8 @@ FEWER = f"Send fewer events in a request, or compress it with `{GZIP}`."
 
 
 @asynccontextmanager
-async def received(request: Request) -> AsyncIterator[EventsBody]:
-    """Inside, the body as it was sent. UnsupportedBodyError, and whatever Bodies refuses."""
+async def read_events_body(request: Request) -> AsyncIterator[EventsBody]:
+    """Inside, the body as it was sent. UnsupportedBodyError, and whatever `BodyReader` raises."""
     kind = _said(request, "content-type", "").partition(";")[0].strip()
     if kind not in {JSON, LINES}:
         raise UnsupportedBodyError(f"Events come as `{JSON}` or as `{LINES}`.", do="Say which one in `Content-Type`.")
@@ -54,9 +54,9 @@ BODY = {
 _STATUSES = (HTTPStatus.ACCEPTED, HTTPStatus.MULTI_STATUS, HTTPStatus.UNPROCESSABLE_ENTITY)
 
 
-async def ingest_of(request: Request) -> Ingest:
+async def ingest_of(request: Request) -> IngestService:
     """What the app was made with. NotOfferedError."""
-    ingest: Ingest | None = request.app.state.ingest
+    ingest: IngestService | None = request.app.state.ingest
     if ingest is None:
         raise NotOfferedError(
             "This process takes no events.", do="Send them to one that does, or use `galatea ingest`."
@@ -72,7 +72,7 @@ async def ingest_of(request: Request) -> Ingest:
     responses=returns(EventOutcomes, status=_STATUSES, description="What became of each event."),
 )
 async def send_events(
-    source: str, request: Request, caller: Ingester, ingest: Annotated[Ingest, Depends(ingest_of)]
+    source: str, request: Request, caller: Ingester, ingest: Annotated[IngestService, Depends(ingest_of)]
 ) -> Response:
     """Send one event or many; answered when the broker has them on every replica in step. Needs the scope `ingest`.
 
@@ -84,7 +84,7 @@ async def send_events(
     """
     into = source_named(source)
     ingest.refuse_low()
-    async with received(request) as posted:
+    async with read_events_body(request) as posted:
         with ingest.admitted():
             outcomes = await ingest.take(into, posted, caller.tenant)
     return Response(encode(outcomes.response()), outcomes.status(), media_type=JSON)

@@ -9,8 +9,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from master_dataset.errors import GalateaError
 from serving_layer.api.caller import AnswersOf, Reader
-from serving_layer.api.conditional_requests import RestsOn, unless_known, wants_newest
-from serving_layer.api.downloads import in_form, refuse_beside_points, returns_or_file
+from serving_layer.api.conditional_requests import AnswerProvenance, conditional_response, requires_fresh
+from serving_layer.api.downloads import formatted_response, refuse_beside_points, returns_or_file
 from serving_layer.api.parameters import AsOfNumber
 from serving_layer.caching import etag
 from serving_layer.compare.calendar import NAMES as COMPARISONS
@@ -26,7 +26,7 @@ from serving_layer.query.stores import MOST_STORES, PageRequest, read_token
 from serving_layer.query.timeline import Grain
 from serving_layer.responses.encoding import JSON, encode
 from serving_layer.responses.metrics import IndexResponse, MetricList, MetricResponse, MetricsResponse
-from serving_layer.responses.schemas import or_known, returns
+from serving_layer.responses.schemas import or_not_modified, returns
 
 if TYPE_CHECKING:
     from serving_layer.keys.authenticator import Authenticator
@@ -88,7 +88,7 @@ class MetricQuestion(BaseModel):
         return MetricsRequest(asks, page, is_table=self.format != "json")
 
 
-@router.get("/metrics", operation_id="list_metrics", responses=or_known(returns(MetricList)))
+@router.get("/metrics", operation_id="list_metrics", responses=or_not_modified(returns(MetricList)))
 async def list_metrics(request: Request, answers: AnswersOf, caller: Reader) -> Response:
     """Every metric: what it is called, how it is made, and from which views."""
     tag = etag(("listed metrics",), caller.sight, (), answers.catalogue.fingerprint)
@@ -96,11 +96,13 @@ async def list_metrics(request: Request, answers: AnswersOf, caller: Reader) -> 
     async def answer() -> Response:
         return Response(encode(MetricList(answers.catalogue.listed())), media_type=JSON)
 
-    return await unless_known(request, tag, answer)
+    return await conditional_response(request, tag, answer)
 
 
 @router.get(
-    "/metrics/{metric}", operation_id="get_metric", responses=or_known(returns_or_file(MetricResponse, MetricsResponse))
+    "/metrics/{metric}",
+    operation_id="get_metric",
+    responses=or_not_modified(returns_or_file(MetricResponse, MetricsResponse)),
 )
 async def get_metric(
     request: Request,
@@ -117,7 +119,7 @@ async def get_metric(
     row per point. An answer has an `ETag`.
     """
     ask = asked.understood(metric)
-    moment = await answers.moment(ask.one, at_once=wants_newest(request.headers.get("cache-control")))
+    moment = await answers.moment(ask.one, at_once=requires_fresh(request.headers.get("cache-control")))
     tag = etag(("metrics", asked.format, ask), caller.sight, moment.mark, answers.catalogue.fingerprint)
 
     def made(told: Body) -> Table:
@@ -127,9 +129,11 @@ async def get_metric(
 
     async def answer() -> Response:
         body = await answers.metrics(ask, moment, caller)
-        return await in_form(asked.format, body, made, [*(each.metric for each in ask.asks), asked.start, asked.end])
+        return await formatted_response(
+            asked.format, body, made, [*(each.metric for each in ask.asks), asked.start, asked.end]
+        )
 
-    return await unless_known(request, tag, answer, RestsOn(ask.one, moment))
+    return await conditional_response(request, tag, answer, AnswerProvenance(ask.one, moment))
 
 
 RETRY_MS = 2000
@@ -232,7 +236,7 @@ class IndexQuestion(BaseModel):
     "/index/{metric}",
     operation_id="get_index",
     summary="A metric against what a model expected",
-    responses=or_known(returns(IndexResponse, example=INDEX_EXAMPLE)),
+    responses=or_not_modified(returns(IndexResponse, example=INDEX_EXAMPLE)),
 )
 async def get_index(
     request: Request,
@@ -258,10 +262,10 @@ async def get_index(
         asked.hours,
         asked.history_weeks,
     )
-    moment = await answers.moment(ask, at_once=wants_newest(request.headers.get("cache-control")))
+    moment = await answers.moment(ask, at_once=requires_fresh(request.headers.get("cache-control")))
     tag = etag(("index", ask), caller.sight, moment.mark, answers.catalogue.fingerprint)
 
     async def answer() -> Response:
         return Response(await answers.index(ask, moment, caller), media_type=JSON)
 
-    return await unless_known(request, tag, answer, RestsOn(ask, moment))
+    return await conditional_response(request, tag, answer, AnswerProvenance(ask, moment))

@@ -8,7 +8,7 @@ from fastapi import FastAPI
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 
-from serving_layer.api.caller import Needs
+from serving_layer.api.caller import RequireKeyScope
 from serving_layer.api.problems import MEDIA_TYPE
 from serving_layer.keys.key import Scope
 from serving_layer.responses.encoding import Problem
@@ -236,7 +236,7 @@ def _complete(operation: Document, route: APIRoute) -> None:
 
 def scopes(dependant: Dependant) -> Iterator[Scope]:
     """What a route asks for."""
-    if isinstance(dependant.call, Needs):
+    if isinstance(dependant.call, RequireKeyScope):
         yield dependant.call.scope
     for inner in dependant.dependencies:
         yield from scopes(inner)

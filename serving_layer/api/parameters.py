@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import BeforeValidator, Field, StringConstraints
 
 from master_dataset.errors import UnknownNameError
-from serving_layer.admin.publications import GREATEST
+from serving_layer.admin.publications import MAX_PUBLICATION
 from serving_layer.keys.key import Caller
 
 A_DAY = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
@@ -23,10 +23,10 @@ def _as_text(day: object) -> object:
 Day = Annotated[date, BeforeValidator(_as_text)]
 
 
-Number = Annotated[int, Field(ge=0, le=GREATEST)]
+Number = Annotated[int, Field(ge=0, le=MAX_PUBLICATION)]
 AsOfNumber = Annotated[
     int | None,
-    Field(ge=0, le=GREATEST, description="Answer from this publication alone, exactly as it was published."),
+    Field(ge=0, le=MAX_PUBLICATION, description="Answer from this publication alone, exactly as it was published."),
 ]
 
 

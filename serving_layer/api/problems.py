@@ -15,10 +15,10 @@ from starlette.routing import Match
 from master_dataset.errors import BadEndpointError, BadRuleError, DependencyUnavailableError, GalateaError
 from serving_layer.responses.encoding import Problem, encode
 
-REFUSED = Counter("galatea_refusals", "Requests that were refused, by the code of the problem.", ("code",))
+ERRORS = Counter("galatea_refusals", "Requests that were refused, by the code of the problem.", ("code",))
 
 
-HEADERS = (
+SECURITY_HEADERS = (
     (b"x-content-type-options", b"nosniff"),
     (b"x-frame-options", b"DENY"),
     (b"referrer-policy", b"no-referrer"),
@@ -45,7 +45,7 @@ DOCS = "https://galatea.example/docs/errors"
 
 def problem(status: int, code: str, title: str, detail: str, field: str | None = None) -> Response:
     """`title` is one sentence, `detail` what to do. `field`: of the body, where one is to blame."""
-    REFUSED.labels(code).inc()
+    ERRORS.labels(code).inc()
     body = Problem(f"{DOCS}/{code}", title, detail, code, status, UNSET if field is None else field)
     return Response(encode(body), status, HEADERS_OF.get(status), MEDIA_TYPE)
 
@@ -112,5 +112,5 @@ async def _unforeseen(_: Request, error: Exception) -> Response:
     log.error("serving.failed id=%s", number, exc_info=error)
     title = "Something went wrong that nobody foresaw."
     said = problem(HTTPStatus.INTERNAL_SERVER_ERROR, "internal_error", title, f"Tell the operator the id `{number}`.")
-    said.raw_headers.extend(HEADERS)  # this handler sits outside of the shell
+    said.raw_headers.extend(SECURITY_HEADERS)  # this handler sits outside of the shell
     return said

@@ -11,12 +11,12 @@ from fastapi import APIRouter, Path, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from master_dataset.errors import UnknownNameError
-from serving_layer.admin.corrections import CorrectionsAsk, Place
+from serving_layer.admin.corrections import CorrectionPosition, CorrectionsRequest
 from serving_layer.admin.ledger import Cause
-from serving_layer.admin.publications import GREATEST, found
+from serving_layer.admin.publications import MAX_PUBLICATION, require_recompute
 from serving_layer.api.caller import AnswersOf, OperationsOf, Operator, Reader
 from serving_layer.api.parameters import Day, Name, Reason
-from serving_layer.api.request_bodies import Bounded
+from serving_layer.api.request_bodies import BodyLimitRoute
 from serving_layer.errors import BadQuestionError
 from serving_layer.query.catalogue import Catalogue
 from serving_layer.responses.encoding import JSON, encode
@@ -30,7 +30,7 @@ from serving_layer.responses.publications import (
 from serving_layer.responses.schemas import returns
 from views.control.recompute import RecomputeMode, RecomputeRequest
 
-router = APIRouter(prefix="/v1", tags=["publications"], route_class=Bounded)
+router = APIRouter(prefix="/v1", tags=["publications"], route_class=BodyLimitRoute)
 PAGE = 1000
 
 
@@ -40,7 +40,7 @@ class PublicationsQuestion(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     limit: int = Field(100, ge=1, le=PAGE)
-    before: int | None = Field(None, ge=0, le=GREATEST, description="Only publications with a lesser number.")
+    before: int | None = Field(None, ge=0, le=MAX_PUBLICATION, description="Only publications with a lesser number.")
 
 
 class RollbackQuestion(BaseModel):
@@ -60,16 +60,19 @@ async def list_publications(asked: Annotated[PublicationsQuestion, Query()], ans
     it published again. What its recompute did, null where it did not say: `partitions` (pairs of view and day), `days`,
     `blocks` written, `rows` read, `seconds` from question to publication, and the same by view in `views`.
     """
-    before = GREATEST if asked.before is None else asked.before
-    found = await answers.readers.published.history(before, asked.limit + 1)
-    page = found[: asked.limit]
-    following = page[-1].publication if len(found) > asked.limit else None
+    before = MAX_PUBLICATION if asked.before is None else asked.before
+    require_recompute = await answers.readers.published.history(before, asked.limit + 1)
+    page = require_recompute[: asked.limit]
+    following = page[-1].publication if len(require_recompute) > asked.limit else None
     return Response(encode(PublicationPage([entry.response() for entry in page], following)), media_type=JSON)
 
 
 @router.post("/publications/{number}/rollback", operation_id="roll_back", responses=returns(RolledBack))
 async def roll_back(
-    number: Annotated[int, Path(ge=0, le=GREATEST)], asked: RollbackQuestion, operations: OperationsOf, by: Operator
+    number: Annotated[int, Path(ge=0, le=MAX_PUBLICATION)],
+    asked: RollbackQuestion,
+    operations: OperationsOf,
+    by: Operator,
 ) -> Response:
     """Publish again what an older publication said. Needs the scope `operate`; answers when readers are switched.
 
@@ -89,7 +92,7 @@ class CorrectionsQuestion(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    publication: int | None = Field(None, ge=0, le=GREATEST)
+    publication: int | None = Field(None, ge=0, le=MAX_PUBLICATION)
     recompute: str | None = Field(None, max_length=200, description="Of a preview, or of what it published.")
     view: str | None = Field(None, max_length=256)
     store: str | None = Field(None, max_length=256)
@@ -97,10 +100,12 @@ class CorrectionsQuestion(BaseModel):
     limit: int = Field(100, ge=1, le=PAGE)
     after: str | None = Field(None, max_length=2048)
 
-    def understood(self) -> CorrectionsAsk:
+    def understood(self) -> CorrectionsRequest:
         """BadQuestionError if the token is none of this interface."""
         start = None if self.after is None else read_token(self.after)
-        return CorrectionsAsk(self.publication, self.recompute, self.view, self.store, self.cause, self.limit, start)
+        return CorrectionsRequest(
+            self.publication, self.recompute, self.view, self.store, self.cause, self.limit, start
+        )
 
 
 @corrections_router.get("/corrections", operation_id="list_corrections", responses=returns(CorrectionPage))
@@ -119,22 +124,22 @@ async def list_corrections(
     return Response(encode(page), media_type=JSON)
 
 
-def write_token(place: Place) -> str:
+def write_token(place: CorrectionPosition) -> str:
     """Where the next page begins, for the caller to hand back unread."""
     return base64.urlsafe_b64encode(orjson.dumps([*place])).decode()
 
 
-def read_token(token: str) -> Place:
+def read_token(token: str) -> CorrectionPosition:
     """The inverse. BadQuestionError for anything that `write_token` did not write."""
     try:
         subject, view, store, day, row = orjson.loads(base64.urlsafe_b64decode(token.encode()))
-        return Place(str(subject), str(view), str(store), date.fromisoformat(day), range(MOST_ROWS)[row])
+        return CorrectionPosition(str(subject), str(view), str(store), date.fromisoformat(day), range(MOST_ROWS)[row])
     except (binascii.Error, ValueError, TypeError, IndexError) as error:
         message = "`after` is no token of this interface."
         raise BadQuestionError(message, do="Use `next` of the page before, or leave it out.") from error
 
 
-recomputes_router = APIRouter(prefix="/v1", tags=["recomputes"], route_class=Bounded)
+recomputes_router = APIRouter(prefix="/v1", tags=["recomputes"], route_class=BodyLimitRoute)
 
 
 class RecomputeQuestion(BaseModel):
@@ -184,4 +189,4 @@ async def get_recompute(id: str, operations: OperationsOf, _: Operator) -> Respo
     partitions and events done of how many, `rows_per_second` and `seconds_left` (null while unknown), and what is being
     worked on. `problem`: why it failed, and what to do. `report`: what it did, once it has done it.
     """
-    return Response(encode((await found(operations.recomputes, id)).response()), media_type=JSON)
+    return Response(encode((await require_recompute(operations.recomputes, id)).response()), media_type=JSON)

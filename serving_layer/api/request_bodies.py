@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from serving_layer.keys.authenticator import Authenticator
 
 
-class Bodies:
+class BodyReader:
     """One per process and event loop. A body is read only once its caller is known."""
 
     def __init__(self, limits: Limits) -> None:
@@ -72,9 +72,9 @@ class Bodies:
                 raise _too_large(most, do)
 
 
-def bodies_of(request: Request) -> Bodies:
+def bodies_of(request: Request) -> BodyReader:
     """Those that the app was made with."""
-    bodies: Bodies = request.app.state.bodies
+    bodies: BodyReader = request.app.state.bodies
     return bodies
 
 
@@ -85,8 +85,8 @@ def _too_large(most: int, do: str) -> BodyTooLargeError:
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
 
-class Bounded(APIRoute):
-    """A route that reads so much of a body at most, and of whoever may ask. What Bodies refuses; BadQuestionError.
+class BodyLimitRoute(APIRoute):
+    """A route that reads so much of a body at most, and of whoever may ask. Raises what `BodyReader` raises; BadQuestionError.
 
     FastAPI itself would read a body first and ask who sends it then.
     """

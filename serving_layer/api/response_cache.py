@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from master_dataset.errors import GalateaError
-from serving_layer.api.caller import LET_THROUGH, READ, let_in
-from serving_layer.api.conditional_requests import RestsOn, wants_newest
+from serving_layer.api.caller import AUTHENTICATED_READER, READ, authorize
+from serving_layer.api.conditional_requests import AnswerProvenance, requires_fresh
 from serving_layer.caching import ANY, Lru, has
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class Sent(NamedTuple):
             elif name == b"if-none-match":
                 known.append(value.decode("latin-1"))
             elif name == b"cache-control":
-                has_wishes = has_wishes or wants_newest(value.decode("latin-1"))
+                has_wishes = has_wishes or requires_fresh(value.decode("latin-1"))
         return cls(authorization, known, has_wishes or ANY in known)
 
 
@@ -75,7 +75,7 @@ class ResponseCacheMiddleware:
     def __init__(self, app: ASGIApp) -> None:
         """`app`: everything inside."""
         self._app = app
-        self._asked: Lru[RestsOn] = Lru(MOST_QUESTIONS)
+        self._asked: Lru[AnswerProvenance] = Lru(MOST_QUESTIONS)
         self._kept: Lru[Kept] = Lru(MOST_BYTES)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -94,7 +94,7 @@ class ResponseCacheMiddleware:
         for message in messages:
             await send(message)
 
-    async def _found(self, question: Question, rests_on: RestsOn, scope: Scope) -> Iterable[Message] | None:
+    async def _found(self, question: Question, rests_on: AnswerProvenance, scope: Scope) -> Iterable[Message] | None:
         """What is still so, for whoever may see it. None: the route answers, or refuses in its own words."""
         sent, app = Sent.of(scope), scope["app"]
         if sent.has_wishes:
@@ -102,7 +102,7 @@ class ResponseCacheMiddleware:
         gate: Authenticator = app.state.gate
         answers: QueryService = app.state.answers
         try:
-            caller = scope[LET_THROUGH] = await let_in(scope, gate, sent.authorization, READ)
+            caller = scope[AUTHENTICATED_READER] = await authorize(scope, gate, sent.authorization, READ)
             moment = await answers.moment(rests_on.ask)
         except GalateaError:
             return None
@@ -132,8 +132,8 @@ class ResponseCacheMiddleware:
         return look
 
     def _keep(self, question: Question, scope: Scope, begun: Message, body: bytes) -> None:
-        rests_on: RestsOn | None = scope.get("state", {}).get("rests_on") if scope["method"] == "GET" else None
-        caller: Caller | None = scope.get(LET_THROUGH)
+        rests_on: AnswerProvenance | None = scope.get("state", {}).get("rests_on") if scope["method"] == "GET" else None
+        caller: Caller | None = scope.get(AUTHENTICATED_READER)
         if rests_on is None or caller is None or begun["status"] not in (HTTPStatus.OK, HTTPStatus.NOT_MODIFIED):
             return
         mark, key, headers = rests_on.moment.mark, (question, caller.sight), begun["headers"]

@@ -4,16 +4,16 @@ from fastapi import APIRouter, Request, Response
 
 from master_dataset.registry.stores import Store
 from serving_layer.api.caller import AnswersOf, Reader
-from serving_layer.api.conditional_requests import unless_known
+from serving_layer.api.conditional_requests import conditional_response
 from serving_layer.caching import etag
 from serving_layer.responses.encoding import JSON, encode
-from serving_layer.responses.schemas import or_known, returns
+from serving_layer.responses.schemas import or_not_modified, returns
 from serving_layer.responses.stores import RegisteredStore, StoreList, StoreSensor, StoreZone
 
 router = APIRouter(prefix="/v1", tags=["state"])
 
 
-@router.get("/stores", operation_id="list_stores", responses=or_known(returns(StoreList)))
+@router.get("/stores", operation_id="list_stores", responses=or_not_modified(returns(StoreList)))
 async def list_stores(request: Request, answers: AnswersOf, caller: Reader) -> Response:
     """Every registered store of the caller's tenant."""
     version, stores = await answers.stores.all()
@@ -23,7 +23,7 @@ async def list_stores(request: Request, answers: AnswersOf, caller: Reader) -> R
         listed = [_registered(stores[store]) for store in sorted(stores) if caller.sees(stores[store])]
         return Response(encode(StoreList(listed)), media_type=JSON)
 
-    return await unless_known(request, tag, answer)
+    return await conditional_response(request, tag, answer)
 
 
 def _registered(store: Store) -> RegisteredStore:

@@ -10,11 +10,11 @@ from pydantic import BaseModel, ConfigDict, Field
 from master_dataset.webhooks.endpoint import RegisteredEndpoint
 from serving_layer.api.caller import Configurer, OperationsOf
 from serving_layer.api.parameters import DEFAULT, PRINTED, TenantName, tenant_of
-from serving_layer.api.request_bodies import Bounded
+from serving_layer.api.request_bodies import BodyLimitRoute
 from serving_layer.responses.encoding import JSON, encode
 from serving_layer.responses.schemas import returns
 from serving_layer.responses.webhooks import SkippedBlocker, Webhook, WebhookPage, WebhookTrial
-from serving_layer.webhooks.service import Webhooks, described
+from serving_layer.webhooks.service import WebhookService, webhook_response
 
 ENTRY: dict[str, Any] = {
     "id": "5f0c81d2a9b3",
@@ -54,7 +54,7 @@ TRIAL = {"outcome": "failed", "status": 503, "sentence": "the endpoint answered 
 SKIPPED = {"webhook": "5f0c81d2a9b3", "record": "alerts/0/42", "dead_letter": "webhook.5f0c81d2a9b3/0/42"}
 
 
-router = APIRouter(prefix="/v1", tags=["webhooks"], route_class=Bounded)
+router = APIRouter(prefix="/v1", tags=["webhooks"], route_class=BodyLimitRoute)
 PAGE = 1000
 MOST_URL_TEXT = 4000
 """Characters that are read; what is longer than an address may be is said by name."""
@@ -122,7 +122,7 @@ async def list_webhooks(
     page = rest[: asked.limit]
     now = operations.webhooks.now()
     following = page[-1].endpoint.id if len(rest) > asked.limit else None
-    return _answer(WebhookPage([described(each, now) for each in page], following))
+    return _answer(WebhookPage([webhook_response(each, now) for each in page], following))
 
 
 @router.post(
@@ -208,17 +208,17 @@ async def skip_webhook_record(
     return _answer(SkippedBlocker(found.endpoint.id, asked.record, letter), HTTPStatus.ACCEPTED)
 
 
-def _entry(webhooks: Webhooks, found: RegisteredEndpoint) -> Response:
-    return _answer(described(found, webhooks.now()))
+def _entry(webhooks: WebhookService, found: RegisteredEndpoint) -> Response:
+    return _answer(webhook_response(found, webhooks.now()))
 
 
 def _with_secret(
-    webhooks: Webhooks,
+    webhooks: WebhookService,
     found: RegisteredEndpoint,
     status: HTTPStatus = HTTPStatus.OK,
     headers: dict[str, str] | None = None,
 ) -> Response:
-    body = described(found, webhooks.now(), with_secret=True)
+    body = webhook_response(found, webhooks.now(), with_secret=True)
     return _answer(body, status, {"Cache-Control": "no-store", **(headers or {})})
 
 

@@ -9,19 +9,19 @@ from typing import Literal, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from serving_layer.files.tables import Cell, Kind, Table, as_json
+from serving_layer.files.tables import Cell, ColumnType, Table, as_json
 
 METADATA = b"galatea"
 """Under this key of the schema stands the answer as JSON, without its rows."""
 PRECISION, MONEY_DIGITS, MIXED_DIGITS = 38, 4, 18
-TYPES: dict[Kind, pa.DataType] = {
-    Kind.TEXT: pa.string(),
-    Kind.WHOLE: pa.int64(),
-    Kind.MONEY: pa.decimal128(PRECISION, MONEY_DIGITS),
-    Kind.REAL: pa.float64(),
-    Kind.MIXED: pa.decimal128(PRECISION, MIXED_DIGITS),
-    Kind.FLAG: pa.bool_(),
-    Kind.INSTANT: pa.timestamp("ms", "UTC"),
+TYPES: dict[ColumnType, pa.DataType] = {
+    ColumnType.TEXT: pa.string(),
+    ColumnType.WHOLE: pa.int64(),
+    ColumnType.MONEY: pa.decimal128(PRECISION, MONEY_DIGITS),
+    ColumnType.REAL: pa.float64(),
+    ColumnType.MIXED: pa.decimal128(PRECISION, MIXED_DIGITS),
+    ColumnType.FLAG: pa.bool_(),
+    ColumnType.INSTANT: pa.timestamp("ms", "UTC"),
 }
 
 
@@ -48,14 +48,14 @@ def _arrow(table: Table) -> pa.Table:
     return pa.Table.from_arrays(made, schema=schema)
 
 
-def _column(cells: Sequence[Cell], kind: Kind) -> pa.Array:
-    if kind is Kind.INSTANT:
+def _column(cells: Sequence[Cell], kind: ColumnType) -> pa.Array:
+    if kind is ColumnType.INSTANT:
         return pa.array(cells, pa.string()).cast(TYPES[kind])
-    if kind is Kind.TEXT:
+    if kind is ColumnType.TEXT:
         cells = [str(cell) if isinstance(cell, int | Decimal) else cell for cell in cells]
-    elif kind is Kind.REAL:
+    elif kind is ColumnType.REAL:
         cells = [None if cell is None else float(cell) for cell in cells]  # type: ignore[misc]  # a number by its kind
-    elif kind is Kind.MIXED:
+    elif kind is ColumnType.MIXED:
         cells = [_short(cell) if isinstance(cell, Decimal) else cell for cell in cells]
     return pa.array(cells, TYPES[kind])
 
@@ -91,7 +91,7 @@ def _cell(cell: Cell) -> str:
 Format = Literal["json", "csv", "parquet", "arrow"]
 
 
-class Form(NamedTuple):
+class FileFormat(NamedTuple):
     """How a table becomes a file. `ending`: of the file's name. `has_metadata`: whether it can say what is no row."""
 
     media_type: str
@@ -100,9 +100,9 @@ class Form(NamedTuple):
     has_metadata: bool
 
 
-FORMS: dict[Format, Form] = {
-    "csv": Form("text/csv; charset=utf-8", "csv", as_csv, has_metadata=False),
-    "parquet": Form("application/vnd.apache.parquet", "parquet", as_parquet, has_metadata=True),
-    "arrow": Form("application/vnd.apache.arrow.stream", "arrows", as_arrow, has_metadata=True),
+FILE_FORMATS: dict[Format, FileFormat] = {
+    "csv": FileFormat("text/csv; charset=utf-8", "csv", as_csv, has_metadata=False),
+    "parquet": FileFormat("application/vnd.apache.parquet", "parquet", as_parquet, has_metadata=True),
+    "arrow": FileFormat("application/vnd.apache.arrow.stream", "arrows", as_arrow, has_metadata=True),
 }
 """All but JSON, which is no table."""

@@ -16,7 +16,7 @@ Cell = str | int | bool | Decimal | None
 """As the JSON answer writes it. Numbers with a decimal point are `Decimal`, so that no digit is lost."""
 
 
-class Kind(StrEnum):
+class ColumnType(StrEnum):
     """What a column holds. The kinds of numbers, from narrow to wide: WHOLE, MONEY, MIXED; REAL stands apart."""
 
     TEXT = "text"
@@ -36,22 +36,22 @@ class Kind(StrEnum):
 class Table:
     """`rows` have a cell for each column, in order. `about`: what holds for the table as a whole, without its rows."""
 
-    columns: Mapping[str, Kind]
+    columns: Mapping[str, ColumnType]
     rows: Sequence[tuple[Cell, ...]]
     about: Mapping[str, object]
 
 
 Body = dict[str, Any]
-BASIS: Mapping[str, Kind] = {
-    "publication": Kind.WHOLE,
-    "cut": Kind.INSTANT,
-    "speed_as_of": Kind.INSTANT,
-    "waiting_for_batch": Kind.WHOLE,
-    "layers": Kind.TEXT,
-    "missing": Kind.TEXT,
+PROVENANCE_COLUMNS: Mapping[str, ColumnType] = {
+    "publication": ColumnType.WHOLE,
+    "cut": ColumnType.INSTANT,
+    "speed_as_of": ColumnType.INSTANT,
+    "waiting_for_batch": ColumnType.WHOLE,
+    "layers": ColumnType.TEXT,
+    "missing": ColumnType.TEXT,
 }
 """What a row rests on, as columns: a file outlives the headers that it came with."""
-JOINT = ";"
+SEPARATOR = ";"
 
 _decoder = msgspec.json.Decoder(float_hook=Decimal)
 _encoder = msgspec.json.Encoder(decimal_format="number")
@@ -70,17 +70,17 @@ def as_json(value: object) -> str:
 
 def joined(names: Sequence[str]) -> str | None:
     """Several names in one cell; None for none."""
-    return JOINT.join(names) or None
+    return SEPARATOR.join(names) or None
 
 
-def basis_of(as_of: Mapping[str, Any]) -> tuple[Cell, ...]:
-    """The cells of `BASIS`."""
+def provenance_cells(as_of: Mapping[str, Any]) -> tuple[Cell, ...]:
+    """The cells of `PROVENANCE_COLUMNS`."""
     told = {**as_of, "layers": joined(as_of["layers"]), "missing": joined(as_of.get("missing", ()))}
-    return tuple(told[name] for name in BASIS)
+    return tuple(told[name] for name in PROVENANCE_COLUMNS)
 
 
 CURRENCY = "currency"
-LABELS = {"weekday": Kind.WHOLE, "hour": Kind.WHOLE, "hours_present": Kind.REAL}
+LABELS = {"weekday": ColumnType.WHOLE, "hour": ColumnType.WHOLE, "hours_present": ColumnType.REAL}
 """Of the grain `hour_of_week`."""
 
 
@@ -91,38 +91,38 @@ def metric_table(bodies: Sequence[Body], metrics: Sequence[Metric], by: Sequence
     return Table(columns, rows, {**about, "answers": [_without_points(body) for body in bodies]})
 
 
-def _metric_columns(bodies: Sequence[Body], value: Kind, by: Sequence[str]) -> Mapping[str, Kind]:
+def _metric_columns(bodies: Sequence[Body], value: ColumnType, by: Sequence[str]) -> Mapping[str, ColumnType]:
     """In the order of the table. `by=currency` and the currency of the answer are one column."""
-    text, flag = Kind.TEXT, Kind.FLAG
-    columns = {"metric": text, "store": text, **dict.fromkeys(by, text), "start": Kind.INSTANT}
+    text, flag = ColumnType.TEXT, ColumnType.FLAG
+    columns = {"metric": text, "store": text, **dict.fromkeys(by, text), "start": ColumnType.INSTANT}
     if any(body["grain"] == "hour_of_week" for body in bodies):
         columns |= LABELS
     columns |= {"value": value, "final": flag, "flags": text}
     if any("compare" in body for body in bodies):
-        columns |= {"before": value, "change": Kind.REAL, "change_points": Kind.REAL, "before_flags": text}
-        columns |= {"days_now": Kind.WHOLE, "days_before": Kind.WHOLE, "partial": flag}
-    return {**columns, "unit": text, CURRENCY: text, "timezone": text, "grain": text, **BASIS}
+        columns |= {"before": value, "change": ColumnType.REAL, "change_points": ColumnType.REAL, "before_flags": text}
+        columns |= {"days_now": ColumnType.WHOLE, "days_before": ColumnType.WHOLE, "partial": flag}
+    return {**columns, "unit": text, CURRENCY: text, "timezone": text, "grain": text, **PROVENANCE_COLUMNS}
 
 
-def _kind_of(metrics: Sequence[Metric]) -> Kind:
+def _kind_of(metrics: Sequence[Metric]) -> ColumnType:
     """The narrowest kind that holds every value as JSON writes it: by what was asked, never by what was found."""
     kinds = {_kind(metric) for metric in metrics}
     if len(kinds) == 1:
         return kinds.pop()
-    if Kind.TEXT in kinds:
-        return Kind.TEXT
-    return Kind.MIXED if Kind.REAL in kinds else Kind.MONEY
+    if ColumnType.TEXT in kinds:
+        return ColumnType.TEXT
+    return ColumnType.MIXED if ColumnType.REAL in kinds else ColumnType.MONEY
 
 
-def _kind(metric: Metric) -> Kind:
+def _kind(metric: Metric) -> ColumnType:
     if metric.unit == "money":
-        return Kind.MONEY if metric.formula.is_sum else Kind.REAL
-    return {"n": Kind.WHOLE, "list": Kind.TEXT}.get(metric.unit, Kind.REAL)
+        return ColumnType.MONEY if metric.formula.is_sum else ColumnType.REAL
+    return {"n": ColumnType.WHOLE, "list": ColumnType.TEXT}.get(metric.unit, ColumnType.REAL)
 
 
-def _metric_rows(body: Body, columns: Mapping[str, Kind]) -> Iterator[tuple[Cell, ...]]:
+def _metric_rows(body: Body, columns: Mapping[str, ColumnType]) -> Iterator[tuple[Cell, ...]]:
     of_answer = {"metric": body["metric"], "unit": body["unit"], "grain": body["grain"]}
-    of_answer |= dict(zip(BASIS, basis_of(body["as_of"]), strict=True))
+    of_answer |= dict(zip(PROVENANCE_COLUMNS, provenance_cells(body["as_of"]), strict=True))
     for series in body["series"]:
         whose = {CURRENCY: body.get(CURRENCY), "store": series["store"], "timezone": series["timezone"]}
         whose |= of_answer | series["dimensions"]
@@ -154,10 +154,10 @@ def _without_points(body: Body) -> Body:
 
 
 LAYERS = ("batch", "speed", "merged")
-COMPOSITE: Mapping[type, Mapping[str, Kind]] = {
-    CountDistinct: {"": Kind.TEXT},
-    Histogram: {"counts": Kind.TEXT, "min": Kind.WHOLE, "max": Kind.WHOLE},
-    Mean: {"sum": Kind.WHOLE, "n": Kind.WHOLE},
+COMPOSITE: Mapping[type, Mapping[str, ColumnType]] = {
+    CountDistinct: {"": ColumnType.TEXT},
+    Histogram: {"counts": ColumnType.TEXT, "min": ColumnType.WHOLE, "max": ColumnType.WHOLE},
+    Mean: {"sum": ColumnType.WHOLE, "n": ColumnType.WHOLE},
 }
 """The parts of states that are more than one whole number; the counts of a histogram are a list as JSON text."""
 
@@ -165,21 +165,21 @@ COMPOSITE: Mapping[type, Mapping[str, Kind]] = {
 def cells_table(body: Body, view: View) -> Table:
     """`body`: the answer of cells of that view. Money is in minor units, as there."""
     states = {name: parts for metric, of in view.metrics.items() for name, parts in _states(metric, of)}
-    columns = {"view": Kind.TEXT, "store": Kind.TEXT} | dict.fromkeys(view.dimensions, Kind.TEXT)
-    columns |= {"window": Kind.INSTANT}
+    columns = {"view": ColumnType.TEXT, "store": ColumnType.TEXT} | dict.fromkeys(view.dimensions, ColumnType.TEXT)
+    columns |= {"window": ColumnType.INSTANT}
     columns |= {f"{layer}_{name}": kind for layer in LAYERS for name, kind in states.items()}
-    columns |= BASIS
-    basis = dict(zip(BASIS, basis_of(body["as_of"]), strict=True))
+    columns |= PROVENANCE_COLUMNS
+    basis = dict(zip(PROVENANCE_COLUMNS, provenance_cells(body["as_of"]), strict=True))
     rows = [_cell_row(each, columns, {"view": body["view"], **basis}) for each in body["cells"]]
     return Table(columns, rows, {name: part for name, part in body.items() if name != "cells"})
 
 
-def _states(metric: str, of: Aggregate) -> Iterator[tuple[str, Kind]]:
-    for part, kind in COMPOSITE.get(type(of), {"": Kind.WHOLE}).items():
+def _states(metric: str, of: Aggregate) -> Iterator[tuple[str, ColumnType]]:
+    for part, kind in COMPOSITE.get(type(of), {"": ColumnType.WHOLE}).items():
         yield (f"{metric}_{part}" if part else metric), kind
 
 
-def _cell_row(cell: Body, columns: Mapping[str, Kind], of_answer: Mapping[str, Cell]) -> tuple[Cell, ...]:
+def _cell_row(cell: Body, columns: Mapping[str, ColumnType], of_answer: Mapping[str, Cell]) -> tuple[Cell, ...]:
     row = {**of_answer, "store": cell["store"], "window": cell["window"], **cell["dimensions"]}
     for layer in LAYERS:
         for name, state in (cell[layer] or {}).items():
@@ -193,28 +193,28 @@ def _list_as_json2(value: object) -> object:
 
 
 ALERT_COLUMNS = {
-    "alert_id": Kind.TEXT,
-    "state": Kind.TEXT,
-    "tenant": Kind.TEXT,
-    "store": Kind.TEXT,
-    "rule": Kind.TEXT,
-    "version": Kind.WHOLE,
-    "from": Kind.INSTANT,
-    "to": Kind.INSTANT,
-    "dimensions": Kind.TEXT,
-    "value": Kind.MIXED,
-    "threshold": Kind.MIXED,
-    "baseline": Kind.MIXED,
-    "sentence": Kind.TEXT,
-    "provisional": Kind.FLAG,
-    "late": Kind.FLAG,
-    "raised_at": Kind.INSTANT,
-    "resolved_at": Kind.INSTANT,
-    "resolved_because": Kind.TEXT,
-    "retracted_at": Kind.INSTANT,
-    "retracted_because": Kind.TEXT,
+    "alert_id": ColumnType.TEXT,
+    "state": ColumnType.TEXT,
+    "tenant": ColumnType.TEXT,
+    "store": ColumnType.TEXT,
+    "rule": ColumnType.TEXT,
+    "version": ColumnType.WHOLE,
+    "from": ColumnType.INSTANT,
+    "to": ColumnType.INSTANT,
+    "dimensions": ColumnType.TEXT,
+    "value": ColumnType.MIXED,
+    "threshold": ColumnType.MIXED,
+    "baseline": ColumnType.MIXED,
+    "sentence": ColumnType.TEXT,
+    "provisional": ColumnType.FLAG,
+    "late": ColumnType.FLAG,
+    "raised_at": ColumnType.INSTANT,
+    "resolved_at": ColumnType.INSTANT,
+    "resolved_because": ColumnType.TEXT,
+    "retracted_at": ColumnType.INSTANT,
+    "retracted_because": ColumnType.TEXT,
 }
-ALERT_LIST_COLUMNS = {"alerts_as_of": Kind.INSTANT, "complete_from": Kind.INSTANT}
+ALERT_LIST_COLUMNS = {"alerts_as_of": ColumnType.INSTANT, "complete_from": ColumnType.INSTANT}
 
 
 def alerts_table(body: Body) -> Table:

@@ -6,16 +6,16 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from serving_layer.admin.ledger import Ledger
-from serving_layer.health.watched import READERS, Hook, Measured, Noticed
+from serving_layer.health.watched import READERS, AlarmEvent, EndpointHealth, LagMeasurement
 from serving_layer.query.snapshot import ReadSnapshot, expires_at
 from views.control.publication import Pointer
 
-Standing = tuple[datetime, str, str] | None
+AlarmFinding = tuple[datetime, str, str] | None
 """Since when, what it means, what to do; None if all is well."""
 
 
 @dataclass(frozen=True)
-class Known:
+class HealthState:
     """`published_at`, `stats`: of the publication that is pointed at. `noticed`: steps of the clock since then.
 
     `lag`: the last measurements of every reader. `ttl`: how long speed rows live. `ledgers`: of the last
@@ -28,15 +28,15 @@ class Known:
     basis: ReadSnapshot
     published_at: datetime | None
     stats: Mapping[str, Any]
-    noticed: Sequence[Noticed]
-    lag: Sequence[Measured]
+    noticed: Sequence[AlarmEvent]
+    lag: Sequence[LagMeasurement]
     ttl: timedelta
     ledgers: Sequence[Ledger] = ()
     alerts_as_of: datetime | None = None
-    hooks: Sequence[Hook] = ()
-    odd_alerts: Sequence[Noticed] = ()
+    hooks: Sequence[EndpointHealth] = ()
+    odd_alerts: Sequence[AlarmEvent] = ()
     alerts_looked_at: int = 0
-    left_out: Sequence[Noticed] = ()
+    left_out: Sequence[AlarmEvent] = ()
 
     @property
     def ledger(self) -> Ledger | None:
@@ -71,7 +71,7 @@ AUDIT_TIME = timedelta(hours=1)
 """Within it alerts are compared with a publication, however busy rebuilds are."""
 
 
-def webhook_retrying(known: Known) -> Standing:
+def webhook_retrying(known: HealthState) -> AlarmFinding:
     """Whoever is to be told does not answer, or not as it should."""
     failing = [each.failing_since for each in known.hooks if each.failing_since and not each.suspended_at]
     long = [since for since in failing if known.now - since > HOOK_FAILS]
@@ -81,7 +81,7 @@ def webhook_retrying(known: Known) -> Standing:
     return min(long), meaning, "galatea webhooks list, then show ID says what blocks it"
 
 
-def webhook_refusing(known: Known) -> Standing:
+def webhook_refusing(known: HealthState) -> AlarmFinding:
     """Whoever is to be told takes nothing, and says so: each alert becomes a dead letter."""
     refusing = [each.refusing_since for each in known.hooks if each.refusing_since and not each.suspended_at]
     long = [since for since in refusing if known.now - since > HOOK_FAILS]
@@ -91,7 +91,7 @@ def webhook_refusing(known: Known) -> Standing:
     return min(long), meaning, "galatea webhooks list; galatea dead-letters, reason alert_delivery_rejected, says why"
 
 
-def webhook_suspended(known: Known) -> Standing:
+def webhook_suspended(known: HealthState) -> AlarmFinding:
     """Somebody is told nothing any more, and nobody tries."""
     suspended = [each.suspended_at for each in known.hooks if each.suspended_at]
     if not suspended:
@@ -100,7 +100,7 @@ def webhook_suspended(known: Known) -> Standing:
     return min(suspended), meaning, "galatea webhooks list; when it answers again: galatea webhooks resume ID"
 
 
-def dispatcher_stands_still(known: Known) -> Standing:
+def dispatcher_stands_still(known: HealthState) -> AlarmFinding:
     """Nobody says how the endpoints are doing."""
     heard = [each.seen_at or each.created_at for each in known.hooks if not each.suspended_at]
     still = [at for at in heard if known.now - at > HOOK_STILL]
@@ -110,7 +110,7 @@ def dispatcher_stands_still(known: Known) -> Standing:
     return min(still), meaning, "galatea status, then logs/dispatcher.log"
 
 
-def alerts_behind(known: Known) -> Standing:
+def alerts_behind(known: HealthState) -> AlarmFinding:
     """What came in is not judged, or not listed: somebody is not told."""
     if known.alerts_as_of is None or known.now - known.alerts_as_of <= ALERTS_STILL:
         return None
@@ -118,7 +118,7 @@ def alerts_behind(known: Known) -> Standing:
     return known.alerts_as_of + ALERTS_STILL, meaning, "galatea status, then logs/alerts.log"
 
 
-def alerts_miskeyed(known: Known) -> Standing:
+def alerts_miskeyed(known: HealthState) -> AlarmFinding:
     """Sales of a store are hidden from its rules, so that they may be silent, or accuse it."""
     if not known.left_out:
         return None
@@ -127,7 +127,7 @@ def alerts_miskeyed(known: Known) -> Standing:
     return known.left_out[0].at, meaning, "let the sender use the store as the record's key, hashed by murmur2"
 
 
-def alerts_unexplained(known: Known) -> Standing:
+def alerts_unexplained(known: HealthState) -> AlarmFinding:
     """Alerts were told, or not told, of the same events by which a publication says otherwise."""
     if not known.odd_alerts:
         return None
@@ -136,7 +136,7 @@ def alerts_unexplained(known: Known) -> Standing:
     return known.odd_alerts[0].at, meaning, "galatea alerts list --json, cause `unexplained`; galatea verify"
 
 
-def alerts_audit_pending(known: Known) -> Standing:
+def alerts_audit_pending(known: HealthState) -> AlarmFinding:
     """Alerts that the numbers deny stand as if they were right."""
     number = known.pointer.publication
     if not number or known.published_at is None or known.alerts_looked_at == number:
@@ -164,7 +164,7 @@ class Alarm(NamedTuple):
     do: str
 
 
-def clock_stepped_back(known: Known) -> Standing:
+def clock_stepped_back(known: HealthState) -> AlarmFinding:
     """The archive has noticed it since the last publication, or that publication picked up what it had put too low."""
     do = "compare the clocks of the brokers, then: galatea rebuild"
     if known.noticed:
@@ -177,7 +177,7 @@ def clock_stepped_back(known: Known) -> Standing:
     return None
 
 
-def miskeyed(known: Known) -> Standing:
+def miskeyed(known: HealthState) -> AlarmFinding:
     """The last publication found deliveries of one event in two partitions."""
     number = known.stats.get("miskeyed", 0)
     if not number:
@@ -186,7 +186,7 @@ def miskeyed(known: Known) -> Standing:
     return known.published_at or known.pointer.cut, meaning, "let the sender use the store as the record's key"
 
 
-def unexplained(known: Known) -> Standing:
+def unexplained(known: HealthState) -> AlarmFinding:
     """A ledger has corrections that neither waiting events nor definitions nor keys account for.
 
     Of the newest, or one that was written lately: several may be written at once, and publications follow quickly.
@@ -200,7 +200,7 @@ def unexplained(known: Known) -> Standing:
     return None
 
 
-def ledger_pending(known: Known) -> Standing:
+def ledger_pending(known: HealthState) -> AlarmFinding:
     """What the publication that is pointed at corrected is still not known."""
     number = known.pointer.publication
     if not number or known.published_at is None or (known.ledger and known.ledger.subject == str(number)):
@@ -211,7 +211,7 @@ def ledger_pending(known: Known) -> Standing:
     return since, f"What publication `{number}` corrected is not written down yet.", "galatea rebuild"
 
 
-def speed_rows_expire(known: Known) -> Standing:
+def speed_rows_expire(known: HealthState) -> AlarmFinding:
     """Half of the time that speed rows live is over."""
     since = known.covered_until + known.ttl / 2
     if not since < known.now <= known.expires_at:
@@ -220,7 +220,7 @@ def speed_rows_expire(known: Known) -> Standing:
     return since, meaning, "galatea rebuild"
 
 
-def speed_expired(known: Known) -> Standing:
+def speed_expired(known: HealthState) -> AlarmFinding:
     """The clock tells, whether anything arrives or not."""
     if known.now <= known.expires_at:
         return None
@@ -228,10 +228,10 @@ def speed_expired(known: Known) -> Standing:
     return known.expires_at, meaning, "galatea rebuild"
 
 
-def stands_still(reader: str) -> Callable[[Known], Standing]:
+def stands_still(reader: str) -> Callable[[HealthState], AlarmFinding]:
     """The rule for one reader: it has something to read and does not move, or it no longer says how it is."""
 
-    def rule(known: Known) -> Standing:
+    def rule(known: HealthState) -> AlarmFinding:
         do = f"galatea status, then logs/{reader}.log"
         own = [each for each in known.lag if each.reader == reader]
         heard = min((each.measured_at for each in own), default=known.now)
@@ -247,7 +247,7 @@ def stands_still(reader: str) -> Callable[[Known], Standing]:
     return rule
 
 
-def speed_not_taken_over(known: Known) -> Standing:
+def speed_not_taken_over(known: HealthState) -> AlarmFinding:
     """Readers are shown a generation that nobody writes any more, while another one has read further."""
     read = {(each.topic, each.partition): each.position for each in known.basis.positions}
     own = [each for each in known.lag if each.reader == "speed"]
@@ -260,7 +260,7 @@ def speed_not_taken_over(known: Known) -> Standing:
     return since, meaning, "galatea doctor"
 
 
-RULES: Mapping[str, Callable[[Known], Standing]] = {
+RULES: Mapping[str, Callable[[HealthState], AlarmFinding]] = {
     "clock_stepped_back": clock_stepped_back,
     "miskeyed": miskeyed,
     "unexplained": unexplained,
@@ -281,7 +281,7 @@ RULES: Mapping[str, Callable[[Known], Standing]] = {
 """Every alarm that there is."""
 
 
-def alarms(known: Known) -> list[Alarm]:
+def alarms(known: HealthState) -> list[Alarm]:
     """Those that stand."""
     found = ((name, rule(known)) for name, rule in RULES.items())
     return [Alarm(name, *standing) for name, standing in found if standing is not None]

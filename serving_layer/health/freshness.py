@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from serving_layer.admin.ledger import Ledger
-from serving_layer.health.alarms import LEFT_OUT_TIME, UNEXPLAINED_TIME, Alarm, Known, alarms
-from serving_layer.health.watched import READERS, Measured, WatchReader
+from serving_layer.health.alarms import LEFT_OUT_TIME, UNEXPLAINED_TIME, Alarm, HealthState, alarms
+from serving_layer.health.watched import READERS, HealthReader, LagMeasurement
 from serving_layer.query.service import QueryService
 from serving_layer.query.snapshot import ReadSnapshot
 from serving_layer.query.timeline import iso_instant
@@ -16,7 +16,7 @@ from views.core.cut import BEGINNING
 
 
 @dataclass(frozen=True)
-class Fresh:
+class FreshnessReport:
     """All of it at one moment. `archived`: positions of the archive. `ledger`: the newest one that is written.
 
     `alerts_as_of`: every event received before it is judged, and its alerts are listed; None: nobody ever kept any.
@@ -26,7 +26,7 @@ class Fresh:
     basis: ReadSnapshot
     published_at: datetime | None
     archived: Sequence[Position]
-    lag: Sequence[Measured]
+    lag: Sequence[LagMeasurement]
     alarms: Sequence[Alarm]
     ledger: Ledger | None
     alerts_as_of: datetime | None = None
@@ -61,16 +61,16 @@ class Fresh:
         )
 
 
-class Freshness:
+class FreshnessService:
     """Reads it, as often as it is asked."""
 
     def __init__(
-        self, answers: QueryService, watched: WatchReader, ttl: timedelta, now: Callable[[], datetime]
+        self, answers: QueryService, watched: HealthReader, ttl: timedelta, now: Callable[[], datetime]
     ) -> None:
         """`ttl`: how long speed rows live. `now`: the time of day, for alarms."""
         self._answers, self._watched, self._ttl, self._now = answers, watched, ttl, now
 
-    async def read(self) -> Fresh:
+    async def read(self) -> FreshnessReport:
         """CassandraUnavailableError when the store does not answer."""
         basis = await self._answers.basis()
         topics = sorted({view.source.topic for view in self._answers.catalogue.views.values()})
@@ -85,7 +85,7 @@ class Freshness:
         alerts_as_of = (await self._watched.alerts()).as_of
         hooks = await self._watched.hooks()
         looked_at = await self._watched.alerts_looked_at()
-        known = Known(
+        known = HealthState(
             now,
             basis,
             found.published_at,
@@ -100,7 +100,7 @@ class Freshness:
             looked_at,
             left_out,
         )
-        return Fresh(now, basis, found.published_at, archived, lag, alarms(known), known.ledger, alerts_as_of)
+        return FreshnessReport(now, basis, found.published_at, archived, lag, alarms(known), known.ledger, alerts_as_of)
 
     async def alerts_looked_at(self) -> int:
         """The publication whose numbers alerts were compared with last; 0: none. CassandraUnavailableError."""

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, NamedTuple, Protocol
 
 from serving_layer.admin.ledger import Ledger
-from serving_layer.alerts.history import Kept
+from serving_layer.alerts.history import HistoryCoverage
 from serving_layer.query.timeline import iso_instant
 from serving_layer.responses.health import ReaderLag
 
@@ -14,7 +14,7 @@ READERS = ("archive", "speed")
 
 
 @dataclass(frozen=True)
-class Measured:
+class LagMeasurement:
     """The last measurement of one partition by its reader. `oldest_at`: stamp of the oldest record left to read.
 
     `moved_at`: since when the position is where it is. `measured_at`: the time of the measurement.
@@ -49,7 +49,7 @@ class Measured:
         )
 
 
-class Noticed(NamedTuple):
+class AlarmEvent(NamedTuple):
     """Something noticed in passing. `detail` is one sentence."""
 
     at: datetime
@@ -57,7 +57,7 @@ class Noticed(NamedTuple):
     detail: str
 
 
-class Found(NamedTuple):
+class PublicationStats(NamedTuple):
     """What a publication says of itself. `stats`: what its rebuild counted, by name."""
 
     published_at: datetime | None
@@ -70,7 +70,7 @@ class Found(NamedTuple):
         return datetime.fromisoformat(told) if told else self.published_at
 
 
-class Hook(NamedTuple):
+class EndpointHealth(NamedTuple):
     """An endpoint of webhooks. `seen_at`: when whoever calls it has said last how it is doing."""
 
     created_at: datetime
@@ -80,25 +80,25 @@ class Hook(NamedTuple):
     refusing_since: datetime | None = None
 
 
-class WatchReader(Protocol):
+class HealthReader(Protocol):
     """Reads all of it. Every method raises CassandraUnavailableError when the store does not answer in time."""
 
-    async def lag(self, reader: str) -> Sequence[Measured]:
+    async def lag(self, reader: str) -> Sequence[LagMeasurement]:
         """The last measurement of each partition; none if that reader has never run."""
 
-    async def noticed(self, name: str, after: datetime) -> Sequence[Noticed]:
+    async def noticed(self, name: str, after: datetime) -> Sequence[AlarmEvent]:
         """What was noticed under the name of an alarm, oldest first; of very many the first ones."""
 
-    async def hooks(self) -> Sequence[Hook]:
+    async def hooks(self) -> Sequence[EndpointHealth]:
         """Every endpoint of webhooks that is not removed."""
 
-    async def alerts(self) -> Kept:
+    async def alerts(self) -> HistoryCoverage:
         """How far alerts are judged and listed."""
 
     async def alerts_looked_at(self) -> int:
         """The publication whose numbers alerts were compared with last; 0: none."""
 
-    async def publication(self, number: int) -> Found:
+    async def publication(self, number: int) -> PublicationStats:
         """What is known of that publication."""
 
     async def ledgers(self, number: int) -> Sequence[Ledger]:

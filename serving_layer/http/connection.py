@@ -11,7 +11,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from master_dataset.errors import GalateaError
-from serving_layer.api.problems import HEADERS, problem
+from serving_layer.api.problems import SECURITY_HEADERS, problem
 from serving_layer.errors import (
     ExpectationUnknownError,
     HeadersTooLargeError,
@@ -22,7 +22,7 @@ from serving_layer.errors import (
 from serving_layer.http.connections import ENDED
 
 if TYPE_CHECKING:
-    from serving_layer.http.server import Listening
+    from serving_layer.http.server import ServerConfig
 
 Fields = Sequence[tuple[bytes, bytes]]
 HOST, CODING, EXPECT = b"host", b"transfer-encoding", b"expect"
@@ -46,7 +46,7 @@ def too_large(most_bytes: int, most_fields: int) -> GalateaError:
     return HeadersTooLargeError(message, do="Send fewer or shorter ones, or ask in several requests.")
 
 
-def refuse_doubtful(version: str, fields: Fields) -> None:
+def refuse_ambiguous(version: str, fields: Fields) -> None:
     """RequestUnreadableError, ExpectationUnknownError. Two lengths, or one that is no number, the parser finds by itself."""
     if version not in (OLD, NEW):
         raise unreadable("The request is not HTTP/1.1.")
@@ -70,10 +70,10 @@ def unreadable(message: str = "What came is no HTTP/1.1.") -> GalateaError:
     )
 
 
-def written(error: GalateaError) -> bytes:
+def error_bytes(error: GalateaError) -> bytes:
     """A whole response; the connection ends behind it."""
     said = problem(error.status, error.code, error.message, error.do)
-    headers = dict(said.raw_headers) | dict(HEADERS) | {b"connection": b"close"}
+    headers = dict(said.raw_headers) | dict(SECURITY_HEADERS) | {b"connection": b"close"}
     fields = b"".join(b"%b: %b\r\n" % field for field in headers.items())
     return b"HTTP/1.1 %d %b\r\n%b\r\n%b" % (
         error.status,
@@ -101,11 +101,11 @@ class _Nowhere(list[tuple[bytes, bytes]]):
 class Connection(HttpToolsProtocol):
     """uvicorn's protocol; made by it, one for each connection."""
 
-    config: "Listening"
+    config: "ServerConfig"
 
     def __init__(
         self,
-        config: "Listening",
+        config: "ServerConfig",
         server_state: ServerState,
         app_state: dict[str, Any],
         _loop: asyncio.AbstractEventLoop | None = None,
@@ -170,7 +170,7 @@ class Connection(HttpToolsProtocol):
         """Its head is there. What is raised here the parser hands back as an error of its own."""
         try:
             refuse_large(self.url, self.headers, self._limits.header_bytes, self._limits.header_fields)
-            refuse_doubtful(self.parser.get_http_version(), self.headers)
+            refuse_ambiguous(self.parser.get_http_version(), self.headers)
         except GalateaError as error:
             self._refusal = error
             raise
@@ -200,7 +200,7 @@ class Connection(HttpToolsProtocol):
             self._rest()
 
     def look(self, now: float) -> int:
-        """As Watched."""
+        """See `ManagedConnection`."""
         limits, unsent = self._limits, self.transport.get_write_buffer_size()
         if not unsent or unsent < self._unsent:
             self._moved_at = now
@@ -220,10 +220,10 @@ class Connection(HttpToolsProtocol):
         return self._limits.idle_seconds if self._has_answered else self._limits.receive_seconds
 
     def end(self, why: str) -> None:
-        """As Watched."""
+        """See `ManagedConnection`."""
         ENDED.labels(why).inc()
         if why == "too_many" and not self._has_answered:
-            self.transport.write(written(TooBusyError("Too many connections are open.", do="Ask again.")))
+            self.transport.write(error_bytes(TooBusyError("Too many connections are open.", do="Ask again.")))
         if why in GENTLY:
             self.transport.close()
         else:
@@ -254,7 +254,7 @@ class Connection(HttpToolsProtocol):
             cycle.disconnected = True  # for the app nothing more will come, and nobody hears what it says
             cycle.message_event.set()
         self._lingers_since = self.loop.time()
-        self.transport.write(written(error))
+        self.transport.write(error_bytes(error))
         if self.transport.can_write_eof():
             self.transport.write_eof()
         else:

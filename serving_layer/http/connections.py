@@ -32,7 +32,7 @@ LOOK_AT_ONCE = 50
 ENDED = Counter("galatea_connections_ended", "Connections that the process ended, by why.", ("why",))
 
 
-class Watched(Protocol):
+class ManagedConnection(Protocol):
     """A connection."""
 
     def look(self, now: float) -> int:
@@ -48,14 +48,14 @@ class Connections:
     def __init__(self, limits: ConnectionLimits) -> None:
         """`limits`: of each and of all."""
         self.limits = limits
-        self._open: set[Watched] = set()
-        self._waiting: OrderedDict[Watched, None] = OrderedDict()  # for a request, the longest first
+        self._open: set[ManagedConnection] = set()
+        self._waiting: OrderedDict[ManagedConnection, None] = OrderedDict()  # for a request, the longest first
 
     def __len__(self) -> int:
         """How many there are."""
         return len(self._open)
 
-    def enter(self, connection: Watched) -> None:
+    def enter(self, connection: ManagedConnection) -> None:
         """A new one. Where that is one too many, the one that waits longest for a request makes room; or itself."""
         self._open.add(connection)
         self.wait(connection)
@@ -63,17 +63,17 @@ class Connections:
             longest = next(iter(self._waiting))
             longest.end("too_many")
 
-    def leave(self, connection: Watched) -> None:
+    def leave(self, connection: ManagedConnection) -> None:
         """It has ended."""
         self._open.discard(connection)
         self._waiting.pop(connection, None)
 
-    def wait(self, connection: Watched) -> None:
+    def wait(self, connection: ManagedConnection) -> None:
         """It waits for a request from now on."""
         self._waiting[connection] = None
         self._waiting.move_to_end(connection)
 
-    def work(self, connection: Watched) -> None:
+    def work(self, connection: ManagedConnection) -> None:
         """A request of it is there."""
         self._waiting.pop(connection, None)
 

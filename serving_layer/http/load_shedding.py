@@ -6,11 +6,11 @@ from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from serving_layer.api.problems import HEADERS, problem
+from serving_layer.api.problems import SECURITY_HEADERS, problem
 from serving_layer.errors import TooBusyError
 from serving_layer.http.body_drain import has_body
 
-PLACE = "galatea.place"
+SLOT_KEY = "galatea.place"
 
 
 class InFlight:
@@ -27,7 +27,7 @@ class InFlight:
         return self.now >= self.most
 
 
-class Place:
+class RequestSlot:
     """What one request holds until its answer begins."""
 
     __slots__ = ("_ends", "_held", "_is_over", "_of")
@@ -61,9 +61,9 @@ class Place:
             self._ends.pop()(status)
 
 
-def place_of(scope: MutableMapping[str, Any]) -> Place:
+def slot_of(scope: MutableMapping[str, Any]) -> RequestSlot:
     """That of a request, by its ASGI scope."""
-    place: Place = scope[PLACE]
+    place: RequestSlot = scope[SLOT_KEY]
     return place
 
 
@@ -83,16 +83,16 @@ class LoadSheddingMiddleware:
         if self._in_flight.is_full:
             title = f"{self._in_flight.most} requests are in flight already."
             refused = problem(HTTPStatus.SERVICE_UNAVAILABLE, TooBusyError.code, title, "Ask again.")
-            refused.raw_headers.extend(HEADERS)
+            refused.raw_headers.extend(SECURITY_HEADERS)
             await refused(scope, receive, send)
             return
-        place = scope[PLACE] = Place(self._in_flight)
+        place = scope[SLOT_KEY] = RequestSlot(self._in_flight)
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 place.end(message["status"])
                 own = {name.lower() for name, _ in message["headers"]}
-                message["headers"] = [*message["headers"], *(each for each in HEADERS if each[0] not in own)]
+                message["headers"] = [*message["headers"], *(each for each in SECURITY_HEADERS if each[0] not in own)]
             await send(message)
 
         async def receive_without_place() -> Message:

@@ -13,7 +13,7 @@ from serving_layer.http.connection import Connection
 from serving_layer.http.connections import ConnectionLimits, Connections
 
 
-def allow_files(most: int) -> None:
+def raise_open_file_limit(most: int) -> None:
     """Let this process have so many files open, as far as the system lets it."""
     now, highest = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = most if highest == resource.RLIM_INFINITY else min(most, highest)
@@ -26,7 +26,7 @@ OTHER_FILES = 512
 """What the process opens beside connections."""
 
 
-class Listening(uvicorn.Config):
+class ServerConfig(uvicorn.Config):
     """uvicorn's configuration of a process that speaks HTTP/1.1 alone."""
 
     def __init__(self, app: Any, limits: ConnectionLimits, **more: Any) -> None:  # noqa: ANN401 - uvicorn's own
@@ -47,11 +47,11 @@ class Listening(uvicorn.Config):
 
 
 class Server(uvicorn.Server):
-    """`config` is a Listening."""
+    """`config` is a ServerConfig."""
 
     def __init__(
         self,
-        config: Listening,
+        config: ServerConfig,
         listening: Callable[[], None] = lambda: None,
         ending: Callable[[], None] = lambda: None,
         ended: Callable[[], None] = lambda: None,
@@ -64,7 +64,7 @@ class Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket] | None = None) -> None:
         """Listen, then say so."""
-        allow_files(self._open.limits.connections + OTHER_FILES)
+        raise_open_file_limit(self._open.limits.connections + OTHER_FILES)
         await super().startup(sockets)
         self._looking = asyncio.ensure_future(self._open.look_for_ever())
         self._listening()

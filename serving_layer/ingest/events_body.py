@@ -28,7 +28,7 @@ class EventsBody:
 
     def records(self, limits: Limits = LIMITS) -> Sequence[bytes]:
         """At least one record. BodyTooLargeError, BodyUnreadableError, TooManyEventsError; BadQuestionError if there is none."""
-        body = unfolded(self.body, limits) if self.is_gzip else self.body
+        body = decompress(self.body, limits) if self.is_gzip else self.body
         found = _lines(body) if self.is_lines else _elements(body, limits.request_events)
         if not found:
             raise BadQuestionError("The request brings no event.", do="Send at least one.")
@@ -38,7 +38,7 @@ class EventsBody:
         return found
 
 
-def unfolded(body: bytes, limits: Limits = LIMITS) -> bytes:
+def decompress(body: bytes, limits: Limits = LIMITS) -> bytes:
     """Decompress gzip, and never more of it than may come out. BodyTooLargeError, BodyUnreadableError.
 
     What might have been sent plain may be sent compressed, however well it compresses: tills send the same again and

@@ -22,67 +22,69 @@ from master_dataset.source import Source
 from serving_layer.api.limits import LIMITS, Limits
 from serving_layer.errors import TooBusyError
 from serving_layer.ingest.events_body import EventsBody
-from serving_layer.responses.events import EventOutcome, EventOutcomes, Outcome
+from serving_layer.responses.events import EventOutcome, EventOutcomes, EventStatus
 
 
-class Item(NamedTuple):
+class EventResult(NamedTuple):
     """One event. `reason`: a code that stays. `pointer`: the JSON pointer of the field, empty for the whole record.
 
     `sentence` never quotes the value.
     """
 
-    outcome: Outcome
+    outcome: EventStatus
     reason: str | None = None
     pointer: str | None = None
     sentence: str | None = None
 
     @classmethod
-    def refused(cls, letter: DeadLetter) -> "Item":
+    def refused(cls, letter: DeadLetter) -> "EventResult":
         """What would become a dead letter."""
-        return cls(Outcome.REJECTED, letter.reason, letter.field, letter.sentence)
+        return cls(EventStatus.REJECTED, letter.reason, letter.field, letter.sentence)
 
 
-ACCEPTED = Item(Outcome.ACCEPTED)
-UNKNOWN = Item(
-    Outcome.UNKNOWN,
+ACCEPTED = EventResult(EventStatus.ACCEPTED)
+UNKNOWN = EventResult(
+    EventStatus.UNKNOWN,
     BrokerUnavailableError.code,
     None,
     "The broker did not confirm it in time; sent again it counts once.",
 )
-TOO_LARGE = Item(Outcome.REJECTED, Reason.TOO_LARGE, "", f"The record is larger than {MAX_BYTES:,} bytes.")
+TOO_LARGE = EventResult(EventStatus.REJECTED, Reason.TOO_LARGE, "", f"The record is larger than {MAX_BYTES:,} bytes.")
 FOREIGN_STORE = "foreign_store"
 """The one reason that is none of the parser's: it depends on who sends."""
 
 
-def foreign(pointer: str) -> Item:
+def foreign(pointer: str) -> EventResult:
     """An event of a store that is not the sender's, whether or not there is such a store."""
-    return Item(Outcome.REJECTED, FOREIGN_STORE, pointer, f"`{pointer}` names a store that is none of the sender's.")
+    return EventResult(
+        EventStatus.REJECTED, FOREIGN_STORE, pointer, f"`{pointer}` names a store that is none of the sender's."
+    )
 
 
-class Outcomes:
+class EventResults:
     """Of one request, in the order of its events; there is at least one."""
 
-    def __init__(self, items: Sequence[Item]) -> None:
+    def __init__(self, items: Sequence[EventResult]) -> None:
         """`items`: one for each event."""
         self.items = items
         self.counts = collections.Counter(item.outcome for item in items)
 
     def status(self) -> HTTPStatus:
         """202 if all are accepted, 422 if all are rejected, else 207. BrokerUnavailableError if all are unknown."""
-        if self.counts[Outcome.UNKNOWN] == len(self.items):
+        if self.counts[EventStatus.UNKNOWN] == len(self.items):
             message = "The broker did not confirm any of the events in time."
             raise BrokerUnavailableError(message, do="Send the same again: what arrives twice counts once.")
-        if self.counts[Outcome.ACCEPTED] == len(self.items):
+        if self.counts[EventStatus.ACCEPTED] == len(self.items):
             return HTTPStatus.ACCEPTED
-        none = self.counts[Outcome.REJECTED] == len(self.items)
+        none = self.counts[EventStatus.REJECTED] == len(self.items)
         return HTTPStatus.UNPROCESSABLE_ENTITY if none else HTTPStatus.MULTI_STATUS
 
     def response(self) -> EventOutcomes:
         """Counts, and every event by its place in the request, from 0 on."""
         return EventOutcomes(
-            accepted=self.counts[Outcome.ACCEPTED],
-            rejected=self.counts[Outcome.REJECTED],
-            unknown=self.counts[Outcome.UNKNOWN],
+            accepted=self.counts[EventStatus.ACCEPTED],
+            rejected=self.counts[EventStatus.REJECTED],
+            unknown=self.counts[EventStatus.UNKNOWN],
             items=[EventOutcome(at, *item) for at, item in enumerate(self.items)],
         )
 
@@ -99,11 +101,11 @@ class EventValidator:
     tenant: str | None
     received_us: int
 
-    def judged(self, record: bytes) -> ProducerRecord | Item:
+    def judged(self, record: bytes) -> ProducerRecord | EventResult:
         """What is to be sent, masked and keyed by store as `galatea ingest` does it; or why it is rejected."""
         parsed = parse(self.source, record, self._terms_of, received_us=self.received_us)
         if isinstance(parsed, DeadLetter):
-            return Item.refused(parsed)
+            return EventResult.refused(parsed)
         if self.tenant is not None and not self._is_own(parsed.store):
             return foreign(f"/{self.source.store}")
         return ProducerRecord(parsed.store.encode(), mask_value(self.source, record))
@@ -131,19 +133,19 @@ EVENTS = Counter(
 Registry = Callable[[], Awaitable[tuple[int, Mapping[str, Store]]]]
 
 
-class Carrier(Protocol):
+class EventProducer(Protocol):
     """Where records go: `master_dataset.kafka.producer.Courier`, or a double of it."""
 
     def send(self, topic: str, records: Sequence[ProducerRecord]) -> Sequence[asyncio.Future[DeliveryStatus]]:
         """Take all of them, in their order; BufferError, and none is taken, if there is no room."""
 
 
-class Ingest:
+class IngestService:
     """One per process and event loop."""
 
     def __init__(
         self,
-        carrier: Carrier,
+        carrier: EventProducer,
         registry: Registry,
         now_us: Callable[[], int],
         limits: Limits = LIMITS,
@@ -170,7 +172,7 @@ class Ingest:
         finally:
             self.in_flight -= 1
 
-    async def take(self, source: Source[Any], posted: EventsBody, tenant: str | None) -> Outcomes:
+    async def take(self, source: Source[Any], posted: EventsBody, tenant: str | None) -> EventResults:
         """What became of each event; `tenant` as in EventValidator. TooBusyError, and nothing was sent; CassandraUnavailableError, likewise.
 
         What EventsBody refuses is refused.
@@ -181,12 +183,12 @@ class Ingest:
             judged = await running
         else:
             judged = _judged(judge, posted, self._limits)
-        outcomes = Outcomes(await self._sent(source.topic, judged))
+        outcomes = EventResults(await self._sent(source.topic, judged))
         for outcome, count in outcomes.counts.items():
             EVENTS.labels(source.topic, outcome).inc(count)
         return outcomes
 
-    async def _sent(self, topic: str, judged: Sequence[ProducerRecord | Item]) -> Sequence[Item]:
+    async def _sent(self, topic: str, judged: Sequence[ProducerRecord | EventResult]) -> Sequence[EventResult]:
         try:
             waiting = self._carrier.send(topic, [each for each in judged if isinstance(each, ProducerRecord)])
         except BufferError as error:
@@ -206,5 +208,5 @@ class Ingest:
         return self._stores
 
 
-def _judged(judge: EventValidator, posted: EventsBody, limits: Limits) -> Sequence[ProducerRecord | Item]:
+def _judged(judge: EventValidator, posted: EventsBody, limits: Limits) -> Sequence[ProducerRecord | EventResult]:
     return [judge.judged(record) for record in posted.records(limits)]

@@ -23,7 +23,7 @@ from serving_layer.errors import (
 from serving_layer.keys.key import OPERATOR, Caller, Key, KeyReader, Scope, id_of
 
 
-class Rates:
+class RateLimiter:
     """Each key of a tenant has its own; the operator's has none, and neither has whoever is on this machine."""
 
     def __init__(self, reads: int, ingests: int) -> None:
@@ -42,7 +42,7 @@ class Rates:
             raise RateLimitedError(message, do="Wait a second, then ask again.")
 
 
-class Concurrency:
+class ConcurrencyLimiter:
     """Each key of a tenant has its own, and so have all together who send none; the operator's has none."""
 
     def __init__(self, most: int) -> None:
@@ -74,7 +74,7 @@ _READ: frozenset[Scope] = frozenset({"read"})
 _HEADER = "Send the header `Authorization: Bearer` and a key."
 
 
-class KnownKeys:
+class KeyCache:
     """`operator_key`: of the stack itself; empty: there is none. `anonymous`: the tenant shown without a key, or ""."""
 
     def __init__(
@@ -127,9 +127,9 @@ class KnownKeys:
 class Authenticator:
     """One per process and event loop."""
 
-    keys: KnownKeys
-    rates: Rates
-    concurrency: Concurrency = field(default_factory=lambda: Concurrency(LIMITS.requests_per_key))
+    keys: KeyCache
+    rates: RateLimiter
+    concurrency: ConcurrencyLimiter = field(default_factory=lambda: ConcurrencyLimiter(LIMITS.requests_per_key))
 
     async def caller(self, authorization: str | None, scope: Scope) -> Caller:
         """Whoever sends that header. ApiKeyMissingError, InvalidApiKeyError, ScopeMissingError, RateLimitedError, CassandraUnavailableError."""

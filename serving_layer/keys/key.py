@@ -13,7 +13,7 @@ from master_dataset.registry.stores import Store
 
 Scope = Literal["ingest", "read", "configure", "operate"]
 SCOPES: tuple[Scope, ...] = get_args(Scope)
-EVERY_TENANT = "*"
+ALL_TENANTS = "*"
 """The tenant of a key that opens the stores of all tenants, registered or not."""
 PREFIX = "galatea"
 _SECRET_BYTES = 32
@@ -83,7 +83,7 @@ class Caller:
     @classmethod
     def of(cls, key: Key) -> Self:
         """Whoever sends that key."""
-        return cls(key.id, None if key.tenant == EVERY_TENANT else key.tenant, key.scopes)
+        return cls(key.id, None if key.tenant == ALL_TENANTS else key.tenant, key.scopes)
 
     @property
     def sees_all(self) -> bool:
@@ -93,7 +93,7 @@ class Caller:
     @property
     def sight(self) -> str:
         """Whose stores are shown, as a name: what is remembered or tagged for one sight is never shown to another."""
-        return EVERY_TENANT if self.tenant is None else self.tenant
+        return ALL_TENANTS if self.tenant is None else self.tenant
 
     def sees(self, store: Store) -> bool:
         """Whether the store is theirs."""

@@ -13,7 +13,7 @@ from fastapi.responses import RedirectResponse
 
 from master_dataset.errors import BadRuleError, GalateaError, UnknownNameError
 from master_dataset.sources import registered_sources
-from serving_layer.alerts.rules import AlertRules, Author, RuleEntry, fields_of, preview
+from serving_layer.alerts.rules import AlertRules, RuleAuthor, RuleEntry, fields_of, preview
 from serving_layer.api.parameters import DEFAULT, tenant_of
 from serving_layer.errors import BadQuestionError
 from serving_layer.pages.alerts import MINUS, plain
@@ -95,7 +95,7 @@ async def post_rule(visit: ConfigurerVisit) -> Response:
     said = {name: first(fields, name) for name in fields}
     whose, does = _whose(visit, said.get("tenant", "")), said.get("do")
     _, stores = await visit.answers.all.stores.all()
-    author = Author(whose, stores)
+    author = RuleAuthor(whose, stores)
     try:
         if does == "remove":
             await visit.alerting.beside(lambda rules: rules.remove(whose, said.get("id", ""), _seen(said)))
@@ -110,7 +110,7 @@ async def post_rule(visit: ConfigurerVisit) -> Response:
     return await _form(visit, _again(fields, said), whose, tried=tried)
 
 
-def _save(rules: AlertRules, author: Author, rule: Mapping[str, Any], said: Mapping[str, str]) -> RuleEntry:
+def _save(rules: AlertRules, author: RuleAuthor, rule: Mapping[str, Any], said: Mapping[str, str]) -> RuleEntry:
     seen = _seen(said)
     if seen:
         return rules.replace(author, str(rule.get("id", "")), rule, seen)

@@ -14,10 +14,10 @@ from fastapi import Query, Response
 from pydantic import BaseModel, Field
 
 from master_dataset.registry.stores import Store
-from serving_layer.alerts.history import AlertsAsk, State, Told
+from serving_layer.alerts.history import AlertsRequest, State, StoredAlert
 from serving_layer.api.alerts import cut_of, read_token, write_token
 from serving_layer.api.parameters import DEFAULT, tenant_of
-from serving_layer.keys.key import EVERY_TENANT
+from serving_layer.keys.key import ALL_TENANTS
 from serving_layer.pages.figures import NOTHING
 from serving_layer.pages.routing import ReaderVisit, Visit, routes
 from views.alerts.alert import Alert
@@ -61,7 +61,7 @@ class AlertLine:
     ended: str
 
     @classmethod
-    def of(cls, told: Told, stores: Mapping[str, Store], cut: datetime) -> Self:
+    def of(cls, told: StoredAlert, stores: Mapping[str, Store], cut: datetime) -> Self:
         """`cut`: see `audited_cut`."""
         alert, following = told.alert, told.following
         until = datetime.fromisoformat(alert.window.end) if alert.window.end else None
@@ -142,7 +142,7 @@ async def get_alerts(visit: ReaderVisit, asked: Annotated[AlertsForm, Query()]) 
     """Open ones first, then those that ended, then the rules."""
     fresh = await visit.fresh()
     caller = visit.visitor.caller
-    sight = tenant_of(caller, asked.tenant or None, EVERY_TENANT)
+    sight = tenant_of(caller, asked.tenant or None, ALL_TENANTS)
     if asked.store:
         await visit.answers.store(asked.store)
     _, stores = await visit.answers.all.stores.all()
@@ -166,9 +166,9 @@ async def _listed(
     of = frozenset([asked.store] if asked.store else [])
     rule = asked.rule or None
     alerts = visit.alerting.alerts
-    now = await alerts.page(AlertsAsk(sight, of, rule, "open", limit=MOST_OPEN))
+    now = await alerts.page(AlertsRequest(sight, of, rule, "open", limit=MOST_OPEN))
     after = read_token(asked.after) if asked.after else None
-    before = await alerts.page(AlertsAsk(sight, of, rule, ENDED, limit=PAGE, after=after))
+    before = await alerts.page(AlertsRequest(sight, of, rule, ENDED, limit=PAGE, after=after))
     return {
         "open": [AlertLine.of(each, *known) for each in now.told],
         "has_more_open": now.following is not None,

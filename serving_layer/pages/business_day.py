@@ -1,7 +1,4 @@
-"""The business day that a page is about: today unless another one was asked for.
-
-When a store is open on one of its days, in words.
-"""
+"""The business day that a page is about, and when the store is open on it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,24 +10,23 @@ from serving_layer.query.timeline import zone_named
 from views.core.cut import seconds
 from views.core.local_time import BusinessDays, round_down
 
-ONE = timedelta(days=1)
-WEEK = 7 * ONE
+DAY = timedelta(days=1)
 
 
 @dataclass(frozen=True)
 class BusinessDay:
-    """Of one store. `today`: the one that lasts now, until `turns_at`."""
+    """A day of one store. `today`: the one that is under way, until `today_ends_at`."""
 
     day: date
     today: date
-    turns_at: datetime
+    today_ends_at: datetime
 
     @classmethod
-    def of(cls, store: Store, now: datetime, asked: date | None = None) -> Self:
-        """BadQuestionError if nobody knows the store's time zone."""
+    def of(cls, store: Store, now: datetime, day: date | None = None) -> Self:
+        """That day, or today. BadQuestionError if the store's time zone is unknown."""
         days = BusinessDays.of(store, zone_named(store.timezone))
         today = days.day_of(round_down(seconds(now)))
-        return cls(asked or today, today, datetime.fromtimestamp(days.start(today + ONE), UTC))
+        return cls(day or today, today, datetime.fromtimestamp(days.start(today + DAY), UTC))
 
     @property
     def is_today(self) -> bool:
@@ -39,37 +35,37 @@ class BusinessDay:
 
     @property
     def start(self) -> str:
-        """Inclusive, as a question says it."""
+        """The start of a query for it, inclusive."""
         return self.day.isoformat()
 
     @property
     def end(self) -> str:
-        """Exclusive."""
-        return (self.day + ONE).isoformat()
+        """The end of a query for it, exclusive."""
+        return (self.day + DAY).isoformat()
 
     @property
     def before(self) -> date:
         """The day before."""
-        return self.day - ONE
+        return self.day - DAY
 
     @property
     def after(self) -> date | None:
-        """The day after; None while it has not come."""
-        return None if self.day >= self.today else self.day + ONE
+        """The day after; None if it has not begun."""
+        return None if self.day >= self.today else self.day + DAY
 
     def back(self, days: int) -> str:
-        """So many days before it, as a question says it."""
-        return (self.day - days * ONE).isoformat()
+        """The day so many days before, as a query has it."""
+        return (self.day - days * DAY).isoformat()
 
 
-def periods_of(store: Store, day: date) -> Sequence[str]:
-    """The periods that begin on that day; none if it is closed, or if nobody said."""
+def open_periods(store: Store, day: date) -> Sequence[str]:
+    """The periods that begin on that day; none if the store is closed or its hours are unknown."""
     return () if day in store.closed_on else store.opening_hours.get(WEEKDAYS[day.weekday()], ())
 
 
 def opening(store: Store, day: date) -> str:
-    """In words; empty if nobody said."""
-    periods = periods_of(store, day)
+    """When the store is open, as text; empty if its hours are unknown."""
+    periods = open_periods(store, day)
     if periods:
         return f"open {', '.join(periods)}"
     return "closed" if store.opening_hours else ""

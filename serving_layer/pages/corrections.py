@@ -7,9 +7,9 @@ from typing import Annotated, get_args
 from fastapi import Query, Response
 from pydantic import BaseModel, Field
 
-from serving_layer.admin.corrections import CorrectionsAsk
+from serving_layer.admin.corrections import CorrectionsRequest
 from serving_layer.admin.ledger import Cause
-from serving_layer.admin.publications import GREATEST
+from serving_layer.admin.publications import MAX_PUBLICATION
 from serving_layer.api.publications import read_token, write_token
 from serving_layer.pages.routing import OperatorVisit, routes
 from serving_layer.responses.publications import Correction, CorrectionPage
@@ -36,13 +36,13 @@ class CorrectionsForm(BaseModel):
     cause: str = Field("", pattern=f"^({'|'.join(CAUSES)})?$")
     after: str = Field("", max_length=2048)
 
-    def understood(self) -> CorrectionsAsk:
+    def understood(self) -> CorrectionsRequest:
         """BadQuestionError if `after` is none of ours."""
-        number = min(int(self.publication), GREATEST) if self.publication else None
+        number = min(int(self.publication), MAX_PUBLICATION) if self.publication else None
         cause = next((each for each in CAUSES if each == self.cause), None)
         start = read_token(self.after) if self.after else None
         named = (self.recompute or None, self.view or None, self.store or None)
-        return CorrectionsAsk(number, *named, cause, PAGE, start)
+        return CorrectionsRequest(number, *named, cause, PAGE, start)
 
 
 @router.get("/corrections")

@@ -23,7 +23,7 @@ from master_dataset.errors import GalateaError, RequestError
 from master_dataset.kafka.record import GREATEST_OFFSET, GREATEST_PARTITION, RecordPosition
 from master_dataset.parsing.results import MEANINGS, Reason
 from master_dataset.sources import registered_sources
-from serving_layer.admin.dead_letters import ReplayAsk
+from serving_layer.admin.dead_letters import DeadLetterReplayRequest
 from serving_layer.api.dead_letters import LetterFilter, LettersQuestion, described, read_token, refused, write_token
 from serving_layer.errors import BadQuestionError
 from serving_layer.pages.routing import Fields, OperatorVisit, Visit, first, read_own_form, routes
@@ -109,7 +109,7 @@ async def replay_many(visit: OperatorVisit) -> Response:
     return await _replayed_page(visit, fields, HTTPStatus.OK, said)
 
 
-def _ask(fields: Fields, *, is_trial: bool) -> ReplayAsk:
+def _ask(fields: Fields, *, is_trial: bool) -> DeadLetterReplayRequest:
     chosen = {name: value for name in CHOSEN if (value := first(fields, name))}
     if not chosen:
         raise BadQuestionError(
@@ -125,7 +125,9 @@ def _ask(fields: Fields, *, is_trial: bool) -> ReplayAsk:
         mend = Patch(fields={pointer: patch_value(pointer, text.encode())} if pointer or text else {})
     except RequestError as error:
         raise refused(error) from error
-    return ReplayAsk((), question, AT_ONCE, read_token(first(fields, "after") or None), mend, dry_run=is_trial)
+    return DeadLetterReplayRequest(
+        (), question, AT_ONCE, read_token(first(fields, "after") or None), mend, dry_run=is_trial
+    )
 
 
 async def _replayed_page(visit: Visit, fields: Fields, status: int, said: dict[str, object]) -> Response:
@@ -213,7 +215,7 @@ async def replay_one(visit: OperatorVisit, topic: str, partition: Partition, off
     letter, _ = await visit.operations.letters.shown(place)
     body = sent_back(written, letter)
     is_same = body == (letter.value or b"") or (not written and edited(letter) is None)
-    ask = ReplayAsk((place,), mend=Patch() if is_same else Patch(body), dry_run=is_trial)
+    ask = DeadLetterReplayRequest((place,), mend=Patch() if is_same else Patch(body), dry_run=is_trial)
     try:
         [item], _ = await visit.operations.letters.replay(ask, visit.visitor.caller.name)
     except GalateaError as error:

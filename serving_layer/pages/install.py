@@ -1,7 +1,4 @@
-"""Puts the pages onto the application.
-
-What is refused outside of every page is a page too, for who asks for pages: a path that leads nowhere, a failure.
-"""
+"""Adds the pages to the application, and makes a page of every error that a browser meets outside of them."""
 
 import inspect
 import time
@@ -27,13 +24,13 @@ from serving_layer.pages import (
     store,
     views,
 )
-from serving_layer.pages.routing import refusal_page
-from serving_layer.pages.sessions import CookieKey, Sessions
+from serving_layer.pages.routing import error_page
+from serving_layer.pages.sessions import SessionAuthorization, Sessions
 
 if TYPE_CHECKING:
     from starlette.types import ExceptionHandler
 
-ROUTERS = (
+MODULES = (
     overview,
     store,
     alerts,
@@ -48,39 +45,37 @@ ROUTERS = (
     login,
     assets,
 )
+FOR_PROGRAMS = ("/v1/", "/static/")
+"""Errors below these paths stay problem documents, whatever the request accepts."""
 
 
 def install(app: FastAPI) -> None:
-    """Once, behind the routes of `/v1`. Who may see them, `app.state.gate` says."""
+    """Add the pages, after the routes of `/v1`. `app.state.gate` decides who can see them."""
     app.state.sessions = Sessions(time.monotonic)
-    for module in ROUTERS:
+    for module in MODULES:
         app.include_router(module.router)
-    app.add_middleware(CookieKey, sessions=app.state.sessions)
-
-
-FOR_PROGRAMS = ("/v1/", "/static/")
-"""Whoever asks there gets the problem, whatever they would rather have."""
-LINKS = "The links above lead to all there are."
+    app.add_middleware(SessionAuthorization, sessions=app.state.sessions)
 
 
 def install_error_pages(app: FastAPI) -> None:
-    """Behind the handlers that make problems of errors: what these say is what the page says."""
+    """Wrap the handlers that make problem documents of errors. A page has the same text."""
     for kind in (HTTPException, Exception):
         app.add_exception_handler(kind, _as_page(cast("ExceptionHandler", app.exception_handlers[kind])))
 
 
 def _as_page(handle: "ExceptionHandler") -> "ExceptionHandler":
-    async def shown(request: Request, error: Exception) -> Response:
-        told = handle(request, error)  # type: ignore[arg-type]  # these are of HTTP, not of a web socket
-        problem = cast("Response", await told if inspect.isawaitable(told) else told)
+    async def handle_error(request: Request, error: Exception) -> Response:
+        handled = handle(request, error)  # type: ignore[arg-type]  # these are of HTTP, not of a web socket
+        problem = cast("Response", await handled if inspect.isawaitable(handled) else handled)
         if "text/html" not in request.headers.get("accept", "") or request.url.path.startswith(FOR_PROGRAMS):
             return problem
-        said = orjson.loads(bytes(problem.body))
+        fields = orjson.loads(bytes(problem.body))
+        title, detail = fields["title"], fields["detail"]
         if problem.status_code == HTTPStatus.NOT_FOUND:
-            said |= {"title": f"There is no page `{request.url.path}`.", "detail": LINKS}
-        page = await refusal_page(request, problem.status_code, said["title"], said["detail"])
+            title, detail = f"There is no page `{request.url.path}`.", "The links above lead to all pages."
+        page = await error_page(request, problem.status_code, title, detail)
         for name, value in problem.headers.items():
             page.headers.setdefault(name, value)
         return page
 
-    return shown
+    return handle_error

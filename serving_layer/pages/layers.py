@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from fastapi import Response
 
-from serving_layer.admin.publications import GREATEST
-from serving_layer.health.freshness import Fresh
+from serving_layer.admin.publications import MAX_PUBLICATION
+from serving_layer.health.freshness import FreshnessReport
 from serving_layer.pages.routing import ReaderVisit, routes
 from serving_layer.store.readers import Position
 
@@ -34,7 +34,7 @@ class Ages(NamedTuple):
 async def get_layers(visit: ReaderVisit) -> Response:
     """Three parts, and where they meet."""
     fresh = await visit.fresh()
-    newest = await visit.answers.all.readers.published.history(GREATEST, 1)
+    newest = await visit.answers.all.readers.published.history(MAX_PUBLICATION, 1)
     entry = newest[0].response() if newest else None
     said = {
         "entry": entry,
@@ -52,7 +52,7 @@ def _records(positions: Sequence[Position]) -> int:
     return sum(each.position for each in positions)
 
 
-def _ages(fresh: Fresh) -> Ages:
+def _ages(fresh: FreshnessReport) -> Ages:
     def age(at: datetime | None) -> timedelta | None:
         return None if at is None else fresh.at - at
 
@@ -62,7 +62,7 @@ def _ages(fresh: Fresh) -> Ages:
     )
 
 
-def _span(fresh: Fresh) -> Span:
+def _span(fresh: FreshnessReport) -> Span:
     """Drawn by the root of the age: minutes beside days would not be seen otherwise."""
     pointer = fresh.basis.pointer
     if not pointer.publication:

@@ -6,41 +6,41 @@ from fastapi import Request, Response
 from fastapi.responses import RedirectResponse
 
 from serving_layer.errors import InvalidApiKeyError
-from serving_layer.pages.rendering import page
-from serving_layer.pages.routing import LOGIN, door, first, read_form, read_own_form, routes
-from serving_layer.pages.sessions import COOKIE, SECONDS, Session, Sessions, visitor_of
+from serving_layer.pages.rendering import render
+from serving_layer.pages.routing import LOGIN, login_values, page_router, read_form
+from serving_layer.pages.sessions import COOKIE, LIFETIME_SECONDS, Session, Sessions, visitor_of
 
 if TYPE_CHECKING:
     from serving_layer.keys.authenticator import Authenticator
 
-router = routes()
+router = page_router()
 HOME = "/"
-MOST_BYTES = 8192
-"""Of a form that anybody may send."""
+MAX_BYTES = 8192
+"""Of a form that anybody can send."""
 
 
 @router.get(LOGIN)
 async def get_login(request: Request) -> Response:
     """The form."""
-    return page(request, "login.html", None, door(request))
+    return render(request, "login.html", None, login_values(request))
 
 
 @router.post(LOGIN)
 async def sign_in(request: Request) -> Response:
-    """Begin a session, if the key opens anything. The old session of this browser ends."""
-    gate: Authenticator = request.app.state.gate
+    """Begin a session if the key is valid, and end the old session of this browser."""
+    authenticator: Authenticator = request.app.state.gate
     sessions: Sessions = request.app.state.sessions
-    fields = await read_form(request, sessions.token(None), MOST_BYTES)
-    key, following = first(fields, "key"), first(fields, "following")
+    form = await read_form(request, sessions.token(None), MAX_BYTES)
+    key, following = form.text("key"), form.text("following")
     try:
-        await gate.keys.caller(f"Bearer {key}")
+        await authenticator.keys.caller(f"Bearer {key}")
     except InvalidApiKeyError as error:
-        said = door(request, f"{error.message} {error.do}") | {"following": following}
-        return page(request, "login.html", None, said, status=error.status)
+        values = login_values(request, f"{error.message} {error.do}") | {"following": following}
+        return render(request, "login.html", None, values, status=error.status)
     if before := sessions.of(request.cookies.get(COOKIE)):
         sessions.end(before)
-    response = RedirectResponse(_own(following), 303)
-    _give(response, sessions.begin(key), is_secure=request.url.scheme == "https")
+    response = RedirectResponse(_local_path(following), 303)
+    _set_cookie(response, sessions.begin(key), is_secure=request.url.scheme == "https")
     return response
 
 
@@ -48,7 +48,7 @@ async def sign_in(request: Request) -> Response:
 async def sign_out(request: Request) -> Response:
     """End the session here and in the browser."""
     visitor = await visitor_of(request)
-    await read_own_form(request, visitor)
+    await read_form(request, visitor.token)
     if visitor.session:
         request.app.state.sessions.end(visitor.session)
     response = RedirectResponse(HOME, 303)
@@ -56,13 +56,13 @@ async def sign_out(request: Request) -> Response:
     return response
 
 
-def _give(response: Response, session: Session, *, is_secure: bool) -> None:
+def _set_cookie(response: Response, session: Session, *, is_secure: bool) -> None:
     response.set_cookie(
-        COOKIE, session.id, max_age=SECONDS, path="/", secure=is_secure, httponly=True, samesite="strict"
+        COOKIE, session.id, max_age=LIFETIME_SECONDS, path="/", secure=is_secure, httponly=True, samesite="strict"
     )
 
 
-def _own(following: str) -> str:
-    """A path of ours; an address of somebody else's is not followed."""
-    is_own = following.startswith("/") and not following.startswith(("//", "/\\")) and following.isprintable()
-    return following if is_own else HOME
+def _local_path(following: str) -> str:
+    """A path of this address; for any other address, the first page."""
+    is_local = following.startswith("/") and not following.startswith(("//", "/\\")) and following.isprintable()
+    return following if is_local else HOME

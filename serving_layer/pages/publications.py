@@ -10,7 +10,7 @@ from fastapi import Path, Query, Response
 from fastapi.responses import RedirectResponse
 from pydantic import ValidationError
 
-from serving_layer.admin.publications import GREATEST
+from serving_layer.admin.publications import MAX_PUBLICATION
 from serving_layer.api.publications import RollbackQuestion
 from serving_layer.errors import BadQuestionError
 from serving_layer.pages.routing import Fields, OperatorVisit, ReaderVisit, Visit, first, read_own_form, routes
@@ -22,8 +22,8 @@ PAGE = 50
 @router.get("/publications")
 async def get_publications(
     visit: ReaderVisit,
-    before: Annotated[int, Query(ge=0, le=GREATEST)] = GREATEST,
-    restored: Annotated[int, Query(ge=0, le=GREATEST)] = 0,
+    before: Annotated[int, Query(ge=0, le=MAX_PUBLICATION)] = MAX_PUBLICATION,
+    restored: Annotated[int, Query(ge=0, le=MAX_PUBLICATION)] = 0,
 ) -> Response:
     """A page of it. `restored`: the publication that a rollback has just made."""
     fresh = await visit.fresh()
@@ -36,7 +36,7 @@ async def get_publications(
 
 TRIED = "looked at on the page of publications"
 AGAIN = "Mend it below, and ask again."
-Number = Annotated[int, Path(ge=1, le=GREATEST)]
+Number = Annotated[int, Path(ge=1, le=MAX_PUBLICATION)]
 
 
 @router.get("/publications/{number}/rollback")

@@ -1,8 +1,7 @@
-"""A question of a page: asked of the answers in this process, and shown as the address that gives the same bytes.
+"""What pages ask the query service for, and on whose behalf.
 
-Questions that differ in the metric alone, asked as one, so that cells are read once. Scripts do the same.
-
-What one visitor may ask of the answers. The one place where pages say on whose behalf they ask.
+A page's numbers are metric queries: the same query is answered in this process when the page is rendered, and by REST
+when the page's script asks again, so both show the same number.
 """
 
 import asyncio
@@ -11,8 +10,10 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from urllib.parse import quote, urlencode
+
+import msgspec
 
 from master_dataset.errors import GalateaError, UnknownNameError
 from master_dataset.registry.stores import Store
@@ -22,12 +23,15 @@ from serving_layer.query.questions import CellsRequest, MetricRequest
 from serving_layer.query.service import QueryService
 from serving_layer.query.snapshot import ReadVersion
 from serving_layer.query.timeline import Grain
+from serving_layer.responses.metrics import CellsResponse, MetricResponse, MetricsResponse
 from views.core import View
+
+_DIGITS = re.compile(r"([^0-9]*)([0-9]{0,18})")
 
 
 @dataclass(frozen=True)
-class Question:
-    """As MetricRequest, as far as pages ask. Stores are always named: all of them would be those of others too."""
+class PageQuery:
+    """A metric query of a page. Stores are always named, because the default would be all stores of every tenant."""
 
     metric: str
     stores: tuple[str, ...]
@@ -40,7 +44,7 @@ class Question:
     partial: bool = False
 
     @property
-    def ask(self) -> MetricRequest:
+    def request(self) -> MetricRequest:
         """As the query service takes it."""
         return MetricRequest(
             self.metric,
@@ -56,121 +60,135 @@ class Question:
 
     @property
     def arguments(self) -> list[tuple[str, str]]:
-        """For the address."""
-        told = [("store", store) for store in self.stores]
-        told += [("from", self.start), ("to", self.end), ("grain", self.grain)]
-        told += [("by", name) for name in self.by]
-        told += [("compare", self.compare)] if self.compare else []
-        told += [("context", self.context)] if self.context else []
-        return [*told, ("partial", "true")] if self.partial else told
+        """The query parameters of the REST address."""
+        arguments = [("store", store) for store in self.stores]
+        arguments += [("from", self.start), ("to", self.end), ("grain", self.grain)]
+        arguments += [("by", name) for name in self.by]
+        arguments += [("compare", self.compare)] if self.compare else []
+        arguments += [("context", self.context)] if self.context else []
+        return [*arguments, ("partial", "true")] if self.partial else arguments
 
     @property
     def path(self) -> str:
-        """The address of the answer as JSON."""
+        """The REST address of the same answer."""
         return f"/v1/metrics/{quote(self.metric, safe='')}?{urlencode(self.arguments)}"
 
-    def file_path(self, form: str) -> str:
-        """The address of its points as a table; what stands beside them does not fit into one."""
-        return f"{replace(self, context=None).path}&format={form}"
+    def file_path(self, file_format: str) -> str:
+        """The REST address of the points as a file, without the context, which no table has room for."""
+        return f"{replace(self, context=None).path}&format={file_format}"
 
 
-class Bundle(NamedTuple):
-    """In the order of their metrics, so that everybody who asks for the same asks for it in the same words."""
-
-    questions: Sequence[Question]
-
-    @property
-    def ask(self) -> MetricsRequest:
-        """As the query service takes it."""
-        return MetricsRequest(tuple(question.ask for question in self.questions))
-
-    @property
-    def apart(self) -> "Sequence[Bundle]":
-        """Each of them alone: one that is refused must not take the others along."""
-        return [Bundle([question]) for question in self.questions]
-
-
-def bundles(questions: Iterable[Question]) -> Iterator[Bundle]:
-    """All of them, each once."""
-    alike: dict[Question, set[Question]] = {}
-    for question in questions:
-        alike.setdefault(replace(question, metric=""), set()).add(question)
-    for group in alike.values():
-        ordered = sorted(group, key=lambda each: each.metric)
-        for start in range(0, len(ordered), MOST_METRICS):
-            yield Bundle(ordered[start : start + MOST_METRICS])
-
-
-Told = dict[str, Any]
-_PIECES = re.compile(r"([^0-9]*)([0-9]{0,18})")
-
-
-class Refused(NamedTuple):
-    """A question that was refused: one part of a page says so, the rest is shown."""
+class QueryFailure(NamedTuple):
+    """Why a query has no answer. Its part of the page shows this; the rest of the page is shown as usual."""
 
     code: str
     message: str
     do: str
 
+    @classmethod
+    def of(cls, error: GalateaError) -> "QueryFailure":
+        """The failure that an error stands for."""
+        return cls(error.code, error.message, error.do)
 
-def counted(name: str) -> list[tuple[str, int]]:
-    """As people sort names: Store 9 before Store 10."""
-    return [(text, int(digits or 0)) for text, digits in _PIECES.findall(name.casefold())]
+
+QueryResult = MetricResponse | QueryFailure
 
 
-class PageAnswers:
-    """Of one request."""
+class QueryBatch(NamedTuple):
+    """Queries that differ in the metric only, answered together so that cells are read once.
 
-    def __init__(self, answers: QueryService, caller: Caller) -> None:
-        """`caller`: whose stores are shown."""
-        self.all = answers
+    They are ordered by metric, so equal batches have equal requests and share a cached response.
+    """
+
+    queries: Sequence[PageQuery]
+
+    @property
+    def request(self) -> MetricsRequest:
+        """As the query service takes it."""
+        return MetricsRequest(tuple(query.request for query in self.queries))
+
+
+def batches(queries: Iterable[PageQuery]) -> Iterator[QueryBatch]:
+    """All queries, each once, in as few batches as REST allows."""
+    groups: dict[PageQuery, set[PageQuery]] = {}
+    for query in queries:
+        groups.setdefault(replace(query, metric=""), set()).add(query)
+    for group in groups.values():
+        ordered = sorted(group, key=lambda query: query.metric)
+        for start in range(0, len(ordered), MOST_METRICS):
+            yield QueryBatch(ordered[start : start + MOST_METRICS])
+
+
+class PageQueries:
+    """The query service on behalf of the visitor of one page. Only here do pages say whose stores they read."""
+
+    def __init__(self, service: QueryService, caller: Caller) -> None:
+        """`caller`: whose stores are visible."""
+        self.service = service
         self._caller = caller
 
     async def stores(self) -> list[Store]:
-        """The registered stores that the visitor sees, by name."""
-        _, known = await self.all.stores.all()
-        return sorted(filter(self._caller.sees, known.values()), key=lambda store: (counted(store.name), store.id))
+        """The registered stores that the visitor can see, by name."""
+        _, stores = await self.service.stores.all()
+        return sorted(
+            filter(self._caller.sees, stores.values()), key=lambda store: (natural_order(store.name), store.id)
+        )
 
     async def store(self, id_: str) -> Store:
         """One of them. UnknownNameError, also for a store of another tenant."""
-        seen = {store.id: store for store in await self.stores()}
-        if id_ not in seen:
-            raise UnknownNameError("store", id_, seen)
-        return seen[id_]
+        visible = {store.id: store for store in await self.stores()}
+        if id_ not in visible:
+            raise UnknownNameError("store", id_, visible)
+        return visible[id_]
 
-    async def tried_all(self, questions: Sequence[Question]) -> Sequence[Told | Refused]:
-        """What REST's answers say, all of one publication and one reading of speed; or why there is none."""
-        if not questions:
+    async def answer_all(self, queries: Sequence[PageQuery]) -> Sequence[QueryResult]:
+        """The answers, in order, all from one publication and one reading of speed."""
+        if not queries:
             return []
         try:
-            moment = await self.all.moment(questions[0].ask)
+            version = await self.service.moment(queries[0].request)
         except GalateaError as error:
-            return [Refused(error.code, error.message, error.do)] * len(questions)
-        told = await asyncio.gather(*(self._bundle(bundle, moment) for bundle in bundles(questions)))
-        found = {question: answer for each in told for question, answer in each.items()}
-        return [found[question] for question in questions]
+            return [QueryFailure.of(error)] * len(queries)
+        answered = await asyncio.gather(*(self._answer_batch(batch, version) for batch in batches(queries)))
+        results = {query: result for each in answered for query, result in each.items()}
+        return [results[query] for query in queries]
 
-    async def tried(self, question: Question) -> Told | Refused:
-        """Of one question."""
-        return (await self.tried_all([question]))[0]
+    async def answer(self, query: PageQuery) -> QueryResult:
+        """The answer to one query."""
+        return (await self.answer_all([query]))[0]
 
     async def has_cells(self, view: View, store: Store, span: tuple[str, str], *, partial: bool) -> bool:
-        """Whether either layer has a cell of the view in [first, last) of that span."""
-        ask = CellsRequest(view.name, (store.id,), *span, partial)
-        body = await self.all.cells(ask, await self.all.moment(ask), self._caller)
-        return bool(json.loads(body)["cells"])
-
-    async def _bundle(self, bundle: Bundle, moment: ReadVersion) -> dict[Question, Told | Refused]:
-        try:
-            body = await self.all.metrics(bundle.ask, moment, self._caller)
-        except GalateaError as error:
-            if len(bundle.questions) == 1:
-                return {bundle.questions[0]: Refused(error.code, error.message, error.do)}
-            told = await asyncio.gather(*(self._bundle(each, moment) for each in bundle.apart))
-            return {question: answer for each in told for question, answer in each.items()}
-        found: Told = json.loads(body, parse_float=Decimal)  # as they are written, not through a float
-        return dict(zip(bundle.questions, found.get("answers", [found]), strict=True))
+        """Whether either layer has a cell of the view in that span, [first, last)."""
+        request = CellsRequest(view.name, (store.id,), *span, partial)
+        body = await self.service.cells(request, await self.service.moment(request), self._caller)
+        return bool(msgspec.json.decode(body, type=CellsResponse).cells)
 
     async def is_partial(self) -> bool:
         """Whether the speed layer is missing, so that pages show batch alone and say so."""
-        return bool((await self.all.basis()).missing)
+        return bool((await self.service.basis()).missing)
+
+    async def _answer_batch(self, batch: QueryBatch, version: ReadVersion) -> dict[PageQuery, QueryResult]:
+        try:
+            body = await self.service.metrics(batch.request, version, self._caller)
+        except GalateaError as error:
+            if len(batch.queries) == 1:
+                return {batch.queries[0]: QueryFailure.of(error)}
+            # One query that fails must not fail the others: each is asked alone.
+            answered = await asyncio.gather(
+                *(self._answer_batch(QueryBatch([each]), version) for each in batch.queries)
+            )
+            return {query: result for each in answered for query, result in each.items()}
+        return dict(zip(batch.queries, _answers(body, len(batch.queries)), strict=True))
+
+
+def _answers(body: bytes, count: int) -> Sequence[MetricResponse]:
+    """The answers in the body of a response. Decimals keep every digit that was written."""
+    fields = json.loads(body, parse_float=Decimal)
+    if count == 1:
+        return [msgspec.convert(fields, MetricResponse)]
+    return msgspec.convert(fields, MetricsResponse).answers
+
+
+def natural_order(name: str) -> list[tuple[str, int]]:
+    """A sort key that puts "Store 9" before "Store 10"."""
+    return [(text, int(digits or 0)) for text, digits in _DIGITS.findall(name.casefold())]

@@ -9,7 +9,7 @@ from fastapi.responses import RedirectResponse
 from pydantic import ValidationError
 
 from master_dataset.errors import GalateaError
-from serving_layer.admin.publications import ENDS, found
+from serving_layer.admin.publications import ENDS, require_recompute
 from serving_layer.api.publications import RecomputeQuestion
 from serving_layer.errors import BadQuestionError
 from serving_layer.pages.routing import Fields, OperatorVisit, Visit, first, read_own_form, routes
@@ -45,7 +45,7 @@ async def start(visit: OperatorVisit) -> Response:
 @router.get("/recomputes/{id_}")
 async def get_recompute(visit: OperatorVisit, id_: str) -> Response:
     """How far it is; when it has ended, what it did."""
-    record = (await found(visit.operations.recomputes, id_)).response()
+    record = (await require_recompute(visit.operations.recomputes, id_)).response()
     report = fields_of(record.report) if record.report else {}
     said = {"record": record, "report": report, "has_ended": record.state in ENDS, "steps": STEPS}
     return visit.page("recompute_progress.html", await visit.fresh(), said)

@@ -1,7 +1,4 @@
-"""A question as something to paste: into a terminal, or into a notebook. The key is named, never shown.
-
-A template and what it says become a page. Everything is escaped; a name that nobody gave is an error.
-"""
+"""Templates become pages. Everything is escaped, and a name that is not passed to a template is an error."""
 
 import re
 import shlex
@@ -19,41 +16,54 @@ from markupsafe import Markup, escape
 
 from serving_layer.pages import figures
 from serving_layer.pages.assets import address
-from serving_layer.pages.queries import Question
+from serving_layer.pages.queries import PageQuery
 from serving_layer.pages.sessions import Visitor
 
+HEADERS = {
+    "Content-Security-Policy": "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'",
+    # With `no-referrer`, browsers would not say where a form was sent from either.
+    "Referrer-Policy": "same-origin",
+}
+"""Where pages differ from REST responses."""
+_CODE = re.compile("`([^`]+)`")
 
-def as_curl(question: Question, origin: str) -> str:
-    """One command."""
+
+def as_curl(query: PageQuery, origin: str) -> str:
+    """A query as a command. It names the variable of the key, never the key."""
     header = '-H "Authorization: Bearer $GALATEA_KEY"'
-    return f"curl {header} {shlex.quote(origin + question.path)}"
+    return f"curl {header} {shlex.quote(origin + query.path)}"
 
 
-def as_python(question: Question, origin: str) -> str:
-    """A few lines that print the first series."""
+def as_python(query: PageQuery, origin: str) -> str:
+    """A query as a few lines of Python that ask for the key and print the first series."""
     arguments: dict[str, list[str]] = {}
-    for name, value in question.arguments:
+    for name, value in query.arguments:
         arguments.setdefault(name, []).append(value)
-    address = f"{origin}/v1/metrics/{quote(question.metric, safe='')}"
+    url = f"{origin}/v1/metrics/{quote(query.metric, safe='')}"
     return "\n".join(
         [
             "import getpass, httpx",
             "",
             'key = {"Authorization": "Bearer " + getpass.getpass("key: ")}',
-            f"asked = {arguments!r}",
-            f"answer = httpx.get({address!r}, params=asked, headers=key).raise_for_status().json()",
+            f"arguments = {arguments!r}",
+            f"answer = httpx.get({url!r}, params=arguments, headers=key).raise_for_status().json()",
             'print(answer["series"][0]["points"], answer["as_of"])',
         ]
     )
 
 
-HEADERS = {
-    "Content-Security-Policy": "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'",
-    # With `no-referrer` a browser would not say either where a form was sent from.
-    "Referrer-Policy": "same-origin",
-}
-"""Where pages differ from answers."""
-_QUOTED = re.compile("`([^`]+)`")
+def _local(at: datetime | None, zone: str = "UTC", how: str = "%a %-d %b %Y, %H:%M") -> str:
+    return figures.UNKNOWN if at is None else at.astimezone(ZoneInfo(zone)).strftime(how)
+
+
+def _with_code(sentence: str) -> Markup:
+    """A sentence of ours with what is in backquotes marked as code."""
+    return Markup(_CODE.sub(r"<code>\1</code>", str(escape(sentence))))  # noqa: S704 - escaped before
+
+
+def _as_data(values: Mapping[str, object]) -> str:
+    """JSON in an attribute, for a script to read."""
+    return orjson.dumps(values, default=float).decode()
 
 
 def _environment() -> Environment:
@@ -63,39 +73,26 @@ def _environment() -> Environment:
         "figure": figures.figure,
         "change": figures.change,
         "direction": figures.direction,
-        "whole": figures.whole,
-        "aged": figures.aged,
-        "read_at": figures.read_at,
-        "lasted": figures.lasted,
+        "before": figures.before,
+        "whole": figures.count,
+        "age": figures.age,
+        "instant": figures.instant,
+        "duration": figures.duration,
         "local": _local,
         "parsed_day": date.fromisoformat,
         "as_data": _as_data,
-        "coded": _coded,
+        "with_code": _with_code,
     }
     made.globals |= {"asset": address, "as_curl": as_curl, "as_python": as_python}
     return made
 
 
-def _local(at: datetime | None, zone: str = "UTC", how: str = "%a %-d %b %Y, %H:%M") -> str:
-    return figures.NOTHING if at is None else at.astimezone(ZoneInfo(zone)).strftime(how)
-
-
-def _coded(sentence: str) -> Markup:
-    """A sentence of ours: what stands in backquotes there is code."""
-    return Markup(_QUOTED.sub(r"<code>\1</code>", str(escape(sentence))))  # noqa: S704 - escaped before
-
-
-def _as_data(values: Mapping[str, object]) -> str:
-    """For a script to read from an attribute."""
-    return orjson.dumps(values, default=float).decode()
-
-
 ENVIRONMENT = _environment()
 
 
-def page(
-    request: Request, template: str, visitor: Visitor | None, said: Mapping[str, object], *, status: int = 200
+def render(
+    request: Request, template: str, visitor: Visitor | None, values: Mapping[str, object], *, status: int = 200
 ) -> HTMLResponse:
-    """`visitor`: None where nobody is known, as at the door. `said`: what the template asks for."""
-    given = {"visitor": visitor, "here": request.url.path, "origin": str(request.base_url).rstrip("/"), **said}
-    return HTMLResponse(ENVIRONMENT.get_template(template).render(given), status, HEADERS)
+    """The page of a template. `visitor`: None where nobody is known, as on the login page."""
+    shared = {"visitor": visitor, "here": request.url.path, "origin": str(request.base_url).rstrip("/")}
+    return HTMLResponse(ENVIRONMENT.get_template(template).render(shared | dict(values)), status, HEADERS)

@@ -1,9 +1,4 @@
-"""A route whose refusals are pages too: what happened, what to do next, under the status that REST would give.
-
-Forms as browsers send them: short, from our own pages, and bringing back what their page gave them.
-
-One visitor who asks for one page: what may be asked on their behalf, and how the page is made.
-"""
+"""What every page shares: its route, who visits it, the scope it needs, its forms, and errors as pages."""
 
 import hmac
 from collections.abc import Callable, Coroutine, Mapping
@@ -15,176 +10,213 @@ from fastapi import APIRouter, Depends, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, RedirectResponse
 from fastapi.routing import APIRoute
+from pydantic import ValidationError
 
 from master_dataset.errors import GalateaError
-from serving_layer.admin.operations import Operations
+from serving_layer.admin.operations import OperatorService
 from serving_layer.alerts.rules import AlertService
-from serving_layer.api.caller import let_in
-from serving_layer.api.problems import HEADERS_OF, REFUSED
+from serving_layer.api.caller import authorize
+from serving_layer.api.problems import ERRORS, HEADERS_OF
 from serving_layer.api.request_bodies import bodies_of
 from serving_layer.errors import ApiKeyMissingError, BadQuestionError, InvalidApiKeyError, ScopeMissingError
-from serving_layer.health.freshness import Fresh
+from serving_layer.health.freshness import FreshnessReport
 from serving_layer.keys.key import Scope
-from serving_layer.pages.queries import PageAnswers
-from serving_layer.pages.rendering import page
+from serving_layer.pages.queries import PageQueries
+from serving_layer.pages.rendering import render
 from serving_layer.pages.sessions import COOKIE, Sessions, Visitor, visitor_of
 
 if TYPE_CHECKING:
     from serving_layer.keys.authenticator import Authenticator
 
-Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 LOGIN = "/login"
 
 
+# Visits
+
+
+@dataclass(frozen=True)
+class Visit:
+    """One visitor who requests one page."""
+
+    request: Request
+    visitor: Visitor
+    queries: PageQueries
+
+    @property
+    def operations(self) -> OperatorService:
+        """What operators can do. Only their pages do any of it."""
+        operations: OperatorService = self.request.app.state.operations
+        return operations
+
+    @property
+    def alerting(self) -> AlertService:
+        """Alerts and their rules."""
+        alerting: AlertService = self.request.app.state.alerting
+        return alerting
+
+    async def fresh(self) -> FreshnessReport:
+        """How fresh everything is, as the header of the page says it. Read once per page."""
+        fresh: FreshnessReport = await self.request.app.state.freshness.read()
+        return fresh
+
+    async def form(self, max_bytes: int | None = None) -> "Form":
+        """The form that the visitor sent. Raises as `read_form` does."""
+        return await read_form(self.request, self.visitor.token, max_bytes)
+
+    def page(
+        self, template: str, fresh: FreshnessReport, values: Mapping[str, object], *, status: int = 200
+    ) -> HTMLResponse:
+        """The page for this visitor. `values`: what the template refers to."""
+        return render(self.request, template, self.visitor, {"fresh": fresh, **values}, status=status)
+
+
+class RequireScope:
+    """A dependency that admits visitors whose key, or no key, has a scope, as REST does."""
+
+    def __init__(self, scope: Scope) -> None:
+        """`scope`: what the page needs."""
+        self.scope = scope
+
+    async def __call__(self, request: Request) -> Visit:
+        """The visit. Raises ApiKeyMissingError, InvalidApiKeyError or ScopeMissingError."""
+        visitor = await visitor_of(request)
+        authenticator: Authenticator = request.app.state.gate
+        await authorize(
+            request.scope, authenticator, visitor.authorization, self.scope
+        )  # which also counts the request
+        return Visit(request, visitor, PageQueries(request.app.state.answers, visitor.caller))
+
+
+ReaderVisit = Annotated[Visit, Depends(RequireScope("read"))]
+ConfigurerVisit = Annotated[Visit, Depends(RequireScope("configure"))]
+OperatorVisit = Annotated[Visit, Depends(RequireScope("operate"))]
+
+
+# Forms
+
+FORM_TYPE = "application/x-www-form-urlencoded"
+MAX_FIELDS = 2000
+OPEN_AGAIN = "Open the page again, and send its form from there."
+
+
+class Form(dict[str, list[str]]):
+    """The fields of a form, each with its values. Empty fields are absent."""
+
+    def text(self, name: str) -> str:
+        """The first value of a field, stripped; empty if the field is absent."""
+        return self.get(name, [""])[0].strip()
+
+    def texts(self, *names: str) -> dict[str, str]:
+        """The first values of these fields, without those that are absent."""
+        return {name: value for name in names if (value := self.text(name))}
+
+    def ids(self, name: str) -> list[str]:
+        """The ids in a field, which spaces or commas separate."""
+        return [id_ for text in self.get(name, []) for id_ in text.replace(",", " ").split()]
+
+
+async def read_form(request: Request, token: str, max_bytes: int | None = None) -> Form:
+    """The form in the body of a request.
+
+    Args:
+        request: a POST.
+        token: the CSRF token that the form must bring back.
+        max_bytes: the longest body; None for the limit of requests.
+
+    Raises:
+        ScopeMissingError: it was not sent by a page of this address, or not from this session.
+        BadQuestionError: it is no form, or the body is too long.
+    """
+    _require_same_origin(request)
+    if request.headers.get("content-type", "").partition(";")[0].strip() != FORM_TYPE:
+        raise BadQuestionError("This is not a form that a browser sends.", do=OPEN_AGAIN)
+    bodies = bodies_of(request)
+    async with bodies.whole(request, max_bytes or bodies.limits.question_bytes, "Ask in several requests.") as body:
+        try:
+            form = Form(parse_qs(body.decode(), keep_blank_values=False, max_num_fields=MAX_FIELDS))
+        except ValueError as error:
+            raise BadQuestionError("The form cannot be read.", do=OPEN_AGAIN) from error
+    if not hmac.compare_digest(form.text("token").encode(), token.encode()):
+        raise ScopeMissingError("The form is not from this session.", do=OPEN_AGAIN)
+    return form
+
+
+def _require_same_origin(request: Request) -> None:
+    origin = urlsplit(request.headers.get("origin", ""))
+    if not origin.netloc or origin.netloc != request.headers.get("host"):
+        raise ScopeMissingError("The form was not sent by a page of this address.", do=OPEN_AGAIN)
+
+
+def invalid_field(error: ValidationError, do: str = "Go back and correct it.") -> BadQuestionError:
+    """The first field that pydantic refused, as an error with a next step."""
+    wrong = error.errors()[0]
+    return BadQuestionError(f"{wrong['loc'][0]}: {wrong['msg']}.", do=do)
+
+
+# Routes and errors
+
+Handler = Callable[[Request], Coroutine[Any, Any, Response]]
+
+
 class PageRoute(APIRoute):
-    """Of every page."""
+    """A route whose errors are pages too, with the status that REST would give."""
 
     def get_route_handler(self) -> Handler:
-        """The usual handler, behind one that turns refusals into pages."""
+        """The usual handler inside one that turns errors into pages."""
         handle = super().get_route_handler()
 
-        async def shown(request: Request) -> Response:
+        async def handle_page(request: Request) -> Response:
             try:
                 return await handle(request)
             except (ApiKeyMissingError, InvalidApiKeyError) as error:
-                return _to_the_door(request, error)
+                return _login_page(request, error)
             except RequestValidationError as error:
                 wrong = error.errors()[0]
                 message = f"`{wrong['loc'][-1]}` cannot be read: {wrong['msg']}."
-                return await _refused(request, BadQuestionError(message, do="Go back and say it otherwise."))
+                return await _error_page(request, BadQuestionError(message, do="Go back and correct it."))
             except GalateaError as error:
-                return await _refused(request, error)
+                return await _error_page(request, error)
 
-        return shown
+        return handle_page
 
 
-def routes() -> APIRouter:
-    """For the pages of one file. They are no part of the REST interface."""
+def page_router() -> APIRouter:
+    """A router for the pages of one module. They are no part of the REST API."""
     return APIRouter(route_class=PageRoute, include_in_schema=False)
 
 
-def _to_the_door(request: Request, error: GalateaError) -> Response:
-    REFUSED.labels(error.code).inc()
-    if request.method != "GET":
-        return RedirectResponse(LOGIN, 303)
-    response = page(request, "login.html", None, door(request, error.message), status=error.status)
-    if isinstance(error, InvalidApiKeyError):
-        response.delete_cookie(COOKIE, path="/")
-    return response
-
-
-def door(request: Request, why: str = "") -> dict[str, object]:
-    """What the page with the form for a key says. `why` it is shown."""
+def login_values(request: Request, why: str = "") -> dict[str, object]:
+    """What the template of the login page refers to. `why`: what happened to the key; empty if nothing."""
     sessions: Sessions = request.app.state.sessions
     following = request.url.path if request.url.path != LOGIN else "/"
     return {"token": sessions.token(None), "why": why, "following": following}
 
 
-async def refusal_page(request: Request, status: int, message: str, do: str) -> Response:
-    """What happened, and what to do next."""
-    response = page(request, "refusal.html", await _known(request), {"message": message, "do": do}, status=status)
+async def error_page(request: Request, status: int, message: str, do: str) -> Response:
+    """A page that says what happened and what to do next."""
+    values = {"message": message, "do": do}
+    response = render(request, "error.html", await _visitor_if_known(request), values, status=status)
     response.headers.update(HEADERS_OF.get(status, {}))
     return response
 
 
-async def _refused(request: Request, error: GalateaError) -> Response:
-    REFUSED.labels(error.code).inc()
-    return await refusal_page(request, error.status, error.message, error.do)
+def _login_page(request: Request, error: GalateaError) -> Response:
+    ERRORS.labels(error.code).inc()
+    if request.method != "GET":
+        return RedirectResponse(LOGIN, 303)
+    response = render(request, "login.html", None, login_values(request, error.message), status=error.status)
+    if isinstance(error, InvalidApiKeyError):
+        response.delete_cookie(COOKIE, path="/")
+    return response
 
 
-async def _known(request: Request) -> Visitor | None:
-    """Who looks, as far as that can be told without failing again."""
+async def _error_page(request: Request, error: GalateaError) -> Response:
+    ERRORS.labels(error.code).inc()
+    return await error_page(request, error.status, error.message, error.do)
+
+
+async def _visitor_if_known(request: Request) -> Visitor | None:
     try:
         return await visitor_of(request)
     except GalateaError:
         return None
-
-
-MOST_FIELDS = 2000
-TYPE = "application/x-www-form-urlencoded"
-AGAIN = "Open the page again, and send its form from there."
-Fields = dict[str, list[str]]
-
-
-async def read_form(request: Request, token: str, most_bytes: int | None = None) -> Fields:
-    """Its fields. ScopeMissingError unless a page of ours with that token sent it; BadQuestionError, what Bodies refuses."""
-    refuse_foreign(request)
-    if request.headers.get("content-type", "").partition(";")[0].strip() != TYPE:
-        raise BadQuestionError("The form is not one that a browser sends.", do=AGAIN)
-    bodies = bodies_of(request)
-    most = most_bytes or bodies.limits.question_bytes
-    async with bodies.whole(request, most, "Ask in several requests.") as body:
-        try:
-            fields = parse_qs(body.decode(), keep_blank_values=False, max_num_fields=MOST_FIELDS)
-        except ValueError as error:
-            raise BadQuestionError("The form cannot be read.", do=AGAIN) from error
-    if not hmac.compare_digest(first(fields, "token").encode(), token.encode()):
-        raise ScopeMissingError("The form is not from this session.", do=AGAIN)
-    return fields
-
-
-def refuse_foreign(request: Request) -> None:
-    """ScopeMissingError if a page of another origin sent it, or one that does not say whose it is."""
-    origin = urlsplit(request.headers.get("origin", ""))
-    if not origin.netloc or origin.netloc != request.headers.get("host"):
-        raise ScopeMissingError("The form was not sent by a page of this address.", do=AGAIN)
-
-
-def first(fields: Fields, name: str) -> str:
-    """What a field says, trimmed; empty if it is not there."""
-    return fields.get(name, [""])[0].strip()
-
-
-async def read_own_form(request: Request, visitor: Visitor, most_bytes: int | None = None) -> Fields:
-    """As `read_form`, of a visitor."""
-    return await read_form(request, visitor.token, most_bytes)
-
-
-@dataclass(frozen=True)
-class Visit:
-    """Of one request."""
-
-    request: Request
-    visitor: Visitor
-    answers: PageAnswers
-
-    @property
-    def operations(self) -> Operations:
-        """The operations that the app was made with; pages of operators alone do any."""
-        operations: Operations = self.request.app.state.operations
-        return operations
-
-    @property
-    def alerting(self) -> AlertService:
-        """The alerting that the app was made with."""
-        alerting: AlertService = self.request.app.state.alerting
-        return alerting
-
-    async def fresh(self) -> Fresh:
-        """How old everything is: read once for a page, whose head says it."""
-        fresh: Fresh = await self.request.app.state.freshness.read()
-        return fresh
-
-    def page(self, template: str, fresh: Fresh, said: Mapping[str, object], *, status: int = 200) -> HTMLResponse:
-        """What the visitor is shown."""
-        return page(self.request, template, self.visitor, {"fresh": fresh, **said}, status=status)
-
-
-class Shows:
-    """Lets through whoever has the scope, by the key of a session or by none. What `let_in` refuses."""
-
-    def __init__(self, scope: Scope) -> None:
-        """`scope`: what the page is for."""
-        self.scope = scope
-
-    async def __call__(self, request: Request) -> Visit:
-        """The visit."""
-        visitor = await visitor_of(request)
-        gate: Authenticator = request.app.state.gate
-        await let_in(request.scope, gate, visitor.authorization, self.scope)  # which also counts
-        return Visit(request, visitor, PageAnswers(request.app.state.answers, visitor.caller))
-
-
-ReaderVisit = Annotated[Visit, Depends(Shows("read"))]
-ConfigurerVisit = Annotated[Visit, Depends(Shows("configure"))]
-OperatorVisit = Annotated[Visit, Depends(Shows("operate"))]

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from fastapi import Response
 
-from serving_layer.health.freshness import Fresh
-from serving_layer.health.watched import READERS, Measured
+from serving_layer.health.freshness import FreshnessReport
+from serving_layer.health.watched import READERS, LagMeasurement
 from serving_layer.pages.routing import ReaderVisit, routes
 
 router = routes()
@@ -42,7 +42,7 @@ class Behind(NamedTuple):
     seconds: float
 
 
-def topics(lag: Sequence[Measured]) -> Sequence[tuple[str, Sequence[Behind | None]]]:
+def topics(lag: Sequence[LagMeasurement]) -> Sequence[tuple[str, Sequence[Behind | None]]]:
     """By topic, for each of READERS; None where a reader has not measured itself."""
     told = []
     for topic in sorted({each.topic for each in lag}):
@@ -51,11 +51,11 @@ def topics(lag: Sequence[Measured]) -> Sequence[tuple[str, Sequence[Behind | Non
     return told
 
 
-def _behind(of: Sequence[Measured]) -> Behind:
+def _behind(of: Sequence[LagMeasurement]) -> Behind:
     return Behind(sum(each.records for each in of), max(each.seconds for each in of))
 
 
-def components(fresh: Fresh) -> Sequence[Component]:
+def components(fresh: FreshnessReport) -> Sequence[Component]:
     """The readers by their measurements, the store and this interface by the answer itself."""
     does = {"archive": "writes the master dataset", "speed": "makes provisional cells"}
     readers = [
@@ -65,7 +65,7 @@ def components(fresh: Fresh) -> Sequence[Component]:
     return [*readers, store, Component("api", "answers, and shows this page", "running", "answered just now")]
 
 
-def _reader(name: str, does: str, measured: Sequence[Measured], fresh: Fresh) -> Component:
+def _reader(name: str, does: str, measured: Sequence[LagMeasurement], fresh: FreshnessReport) -> Component:
     if not measured:
         return Component(name, does, "never seen", "has not measured itself yet")
     age = fresh.at - max(each.measured_at for each in measured)

@@ -16,7 +16,7 @@ from zoneinfo import ZoneInfo
 from fastapi import Query, Response
 
 from master_dataset.registry.stores import Store
-from serving_layer.alerts.history import AlertsAsk
+from serving_layer.alerts.history import AlertsRequest
 from serving_layer.pages.business_day import BusinessDay, opening
 from serving_layer.pages.charts import heat_map
 from serving_layer.pages.figures import Figure, figure, read_at
@@ -239,7 +239,7 @@ async def get_store(visit: ReaderVisit, id_: str, day: Annotated[date | None, Qu
 
 async def _open_alerts(visit: Visit, store: Store) -> str:
     """How many, in words; empty if none is."""
-    ask = AlertsAsk(store.tenant, frozenset([store.id]), state="open", limit=MOST_ALERTS)
+    ask = AlertsRequest(store.tenant, frozenset([store.id]), state="open", limit=MOST_ALERTS)
     page = await visit.alerting.alerts.page(ask)
     number = len(page.told)
     if page.following:

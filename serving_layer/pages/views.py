@@ -13,8 +13,8 @@ from fastapi import Query, Response
 
 from master_dataset.errors import GalateaError, UnknownNameError
 from master_dataset.registry.stores import Store
-from serving_layer.admin.corrections import Corrections, CorrectionsAsk
-from serving_layer.health.freshness import Fresh
+from serving_layer.admin.corrections import CorrectionsRequest, CorrectionsService
+from serving_layer.health.freshness import FreshnessReport
 from serving_layer.pages.business_day import BusinessDay, periods_of
 from serving_layer.pages.figures import read_at
 from serving_layer.pages.queries import PageAnswers, Question, Refused
@@ -40,12 +40,12 @@ class DayStates:
     is_readable: bool
 
     @classmethod
-    async def read(cls, corrections: Corrections, view: View, publication: int) -> Self:
+    async def read(cls, corrections: CorrectionsService, view: View, publication: int) -> Self:
         """Of what readers had been shown: a cell that was new corrects nothing."""
         if not publication:
             return cls(view, frozenset(), is_readable=True)
         try:
-            told, _ = await corrections.page(CorrectionsAsk(publication, view=view.name, limit=MOST_ROWS))
+            told, _ = await corrections.page(CorrectionsRequest(publication, view=view.name, limit=MOST_ROWS))
         except GalateaError:  # not written yet, or collected: the grid says that it does not know
             return cls(view, frozenset(), is_readable=False)
         found = {(row.store, _window(row.window)) for row in told.corrections if row.shown is not None}
@@ -125,7 +125,9 @@ def _today(stores: Sequence[Store], now: datetime) -> date:
     return max((BusinessDay.of(store, now).today for store in stores), default=now.date())
 
 
-async def _grid(answers: PageAnswers, stores: Sequence[Store], last: date, states: DayStates, fresh: Fresh) -> Grid:
+async def _grid(
+    answers: PageAnswers, stores: Sequence[Store], last: date, states: DayStates, fresh: FreshnessReport
+) -> Grid:
     days = [last - DAY * number for number in range(DAYS)]
     metric = metric_of(answers.all.catalogue, states.view)
     if not stores or metric is None:

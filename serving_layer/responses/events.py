@@ -6,7 +6,7 @@ from enum import StrEnum
 from msgspec import Struct
 
 
-class Outcome(StrEnum):
+class EventStatus(StrEnum):
     """ACCEPTED: the broker has it, on every replica that is in step. REJECTED: it was not sent. UNKNOWN: either."""
 
     ACCEPTED = "accepted"
@@ -21,7 +21,7 @@ class EventOutcome(Struct):
     """
 
     index: int
-    outcome: Outcome
+    outcome: EventStatus
     reason: str | None
     pointer: str | None
     sentence: str | None

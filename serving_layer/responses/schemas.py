@@ -64,7 +64,7 @@ MODELS: tuple[type[msgspec.Struct], ...] = (
     WebhookTrial,
 )
 """Every body that an operation responds with."""
-KNOWN = "The caller has this answer: `If-None-Match` names its `ETag`."
+NOT_MODIFIED = "The caller has this answer: `If-None-Match` names its `ETag`."
 _REF = "#/components/schemas/{name}"
 
 
@@ -82,9 +82,9 @@ def returns(
     return {each: {"description": description, "content": {JSON: dict(content)}} for each in statuses}
 
 
-def or_known(responses: Responses) -> Responses:
+def or_not_modified(responses: Responses) -> Responses:
     """The same for a route that responds with 304 to a caller who has the answer already."""
-    return responses | {HTTPStatus.NOT_MODIFIED: {"description": KNOWN}}
+    return responses | {HTTPStatus.NOT_MODIFIED: {"description": NOT_MODIFIED}}
 
 
 def schema_of(*models: type[msgspec.Struct]) -> Schema:

@@ -10,7 +10,7 @@ from typing import TypeVar
 from master_dataset.cassandra_tables import CASSANDRA_UNAVAILABLE
 from master_dataset.errors import CassandraUnavailableError
 from master_dataset.registry.rule_versions import Kind, RuleVersions, VersionRow
-from serving_layer.alerts.history import Kept, Spot, Told
+from serving_layer.alerts.history import AlertPosition, HistoryCoverage, StoredAlert
 from serving_layer.tables.async_session import AsyncSession, day_of, instant_of
 
 _BUCKET = 0
@@ -39,31 +39,31 @@ class AlertTables:
         self._is_moved = False
         self._records = bridge.prepare("SELECT body FROM alert_records WHERE alert_id = ?")
 
-    async def kept(self) -> Kept:
+    async def kept(self) -> HistoryCoverage:
         """Of all partitions."""
         rows = await self._bridge.rows(self._kept, _BUCKET)
-        return Kept.of([Kept(*(at and instant_of(at) for at in row)) for row in rows])
+        return HistoryCoverage.of([HistoryCoverage(*(at and instant_of(at) for at in row)) for row in rows])
 
     async def days(self, sight: str, last: date, limit: int) -> Sequence[date]:
         """Newest first, as the table is sorted."""
         return [day_of(day) for (day,) in await self._bridge.rows(self._days, sight, last, limit)]
 
-    async def told(self, sight: str, day: date, before: Spot, limit: int) -> Sequence[Told]:
+    async def told(self, sight: str, day: date, before: AlertPosition, limit: int) -> Sequence[StoredAlert]:
         """Newest first, as the table is sorted. What has no body yet is half written."""
         rows = await self._bridge.rows(self._told, sight, day, *before, limit)
-        return [Told(instant_of(at), *said) for at, *said in rows if said[1]]
+        return [StoredAlert(instant_of(at), *said) for at, *said in rows if said[1]]
 
-    async def open_ones(self, sight: str, before: Spot, limit: int) -> Sequence[Told]:
+    async def open_ones(self, sight: str, before: AlertPosition, limit: int) -> Sequence[StoredAlert]:
         """Newest first, as the table is sorted."""
         # Until the keeper has moved them they are where they were, and nobody folds anything.
         self._is_moved = self._is_moved or bool(await self._bridge.rows(self._moved, _BUCKET))
         if not self._is_moved:
             rows = await self._bridge.rows(self._before, sight, *before, limit)
-            return [Told(instant_of(at), *said) for at, *said in rows]
-        found: list[Told] = []
+            return [StoredAlert(instant_of(at), *said) for at, *said in rows]
+        found: list[StoredAlert] = []
         for (hour,) in await self._bridge.rows(self._hours, sight, before.raised_at):
             rows = await self._bridge.rows(self._open, sight, instant_of(hour), *before, limit - len(found))
-            found += [Told(instant_of(at), *said) for at, *said in rows]
+            found += [StoredAlert(instant_of(at), *said) for at, *said in rows]
             if len(found) == limit:
                 break
         return found

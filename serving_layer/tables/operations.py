@@ -15,10 +15,10 @@ from typing import TypeVar
 import msgspec
 import orjson
 
-from serving_layer.admin.ledger import BlockPlace, Ledger, LedgerBlock
+from serving_layer.admin.ledger import BlockKey, Ledger, LedgerBlock
 from serving_layer.admin.publications import RecomputeRecord
-from serving_layer.alerts.history import Kept
-from serving_layer.health.watched import Found, Hook, Measured, Noticed
+from serving_layer.alerts.history import HistoryCoverage
+from serving_layer.health.watched import AlarmEvent, EndpointHealth, LagMeasurement, PublicationStats
 from serving_layer.keys.key import Key
 from serving_layer.responses.publications import RecomputeProblem, RecomputeProgress, RecomputeReport
 from serving_layer.tables.alerts import AlertTables
@@ -46,7 +46,7 @@ class LedgerTables:
         return None
 
     async def ledger_blocks(
-        self, lines: str, view: str, store: str | None, start: BlockPlace, limit: int
+        self, lines: str, view: str, store: str | None, start: BlockKey, limit: int
     ) -> Sequence[LedgerBlock]:
         """By store and day, as the table is sorted."""
         statement = self._all if store is None else self._of_store
@@ -167,28 +167,32 @@ class WatchTables:
         self._hooks = bridge.prepare("SELECT id, url, created_at, suspended_at, removed_at FROM webhook_endpoints")
         self._hook_states = bridge.prepare("SELECT id, failing_since, seen_at, refusing_since FROM webhook_states")
 
-    async def lag(self, reader: str) -> Sequence[Measured]:
+    async def lag(self, reader: str) -> Sequence[LagMeasurement]:
         """Per topic and partition."""
         return [
-            Measured(reader, topic, number, at, end, records, oldest and instant_of(oldest), *map(instant_of, times))
+            LagMeasurement(
+                reader, topic, number, at, end, records, oldest and instant_of(oldest), *map(instant_of, times)
+            )
             for topic, number, at, end, records, oldest, *times in await self._bridge.rows(self._lag, reader)
         ]
 
-    async def noticed(self, name: str, after: datetime) -> Sequence[Noticed]:
+    async def noticed(self, name: str, after: datetime) -> Sequence[AlarmEvent]:
         """Oldest first, as the table is sorted."""
         rows = await self._bridge.rows(self._noticed, name, after, AT_MOST)
-        return [Noticed(instant_of(at), place, detail) for at, place, detail in rows]
+        return [AlarmEvent(instant_of(at), place, detail) for at, place, detail in rows]
 
-    async def hooks(self) -> Sequence[Hook]:
+    async def hooks(self) -> Sequence[EndpointHealth]:
         """Of all tenants."""
         states = {id_: times for id_, *times in await self._bridge.rows(self._hook_states)}
         return [
-            Hook(instant_of(made), suspended and instant_of(suspended), *_instants(states.get(id_, (None, None, None))))
+            EndpointHealth(
+                instant_of(made), suspended and instant_of(suspended), *_instants(states.get(id_, (None, None, None)))
+            )
             for id_, url, made, suspended, removed in await self._bridge.rows(self._hooks)
             if url is not None and removed is None
         ]
 
-    async def alerts(self) -> Kept:
+    async def alerts(self) -> HistoryCoverage:
         """Of all partitions."""
         return await self._alerts.kept()
 
@@ -196,11 +200,11 @@ class WatchTables:
         """One row in all."""
         return max([int(number) for (number,) in await self._bridge.rows(self._audited, SERIES)], default=0)
 
-    async def publication(self, number: int) -> Found:
+    async def publication(self, number: int) -> PublicationStats:
         """Nothing is known of one that is not there."""
         for published_at, stats in await self._bridge.rows(self._found, SERIES, number):
-            return Found(published_at and instant_of(published_at), orjson.loads(stats or "{}"))
-        return Found(None, {})
+            return PublicationStats(published_at and instant_of(published_at), orjson.loads(stats or "{}"))
+        return PublicationStats(None, {})
 
     async def ledgers(self, number: int) -> Sequence[Ledger]:
         """Of the last ten."""

@@ -13,10 +13,10 @@ from serving_layer.errors import NotBlockingError, TooManyWebhooksError
 from serving_layer.query.timeline import iso_instant
 from serving_layer.responses.webhooks import BlockingRecord, Webhook, WebhookLag, WebhookTrial
 
-Place = tuple[str, int, int]
+RecordPosition = tuple[str, int, int]
 
 
-class Keeper(Protocol):
+class WebhookStore(Protocol):
     """Where endpoints are kept. Every method raises CassandraUnavailableError."""
 
     async def all(self) -> Sequence[RegisteredEndpoint]:
@@ -37,11 +37,11 @@ class Keeper(Protocol):
     async def renew(self, endpoint: Endpoint, secret: str) -> None:
         """Sign with this secret from now on."""
 
-    async def skip(self, endpoint: Endpoint, place: Place, by: str) -> None:
+    async def skip(self, endpoint: Endpoint, place: RecordPosition, by: str) -> None:
         """Go on without this record."""
 
 
-class Trying(Protocol):
+class WebhookTester(Protocol):
     """Whoever makes test calls."""
 
     async def call(self, endpoint: Endpoint) -> WebhookTrial:
@@ -49,14 +49,14 @@ class Trying(Protocol):
 
 
 @dataclass(frozen=True)
-class Webhooks:
+class WebhookService:
     """`most`: endpoints of a tenant. `allowed`: private networks that may be called.
 
     A tenant of None is whoever sees those of all tenants.
     """
 
-    keeper: Keeper
-    trying: Trying
+    keeper: WebhookStore
+    trying: WebhookTester
     most: int
     now: Callable[[], datetime]
     allowed: Sequence[Network] = ()
@@ -116,7 +116,7 @@ class Webhooks:
         await self.keeper.skip(found.endpoint, (each.topic, each.partition, each.offset), by)
 
 
-def described(found: RegisteredEndpoint, now: datetime, *, with_secret: bool = False) -> Webhook:
+def webhook_response(found: RegisteredEndpoint, now: datetime, *, with_secret: bool = False) -> Webhook:
     """As it is shown to whoever may see it; the secret only where it was just made."""
     endpoint, state = found.endpoint, found.state
     waits = (now - state.oldest_at).total_seconds() if state.oldest_at else 0.0

@@ -9,9 +9,9 @@ import msgspec
 from cassandra.cluster import Session
 
 from master_dataset.registry.rule_versions import RuleVersions
-from serving_layer.alerts.history import Alerts, AlertsAsk, Page
-from serving_layer.alerts.history import Kept as Shown
-from serving_layer.alerts.rules import AlertRules, Author
+from serving_layer.alerts.history import AlertListing, AlertListPage, AlertsRequest
+from serving_layer.alerts.history import HistoryCoverage as Shown
+from serving_layer.alerts.rules import AlertRules, RuleAuthor
 from serving_layer.tables import AlertTables, AsyncSession, RuleTables
 from speed_layer.alerts.history_table import HistoryPosition, HistoryTable
 from views.alerts.alert import Alert, Window, follow_up_id, raised_id
@@ -54,11 +54,11 @@ def table_of(session: Session) -> HistoryTable:
 
 
 def still_open(session: Session, tenant: str, **more: Any) -> list[str]:
-    return [each.alert_id for each in page(session, AlertsAsk(tenant, state="open", **more)).told]
+    return [each.alert_id for each in page(session, AlertsRequest(tenant, state="open", **more)).told]
 
 
-def page(session: Session, ask: AlertsAsk) -> Page:
-    return asyncio.run(Alerts(AlertTables(AsyncSession(session))).page(ask))
+def page(session: Session, ask: AlertsRequest) -> AlertListPage:
+    return asyncio.run(AlertListing(AlertTables(AsyncSession(session))).page(ask))
 
 
 def test_records_are_folded_and_folding_them_again_changes_nothing(shared_cassandra: Session) -> None:
@@ -68,11 +68,11 @@ def test_records_are_folded_and_folding_them_again_changes_nothing(shared_cassan
 
     for record in records:
         table.keep(record)
-    first = page(shared_cassandra, AlertsAsk("acme"))
+    first = page(shared_cassandra, AlertsRequest("acme"))
     for record in records:  # as after a crash
         table.keep(record)
-    second = page(shared_cassandra, AlertsAsk("acme"))
-    still_open = page(shared_cassandra, AlertsAsk("acme", state="open"))
+    second = page(shared_cassandra, AlertsRequest("acme"))
+    still_open = page(shared_cassandra, AlertsRequest("acme", state="open"))
 
     assert [each.alert.alert_id for each in first.told] == [each.alert_id for each in reversed(alerts)]
     assert [each.state for each in first.told] == ["open", "open", "resolved", "open"]
@@ -87,8 +87,8 @@ def test_an_alert_that_was_raised_again_behind_its_end_does_not_open_again(share
     for record in (alert, resolved(alert), alert):
         table.keep(record.to_json())
 
-    assert page(shared_cassandra, AlertsAsk("reopened", state="open")).told == []
-    assert [each.state for each in page(shared_cassandra, AlertsAsk("reopened")).told] == ["resolved"]
+    assert page(shared_cassandra, AlertsRequest("reopened", state="open")).told == []
+    assert [each.state for each in page(shared_cassandra, AlertsRequest("reopened")).told] == ["resolved"]
 
 
 def test_an_alert_whose_end_was_folded_first_is_over(shared_cassandra: Session) -> None:
@@ -98,7 +98,7 @@ def test_an_alert_whose_end_was_folded_first_is_over(shared_cassandra: Session) 
         table.keep(record.to_json())
 
     assert still_open(shared_cassandra, "backwards") == []
-    assert [each.state for each in page(shared_cassandra, AlertsAsk("backwards")).told] == ["resolved"]
+    assert [each.state for each in page(shared_cassandra, AlertsRequest("backwards")).told] == ["resolved"]
 
 
 def at_hour(number: int, hours: int, tenant: str) -> Alert:
@@ -120,7 +120,7 @@ def test_what_is_open_is_found_in_the_hours_that_have_some_the_newest_first(shar
 
     found, after = list[str](), None
     for _ in range(4):
-        told = page(shared_cassandra, AlertsAsk("hourly", state="open", limit=2, after=after))
+        told = page(shared_cassandra, AlertsRequest("hourly", state="open", limit=2, after=after))
         found += [each.alert_id for each in told.told]
         after = told.following
         if after is None:
@@ -177,13 +177,13 @@ def test_pages_lead_from_day_to_day_and_each_tenant_is_shown_its_own(shared_cass
 
     found, after = list[str](), None
     for _ in range(3):
-        told = page(shared_cassandra, AlertsAsk("pages", limit=2, after=after))
+        told = page(shared_cassandra, AlertsRequest("pages", limit=2, after=after))
         found += [each.alert_id for each in told.told]
         after = told.following
     bounded = page(
-        shared_cassandra, AlertsAsk("pages", since=AT + timedelta(seconds=1), until=AT + timedelta(seconds=2))
+        shared_cassandra, AlertsRequest("pages", since=AT + timedelta(seconds=1), until=AT + timedelta(seconds=2))
     )
-    every = page(shared_cassandra, AlertsAsk("*", limit=1000))
+    every = page(shared_cassandra, AlertsRequest("*", limit=1000))
 
     assert (found, after) == ([each.alert_id for each in reversed(alerts)], None)
     assert [each.alert_id for each in bounded.told] == [alerts[3].alert_id, alerts[2].alert_id]
@@ -193,11 +193,11 @@ def test_pages_lead_from_day_to_day_and_each_tenant_is_shown_its_own(shared_cass
 def test_one_alert_is_found_with_its_records(shared_cassandra: Session) -> None:
     table, alert = table_of(shared_cassandra), raised(0, "one")
     table.keep(resolved(alert).to_json())  # told before anybody kept alerts: it is not listed
-    unlisted = page(shared_cassandra, AlertsAsk("one")).told
+    unlisted = page(shared_cassandra, AlertsRequest("one")).told
     for each in (alert, resolved(alert)):
         table.keep(each.to_json())
 
-    told, records = asyncio.run(Alerts(AlertTables(AsyncSession(shared_cassandra))).one("one", alert.alert_id))
+    told, records = asyncio.run(AlertListing(AlertTables(AsyncSession(shared_cassandra))).one("one", alert.alert_id))
 
     assert unlisted == []
     assert (told.state, len(records)) == ("resolved", 2)
@@ -210,14 +210,14 @@ def test_how_far_it_goes_is_that_of_the_slowest_partition(shared_cassandra: Sess
     table.reach(1, HistoryPosition(9, AT + timedelta(seconds=1), AT), AT)
 
     assert table.reached() == {0: HistoryPosition(7, AT, None), 1: HistoryPosition(9, AT + timedelta(seconds=1), AT)}
-    assert page(shared_cassandra, AlertsAsk("nobody")).kept == Shown(AT, AT)
+    assert page(shared_cassandra, AlertsRequest("nobody")).kept == Shown(AT, AT)
 
 
 def test_rules_are_versions_of_their_tenant_and_the_second_of_two_writers_is_told(shared_cassandra: Session) -> None:
     versions = RuleVersions(shared_cassandra, timedelta(seconds=2))
-    rules, author = AlertRules(RuleTables(versions), most=2), Author("a", {})
+    rules, author = AlertRules(RuleTables(versions), most=2), RuleAuthor("a", {})
     made = rules.create(author, QUEUE)
-    rules.create(Author("a/b", {}), QUEUE)  # whose rules lie between those of `a`
+    rules.create(RuleAuthor("a/b", {}), QUEUE)  # whose rules lie between those of `a`
     rules.create(author, QUEUE | {"id": "other"})
 
     changed = rules.replace(author, "queue", QUEUE | {"above": 5}, made.version)

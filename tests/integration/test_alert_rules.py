@@ -19,8 +19,8 @@ from deploy.settings import Settings
 from master_dataset.registry.registry import Registry
 from master_dataset.registry.rule_versions import RuleVersions
 from master_dataset.registry.stores import Store
-from serving_layer.alerts.history import Alerts, AlertsAsk, Page
-from serving_layer.alerts.rules import AlertRules, Author
+from serving_layer.alerts.history import AlertListing, AlertListPage, AlertsRequest
+from serving_layer.alerts.rules import AlertRules, RuleAuthor
 from serving_layer.tables import AlertTables, AsyncSession, RuleTables
 from tests.integration.conftest import PATIENCE_SECONDS
 from tests.system.drills.told import read_alerts
@@ -37,11 +37,11 @@ def test_a_rule_that_is_written_is_followed_by_the_process_of_the_stack(tmp_path
         store = Store(id="1", timezone="UTC")
         Registry(session).save([store])
         rules = AlertRules(RuleTables(RuleVersions(session, timedelta(seconds=2))))
-        author = Author("default", {"1": store})
+        author = RuleAuthor("default", {"1": store})
         first = rules.create(author, RULE)
         again = rules.replace(author, "any", RULE, first.version)
         told = told_of_receipts(settings)
-        page = listed(Alerts(AlertTables(AsyncSession(session))))
+        page = listed(AlertListing(AlertTables(AsyncSession(session))))
 
     assert first == again
     assert [each.alert_id for each in page.told] == [each["alert_id"] for each in told if each["kind"] == "raised"]
@@ -53,11 +53,11 @@ def test_a_rule_that_is_written_is_followed_by_the_process_of_the_stack(tmp_path
     ]
 
 
-def listed(alerts: Alerts) -> Page:
+def listed(alerts: AlertListing) -> AlertListPage:
     """As soon as something is, and it is said as of when that is all."""
     deadline = time.monotonic() + PATIENCE_SECONDS
     while time.monotonic() < deadline:
-        page = asyncio.run(alerts.page(AlertsAsk("default")))
+        page = asyncio.run(alerts.page(AlertsRequest("default")))
         if page.told and page.kept.as_of and page.kept.as_of >= page.told[0].raised_at:
             return page
         time.sleep(0.5)

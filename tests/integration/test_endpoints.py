@@ -10,7 +10,7 @@ from cassandra.cluster import Session
 from master_dataset.errors import UnknownNameError
 from master_dataset.webhooks.endpoint import BlockedRecord, Endpoint, EndpointState, new_secret
 from master_dataset.webhooks.endpoint_table import EndpointTable
-from serving_layer.health.watched import Hook
+from serving_layer.health.watched import EndpointHealth
 from serving_layer.tables import AsyncSession, WatchTables
 
 NOW = datetime(2026, 11, 22, 9, 0, tzinfo=UTC)
@@ -91,4 +91,4 @@ def test_alarms_look_at_every_endpoint_that_is_not_removed(shared_cassandra: Ses
     found = asyncio.run(WatchTables(AsyncSession(shared_cassandra)).hooks())
 
     ours = {each for each in found if each.created_at in at.values()}
-    assert ours == {Hook(at["e5"], None, NOW, NOW), Hook(at["e6"], NOW, None, None)}
+    assert ours == {EndpointHealth(at["e5"], None, NOW, NOW), EndpointHealth(at["e6"], NOW, None, None)}

@@ -14,7 +14,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from prometheus_client import REGISTRY
 from prometheus_client.parser import text_string_to_metric_families
 
-from deploy.services.lag_monitor import Lookout
+from deploy.services.lag_monitor import LagMonitor
 from master_dataset.cassandra_tables import CLOCK_STEPPED_BACK, AlarmTable
 from master_dataset.kafka.lag import Lag, LagProbe, LagTable, UnreadRecord
 from serving_layer.health.alarms import RULES
@@ -112,7 +112,7 @@ def test_a_group_that_somebody_has_joined_is_counted_as_not_committed_and_lag_is
     member = Consumer({"bootstrap.servers": bootstrap, "group.id": f"galatea.{reader}"})
     member.subscribe([TOPIC])
     until(lambda: member.poll(0.1) is None and bool(member.assignment()))
-    lookout = Lookout(reader, [TOPIC], lambda: {TOPIC: {0: 0}}, bootstrap)
+    lookout = LagMonitor(reader, [TOPIC], lambda: {TOPIC: {0: 0}}, bootstrap)
 
     lookout.look(LagTable(shared_cassandra, reader))
 

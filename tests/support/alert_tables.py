@@ -9,11 +9,11 @@ from typing import Any
 import msgspec
 
 from master_dataset.registry.rule_versions import Kind, VersionRow
-from serving_layer.alerts.history import Kept, Spot, Told
+from serving_layer.alerts.history import AlertPosition, HistoryCoverage, StoredAlert
 from views.alerts.alert import ALL_TENANTS, Alert, AlertKind, Window, follow_up_id, raised_id
 
 DELAY = timedelta(seconds=60)
-NOTHING = Kept(None, None)
+NOTHING = HistoryCoverage(None, None)
 
 
 class WorldVersions:
@@ -52,8 +52,8 @@ class WorldVersions:
 class WorldTold:
     """AlertReader, and what was told. A test says how far it goes."""
 
-    known: Kept = NOTHING
-    rows: dict[str, Told] = field(default_factory=dict)
+    known: HistoryCoverage = NOTHING
+    rows: dict[str, StoredAlert] = field(default_factory=dict)
     tenants: dict[str, str] = field(default_factory=dict)
     looked_at: int = 0
 
@@ -76,7 +76,7 @@ class WorldTold:
             raised_at=at,
         )
         alert = msgspec.structs.replace(alert, **said)
-        self.rows[id_] = Told(datetime.fromisoformat(at), id_, alert.to_json().decode())
+        self.rows[id_] = StoredAlert(datetime.fromisoformat(at), id_, alert.to_json().decode())
         self.tenants[id_] = tenant
         return id_
 
@@ -96,19 +96,19 @@ class WorldTold:
         told = self.rows[id_]
         self.rows[id_] = told._replace(resolved=text) if kind == "resolved" else told._replace(retracted=text)
 
-    async def kept(self) -> Kept:
+    async def kept(self) -> HistoryCoverage:
         return self.known
 
     async def days(self, sight: str, last: date, limit: int) -> Sequence[date]:
         found = {told.raised_at.astimezone(UTC).date() for told in self._of(sight)}
         return sorted((day for day in found if day <= last), reverse=True)[:limit]
 
-    async def told(self, sight: str, day: date, before: Spot, limit: int) -> Sequence[Told]:
+    async def told(self, sight: str, day: date, before: AlertPosition, limit: int) -> Sequence[StoredAlert]:
         rows = [each for each in self._of(sight) if each.raised_at.date() == day and each.spot < before]
         self.looked_at += len(rows[:limit])
         return rows[:limit]
 
-    async def open_ones(self, sight: str, before: Spot, limit: int) -> Sequence[Told]:
+    async def open_ones(self, sight: str, before: AlertPosition, limit: int) -> Sequence[StoredAlert]:
         return [each for each in self._of(sight) if each.state == "open" and each.spot < before][:limit]
 
     async def records(self, alert_id: str) -> Sequence[str]:
@@ -117,6 +117,6 @@ class WorldTold:
         told = self.rows[alert_id]
         return [text for text in (told.retracted, told.resolved, told.body) if text]
 
-    def _of(self, sight: str) -> list[Told]:
+    def _of(self, sight: str) -> list[StoredAlert]:
         own = [each for id_, each in self.rows.items() if sight in (ALL_TENANTS, self.tenants[id_])]
         return sorted(own, key=lambda each: each.spot, reverse=True)

@@ -9,23 +9,23 @@ from typing import Any
 import httpx
 import orjson
 
-from serving_layer.admin.corrections import Corrections
+from serving_layer.admin.corrections import CorrectionsService
 from serving_layer.admin.dead_letters import DeadLetterService
 from serving_layer.admin.ledger import LedgerReader
-from serving_layer.admin.operations import Operations
-from serving_layer.admin.publications import RecomputeReader, Rollbacks
-from serving_layer.alerts.history import Alerts
+from serving_layer.admin.operations import OperatorService
+from serving_layer.admin.publications import RecomputeReader, RollbackService
+from serving_layer.alerts.history import AlertListing
 from serving_layer.alerts.rules import AlertRules, AlertService
 from serving_layer.api.app import create_app
 from serving_layer.api.limits import LIMITS, Limits
-from serving_layer.health.freshness import Freshness
-from serving_layer.health.watched import WatchReader
-from serving_layer.ingest.ingest import Ingest
-from serving_layer.keys.authenticator import Authenticator, Concurrency, KnownKeys, Rates
+from serving_layer.health.freshness import FreshnessService
+from serving_layer.health.watched import HealthReader
+from serving_layer.ingest.ingest import IngestService
+from serving_layer.keys.authenticator import Authenticator, ConcurrencyLimiter, KeyCache, RateLimiter
 from serving_layer.query.catalogue import Catalogue
 from serving_layer.query.service import Clocks, QueryService
 from serving_layer.store.readers import Readers
-from serving_layer.webhooks.service import Webhooks
+from serving_layer.webhooks.service import WebhookService
 from tests.support.alert_tables import WorldTold, WorldVersions
 from tests.support.archiving import WorldLetters
 from tests.support.broker import WorldBroker
@@ -54,7 +54,7 @@ class Asking:
         self,
         world: World,
         readers: Readers | None = None,
-        watched: WatchReader | None = None,
+        watched: HealthReader | None = None,
         ledgers: LedgerReader | None = None,
         recomputes: RecomputeReader | None = None,
         *,
@@ -68,25 +68,25 @@ class Asking:
         ttl = timedelta(days=7)
         clocks = Clocks(lambda: float(next(clock)), world.now)
         self.answers = QueryService(read_from, catalogue, ttl, clocks, recent_seconds=self.recent_seconds)
-        freshness = Freshness(self.answers, watched or WorldWatch(world), ttl, world.now)
+        freshness = FreshnessService(self.answers, watched or WorldWatch(world), ttl, world.now)
         ledgers, recomputes = ledgers or WorldTables(world), recomputes or WorldTables(world)
         self.recomputing, self.rolling_back = WorldRecomputing(world), WorldRollingBack(world)
-        corrections = Corrections(read_from, ledgers, recomputes, catalogue.views)
+        corrections = CorrectionsService(read_from, ledgers, recomputes, catalogue.views)
         self.letters = WorldLetters()
         letters = DeadLetterService(self.letters.desk, self.letters.replaying, self.answers.stores.all)
         self.endpoints, self.trying = WorldEndpoints(), WorldTrying()
-        webhooks = Webhooks(self.endpoints, self.trying, MOST_WEBHOOKS, world.now)
-        rollbacks = Rollbacks(self.rolling_back)
-        operations = Operations(self.recomputing, recomputes, rollbacks, corrections, letters, webhooks)
+        webhooks = WebhookService(self.endpoints, self.trying, MOST_WEBHOOKS, world.now)
+        rollbacks = RollbackService(self.rolling_back)
+        operations = OperatorService(self.recomputing, recomputes, rollbacks, corrections, letters, webhooks)
         self.keys = WorldKeys()
-        keys = KnownKeys(self.keys, OPERATOR_KEY, "default", lambda: float(next(clock)), world.now)
+        keys = KeyCache(self.keys, OPERATOR_KEY, "default", lambda: float(next(clock)), world.now)
         self.broker = WorldBroker()
         self.acts: list[tuple[str, str, int]] = []
         self.clock_us = 1_800_000_000_000_000  # by which events that are sent are from the future; in 2027
-        ingest = Ingest(self.broker, self.answers.stores.all, lambda: self.clock_us, limits, refuse_low)
+        ingest = IngestService(self.broker, self.answers.stores.all, lambda: self.clock_us, limits, refuse_low)
         self.versions, self.told = WorldVersions(world.now), WorldTold()
-        alerting = AlertService(AlertRules(self.versions, most=MOST_RULES), Alerts(self.told))
-        gate = Authenticator(keys, Rates(10_000, 10_000), Concurrency(limits.requests_per_key))
+        alerting = AlertService(AlertRules(self.versions, most=MOST_RULES), AlertListing(self.told))
+        gate = Authenticator(keys, RateLimiter(10_000, 10_000), ConcurrencyLimiter(limits.requests_per_key))
         self.app = create_app(
             self.answers, freshness, operations, gate, ingest, alerting=alerting, limits=limits, audit=self._audit
         )

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from master_dataset.webhooks.endpoint import Endpoint, RegisteredEndpoint
 from serving_layer.responses.webhooks import WebhookTrial
-from serving_layer.webhooks.service import Place
+from serving_layer.webhooks.service import RecordPosition
 
 WELL = WebhookTrial("done", 204, None, 12)
 
@@ -15,7 +15,7 @@ class WorldEndpoints:
     """Keeper. `skipped`: endpoint, place and by whom."""
 
     kept: dict[str, RegisteredEndpoint] = field(default_factory=dict)
-    skipped: list[tuple[str, Place, str]] = field(default_factory=list)
+    skipped: list[tuple[str, RecordPosition, str]] = field(default_factory=list)
 
     def put(self, registered: RegisteredEndpoint) -> None:
         """As whoever calls them would leave it."""
@@ -41,7 +41,7 @@ class WorldEndpoints:
         old = self.kept[endpoint.id]
         self.put(old._replace(endpoint=replace(old.endpoint, secret=secret)))
 
-    async def skip(self, endpoint: Endpoint, place: Place, by: str) -> None:
+    async def skip(self, endpoint: Endpoint, place: RecordPosition, by: str) -> None:
         self.skipped.append((endpoint.id, place, by))
 
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from serving_layer.http.connections import ConnectionLimits
-from serving_layer.http.server import Listening, Server
+from serving_layer.http.server import Server, ServerConfig
 from tests.support.asking import Asking
 
 
@@ -17,7 +17,7 @@ def listening(app: Any, limits: ConnectionLimits | None = None) -> Iterator[str]
     """An ASGI application on a free port of this machine, listening as the product does; its address."""
     with socket.socket() as own:
         own.bind(("127.0.0.1", 0))
-        server = Server(Listening(app, limits or ConnectionLimits(), lifespan="off"))
+        server = Server(ServerConfig(app, limits or ConnectionLimits(), lifespan="off"))
         serving = threading.Thread(target=server.run, kwargs={"sockets": [own]})
         serving.start()
         try:

@@ -4,7 +4,7 @@ from datetime import UTC
 from typing import TYPE_CHECKING
 
 from master_dataset.errors import RequestError, UnknownNameError
-from serving_layer.admin.publications import RecomputeRecord, RolledBack
+from serving_layer.admin.publications import RecomputeRecord, RollbackResult
 from tests.support.world import World
 from views.control.recompute import RecomputeRequest
 
@@ -39,7 +39,7 @@ class WorldRollingBack:
         self.world = world
         self.refuses: GalateaError | None = None
 
-    def run(self, number: int, why: str, by: str, *, dry_run: bool) -> RolledBack:
+    def run(self, number: int, why: str, by: str, *, dry_run: bool) -> RollbackResult:
         assert why
         assert by
         if self.refuses:
@@ -51,7 +51,7 @@ class WorldRollingBack:
         now = self.world.pointer
         if number == now.publication:
             raise RequestError(f"publication {number} is what readers see", do="galatea publications")
-        told = RolledBack(now.publication + 1, number, old.cut, now.generation, len(self.world.manifests), dry_run)
+        told = RollbackResult(now.publication + 1, number, old.cut, now.generation, len(self.world.manifests), dry_run)
         if not dry_run:
             self.world.restore(number)
         return told

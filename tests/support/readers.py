@@ -5,7 +5,7 @@ from datetime import UTC, date, datetime
 
 from master_dataset.registry.stores import Store
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
-from serving_layer.admin.ledger import BlockPlace, Ledger, LedgerBlock
+from serving_layer.admin.ledger import BlockKey, Ledger, LedgerBlock
 from serving_layer.admin.publications import PublicationEntry, RecomputeRecord
 from serving_layer.store.readers import Position, RawReceipt, Readers, ReceiptPlace, SpeedBlock
 from tests.support.world import World
@@ -70,7 +70,7 @@ class WorldTables:
         return self.world.ledgers.get(subject)
 
     async def ledger_blocks(
-        self, lines: str, view: str, store: str | None, start: BlockPlace, limit: int
+        self, lines: str, view: str, store: str | None, start: BlockKey, limit: int
     ) -> Sequence[LedgerBlock]:
         blocks = self.world.corrections.get((lines, view), {})
         found = sorted(place for place in blocks if place >= start and store in (None, place[0]))

@@ -14,7 +14,7 @@ from master_dataset.fields import object_schema
 from master_dataset.parsing.parse import SCHEMA_HEADER
 from master_dataset.source import Source
 from master_dataset.sources import registered_sources
-from serving_layer.admin.publications import GREATEST
+from serving_layer.admin.publications import MAX_PUBLICATION
 from serving_layer.api.app import create_app
 
 ASKED = ("name", "in", "default", "meaning")
@@ -71,7 +71,7 @@ def _choice(schema: Mapping[str, Any]) -> str:
 def _bounds(schema: Mapping[str, Any]) -> str:
     words = {"minimum": "at least", "maximum": "at most", "maxLength": "at most", "maxItems": "at most"}
     units = {"maxLength": " characters", "maxItems": " entries"}
-    known = {name: schema[name] for name in words if name in schema and schema[name] != GREATEST}
+    known = {name: schema[name] for name in words if name in schema and schema[name] != MAX_PUBLICATION}
     told = [f"{words[name]} {bound}{units.get(name, '')}" for name, bound in known.items()]
     return " and ".join(told).capitalize()
 

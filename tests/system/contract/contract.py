@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from master_dataset.registry.stores import Store
 from master_dataset.webhooks.endpoint import Endpoint, RegisteredEndpoint
-from serving_layer.alerts.rules import AlertRules, Author
+from serving_layer.alerts.rules import AlertRules, RuleAuthor
 from serving_layer.api.openapi import EXAMPLES
 from tests.support import World, receipt
 from tests.support.asking import Asking
@@ -51,7 +51,7 @@ def deployment() -> Asking:
     asking.endpoints.put(RegisteredEndpoint(Endpoint(EXAMPLES["webhook"], "acme", "https://acme.example/", "secret")))
     for tenant, store in (("default", "1"), ("acme", "2")):
         rule = {"kind": "level", "id": "queue", "of": "queue", "above": 4, "minutes": 3}
-        AlertRules(asking.versions).create(Author(tenant, world.stores), rule)
+        AlertRules(asking.versions).create(RuleAuthor(tenant, world.stores), rule)
         over = asking.told.raised("2026-03-07T09:00:00Z", tenant=tenant, store=store)
         asking.told.followed(over, "resolved", "2026-03-07T09:10:00Z")
         asking.told.raised("2026-03-07T11:00:00Z", tenant=tenant, store=store)

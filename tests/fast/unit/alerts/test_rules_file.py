@@ -12,7 +12,7 @@ import pytest
 from galatea.cli import alerts, main
 from master_dataset.errors import BadFileError
 from master_dataset.registry.stores import Store
-from serving_layer.alerts.history import Alerts, Kept
+from serving_layer.alerts.history import AlertListing, HistoryCoverage
 from serving_layer.alerts.rules import AlertRules, AlertService
 from serving_layer.alerts.rules_file import MOST_BYTES, MOST_RULES, load, read
 from tests.fast.unit.alerts.test_refused_rules import REFUSED, STORES
@@ -47,14 +47,14 @@ def run(
     versions: WorldVersions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Run:
     """The command, with the text of a file as FILE; its exit code and what it said."""
-    told = WorldTold(known=Kept(NOW, None))
+    told = WorldTold(known=HistoryCoverage(NOW, None))
     told.raised("2026-11-20T10:00:00Z")
     window = Window("2026-11-20T08:00:00Z", "2026-11-20T09:00:00Z")
     told.followed(told.raised("2026-11-20T09:02:00Z", rule="weak", window=window), "resolved", "2026-11-20T09:02:00Z")
     published = World()
     published.rebuild("2026-11-20T12:00:00Z")
     stores = STORES | {"4": Store(id="4", timezone="UTC", tenant="acme")}
-    monkeypatch.setattr(alerts, "_alerting", lambda: AlertService(AlertRules(versions, most=3), Alerts(told)))
+    monkeypatch.setattr(alerts, "_alerting", lambda: AlertService(AlertRules(versions, most=3), AlertListing(told)))
     monkeypatch.setattr(alerts, "_stores", lambda: stores)
     monkeypatch.setattr(alerts, "_publications", lambda: (WorldWatch(published), WorldTables(published)))
     monkeypatch.setenv("GALATEA_HOME", str(tmp_path / "home"))

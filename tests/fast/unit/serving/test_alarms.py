@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from serving_layer.admin.ledger import Ledger
-from serving_layer.health.alarms import Known, alarms
-from serving_layer.health.watched import READERS, Found, Hook, Measured, Noticed
+from serving_layer.health.alarms import HealthState, alarms
+from serving_layer.health.watched import READERS, AlarmEvent, EndpointHealth, LagMeasurement, PublicationStats
 from serving_layer.query.snapshot import ReadSnapshot
 from serving_layer.store.readers import Position
 from tests.support import World
@@ -24,11 +24,11 @@ SECOND = timedelta(seconds=1)
 TTL = timedelta(days=7)
 
 
-def known(**other: Any) -> Known:
+def known(**other: Any) -> HealthState:
     """A healthy deployment, but for what is said."""
     lag = [measured(reader) for reader in READERS]
     basis = ReadSnapshot(Pointer(1, CUT, "run", 1, {}), (Position("t", 0, 5, CUT),), ())
-    return replace(Known(NOW, basis, PUBLISHED, {}, [], lag, TTL, [ledger("1")], alerts_looked_at=1), **other)
+    return replace(HealthState(NOW, basis, PUBLISHED, {}, [], lag, TTL, [ledger("1")], alerts_looked_at=1), **other)
 
 
 def ledger(subject: str, **cells: int) -> Ledger:
@@ -38,12 +38,14 @@ def ledger(subject: str, **cells: int) -> Ledger:
     )
 
 
-def measured(reader: str, *, oldest: datetime | None = None, moved: datetime = CUT, at: datetime = NOW) -> Measured:
+def measured(
+    reader: str, *, oldest: datetime | None = None, moved: datetime = CUT, at: datetime = NOW
+) -> LagMeasurement:
     """One partition, a second after its last record."""
-    return Measured(reader, "t", 0, 5, 9 if oldest else 5, 4 if oldest else 0, oldest, moved, at)
+    return LagMeasurement(reader, "t", 0, 5, 9 if oldest else 5, 4 if oldest else 0, oldest, moved, at)
 
 
-def standing(found: Known) -> dict[str, datetime]:
+def standing(found: HealthState) -> dict[str, datetime]:
     """Name of each alarm to the time since when it stands."""
     return {alarm.name: alarm.since for alarm in alarms(found)}
 
@@ -63,7 +65,7 @@ def test_alerts_are_behind_when_what_came_half_a_minute_ago_is_not_judged_yet() 
 
 
 def test_alerts_that_nothing_explains_stand_for_a_day_and_are_told_by_their_publication() -> None:
-    odd = [Noticed(NOW - SECOND, "publication 1", "2 corrections of alerts have no explanation.")]
+    odd = [AlarmEvent(NOW - SECOND, "publication 1", "2 corrections of alerts have no explanation.")]
 
     [told] = alarms(known(odd_alerts=odd))
 
@@ -72,9 +74,9 @@ def test_alerts_that_nothing_explains_stand_for_a_day_and_are_told_by_their_publ
 
 
 def test_events_that_alerts_leave_out_are_told_by_their_topics() -> None:
-    first = Noticed(NOW - SECOND, "people_counts", "")
+    first = AlarmEvent(NOW - SECOND, "people_counts", "")
 
-    [told] = alarms(known(left_out=[first, Noticed(NOW, "pos_transactions", "")]))
+    [told] = alarms(known(left_out=[first, AlarmEvent(NOW, "pos_transactions", "")]))
 
     assert (told.name, told.since) == ("alerts_miskeyed", first.at)
     assert "`people_counts`, `pos_transactions`" in told.meaning
@@ -137,7 +139,10 @@ def test_a_generation_that_is_read_and_no_longer_written_is_told_while_another_o
 
 
 def test_a_step_of_the_clock_stands_from_when_it_was_noticed_first() -> None:
-    steps = [Noticed(NOW - 9 * SECOND, "t/0", "a stamp lies behind"), Noticed(NOW, "t/1", "a stamp lies far behind")]
+    steps = [
+        AlarmEvent(NOW - 9 * SECOND, "t/0", "a stamp lies behind"),
+        AlarmEvent(NOW, "t/1", "a stamp lies far behind"),
+    ]
 
     [alarm] = alarms(known(noticed=steps))
 
@@ -195,9 +200,9 @@ def test_before_the_first_publication_no_ledger_is_awaited() -> None:
     assert standing(known(basis=beginning, now=NOW + timedelta(days=1), lag=[], ledgers=[])) == {}
 
 
-def hook(**other: Any) -> Hook:
+def hook(**other: Any) -> EndpointHealth:
     """One that is well, and was seen a second ago."""
-    return Hook(CUT, None, None, NOW - SECOND)._replace(**other)
+    return EndpointHealth(CUT, None, None, NOW - SECOND)._replace(**other)
 
 
 def test_an_endpoint_that_fails_for_more_than_an_hour_is_an_alarm_and_one_that_was_just_restarted_is_none() -> None:
@@ -242,7 +247,7 @@ def test_freshness_says_how_far_readers_are_behind_and_which_alarms_stand() -> N
     world.pass_time(NOW)
     watch = WorldWatch(world)
     watch.measured = [measured("speed", oldest=NOW - 90 * SECOND)]
-    watch.passing["clock_stepped_back"] = [Noticed(CUT - SECOND, "t/0", "settled by the publication")]
+    watch.passing["clock_stepped_back"] = [AlarmEvent(CUT - SECOND, "t/0", "settled by the publication")]
 
     body = Asking(world, watched=watch).body("/v1/freshness")
 
@@ -274,7 +279,7 @@ def test_what_was_noticed_while_a_rebuild_computed_is_not_settled_by_its_publica
     world.rebuild(CUT)
     world.pass_time(CUT + SECOND)
     watch = WorldWatch(world)
-    watch.passing["clock_stepped_back"] = [Noticed(CUT - SECOND, "t/0", "a stamp lies behind")]
+    watch.passing["clock_stepped_back"] = [AlarmEvent(CUT - SECOND, "t/0", "a stamp lies behind")]
     watch.stats = {"read_at": (CUT - 2 * SECOND).isoformat()}
 
     body = Asking(world, watched=watch).body("/v1/freshness")
@@ -283,4 +288,4 @@ def test_what_was_noticed_while_a_rebuild_computed_is_not_settled_by_its_publica
 
 
 def test_a_publication_that_does_not_say_when_it_was_read_counts_from_when_it_was_published() -> None:
-    assert Found(PUBLISHED, {}).read_at == PUBLISHED
+    assert PublicationStats(PUBLISHED, {}).read_at == PUBLISHED

@@ -7,7 +7,7 @@ import pytest
 
 from master_dataset.registry.stores import Store
 from serving_layer.alerts import history
-from serving_layer.alerts.history import Kept
+from serving_layer.alerts.history import HistoryCoverage
 from tests.support import World
 from tests.support.asking import OPERATOR_KEY, Asking, Body
 
@@ -26,7 +26,7 @@ def asking() -> Asking:
         )
     )
     told = made.told
-    told.known = Kept(AT, None)
+    told.known = HistoryCoverage(AT, None)
     told.raised("2026-11-19T10:00:00Z", store="2")
     over = told.raised("2026-11-20T10:00:00Z", rule="limit")
     told.followed(over, "resolved", "2026-11-20T11:00:00Z")
@@ -104,7 +104,7 @@ def test_a_page_looks_at_so_many_and_says_where_to_go_on(asking: Asking, monkeyp
 
 
 def test_a_list_says_when_nobody_keeps_alerts_and_from_when_on_it_is_complete(asking: Asking) -> None:
-    asking.told.known = Kept(None, AT)
+    asking.told.known = HistoryCoverage(None, AT)
 
     body = asking.body(PATH)
 
@@ -114,9 +114,11 @@ def test_a_list_says_when_nobody_keeps_alerts_and_from_when_on_it_is_complete(as
 def test_a_list_is_as_old_as_its_oldest_partition() -> None:
     later = AT.replace(hour=13)
 
-    assert Kept.of([Kept(later, None), Kept(AT, None)]) == Kept(AT, None)
-    assert Kept.of([Kept(later, later), Kept(None, AT)]) == Kept(None, later)
-    assert Kept.of([]) == Kept(None, None)
+    assert HistoryCoverage.of([HistoryCoverage(later, None), HistoryCoverage(AT, None)]) == HistoryCoverage(AT, None)
+    assert HistoryCoverage.of([HistoryCoverage(later, later), HistoryCoverage(None, AT)]) == HistoryCoverage(
+        None, later
+    )
+    assert HistoryCoverage.of([]) == HistoryCoverage(None, None)
 
 
 @pytest.mark.parametrize(

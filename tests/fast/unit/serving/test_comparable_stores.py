@@ -5,7 +5,7 @@ from datetime import date
 import pytest
 
 from master_dataset.registry.stores import Store
-from serving_layer.compare.comparable_stores import Sides, left_out
+from serving_layer.compare.comparable_stores import FirstDates, left_out
 from tests.support import World, receipt
 from tests.support.asking import Asking
 
@@ -15,7 +15,7 @@ FROM, COMPARED_FROM = date(2026, 3, 7), date(2025, 3, 8)
 
 def reason(store: Store, compared_since: date | None = COMPARED_FROM) -> str | None:
     """Why the store is left out."""
-    found = left_out(store, Sides(FROM, compared_since))
+    found = left_out(store, FirstDates(FROM, compared_since))
     return found.reason if found else None
 
 

@@ -16,7 +16,7 @@ from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from serving_layer.api.limits import LIMITS, Limits
 from serving_layer.errors import BodyTooLargeError, BodyUnreadableError
 from serving_layer.ingest import ingest
-from serving_layer.ingest.events_body import EventsBody, unfolded
+from serving_layer.ingest.events_body import EventsBody, decompress
 from tests.support import World
 from tests.support.asking import OPERATOR_KEY, Asking
 from tests.support.corpus.case import receipt
@@ -93,17 +93,17 @@ def test_a_record_may_be_a_million_bytes_when_it_is_unfolded(
 def test_a_body_may_unfold_to_four_million_bytes_and_not_to_one_more() -> None:
     plain = noise(400_000).encode() * 11
 
-    assert unfolded(folded(plain[:4_000_000], 400_000)) == plain[:4_000_000]
+    assert decompress(folded(plain[:4_000_000], 400_000)) == plain[:4_000_000]
     with pytest.raises(BodyTooLargeError):
-        unfolded(folded(plain[:4_000_001], 400_000))
+        decompress(folded(plain[:4_000_001], 400_000))
 
 
 def test_a_body_may_unfold_to_twenty_times_its_size_and_not_to_more() -> None:
     plain = b"x" * 2_000_000
 
-    assert unfolded(folded(plain, 100_000)) == plain
+    assert decompress(folded(plain, 100_000)) == plain
     with pytest.raises(BodyTooLargeError):
-        unfolded(folded(plain, 99_999))
+        decompress(folded(plain, 99_999))
 
 
 @pytest.mark.parametrize(("size", "refusal"), [(1_000_000, ""), (1_000_001, "1,000,000 bytes")])
@@ -112,7 +112,7 @@ def test_what_might_be_sent_plain_may_be_sent_compressed_however_well_it_compres
 
     assert len(body) < 2_000
     with pytest.raises(BodyTooLargeError, match=refusal) if refusal else nullcontext():
-        assert len(unfolded(body)) == size
+        assert len(decompress(body)) == size
 
 
 def test_a_thousand_events_that_resemble_each_other_are_taken_compressed(asking: Asking) -> None:
@@ -144,7 +144,7 @@ def test_a_body_that_is_not_one_whole_gzip_stream_is_refused(asking: Asking, bro
 
     assert (response.status_code, response.json()["code"]) == (400, "body_unreadable")
     with pytest.raises(BodyUnreadableError):
-        unfolded(broken)
+        decompress(broken)
 
 
 @pytest.mark.parametrize("kind", ["application/json", LINES])

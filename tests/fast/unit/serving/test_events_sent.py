@@ -18,7 +18,7 @@ from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from master_dataset.sources.wifi_sightings import WIFI_SIGHTINGS
 from serving_layer.ingest import ingest
 from serving_layer.ingest.events_body import EventsBody
-from serving_layer.ingest.ingest import Ingest
+from serving_layer.ingest.ingest import IngestService
 from serving_layer.responses.encoding import encode
 from tests.support import World, receipt
 from tests.support.asking import Asking
@@ -164,7 +164,7 @@ def test_a_full_queue_is_told_at_once_and_nothing_is_sent(asking: Asking) -> Non
 
 
 def test_events_of_stores_of_others_are_rejected_whether_or_not_there_is_such_a_store(asking: Asking) -> None:
-    taking = Ingest(asking.broker, asking.answers.stores.all, lambda: asking.clock_us)
+    taking = IngestService(asking.broker, asking.answers.stores.all, lambda: asking.clock_us)
     posted = EventsBody(array(sale(1), sale(2, store="2"), sale(3, store="77")))
 
     taken = asyncio.run(taking.take(POS_TRANSACTIONS, posted, tenant="ours"))
@@ -241,7 +241,7 @@ def test_while_the_registry_is_away_it_is_as_it_was_read_last(asking: Asking) ->
         return [item.outcome for each in found for item in each.items]
 
     calls: list[int] = []
-    taking = Ingest(asking.broker, registry, lambda: asking.clock_us)
+    taking = IngestService(asking.broker, registry, lambda: asking.clock_us)
 
     assert asyncio.run(twice()) == ["accepted", "accepted"]
 

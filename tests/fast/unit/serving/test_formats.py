@@ -15,7 +15,7 @@ import pytest
 
 from master_dataset.registry.stores import Store, currency
 from serving_layer.files.formats import as_csv
-from serving_layer.files.tables import BASIS, LABELS, Kind, Table
+from serving_layer.files.tables import LABELS, PROVENANCE_COLUMNS, ColumnType, Table
 from tests.support import World, receipt
 from tests.support.asking import Asking
 from views.registry import registered_views
@@ -200,7 +200,7 @@ def test_no_dimension_is_called_like_a_column_of_the_answer(asking: Asking) -> N
     of_metrics = table(asking.response(NET, **question, format="arrow")).column_names
 
     assert dimensions & set(of_metrics) == {"currency"}
-    assert dimensions & {"view", "store", "window", *BASIS} == set()
+    assert dimensions & {"view", "store", "window", *PROVENANCE_COLUMNS} == set()
 
 
 def test_an_answer_without_rows_is_a_file_with_names_alone(asking: Asking) -> None:
@@ -213,7 +213,7 @@ def test_an_answer_without_rows_is_a_file_with_names_alone(asking: Asking) -> No
 
 @pytest.mark.parametrize("sign", ["=", "+", "-", "@", "\t", "\r", "\n"])
 def test_a_text_that_begins_like_a_formula_is_no_formula_in_csv(sign: str) -> None:
-    made = Table({"sku": Kind.TEXT, "value": Kind.MONEY}, [(f"{sign}1+1", Decimal("-5.00"))], {})
+    made = Table({"sku": ColumnType.TEXT, "value": ColumnType.MONEY}, [(f"{sign}1+1", Decimal("-5.00"))], {})
 
     [_, row] = list(csv.reader(io.StringIO(as_csv(made).decode(), newline="")))
 

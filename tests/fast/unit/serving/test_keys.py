@@ -9,7 +9,7 @@ import pytest
 
 from master_dataset.errors import CassandraUnavailableError
 from serving_layer.errors import ApiKeyMissingError, InvalidApiKeyError
-from serving_layer.keys.authenticator import REFRESH_SECONDS, STALE_SECONDS, KnownKeys
+from serving_layer.keys.authenticator import REFRESH_SECONDS, STALE_SECONDS, KeyCache
 from serving_layer.keys.key import OPERATOR, Caller, Key, id_of
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -28,7 +28,7 @@ class Stack:
     reads: int = 0
 
     def __post_init__(self) -> None:
-        self.known = KnownKeys(self, "the stack's own", self.anonymous, lambda: self.seconds, lambda: self.now)
+        self.known = KeyCache(self, "the stack's own", self.anonymous, lambda: self.seconds, lambda: self.now)
 
     async def keys(self) -> Iterable[Key]:
         self.reads += 1

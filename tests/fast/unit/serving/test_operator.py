@@ -4,7 +4,7 @@ import pytest
 
 from master_dataset.webhooks.endpoint import BlockedRecord, Endpoint, EndpointState, RegisteredEndpoint
 from serving_layer.admin.publications import RecomputeRecord
-from serving_layer.alerts.rules import AlertRules, Author
+from serving_layer.alerts.rules import AlertRules, RuleAuthor
 from tests.support import World, receipt
 from tests.support.asking import OPERATOR_KEY, Asking
 from views.alerts.alert import Window, raised_id
@@ -71,7 +71,7 @@ def asking() -> Asking:
     world.recomputes["known"] = RecomputeRecord("known", "asked", RecomputeRequest(), "operator", "a test", *rest)
     asking = Asking(world)
     asking.letters.archive.receive(b"{", topic="wifi_sightings")
-    AlertRules(asking.versions).create(Author("default", world.stores), RULE)
+    AlertRules(asking.versions).create(RuleAuthor("default", world.stores), RULE)
     asking.told.raised("2026-11-21T09:00:00Z")
     blocking = BlockedRecord("alerts", 0, 42, "1", world.now(), "the endpoint answered 503")
     endpoint = Endpoint("hook", "default", "https://acme.example/", "secret")

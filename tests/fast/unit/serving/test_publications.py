@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from master_dataset.errors import OperatorError, UnknownNameError
-from serving_layer.admin.publications import Rollbacks, RolledBack
+from serving_layer.admin.publications import RollbackResult, RollbackService
 from serving_layer.errors import TooBusyError
 from tests.support import World, receipt
 from tests.support.asking import OPERATOR_KEY, Asking
@@ -177,13 +177,13 @@ def test_a_second_rollback_is_refused_while_one_is_under_way() -> None:
     class Slow:
         """RollingBack that takes as long as it is let."""
 
-        def run(self, number: int, why: str, by: str, *, dry_run: bool) -> RolledBack:
+        def run(self, number: int, why: str, by: str, *, dry_run: bool) -> RollbackResult:
             assert (why, by) == ("why", "operator")
             may_end.wait(60)
-            return RolledBack(3, number, at("2026-11-21T08:00:00Z"), 1, 3, dry_run)
+            return RollbackResult(3, number, at("2026-11-21T08:00:00Z"), 1, 3, dry_run)
 
-    async def both() -> tuple[RolledBack, str, RolledBack]:
-        rollbacks = Rollbacks(Slow())
+    async def both() -> tuple[RollbackResult, str, RollbackResult]:
+        rollbacks = RollbackService(Slow())
         first = asyncio.create_task(rollbacks.run(1, "why", "operator", dry_run=False))
         await asyncio.sleep(0)
         with pytest.raises(TooBusyError) as refused:

@@ -3,7 +3,7 @@
 import pytest
 
 from serving_layer.errors import RateLimitedError
-from serving_layer.keys.authenticator import Rates
+from serving_layer.keys.authenticator import RateLimiter
 from serving_layer.keys.key import OPERATOR, Caller
 
 ACME = Caller("one", "acme", frozenset({"read", "ingest"}))
@@ -11,7 +11,7 @@ OTHER = Caller("two", "acme", frozenset({"read"}))
 
 
 def test_a_key_is_refused_beyond_its_rate_and_no_other_is() -> None:
-    rates = Rates(reads=3, ingests=2)
+    rates = RateLimiter(reads=3, ingests=2)
 
     for _ in range(3):
         rates.count(ACME, "read")
@@ -22,7 +22,7 @@ def test_a_key_is_refused_beyond_its_rate_and_no_other_is() -> None:
 
 
 def test_reading_and_ingesting_are_counted_apart() -> None:
-    rates = Rates(reads=1, ingests=1)
+    rates = RateLimiter(reads=1, ingests=1)
 
     rates.count(ACME, "read")
     rates.count(ACME, "ingest")
@@ -32,7 +32,7 @@ def test_reading_and_ingesting_are_counted_apart() -> None:
 
 
 def test_the_operator_is_not_counted() -> None:
-    rates = Rates(reads=1, ingests=1)
+    rates = RateLimiter(reads=1, ingests=1)
 
     for _ in range(100):
         rates.count(OPERATOR, "read")

@@ -5,7 +5,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from serving_layer.compare.calendar import DaysBefore, QueryRange
+from serving_layer.compare.calendar import DaysBefore
+from serving_layer.query.timeline import QueryRange
 from serving_layer.compare.period import comparison_period
 from serving_layer.query.timeline import timeline
 from views.core.local_time import STEP, BusinessDays, Span

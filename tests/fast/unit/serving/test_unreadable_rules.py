@@ -3,7 +3,7 @@
 import pytest
 
 from serving_layer.alerts.rules import AlertRules
-from serving_layer.alerts.rules_file import applied, planned
+from serving_layer.alerts.rules_file import apply_changes, plan_changes
 from tests.fast.unit.serving.test_alert_rules import PATH, QUEUE, ids, sent
 from tests.support import World
 from tests.support.asking import Asking
@@ -51,8 +51,8 @@ def test_it_can_be_removed_and_is_not_made_a_second_time(asking: Asking) -> None
 def test_a_file_changes_it_or_has_it_removed(asking: Asking, wanted: list[tuple[str, object]], does: str) -> None:
     rules = AlertRules(asking.versions)
 
-    steps = planned(rules, {}, wanted, prune=["default"])
-    list(applied(rules, {}, steps))
+    steps = plan_changes(rules, {}, wanted, prune=["default"])
+    list(apply_changes(rules, {}, steps))
 
     assert {step.id: step.does for step in steps}["newer"] == does
     assert [entry.id for entry in rules.listed("default") if entry.unreadable] == []
