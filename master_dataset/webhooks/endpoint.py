@@ -6,6 +6,7 @@ How an endpoint is doing, as whoever calls it has seen it last.
 """
 
 import secrets
+from base64 import b64encode
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -86,7 +87,7 @@ def new_id() -> str:
 
 def new_secret() -> str:
     """256 bits."""
-    return f"whsec_{secrets.token_urlsafe(32)}"
+    return f"whsec_{b64encode(secrets.token_bytes(32)).decode()}"
 
 
 def check_url(url: str, allowed: Sequence[Network]) -> None:

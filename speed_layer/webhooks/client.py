@@ -1,19 +1,10 @@
-"""Which addresses are called: public ones alone, or those that the operator has allowed by name.
+"""The HTTP calls of one endpoint: to which address, what is sent, and what the response means.
 
-A name is resolved once for a call, every address that it stands for is looked at, and the call goes to the one that
-was looked at: a name that says something else a moment later cannot lead it elsewhere.
+    host name -> addresses -> all allowed? -> signed POST to one of them -> Done, Retry or Reject
 
-Names to addresses, beside the event loop and in threads of one endpoint alone.
-
-A name whose servers never answer holds such a thread for a long time, whatever the call's own deadline. Names of other
-endpoints are looked up in others.
-
-When a receiver wants to be asked again, as it says in `Retry-After` (RFC 9110, 10.2.3).
-
-One endpoint's calls: what is sent, and what its answer means.
-
-Another answer in the 400s, a redirect or an address that may not be called would come again: an error. A time-out, a
-lost connection, 408, 425, 429 and the 500s may pass: a failure.
+Only public addresses are called, and those in networks that the operator has allowed. The name is resolved once per
+call, all of its addresses are checked, and the call goes to a checked one, so a name that resolves to something else a
+moment later cannot redirect it.
 """
 
 import asyncio
@@ -40,19 +31,59 @@ from prometheus_client import Histogram
 
 from master_dataset.kafka.consumer import ConsumerRecord, Done, HandlerResult, Reject, Retry
 from master_dataset.webhooks.endpoint import Address, Endpoint, Network, is_allowed, is_public, plain
-from speed_layer.webhooks.signature import HEADER, signed
+from speed_layer.webhooks.signature import signed_headers
 
+log = structlog.get_logger()
+DEADLINE_SECONDS = 10.0
+"""Of a whole call: DNS, connection, response."""
+MAX_RESPONSE_BYTES = 65_536
+"""The content of a response is not used, and not read beyond this."""
+CONNECTIONS = httpx.Limits(max_connections=16, max_keepalive_connections=8, keepalive_expiry=30.0)
+"""Of one endpoint. More than the concurrent calls, as connections that are being closed count."""
+CALLS = Histogram(
+    "galatea_webhook_call_seconds",
+    "How long a call of an endpoint took that was answered, or was not in time.",
+    buckets=(0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
+)
+RETRIED_STATUSES = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_REQUESTS})
+RESOLVER_THREADS = 2
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
+"""Host and port to addresses. OSError, AddressRefusedError."""
 
 
 class AddressRefusedError(ValueError):
-    """The sentence says why; it names no address, which is none of the tenant's business."""
+    """The address must not be called. The message names no address, as the tenant reads it."""
+
+
+class Resolver:
+    """DNS look-ups of one endpoint, in threads of its own, uncached.
+
+    A name whose servers never respond blocks a thread beyond the deadline of the call; other endpoints use other ones.
+    """
+
+    def __init__(self) -> None:
+        """Threads start with the first name."""
+        self._threads = ThreadPoolExecutor(RESOLVER_THREADS, "resolver")
+
+    async def __call__(self, host: str, port: int) -> Sequence[str]:
+        """All addresses of a host. OSError without any or without a response, AddressRefusedError for no valid name."""
+        with suppress(ValueError):
+            return [str(ip_address(host))]  # needs no thread
+        found = await asyncio.get_running_loop().run_in_executor(self._threads, _look_up, host, port)
+        return list(dict.fromkeys(found))
+
+
+def _look_up(host: str, port: int) -> list[str]:
+    try:
+        return [str(address[0]) for *_, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
+    except UnicodeError as error:
+        raise AddressRefusedError("the address has a host that can be no name") from error
 
 
 async def resolve_public(
     host: str, port: int, allowed: Sequence[Network], resolving: Resolve, turn: int = 0
 ) -> Address:
-    """The address to call, of several another one with each turn. AddressRefused if any may not be called; OSError."""
+    """The address to call: the next one with each `turn`. AddressRefusedError if any must not be called; OSError."""
     addresses = [plain(ip_address(each.partition("%")[0])) for each in await resolving(host, port)]
     if not addresses:
         raise OSError("the name has no address")
@@ -61,67 +92,25 @@ async def resolve_public(
     return addresses[turn % len(addresses)]
 
 
-THREADS = 2
-
-
-class Resolver:
-    """Of one endpoint. Asks the system each time, so that a name that has moved is found."""
-
-    def __init__(self) -> None:
-        """Threads begin with the first name."""
-        self._threads = ThreadPoolExecutor(THREADS, "resolver")
-
-    async def __call__(self, host: str, port: int) -> Sequence[str]:
-        """Every address of a name. OSError if it has none, or nobody answers; AddressRefused if it can be no name."""
-        with suppress(ValueError):
-            return [str(ip_address(host))]  # is one already, and costs no thread
-        loop = asyncio.get_running_loop()
-        found = await loop.run_in_executor(self._threads, _asked, host, port)
-        return list(dict.fromkeys(found))
-
-
-def _asked(host: str, port: int) -> list[str]:
-    try:
-        return [str(address[0]) for *_, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
-    except UnicodeError as error:
-        raise AddressRefusedError("the address has a host that can be no name") from error
-
-
-def retry_after_seconds(said: str | None, now: float) -> float | None:
-    """Seconds from now, which is in seconds since 1970; None where nothing is said that can be understood.
-
-    However many: who waits has a bound of its own.
-    """
-    if said is None:
+def retry_after_seconds(value: str | None, now: float) -> float | None:
+    """Seconds to wait by a `Retry-After` header (RFC 9110, 10.2.3), however many; None if it is missing or invalid."""
+    if value is None:
         return None
-    if said.isascii() and said.isdecimal():
-        return float(said[:9])
+    if value.isascii() and value.isdecimal():
+        return float(value[:9])
     try:
-        at = parsedate_to_datetime(said)
-    except (ValueError, TypeError, ArithmeticError, LookupError):  # what its numbers come to is up to a stranger
+        at = parsedate_to_datetime(value)
+    except (ValueError, TypeError, ArithmeticError, LookupError):  # a stranger may write any numbers
         return None
     return max(0.0, (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() - now)
 
 
-log = structlog.get_logger()
-DEADLINE_SECONDS = 10.0
-"""Of a whole call: name, connection, answer."""
-MOST_ANSWER = 65_536
-"""Bytes that are read of an answer, which nobody looks at."""
-CONNECTIONS = httpx.Limits(max_connections=16, max_keepalive_connections=8, keepalive_expiry=30.0)
-"""Of one endpoint. More than there are calls at once: those that are being closed count, too."""
-CALLS = Histogram(
-    "galatea_webhook_call_seconds",
-    "How long a call of an endpoint took that was answered, or was not in time.",
-    buckets=(0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
-)
-AGAIN = frozenset({HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_REQUESTS})
-
-
 class WebhookClient:
-    """Asks no proxy and follows no redirect. Inside, it has connections; those of another endpoint are never used.
+    """Calls one endpoint, without a proxy and without following redirects. A context manager: it holds connections.
 
-    `status`: of the last answer; None with `answered_at`, in seconds since 1970, if there was none.
+    Attributes:
+        status: HTTP status of the last call; None if there was no response.
+        answered_at: When the last call ended, in seconds since 1970; None before the first.
     """
 
     def __init__(
@@ -134,61 +123,61 @@ class WebhookClient:
     ) -> None:
         """`allowed`: networks that may be called though they are not public. `now`: seconds since 1970.
 
-        `client` is for this endpoint alone: a connection that was opened under one name is good for no other one.
+        `client` is for this endpoint alone: a connection opened under one name is not valid for another.
         """
         self._endpoint, self._allowed, self._client = endpoint, allowed, client
         self._resolving, self._now = resolving or Resolver(), now
-        self._turn = 0  # goes on to a name's next address when the one before has not answered
+        self._turn = 0  # moves on to the next address of the name when one has not responded
         self.status: int | None = None
         self.answered_at: float | None = None
 
     async def __aenter__(self) -> Self:
-        """Connections are made when they are needed."""
+        """Connections are opened when they are needed."""
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """No connection is left."""
+        """Close the connections."""
         await self._client.aclose()
 
     async def send(self, records: Sequence[ConsumerRecord], ids: Sequence[str]) -> HandlerResult:
-        """Call the endpoint with these alerts, whose records have these ids."""
+        """Send these alerts. `ids`: of their records."""
         return await self.call(orjson.dumps({"alerts": [orjson.Fragment(each.value) for each in records]}), _key(ids))
 
-    async def call(self, body: bytes, key: str) -> HandlerResult:
-        """Call it with this body. `key`: the same for the same body, however often it is sent.
+    async def call(self, body: bytes, message_id: str) -> HandlerResult:
+        """Send this body. `message_id`: the same whenever the body is sent again.
 
-        `Again.fewer`: of an endpoint that was sent it, and could not cope or was not heard of.
+        `Retry.fewer` is set if the endpoint has got the call and could not cope, or did not respond.
         """
         status: int | None = None
-        way = _Way()
+        progress = _CallProgress()
         try:
             with CALLS.time():
                 async with asyncio.timeout(DEADLINE_SECONDS):
-                    status, after = await self._call(body, key, way)
-            return _meant(status, after)
+                    status, after = await self._post(body, message_id, progress)
+            return _result_of(status, after)
         except AddressRefusedError as error:
             return Reject(f"{error}")
         except httpx.InvalidURL:
             return Reject("the address cannot be called")
         except (TimeoutError, httpx.TimeoutException):
-            return Retry(f"no answer in {DEADLINE_SECONDS:g} s", fewer=way.is_sent)
+            return Retry(f"no answer in {DEADLINE_SECONDS:g} s", fewer=progress.is_sent)
         except (httpx.TransportError, OSError) as error:
-            return Retry(_fault(error), fewer=way.is_sent)
-        except Exception as error:  # noqa: BLE001 - no receiver ends what calls the others
+            return Retry(_describe(error), fewer=progress.is_sent)
+        except Exception as error:  # noqa: BLE001 - no receiver ends the process that calls the others
             return self._broken(error)
         finally:
             self.status, self.answered_at = status, self._now()
             self._turn += status is None
 
     def _broken(self, error: Exception) -> Retry:
-        """The log says where. What the error itself says may hold the address, which is often a secret."""
+        """Log the place only: the message may contain the URL, which is often a secret."""
         where = traceback.extract_tb(error.__traceback__)[-1]
         kind, place = type(error).__name__, f"{where.filename.rpartition('/')[2]}:{where.lineno}"
         log.error("webhook.call_broke", endpoint=self._endpoint.id, kind=kind, at=place)
         return Retry(f"the call broke: {kind}")
 
-    async def _call(self, body: bytes, key: str, way: "_Way") -> tuple[int, float | None]:
-        """The status, and after how many seconds it wants to be asked again, if it says so."""
+    async def _post(self, body: bytes, message_id: str, progress: "_CallProgress") -> tuple[int, float | None]:
+        """The status, and the seconds of `Retry-After`."""
         parts, port = self._endpoint.parts, self._endpoint.port
         host = parts.hostname or ""
         address = await resolve_public(host, port, self._allowed, self._resolving, self._turn)
@@ -198,65 +187,65 @@ class WebhookClient:
         headers = {
             "Host": parts.netloc,
             "Content-Type": "application/json",
-            "Idempotency-Key": key,
-            HEADER: signed(self._endpoint.secret, int(self._now()), body),
             "User-Agent": "Galatea",
+            **signed_headers(self._endpoint.secret, message_id, int(self._now()), body),
         }
-        path = parts._replace(netloc=f"{at}:{port}").geturl()
-        extensions = {"sni_hostname": host, "trace": way.hear}
-        called = self._client.stream("POST", path, content=body, headers=headers, extensions=extensions)
-        async with called as answer:
+        url = parts._replace(netloc=f"{at}:{port}").geturl()
+        extensions = {"sni_hostname": host, "trace": progress.on_event}
+        call = self._client.stream("POST", url, content=body, headers=headers, extensions=extensions)
+        async with call as response:
             read = 0
-            async for part in answer.aiter_raw():
+            async for part in response.aiter_raw():
                 read += len(part)
-                if read > MOST_ANSWER:
+                if read > MAX_RESPONSE_BYTES:
                     break
-            return answer.status_code, retry_after_seconds(answer.headers.get("Retry-After"), self._now())
+            return response.status_code, retry_after_seconds(response.headers.get("Retry-After"), self._now())
 
 
 @dataclass
-class _Way:
-    """How far a call came. `is_sent`: whether the endpoint may have it."""
+class _CallProgress:
+    """`is_sent`: whether the endpoint may have got the call."""
 
     is_sent: bool = False
 
-    async def hear(self, event: str, _: object) -> None:
-        """Of each step, as httpcore names it."""
+    async def on_event(self, event: str, _: object) -> None:
+        """`event`: a step, as httpcore names it."""
         self.is_sent = self.is_sent or event.endswith(".send_request_headers.started")
 
 
 def http_client(trust: ssl.SSLContext) -> httpx.AsyncClient:
-    """The settings of every call of one endpoint. `trust`: whose certificates are good; several may share it."""
-    forgetful = CookieJar(DefaultCookiePolicy(allowed_domains=[]))  # else each answer may add to what is kept and sent
+    """A client for the calls of one endpoint. `trust`: the accepted authorities; endpoints may share it."""
+    no_cookies = CookieJar(DefaultCookiePolicy(allowed_domains=[]))  # else each response may add to what is sent
     return httpx.AsyncClient(
         verify=trust,
         follow_redirects=False,
         trust_env=False,
         timeout=DEADLINE_SECONDS,
         limits=CONNECTIONS,
-        cookies=forgetful,
+        cookies=no_cookies,
     )
 
 
-def _meant(status: int, after: float | None) -> HandlerResult:
+def _result_of(status: int, after: float | None) -> HandlerResult:
+    """Repeating a call helps against 408, 425, 429 and the 500s, not against other statuses in the 300s and 400s."""
     if HTTPStatus(200) <= status < HTTPStatus(300):
         return Done()
-    said = f"the endpoint answered {status}"
+    why = f"the endpoint answered {status}"
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-        return Retry(said, after, fewer=True)
-    return Retry(said, after) if status in AGAIN else Reject(said)
+        return Retry(why, after, fewer=True)
+    return Retry(why, after) if status in RETRIED_STATUSES else Reject(why)
 
 
-def _fault(error: BaseException) -> str:
-    """Of a certificate it is told what is wrong with it; of all else its kind."""
-    under: BaseException | None = error
-    while under is not None:
-        if isinstance(under, ssl.SSLCertVerificationError):
-            return f"the certificate is not good: {under.verify_message.rstrip('.')}"
-        under = under.__cause__ or under.__context__
+def _describe(error: BaseException) -> str:
+    """What is wrong with a certificate; the class of any other error."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return f"the certificate is not good: {cause.verify_message.rstrip('.')}"
+        cause = cause.__cause__ or cause.__context__
     return f"the call failed: {type(error).__name__}"
 
 
 def _key(ids: Sequence[str]) -> str:
-    """The same for the same alerts, however often they are sent."""
+    """The same for the same alerts."""
     return ids[0] if len(ids) == 1 else hashlib.sha256("\n".join(ids).encode()).hexdigest()

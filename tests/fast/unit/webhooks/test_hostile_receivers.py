@@ -12,7 +12,7 @@ from ipaddress import ip_network
 
 import pytest
 
-from master_dataset.kafka.consumer import Retry, KeyedConsumer, ConsumerLimits, ConsumerRecord, HandlerResult, key_queue
+from master_dataset.kafka.consumer import ConsumerLimits, ConsumerRecord, HandlerResult, KeyedConsumer, Retry, key_queue
 from master_dataset.webhooks.endpoint import Endpoint, Network
 from speed_layer.webhooks import client as sending
 from speed_layer.webhooks.client import Resolve, WebhookClient, http_client

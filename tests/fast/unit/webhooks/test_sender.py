@@ -9,11 +9,11 @@ from ipaddress import ip_network
 import httpx
 import pytest
 
-from master_dataset.kafka.consumer import Retry, Done, Reject, HandlerResult
+from master_dataset.kafka.consumer import Done, HandlerResult, Reject, Retry
 from master_dataset.webhooks.endpoint import Endpoint
 from speed_layer.webhooks import client as sending
 from speed_layer.webhooks.client import Resolve, Resolver, WebhookClient, http_client
-from speed_layer.webhooks.signature import is_signed
+from speed_layer.webhooks.signature import signed_headers
 from tests.support.raised import record
 
 NOW = 1_800_000_000.0
@@ -62,7 +62,8 @@ def test_alerts_are_sent_signed_to_the_address_that_was_looked_at_under_the_name
     assert request.headers["host"] == "shop.example:8443"
     assert request.extensions["sni_hostname"] == "shop.example"
     assert json.loads(request.content) == {"alerts": [json.loads(each.value) for each in RECORDS]}
-    assert is_signed("secret", request.headers["galatea-signature"], request.content, int(NOW))
+    expected = signed_headers("secret", request.headers["webhook-id"], int(NOW), request.content)
+    assert {name: request.headers[name] for name in expected} == expected
 
 
 def test_the_same_alerts_have_the_same_key_and_one_alone_has_its_own_id() -> None:
