@@ -8,12 +8,12 @@ import structlog
 from prometheus_client import Counter
 
 from deploy.cassandra import session_of
-from deploy.process import LATER, give_way
-from deploy.services.lag_monitor import Lookout
+from deploy.process import BACKGROUND_NICENESS, lower_priority
+from deploy.services.lag_monitor import LagMonitor
 from deploy.services.runner import Process
 from deploy.settings import Settings
 from deploy.spark import Work, spark_session
-from master_dataset.archive.archive import Archive, Pace
+from master_dataset.archive.archive import Archive, Trigger
 from master_dataset.cassandra_tables import CLOCK_STEPPED_BACK, AlarmTable, ArchivePositions
 from master_dataset.dead_letters.replay_history import ReplayTable
 from master_dataset.delta.tables import MasterTables
@@ -47,14 +47,14 @@ class ArchiveWatch:
         """Learn the published cut."""
         self._cut = self._cut_now()
 
-    def kept(self, topic: str, seen: Progress, *, repeats: bool) -> None:
+    def on_batch(self, topic: str, progress: Progress, *, repeats: bool) -> None:
         """Count, and compare the stamps. What repeats may be older than a cut that was published meanwhile."""
         newest = self._newest.setdefault(topic, {})
-        for partition, sentence in steps_back(seen, newest, BEGINNING if repeats else self._cut, self._skew):
+        for partition, sentence in steps_back(progress, newest, BEGINNING if repeats else self._cut, self._skew):
             place = f"{topic}/{partition}"
             log.error("alarm.clock_stepped_back", place=place, detail=sentence)
             self._notice(CLOCK_STEPPED_BACK, datetime.now(UTC), place, sentence)
-        for partition, each in seen.items():
+        for partition, each in progress.items():
             newest[partition] = max(newest.get(partition, each.received_at), each.received_at)
             RECEIVED.labels(topic).inc(each.received)
             EVENTS.labels(topic).inc(each.events)
@@ -67,7 +67,7 @@ HEAP_MB = 512
 
 def run(process: Process, settings: Settings) -> None:
     """Archive every registered source until the process is told to stop."""
-    give_way(LATER)
+    lower_priority(BACKGROUND_NICENESS)
     connect = partial(session_of, settings.cassandra.address)
     topics = Topics(settings.kafka.bootstrap)
     for topic in registered_sources():
@@ -78,14 +78,14 @@ def run(process: Process, settings: Settings) -> None:
     watch.refresh()  # the first micro-batch is looked at, too
     ReplayTable(settings.paths.master_uri).create()
     archive = Archive(spark, MasterTables(settings.paths.master_uri), positions, partial(store_terms, connect), watch)
-    pace = Pace(settings.archive.seconds, settings.layers.records_per_batch)
+    trigger = Trigger(settings.archive.seconds, settings.layers.records_per_batch)
     checkpoints = {
         source: f"{settings.paths.checkpoint_uri}/archive/{topic}" for topic, source in registered_sources().items()
     }
-    archive.take_back_torn(checkpoints)
+    archive.roll_back_incomplete(checkpoints)
     for source, checkpoint in checkpoints.items():
-        archive.start(source, settings.kafka.bootstrap, checkpoint, pace)
-    lookout = Lookout("archive", list(registered_sources()), positions.read, settings.kafka.bootstrap)
+        archive.start(source, settings.kafka.bootstrap, checkpoint, trigger)
+    lookout = LagMonitor("archive", list(registered_sources()), positions.read, settings.kafka.bootstrap)
     lookout.start(connect(), also=watch.refresh)
     process.show_metrics(settings.archive.metrics_port)
     process.ready()

@@ -75,11 +75,11 @@ class MasterTables:
             writer = letters.select(*DEAD_LETTER_COLUMNS).coalesce(1).write.format("delta").mode("append")
             writer.option(MARK, mark).save(self.path(CONFLICTS))
 
-    def take_back_torn(self, name: str, unfinished: Collection[str] = ()) -> None:
+    def roll_back_incomplete(self, name: str, unfinished: Collection[str] = ()) -> None:
         """What a power cut has left of commits that nobody was told of, before Spark reads the table."""
         roll_back_incomplete(self.path(name), unfinished)
 
-    def sync(self, name: str, mark: str) -> None:
+    def fsync(self, name: str, mark: str) -> None:
         """Have the commit with this mark on the disk, if there is one."""
         fsync_commit(self.path(name), mark)
 

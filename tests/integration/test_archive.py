@@ -40,11 +40,11 @@ class Watch:
 
     told: list[tuple[int, int, Counter[str], bool]] = field(default_factory=list)
 
-    def kept(self, topic: str, seen: Progress, *, repeats: bool) -> None:
-        assert (topic, {each.oldest_at for each in seen.values()}) == (POS_TRANSACTIONS.topic, {RECEIVED})
-        events = sum(each.events for each in seen.values())
-        received = sum(each.received for each in seen.values())
-        self.told.append((received, events, sum((each.dead_letters for each in seen.values()), Counter()), repeats))
+    def on_batch(self, topic: str, progress: Progress, *, repeats: bool) -> None:
+        assert (topic, {each.oldest_at for each in progress.values()}) == (POS_TRANSACTIONS.topic, {RECEIVED})
+        events = sum(each.events for each in progress.values())
+        received = sum(each.received for each in progress.values())
+        self.told.append((received, events, sum((each.dead_letters for each in progress.values()), Counter()), repeats))
 
 
 def records(spark: SparkSession) -> DataFrame:
@@ -77,8 +77,8 @@ def test_a_batch_that_is_repeated_after_a_crash_is_kept_once_and_its_positions_a
 
     for _process in range(2):
         archive = Archive(spark, tables, positions, lambda: lambda _store: DEFAULT_TERMS, watch)
-        batch, seen = archive.parsed(POS_TRANSACTIONS, records(spark))
-        archive.keep(POS_TRANSACTIONS, batch, 7, seen)
+        batch, seen = archive.parse(POS_TRANSACTIONS, records(spark))
+        archive.write_batch(POS_TRANSACTIONS, batch, 7, seen)
         found.append(dict(positions.found))
         positions.found.clear()
 

@@ -30,8 +30,8 @@ def table(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, request
     for number in range(3):
         happened = [NOON - timedelta(days=1), NOON, NOON + timedelta(minutes=1)]
         rows = [record(offset, at) for offset, at in enumerate(happened, start=3 * number)]
-        parsed, seen = archive.parsed(POS_TRANSACTIONS, spark.createDataFrame(rows, SCHEMA))
-        archive.keep(POS_TRANSACTIONS, parsed, number, seen)
+        parsed, seen = archive.parse(POS_TRANSACTIONS, spark.createDataFrame(rows, SCHEMA))
+        archive.write_batch(POS_TRANSACTIONS, parsed, number, seen)
     return tables.path(POS_TRANSACTIONS.topic)
 
 

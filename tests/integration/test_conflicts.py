@@ -31,8 +31,8 @@ def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Mas
             (b"1", value, POS_TRANSACTIONS.topic, 0, offset, NOON + timedelta(seconds=offset), [])
             for offset, value in values.items()
         ]
-        parsed, seen = archive.parsed(POS_TRANSACTIONS, spark.createDataFrame(rows, SCHEMA))
-        archive.keep(POS_TRANSACTIONS, parsed, number, seen)
+        parsed, seen = archive.parse(POS_TRANSACTIONS, spark.createDataFrame(rows, SCHEMA))
+        archive.write_batch(POS_TRANSACTIONS, parsed, number, seen)
     return tables
 
 

@@ -39,7 +39,7 @@ def test_torn_sums_of_the_commit_that_comes_again_hinder_nobody(
     with pytest.raises(Py4JJavaError, match="FAILED_READ_FILE"):
         count(spark, writer.path)
 
-    writer.tables.take_back_torn("pos_transactions", ["query 1"])
+    writer.tables.roll_back_incomplete("pos_transactions", ["query 1"])
 
     assert count(spark, writer.path) == stays
 
@@ -54,7 +54,7 @@ def test_a_file_with_a_hole_is_found_by_its_sums_and_its_commit_is_taken_back(
     middle = len(whole) // 2
     file.write_bytes(whole[:middle] + bytes(64) + whole[middle + 64 :])
 
-    writer.tables.take_back_torn("pos_transactions", ["query 1"])
+    writer.tables.roll_back_incomplete("pos_transactions", ["query 1"])
 
     assert count(spark, writer.path) == 1
 

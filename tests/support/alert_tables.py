@@ -99,17 +99,17 @@ class WorldTold:
     async def kept(self) -> HistoryCoverage:
         return self.known
 
-    async def days(self, sight: str, last: date, limit: int) -> Sequence[date]:
-        found = {told.raised_at.astimezone(UTC).date() for told in self._of(sight)}
+    async def days(self, visibility_scope: str, last: date, limit: int) -> Sequence[date]:
+        found = {told.raised_at.astimezone(UTC).date() for told in self._of(visibility_scope)}
         return sorted((day for day in found if day <= last), reverse=True)[:limit]
 
-    async def told(self, sight: str, day: date, before: AlertPosition, limit: int) -> Sequence[StoredAlert]:
-        rows = [each for each in self._of(sight) if each.raised_at.date() == day and each.spot < before]
+    async def told(self, visibility_scope: str, day: date, before: AlertPosition, limit: int) -> Sequence[StoredAlert]:
+        rows = [each for each in self._of(visibility_scope) if each.raised_at.date() == day and each.spot < before]
         self.looked_at += len(rows[:limit])
         return rows[:limit]
 
-    async def open_ones(self, sight: str, before: AlertPosition, limit: int) -> Sequence[StoredAlert]:
-        return [each for each in self._of(sight) if each.state == "open" and each.spot < before][:limit]
+    async def open_alerts(self, visibility_scope: str, before: AlertPosition, limit: int) -> Sequence[StoredAlert]:
+        return [each for each in self._of(visibility_scope) if each.state == "open" and each.spot < before][:limit]
 
     async def records(self, alert_id: str) -> Sequence[str]:
         if alert_id not in self.rows:
@@ -117,6 +117,6 @@ class WorldTold:
         told = self.rows[alert_id]
         return [text for text in (told.retracted, told.resolved, told.body) if text]
 
-    def _of(self, sight: str) -> list[StoredAlert]:
-        own = [each for id_, each in self.rows.items() if sight in (ALL_TENANTS, self.tenants[id_])]
+    def _of(self, visibility_scope: str) -> list[StoredAlert]:
+        own = [each for id_, each in self.rows.items() if visibility_scope in (ALL_TENANTS, self.tenants[id_])]
         return sorted(own, key=lambda each: each.spot, reverse=True)

@@ -86,9 +86,16 @@ class Asking:
         ingest = IngestService(self.broker, self.answers.stores.all, lambda: self.clock_us, limits, refuse_low)
         self.versions, self.told = WorldVersions(world.now), WorldTold()
         alerting = AlertService(AlertRules(self.versions, most=MOST_RULES), AlertListing(self.told))
-        gate = Authenticator(keys, RateLimiter(10_000, 10_000), ConcurrencyLimiter(limits.requests_per_key))
+        authenticator = Authenticator(keys, RateLimiter(10_000, 10_000), ConcurrencyLimiter(limits.requests_per_key))
         self.app = create_app(
-            self.answers, freshness, operations, gate, ingest, alerting=alerting, limits=limits, audit=self._audit
+            self.answers,
+            freshness,
+            operations,
+            authenticator,
+            ingest,
+            alerting=alerting,
+            limits=limits,
+            audit=self._audit,
         )
 
     def _audit(self, by: str, act: str, status: int) -> None:

@@ -54,7 +54,7 @@ class Tables:
     def holds(self, _: object, name: str, mark: str) -> bool:
         return any((each.name, each.mark) == (name, mark) for each in self.commits)
 
-    def sync(self, name: str, mark: str) -> None:
+    def fsync(self, name: str, mark: str) -> None:
         for each in self.commits:
             each.synced |= (each.name, each.mark) == (name, mark)
 
@@ -162,7 +162,7 @@ class Life:
         frame: Any = Frame(list(enumerate(self.log))[start:end], seen)
         try:
             with patch("master_dataset.archive.archive.failpoint", passing):
-                self.archive.keep(POS_TRANSACTIONS, frame, self.checkpoint.batch, seen)
+                self.archive.write_batch(POS_TRANSACTIONS, frame, self.checkpoint.batch, seen)
         except (Ended, OSError):
             self._process()
             return

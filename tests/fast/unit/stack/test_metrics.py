@@ -49,8 +49,8 @@ def kept(oldest: datetime, letters: int = 0) -> dict[int, PartitionProgress]:
 
 
 def test_events_and_dead_letters_are_counted_by_reason(watch: ArchiveWatch) -> None:
-    watch.kept("counted", kept(START, letters=2), repeats=True)
-    watch.kept("counted", kept(START, letters=1), repeats=False)
+    watch.on_batch("counted", kept(START, letters=2), repeats=True)
+    watch.on_batch("counted", kept(START, letters=1), repeats=False)
 
     assert REGISTRY.get_sample_value("galatea_received_total", {"topic": "counted"}) == 17
     assert REGISTRY.get_sample_value("galatea_events_total", {"topic": "counted"}) == 14
@@ -61,15 +61,15 @@ def test_events_and_dead_letters_are_counted_by_reason(watch: ArchiveWatch) -> N
 def test_a_stamp_below_the_cut_is_noticed_unless_the_micro_batch_may_be_a_repetition(
     watch: ArchiveWatch, alarms: Alarms
 ) -> None:
-    watch.kept("repeated", kept(START - SECOND), repeats=True)
-    watch.kept("new", kept(START - SECOND), repeats=False)
+    watch.on_batch("repeated", kept(START - SECOND), repeats=True)
+    watch.on_batch("new", kept(START - SECOND), repeats=False)
 
     assert alarms.places == ["new/1"]
 
 
 def test_a_stamp_behind_the_micro_batch_before_is_noticed(watch: ArchiveWatch, alarms: Alarms) -> None:
     for second in (60, 56, 54):
-        watch.kept("stepping", kept(START + second * SECOND), repeats=False)
+        watch.on_batch("stepping", kept(START + second * SECOND), repeats=False)
 
     assert alarms.places == ["stepping/1"]
 
