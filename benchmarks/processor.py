@@ -11,7 +11,7 @@ import psutil
 SAMPLE_SECONDS = 0.2
 
 
-class _ProcessId(NamedTuple):
+class ProcessId(NamedTuple):
     """A pid may be reused; together with the creation time it identifies one process."""
 
     pid: int
@@ -30,7 +30,7 @@ class Meter:
     def __init__(self, pid: int | None = None) -> None:
         """`pid`: the root of the tree; None: this process."""
         self._pid = pid
-        self._last: dict[_ProcessId, float] = {}
+        self._last: dict[ProcessId, float] = {}
         self._spent: defaultdict[str, float] = defaultdict(float)
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
@@ -72,7 +72,7 @@ class Meter:
                     self._spent["java" if "java" in name else "python"] += spent - last
 
 
-def _tree(pid: int | None) -> Iterator[tuple[_ProcessId, str, float]]:
+def _tree(pid: int | None) -> Iterator[tuple[ProcessId, str, float]]:
     """The living processes of a tree, with their names and CPU seconds."""
     try:
         root = psutil.Process(pid)
@@ -84,7 +84,7 @@ def _tree(pid: int | None) -> Iterator[tuple[_ProcessId, str, float]]:
             spent, name, created = process.cpu_times(), process.name(), process.create_time()
         except psutil.NoSuchProcess:
             continue
-        yield _ProcessId(process.pid, created), name, float(spent.user + spent.system)
+        yield ProcessId(process.pid, created), name, float(spent.user + spent.system)
 
 
 @dataclass(frozen=True)

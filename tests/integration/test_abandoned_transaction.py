@@ -13,8 +13,8 @@ from master_dataset.kafka.topics import Topics
 from speed_layer.alerts.sender import ProducerDiscardedError, TransactionalSender
 from speed_layer.alerts.source import PartitionReader, TransactionMonitor
 from tests.support.alerting import WorldLog, at_ms, book_of
+from tests.system.drills.alert_readers import read_alerts
 from tests.system.drills.drilled_broker import DrilledBroker, settings_for
-from tests.system.drills.told import read_alerts
 from views.alerts.alert import ALERTS_TOPIC, Alert
 
 RULE = {"kind": "threshold", "id": "any", "metric": "total_transactions_count", "window": "hour", "above": 0}

@@ -23,7 +23,7 @@ from serving_layer.alerts.history import AlertListing, AlertListPage, AlertsRequ
 from serving_layer.alerts.rules import AlertRules, RuleAuthor
 from serving_layer.tables import AlertTables, AsyncSession, RuleTables
 from tests.integration.conftest import PATIENCE_SECONDS
-from tests.system.drills.told import read_alerts
+from tests.system.drills.alert_readers import read_alerts
 
 RULE = {"kind": "threshold", "id": "any", "metric": "total_transactions_count", "window": "hour", "above": 0}
 

@@ -11,10 +11,10 @@ from master_dataset.errors import BrokerUnavailableError
 from speed_layer.alerts.sender import FencedError, ProducerDiscardedError, TransactionalSender
 from speed_layer.alerts.source import PartitionReader, encode_topic_ids
 from tests.support.alerting import WorldLog, at_ms, book_of
+from tests.system.drills.alert_readers import read_alerts
 from tests.system.drills.alerts import Plan, play
 from tests.system.drills.drilled_broker import DrilledBroker, settings_for
 from tests.system.drills.naive_relay import KEPT, PLAIN
-from tests.system.drills.told import read_alerts
 
 RULE = {"kind": "threshold", "id": "any", "metric": "total_transactions_count", "window": "hour", "above": 0}
 

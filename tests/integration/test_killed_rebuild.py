@@ -9,7 +9,7 @@ import pytest
 
 from tests.integration.conftest import Stack
 from tests.integration.test_ledger import Sent, send
-from tests.system.drills.moments import ASKED, CRASHES, Hammer, rebuilt
+from tests.system.drills.killed import ASKED, CRASHES, Hammer, rebuilt
 
 STORES = ("killed-1", "killed-2")
 NOW = datetime.now(UTC).replace(microsecond=0)

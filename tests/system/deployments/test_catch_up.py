@@ -30,7 +30,7 @@ from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from serving_layer.query.timeline import iso_instant
 from tests.integration.conftest import PATIENCE_SECONDS
 from tests.integration.conftest import Stack as Asking
-from tests.system.drills.feeding import stamped_by
+from tests.system.drills.receipts import stamped_by
 from views.control.generation import Generations, Offsets, reached
 from views.control.recompute import RecomputeRequest
 

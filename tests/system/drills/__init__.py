@@ -1,4 +1,4 @@
-"""Faults under load: the real stack, a hostile stream, processes that are killed, and somebody who asks all the while.
+"""Faults under load: a real stack, a hostile stream, killed processes, and a client that queries all the while.
 
-One seed fixes the stream, the faults and their order; how the processes interleave it does not.
+The seed determines the stream, the faults and their order, but not how processes interleave.
 """

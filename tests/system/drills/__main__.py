@@ -9,8 +9,7 @@ import sys
 from collections.abc import Iterator
 
 from tests.system.drills import campaign, quick
-from tests.system.drills.ledger_files import lines_of
-from tests.system.drills.line import FAIL, SKIPPED, Line, keep
+from tests.system.drills.ledger_line import FAIL, SKIPPED, LedgerLine, keep, lines_of
 from tests.system.drills.load import Mix
 from tests.system.drills.performance import END
 
@@ -40,7 +39,7 @@ def main() -> int:
     return int(failed > 0)
 
 
-def _lines(asked: argparse.Namespace) -> Iterator[Line]:
+def _lines(asked: argparse.Namespace) -> Iterator[LedgerLine]:
     if asked.long:
         return campaign.lines(asked.shard, asked.seed)
     if asked.line is None:
@@ -60,7 +59,7 @@ def _shard(text: str) -> tuple[int, int]:
     return int(number), int(shards)
 
 
-def _say(number: int, line: Line) -> None:
+def _say(number: int, line: LedgerLine) -> None:
     faults = ", ".join(f"{each['method']} {each['target']} {each['args']}".strip() for each in line.faults)
     told = f"  {number}  {line.drill}  {line.verdict}  {line.seconds:.0f} s  {faults}"
     sys.stdout.write(f"{told}{'  ' + line.why if line.why else ''}\n")

@@ -1,4 +1,4 @@
-"""What is done to relays of alerts: killed, paused, doubled, cut off from the broker's answers, left by the broker."""
+"""Faults of alert processes: killed, paused, doubled, cut off from the broker's responses, and left by the broker."""
 
 import signal
 import time
@@ -11,10 +11,10 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from lab.fault_proxy import Action, Api, Rule
+from tests.system.drills.alert_processes import START_SECONDS, AlertProcess, AlertProcesses
+from tests.system.drills.alert_readers import left_to_read
 from tests.system.drills.drilled_broker import DrilledBroker
-from tests.system.drills.lives import START_SECONDS, Life, Lives
 from tests.system.drills.tills import Feeder
-from tests.system.drills.told import left_to_read
 
 POINTS = ("folded", "begun", "produced", "flushed", "offsets", "committed", "kept")
 IN_TRANSACTION = POINTS[1:5]
@@ -63,18 +63,18 @@ class Suffered:
 
 
 @dataclass
-class Ground:
+class AlertDrill:
     """Where it is done. `each`: receipts for a life."""
 
     broker: DrilledBroker
-    lives: Lives
+    lives: AlertProcesses
     feeder: Feeder
     chance: Random
     each: int
     suffered: Suffered = field(default_factory=Suffered)
 
 
-def killed_at_a_point(ground: Ground, point: str) -> None:
+def killed_at_a_point(ground: AlertDrill, point: str) -> None:
     """It ends there by itself; where it is not led to within some seconds, anywhere."""
     nth = 1 if point == "kept" else ground.chance.randrange(1, 3)
     orders = replace(ground.lives.orders(), end_at=f"alerts.{point}:{nth}")
@@ -85,7 +85,7 @@ def killed_at_a_point(ground: Ground, point: str) -> None:
     ground.suffered.places[point] += 1
 
 
-def killed_anywhere(ground: Ground) -> None:
+def killed_anywhere(ground: AlertDrill) -> None:
     """While it works, or, one time in four, while it still begins."""
     begins = ground.chance.random() < 0.25
     with ground.lives.life(ground.lives.orders()) as life:
@@ -96,7 +96,7 @@ def killed_anywhere(ground: Ground) -> None:
     ground.suffered.places["begin" if begins else "random"] += 1
 
 
-def attacked(ground: Ground, attack: Attack) -> None:
+def attacked(ground: AlertDrill, attack: Attack) -> None:
     """The first request of the kind is harmed; in the next transaction it pauses where alerts are written and positions
     are not. What was held comes then, and it is killed there, or goes on for a while.
     """
@@ -122,7 +122,7 @@ def attacked(ground: Ground, attack: Attack) -> None:
     ground.suffered.attacks[attack.name] += rule.hits
 
 
-def hung(ground: Ground, api: Api) -> None:
+def hung(ground: AlertDrill, api: Api) -> None:
     """A request that is held for longer than the watchdog waits, which ends it; then it comes, or never does."""
     proxy = ground.broker.proxy
     rule = proxy.set_rule(Rule(api, Action.HOLD_SILENTLY, every=1, most=2))
@@ -139,7 +139,7 @@ def hung(ground: Ground, api: Api) -> None:
     ground.suffered.attacks[f"hold {int(api)}"] += 1
 
 
-def zombie(ground: Ground, seconds: float, *, has_heir: bool) -> None:
+def zombie(ground: AlertDrill, seconds: float, *, has_heir: bool) -> None:
     """Paused inside a transaction for so long; an heir takes over or, without one, the broker's patience ends.
 
     Then it wakes, and there is something to tell. It has to be refused, and to end.
@@ -166,9 +166,9 @@ def zombie(ground: Ground, seconds: float, *, has_heir: bool) -> None:
     ground.suffered.places["zombie with an heir" if has_heir else "zombie"] += 1
 
 
-def twins(ground: Ground, seconds: float) -> None:
+def twins(ground: AlertDrill, seconds: float) -> None:
     """Two with one identity: each that ends begins again at once, and now and then one is killed."""
-    pair: list[Life | None] = [None, None]
+    pair: list[AlertProcess | None] = [None, None]
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         for number, each in enumerate(pair):
@@ -185,7 +185,7 @@ def twins(ground: Ground, seconds: float) -> None:
     ground.suffered.places["twins"] += 1
 
 
-def broker_gone(ground: Ground, *, graceful: bool) -> None:
+def broker_gone(ground: AlertDrill, *, graceful: bool) -> None:
     """It ends in the middle of the work and comes back; the relay has to get on by itself, and is killed then."""
     with ground.lives.life(ground.lives.orders()) as life:
         ground.feeder.add(ground.each)
@@ -199,6 +199,6 @@ def broker_gone(ground: Ground, *, graceful: bool) -> None:
     ground.suffered.places["broker stopped" if graceful else "broker killed"] += 1
 
 
-def _clear_faults(ground: Ground) -> None:
+def _clear_faults(ground: AlertDrill) -> None:
     ground.broker.proxy.clear_rule()
     ground.broker.proxy.discard_held()

@@ -1,13 +1,12 @@
-"""`python -m tests.system.drills.alerts`: every alert exactly once, whatever is done to the relay, the network and
-the broker.
+"""`python -m tests.system.drills.alerts`: every alert exactly once, whatever happens to the relay, network and broker.
 
-Receipts come all the while. The relay is killed by `kill -9` at its crash points and at random moments; the ends of its
-transactions are held, lost and delivered late by a tap; it is paused and replaced, runs twice with one identity, hangs
-and is ended by its watchdog; the broker is killed and stopped. In the end a read_committed reader has to find each
-alert that plain sums over what was sent ask for, once, and no other; and none may ever have stood there ahead of its
-positions. `--naive` lets a relay suffer it that many would write, which has to fail.
+Receipts arrive all the while. The relay is killed by `kill -9` at its failpoints and at random moments; the ends of its
+transactions are held, lost and delivered late by a fault proxy; it is paused and replaced, runs twice with one identity,
+hangs and is ended by its watchdog; the broker is killed and stopped. At the end a read_committed reader must find
+exactly the alerts that plain sums over the sent receipts require, each once, and none may have been visible before its
+positions. `--naive` runs a relay as many would write it, which must fail.
 
-Prints a line, and adds it to the ledger, alerts.jsonl.
+Prints one line and appends it to the ledger `alerts`.
 """
 
 import argparse
@@ -25,15 +24,15 @@ from random import Random
 from typing import Any
 
 from tests.system.drills import alert_faults as faults
+from tests.system.drills.alert_processes import START_SECONDS, AlertProcesses
+from tests.system.drills.alert_readers import Reader, left_to_read, read_alerts
 from tests.system.drills.drilled_broker import DrilledBroker, settings_for
-from tests.system.drills.ledger_files import append
-from tests.system.drills.lives import START_SECONDS, Lives
+from tests.system.drills.ledger_line import append
 from tests.system.drills.naive_relay import NAIVE, PLAIN
 from tests.system.drills.tills import Feeder, Key, Tills, stores_for
-from tests.system.drills.told import Reader, left_to_read, read_alerts
 from views.alerts.alert import Window, format_instant, parse_instant_ms, raised_id
 
-Thing = tuple[str, Callable[[faults.Ground], None]]
+Thing = tuple[str, Callable[[faults.AlertDrill], None]]
 TENANT, WINDOW_MS = "default", 900_000
 TWIN_SECONDS = 10.0
 MOST_MINUTES = 60.0
@@ -107,7 +106,7 @@ class Played:
 def play(broker: DrilledBroker, plan: Plan) -> Played:
     """With a broker that runs and has no alerts: send, harm, settle, compare."""
     began, chance, played = time.monotonic(), Random(f"kills {plan.seed}"), Played(plan)
-    lives = Lives(broker.address, broker.proxied, broker.settings.home / "alerts", plan.naive)
+    lives = AlertProcesses(broker.address, broker.proxied, broker.settings.home / "alerts", plan.naive)
     stores = stores_for(plan.alerts)
     lives.write_book(stores)
     with lives.life(lives.orders()) as first:
@@ -116,7 +115,7 @@ def play(broker: DrilledBroker, plan: Plan) -> Played:
     tills, reader = Tills(broker.address, stores, plan.seed), Reader(broker.address)
     with Feeder(tills) as feeder:
         things = _things(plan, chance)
-        ground = faults.Ground(broker, lives, feeder, chance, tills.planned // max(1, len(things)) + 1)
+        ground = faults.AlertDrill(broker, lives, feeder, chance, tills.planned // max(1, len(things)) + 1)
         for number, (name, do) in enumerate(things):
             if time.monotonic() - began > plan.minutes * 60:
                 break
@@ -164,7 +163,7 @@ def _tapped(number: int) -> Thing:
     return f"hold {int(api)}", partial(faults.hung, api=api)
 
 
-def _settle(lives: Lives, broker: DrilledBroker) -> None:
+def _settle(lives: AlertProcesses, broker: DrilledBroker) -> None:
     """All is read."""
     before = lives.kills
     with lives.life(lives.orders()) as last:
@@ -192,7 +191,7 @@ def _id(alert: dict[str, Any]) -> str:
     return raised_id(alert["rule"], 1, (TENANT, alert["store"]), Window(start, end), alert["dimensions"])
 
 
-def _count(played: Played, lives: Lives, suffered: faults.Suffered) -> None:
+def _count(played: Played, lives: AlertProcesses, suffered: faults.Suffered) -> None:
     played.kills, played.crashed = lives.kills, lives.crashed
     played.discarded, played.fenced, played.woken_fenced = lives.discarded, lives.fenced, suffered.woken_fenced
     played.places, played.attacks = dict(suffered.places), dict(suffered.attacks)

@@ -1,6 +1,6 @@
-"""A relay by itself, as a child of the drill: rules from a file, and it ends or pauses where it is told to.
+"""An alert processor in a process of its own, with rules from a file, that ends or pauses where it is told to.
 
-As a process under the product's watchdog (`alerts_relay ORDERS PIPE`), or forked, which is quicker.
+It runs under the product's watchdog (`alerts_relay ORDERS PIPE`), or forked, which is quicker.
 """
 
 import os

@@ -18,7 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from serving_layer.http.server import allow_files
+from serving_layer.http.server import raise_open_file_limit
 
 PAUSE_SECONDS = 1.0
 DRIP_SECONDS = 1.0
@@ -143,7 +143,7 @@ async def _answer(reader: asyncio.StreamReader) -> bytes:
 def main() -> None:
     """Until the input ends."""
     port, *keys, number, others = sys.argv[1:]
-    allow_files(int(number) + 5 * int(others) + 1000)
+    raise_open_file_limit(int(number) + 5 * int(others) + 1000)
     stop = threading.Event()
 
     def wait() -> None:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from tests.system.drills import quick, rooted
-from tests.system.drills.line import FAIL, PASS, Line, machine
+from tests.system.drills.ledger_line import FAIL, PASS, LedgerLine, machine
 from tests.system.drills.load import Mix
 
 SHARD_SECONDS = 45 * 60.0
@@ -62,7 +62,7 @@ JOBS = (
 WITHOUT_SEED = {"tests.system.drills.killed", "tests.system.drills.hostile"}
 
 
-def lines(shard: tuple[int, int], seed: int) -> Iterator[Line]:
+def lines(shard: tuple[int, int], seed: int) -> Iterator[LedgerLine]:
     """What becomes of every `shard[1]`th job from the `shard[0]`th on."""
     number, shards = shard
     began = time.monotonic()
@@ -77,13 +77,13 @@ def lines(shard: tuple[int, int], seed: int) -> Iterator[Line]:
             yield from _drilled(job, seed + place, left)
 
 
-def _drilled(job: Job, seed: int, seconds: float) -> Iterator[Line]:
+def _drilled(job: Job, seed: int, seconds: float) -> Iterator[LedgerLine]:
     if job.needs_root:
         return rooted.lines(seed, set_=SET, seconds=seconds)
     return quick.lines(seed, job.ids, Mix(rate=RATE), set_=SET, seconds=seconds)
 
 
-def commanded(job: Job, seed: int) -> Iterator[Line]:
+def commanded(job: Job, seed: int) -> Iterator[LedgerLine]:
     """A line for each drill that the command does."""
     own: Sequence[str] = () if job.words[0] in WITHOUT_SEED else ("--seed", str(seed))
     began = time.monotonic()
@@ -96,5 +96,5 @@ def commanded(job: Job, seed: int) -> Iterator[Line]:
         yield line
 
 
-def _line(id_: str, seed: int, verdict: str, why: str) -> Line:
-    return Line(id_, seed, SET, {}, versions=machine(), verdict=verdict, why=why)
+def _line(id_: str, seed: int, verdict: str, why: str) -> LedgerLine:
+    return LedgerLine(id_, seed, SET, {}, versions=machine(), verdict=verdict, why=why)

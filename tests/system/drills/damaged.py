@@ -26,7 +26,7 @@ import httpx
 
 from deploy.local.records import Records
 from tests.integration.conftest import Stack, around_now, settings_of
-from tests.system.drills.ledger_files import append
+from tests.system.drills.ledger_line import append
 
 Answers = dict[tuple[str, str], str]
 """By metric and store."""

@@ -16,10 +16,8 @@ from deltalake import DeltaTable
 
 from deploy.local.stack import Stack
 from deploy.settings import Settings
-from tests.system.drills.faults import COMPONENTS, Faults, wait_until
-from tests.system.drills.feeding import Feeding, received_in_the_past
-from tests.system.drills.receipts import STORES, Expected, split, stream
-from tests.system.drills.report import Order, Report
+from tests.system.drills.faults import COMPONENTS, Faults, Order, Report, wait_until
+from tests.system.drills.receipts import STORES, Expected, Feeding, received_in_the_past, split, stream
 from tests.system.drills.sampler import METRIC, Sampler, Seen
 
 PAST_SHARE = 0.2

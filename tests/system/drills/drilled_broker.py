@@ -1,4 +1,4 @@
-"""A broker behind a tap, that may be killed and comes back with its log."""
+"""A broker behind a fault proxy that may be killed and comes back with its log."""
 
 import subprocess
 import time
@@ -33,7 +33,7 @@ def settings_for(folder: Path) -> Settings:
 
 
 class DrilledBroker:
-    """The stack's own, with one listener more. Use as a context manager. `proxied`: its address behind the tap."""
+    """The stack's own, with one listener more. Use as a context manager. `proxied`: its address behind the proxy."""
 
     def __init__(self, settings: Settings) -> None:
         """Nothing runs yet."""

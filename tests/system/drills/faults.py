@@ -1,4 +1,4 @@
-"""What is done to the stack."""
+"""What a drill does and what came of it, and the faults that need no root: kill, pause, stop, crash at a failpoint."""
 
 import os
 import random
@@ -6,7 +6,8 @@ import shutil
 import signal
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import psutil
 
@@ -16,7 +17,47 @@ from master_dataset.sources import registered_sources
 
 if TYPE_CHECKING:
     from deploy.settings import Settings
-    from tests.system.drills.report import Order
+
+
+@dataclass(frozen=True)
+class Order:
+    """What a drill does. The stream takes `seconds`, or longer.
+
+    `crashes`: how many points of archive and speed. `pauses`: of how many components.
+    """
+
+    seed: int
+    receipts: int
+    rebuilds: int
+    crashes: int
+    pauses: int
+    seconds: float
+
+
+@dataclass
+class Report:
+    """What was done, and what was found. `wrong`: everything that must not be, in words."""
+
+    order: Order
+    faults: list[str] = field(default_factory=list)
+    sent: int = 0
+    acknowledged: int = 0
+    events: int = 0
+    archived: int = 0
+    dead_letters: dict[str, int] = field(default_factory=dict)
+    conflicts: int = 0
+    cells: int = 0
+    differing: int = 0
+    answers: int = 0
+    refusals: dict[str, int] = field(default_factory=dict)
+    crashed: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+    wrong: list[str] = field(default_factory=list)
+
+    def line(self) -> dict[str, Any]:
+        """As it is kept."""
+        return {**asdict(self), "verdict": "fail" if self.wrong else "pass"}
+
 
 COMPONENTS = ("speed", "archive", "api", "cassandra", "kafka")
 PATIENCE_SECONDS = 900

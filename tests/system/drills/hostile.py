@@ -24,7 +24,7 @@ import psutil
 from deploy.local.records import Records
 from tests.integration.conftest import Stack, around_now, settings_of
 from tests.system.drills.honest import Noted
-from tests.system.drills.ledger_files import append
+from tests.system.drills.ledger_line import append
 
 TENANTS = 4
 MB = 10**6

@@ -138,7 +138,7 @@ MATRIX = (
         "D25",
         "Q L",
         "one publication after another, with readers",
-        f"`tests/system/drills/moments.py` in D07, the sampler in {QUICK}",
+        f"`tests/system/drills/killed.py` in D07, the sampler in {QUICK}",
     ),
     Row(
         "D26",

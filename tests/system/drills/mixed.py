@@ -10,9 +10,8 @@ from deploy.jars import ensure_jars
 from deploy.local.ports import free_ports
 from deploy.settings import Settings
 from tests.system.drills.drill import Drill
-from tests.system.drills.faults import crash_plan
-from tests.system.drills.ledger_files import append
-from tests.system.drills.report import Order
+from tests.system.drills.faults import Order, crash_plan
+from tests.system.drills.ledger_line import append
 
 
 def main() -> int:

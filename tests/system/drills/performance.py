@@ -1,4 +1,4 @@
-"""Drills one after the other on one ground: a line for each, and one for what is counted in the end."""
+"""Runs drills one after another on one stack: a ledger line for each, and one for the comparison at the end."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -7,9 +7,9 @@ from random import Random
 from typing import NamedTuple
 
 from deploy.local.records import Records
+from tests.system.drills.drill_stack import DrillStack
 from tests.system.drills.faults import wait_until
-from tests.system.drills.ground import Ground
-from tests.system.drills.line import Line, machine
+from tests.system.drills.ledger_line import LedgerLine, machine
 from tests.system.drills.load import Mix
 
 END = "all"
@@ -21,24 +21,24 @@ class Drill:
     """`do` hurts the stack of that ground, and returns when it has recovered."""
 
     id: str
-    do: Callable[[Ground, Random, Line], None]
+    do: Callable[[DrillStack, Random, LedgerLine], None]
     sets: str = "Q L"
 
 
-class Told(NamedTuple):
+class DrillRun(NamedTuple):
     """What every line of a run says."""
 
     seed: int
     set: str
     mix: Mix
 
-    def line(self, drill: str) -> Line:
+    def line(self, drill: str) -> LedgerLine:
         """A new one."""
         load = {"rate": self.mix.rate, "duplicates": self.mix.twice, "bad": self.mix.broken, "late_hours": 30.0}
-        return Line(drill, self.seed, self.set, load, versions=machine())
+        return LedgerLine(drill, self.seed, self.set, load, versions=machine())
 
 
-def performed(drills: Sequence[Drill], on: Ground, told: Told, seconds: float) -> Iterator[Line]:
+def run_drills(drills: Sequence[Drill], on: DrillStack, told: DrillRun, seconds: float) -> Iterator[LedgerLine]:
     """A line for each drill as it ends, and one for what is counted in the end. After `seconds` none is begun."""
     began = time.monotonic()
     for drill in drills:
@@ -59,7 +59,7 @@ def performed(drills: Sequence[Drill], on: Ground, told: Told, seconds: float) -
     yield _judged(on, line)
 
 
-def back(on: Ground, name: str, line: Line) -> None:
+def await_recovery(on: DrillStack, name: str, line: LedgerLine) -> None:
     """Return when that component and all others run again, and say how long it took."""
     records = Records(on.settings.home)
     # A state may be a moment old: who has just ended has no pid.
@@ -67,7 +67,7 @@ def back(on: Ground, name: str, line: Line) -> None:
     line.recovered(name)
 
 
-def _judged(on: Ground, line: Line) -> Line:
+def _judged(on: DrillStack, line: LedgerLine) -> LedgerLine:
     for why in [*on.said, *on.sampler.wrong()[:3]]:
         line.fail(why)
     on.said.clear()

@@ -25,7 +25,7 @@ import httpx
 
 from deploy.local.ports import free_ports
 from tests.integration.conftest import Stack, around_now, settings_of
-from tests.system.drills.ledger_files import append
+from tests.system.drills.ledger_line import append
 
 TILLS, IN_A_REQUEST, BROKEN = 4, 20, 0.05
 TIMEOUT_SECONDS = 15.0

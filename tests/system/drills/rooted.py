@@ -1,11 +1,14 @@
-"""Drills that need root: what is done to packets, disks, clocks, processors and memory of one running stack."""
+"""Drills that need root: packets, disks, clocks, CPU and memory of one running stack.
+
+A component can have a clock of its own that is moved while it runs (libfaketime).
+"""
 
 import os
 import signal
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -16,16 +19,70 @@ import psutil
 from deploy.local.records import Records
 from master_dataset.delta.commit_intents import NOTES
 from serving_layer.errors import DiskLowError
-from tests.system.drills.clocks import LIBRARY, clock_of
-from tests.system.drills.control_groups import ROOT, killed_for_memory, little_memory, little_processor
+from tests.system.drills.drill_stack import DrillStack, Topology, drill_stack
 from tests.system.drills.faults import COMPONENTS, wait_until
-from tests.system.drills.ground import Ground, Place, ground
-from tests.system.drills.line import SKIPPED, Line
+from tests.system.drills.host_faults import (
+    ERROR,
+    IPTABLES,
+    LATE,
+    PACKET_FAULTS,
+    ROOT,
+    STRACE,
+    harmed,
+    killed_for_memory,
+    little_memory,
+    little_processor,
+    syncing,
+)
+from tests.system.drills.ledger_line import SKIPPED, LedgerLine
 from tests.system.drills.load import Mix
-from tests.system.drills.packets import COMMAND, WAYS, harmed
-from tests.system.drills.performance import Drill, Told, back, performed
-from tests.system.drills.syscalls import COMMAND as STRACE
-from tests.system.drills.syscalls import ERROR, LATE, syncing
+from tests.system.drills.performance import Drill, DrillRun, await_recovery, run_drills
+
+LIBRARY = next((str(path) for path in sorted(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"))), "")
+
+
+class Clock:
+    """What a component takes for the time of day; what it measures with stays as it is."""
+
+    def __init__(self, file: Path) -> None:
+        """Kept in that file, and right."""
+        self._file = file
+        self.put(0)
+
+    def put(self, seconds: int) -> None:
+        """So far forward, or back."""
+        part = self._file.with_suffix(".part")
+        part.write_text(f"{seconds:+d}\n")
+        part.replace(self._file)
+
+    def environment(self) -> dict[str, str]:
+        """Of whoever is to have it."""
+        return {
+            "LD_PRELOAD": LIBRARY,
+            "FAKETIME_TIMESTAMP_FILE": str(self._file),
+            "FAKETIME_NO_CACHE": "1",
+            "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+        }
+
+
+@contextmanager
+def clock_of(on: DrillStack, name: str) -> Iterator[Clock]:
+    """The component is ended, and has its own clock from its next start on; the machine's again after another one."""
+    clock = Clock(on.settings.home / f"{name}.clock")
+    own = clock.environment()
+    os.environ.update(own)  # it is started by this process
+    try:
+        on.faults.kill(name)
+        wait_until(lambda: Records(on.settings.home).pid(name) is not None, f"{name} to be started")
+    finally:
+        for variable in own:
+            os.environ.pop(variable)
+    try:
+        yield clock
+    finally:
+        clock.put(0)
+        on.faults.kill(name)
+
 
 DISKS = {"kafka": "kafka", "cassandra": "cassandra", "master": "archive", "checkpoints": "speed"}
 """Folders of the home that get a file system of their own beside the home itself, and who writes to them."""
@@ -38,27 +95,27 @@ FULL = ("No space left", "disk failure policy", "it is not started, as")
 """What the broker, Cassandra, Spark and the supervisor write down of a disk that is full."""
 
 
-def packets(on: Ground, chance: Random, line: Line) -> None:
+def packets(on: DrillStack, chance: Random, line: LedgerLine) -> None:
     """D02: between the broker or Cassandra and everybody else packets are lost, or connections are reset."""
     ports = {"kafka": on.settings.kafka.port, "cassandra": on.settings.cassandra.port}
     for name, port in ports.items():
-        for way in WAYS:
+        for way in PACKET_FAULTS:
             seconds = chance.uniform(5, 20)
             line.fault("packets", name, f"{way} for {seconds:.0f} s")
             with harmed(port, way):
                 time.sleep(seconds)
-            back(on, name, line)
+            await_recovery(on, name, line)
 
 
-def full(on: Ground, chance: Random, line: Line) -> None:
+def full(on: DrillStack, chance: Random, line: LedgerLine) -> None:
     """D22: there is no room on a disk, until somebody makes some. It has to be said."""
     for disk, writer in {**DISKS, "home": "api"}.items():
         line.fault("full", disk)
         _filled(on, disk, chance.uniform(5, 20))
-        back(on, writer, line)
+        await_recovery(on, writer, line)
 
 
-def _filled(on: Ground, name: str, seconds: float) -> None:
+def _filled(on: DrillStack, name: str, seconds: float) -> None:
     before = _complaints(on)
     on.disks[name].fill()
     wait_until(lambda: _complaints(on) > before or _is_refused(on), f"anybody to say that {name} is full")
@@ -66,7 +123,7 @@ def _filled(on: Ground, name: str, seconds: float) -> None:
     on.disks[name].empty()
 
 
-def _is_refused(on: Ground) -> bool:
+def _is_refused(on: DrillStack) -> bool:
     """Whether REST takes no events for want of room."""
     key = (on.settings.home / "operator.key").read_text()
     url = f"http://127.0.0.1:{on.settings.api.port}/v1/events/pos_transactions"
@@ -76,7 +133,7 @@ def _is_refused(on: Ground) -> bool:
     return False
 
 
-def syncs(on: Ground, chance: Random, line: Line) -> None:
+def syncs(on: DrillStack, chance: Random, line: LedgerLine) -> None:
     """D22: the disk cannot write down what it is asked to, and who asked says so and ends; or it takes its time."""
     records = Records(on.settings.home)
     for name in ("kafka", "cassandra", "archive"):
@@ -88,7 +145,7 @@ def syncs(on: Ground, chance: Random, line: Line) -> None:
                     wait_until(partial(_has_ended, records, name, pid), f"{name} to end")
                 else:
                     time.sleep(chance.uniform(5, 15))
-            back(on, name, line)
+            await_recovery(on, name, line)
         on.look()
         on.load.go_on()
 
@@ -97,71 +154,71 @@ def _has_ended(records: Records, name: str, pid: int | None) -> bool:
     return records.pid(name) != pid
 
 
-def processor(on: Ground, chance: Random, line: Line) -> None:
+def processor(on: DrillStack, chance: Random, line: LedgerLine) -> None:
     """D27: a tenth of one processor has to do for a component."""
     for name in COMPONENTS:
         seconds = chance.uniform(10, 20)
         line.fault("cgroup", name, f"{PERCENT} % of a processor for {seconds:.0f} s")
         with little_processor([each.pid for each in Records(on.settings.home).session(name)], PERCENT):
             time.sleep(seconds)
-        back(on, name, line)
+        await_recovery(on, name, line)
 
 
-def memory(on: Ground, _: Random, line: Line) -> None:
+def memory(on: DrillStack, _: Random, line: LedgerLine) -> None:
     """D27: a component is started with too little memory, and the kernel ends it; then it has enough again."""
     for name in COMPONENTS:
         on.faults.kill(name)
         line.fault("cgroup", name, f"{MEMORY_MB} MiB")
         with little_memory([_started(on, name)], MEMORY_MB) as group:
             wait_until(partial(killed_for_memory, group), f"the kernel to end {name}")
-        back(on, name, line)
+        await_recovery(on, name, line)
 
 
-def _started(on: Ground, name: str) -> int:
+def _started(on: DrillStack, name: str) -> int:
     """The process, as soon as there is one."""
     records = Records(on.settings.home)
     wait_until(lambda: records.pid(name) is not None, f"{name} to be started")
     return records.pid(name) or 0
 
 
-def power(on: Ground, chance: Random, line: Line) -> None:
+def power(on: DrillStack, chance: Random, line: LedgerLine) -> None:
     """D03, D09: the disk of the broker loses what was not written to it yet, that of Cassandra; then all at once."""
     for names in (("kafka",), ("cassandra",), tuple(DISKS)):
         time.sleep(chance.uniform(5, 15))
         line.fault("power cut", " ".join(names))
         cut(on, names)
         for name in COMPONENTS:
-            back(on, name, line)
+            await_recovery(on, name, line)
         on.look()
         on.load.go_on()
 
 
-def power_of_one(on: Ground, chance: Random, line: Line) -> None:
+def power_of_one(on: DrillStack, chance: Random, line: LedgerLine) -> None:
     """D03: one of three brokers loses what was not written to its disk yet; the others have it."""
     for name in OTHERS:
         time.sleep(chance.uniform(5, 15))
         line.fault("power cut", name)
         cut(on, (name,))
-        back(on, name, line)
+        await_recovery(on, name, line)
         on.look()
         on.load.go_on()
 
 
-def clocks(on: Ground, chance: Random, line: Line) -> None:
+def clocks(on: DrillStack, chance: Random, line: LedgerLine) -> None:
     """D10: the time of day of one component jumps, back and forward, by as much as five minutes."""
     for name in ("cassandra", "speed", "archive", "api"):
         with clock_of(on, name) as clock:
-            back(on, name, line)
+            await_recovery(on, name, line)
             for seconds in (JUMP_SECONDS, -JUMP_SECONDS, chance.randint(-JUMP_SECONDS, JUMP_SECONDS)):
                 line.fault("clock", name, f"{seconds:+d} s")
                 clock.put(seconds)
                 time.sleep(chance.uniform(5, 10))
             on.look()
             on.load.go_on()
-        back(on, name, line)
+        await_recovery(on, name, line)
 
 
-def cut(on: Ground, names: Sequence[str]) -> None:
+def cut(on: DrillStack, names: Sequence[str]) -> None:
     """Who writes to these disks ends at once, and what they had not written down is gone."""
     records = Records(on.settings.home)
     before = {name: records.pid(name) for name in (COMPONENTS if len(names) > 1 else names)}
@@ -194,10 +251,10 @@ DRILLS = (
 )
 OF_THREE = (Drill("D03", power_of_one, "L"),)
 """With three brokers."""
-PLACES = ((Place(disks=("", *DISKS)), DRILLS), (Place(brokers=3, disks=OTHERS), OF_THREE))
+PLACES = ((Topology(disks=("", *DISKS)), DRILLS), (Topology(brokers=3, disks=OTHERS), OF_THREE))
 
 
-def _complaints(on: Ground) -> int:
+def _complaints(on: DrillStack) -> int:
     logs = (path.read_text(errors="replace") for path in (on.settings.home / "logs").glob("*.log"))
     return sum(log.count(words) for log in logs for words in FULL)
 
@@ -206,7 +263,7 @@ def missing() -> str:
     """What this machine lacks for these drills; empty if they can be done."""
     needs: dict[str, Callable[[], bool]] = {
         "root": lambda: os.geteuid() == 0,
-        "iptables": lambda: bool(COMMAND),
+        "iptables": lambda: bool(IPTABLES),
         "strace": lambda: bool(STRACE),
         "libfaketime": lambda: bool(LIBRARY),
         "loop devices": lambda: Path("/dev/loop-control").exists(),
@@ -215,10 +272,10 @@ def missing() -> str:
     return ", ".join(what for what, is_there in needs.items() if not is_there())
 
 
-def lines(seed: int, mix: Mix | None = None, *, set_: str, seconds: float) -> Iterator[Line]:
+def lines(seed: int, mix: Mix | None = None, *, set_: str, seconds: float) -> Iterator[LedgerLine]:
     """A line for each drill as it ends, and one for what is counted in the end; or that they are skipped, and why."""
     mix = mix or Mix()
-    told = Told(seed, set_, mix)
+    told = DrillRun(seed, set_, mix)
     began, lacking = time.monotonic(), missing()
     for place, drills in PLACES:
         if lacking:
@@ -226,12 +283,12 @@ def lines(seed: int, mix: Mix | None = None, *, set_: str, seconds: float) -> It
             continue
         with (
             tempfile.TemporaryDirectory(prefix="galatea-drills-") as folder,
-            ground(Path(folder), seed, mix, place=place) as on,
+            drill_stack(Path(folder), seed, mix, place=place) as on,
         ):
-            yield from performed(drills, on, told, seconds - (time.monotonic() - began))
+            yield from run_drills(drills, on, told, seconds - (time.monotonic() - began))
 
 
-def _skipped(drills: Iterable[Drill], told: Told, why: str) -> Iterator[Line]:
+def _skipped(drills: Iterable[Drill], told: DrillRun, why: str) -> Iterator[LedgerLine]:
     for drill in drills:
         line = told.line(drill.id)
         line.verdict, line.why = SKIPPED, why

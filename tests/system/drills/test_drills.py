@@ -5,7 +5,7 @@ import math
 import pytest
 
 from tests.system.drills.ledger import PAGE, written
-from tests.system.drills.line import PASS
+from tests.system.drills.ledger_line import PASS
 from tests.system.drills.matrix import MATRIX
 from tests.system.drills.performance import END
 from tests.system.drills.quick import ARCHIVE_POINTS, DRILLS, SPEED_POINTS, crash_points, lines

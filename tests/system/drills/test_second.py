@@ -7,7 +7,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.system.drills.second import last, lived
+from tests.system.drills.quick import last, lived
 
 CLAIMS = "print('batch=7 rows=20 addBatch=80 walCommit=3 event=speed.batch level=info')"
 FINDS_NOTHING = "print('batch=7 rows=0 latestOffset=2 triggerExecution=2 event=speed.batch level=info')"

@@ -26,7 +26,7 @@ from master_dataset.delta.tables import DEAD_LETTERS, MasterTables
 from master_dataset.errors import CutNotReachedError
 from master_dataset.sources import registered_sources
 from tests.integration.conftest import Stack, settings_of
-from tests.system.drills.ledger_files import append
+from tests.system.drills.ledger_line import append
 
 OWN = {
     "GALATEA_OLDEST_HOURS": "230",

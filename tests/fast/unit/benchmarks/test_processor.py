@@ -72,9 +72,7 @@ def test_no_program_ever_uses_less_than_at_an_earlier_look(looks: Sequence[Seque
         patch.setattr(
             processor,
             "_tree",
-            lambda _: [
-                (processor._ProcessId(each.pid, each.created), each.name, each.spent) for each in next(left, ())
-            ],  # noqa: SLF001 - what is looked at
+            lambda _: [(processor.ProcessId(each.pid, each.created), each.name, each.spent) for each in next(left, ())],
         )
         with Meter() as meter:
             measured = [meter.by_program() for _ in looks[1:]]
@@ -85,7 +83,7 @@ def test_no_program_ever_uses_less_than_at_an_earlier_look(looks: Sequence[Seque
 
 
 def test_a_shell_that_becomes_java_takes_no_seconds_from_python(monkeypatch: pytest.MonkeyPatch) -> None:
-    id_ = processor._ProcessId(7, 1.0)  # noqa: SLF001 - as above
+    id_ = processor.ProcessId(7, 1.0)
     looks = iter([[], [(id_, "bash", 2.0)], [(id_, "java", 5.0)], [(id_, "java", 6.0)]])
     monkeypatch.setattr(processor, "SAMPLE_SECONDS", 3600.0)
     monkeypatch.setattr(processor, "_tree", lambda _: next(looks, []))

@@ -1,7 +1,6 @@
-"""`python -m tests.system.drills.counting`: publishes, then compares every cell with a full recompute. Spark starts
-once.
+"""`python -m tests.system.drills.publish_and_verify`: publishes, then compares every cell with a full recompute.
 
-Of the stack that the environment names. Prints what was found as JSON; what cannot be done is said in one line.
+In one process, so that Spark starts once, on the stack that the environment names. Prints the result as JSON.
 """
 
 import json

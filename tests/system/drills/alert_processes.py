@@ -1,4 +1,4 @@
-"""Lives of a relay: each is a process that is started, and ended as by `kill -9` if it has not ended by itself."""
+"""Alert processes under test: each is started, and killed as by `kill -9` if it has not ended by itself."""
 
 import multiprocessing
 import os
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import msgspec
 import psutil
 
-from deploy.services.alerts import READY, Watched
+from deploy.services.alerts import READY, WatchedProcess
 from master_dataset.registry.stores import Store
 from tests.system.drills.alerts_relay import BOOK, DISCARDED, FENCED, Orders, forked, noted
 from tests.system.drills.tills import BOUNDS
@@ -34,7 +34,7 @@ _forking = multiprocessing.get_context("forkserver")
 _forking.set_forkserver_preload(["tests.system.drills.alerts_relay", "tests.system.drills.alert_faults"])
 
 
-class Life:
+class AlertProcess:
     """One process. `kills`: whether it was ended, and not by itself."""
 
     def __init__(self, orders: Orders) -> None:
@@ -99,7 +99,7 @@ def _hear(told: Connection, heard: Callable[[bytes], None]) -> None:
 
 
 @dataclass
-class Lives:
+class AlertProcesses:
     """Of relays with one identity. `kills`: how many were ended as by `kill -9`."""
 
     direct: str
@@ -122,16 +122,16 @@ class Lives:
         address = self.proxied if proxied else self.direct
         return Orders(address, str(self.folder), tuple(range(PARTITIONS)), naive=self.naive)
 
-    def begin(self, orders: Orders) -> Life:
+    def begin(self, orders: Orders) -> AlertProcess:
         """One that somebody has to finish."""
-        return Life(orders)
+        return AlertProcess(orders)
 
-    def finish(self, life: Life) -> None:
+    def finish(self, life: AlertProcess) -> None:
         """It runs no more."""
         self.kills += life.end()
 
     @contextmanager
-    def life(self, orders: Orders) -> Iterator[Life]:
+    def life(self, orders: Orders) -> Iterator[AlertProcess]:
         """From its start until it is ended."""
         begun = self.begin(orders)
         try:
@@ -140,11 +140,11 @@ class Lives:
             self.finish(begun)
 
     @contextmanager
-    def watched(self, orders: Orders) -> Iterator[Watched]:
+    def watched(self, orders: Orders) -> Iterator[WatchedProcess]:
         """The same under the watchdog of the product."""
         said = msgspec.json.encode(orders).decode()
         command = [sys.executable, "-m", "tests.system.drills.alerts_relay", said]
-        begun = Watched(command, dict(os.environ), len(orders.partitions))
+        begun = WatchedProcess(command, dict(os.environ), len(orders.partitions))
         try:
             yield begun
         finally:

@@ -1,4 +1,4 @@
-"""What readers see of alerts: all of them in the end, and meanwhile whether any stands there ahead of its positions."""
+"""Readers of the `alerts` topic: all alerts at the end, and meanwhile any that is visible before its positions."""
 
 import json
 import time

@@ -1,6 +1,7 @@
-"""A line of the drills' ledger: what was done, under which load, and what came of it."""
+"""The ledger of drills: one JSON line per run, in a folder outside of the source tree."""
 
 import json
+import os
 import platform
 import subprocess
 import time
@@ -15,8 +16,23 @@ from typing import Any
 from confluent_kafka import libversion
 
 from deploy.jars.cache import locked_jars
-from tests.system.drills.ledger_files import append
 from tests.system.drills.till_roll import TillRoll
+
+FOLDER = Path(os.environ.get("DRILL_LEDGER", ".galatea/ledger"))
+
+
+def append(name: str, line: str) -> None:
+    """Append one line of JSON to the ledger called `name`, which is created if there is none."""
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    with (FOLDER / f"{name}.jsonl").open("a", encoding="utf-8") as file:
+        file.write(line + "\n")
+
+
+def lines_of(name: str) -> list[dict[str, Any]]:
+    """All lines of the ledger called `name`, oldest first; none if there is no such ledger."""
+    path = FOLDER / f"{name}.jsonl"
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
+
 
 PASS, FAIL, SKIPPED = "pass", "fail", "skipped"
 
@@ -27,7 +43,7 @@ def _commit() -> str:
 
 
 @dataclass
-class Line:
+class LedgerLine:
     """As docs/explanation/drills.md describes it. `why`: what was wrong, or why it was skipped."""
 
     drill: str
@@ -82,7 +98,7 @@ class Line:
         return {name: value for name, value in asdict(self).items() if name != "_began"}
 
 
-def keep(line: Line) -> None:
+def keep(line: LedgerLine) -> None:
     """Append it to the ledger of drills."""
     append("drills", json.dumps(line.told()))
 

@@ -1,4 +1,4 @@
-"""Where drills happen: one running stack under load, what was sent to it, and what it has to say at rest."""
+"""The stack of a drill: running under load, with a journal of what was sent and a check of what it returns at rest."""
 
 import json
 import os
@@ -22,8 +22,8 @@ from deploy.local.stack import Stack as Running
 from deploy.settings import Settings
 from master_dataset.errors import OperatorError
 from tests.integration.conftest import Stack, around_now, settings_of
-from tests.system.drills.disks import Disk, disks
 from tests.system.drills.faults import Faults, wait_until
+from tests.system.drills.host_faults import Disk, disks
 from tests.system.drills.load import Load, Mix
 from tests.system.drills.receipts import STORES
 from tests.system.drills.sampler import METRIC, Sampler
@@ -35,18 +35,18 @@ REST_SECONDS = 900.0
 """So long a stack may take to have counted what was sent: after that it hangs."""
 
 
-class Place(NamedTuple):
+class Topology(NamedTuple):
     """How many brokers a stack has. `disks`: the folders of its home that get a file system of their own."""
 
     brokers: int = 1
     disks: Sequence[str] = ()
 
 
-ONE_NODE = Place()
+ONE_NODE = Topology()
 
 
 @dataclass
-class Ground:
+class DrillStack:
     """`stack` is a stack as users meet it. `said`: what goes wrong, in words; nothing does where it is empty.
 
     `disks`: of the folders of the home that have one of their own.
@@ -117,7 +117,7 @@ class Ground:
         self.load.rest()
         wait_until(self.faults.all_run, "every component to be back")
         before = self._publication()
-        compared = _done([sys.executable, "-m", "tests.system.drills.counting"], self.stack.environment)
+        compared = _done([sys.executable, "-m", "tests.system.drills.publish_and_verify"], self.stack.environment)
         if compared.returncode:
             self.said.append(self._ended("publishing and comparing", compared))
         if self._publication() <= before:
@@ -186,7 +186,9 @@ def _running(settings: Settings) -> Iterator[None]:
 
 
 @contextmanager
-def ground(folder: Path, seed: int, mix: Mix, crash_at: str = "", place: Place = ONE_NODE) -> Iterator[Ground]:
+def drill_stack(
+    folder: Path, seed: int, mix: Mix, crash_at: str = "", place: Topology = ONE_NODE
+) -> Iterator[DrillStack]:
     """A stack of its own with epochs of a second, that is asked ten times a second and fed all the while."""
     settings, environment = settings_of(folder / "home", GALATEA_KAFKA_BROKERS=str(place.brokers))
     settings = settings.replace(crash_at=crash_at)
@@ -201,7 +203,7 @@ def ground(folder: Path, seed: int, mix: Mix, crash_at: str = "", place: Place =
             load.start()
             sampler.start()
             load.go_on()
-            yield Ground(Stack(settings, environment), Faults(settings), load, roll, sampler, disks=own)
+            yield DrillStack(Stack(settings, environment), Faults(settings), load, roll, sampler, disks=own)
             load.leave()
             sampler.leave()
     finally:
