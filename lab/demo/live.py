@@ -19,7 +19,7 @@ from deltalake import DeltaTable
 from rich.live import Live
 from rich.table import Table
 
-from deploy.console import Steps, is_terminal, say, stderr
+from deploy.console import ProgressSteps, is_terminal, print_message, stderr
 from lab.demo.journey import zone_of
 from lab.demo.oracle import Oracle
 from lab.demo.progress import LayerProgress
@@ -121,14 +121,14 @@ class Stage:
 
     def __init__(self, what: str) -> None:
         """`what` is being done."""
-        self._what, self._steps = what, Steps(what)
+        self._what, self._steps = what, ProgressSteps(what)
         self._began, self._said_at = time.monotonic(), time.monotonic()
 
     def __enter__(self) -> Self:
         """Begin."""
         self._steps.__enter__()
         if not is_terminal():
-            say(f"  {self._what} ...")
+            print_message(f"  {self._what} ...")
         return self
 
     def __exit__(
@@ -137,7 +137,7 @@ class Stage:
         """Say how long it took."""
         self._steps.__exit__(kind, error, trace)
         if kind is None:
-            say(f"  {self._what}: done in {time.monotonic() - self._began:.1f} s")
+            print_message(f"  {self._what}: done in {time.monotonic() - self._began:.1f} s")
 
     def step(self, done: int, total: int, what: str) -> None:
         """`done` of `total`, working on `what`."""
@@ -178,10 +178,10 @@ class LiveTable:
             self._live.update(_drawn(title, look.rows, self._watch))
         elif important or time.monotonic() - self._said_at >= PLAIN_EVERY_SECONDS:
             self._said_at = time.monotonic()
-            say(f"  {title}")
+            print_message(f"  {title}")
             for row in look.rows:
                 words = (f"{name} {cell}" for name, cell in zip(COLUMNS, _cells(row, self._watch), strict=True))
-                say(f"    {'   '.join(words)}")
+                print_message(f"    {'   '.join(words)}")
 
 
 def _drawn(title: str, rows: Sequence[Row], watch: Watch) -> Table:

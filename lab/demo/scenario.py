@@ -20,7 +20,7 @@ from stamina import retry
 from deploy.airflow.client import REBUILD, AirflowClient
 from deploy.batch import recompute
 from deploy.cassandra import session_of
-from deploy.console import say
+from deploy.console import print_message
 from deploy.local.nodes import LOOPBACK
 from deploy.local.records import State
 from lab.demo import journey
@@ -75,7 +75,7 @@ class Opening:
         stores = with_sensors(history.stores(data), data)
         register(self._settings.paths.master_uri, session_of(self._settings.cassandra.address), stores)
         total = len(data.receipts)
-        say(f"  {len(stores)} stores registered, {total:,} receipts to send")
+        print_message(f"  {len(stores)} stores registered, {total:,} receipts to send")
         with Stage("history to Kafka") as stage:
             lines = history.messages(data, datetime.now(UTC))
             result = ingest(
@@ -144,7 +144,7 @@ class Scenario:
             self.simulated += send(self.sensors.before(), self.settings.kafka.bootstrap)
         with Stage("archive writes the master dataset") as stage:
             self.reading.until_read("archive", stage.step)
-        say(f"  {self.rebuild()}")
+        print_message(f"  {self.rebuild()}")
         with Stage("speed reads the history") as stage:
             self.reading.until_read("speed", stage.step)
         self.play()
@@ -184,7 +184,7 @@ class Scenario:
         ends_at = datetime.now(UTC) + timedelta(seconds=PLAY_SECONDS)
         day = trading_day(self.data, ends_at)
         mixed = ", ".join(f"{number} {kind.replace('_', ' ')}" for kind, number in day.counts.items())
-        say(f"  a trading day live: {mixed}")
+        print_message(f"  a trading day live: {mixed}")
         with self._oracle("200MB") as oracle:
             watch = Watch(
                 f"http://{LOOPBACK}:{self.settings.api.port}",
@@ -200,8 +200,8 @@ class Scenario:
                     said = WatchedDay(day, play, watch, table, self.reading).run(rebuild)
                 self.sent += play.result().acknowledged
                 self.simulated += beside.result()
-        say(f"  {said}")
-        say(f"  {self.simulated:,} simulated sensor records sent, for {len(self.sensors.stores)} stores")
+        print_message(f"  {said}")
+        print_message(f"  {self.simulated:,} simulated sensor records sent, for {len(self.sensors.stores)} stores")
 
     def judge(self) -> Verdict:
         """Compare everything."""

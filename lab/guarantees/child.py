@@ -15,7 +15,7 @@ from typing import IO, Any, NoReturn
 
 import orjson
 
-from deploy.process import VARIABLE, tether_if_asked
+from deploy.process import WATCHDOG_VARIABLE, start_parent_watchdog
 from master_dataset.errors import OperatorError
 
 _TIMEOUT_SECONDS = 600
@@ -29,7 +29,7 @@ def start_child(module: str, task: dict[str, Any]) -> subprocess.Popen[bytes]:
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
-        env={**os.environ, VARIABLE: "1"},
+        env={**os.environ, WATCHDOG_VARIABLE: "1"},
     )
 
 
@@ -69,7 +69,7 @@ def processed(journal: Path) -> list[int]:
 
 def main(experiment: str, task: str) -> None:
     """Run the child side of an experiment."""
-    tether_if_asked()
+    start_parent_watchdog()
     importlib.import_module(f"lab.guarantees.experiments.{experiment}").child_main(**orjson.loads(task))
 
 

@@ -1,7 +1,7 @@
 """`python -m tests.system.drills.alerts`: every alert exactly once, whatever happens to the relay, network and broker.
 
 Receipts arrive all the while. The relay is killed by `kill -9` at its failpoints and at random moments; the ends of its
-transactions are held, lost and delivered late by a fault proxy; it is paused and replaced, runs twice with one identity,
+transactions are held, lost and delivered late by a fault proxy; it is paused and replaced, runs twice under one name,
 hangs and is ended by its watchdog; the broker is killed and stopped. At the end a read_committed reader must find
 exactly the alerts that plain sums over the sent receipts require, each once, and none may have been visible before its
 positions. `--naive` runs a relay as many would write it, which must fail.

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Self, cast
 
 import pytest
 
@@ -23,10 +23,15 @@ class Api:
     """Answers every question with `status` and `body`."""
 
     home: Path
-    api_port: int = 0
+    port: int = 0
     status: int = 200
     body: bytes = GOOD
     asked: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
+
+    @property
+    def api(self) -> Self:
+        """As a section of the settings."""
+        return self
 
     def answers(self, status: int, body: bytes) -> None:
         """From now on; returns when it was asked twice, so that the first of these answers was looked at."""
@@ -59,7 +64,7 @@ def api(tmp_path: Path) -> Iterator[Api]:
             """Say nothing."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        told.api_port = server.server_port
+        told.port = server.server_port
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield told
         server.shutdown()

@@ -9,7 +9,7 @@ from typing import Any
 
 from master_dataset.registry.stores import Sensor, Store, currency
 from serving_layer.admin.ledger import Ledger
-from serving_layer.health.watched import Measured
+from serving_layer.health.watched import LagMeasurement
 from serving_layer.store.readers import Position, SpeedBlock
 from tests.support import World, receipt
 from tests.support.archiving import WorldLetters
@@ -168,12 +168,12 @@ def bury(letters: WorldLetters) -> None:
     letters.archive.receive(*(json.dumps(each).encode() for each in quarters), topic="people_counts", key=b"12")
 
 
-def measured() -> list[Measured]:
+def measured() -> list[LagMeasurement]:
     """What the readers said of themselves just before NOW."""
     at = NOW - timedelta(seconds=1)
     return [
-        Measured("archive", "pos_transactions", 0, 18_220, 18_222, 2, at - timedelta(seconds=1), at, at),
-        Measured("speed", "pos_transactions", 0, 18_222, 18_222, 0, None, at, at),
+        LagMeasurement("archive", "pos_transactions", 0, 18_220, 18_222, 2, at - timedelta(seconds=1), at, at),
+        LagMeasurement("speed", "pos_transactions", 0, 18_222, 18_222, 0, None, at, at),
     ]
 
 

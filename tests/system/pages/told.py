@@ -3,8 +3,8 @@
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
-from serving_layer.alerts.history import Kept
-from serving_layer.alerts.rules import AlertRules, Author
+from serving_layer.alerts.history import HistoryCoverage
+from serving_layer.alerts.rules import AlertRules, RuleAuthor
 from tests.support.asking import Asking
 from views.alerts.alert import Window
 
@@ -26,12 +26,12 @@ RULES: tuple[dict[str, object], ...] = (
 
 def tell(asking: Asking, now: datetime) -> None:
     """What was told until then. A loop may run in this thread already, so nothing is asked over REST."""
-    rules, author = AlertRules(asking.versions), Author("default", asking.world.stores)
+    rules, author = AlertRules(asking.versions), RuleAuthor("default", asking.world.stores)
     for rule in RULES:
         rules.create(author, rule)
     asking.versions.rows[:] = [row._replace(effective_at=now - timedelta(days=3)) for row in asking.versions.rows]
     told = asking.told
-    told.known = Kept(now - timedelta(seconds=1), None)
+    told.known = HistoryCoverage(now - timedelta(seconds=1), None)
     told.raised(
         _at(now, 6),
         store="12",
