@@ -20,9 +20,8 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from views.core.aggregates import GATHERED, LISTED, Reducer
 from views.core.cells import WINDOW_KEY
-from views.core.row_sql import dimension_sql, values_sql, window_sql
 from views.core.sketch import sketch_of
-from views.core.view import View
+from views.core.view import View, dimension_sql, values_sql, window_sql
 
 _AT_ONCE = 100_000
 """Rows that are added up together, unless one store and day has more: bounds a worker's memory."""

@@ -18,8 +18,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from master_dataset.visits.rows import VisitKey, VisitRow, rows_of, visit_rows, visits_table
 from master_dataset.visits.visit import Sighting, Stretch, VisitRules, add_sighting, bundles_of, visits_of
-from views.core.row_sql import fresh_sql
-from views.core.view import View
+from views.core.view import View, fresh_sql
 
 _AT_ONCE = 10_000
 _WHOSE = ("store", "device", "business_day")

@@ -12,8 +12,7 @@ import pyarrow as pa
 from master_dataset.parsing.rows import EVENT
 from master_dataset.visits.visit import VisitRules
 from views.core.cells import WAITING
-from views.core.row_sql import dimension_sql, fresh_sql, quoted, values_sql, window_sql
-from views.core.view import View
+from views.core.view import View, dimension_sql, fresh_sql, quoted, values_sql, window_sql
 
 CONTRIBUTIONS = pa.list_(
     pa.struct(

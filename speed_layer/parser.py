@@ -3,7 +3,6 @@
 One stream, one Python worker, one plan for all sources: each by itself costs a micro-batch as much as all together.
 """
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -101,19 +100,8 @@ def columns_read(views: Sequence[View]) -> pa.Schema:
 
 
 def unread_columns(source: "Source[Any]", views: Sequence[View]) -> frozenset[str]:
-    """The payload columns that no expression of the source's views mentions."""
+    """The payload columns that no expression of the source's views reads."""
     own = [view for view in views if view.source.topic == source.topic]
-    said = " ".join(
-        sql
-        for view in own
-        for sql in (
-            view.where,
-            view.at,
-            view.each.of if view.each else "",
-            *view.dimensions.values(),
-            *(column.of for column in view.columns.values()),
-        )
-    )
-    words = set(re.findall(r"\w+", said))
-    words |= OF_SIGHTINGS if any(view.counts_visits for view in own) else frozenset()
-    return frozenset(name for name in source.columns if name not in words)
+    read = frozenset().union(*(view.columns_read for view in own))
+    read |= OF_SIGHTINGS if any(view.counts_visits for view in own) else frozenset()
+    return frozenset(name for name in source.columns if name not in read)

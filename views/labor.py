@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from master_dataset.sources.staff_hours import STAFF_HOURS
 from views.core import Sum, View
-from views.core.row_sql import AT, MS, overlaps
+from views.core.view import AT, MS, overlaps
 
 LABOR = View(
     name="labor",

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from master_dataset.sources.queue_events import QUEUE_EVENTS
 from views.core import Sum, View
-from views.core.row_sql import AT, MS, overlaps
+from views.core.view import AT, MS, overlaps
 
 QUEUE_LENGTH = View(
     name="queue_length",

@@ -1,7 +1,6 @@
 """A view: one question, answered per store, 15-minute window and dimensions. Both layers run this one definition."""
 
 import hashlib
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, timedelta
@@ -10,6 +9,7 @@ from typing import Any
 
 from master_dataset.errors import DefinitionError
 from master_dataset.source import Source
+from master_dataset.visits.visit import VisitRules
 from views.core.aggregates import Aggregate, Column, Count, Shown, State
 from views.core.cells import WAITING, Shape, States
 from views.core.sketch import LG_K
@@ -31,16 +31,21 @@ class Each:
 
 @dataclass(frozen=True)
 class View:
-    """Row expressions are Spark SQL text over the columns of the source (`Source.columns`).
+    """Rows to cells, in Spark SQL over the columns of the source (`Source.columns`).
 
-    `dimensions`: name to expression, presented as text. `metrics`: state name to aggregate. `where`: rows that count.
-    `reads_days`: how many UTC days before and after that of a window its events may lie.
-    `each`: count array elements instead of events. `at`: the instant whose window the row belongs to.
-    `settles_after`: how long after its end a window is over: until then events of it are only about to happen.
-    `counts_visits`: rows are not the events but the visits made of them (see `master_dataset.visits`).
-    `question`: filled from the module's docstring if empty.
-
-    `at` may be a field of the element of `each`: then an event adds to several windows.
+    Attributes:
+        name: Lower-case identifier; also the name in REST, and of the Delta table of corrected cells.
+        source: The source whose events the view counts.
+        metrics: State name to aggregate.
+        dimensions: Name to expression; a dimension's value is text, or null.
+        where: Condition for the rows that count.
+        each: Counts the elements of an array column instead of the events.
+        at: The instant whose window a row belongs to. May be a field of the element of `each`: then an event adds to
+            several windows.
+        settles_after: How long after its end a window is over. Until then more events of it are still expected.
+        reads_days: How many UTC days before and after the day of a window its events may lie.
+        counts_visits: Rows are not the events but the visits made of them, see `master_dataset.visits`.
+        question: The question in words; the docstring of the view's module if empty.
     """
 
     name: str
@@ -56,7 +61,7 @@ class View:
     question: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
-        """Refuse at import what could not work later."""
+        """Refuse at import what could not work later. DefinitionError."""
         if not self.name.isidentifier() or self.name != self.name.lower():
             message = f"view `{self.name}`: a name is lower-case letters, digits and underscores"
             raise DefinitionError(message, do="rename the view")
@@ -94,13 +99,22 @@ class View:
 
     @property
     def waits_as(self) -> str:
-        """Under which name events of it wait for batch: visits take less than their source does."""
+        """The name under which late events wait for batch. Speed leaves more sightings to batch than events."""
         return self.name if self.counts_visits else self.source.topic
 
-    @property
+    @cached_property
     def is_spread(self) -> bool:
         """Whether an event adds to several windows: the window is that of an element, not of the event."""
-        return self.each is not None and re.search(rf"\b{self.each.name}\.", self.at) is not None
+        if self.each is None or self.each.name not in self.at:  # sqlglot is not imported for nothing
+            return False
+        return self.each.name in columns_in(self.at)
+
+    @cached_property
+    def columns_read(self) -> frozenset[str]:
+        """The columns that the view's expressions read: of the source or, if it counts visits, of a visit."""
+        expressions = [self.where, self.at, *self.dimensions.values(), *(column.of for column in self.columns.values())]
+        read = frozenset().union(*map(columns_in, expressions))
+        return (read - {self.each.name}) | columns_in(self.each.of) if self.each else read
 
     def days_read(self, days: Iterable[date]) -> set[date]:
         """Of which UTC days events are read to compute the windows of these days."""
@@ -131,14 +145,81 @@ class View:
         return {name: self.metrics[name].shown(values) for name, values in self.by_metric(states).items()}
 
 
-_PREFIX = "flag_"
+_FLAG = "flag_"
 
 
 def flag_counts(source: Source[Any]) -> dict[str, Count]:
-    """A metric for each flag, for a view that counts every event of the source once."""
-    return {f"{_PREFIX}{flag}": Count(f"array_contains(flags, '{flag}')") for flag in source.flags}
+    """A metric for each flag of the source, for a view that counts each of its events once."""
+    return {f"{_FLAG}{flag}": Count(f"array_contains(flags, '{flag}')") for flag in source.flags}
 
 
 def flags_counted(shape: Shape) -> Mapping[str, int]:
-    """Each flag that the view counts, with the place of its column among the states."""
-    return {name.removeprefix(_PREFIX): place for place, name in enumerate(shape.columns) if name.startswith(_PREFIX)}
+    """Each flag that the view counts, with the position of its column among the states."""
+    return {name.removeprefix(_FLAG): at for at, name in enumerate(shape.columns) if name.startswith(_FLAG)}
+
+
+PART = "part"
+AT = f"{PART}.at"
+"""The start of the window, for `View.at`."""
+MS = f"{PART}.ms"
+"""Milliseconds of overlap with that window."""
+
+
+def overlaps(start_us: str, end: str) -> Each:
+    """The windows that an interval touches, each with its time in it: what lasts counts in every one of them.
+
+    Args:
+        start_us: SQL of the start, in microseconds since 1970.
+        end: SQL of the end, an instant; exclusive.
+    """
+    length = WINDOW.total_seconds() * 1000
+    start, until, window = f"({start_us} div 1000)", f"(unix_micros({end}) div 1000)", f"{length:.0f}L"
+    inside = f"least({until}, (w + 1) * {window}) - greatest({start}, w * {window})"
+    windows = f"sequence({start} div {window}, ({until} - 1) div {window})"
+    parts = f"transform({windows}, w -> named_struct('at', timestamp_millis(w * {window}), 'ms', {inside}))"
+    return Each(PART, of=f"if({until} > {start}, {parts}, null)")
+
+
+def columns_in(expression: str) -> frozenset[str]:
+    """The columns that a Spark SQL expression reads; of a field (`item.sku`) the column that has it.
+
+    Raises:
+        DefinitionError: The expression cannot be parsed.
+    """
+    from sqlglot import exp, parse_one  # noqa: PLC0415 - most processes only run the text
+    from sqlglot.errors import SqlglotError  # noqa: PLC0415 - likewise
+
+    try:
+        parsed = parse_one(expression, dialect="spark")
+    except SqlglotError as error:
+        message = f"`{expression}` cannot be read as Spark SQL: {str(error).partition(chr(10))[0]}"
+        raise DefinitionError(message, do="Correct the view.") from error
+    return frozenset(column.parts[0].name for column in parsed.find_all(exp.Column))
+
+
+def quoted(text: str) -> str:
+    """A SQL string literal."""
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
+def window_sql(at: str) -> str:
+    """The start of the window that the instant `at` lies in, in seconds since 1970 (BIGINT)."""
+    length = int(WINDOW.total_seconds())
+    return f"unix_seconds({at}) - pmod(unix_seconds({at}), {length}L)"
+
+
+def fresh_sql(rules: VisitRules) -> str:
+    """Whether a delivery is fresh: then every repeat of a sighting lies within one gap of its first delivery."""
+    age = "unix_millis(received_at) - unix_millis(happened_at)"
+    return f"{age} between {-rules.ahead}L and {rules.gap - rules.ahead}L"
+
+
+def dimension_sql(expression: str) -> str:
+    """A dimension as text, whatever its type."""
+    return f"cast({expression} as string)"
+
+
+def values_sql(shape: Shape) -> list[str]:
+    """What a row contributes to each state column, in order."""
+    return [column.row_sql for column in shape.columns.values()]

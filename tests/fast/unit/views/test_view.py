@@ -5,9 +5,11 @@ from dataclasses import replace
 import pytest
 
 from master_dataset.errors import DefinitionError, UnknownNameError
+from master_dataset.parsing.rows import output_schema
+from master_dataset.visits.rows import VISITS
 from views import registered_views, view_named
 from views.core import Count, Mean, Min, Sum, View
-from views.core.row_sql import window_sql
+from views.core.view import Each, columns_in, overlaps, window_sql
 from views.sales import SALES
 
 
@@ -72,3 +74,42 @@ def test_states_merge_column_by_column_and_present_composites_as_objects() -> No
 
 def test_windows_are_quarter_hours_of_utc_seconds() -> None:
     assert window_sql("at") == "unix_seconds(at) - pmod(unix_seconds(at), 900L)"
+
+
+@pytest.mark.parametrize("view", registered_views(), ids=lambda view: view.name)
+def test_a_view_reads_only_columns_that_its_rows_have(view: View) -> None:
+    rows = VISITS if view.counts_visits else output_schema(view.source)
+
+    assert view.columns_read <= set(rows.names)
+
+
+@pytest.mark.parametrize(
+    ("expression", "columns"),
+    [
+        ("true", set()),
+        ("if(change = 'join', wait_ms, null)", {"change", "wait_ms"}),
+        ("item.sku", {"item"}),
+        ("array_contains(flags, 'is_sale')", {"flags"}),
+        ("transform(items, w -> w.price * factor)", {"items", "factor"}),
+        ("`group` >= 5L and pmod(group_in, 2) = 0", {"group", "group_in"}),
+    ],
+)
+def test_the_columns_of_an_expression_are_found_and_nothing_else(expression: str, columns: set[str]) -> None:
+    assert columns_in(expression) == columns
+
+
+@pytest.mark.parametrize("expression", ["", "a +", "a b c", "foo("])
+def test_text_that_is_no_expression_is_refused(expression: str) -> None:
+    with pytest.raises(DefinitionError, match="Spark SQL"):
+        columns_in(expression)
+
+
+def test_events_add_to_several_windows_where_the_instant_is_a_field_of_the_element() -> None:
+    each = overlaps("started_us", "happened_at")
+    spread = replace(SALES, each=each, at="part.at")
+
+    assert spread.is_spread
+    assert not replace(SALES, each=each, at="happened_at").is_spread
+    assert not replace(SALES, each=Each("part", of="parts"), at="if(is_sale, happened_at, partial)").is_spread
+    assert {"started_us", "happened_at"} <= spread.columns_read
+    assert "part" not in spread.columns_read
