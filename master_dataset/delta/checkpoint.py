@@ -1,15 +1,9 @@
-"""A checkpoint of Spark on a disk of this machine: what a micro-batch rests on is there before anything is written.
+"""Spark's checkpoint on a local disk, made safe against power cuts, and the duration of micro-batches.
 
-Spark plans a micro-batch (`offsets/N`), runs it, and says that it is done (`commits/N`), in files that the system
-writes to the disk when it likes. A power cut takes some of them back, or leaves them empty. If the plan of a
-micro-batch that has written were gone, its number would come again with other records, which would be taken for a
-repetition. So the plan is synced first; then what is empty afterwards is the end of one micro-batch or the plan of one
-that never began.
-
-How long each micro-batch of archive and speed takes, as a metric.
-
-Not from Spark's own listener: to give it to Python, py4j looks in every jar for classes that are in none, which was
-more than a third of what speed's Java did at 1,000 receipts a second (docs/explanation/benchmarks.md).
+Spark plans a micro-batch (`offsets/N`), runs it and records its end (`commits/N`), in files that it does not flush. A
+power cut may remove some of them or leave them empty. If the plan of a micro-batch that has written were lost, its
+number would be used again for other records, which would be taken for a repetition. So the plan is flushed before
+anything is written. An empty file is then either the end of a micro-batch or the plan of one that never started.
 """
 
 import shutil
@@ -21,45 +15,58 @@ from prometheus_client import Histogram
 
 from master_dataset.delta.fsync import checksum_file, fsync_files
 
-PLANS, ENDS, SOURCES, BEGINNING = "offsets", "commits", "sources", "metadata"
+PLANS, ENDS, SOURCES, METADATA = "offsets", "commits", "sources", "metadata"
+"""Names that Spark gives to the parts of a checkpoint."""
+
+# Not from Spark's own listener: to pass it to Python, py4j searches every jar for classes that are in none, which took
+# more than a third of the speed layer's Java time at 1,000 receipts a second (docs/explanation/benchmarks.md).
+MICRO_BATCH = Histogram(
+    "galatea_micro_batch_seconds",
+    "How long it took to keep or to count a micro-batch.",
+    ("reader",),
+    buckets=(0.1, 0.2, 0.3, 0.5, 0.75, 1, 1.5, 2, 3, 5, 10, 30, 60, 300),
+)
+"""By `reader`: archive or speed."""
+
 log = structlog.get_logger()
 
 
 def fsync_plan(checkpoint: str, number: int) -> None:
-    """Have the plan of this micro-batch on the disk, and that the one before is done."""
+    """Flush the plan of this micro-batch, and the end of the one before."""
     folder = Path(checkpoint.removeprefix("file://"))
-    named = (folder / PLANS / str(number), folder / ENDS / str(number - 1), folder / BEGINNING)
+    named = (folder / PLANS / str(number), folder / ENDS / str(number - 1), folder / METADATA)
     files = (*named, *folder.glob(f"{SOURCES}/*/0"))
     fsync_files([file for file in files if file.exists()], folder)
 
 
 def drop_incomplete(checkpoint: str) -> None:
-    """Remove what a power cut has left empty: Spark would not start with it. Without a beginning there is nothing."""
+    """Remove files that a power cut left empty: Spark would not start with them. Without metadata nothing is usable."""
     folder = Path(checkpoint.removeprefix("file://"))
-    if _is_empty(folder / BEGINNING):
+    if _is_empty(folder / METADATA):
         shutil.rmtree(folder)
-        log.warning("checkpoint.torn", folder=str(folder), removed="all of it")
+        log.warning("checkpoint.incomplete", folder=str(folder), removed="all of it")
         return
     numbered = (file for part in (PLANS, ENDS, f"{SOURCES}/*") for file in folder.glob(f"{part}/[0-9]*"))
-    torn = [file for file in numbered if _is_empty(file)]
-    for file in torn:
+    empty = [file for file in numbered if _is_empty(file)]
+    for file in empty:
         file.unlink()
         checksum_file(file).unlink(missing_ok=True)
-    if torn:
-        log.warning("checkpoint.torn", folder=str(folder), removed=[str(file.relative_to(folder)) for file in torn])
+    if empty:
+        removed = [str(file.relative_to(folder)) for file in empty]
+        log.warning("checkpoint.incomplete", folder=str(folder), removed=removed)
 
 
 def unfinished_mark(checkpoint: str) -> str:
-    """The mark of the micro-batch that comes again, its query and number; empty if none does."""
+    """Return the mark of the micro-batch that Spark will repeat; empty if it repeats none."""
     folder = Path(checkpoint.removeprefix("file://"))
     planned, done = (_numbers(folder / part) for part in (PLANS, ENDS))
-    if not planned or max(planned) in done or not (folder / BEGINNING).exists():
+    if not planned or max(planned) in done or not (folder / METADATA).exists():
         return ""
-    return mark_of(orjson.loads((folder / BEGINNING).read_bytes())["id"], max(planned))
+    return mark_of(orjson.loads((folder / METADATA).read_bytes())["id"], max(planned))
 
 
 def mark_of(query: str, number: int) -> str:
-    """What a commit carries that says of which micro-batch it is."""
+    """Return what a commit carries to say which micro-batch wrote it."""
     return f"{query} {number}"
 
 
@@ -69,12 +76,3 @@ def _numbers(folder: Path) -> set[int]:
 
 def _is_empty(file: Path) -> bool:
     return file.exists() and not file.stat().st_size
-
-
-MICRO_BATCH = Histogram(
-    "galatea_micro_batch_seconds",
-    "How long it took to keep or to count a micro-batch.",
-    ("reader",),
-    buckets=(0.1, 0.2, 0.3, 0.5, 0.75, 1, 1.5, 2, 3, 5, 10, 30, 60, 300),
-)
-"""By `reader`: archive or speed."""

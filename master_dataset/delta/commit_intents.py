@@ -1,10 +1,9 @@
-"""Commits that nobody was told of yet: a note of each is on the disk before it is made, until it is there itself.
+"""Commits by others than the archive: a file records each one before it is made, so that a restart can finish it.
 
-A micro-batch of the archive has its plan for that. What else commits to a table leaves such a note, so that a power cut
-between a commit and its sync leaves nothing that a start does not find. A note says in which life of the machine it was
-made: only in a later one can its commit be torn.
-
-A commit of a few rows that needs no Spark, on the disk when it is made.
+A micro-batch of the archive has its plan in Spark's checkpoint. Everything else that commits to a table (compaction,
+conflicts, replays) writes an intent first and removes it once the commit is on the disk. After a power cut in between,
+the next start finds the intent. It contains the boot id of the machine: only after another boot can its commit be
+incomplete.
 """
 
 from collections.abc import Iterator
@@ -18,20 +17,32 @@ from deltalake import CommitProperties, write_deltalake
 from master_dataset.delta.fsync import fsync_commit, fsync_files, fsync_path
 from master_dataset.delta.history import MARK, DeltaHistory
 
-NOTES = "_untold"
-_LIFE = Path("/proc/sys/kernel/random/boot_id")
+INTENTS = "_untold"
+"""Folder of the intents below a table; the name is part of the layout on disk."""
+MAX_COMMIT_RETRIES = 1000
+"""Of several processes that append at once one wins a version; the others try the next one."""
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 
 @contextmanager
 def commit_intent(table: str) -> Iterator[str]:
-    """The mark that a commit to this table has to carry; it is on the disk in the end. OSError.
+    """Record the intent to commit, and flush the commit to the disk at the end.
 
-    A table on an object store needs no note.
+    A table on an object store needs no intent.
+
+    Args:
+        table: URI of the table.
+
+    Yields:
+        The mark that the commit has to carry in its `userMetadata`.
+
+    Raises:
+        OSError: The intent or the commit cannot be written.
     """
     mark, history = uuid4().hex, DeltaHistory.of(table)
     is_local = history.folder.exists()
     if is_local:
-        _note(history, mark)
+        _write_intent(history, mark)
     try:
         yield mark
     except BaseException:
@@ -44,37 +55,41 @@ def commit_intent(table: str) -> Iterator[str]:
 
 
 def pending_intents(table: str) -> dict[str, bool]:
-    """Marks of commits that are under way or were never told of, and whether the machine has lost its power since."""
-    life = _life()
-    notes = (DeltaHistory.of(table).folder / NOTES).glob("*")
-    return {note.name: bool(life) and note.read_text() != life for note in sorted(notes)}
+    """Return the marks of commits that are under way or interrupted, and whether the machine rebooted since."""
+    boot_id = _boot_id()
+    intents = (DeltaHistory.of(table).folder / INTENTS).glob("*")
+    return {intent.name: bool(boot_id) and intent.read_text() != boot_id for intent in sorted(intents)}
 
 
 def clear_intent(table: str, mark: str) -> None:
-    """That commit is on the disk, or was taken back. Its note may not come again: then it would be taken back."""
+    """Remove an intent whose commit is on the disk, or was rolled back.
+
+    The removal is flushed: an intent that came back would roll back a good commit.
+    """
     folder = DeltaHistory.of(table).folder
-    (folder / NOTES / mark).unlink(missing_ok=True)
-    fsync_path(folder / NOTES)
+    (folder / INTENTS / mark).unlink(missing_ok=True)
+    fsync_path(folder / INTENTS)
 
 
-def _note(history: DeltaHistory, mark: str) -> None:
-    note = history.folder / NOTES / mark
-    note.parent.mkdir(exist_ok=True)
-    note.write_text(_life())
-    fsync_files([note], history.folder)
+def _write_intent(history: DeltaHistory, mark: str) -> None:
+    intent = history.folder / INTENTS / mark
+    intent.parent.mkdir(exist_ok=True)
+    intent.write_text(_boot_id())
+    fsync_files([intent], history.folder)
 
 
-def _life() -> str:
-    """Of the machine, from one start to the next; empty where nobody says."""
-    return _LIFE.read_text() if _LIFE.exists() else ""
-
-
-MOST_RETRIES = 1000
-"""Of several who append at once one is first, and each of the others tries the next number."""
+def _boot_id() -> str:
+    """Empty where the system has none."""
+    return _BOOT_ID.read_text() if _BOOT_ID.exists() else ""
 
 
 def append(table: str, rows: pa.Table) -> None:
-    """Append them to the table. DeltaError, OSError."""
+    """Append a few rows without Spark, in one commit that is on the disk when this returns.
+
+    Raises:
+        DeltaError: The table cannot be written.
+        OSError: The disk cannot be written.
+    """
     with commit_intent(table) as mark:
-        said = CommitProperties({MARK: mark}, max_commit_retries=MOST_RETRIES)
-        write_deltalake(table, rows, mode="append", commit_properties=said)
+        properties = CommitProperties({MARK: mark}, max_commit_retries=MAX_COMMIT_RETRIES)
+        write_deltalake(table, rows, mode="append", commit_properties=properties)

@@ -1,8 +1,8 @@
-"""Puts the many small files of the master dataset's tables together, and removes what that replaced.
+"""Compact the many small files of the master dataset, and delete the files that a compaction replaced.
 
-By delta-rs, while the archive appends: an append and a compaction do not touch each other's files. Two compactions do,
-and delta-rs (1.6) commits both, after which every row is there twice. So a compaction holds a lease, and each portion
-of its work renews it.
+delta-rs does it while the archive appends: an append and a compaction do not touch each other's files. Two compactions
+do, and delta-rs (1.6) commits both, which duplicates every row. So a compaction holds a lease and renews it before each
+portion of its work.
 """
 
 from collections.abc import Callable, Collection, Iterator
@@ -22,21 +22,21 @@ from master_dataset.errors import OperatorError
 log = structlog.get_logger()
 
 TARGET_BYTES = 128 * 1024 * 1024
-SEVERAL = 4
-"""So many files of less than half the target are worth a compaction: the whole partition is read and written again."""
+MIN_SMALL_FILES = 4
+"""A partition with so many files below half the target is compacted: all of it is read and written again."""
 PORTION_BYTES = 1024 * 1024 * 1024
-"""So much is put together by one commit. The archive looks for its own marks in the newest 100 commits."""
-_AT_ONCE = 2
+"""How much one commit compacts. The archive searches the newest 100 commits for its own marks."""
+_PARALLEL_TASKS = 2
 _LIKE_SPARK = WriterProperties(compression="ZSTD", compression_level=3, max_row_group_size=100_000)
-"""The archive's codec. Row groups are kept in memory while they are written, raw bytes and all."""
-_SAID = {"galatea": "compact"}
+"""As the archive writes. A row group is in memory while it is written, raw bytes included."""
+_COMMIT_INFO = {"galatea": "compact"}
 
 Step = Callable[[int, int, str], None]
 
 
 @dataclass(frozen=True)
 class Compacted:
-    """What became of one table. `removed`: files that an earlier compaction replaced, gone from the disk now."""
+    """The result for one table. `removed`: deleted files that earlier compactions had replaced."""
 
     table: str
     files_before: int
@@ -48,18 +48,28 @@ class Compacted:
 
 @dataclass(frozen=True)
 class Compaction:
-    """`renew` is called before each portion and raises if somebody else compacts. `vacuum_days`: at least 7.
+    """How to compact.
 
-    Files that were replaced are kept for so long: a rebuild reads the version that it planned with.
+    `renew`: called before each portion; raises if another process compacts. `vacuum_days`, at least 7: how long
+    replaced files are kept, because a rebuild reads the version that it planned with.
     """
 
     renew: Callable[[], None]
     vacuum_days: int
-    several: int = SEVERAL
+    min_small_files: int = MIN_SMALL_FILES
     portion_bytes: int = PORTION_BYTES
 
     def run(self, path: str, step: Step) -> Compacted:
-        """Compact one table. MasterFileLostError if a file cannot be read; what was committed until then stays."""
+        """Compact one table.
+
+        Args:
+            path: The folder or URI of the table.
+            step: Called with the portions that are done, of how many, and the name of the table.
+
+        Raises:
+            MasterFileLostError: A file cannot be read. What was committed until then stays.
+            OperatorError: The name of the folder hides the log from delta-rs.
+        """
         table = DeltaTable(path)
         if not table.history(1):
             message = f"the log of `{path}` cannot be listed because of the folder's name"
@@ -74,9 +84,12 @@ class Compaction:
         self.renew()
         hours = 24 * self.vacuum_days
         removed = DeltaTable(path).vacuum(
-            retention_hours=hours, dry_run=False, full=True, commit_properties=CommitProperties(custom_metadata=_SAID)
+            retention_hours=hours,
+            dry_run=False,
+            full=True,
+            commit_properties=CommitProperties(custom_metadata=_COMMIT_INFO),
         )
-        _shorten(path)
+        _truncate_log(path)
         step(len(portions), len(portions), name)
         after = _files(DeltaTable(path))
         found = Compacted(
@@ -91,7 +104,7 @@ class Compaction:
         return found
 
     def _portions(self, table: DeltaTable) -> Iterator[list[str]]:
-        """Partitions with several small files, as many as one commit may put together. None of a table without any."""
+        """Groups of partitions with several small files, one group per commit."""
         columns = table.metadata().partition_columns
         if not columns:
             return
@@ -102,7 +115,7 @@ class Compaction:
                 small.setdefault(str(each[f"partition.{column}"]), []).append(each["size_bytes"])
         portion: list[str] = []
         size = 0
-        for value in sorted(value for value, sizes in small.items() if len(sizes) >= self.several):
+        for value in sorted(value for value, sizes in small.items() if len(sizes) >= self.min_small_files):
             portion.append(value)
             size += sum(small[value])
             if size >= self.portion_bytes:
@@ -113,20 +126,20 @@ class Compaction:
 
 
 def compact_partitions(table: DeltaTable, partitions: Collection[str]) -> None:
-    """Rewrite the files of these partitions by one commit, as they are in the version that was loaded."""
+    """Rewrite the files of these partitions in one commit, as they are in the loaded version."""
     [column] = table.metadata().partition_columns
     with report_lost_files(table), commit_intent(path_of(table)) as mark:
         table.optimize.compact(
             partition_filters=[(column, "in", list(partitions))],
             target_size=TARGET_BYTES,
-            max_concurrent_tasks=_AT_ONCE,
+            max_concurrent_tasks=_PARALLEL_TASKS,
             writer_properties=_LIKE_SPARK,
-            commit_properties=CommitProperties(custom_metadata={**_SAID, MARK: mark}),
+            commit_properties=CommitProperties(custom_metadata={**_COMMIT_INFO, MARK: mark}),
         )
 
 
-def _shorten(path: str) -> None:
-    """Take away lines of the log that are older than it keeps, once the checkpoint that stands for them is there."""
+def _truncate_log(path: str) -> None:
+    """Delete log entries beyond the retention, once the checkpoint that replaces them is on the disk."""
     table = DeltaTable(path)
     table.create_checkpoint()
     fsync_checkpoint(path, table.version())

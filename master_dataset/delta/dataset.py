@@ -1,8 +1,7 @@
-"""A Delta table as a pyarrow dataset, whose files are opened without Python where they lie in a folder.
+"""Read Delta tables with pyarrow, and name the data files that are missing, truncated or unreadable.
 
-Data files of a table that its log names and that are gone, cut short or unreadable: named, never passed over.
-
-Spark, given the files one by one, reads an empty one as no rows: what a machine leaves that lost its power.
+A lost file is always an error. Spark, given the files one by one, reads an empty one as no rows, and an empty file is
+what a power cut leaves behind.
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,25 +16,33 @@ from pyarrow.fs import FileType, LocalFileSystem, SubTreeFileSystem
 
 from master_dataset.errors import MasterFileLostError
 
+UNREADABLE = (OSError, pa.ArrowInvalid, DeltaError)
+"""What Arrow and delta-rs raise when a file cannot be read."""
+
 
 def arrow_dataset(table: DeltaTable) -> Any:  # noqa: ANN401 - pyarrow ships no types
-    """Its newest rows, unread.
+    """Return the loaded version of the table as a lazy pyarrow dataset.
 
-    delta-rs would open files by callbacks into Python. pyarrow's threads may still hold one when a command ends, and
-    then the process aborts: seen at every fourth `galatea dead-letters list`.
+    Local files are opened by Arrow itself. delta-rs would open them by callbacks into Python; Arrow's threads may still
+    hold one when a command ends, and then the process aborts (every fourth `galatea dead-letters list` did).
     """
-    place = urlsplit(table.table_uri)
-    if place.scheme not in {"", "file"}:
+    uri = urlsplit(table.table_uri)
+    if uri.scheme not in {"", "file"}:
         return table.to_pyarrow_dataset()
-    return table.to_pyarrow_dataset(filesystem=SubTreeFileSystem(unquote(place.path), LocalFileSystem()))
+    return table.to_pyarrow_dataset(filesystem=SubTreeFileSystem(unquote(uri.path), LocalFileSystem()))
 
 
-UNREADABLE = (OSError, pa.ArrowInvalid, DeltaError)
-"""What the libraries raise that read a file."""
+def path_of(table: DeltaTable) -> str:
+    """Return the path of a table as people write it: its URI is percent-encoded."""
+    return unquote(table.table_uri.removeprefix("file://")).rstrip("/")
 
 
 def check_files(path: str, sizes: Mapping[str, int]) -> None:
-    """MasterFileLostError if a local file of the table has not the size that the log says, in bytes."""
+    """Compare local files with the sizes in bytes that the log of the table at `path` states.
+
+    Raises:
+        MasterFileLostError: A file is missing or has another size.
+    """
     for found in LocalFileSystem().get_file_info(list(sizes)):
         if found.type != FileType.File:
             raise file_lost(path, found.path, "is gone")
@@ -45,7 +52,11 @@ def check_files(path: str, sizes: Mapping[str, int]) -> None:
 
 @contextmanager
 def report_lost_files(table: DeltaTable) -> Iterator[None]:
-    """MasterFileLostError instead of what Arrow or delta-rs raise inside, if a file of the table cannot be read whole."""
+    """Replace errors of Arrow or delta-rs inside the block by one that names the file, if a file cannot be read.
+
+    Raises:
+        MasterFileLostError: A file of the table cannot be read to its end.
+    """
     try:
         yield
     except UNREADABLE:
@@ -58,15 +69,10 @@ def report_lost_files(table: DeltaTable) -> Iterator[None]:
         raise
 
 
-def path_of(table: DeltaTable) -> str:
-    """Where it lies, as people write it: its own URI is quoted."""
-    return unquote(table.table_uri.removeprefix("file://")).rstrip("/")
-
-
 def file_lost(path: str, file: str, how: str) -> MasterFileLostError:
-    """The error about one file of the table at `path`, and what can be done.
+    """Make the error about one file of the table at `path`. `how` completes the sentence, such as `is gone`.
 
-    Files that a compaction replaced go after a while: a plan as old as that is no longer good, and nothing is lost.
+    Files that a compaction replaced are deleted some days later. A plan older than that has expired; no event is lost.
     """
     name = file.removeprefix(f"{path}/")
     message = f"the data file `{name}` of the table `{path}` {how}"

@@ -1,9 +1,12 @@
-"""What a power cut has left of a table that lies in a folder: commits that nobody was told of are taken back.
+"""Roll back commits that a power cut left incomplete, before an engine reads the table.
 
-Only the commit of a micro-batch that comes again can be torn, and one that a note is left of (`untold.py`), as every
-other one was synced before anybody was told. Its line may be cut short, or name files that are. It is taken back before
-an engine reads the table. The micro-batch commits again, as does who asked for something else. A micro-batch may have
-been told of without being done: its commit stays if it is whole. What a note is left of was never told of.
+Only two kinds of commits can be incomplete, because all others were flushed before anybody relied on them: the one of
+a micro-batch that Spark will repeat, and one with an intent (`commit_intents.py`). Its log entry may be truncated, or
+name files that are. It is replaced by an empty commit, as versions have no gaps. Spark then repeats the micro-batch, and
+whoever asked for another commit asks again.
+
+The commit of a micro-batch stays if it is complete, as others may rely on it by now. Nobody relies on a commit that
+still has an intent.
 """
 
 import os
@@ -22,53 +25,55 @@ from master_dataset.delta.fsync import checksum_file, fsync_commit, fsync_files,
 from master_dataset.delta.history import LAST_CHECKPOINT, MARK, Commit, DeltaHistory
 
 log = structlog.get_logger()
-END_OF_PARQUET, END_OF_NAME = b"PAR1", ".parquet"
+PARQUET_MAGIC, PARQUET_SUFFIX = b"PAR1", ".parquet"
 _NUMBER = re.compile(r"^\.?(\d{20})\.")
 
 
 def drop_incomplete_creation(table: str) -> None:
-    """Forget a table of which nothing but the name is left, so that it is made anew."""
+    """Remove the log of a table that has no readable commit, so that the table is created again."""
     history = DeltaHistory.of(table)
     commits = list(history.log.glob("*.json"))
-    if commits and all(map(_is_torn, commits)):  # one that is whole ends it
+    if commits and all(map(_is_truncated, commits)):
         shutil.rmtree(history.log)
-        log.warning("table.torn", table=table, taken_back="all of it")
+        log.warning("table.rolled_back", table=table, what="all of it")
 
 
 def roll_back_incomplete(table: str, unfinished: Collection[str] = ()) -> None:
-    """Of a table, before an engine has read it: torn lines, checkpoints, and the commits that nobody was told of.
+    """Roll back truncated log entries, checkpoints and incomplete commits of one table.
 
-    `unfinished`: the marks of micro-batches that come again. One of them may have been told of: it is whole then.
+    Args:
+        table: URI of the table. Does nothing for one on an object store.
+        unfinished: Marks of the micro-batches that Spark will repeat.
     """
     drop_incomplete_creation(table)
     history = DeltaHistory.of(table)
-    _drop_torn_checkpoints(history)
+    _drop_incomplete_checkpoints(history)
     for path in history.newest_first():
-        if _is_torn(path):
-            _take_back(history, Commit(path, []))
+        if _is_truncated(path):
+            _replace_by_empty_commit(history, Commit(path, []))
     for mark in unfinished:
         commit = history.marked(mark)
-        if commit and not _is_whole(history, commit):
-            _take_back(history, commit)
-    for mark, is_lost in pending_intents(table).items():
+        if commit and not _is_complete(history, commit):
+            _replace_by_empty_commit(history, commit)
+    for mark, has_rebooted in pending_intents(table).items():
         commit = history.marked(mark)
-        if commit and is_lost and _is_last_word(history, commit):
-            _take_back(history, commit)
+        if commit and has_rebooted and _can_be_removed(history, commit):
+            _replace_by_empty_commit(history, commit)
         elif commit:
             fsync_commit(table, mark)
-        if commit or is_lost:  # without one it may be under way
+        if commit or has_rebooted:  # else it may be under way
             clear_intent(table, mark)
 
 
-def _drop_torn_checkpoints(history: DeltaHistory) -> None:
-    """Nothing depends on one: lines are taken away only behind one that is on the disk (`compaction.py`)."""
+def _drop_incomplete_checkpoints(history: DeltaHistory) -> None:
+    """No data depends on a checkpoint: log entries are deleted only behind one that was flushed (`compaction.py`)."""
     found = sorted(history.log.glob("[0-9]*.checkpoint*.parquet"))
     for file in found:
         is_newest = file.name[:20] == found[-1].name[:20]
-        if not file.stat().st_size or _end_of(file) != END_OF_PARQUET or (is_newest and not _can_be_read(file)):
+        if not file.stat().st_size or _last_bytes(file) != PARQUET_MAGIC or (is_newest and not _is_readable(file)):
             _drop(file)
     hint = history.log / LAST_CHECKPOINT
-    number = history.hinted()
+    number = history.last_checkpoint()
     if hint.exists() and (number is None or not history.checkpoints(number)):
         _drop(hint)
 
@@ -76,16 +81,16 @@ def _drop_torn_checkpoints(history: DeltaHistory) -> None:
 def _drop(file: Path) -> None:
     file.unlink()
     checksum_file(file).unlink(missing_ok=True)
-    log.warning("table.torn", table=str(file.parent.parent), taken_back=file.name)
+    log.warning("table.rolled_back", table=str(file.parent.parent), what=file.name)
 
 
-def _end_of(file: Path) -> bytes:
+def _last_bytes(file: Path) -> bytes:
     with file.open("rb") as opened:
-        opened.seek(-min(len(END_OF_PARQUET), file.stat().st_size), os.SEEK_END)
+        opened.seek(-min(len(PARQUET_MAGIC), file.stat().st_size), os.SEEK_END)
         return opened.read()
 
 
-def _is_torn(line: Path) -> bool:
+def _is_truncated(line: Path) -> bool:
     try:
         Commit.read(line)
     except ValueError:
@@ -93,20 +98,23 @@ def _is_torn(line: Path) -> bool:
     return not line.stat().st_size
 
 
-def _is_whole(history: DeltaHistory, commit: Commit) -> bool:
-    """Read to its end, as a disk may have the last block of a file and not the first. It is one micro-batch."""
+def _is_complete(history: DeltaHistory, commit: Commit) -> bool:
+    """Whether all files of one micro-batch are complete. They are read whole: a disk may have only their last block."""
     files = {history.folder / name: size for name, size in commit.added.items()}
     are_there = all(file.exists() and file.stat().st_size == size for file, size in files.items())
-    return are_there and all(map(_can_be_read, files)) and _can_be_read(commit.path)
+    return are_there and all(map(_is_readable, files)) and _is_readable(commit.path)
 
 
-def _can_be_read(file: Path) -> bool:
-    """As its sums say. Where these are torn, which an engine would take for a torn file, they go, and its pages say."""
-    if (said := matches_checksum(file)) is not None:
-        return said
+def _is_readable(file: Path) -> bool:
+    """Whether a file matches its checksums, or, without usable ones, can be read to its end.
+
+    An incomplete checksum file is removed, because an engine would refuse the data file for it.
+    """
+    if (matches := matches_checksum(file)) is not None:
+        return matches
     checksum_file(file).unlink(missing_ok=True)
-    if file.suffix != END_OF_NAME:
-        return True  # a line that was read
+    if file.suffix != PARQUET_SUFFIX:
+        return True  # a log entry, which was read already
     try:
         for _ in ParquetFile(file, page_checksum_verification=True).iter_batches():
             pass
@@ -115,22 +123,22 @@ def _can_be_read(file: Path) -> bool:
     return True
 
 
-def _is_last_word(history: DeltaHistory, commit: Commit) -> bool:
-    """Whether the table can do without it: nobody has built on what it added, and what it replaced is there."""
+def _can_be_removed(history: DeltaHistory, commit: Commit) -> bool:
+    """Whether no later commit uses the files that it added, and the files that it removed still exist."""
     later = (Commit.read(path) for path in history.newest_first() if int(path.stem) > commit.number)
     is_used = any(each.removed & commit.added.keys() for each in later)
     return not is_used and all((history.folder / name).exists() for name in commit.removed)
 
 
-def _take_back(history: DeltaHistory, commit: Commit) -> None:
-    """A commit that has added nothing stands in its place: numbers have no gap. What was worked out from it goes first.
+def _replace_by_empty_commit(history: DeltaHistory, commit: Commit) -> None:
+    """Replace the commit by one that adds nothing, after removing everything that was derived from it.
 
-    So whoever is ended in between finds the commit again.
+    In this order, so that a process that is killed in between finds the commit again.
     """
     for file in history.log.iterdir():
         found = _NUMBER.match(file.name)
-        is_worked_out = ".crc" in file.name or ".checkpoint" in file.name
-        if found and is_worked_out and int(found[1]) >= commit.number:
+        is_derived = ".crc" in file.name or ".checkpoint" in file.name
+        if found and is_derived and int(found[1]) >= commit.number:
             file.unlink()
     for file in (history.log / LAST_CHECKPOINT, checksum_file(history.log / LAST_CHECKPOINT)):
         file.unlink(missing_ok=True)  # engines look for one themselves
@@ -140,4 +148,4 @@ def _take_back(history: DeltaHistory, commit: Commit) -> None:
     part.write_bytes(orjson.dumps({"commitInfo": info}) + b"\n")
     part.replace(commit.path)
     fsync_files([commit.path], history.folder)
-    log.warning("table.torn", table=str(history.folder), taken_back=commit.path.name)
+    log.warning("table.rolled_back", table=str(history.folder), what=commit.path.name)

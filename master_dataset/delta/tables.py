@@ -1,8 +1,8 @@
 """The Delta tables of the master dataset: one per source, one for dead letters, one for conflicting duplicates.
 
-Append-only, partitioned by the UTC day of `happened_at`, so a duplicate always lies in the partition of its first
-delivery. Columns of a source's table: the place (topic, partition, offset), `received_at`, identity, the typed payload
-with what a receipt adds up to, the raw bytes.
+They are append-only. A source's table is partitioned by the UTC day of `happened_at`, so a duplicate always lies in the
+partition of its first delivery. Its columns: position (topic, partition, offset), `received_at`, identity, the typed
+payload, and the raw bytes of the record.
 """
 
 from collections.abc import Collection
@@ -44,12 +44,12 @@ NOT_OF_EVENTS = ("kind", "reason", "field", "sentence", "headers")
 
 @dataclass(frozen=True)
 class MasterTables:
-    """Where the tables are: `root` is a folder or any URI that Spark's Delta can write."""
+    """The tables below `root`: a folder, or any URI that Delta on Spark can write."""
 
     root: str
 
     def path(self, name: str) -> str:
-        """The place of one table."""
+        """The path of one table."""
         return f"{self.root}/{name}"
 
     def create(self, spark: SparkSession, source: "Source[Any]") -> None:
@@ -59,34 +59,34 @@ class MasterTables:
         _create(spark, self.path(CONFLICTS), dead_letter_schema(source), "topic")
 
     def append_events(self, source: "Source[Any]", events: DataFrame, mark: str) -> None:
-        """Append the events of one micro-batch in one commit that carries this mark."""
+        """Append the events of one micro-batch, in one commit that carries this mark."""
         columns = event_schema(source).names
         writer = events.select(*columns).repartition("day").write.format("delta").mode("append")
         writer.option(MARK, mark).save(self.path(source.topic))
 
     def append_dead_letters(self, letters: DataFrame, mark: str) -> None:
-        """Append the dead letters of one micro-batch, likewise."""
+        """Append the dead letters of one micro-batch, in one commit that carries this mark."""
         writer = letters.select(*DEAD_LETTER_COLUMNS).coalesce(1).write.format("delta").mode("append")
         writer.option(MARK, mark).save(self.path(DEAD_LETTERS))
 
     def append_conflicts(self, letters: DataFrame) -> None:
-        """Append what a rebuild has found, in one commit that is on the disk then."""
+        """Append the conflicts that a rebuild found, in one commit that is on the disk when this returns."""
         with commit_intent(self.path(CONFLICTS)) as mark:
             writer = letters.select(*DEAD_LETTER_COLUMNS).coalesce(1).write.format("delta").mode("append")
             writer.option(MARK, mark).save(self.path(CONFLICTS))
 
     def roll_back_incomplete(self, name: str, unfinished: Collection[str] = ()) -> None:
-        """What a power cut has left of commits that nobody was told of, before Spark reads the table."""
+        """Roll back what a power cut left incomplete, before Spark reads the table; see `incomplete_commits`."""
         roll_back_incomplete(self.path(name), unfinished)
 
     def fsync(self, name: str, mark: str) -> None:
-        """Have the commit with this mark on the disk, if there is one."""
+        """Flush the commit with this mark, if there is one."""
         fsync_commit(self.path(name), mark)
 
     def holds(self, spark: SparkSession, name: str, mark: str) -> bool:
-        """Whether one of the table's newest commits carries this mark.
+        """Whether one of the newest commits carries this mark.
 
-        Delta's own `txnVersion` answers it too, but rebuilds the table's whole state for it at every append.
+        Delta's own `txnVersion` tells it too, but computes the whole state of the table at every append.
         """
         newest = DeltaTable.forPath(spark, self.path(name)).history(_NEWEST_COMMITS)
         return not newest.where(F.col(MARK) == mark).isEmpty()
@@ -98,7 +98,7 @@ def event_schema(source: "Source[Any]") -> pa.Schema:
 
 
 def dead_letter_schema(source: "Source[Any]") -> pa.Schema:
-    """The columns of a dead letter: bytes, place, reason code and a sentence."""
+    """The columns of a dead letter: position, reason, sentence and bytes."""
     return pa.schema([output_schema(source).field(name) for name in DEAD_LETTER_COLUMNS])
 
 

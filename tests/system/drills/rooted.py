@@ -17,7 +17,7 @@ import httpx
 import psutil
 
 from deploy.local.records import Records
-from master_dataset.delta.commit_intents import NOTES
+from master_dataset.delta.commit_intents import INTENTS
 from serving_layer.errors import DiskLowError
 from tests.system.drills.drill_stack import DrillStack, Topology, drill_stack
 from tests.system.drills.faults import COMPONENTS, wait_until
@@ -228,7 +228,7 @@ def cut(on: DrillStack, names: Sequence[str]) -> None:
         on.disks[name].photograph()
     for name in names:
         on.disks[name].lose_power()
-    for note in on.settings.home.glob(f"master/*/{NOTES}/*"):
+    for note in on.settings.home.glob(f"master/*/{INTENTS}/*"):
         note.write_text("before")  # a machine without power begins another life
     _signal(processes, signal.SIGKILL)
     wait_until(lambda: all(records.pid(name) != pid for name, pid in before.items()), "all of them to be missed")
