@@ -1,4 +1,4 @@
-"""Builds the services of REST interface and command line from the settings."""
+"""Builds the services behind the REST interface and the command line from the settings."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 
 def dead_letters_of(settings: "Settings") -> DeadLetterQueries:
-    """What is kept."""
+    """Build the queries over dead letters."""
     replays = ReplayTable(settings.paths.master_uri)
     return DeadLetterQueries(
         DeadLetterTable(settings.paths.master_uri, replays), replays, ArchivedEvents(settings.paths.master_uri)
@@ -52,7 +52,7 @@ def dead_letters_of(settings: "Settings") -> DeadLetterQueries:
 
 
 def replayer_of(settings: "Settings") -> Replayer:
-    """The way back to the topics."""
+    """Build what sends dead letters to their topics again."""
     replays = ReplayTable(settings.paths.master_uri)
     letters, events = DeadLetterTable(settings.paths.master_uri, replays), ArchivedEvents(settings.paths.master_uri)
     return Replayer(letters, replays, events, ReplaySender(settings.kafka.bootstrap), partial(datetime.now, UTC))
@@ -60,25 +60,25 @@ def replayer_of(settings: "Settings") -> Replayer:
 
 @dataclass(frozen=True)
 class AirflowElseRunner:
-    """Trigger: Airflow wherever there is one, even if it is down; else this process."""
+    """A trigger that uses Airflow if the deployment has one, even if it is down, and else this process."""
 
     airflow: Callable[[], Trigger | None]
     runner: Trigger
 
     def trigger(self, recompute_id: str, request: "RecomputeRequest", reason: str) -> None:
-        """As Trigger. AirflowUnavailableError, TooBusyError."""
+        """Start a recompute. AirflowUnavailableError, TooBusyError."""
         (self.airflow() or self.runner).trigger(recompute_id, request, reason)
 
 
 def runner_of(settings: "Settings") -> Runner:
-    """The runner of this process."""
+    """Build the runner of recomputes in this process."""
     return Runner(Recomputes(session_of(settings.cassandra.address)), settings.home, settings.environment())
 
 
 def operations_of(
     settings: "Settings", answers: "QueryService", trigger: Trigger, rolling_back: RollbackRunner
 ) -> OperatorService:
-    """All of it. `trigger` does recomputes, `rolling_back` rollbacks."""
+    """Build what operators may do over REST. `trigger` starts recomputes, `rolling_back` does rollbacks."""
     session = session_of(settings.cassandra.address)
     recomputes = RecomputeTables(AsyncSession(session))
     corrections = corrections_of(settings, answers.readers)
@@ -88,15 +88,19 @@ def operations_of(
 
 
 def readers_of(settings: "Settings") -> Readers:
-    """All of Cassandra's tables."""
-    bridge = AsyncSession(session_of(settings.cassandra.address))
+    """Build the readers of all tables in Cassandra."""
+    session = AsyncSession(session_of(settings.cassandra.address))
     return Readers(
-        PublishedTables(bridge), BatchTables(bridge), SpeedTables(bridge), StoreTables(bridge), ReceiptTables(bridge)
+        PublishedTables(session),
+        BatchTables(session),
+        SpeedTables(session),
+        StoreTables(session),
+        ReceiptTables(session),
     )
 
 
 def alert_service_of(settings: "Settings") -> AlertService:
-    """Alerts that were told, and the rules that they come from."""
+    """Build the service of alerts and their rules."""
     session = session_of(settings.cassandra.address)
     versions = RuleVersions(session, timedelta(seconds=settings.alerts.rules_seconds))
     rules = AlertRules(RuleTables(versions), settings.alerts.rules_per_tenant)
@@ -104,7 +108,7 @@ def alert_service_of(settings: "Settings") -> AlertService:
 
 
 def corrections_of(settings: "Settings", readers: Readers) -> CorrectionsService:
-    """The ledgers."""
-    bridge = AsyncSession(session_of(settings.cassandra.address))
+    """Build the service of corrections."""
+    session = AsyncSession(session_of(settings.cassandra.address))
     views = {view.name: view for view in registered_views()}
-    return CorrectionsService(readers, LedgerTables(bridge), RecomputeTables(bridge), views)
+    return CorrectionsService(readers, LedgerTables(session), RecomputeTables(session), views)

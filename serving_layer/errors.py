@@ -1,135 +1,135 @@
-"""Why serving says no, beside the errors that every layer has. A refusal is typed, and never a smaller number."""
+"""Errors of the serving layer, in addition to those of `master_dataset.errors`."""
 
 from master_dataset.errors import DependencyUnavailableError, OperatorError, RequestError
 
 
 class BadQuestionError(RequestError):
-    """The question contradicts itself or names something that cannot be read."""
+    """An argument contradicts another one or cannot be read."""
 
     status = 422
 
 
 class NotAvailableError(RequestError):
-    """A part of the interface that this version does not answer; ignoring it would answer another question."""
+    """The request uses a combination that this version does not support."""
 
     status = 422
 
 
 class CountryUnknownError(RequestError):
-    """A store does not say in which country it stands, or its country has no known holidays."""
+    """A store has no country, or its country has no known holidays."""
 
     status = 422
 
 
 class TooManyStoresError(RequestError):
-    """More stores than one answer may hold."""
+    """The request names more stores than one response may hold."""
 
     status = 422
 
 
 class TooManyMetricsError(RequestError):
-    """More metrics than one answer may hold."""
+    """The request names more metrics than one response may hold."""
 
     status = 422
 
 
 class ApiKeyMissingError(RequestError):
-    """Not everybody may ask this, and the request carries no key."""
+    """The request needs an API key and has none."""
 
     code = "key_missing"
     status = 401
 
 
 class InvalidApiKeyError(RequestError):
-    """The key of the request is none, or is good no more."""
+    """The API key is unknown, expired or revoked."""
 
     code = "key_wrong"
     status = 401
 
 
 class ScopeMissingError(RequestError):
-    """The key is good, and may not be used for this."""
+    """The API key is valid, but does not have the required scope."""
 
     status = 403
 
 
 class RateLimitedError(RequestError):
-    """The key asks more often than a key may."""
+    """The API key sends more requests per second than it may."""
 
     code = "too_often"
     status = 429
 
 
 class TooManyAtOnceError(RequestError):
-    """More requests of the key are under way than of one key may be."""
+    """The API key has more requests in progress than it may."""
 
     status = 429
 
 
 class BodyTooLargeError(RequestError):
-    """The request says more than this question can hold."""
+    """The request body is larger than this route accepts."""
 
     status = 413
 
 
 class BodyTooSlowError(RequestError):
-    """The body of the request did not arrive in time; nothing of it was taken."""
+    """The request body did not arrive in time; nothing of it was used."""
 
     status = 408
 
 
 class BodyUnreadableError(RequestError):
-    """The body of the request ended early, or is not compressed as its headers say; nothing of it was taken."""
+    """The request body ended early, or is not compressed as its headers say; nothing of it was used."""
 
 
 class RequestUnreadableError(RequestError):
-    """What came is no HTTP/1.1, or does not say beyond doubt where it ends; the connection ends."""
+    """The request is not valid HTTP/1.1, or its length is ambiguous; the connection is closed."""
 
 
 class RequestTooSlowError(RequestError):
-    """A request did not arrive as a whole in time; the connection ends."""
+    """The request did not arrive completely in time; the connection is closed."""
 
     status = 408
 
 
 class HeadersTooLargeError(RequestError):
-    """The target and the header fields of a request are larger, or more, than they may be; the connection ends."""
+    """The target and the header fields of the request exceed a limit; the connection is closed."""
 
     status = 431
 
 
 class ExpectationUnknownError(RequestError):
-    """The request expects something else than `100-continue`."""
+    """The request has an `Expect` header other than `100-continue`."""
 
     status = 417
 
 
 class UnsupportedBodyError(RequestError):
-    """The body of the request is of a type, or compressed in a way, that this question does not take."""
+    """The request body has a content type or an encoding that this route does not accept."""
 
     status = 415
 
 
 class TooManyEventsError(RequestError):
-    """More events than one request may bring; none was taken."""
+    """The request has more events than one request may have; none was accepted."""
 
     status = 413
 
 
 class NotOfferedError(RequestError):
-    """The process that was asked answers questions and takes no events."""
+    """The process answers queries only and accepts no events."""
 
     status = 404
 
 
 class PublicationCollectedError(RequestError):
-    """The cells of an old publication, or of a preview, were collected: nothing is left to answer from."""
+    """The cells of an old publication or of a preview were garbage-collected."""
 
     status = 410
 
 
 class RecomputeInterruptedError(OperatorError):
-    """The process of a recompute ended before the recompute had; what it had done is kept."""
+    """The process of a recompute stopped before the recompute had finished; completed work is kept."""
 
 
 class DefinitionNotPublishedError(OperatorError):
@@ -139,48 +139,48 @@ class DefinitionNotPublishedError(OperatorError):
 
 
 class CellMissingError(OperatorError):
-    """The manifest names cells that are not there. An error, never zero (R11)."""
+    """The manifest names cells that do not exist. This is an error, never zero (R11)."""
 
     status = 503
 
 
 class PublicationBehindError(DependencyUnavailableError):
-    """A replica still shows an older publication than this process has already answered from."""
+    """A replica returns an older publication than this process has already read."""
 
 
 class TooManyWebhooksError(RequestError):
-    """The tenant has as many endpoints of webhooks as it may have; nothing was changed."""
+    """The tenant has as many webhooks as it may have; nothing was changed."""
 
     status = 409
 
 
 class NotBlockingError(RequestError):
-    """A record that is to be skipped blocks nothing; nothing was changed."""
+    """The record to skip blocks nothing; nothing was changed."""
 
     status = 409
 
 
 class TooBusyError(DependencyUnavailableError):
-    """More is under way, or waits, than this process takes."""
+    """The process has as many requests in progress as it accepts."""
 
 
 class DiskLowError(DependencyUnavailableError):
-    """The broker's disk is nearly full: no event is taken before there is room again."""
+    """The broker's disk is nearly full; no event is accepted until there is space again."""
 
 
 class RuleExistsError(RequestError):
-    """A rule of alerts of that id is there already; nothing was changed."""
+    """An alert rule with this id already exists; nothing was changed."""
 
     status = 409
 
 
 class RuleMovedError(RequestError):
-    """Somebody else has changed the rule of alerts in between; nothing was changed."""
+    """The alert rule was changed in the meantime; nothing was changed."""
 
     status = 412
 
 
 class VersionNotSaidError(RequestError):
-    """Whoever changes something has to say with `If-Match` which version they have seen."""
+    """The request changes something and needs `If-Match` with the version that it changes."""
 
     status = 428

@@ -1,4 +1,4 @@
-"""The REST interface as a process of the local stack: `python -m deploy.services.api`. Listens on this machine only."""
+"""The REST interface process: `python -m deploy.services.api`. It listens on loopback only."""
 
 import asyncio
 import secrets
@@ -38,11 +38,11 @@ if TYPE_CHECKING:
     from serving_layer.query.live import Live
 
 RECENT_SECONDS = 0.05
-"""How long before a question what its answer rests on may have been read. `Cache-Control: no-cache` asks for newer."""
+"""Greatest age of the state that a query is answered from. `Cache-Control: no-cache` asks for current state."""
 
 
 def run(process: Process, settings: Settings) -> None:
-    """Answer until the process is told to stop."""
+    """Answer requests until the process is stopped."""
     readers = readers_of(settings)
     catalogue = Catalogue(
         {view.name: view for view in registered_views()}, registered_metrics(), settings.limits.ranges
@@ -56,10 +56,10 @@ def run(process: Process, settings: Settings) -> None:
     runner = runner_of(settings)
     trigger = AirflowElseRunner(lambda: airflow_of(settings), runner)
     operations = operations_of(settings, answers, trigger, RestRollback(settings))
-    courier = AsyncProducer(async_producer_settings(settings.kafka.bootstrap), room=settings.limits.producer_limits)
+    producer = AsyncProducer(async_producer_settings(settings.kafka.bootstrap), room=settings.limits.producer_limits)
     disk = disk_room(settings)
     ingest = IngestService(
-        courier, answers.stores.all, lambda: time.time_ns() // 1000, settings.limits.request_limits, disk.refuse_low
+        producer, answers.stores.all, lambda: time.time_ns() // 1000, settings.limits.request_limits, disk.refuse_low
     )
     app = create_app(
         answers,
@@ -75,7 +75,7 @@ def run(process: Process, settings: Settings) -> None:
 
     def listening() -> None:
         REGISTRY.register(ServingMetrics(freshness, asyncio.get_running_loop(), partial(read_states, settings.home)))
-        REGISTRY.register(PressureMetrics(pressures(app, ingest, courier, config.open, disk)))
+        REGISTRY.register(PressureMetrics(pressures(app, ingest, producer, config.open, disk)))
         process.show_metrics(settings.api.metrics_port)
         runner.start()
         process.ready()
@@ -84,13 +84,13 @@ def run(process: Process, settings: Settings) -> None:
 
     def ended() -> None:
         runner.stop()
-        courier.close()
+        producer.close()
 
     Server(config, listening, live.close, ended).run()
 
 
 def authenticator_of(settings: Settings) -> Authenticator:
-    """Who may ask, and how often."""
+    """Build the authenticator: API keys, rate limits and concurrency limits."""
     tables = KeyTables(AsyncSession(session_of(settings.cassandra.address)))
     own = operator_key(settings.home / "operator.key")
     keys = KeyCache(tables, own, settings.api.anonymous_tenant, time.monotonic, partial(datetime.now, UTC))
@@ -99,7 +99,7 @@ def authenticator_of(settings: Settings) -> Authenticator:
 
 
 def disk_room(settings: Settings) -> DiskRoom:
-    """Of the home, and of the brokers' folders in it, which may be disks of their own."""
+    """Watch the disks of the home and of the brokers' folders in it, which may be mounted separately."""
     folders = [settings.home, *(settings.home / node.name for node in nodes_of("kafka", settings.kafka.brokers))]
     return DiskRoom(
         folders,
@@ -111,7 +111,7 @@ def disk_room(settings: Settings) -> DiskRoom:
 
 
 def operator_key(path: Path) -> str:
-    """The key of this stack, made when it is first needed. Only its owner may read it."""
+    """Read the operator key of this stack. It is created on first use, readable for its owner only."""
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch(mode=0o600)

@@ -25,27 +25,27 @@ log = structlog.get_logger()
 
 
 class ServingMetrics(Collector):
-    """Asks in the loop of the process, from the thread that answers Prometheus."""
+    """What runs, what is published, its age, and open alarms."""
 
     def __init__(
         self, freshness: FreshnessService, loop: asyncio.AbstractEventLoop, states: Callable[[], Mapping[str, str]]
     ) -> None:
-        """`loop`: where `freshness` belongs. `states`: the state of each component, as the supervisor wrote it down."""
+        """`loop` runs `freshness`. `states` reads the state of each component, as recorded by the supervisor."""
         self._freshness, self._loop, self._states = freshness, loop, states
 
     def describe(self) -> list[Metric]:
-        """Nothing is read while it is registered."""
+        """Return nothing, so that registration reads nothing."""
         return []
 
     def collect(self) -> Iterator[Metric]:
-        """What runs; then, if Cassandra answers, what is in it."""
+        """Yield which components run and, if Cassandra answers, its contents. Called in the thread of a scrape."""
         running = GaugeMetricFamily("galatea_component_running", "Whether the component runs.", labels=["component"])
         for name, state in self._states().items():
             running.add_metric([name], state == State.RUNNING)
         yield running
-        asked = asyncio.run_coroutine_threadsafe(self._freshness.read(), self._loop)
+        reading = asyncio.run_coroutine_threadsafe(self._freshness.read(), self._loop)
         try:
-            fresh = asked.result(TIMEOUT_SECONDS)
+            fresh = reading.result(TIMEOUT_SECONDS)
         except (GalateaError, TimeoutError) as error:
             log.warning("metrics.not_read", error=str(error))
             yield from _cassandra_up(0)
@@ -63,39 +63,41 @@ def _cassandra_up(value: int) -> Iterator[Metric]:
 
 def _published(fresh: FreshnessReport) -> Iterator[Metric]:
     pointer = fresh.basis.pointer
-    yield CounterMetricFamily("galatea_publications", "How often was published.", pointer.publication)
-    yield GaugeMetricFamily("galatea_generation", "The generation that is published.", pointer.generation)
+    yield CounterMetricFamily("galatea_publications", "Number of the newest publication.", pointer.publication)
+    yield GaugeMetricFamily("galatea_generation", "Generation that is served.", pointer.generation)
     if pointer.publication:
         age = (fresh.at - pointer.cut).total_seconds()
         yield GaugeMetricFamily("galatea_cut_age_seconds", "Age of the published cut.", age)
     if fresh.basis.speed_as_of:
         age = (fresh.at - fresh.basis.speed_as_of).total_seconds()
-        yield GaugeMetricFamily("galatea_speed_as_of_age_seconds", "Age of the newest record that speed has read.", age)
+        yield GaugeMetricFamily(
+            "galatea_speed_as_of_age_seconds", "Age of the newest record that the speed layer has read.", age
+        )
     if fresh.alerts_as_of:
         age = (fresh.at - fresh.alerts_as_of).total_seconds()
-        told = "Age of what alerts are judged and listed as of."
-        yield GaugeMetricFamily("galatea_alerts_as_of_age_seconds", told, age)
+        meaning = "Age of the alerts' as-of time."
+        yield GaugeMetricFamily("galatea_alerts_as_of_age_seconds", meaning, age)
 
 
 def _alarms(fresh: FreshnessReport) -> Iterator[Metric]:
-    gauge = GaugeMetricFamily("galatea_alarm", "1 while the alarm stands.", labels=["name"])
-    standing = {alarm.name for alarm in fresh.alarms}
+    gauge = GaugeMetricFamily("galatea_alarm", "1 while the alarm is open.", labels=["name"])
+    open_alarms = {alarm.name for alarm in fresh.alarms}
     for name in RULES:
-        gauge.add_metric([name], name in standing)
+        gauge.add_metric([name], name in open_alarms)
     yield gauge
 
 
 def _corrections(fresh: FreshnessReport) -> Iterator[Metric]:
     if fresh.ledger is not None:
-        told = "Cells that the newest publication with a ledger corrected."
-        gauge = GaugeMetricFamily("galatea_corrections", told, labels=["cause"])
+        meaning = "Cells corrected by the newest publication that has a ledger."
+        gauge = GaugeMetricFamily("galatea_corrections", meaning, labels=["cause"])
         for cause in get_args(Cause):
             gauge.add_metric([cause], fresh.ledger.cells(cause))
         yield gauge
 
 
 class Pressure(NamedTuple):
-    """`now`: its value; None is told of nothing."""
+    """A gauge of one process. `now` reads its value; None if there is none."""
 
     name: str
     meaning: str
@@ -103,40 +105,44 @@ class Pressure(NamedTuple):
 
 
 class PressureMetrics(Collector):
-    """Gauges of one process."""
+    """How loaded the process is."""
 
     def __init__(self, pressures: Sequence[Pressure]) -> None:
-        """Each under a name of its own."""
+        """`pressures` have distinct names."""
         self._pressures = pressures
 
     def describe(self) -> list[Metric]:
-        """Nothing is read while it is registered."""
+        """Return nothing, so that registration reads nothing."""
         return []
 
     def collect(self) -> Iterator[Metric]:
-        """Whole numbers of one process, read from the thread that answers Prometheus."""
+        """Yield the gauges. Called in the thread of a scrape."""
         for pressure in self._pressures:
             if (value := pressure.now()) is not None:
                 yield GaugeMetricFamily(pressure.name, pressure.meaning, value)
 
 
 def pressures(
-    app: FastAPI, ingest: IngestService, courier: AsyncProducer, connections: Connections, disk: DiskRoom
+    app: FastAPI, ingest: IngestService, producer: AsyncProducer, connections: Connections, disk: DiskRoom
 ) -> Sequence[Pressure]:
-    """Those of a process that answers and takes events. Each has a limit among the settings."""
+    """List the gauges of the REST interface. Each has a limit among the settings."""
     state = app.state
 
     def inflight() -> int:
-        return courier.under_way.records
+        return producer.under_way.records
 
     return [
-        Pressure("galatea_connections", "Connections that are open.", lambda: len(connections)),
-        Pressure("galatea_requests_in_flight", "Requests that are worked on.", lambda: state.in_flight.now),
-        Pressure("galatea_ingests_in_flight", "Those with events.", lambda: ingest.in_flight),
-        Pressure("galatea_bodies_bytes", "Bytes of bodies that are held.", lambda: state.bodies.held),
-        Pressure("galatea_live_followers", "Who follows live answers.", state.live.followers.total),
-        Pressure("galatea_producer_inflight_records", "Events sent but not acknowledged.", inflight),
-        Pressure("galatea_courier_records", "The former name of galatea_producer_inflight_records.", inflight),
-        Pressure("galatea_courier_bytes", "Their bytes.", lambda: courier.under_way.size),
-        Pressure("galatea_disk_free_bytes", "What is left of the disk.", disk.free),
+        Pressure("galatea_connections", "Open connections.", lambda: len(connections)),
+        Pressure("galatea_requests_in_flight", "Requests in process.", lambda: state.in_flight.now),
+        Pressure("galatea_ingests_in_flight", "Requests with events in process.", lambda: ingest.in_flight),
+        Pressure("galatea_bodies_bytes", "Bytes of request bodies in memory.", lambda: state.bodies.held),
+        Pressure("galatea_live_followers", "Clients that follow live answers.", state.live.followers.total),
+        Pressure("galatea_producer_inflight_records", "Events sent to the broker and not acknowledged.", inflight),
+        Pressure("galatea_courier_records", "Former name of galatea_producer_inflight_records.", inflight),
+        Pressure(
+            "galatea_courier_bytes",
+            "Bytes of events sent to the broker and not acknowledged.",
+            lambda: producer.under_way.size,
+        ),
+        Pressure("galatea_disk_free_bytes", "Free bytes on the disk.", disk.free),
     ]

@@ -117,7 +117,7 @@ def _shown(text: str, key: Key, *, as_json: bool) -> None:
 
 
 def _told(key: Key) -> dict[str, Any]:
-    state = "revoked" if key.revoked_at else "good" if key.opens(datetime.now(UTC)) else "expired"
+    state = "revoked" if key.revoked_at else "good" if key.is_valid(datetime.now(UTC)) else "expired"
     return {
         "id": key.id,
         "tenant": key.tenant,

@@ -14,7 +14,7 @@ from serving_layer.responses.alerts import AlertDetail, AlertState, ListedAlert
 from serving_layer.responses.encoding import encoded
 from serving_layer.store.readers import PublishedReader
 from views.alerts.alert import Alert, alert_statuses, is_provisional
-from views.core.cut import BEGINNING
+from views.core.cut import UNIX_EPOCH
 
 _decode = msgspec.json.Decoder(Alert).decode
 _MS = timedelta(milliseconds=1)
@@ -61,7 +61,7 @@ class StoredAlert(NamedTuple):
         """Whether no publication has covered it yet. `cut`: see `audited_cut`."""
         records = [_decode(text) for text in (self.body, self.retracted, self.resolved) if text]
         [standing] = alert_statuses(records).values()
-        return is_provisional(standing, (cut - BEGINNING) // _MS)
+        return is_provisional(standing, (cut - UNIX_EPOCH) // _MS)
 
     def response(self, cut: datetime) -> ListedAlert:
         """As the API lists it; numbers as they were told. `cut`: see `audited_cut`."""
@@ -123,13 +123,13 @@ class AlertReader(Protocol):
     async def kept(self) -> HistoryCoverage:
         """How far it goes."""
 
-    async def days(self, sight: str, last: date, limit: int) -> Sequence[date]:
+    async def days(self, visibility_scope: str, last: date, limit: int) -> Sequence[date]:
         """UTC days of that sight with alerts, from that day backwards."""
 
-    async def told(self, sight: str, day: date, before: AlertPosition, limit: int) -> Sequence[StoredAlert]:
+    async def told(self, visibility_scope: str, day: date, before: AlertPosition, limit: int) -> Sequence[StoredAlert]:
         """Of one day, behind that spot, newest first."""
 
-    async def open_ones(self, sight: str, before: AlertPosition, limit: int) -> Sequence[StoredAlert]:
+    async def open_alerts(self, visibility_scope: str, before: AlertPosition, limit: int) -> Sequence[StoredAlert]:
         """Those of which nothing followed yet, behind that spot, newest first."""
 
     async def records(self, alert_id: str) -> Sequence[str]:
@@ -151,11 +151,11 @@ _GREATEST = "g"
 class AlertsRequest:
     """`sight`: whose. `stores`: none means all. Bounds are of `raised_at`: from inclusive, until exclusive."""
 
-    sight: str
+    visibility_scope: str
     stores: frozenset[str] = frozenset()
     rule: str | None = None
     state: State | tuple[State, ...] | None = None
-    since: datetime = BEGINNING
+    since: datetime = UNIX_EPOCH
     until: datetime = END
     limit: int = 100
     after: AlertPosition | None = None
@@ -214,14 +214,14 @@ class AlertListing:
                 found.append(told)
         return AlertListPage(kept, found, None)
 
-    async def one(self, sight: str | None, alert_id: str) -> tuple[StoredAlert, list[Alert]]:
+    async def one(self, visibility_scope: str | None, alert_id: str) -> tuple[StoredAlert, list[Alert]]:
         """An alert and every record of it, in their order. `sight`: None: everybody's. UnknownNameError."""
         records = {"raised": "", "resolved": "", "retracted": ""}
         for body in await self._reader.records(alert_id):
             records[orjson.loads(body)["kind"]] = body
         raised = records["raised"]
         said = orjson.loads(raised) if raised else {"tenant": None}
-        if not raised or (sight is not None and said["tenant"] != sight):
+        if not raised or (visibility_scope is not None and said["tenant"] != visibility_scope):
             do = "Use an id that `GET /v1/alerts` gave."
             raise UnknownNameError("alert", alert_id, (), do=do)
         told = StoredAlert(
@@ -231,19 +231,19 @@ class AlertListing:
 
     async def _open_ones(self, ask: AlertsRequest) -> AsyncIterator[StoredAlert]:
         before = ask.before
-        while rows := await self._reader.open_ones(ask.sight, before, _CHUNK):
+        while rows := await self._reader.open_alerts(ask.visibility_scope, before, _CHUNK):
             for told in rows:
                 yield told
             before = rows[-1].spot
 
     async def _every(self, ask: AlertsRequest) -> AsyncIterator[StoredAlert]:
         last = ask.before.raised_at.astimezone(UTC).date()
-        while days := await self._reader.days(ask.sight, last, _DAYS):
+        while days := await self._reader.days(ask.visibility_scope, last, _DAYS):
             for day in days:
                 if day < ask.since.astimezone(UTC).date():
                     return
                 before = ask.before
-                while rows := await self._reader.told(ask.sight, day, before, _CHUNK):
+                while rows := await self._reader.told(ask.visibility_scope, day, before, _CHUNK):
                     for told in rows:
                         yield told
                     before = rows[-1].spot
@@ -265,4 +265,4 @@ async def audited_cut(audits: AuditReader, published: PublishedReader) -> dateti
     """
     audited = await published.entry(await audits.alerts_looked_at())
     pointer = await published.pointer()
-    return BEGINNING if audited is None else min(audited.cut, pointer.cut)
+    return UNIX_EPOCH if audited is None else min(audited.cut, pointer.cut)

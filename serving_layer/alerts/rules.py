@@ -259,7 +259,7 @@ class AlertService:
     alerts: AlertListing
     waiting: int = 0
 
-    async def beside(self, work: Callable[[AlertRules], Found]) -> Found:
+    async def in_thread(self, work: Callable[[AlertRules], Found]) -> Found:
         """Something about rules, beside the event loop. What it raises; TooBusyError."""
         if self.waiting >= MOST_WAITING:
             raise TooBusyError(

@@ -151,7 +151,7 @@ async def list_alert_rules(asked: Whose, alerting: AlertingOf, caller: Reader) -
     stored as no rule of this release is, so `rule` is null, and it watches nothing until it is replaced or removed.
     """
     tenant = tenant_of(caller, asked.tenant, DEFAULT)
-    found = await alerting.beside(lambda rules: rules.listed(tenant))
+    found = await alerting.in_thread(lambda rules: rules.listed(tenant))
     return _answer(AlertRuleList([entry.response() for entry in found], alerting.rules.most))
 
 
@@ -159,7 +159,7 @@ async def list_alert_rules(asked: Whose, alerting: AlertingOf, caller: Reader) -
 async def get_alert_rule(id: RuleId, asked: Whose, alerting: AlertingOf, caller: Reader) -> Response:  # noqa: A002 - the name in the path
     """One rule as it was written last. Its `ETag` is for `If-Match`, when it is changed."""
     tenant = tenant_of(caller, asked.tenant, DEFAULT)
-    return _entry(await alerting.beside(lambda rules: rules.one(tenant, id)))
+    return _entry(await alerting.in_thread(lambda rules: rules.one(tenant, id)))
 
 
 @router.get("/alert-rules/{id}/versions", operation_id="list_alert_rule_versions", responses=returns(AlertRuleVersions))
@@ -171,7 +171,7 @@ async def list_alert_rule_versions(
 ) -> Response:
     """Every version of a rule, the newest first, also of one that was `removed`. `next` is null on the last page."""
     tenant = tenant_of(caller, asked.tenant, DEFAULT)
-    found = await alerting.beside(lambda rules: rules.history(tenant, id))
+    found = await alerting.in_thread(lambda rules: rules.history(tenant, id))
     rest = [entry for entry in found if asked.before is None or entry.version < asked.before]
     page = rest[: asked.limit]
     following = page[-1].version if len(rest) > asked.limit else None
@@ -194,7 +194,7 @@ async def preview_alert_rule(
     """
     author = await _author(caller, asked, answers)
     said = await rule_in(request)
-    return _answer(await alerting.beside(lambda rules: preview(rules, author, said)))
+    return _answer(await alerting.in_thread(lambda rules: preview(rules, author, said)))
 
 
 @router.post(
@@ -213,7 +213,7 @@ async def create_alert_rule(
     """
     author = await _author(by, asked, answers)
     said = await rule_in(request)
-    entry = await alerting.beside(lambda rules: rules.create(author, said))
+    entry = await alerting.in_thread(lambda rules: rules.create(author, said))
     made = _entry(entry, HTTPStatus.CREATED)
     made.headers["Location"] = f"{router.prefix}/alert-rules/{entry.id}"
     return made
@@ -241,7 +241,7 @@ async def change_alert_rule(  # noqa: PLR0913, PLR0917 - what FastAPI hands over
     seen = expected(if_match)
     author = await _author(by, asked, answers)
     said = await rule_in(request)
-    return _entry(await alerting.beside(lambda rules: rules.replace(author, id, said, seen)))
+    return _entry(await alerting.in_thread(lambda rules: rules.replace(author, id, said, seen)))
 
 
 @router.delete("/alert-rules/{id}", operation_id="remove_alert_rule", responses=returns_rule("That it is no more."))
@@ -255,7 +255,7 @@ async def remove_alert_rule(
     """Remove a rule. Needs the scope `configure`, and `If-Match`. Its versions and alerts stay readable."""
     seen = expected(if_match)
     tenant = tenant_of(by, asked.tenant, DEFAULT)
-    return _entry(await alerting.beside(lambda rules: rules.remove(tenant, id, seen)))
+    return _entry(await alerting.in_thread(lambda rules: rules.remove(tenant, id, seen)))
 
 
 async def _author(caller: Reader, asked: OfTenant, answers: AnswersOf) -> RuleAuthor:

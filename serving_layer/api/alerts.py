@@ -26,7 +26,7 @@ from serving_layer.query.timeline import iso_instant
 from serving_layer.responses.alerts import AlertDetail, AlertPage
 from serving_layer.responses.encoding import JSON, encode
 from serving_layer.responses.schemas import returns
-from views.core.cut import BEGINNING
+from views.core.cut import UNIX_EPOCH
 
 router = APIRouter(prefix="/v1", tags=["alerts"])
 PAGE = 1000
@@ -52,14 +52,16 @@ class AlertsQuestion(BaseModel):
     def understood(self, caller: Caller) -> AlertsRequest:
         """BadQuestionError, UnknownNameError."""
         try:
-            since, until = received_bound(self.since) or BEGINNING, received_bound(self.until) or END
+            since, until = received_bound(self.since) or UNIX_EPOCH, received_bound(self.until) or END
         except RequestError as error:
             raise BadQuestionError(error.message.replace("time of receipt", "time"), do=error.do) from error
         if since > until:
             raise BadQuestionError(f"`from` is `{self.since}`, which is after `to`: `{self.until}`.", do="Swap them.")
-        sight = tenant_of(caller, self.tenant, ALL_TENANTS)
+        visibility_scope = tenant_of(caller, self.tenant, ALL_TENANTS)
         after = None if self.after is None else read_token(self.after)
-        return AlertsRequest(sight, frozenset(self.store), self.rule, self.state, since, until, self.limit, after)
+        return AlertsRequest(
+            visibility_scope, frozenset(self.store), self.rule, self.state, since, until, self.limit, after
+        )
 
 
 @router.get("/alerts", operation_id="list_alerts", responses=returns_or_file(AlertPage))
@@ -80,7 +82,7 @@ async def list_alerts(
     """
     ask = asked.understood(caller)
     if asked.store:
-        await answers.stores.asked(asked.store, caller)
+        await answers.stores.visible(asked.store, caller)
     cut = await cut_of(freshness, answers)
     page = await alerting.alerts.page(ask)
     body = AlertPage(
@@ -126,7 +128,7 @@ def read_token(token: str) -> AlertPosition:
     try:
         millis, alert_id = orjson.loads(base64.urlsafe_b64decode(token.encode()))
         at = datetime.fromtimestamp(int(millis) / 1000, UTC)
-        if _ID(alert_id) and BEGINNING <= at < END:
+        if _ID(alert_id) and UNIX_EPOCH <= at < END:
             return AlertPosition(at, alert_id)
     except (binascii.Error, ValueError, TypeError, OverflowError, OSError):
         pass

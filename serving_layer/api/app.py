@@ -98,7 +98,7 @@ def create_app(  # noqa: PLR0913 - what every process has, then what one may go 
     answers: QueryService,
     freshness: FreshnessService,
     operations: OperatorService,
-    gate: Authenticator,
+    authenticator: Authenticator,
     ingest: IngestService | None = None,
     *,
     alerting: AlertService,
@@ -117,7 +117,7 @@ def create_app(  # noqa: PLR0913 - what every process has, then what one may go 
     app.state.freshness = freshness
     app.state.operations = operations
     app.state.alerting = alerting
-    app.state.gate = gate
+    app.state.authenticator = authenticator
     app.state.audit = audit
     app.state.ingest = ingest
     app.state.live = Live(answers, limits)

@@ -1,6 +1,6 @@
-"""Who asks, and whether a route is theirs: every route names the scope that it needs.
+"""FastAPI dependencies: the services of the app, and the authenticated caller with the scope that a route requires.
 
-All are coroutines: FastAPI would hand plain functions to a thread, which costs more than an answer.
+All are coroutines: FastAPI would run plain functions in a thread, which costs more than a response.
 """
 
 from typing import TYPE_CHECKING, Annotated, cast
@@ -21,65 +21,68 @@ if TYPE_CHECKING:
 
 READ: Scope = "read"
 AUDITED_SCOPES = frozenset({"configure", "operate"})
-"""Scopes whose acts are written down."""
+"""Requests with these scopes that change something are written to the audit log."""
 SAFE_METHODS = frozenset({"GET", "HEAD"})
 AUTHENTICATED_READER = "galatea.reader"
-"""Where a request's own scope says who was let through to read."""
+"""Key of the ASGI scope: the caller that was already authorized with the scope `read`."""
 _BEARER = HTTPBearer(auto_error=False, scheme_name="key", description="A key of `galatea keys create`.")
-"""Only describes the header: what is wrong with it is said by ourselves."""
+"""Only describes the header in OpenAPI; `Authenticator` reports what is wrong with it."""
 
 
 async def answers_of(request: Request) -> QueryService:
-    """The answers that the app was made with."""
+    """The query service of the app."""
     answers: QueryService = request.app.state.answers
     return answers
 
 
 async def freshness_of(request: Request) -> FreshnessService:
-    """The freshness that the app was made with."""
+    """The freshness service of the app."""
     freshness: FreshnessService = request.app.state.freshness
     return freshness
 
 
 async def alerting_of(request: Request) -> AlertService:
-    """The alerting that the app was made with."""
+    """The alert service of the app."""
     alerting: AlertService = request.app.state.alerting
     return alerting
 
 
 async def operations_of(request: Request) -> OperatorService:
-    """The operations that the app was made with."""
+    """The operator service of the app."""
     operations: OperatorService = request.app.state.operations
     return operations
 
 
 class RequireKeyScope:
-    """Lets through whose key has the scope, as often as it may ask. Raises what `authorize` raises."""
+    """Dependency of a route: authorizes the caller for one scope. Raises what `authorize` raises."""
 
     def __init__(self, scope: Scope) -> None:
-        """`scope`: what the route is for."""
+        """`scope`: what the route requires."""
         self.scope = scope
 
     async def __call__(self, request: Request, _: Annotated[object, Depends(_BEARER)]) -> Caller:
-        """The caller. Who was let through before the question was read is not counted twice."""
+        """Return the caller. One that `ResponseCacheMiddleware` has authorized is not counted twice."""
         known = request.scope.get(AUTHENTICATED_READER)
         if known is not None and self.scope == READ:
             return cast("Caller", known)
-        gate: Authenticator = request.app.state.gate
-        caller = await authorize(request.scope, gate, request.headers.get("Authorization"), self.scope)
+        authenticator: Authenticator = request.app.state.authenticator
+        caller = await authorize(request.scope, authenticator, request.headers.get("Authorization"), self.scope)
         if self.scope == READ:
             request.scope[AUTHENTICATED_READER] = caller
         return caller
 
 
-async def authorize(of: HTTPScope, gate: "Authenticator", authorization: str | None, scope: Scope) -> Caller:
-    """Whoever sends that header, counted until the answer begins. What Authenticator refuses; TooManyAtOnceError."""
-    caller = await gate.caller(authorization, scope)
+async def authorize(of: HTTPScope, authenticator: "Authenticator", authorization: str | None, scope: Scope) -> Caller:
+    """Authorize the request with this ASGI scope, and count it until its response begins.
+
+    Raises what `Authenticator.authorize` raises, and TooManyAtOnceError.
+    """
+    caller = await authenticator.authorize(authorization, scope)
     if scope in AUDITED_SCOPES and of["method"] not in SAFE_METHODS:
         act = f"{of['method']} {of['path']}"
-        slot_of(of).until_the_end(lambda status: of["app"].state.audit(caller.name, act, status))
-    if end := gate.concurrency.enter(caller):
-        slot_of(of).until_the_end(end)
+        slot_of(of).on_end(lambda status: of["app"].state.audit(caller.name, act, status))
+    if end := authenticator.concurrency.enter(caller):
+        slot_of(of).on_end(end)
     return caller
 
 

@@ -18,7 +18,7 @@ from serving_layer.caching import etag
 from serving_layer.errors import BadQuestionError
 from serving_layer.files.formats import Format
 from serving_layer.files.tables import cells_table
-from serving_layer.query.questions import CellsRequest
+from serving_layer.query.cells import CellsRequest
 from serving_layer.query.timeline import iso_instant
 from serving_layer.responses.encoding import JSON, encode
 from serving_layer.responses.metrics import CellsResponse
@@ -53,8 +53,8 @@ async def get_cells(
     """The states of each cell from batch, from speed, and merged. Money is in minor units here."""
     ask = CellsRequest(view, tuple(asked.store), asked.start, asked.end, asked.partial, asked.as_of)
     of = answers.view(ask)
-    moment = await answers.moment(ask, at_once=requires_fresh(request.headers.get("cache-control")))
-    tag = etag(("cells", asked.format, ask), caller.sight, moment.mark, answers.catalogue.fingerprint)
+    moment = await answers.read_version(ask, fresh=requires_fresh(request.headers.get("cache-control")))
+    tag = etag(("cells", asked.format, ask), caller.visibility_scope, moment.key, answers.catalogue.fingerprint)
 
     async def answer() -> Response:
         body = await answers.cells(ask, moment, caller)
@@ -83,7 +83,7 @@ class ReceiptsQuestion(BaseModel):
 @raw_router.get("/pos_transactions", operation_id="get_raw_receipts", responses=returns(ReceiptPage))
 async def get_raw_receipts(asked: Annotated[ReceiptsQuestion, Query()], answers: AnswersOf, caller: Reader) -> Response:
     """Receipts newest first. `next` is null on the last page."""
-    await answers.stores.asked([asked.store], caller)
+    await answers.stores.visible([asked.store], caller)
     after = None if asked.after is None else read_token(asked.after)
     found = await answers.readers.receipts.receipts(asked.store, asked.day, after, asked.limit + 1)
     page = found[: asked.limit]

@@ -9,7 +9,8 @@ from fastapi import Request, Response
 
 from serving_layer.caching import has, has_any
 from serving_layer.index.request import IndexRequest
-from serving_layer.query.questions import CellsRequest, MetricRequest
+from serving_layer.query.cells import CellsRequest
+from serving_layer.query.resolve import MetricRequest
 from serving_layer.query.snapshot import ReadVersion
 
 

@@ -12,7 +12,7 @@ from fastapi import Response
 from serving_layer.errors import NotAvailableError
 from serving_layer.files.formats import FILE_FORMATS, FileFormat, Format
 from serving_layer.files.tables import Body, Table, as_json, read
-from serving_layer.query.metrics_answer import refuse_long
+from serving_layer.query.answer import refuse_long
 from serving_layer.responses.encoding import JSON
 from serving_layer.responses.schemas import Responses, returns
 

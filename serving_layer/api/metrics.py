@@ -20,8 +20,7 @@ from serving_layer.files.formats import Format
 from serving_layer.files.tables import Body, Table, metric_table
 from serving_layer.index.request import FEWEST_WEEKS, MOST_WEEKS, USUAL_WEEKS, IndexGrain, IndexRequest
 from serving_layer.query.live import Event, Live
-from serving_layer.query.metrics_answer import MOST_METRICS, MetricsRequest, named
-from serving_layer.query.questions import Hours, MetricRequest
+from serving_layer.query.resolve import MOST_METRICS, Hours, MetricRequest, MetricsRequest, metric_names
 from serving_layer.query.stores import MOST_STORES, PageRequest, read_token
 from serving_layer.query.timeline import Grain
 from serving_layer.responses.encoding import JSON, encode
@@ -83,7 +82,7 @@ class MetricQuestion(BaseModel):
                 self.context,
                 self.only_covered,
             )
-            for name in named(metric)
+            for name in metric_names(metric)
         )
         return MetricsRequest(asks, page, is_table=self.format != "json")
 
@@ -91,7 +90,7 @@ class MetricQuestion(BaseModel):
 @router.get("/metrics", operation_id="list_metrics", responses=or_not_modified(returns(MetricList)))
 async def list_metrics(request: Request, answers: AnswersOf, caller: Reader) -> Response:
     """Every metric: what it is called, how it is made, and from which views."""
-    tag = etag(("listed metrics",), caller.sight, (), answers.catalogue.fingerprint)
+    tag = etag(("listed metrics",), caller.visibility_scope, (), answers.catalogue.fingerprint)
 
     async def answer() -> Response:
         return Response(encode(MetricList(answers.catalogue.listed())), media_type=JSON)
@@ -119,8 +118,8 @@ async def get_metric(
     row per point. An answer has an `ETag`.
     """
     ask = asked.understood(metric)
-    moment = await answers.moment(ask.one, at_once=requires_fresh(request.headers.get("cache-control")))
-    tag = etag(("metrics", asked.format, ask), caller.sight, moment.mark, answers.catalogue.fingerprint)
+    moment = await answers.read_version(ask.first, fresh=requires_fresh(request.headers.get("cache-control")))
+    tag = etag(("metrics", asked.format, ask), caller.visibility_scope, moment.key, answers.catalogue.fingerprint)
 
     def made(told: Body) -> Table:
         bodies = told.get("answers", [told])
@@ -130,10 +129,10 @@ async def get_metric(
     async def answer() -> Response:
         body = await answers.metrics(ask, moment, caller)
         return await formatted_response(
-            asked.format, body, made, [*(each.metric for each in ask.asks), asked.start, asked.end]
+            asked.format, body, made, [*(each.metric for each in ask.requests), asked.start, asked.end]
         )
 
-    return await conditional_response(request, tag, answer, AnswerProvenance(ask.one, moment))
+    return await conditional_response(request, tag, answer, AnswerProvenance(ask.first, moment))
 
 
 RETRY_MS = 2000
@@ -164,10 +163,10 @@ async def follow_metric(
     Each event is a whole answer, so one that was missed is made up for by the next. `Last-Event-ID` goes on after an
     event. An event `problem` says why there is no answer just now. A key that ends, ends the events.
     """
-    gate: Authenticator = request.app.state.gate
+    authenticator: Authenticator = request.app.state.authenticator
     async for event in events:
         try:
-            now = await gate.keys.caller(request.headers.get("Authorization"))
+            now = await authenticator.keys.caller(request.headers.get("Authorization"))
         except GalateaError:  # nothing can be refused any more, only ended
             return
         if now != caller:
@@ -262,8 +261,8 @@ async def get_index(
         asked.hours,
         asked.history_weeks,
     )
-    moment = await answers.moment(ask, at_once=requires_fresh(request.headers.get("cache-control")))
-    tag = etag(("index", ask), caller.sight, moment.mark, answers.catalogue.fingerprint)
+    moment = await answers.read_version(ask, fresh=requires_fresh(request.headers.get("cache-control")))
+    tag = etag(("index", ask), caller.visibility_scope, moment.key, answers.catalogue.fingerprint)
 
     async def answer() -> Response:
         return Response(await answers.index(ask, moment, caller), media_type=JSON)

@@ -99,9 +99,9 @@ class BodyLimitRoute(APIRoute):
         handle, asked = super().get_route_handler(), list(scopes(self.dependant))
 
         async def counted(request: Request) -> Response:
-            gate: Authenticator = request.app.state.gate
+            authenticator: Authenticator = request.app.state.authenticator
             for scope in asked:
-                await gate.known(request.headers.get("authorization"), scope)
+                await authenticator.identify(request.headers.get("authorization"), scope)
             bodies = bodies_of(request)
             most = self.most_bytes or bodies.limits.question_bytes
             async with bodies.whole(request, most, "Ask in several requests.") as body:

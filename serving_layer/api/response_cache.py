@@ -89,7 +89,7 @@ class ResponseCacheMiddleware:
         if messages is None:
             await self._app(scope, receive, self._looking(question, scope, send))
             if "rests_on" not in scope.get("state", {}):
-                scope["app"].state.answers.look_again()  # it may have told of a publication, or made one
+                scope["app"].state.answers.expire_snapshot()  # it may have told of a publication, or made one
             return
         for message in messages:
             await send(message)
@@ -99,15 +99,15 @@ class ResponseCacheMiddleware:
         sent, app = Sent.of(scope), scope["app"]
         if sent.has_wishes:
             return None
-        gate: Authenticator = app.state.gate
+        authenticator: Authenticator = app.state.authenticator
         answers: QueryService = app.state.answers
         try:
-            caller = scope[AUTHENTICATED_READER] = await authorize(scope, gate, sent.authorization, READ)
-            moment = await answers.moment(rests_on.ask)
+            caller = scope[AUTHENTICATED_READER] = await authorize(scope, authenticator, sent.authorization, READ)
+            moment = await answers.read_version(rests_on.ask)
         except GalateaError:
             return None
-        kept = self._kept.get((question, caller.sight))
-        if kept is None or kept.mark != moment.mark:
+        kept = self._kept.get((question, caller.visibility_scope))
+        if kept is None or kept.mark != moment.key:
             return None
         scope["route"] = kept.route
         if sent.known and has(sent.known, kept.tag):
@@ -136,7 +136,7 @@ class ResponseCacheMiddleware:
         caller: Caller | None = scope.get(AUTHENTICATED_READER)
         if rests_on is None or caller is None or begun["status"] not in (HTTPStatus.OK, HTTPStatus.NOT_MODIFIED):
             return
-        mark, key, headers = rests_on.moment.mark, (question, caller.sight), begun["headers"]
+        mark, key, headers = rests_on.moment.key, (question, caller.visibility_scope), begun["headers"]
         is_whole = begun["status"] == HTTPStatus.OK
         before = self._kept.get(key)
         if not is_whole and before is not None and before.mark == mark:

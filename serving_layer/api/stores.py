@@ -17,7 +17,7 @@ router = APIRouter(prefix="/v1", tags=["state"])
 async def list_stores(request: Request, answers: AnswersOf, caller: Reader) -> Response:
     """Every registered store of the caller's tenant."""
     version, stores = await answers.stores.all()
-    tag = etag(("stores",), caller.sight, version, answers.catalogue.fingerprint)
+    tag = etag(("stores",), caller.visibility_scope, version, answers.catalogue.fingerprint)
 
     async def answer() -> Response:
         listed = [_registered(stores[store]) for store in sorted(stores) if caller.sees(stores[store])]

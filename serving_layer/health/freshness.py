@@ -12,7 +12,7 @@ from serving_layer.query.snapshot import ReadSnapshot
 from serving_layer.query.timeline import iso_instant
 from serving_layer.responses import health as responses
 from serving_layer.store.readers import Position
-from views.core.cut import BEGINNING
+from views.core.cut import UNIX_EPOCH
 
 
 @dataclass(frozen=True)
@@ -72,13 +72,13 @@ class FreshnessService:
 
     async def read(self) -> FreshnessReport:
         """CassandraUnavailableError when the store does not answer."""
-        basis = await self._answers.basis()
+        basis = await self._answers.snapshot()
         topics = sorted({view.source.topic for view in self._answers.catalogue.views.values()})
         archived = [each for topic in topics for each in await self._answers.readers.receipts.archived(topic)]
         lag = [each for reader in READERS for each in await self._watched.lag(reader)]
         found = await self._watched.publication(basis.pointer.publication)
         now = self._now()
-        noticed = await self._watched.noticed("clock_stepped_back", found.read_at or BEGINNING)
+        noticed = await self._watched.noticed("clock_stepped_back", found.read_at or UNIX_EPOCH)
         odd_alerts = await self._watched.noticed("alerts_unexplained", now - UNEXPLAINED_TIME)
         left_out = await self._watched.noticed("alerts_miskeyed", now - LEFT_OUT_TIME)
         ledgers = await self._watched.ledgers(basis.pointer.publication)

@@ -1,6 +1,6 @@
-"""What a request still sends when its answer is ready: it is read and thrown away for a moment, so that it is heard.
+"""Drain what a client still sends of a request body when the response is ready.
 
-A server that closes a connection on which something still comes resets it, and a reset may take the answer with it.
+Closing a connection on which data still arrives resets it, and a reset may discard the response before it is read.
 """
 
 import asyncio
@@ -9,58 +9,58 @@ from http import HTTPStatus
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-SECONDS = 1.0
-MOST_BYTES = 4_000_000
-BODY = frozenset({b"content-length", b"transfer-encoding"})
+DRAIN_SECONDS = 1.0
+DRAIN_BYTES = 4_000_000
+BODY_HEADERS = frozenset({b"content-length", b"transfer-encoding"})
 CLOSE = (b"connection", b"close")
 
 
 class BodyDrain:
-    """Around every request that has a body. What it was not read of ends the connection behind the answer."""
+    """Middleware: drains the unread body before the response, and closes the connection if there is still more."""
 
     def __init__(self, app: ASGIApp) -> None:
-        """`app`: everything inside."""
+        """`app`: the inner application."""
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on."""
+        """Pass the request on, and drain its body before the response."""
         if scope["type"] != "http" or not has_body(scope):
             await self._app(scope, receive, send)
             return
         body = _Body(scope, receive)
 
-        async def send_behind_the_body(message: Message) -> None:
-            if message["type"] == "http.response.start" and not body.is_whole:
+        async def send_after_the_body(message: Message) -> None:
+            if message["type"] == "http.response.start" and not body.is_complete:
                 if message["status"] != HTTPStatus.REQUEST_TIMEOUT:
-                    await body.throw_away()
-                if not body.is_whole:
+                    await body.drain()
+                if not body.is_complete:
                     message["headers"] = [*(each for each in message["headers"] if each[0] != CLOSE[0]), CLOSE]
             await send(message)
 
-        await self._app(scope, body.receive, send_behind_the_body)
+        await self._app(scope, body.receive, send_after_the_body)
 
 
 class _Body:
     def __init__(self, scope: Scope, receive: Receive) -> None:
         self._receive = receive
-        # Whoever waits to be asked for a body has not sent it yet.
-        self._is_asked_for = all(name != b"expect" for name, _ in scope["headers"])
-        self.is_whole = False
+        # A client that sent `Expect: 100-continue` does not send the body before it is asked for.
+        self._is_requested = all(name != b"expect" for name, _ in scope["headers"])
+        self.is_complete = False
 
     async def receive(self) -> Message:
-        self._is_asked_for = True
+        self._is_requested = True
         message = await self._receive()
-        self.is_whole = not message.get("more_body")
+        self.is_complete = not message.get("more_body")
         return message
 
-    async def throw_away(self) -> None:
-        thrown = 0
+    async def drain(self) -> None:
+        drained = 0
         with suppress(TimeoutError):
-            async with asyncio.timeout(SECONDS):
-                while self._is_asked_for and not self.is_whole and thrown < MOST_BYTES:
-                    thrown += len((await self.receive()).get("body", b""))
+            async with asyncio.timeout(DRAIN_SECONDS):
+                while self._is_requested and not self.is_complete and drained < DRAIN_BYTES:
+                    drained += len((await self.receive()).get("body", b""))
 
 
 def has_body(scope: Scope) -> bool:
-    """Whether its headers announce one."""
-    return any(name in BODY and value != b"0" for name, value in scope["headers"])
+    """Whether the headers announce a body."""
+    return any(name in BODY_HEADERS and value != b"0" for name, value in scope["headers"])

@@ -10,12 +10,16 @@ from prometheus_client import Counter
 
 @dataclass(frozen=True)
 class ConnectionLimits:
-    """Bytes, seconds and numbers, of one process.
+    """Limits of one process.
 
-    `header_bytes`: of target and header fields together. `receive_seconds`: until a request is there as a whole.
-    `idle_seconds`: between two requests, and for how long a client may take nothing of its answer; a system takes
-    megabytes on its behalf, so that nothing moves for a while even with one that reads. `unsent_bytes`: of answers
-    that wait for their clients, all together.
+    Args:
+        header_bytes: request target and header fields together.
+        header_fields: number of header fields.
+        receive_seconds: until a request has arrived completely.
+        idle_seconds: between two requests, and without the client reading any of its response. The kernel buffers
+            megabytes for it, so nothing moves for a while even if the client reads.
+        connections: open at the same time.
+        unsent_bytes: response bytes of all connections that wait for their clients.
     """
 
     header_bytes: int = 16_384
@@ -26,75 +30,78 @@ class ConnectionLimits:
     unsent_bytes: int = 128_000_000
 
 
-LOOK_SECONDS = 1.0
-LOOK_AT_ONCE = 50
-"""Then requests have a turn: thousands may be due at the same moment, and each gets its refusal."""
-ENDED = Counter("galatea_connections_ended", "Connections that the process ended, by why.", ("why",))
+CHECK_SECONDS = 1.0
+CHECK_BATCH = 50
+"""After so many checks, requests get a turn: thousands of connections may be due at once."""
+CLOSED = Counter("galatea_connections_ended", "Connections that the process closed, by reason.", ("why",))
 
 
 class ManagedConnection(Protocol):
-    """A connection."""
+    """What `Connections` needs of a connection."""
 
-    def look(self, now: float) -> int:
-        """End it if it waits too long. `now`: seconds of the event loop's clock. Bytes its client has yet to take."""
+    def check(self, now: float) -> int:
+        """Close the connection if it exceeds a limit; otherwise return the bytes that its client has yet to read.
 
-    def end(self, why: str) -> None:
-        """Let it go at once, with whatever has not been sent."""
+        `now`: seconds on the clock of the event loop.
+        """
+
+    def close(self, why: str) -> None:
+        """Close it at once and discard what has not been sent."""
 
 
 class Connections:
-    """One per process and event loop."""
+    """The open connections. One per process and event loop."""
 
     def __init__(self, limits: ConnectionLimits) -> None:
-        """`limits`: of each and of all."""
+        """`limits`: of each connection and of all together."""
         self.limits = limits
         self._open: set[ManagedConnection] = set()
-        self._waiting: OrderedDict[ManagedConnection, None] = OrderedDict()  # for a request, the longest first
+        self._waiting: OrderedDict[ManagedConnection, None] = OrderedDict()  # for a request, longest first
 
     def __len__(self) -> int:
-        """How many there are."""
+        """How many are open."""
         return len(self._open)
 
     def enter(self, connection: ManagedConnection) -> None:
-        """A new one. Where that is one too many, the one that waits longest for a request makes room; or itself."""
+        """Add a connection. If that is one too many, close the one that has waited longest for a request."""
         self._open.add(connection)
         self.wait(connection)
         if len(self._open) > self.limits.connections:
             longest = next(iter(self._waiting))
-            longest.end("too_many")
+            longest.close("too_many")
 
     def leave(self, connection: ManagedConnection) -> None:
-        """It has ended."""
+        """Remove a connection that has ended."""
         self._open.discard(connection)
         self._waiting.pop(connection, None)
 
     def wait(self, connection: ManagedConnection) -> None:
-        """It waits for a request from now on."""
+        """The connection waits for a request from now on."""
         self._waiting[connection] = None
         self._waiting.move_to_end(connection)
 
     def work(self, connection: ManagedConnection) -> None:
-        """A request of it is there."""
+        """A request of the connection has arrived."""
         self._waiting.pop(connection, None)
 
-    async def look(self, now: float) -> None:
-        """Look at all of them."""
+    async def check(self, now: float) -> None:
+        """Check all connections against their limits."""
         unsent = {}
         for number, connection in enumerate(list(self._open)):
-            if number % LOOK_AT_ONCE == 0:
+            if number % CHECK_BATCH == 0:
                 await asyncio.sleep(0)
-            if connection in self._open and (size := connection.look(now)):
+            if connection in self._open and (size := connection.check(now)):
                 unsent[connection] = size
         total = sum(unsent.values())
         for connection in sorted(unsent, key=unsent.__getitem__, reverse=True):
             if total <= self.limits.unsent_bytes:
                 break
             total -= unsent[connection]
-            connection.end("not_read")
+            connection.close("not_read")
 
-    async def look_for_ever(self) -> None:
-        """A task of the process."""
+    async def check_forever(self) -> None:
+        """Check all connections every `CHECK_SECONDS`, until cancelled."""
         loop = asyncio.get_running_loop()
         while True:
-            await asyncio.sleep(LOOK_SECONDS)
-            await self.look(loop.time())
+            await asyncio.sleep(CHECK_SECONDS)
+            await self.check(loop.time())

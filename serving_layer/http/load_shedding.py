@@ -1,4 +1,8 @@
-"""Load shedding: how many requests are in progress at once, and what each of them holds."""
+"""Load shedding: reject requests above a limit of concurrent requests, and add security headers to responses.
+
+A request counts only while the process works on it: not while its body arrives, and not once its response has begun.
+Slow senders and slow readers therefore take no slot from others.
+"""
 
 from collections.abc import Callable, MutableMapping
 from http import HTTPStatus
@@ -10,99 +14,99 @@ from serving_layer.api.problems import SECURITY_HEADERS, problem
 from serving_layer.errors import TooBusyError
 from serving_layer.http.body_drain import has_body
 
-SLOT_KEY = "galatea.place"
+SLOT_KEY = "galatea.slot"
 
 
 class InFlight:
-    """Of one process and event loop. `now`: how many there are."""
+    """The requests in progress. One per process and event loop."""
 
-    def __init__(self, most: int) -> None:
-        """`most`: beyond it a request that comes is refused."""
-        self.most = most
+    def __init__(self, max_requests: int) -> None:
+        """`max_requests`: above it, new requests are rejected."""
+        self.max_requests = max_requests
         self.now = 0
 
     @property
     def is_full(self) -> bool:
-        """Whether another one is too many."""
-        return self.now >= self.most
+        """Whether another request would be one too many."""
+        return self.now >= self.max_requests
 
 
 class RequestSlot:
-    """What one request holds until its answer begins."""
+    """The slot of one request, from its arrival until its response begins."""
 
-    __slots__ = ("_ends", "_held", "_is_over", "_of")
+    __slots__ = ("_callbacks", "_has_ended", "_held", "_in_flight")
 
-    def __init__(self, of: InFlight) -> None:
-        """Takes it."""
-        self._of, self._held, self._is_over = of, 0, False
-        self._ends: list[Callable[[int], None]] = []
-        self.take()
+    def __init__(self, in_flight: InFlight) -> None:
+        """Acquire a slot."""
+        self._in_flight, self._held, self._has_ended = in_flight, 0, False
+        self._callbacks: list[Callable[[int], None]] = []
+        self.acquire()
 
-    def take(self) -> None:
-        """Work begins, or goes on."""
-        if not self._held and not self._is_over:
+    def acquire(self) -> None:
+        """Work begins or continues."""
+        if not self._held and not self._has_ended:
             self._held = 1
-            self._of.now += 1
+            self._in_flight.now += 1
 
-    def leave(self) -> None:
-        """The client is waited for."""
-        self._of.now -= self._held
+    def release(self) -> None:
+        """Work pauses until the client sends more."""
+        self._in_flight.now -= self._held
         self._held = 0
 
-    def until_the_end(self, end: Callable[[int], None]) -> None:
-        """Do this, with the status of the answer, when that begins; with 500 when there will be none."""
-        self._ends.append(end)
+    def on_end(self, callback: Callable[[int], None]) -> None:
+        """Call this with the status when the response begins; with 500 if there will be none."""
+        self._callbacks.append(callback)
 
     def end(self, status: int = 500) -> None:
-        """The answer begins, or there will be none."""
-        self.leave()
-        self._is_over = True
-        while self._ends:
-            self._ends.pop()(status)
+        """The response begins, or there will be none."""
+        self.release()
+        self._has_ended = True
+        while self._callbacks:
+            self._callbacks.pop()(status)
 
 
 def slot_of(scope: MutableMapping[str, Any]) -> RequestSlot:
-    """That of a request, by its ASGI scope."""
-    place: RequestSlot = scope[SLOT_KEY]
-    return place
+    """The slot of the request with this ASGI scope."""
+    slot: RequestSlot = scope[SLOT_KEY]
+    return slot
 
 
 class LoadSheddingMiddleware:
-    """The outermost layer of the app but for those that count, and for Starlette's own error page."""
+    """Plain ASGI for speed; inside of `RequestMetrics` and `BodyDrain` only."""
 
     def __init__(self, app: ASGIApp, in_flight: InFlight) -> None:
-        """`app`: everything inside."""
+        """`app`: the inner application."""
         self._app = app
         self._in_flight = in_flight
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, unless there are too many."""
+        """Pass the request on, or respond with 503 if there are too many."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         if self._in_flight.is_full:
-            title = f"{self._in_flight.most} requests are in flight already."
-            refused = problem(HTTPStatus.SERVICE_UNAVAILABLE, TooBusyError.code, title, "Ask again.")
-            refused.raw_headers.extend(SECURITY_HEADERS)
-            await refused(scope, receive, send)
+            title = f"{self._in_flight.max_requests} requests are already in progress."
+            rejection = problem(HTTPStatus.SERVICE_UNAVAILABLE, TooBusyError.code, title, "Try again.")
+            rejection.raw_headers.extend(SECURITY_HEADERS)
+            await rejection(scope, receive, send)
             return
-        place = scope[SLOT_KEY] = RequestSlot(self._in_flight)
+        slot = scope[SLOT_KEY] = RequestSlot(self._in_flight)
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                place.end(message["status"])
+                slot.end(message["status"])
                 own = {name.lower() for name, _ in message["headers"]}
                 message["headers"] = [*message["headers"], *(each for each in SECURITY_HEADERS if each[0] not in own)]
             await send(message)
 
-        async def receive_without_place() -> Message:
-            place.leave()
+        async def receive_without_slot() -> Message:
+            slot.release()
             try:
                 return await receive()
             finally:
-                place.take()
+                slot.acquire()
 
         try:
-            await self._app(scope, receive_without_place if has_body(scope) else receive, send_with_headers)
+            await self._app(scope, receive_without_slot if has_body(scope) else receive, send_with_headers)
         finally:
-            place.end()
+            slot.end()

@@ -14,23 +14,23 @@ from serving_layer.http.connections import ConnectionLimits, Connections
 
 
 def raise_open_file_limit(most: int) -> None:
-    """Let this process have so many files open, as far as the system lets it."""
-    now, highest = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = most if highest == resource.RLIM_INFINITY else min(most, highest)
-    if now != resource.RLIM_INFINITY and now < wanted:
+    """Raise the limit of open files of this process, as far as the system allows: each connection is one."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    target = most if hard == resource.RLIM_INFINITY else min(most, hard)
+    if soft != resource.RLIM_INFINITY and soft < target:
         with suppress(ValueError, OSError):
-            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, highest))
+            resource.setrlimit(resource.RLIMIT_NOFILE, (target, hard))
 
 
 OTHER_FILES = 512
-"""What the process opens beside connections."""
+"""Open files of the process other than connections."""
 
 
 class ServerConfig(uvicorn.Config):
-    """uvicorn's configuration of a process that speaks HTTP/1.1 alone."""
+    """uvicorn's configuration for HTTP/1.1 only, with connection limits."""
 
     def __init__(self, app: Any, limits: ConnectionLimits, **more: Any) -> None:  # noqa: ANN401 - uvicorn's own
-        """`app`: the ASGI application. `more`: as uvicorn has it."""
+        """`app`: the ASGI application. `more`: other arguments of `uvicorn.Config`."""
         self.open = Connections(limits)
         super().__init__(
             app,
@@ -47,7 +47,7 @@ class ServerConfig(uvicorn.Config):
 
 
 class Server(uvicorn.Server):
-    """`config` is a ServerConfig."""
+    """A uvicorn server that reports when it starts and stops to listen."""
 
     def __init__(
         self,
@@ -56,23 +56,30 @@ class Server(uvicorn.Server):
         ending: Callable[[], None] = lambda: None,
         ended: Callable[[], None] = lambda: None,
     ) -> None:
-        """`listening` is called once, when questions are taken, `ending` when no more are, `ended` after the last."""
+        """Set the callbacks.
+
+        Args:
+            config: with the connection limits.
+            listening: called once requests are accepted.
+            ending: called when the shutdown begins.
+            ended: called after the last response.
+        """
         super().__init__(config)
         self._open = config.open
         self._listening, self._ending, self._ended = listening, ending, ended
-        self._looking: asyncio.Task[None] | None = None
+        self._checking: asyncio.Task[None] | None = None
 
     async def startup(self, sockets: list[socket] | None = None) -> None:
-        """Listen, then say so."""
+        """Start to listen, then call `listening`."""
         raise_open_file_limit(self._open.limits.connections + OTHER_FILES)
         await super().startup(sockets)
-        self._looking = asyncio.ensure_future(self._open.look_for_ever())
+        self._checking = asyncio.ensure_future(self._open.check_forever())
         self._listening()
 
     async def shutdown(self, sockets: list[socket] | None = None) -> None:
-        """Answer what was asked, then say so."""
+        """Finish the open requests between `ending` and `ended`."""
         self._ending()
         await super().shutdown(sockets)
-        if self._looking is not None:
-            self._looking.cancel()
+        if self._checking is not None:
+            self._checking.cancel()
         self._ended()

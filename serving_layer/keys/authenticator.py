@@ -24,58 +24,73 @@ from serving_layer.keys.key import OPERATOR, Caller, Key, KeyReader, Scope, id_o
 
 
 class RateLimiter:
-    """Each key of a tenant has its own; the operator's has none, and neither has whoever is on this machine."""
+    """Requests per second of each tenant key, in this process. Keys of all tenants are not limited."""
 
     def __init__(self, reads: int, ingests: int) -> None:
-        """Requests a second of one key, for each purpose."""
+        """Set the limits of one key.
+
+        Args:
+            reads: requests per second with the scope `read` or `configure`.
+            ingests: requests per second with the scope `ingest`.
+        """
         self._limiter = MovingWindowRateLimiter(MemoryStorage())
         few, many = RateLimitItemPerSecond(reads), RateLimitItemPerSecond(ingests)
         self._items = {"read": few, "configure": few, "ingest": many}
 
     def count(self, caller: Caller, scope: Scope) -> None:
-        """RateLimitedError beyond what the scope allows."""
+        """Count one request. Raises RateLimitedError above the limit of the scope."""
         item = self._items.get(scope)
         if caller.tenant is None or item is None:
             return
         if not self._limiter.hit(item, scope, caller.name):
-            message = f"This key may ask {item.amount} times a second for `{scope}`."
-            raise RateLimitedError(message, do="Wait a second, then ask again.")
+            message = f"This key may send {item.amount} requests per second with the scope `{scope}`."
+            raise RateLimitedError(message, do="Wait a second, then try again.")
 
 
 class ConcurrencyLimiter:
-    """Each key of a tenant has its own, and so have all together who send none; the operator's has none."""
+    """Concurrent requests of each tenant key, in this process.
 
-    def __init__(self, most: int) -> None:
-        """`most`: of one key."""
-        self._most = most
-        self._now: Counter[str] = Counter()
+    Requests without a key share one limit. Keys of all tenants are not limited.
+    """
+
+    def __init__(self, max_requests: int) -> None:
+        """`max_requests`: of one key."""
+        self._max = max_requests
+        self._in_progress: Counter[str] = Counter()
 
     def enter(self, caller: Caller) -> Callable[[int], None] | None:
-        """Count one more; what is given is done when it ends, None where nothing is counted. TooManyAtOnceError."""
+        """Count one more request of the caller.
+
+        Returns:
+            A function to call when the request ends; None if the caller is not limited.
+
+        Raises:
+            TooManyAtOnceError: the key is at its limit.
+        """
         if caller.tenant is None:
             return None
         name = caller.name
-        if self._now[name] >= self._most:
-            message = f"{self._most} requests of this key are under way already."
-            raise TooManyAtOnceError(message, do="Wait for an answer, then ask again.")
-        self._now[name] += 1
+        if self._in_progress[name] >= self._max:
+            message = f"{self._max} requests of this key are already in progress."
+            raise TooManyAtOnceError(message, do="Wait for a response, then try again.")
+        self._in_progress[name] += 1
         return lambda _: self._leave(name)
 
     def _leave(self, name: str) -> None:
-        self._now[name] -= 1
-        if not self._now[name]:
-            del self._now[name]
+        self._in_progress[name] -= 1
+        if not self._in_progress[name]:
+            del self._in_progress[name]
 
 
 REFRESH_SECONDS = 2.0
 STALE_SECONDS = 5.0
-"""Keys that could not be read for so long open nothing: one of them may have been revoked."""
+"""Keys that could not be refreshed for this long are no longer accepted: one of them may have been revoked."""
 _READ: frozenset[Scope] = frozenset({"read"})
-_HEADER = "Send the header `Authorization: Bearer` and a key."
+_HEADER = "Send the header `Authorization: Bearer` with a key."
 
 
 class KeyCache:
-    """`operator_key`: of the stack itself; empty: there is none. `anonymous`: the tenant shown without a key, or ""."""
+    """The known API keys, refreshed every `REFRESH_SECONDS`."""
 
     def __init__(
         self,
@@ -85,7 +100,15 @@ class KeyCache:
         clock: Callable[[], float],
         now: Callable[[], datetime],
     ) -> None:
-        """`clock`: monotonic seconds."""
+        """Start with no keys; the first request reads them.
+
+        Args:
+            reader: where keys are stored.
+            operator_key: the key of the stack itself; empty if it has none.
+            anonymous: the tenant whose stores are visible without a key; empty for none.
+            clock: monotonic time in seconds, for refreshes.
+            now: the current time, for expiry.
+        """
         self._reader, self._operator_key, self._clock, self._now = reader, operator_key, clock, now
         self._anonymous = Caller("anonymous", anonymous, _READ) if anonymous else None
         self._reading = asyncio.Lock()
@@ -93,26 +116,32 @@ class KeyCache:
         self._keys: Mapping[str, Key] = {}
 
     async def caller(self, authorization: str | None) -> Caller:
-        """Who sends that header. ApiKeyMissingError, InvalidApiKeyError, CassandraUnavailableError."""
+        """Identify the caller by the `Authorization` header; None if the request has none.
+
+        Raises:
+            ApiKeyMissingError: there is no key, and anonymous access is off.
+            InvalidApiKeyError: the key is unknown, expired or revoked.
+            CassandraUnavailableError: keys could not be refreshed for `STALE_SECONDS`.
+        """
         if not authorization:
             if self._anonymous is None:
                 raise ApiKeyMissingError("The request has no key.", do=_HEADER)
             return self._anonymous
         scheme, _, text = authorization.partition(" ")
         if scheme.lower() != "bearer":
-            raise InvalidApiKeyError("The header `Authorization` is no bearer's.", do=_HEADER)
+            raise InvalidApiKeyError("The header `Authorization` has no bearer token.", do=_HEADER)
         if self._operator_key and hmac.compare_digest(text.encode(), self._operator_key.encode()):
             return OPERATOR
         id_ = id_of(text)
         key = (await self._known()).get(id_) if id_ else None
-        if key is None or not key.is_said_by(text) or not key.opens(self._now()):
+        if key is None or not key.matches(text) or not key.is_valid(self._now()):
             raise InvalidApiKeyError(
                 "The key of the request is unknown, expired or revoked.", do="Ask for another one."
             )
         return Caller.of(key)
 
     async def _known(self) -> Mapping[str, Key]:
-        async with self._reading:  # whoever comes while they are read for the first time waits for them
+        async with self._reading:  # requests that arrive during the first read wait for it
             if (began := self._clock()) - self._read_at >= REFRESH_SECONDS:
                 try:
                     self._keys = {key.id: key for key in await self._reader.keys()}
@@ -125,22 +154,34 @@ class KeyCache:
 
 @dataclass(frozen=True)
 class Authenticator:
-    """One per process and event loop."""
+    """Identifies callers, checks their scopes and enforces their limits. One per process and event loop."""
 
     keys: KeyCache
     rates: RateLimiter
     concurrency: ConcurrencyLimiter = field(default_factory=lambda: ConcurrencyLimiter(LIMITS.requests_per_key))
 
-    async def caller(self, authorization: str | None, scope: Scope) -> Caller:
-        """Whoever sends that header. ApiKeyMissingError, InvalidApiKeyError, ScopeMissingError, RateLimitedError, CassandraUnavailableError."""
-        caller = await self.known(authorization, scope)
+    async def authorize(self, authorization: str | None, scope: Scope) -> Caller:
+        """Identify the caller, check the scope and count the request.
+
+        Args:
+            authorization: the header of that name; None if the request has none.
+            scope: what the route requires.
+
+        Raises:
+            ApiKeyMissingError: there is no key, and the scope needs one.
+            InvalidApiKeyError: the key is unknown, expired or revoked.
+            ScopeMissingError: the key does not have the scope.
+            RateLimitedError: the key sends too many requests.
+            CassandraUnavailableError: keys could not be read.
+        """
+        caller = await self.identify(authorization, scope)
         self.rates.count(caller, scope)
         return caller
 
-    async def known(self, authorization: str | None, scope: Scope) -> Caller:
-        """The same, uncounted."""
+    async def identify(self, authorization: str | None, scope: Scope) -> Caller:
+        """Like `authorize`, but without counting the request."""
         caller = await self.keys.caller(authorization)
-        if not _may(caller, scope):
+        if not _has_scope(caller, scope):
             do = f"Send a key with the scope `{scope}`: `galatea keys create --scope {scope}` makes one."
             if not authorization:
                 raise ApiKeyMissingError(f"This needs the scope `{scope}`, and the request has no key.", do=do)
@@ -148,7 +189,7 @@ class Authenticator:
         return caller
 
 
-def _may(caller: Caller, scope: Scope) -> bool:
-    """What `operate` opens is everybody's, so that it holds what a tenant may change of its own."""
+def _has_scope(caller: Caller, scope: Scope) -> bool:
+    """`operate` is for keys of all tenants alone, and includes `configure`."""
     is_operator = "operate" in caller.scopes and caller.sees_all
     return is_operator if scope == "operate" else scope in caller.scopes or (scope == "configure" and is_operator)

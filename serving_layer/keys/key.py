@@ -14,7 +14,7 @@ from master_dataset.registry.stores import Store
 Scope = Literal["ingest", "read", "configure", "operate"]
 SCOPES: tuple[Scope, ...] = get_args(Scope)
 ALL_TENANTS = "*"
-"""The tenant of a key that opens the stores of all tenants, registered or not."""
+"""The tenant of a key for the stores of all tenants, registered or not."""
 PREFIX = "galatea"
 _SECRET_BYTES = 32
 _ID_BYTES = 6
@@ -22,9 +22,9 @@ _ID_BYTES = 6
 
 @dataclass(frozen=True)
 class Key:
-    """`id`: the part of the key that is shown. `digest`: SHA-256 of the whole key, which has 256 random bits.
+    """A stored key. `id` is its public part, `digest` the SHA-256 of its whole text, which has 256 random bits.
 
-    `expires_at`, `revoked_at`: from then on it opens nothing; None for never.
+    It is not accepted from `expires_at` or `revoked_at` on; None for never.
     """
 
     id: str
@@ -40,30 +40,30 @@ class Key:
     def new(
         cls, tenant: str, scopes: Iterable[Scope], name: str, now: datetime, expires_at: datetime | None
     ) -> tuple[str, Self]:
-        """Draw a key: its text, which is shown once, and what is kept of it."""
+        """Make a key: its text, which is shown only once, and the record to store."""
         id_ = secrets.token_hex(_ID_BYTES)
         secret = base64.urlsafe_b64encode(secrets.token_bytes(_SECRET_BYTES)).decode().rstrip("=")
         text = f"{PREFIX}_{id_}_{secret}"
         return text, cls(id_, _digest(text), tenant, frozenset(scopes), name, now, expires_at)
 
-    def is_said_by(self, text: str) -> bool:
-        """Whether it is this key, compared in constant time."""
+    def matches(self, text: str) -> bool:
+        """Whether the text is this key, compared in constant time."""
         return hmac.compare_digest(self.digest, _digest(text))
 
-    def opens(self, now: datetime) -> bool:
-        """Whether it is good now."""
+    def is_valid(self, now: datetime) -> bool:
+        """Whether it is neither expired nor revoked."""
         return all(end is None or now < end for end in (self.expires_at, self.revoked_at))
 
 
 class KeyReader(Protocol):
-    """What is known of keys. CassandraUnavailableError."""
+    """Where keys are stored. Raises CassandraUnavailableError."""
 
     async def keys(self) -> Iterable[Key]:
-        """All of them, good or not."""
+        """All keys, also expired and revoked ones."""
 
 
 def id_of(text: str) -> str:
-    """The part of a key that is shown; empty if it is no key of this form."""
+    """The public part of a key's text; empty if the text does not have the form of a key."""
     parts = text.split("_", 2)
     return parts[1] if len(parts) == 3 and parts[0] == PREFIX else ""  # noqa: PLR2004 - prefix, id, secret
 
@@ -74,7 +74,10 @@ def _digest(text: str) -> bytes:
 
 @dataclass(frozen=True)
 class Caller:
-    """`name`: the key's id, or a word. `tenant`: whose stores; None for those of all tenants, registered or not."""
+    """The sender of a request. `name` is the id of the key, or `anonymous` or `operator`.
+
+    `tenant`: whose stores the caller sees; None for the stores of all tenants, registered or not.
+    """
 
     name: str
     tenant: str | None
@@ -82,23 +85,23 @@ class Caller:
 
     @classmethod
     def of(cls, key: Key) -> Self:
-        """Whoever sends that key."""
+        """The caller that a key identifies."""
         return cls(key.id, None if key.tenant == ALL_TENANTS else key.tenant, key.scopes)
 
     @property
     def sees_all(self) -> bool:
-        """Whether stores of all tenants are shown, and those that nobody has registered."""
+        """Whether the caller sees the stores of all tenants, and unregistered ones."""
         return self.tenant is None
 
     @property
-    def sight(self) -> str:
-        """Whose stores are shown, as a name: what is remembered or tagged for one sight is never shown to another."""
+    def visibility_scope(self) -> str:
+        """The tenant, or `*`: responses cached or tagged for one visibility scope are never used for another."""
         return ALL_TENANTS if self.tenant is None else self.tenant
 
     def sees(self, store: Store) -> bool:
-        """Whether the store is theirs."""
+        """Whether the caller may see the store."""
         return self.tenant is None or store.tenant == self.tenant
 
 
 OPERATOR = Caller("operator", None, frozenset(SCOPES))
-"""Who holds the key of the stack itself."""
+"""The holder of the key of the stack itself."""

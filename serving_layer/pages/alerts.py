@@ -1,12 +1,8 @@
-"""An alert as a line of a page: what, where, since when, how far beyond its bound, and how sure that is.
-
-`/alerts`: what is open now, what was before, and the rules by which somebody is told.
-"""
+"""`/alerts`: the alerts that are open, those that ended, and the rules that raise them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from decimal import Decimal
 from typing import Annotated, Literal, Self
 from urllib.parse import urlencode
 
@@ -18,35 +14,95 @@ from serving_layer.alerts.history import AlertsRequest, State, StoredAlert
 from serving_layer.api.alerts import cut_of, read_token, write_token
 from serving_layer.api.parameters import DEFAULT, tenant_of
 from serving_layer.keys.key import ALL_TENANTS
-from serving_layer.pages.figures import NOTHING
-from serving_layer.pages.routing import ReaderVisit, Visit, routes
+from serving_layer.pages.figures import plain_number
+from serving_layer.pages.routing import ReaderVisit, Visit, page_router
 from views.alerts.alert import Alert
 
-MINUS = "\N{MINUS SIGN}"
-BECAUSE = {
-    "over": "it is over",
+router = page_router()
+PATH = "/alerts"
+MAX_OPEN, PAGE_SIZE = 100, 50
+ENDED: tuple[State, ...] = ("resolved", "retracted")
+REASON_TEXTS = {
+    "over": "the condition ended",
     "corrected": "later events changed the number",
-    "heard": "it was heard again",
+    "heard": "events arrived again",
     "closed": "the store closed",
-    "rule_changed": "the rule was changed",
-    "forgotten": "it is no longer waited for",
-    "waited": "late events, which a publication counts",
-    "late": "events that came when the window was judged already",
-    "definition changed": "the metric is defined otherwise now",
-    "miskeyed": "events under the key of another store",
+    "rule_changed": "the rule changed",
+    "forgotten": "no longer expected",
+    "waited": "late events, counted by a publication",
+    "late": "events that arrived after the window was evaluated",
+    "definition changed": "the definition of the metric changed",
+    "miskeyed": "events with the key of another store",
     "rolled back": "a publication was rolled back",
-    "again": "later events took it back and still later ones did not",
-    "unexplained": "nobody knows why the numbers differ",
+    "again": "later events withdrew it, and still later ones did not",
+    "unexplained": "the difference is unexplained",
 }
-"""Why an alert was resolved or retracted, in words; any other reason stands as it is."""
+"""Why an alert was resolved or retracted. Any other reason is shown as it is."""
+
+
+class AlertsQuery(BaseModel):
+    """The query string. An empty field does not filter."""
+
+    store: str = Field("", max_length=256)
+    rule: str = Field("", max_length=64)
+    tenant: str = Field("", max_length=256)
+    after: str = Field("", max_length=300)
+    done: str = Field("", pattern="^(saved|removed|)$")
+
+    def path(self, **changes: str) -> str:
+        """The address of this page, with some filters changed."""
+        filters = {"store": self.store, "rule": self.rule, "tenant": self.tenant} | changes
+        filters = {name: value for name, value in filters.items() if value}
+        return f"{PATH}?{urlencode(filters)}" if filters else PATH
+
+    @property
+    def rest_path(self) -> str:
+        """The address of the same alerts in REST."""
+        return f"/v1{self.path()}"
+
+
+@router.get(PATH)
+async def get_alerts(visit: ReaderVisit, query: Annotated[AlertsQuery, Query()]) -> Response:
+    """Open alerts first, then those that ended, then the rules."""
+    fresh = await visit.fresh()
+    if query.store:
+        await visit.queries.store(query.store)
+    tenant = tenant_of(visit.visitor.caller, query.tenant or None, DEFAULT)
+    values = {
+        "query": query,
+        "tenant": tenant,
+        "rules": await visit.alerting.beside(lambda rules: rules.listed(tenant)),
+        "max_rules": visit.alerting.rules.most,
+        **await _alerts(visit, query),
+    }
+    return visit.page("alerts.html", fresh, values)
+
+
+async def _alerts(visit: Visit, query: AlertsQuery) -> dict[str, object]:
+    visible = tenant_of(visit.visitor.caller, query.tenant or None, ALL_TENANTS)
+    _, stores = await visit.queries.service.stores.all()
+    cut = await cut_of(visit.request.app.state.freshness, visit.queries.service)
+    only = frozenset([query.store] if query.store else [])
+    rule, after = query.rule or None, read_token(query.after) if query.after else None
+    listing = visit.alerting.alerts
+    is_open = await listing.page(AlertsRequest(visible, only, rule, "open", limit=MAX_OPEN))
+    ended = await listing.page(AlertsRequest(visible, only, rule, ENDED, limit=PAGE_SIZE, after=after))
+    return {
+        "open": [AlertRow.of(each, stores, cut) for each in is_open.told],
+        "has_more_open": is_open.following is not None,
+        "ended": [AlertRow.of(each, stores, cut) for each in ended.told],
+        "coverage": is_open.kept,
+        "following": ended.following and write_token(ended.following),
+    }
 
 
 @dataclass(frozen=True)
-class AlertLine:
-    """`zone`: of the store. `since`: from when on it holds; `until`: when its window ends, None if nobody knows.
+class AlertRow:
+    """An alert as the page shows it.
 
-    `ended_at`, `ended`: when and how; None and empty as long as it is open. `certainty`: final, once a publication has
-    looked at its window, or has said itself what it says; what has no window that ends stays provisional.
+    `since`, `until`: its window; `until` is None if it has no end. `certainty`: final once a publication has evaluated
+    its window, or if a publication raised it; a window without an end stays provisional. `ended_at`, `ended`: when and
+    how it ended; None and empty while it is open.
     """
 
     alert: Alert
@@ -55,124 +111,48 @@ class AlertLine:
     since: datetime
     until: datetime | None
     raised_at: datetime
-    against: str
+    numbers: str
     certainty: Literal["provisional", "final"]
     ended_at: datetime | None
     ended: str
 
     @classmethod
-    def of(cls, told: StoredAlert, stores: Mapping[str, Store], cut: datetime) -> Self:
-        """`cut`: see `audited_cut`."""
-        alert, following = told.alert, told.following
-        until = datetime.fromisoformat(alert.window.end) if alert.window.end else None
+    def of(cls, stored: StoredAlert, stores: Mapping[str, Store], cut: datetime) -> Self:
+        """`cut`: up to where alerts have been compared with what is published."""
+        alert, following = stored.alert, stored.following
         return cls(
             alert,
             stores.get(alert.store),
-            told.state,
+            stored.state,
             datetime.fromisoformat(alert.window.start),
-            until,
-            told.raised_at,
-            _against(alert),
-            "provisional" if told.is_provisional(cut) else "final",
+            datetime.fromisoformat(alert.window.end) if alert.window.end else None,
+            stored.raised_at,
+            _numbers(alert),
+            "provisional" if stored.is_provisional(cut) else "final",
             datetime.fromisoformat(following.raised_at) if following else None,
             _ended(following),
         )
 
     @property
     def zone(self) -> str:
-        """In which its times are shown."""
+        """The time zone in which its times are shown."""
         return self.store.timezone if self.store else "UTC"
 
     @property
-    def place(self) -> str:
-        """What the store is called."""
+    def store_name(self) -> str:
+        """The name of the store, or its id."""
         return self.store.name or self.alert.store if self.store else self.alert.store
 
 
-def plain(value: Decimal | None) -> str:
-    """A number as people write it: no zeros behind, no exponent."""
-    if value is None:
-        return NOTHING
-    text = f"{value:,f}"
-    return (text.rstrip("0").rstrip(".") if "." in text else text).replace("-", MINUS)
-
-
-def _against(alert: Alert) -> str:
+def _numbers(alert: Alert) -> str:
+    value, threshold = plain_number(alert.value), plain_number(alert.threshold)
     if alert.baseline is not None:
-        return f"{plain(alert.value)}, a week before {plain(alert.baseline)}; bound {plain(alert.threshold)} %"
-    return f"{plain(alert.value)}, bound {plain(alert.threshold)}"
+        return f"{value}, a week before {plain_number(alert.baseline)}; bound {threshold} %"
+    return f"{value}, bound {threshold}"
 
 
 def _ended(following: Alert | None) -> str:
     if following is None:
         return ""
     reason = following.reason or ""
-    return f"{following.kind}: {BECAUSE.get(reason, reason)}" if reason else following.kind
-
-
-router = routes()
-PATH = "/alerts"
-MOST_OPEN, PAGE = 100, 50
-ENDED: tuple[State, ...] = ("resolved", "retracted")
-
-
-class AlertsForm(BaseModel):
-    """An empty field asks for everything."""
-
-    store: str = Field("", max_length=256)
-    rule: str = Field("", max_length=64)
-    tenant: str = Field("", max_length=256)
-    after: str = Field("", max_length=300)
-    done: str = Field("", pattern="^(saved|removed|)$")
-
-    def path(self, **other: str) -> str:
-        """The address of this question, with some of it otherwise."""
-        said = {"store": self.store, "rule": self.rule, "tenant": self.tenant} | other
-        said = {name: value for name, value in said.items() if value}
-        return f"{PATH}?{urlencode(said)}" if said else PATH
-
-    @property
-    def rest_path(self) -> str:
-        """Where REST answers the same."""
-        return f"/v1{self.path()}"
-
-
-@router.get(PATH)
-async def get_alerts(visit: ReaderVisit, asked: Annotated[AlertsForm, Query()]) -> Response:
-    """Open ones first, then those that ended, then the rules."""
-    fresh = await visit.fresh()
-    caller = visit.visitor.caller
-    sight = tenant_of(caller, asked.tenant or None, ALL_TENANTS)
-    if asked.store:
-        await visit.answers.store(asked.store)
-    _, stores = await visit.answers.all.stores.all()
-    whose = tenant_of(caller, asked.tenant or None, DEFAULT)
-    rules = await visit.alerting.beside(lambda rules: rules.listed(whose))
-    cut = await cut_of(visit.request.app.state.freshness, visit.answers.all)
-    said = {
-        "asked": asked,
-        "whose": whose,
-        "rules": rules,
-        "most": visit.alerting.rules.most,
-        **await _listed(visit, asked, sight, (stores, cut)),
-    }
-    return visit.page("alerts.html", fresh, said)
-
-
-async def _listed(
-    visit: Visit, asked: AlertsForm, sight: str, known: tuple[Mapping[str, Store], datetime]
-) -> dict[str, object]:
-    """`known`: every store, and up to where alerts were compared with what is published."""
-    of = frozenset([asked.store] if asked.store else [])
-    rule = asked.rule or None
-    alerts = visit.alerting.alerts
-    now = await alerts.page(AlertsRequest(sight, of, rule, "open", limit=MOST_OPEN))
-    after = read_token(asked.after) if asked.after else None
-    before = await alerts.page(AlertsRequest(sight, of, rule, ENDED, limit=PAGE, after=after))
-    return {
-        "open": [AlertLine.of(each, *known) for each in now.told],
-        "has_more_open": now.following is not None,
-        "ended": [AlertLine.of(each, *known) for each in before.told],
-        "kept": now.kept,
-        "following": before.following and write_token(before.following),
-    }
+    return f"{following.kind}: {REASON_TEXTS.get(reason, reason)}" if reason else following.kind

@@ -1,4 +1,4 @@
-"""`/corrections`: what a publication changed in what readers were shown, and why. For operators."""
+"""`/corrections`: what a publication changed in what readers had seen, and why. For operators."""
 
 from collections.abc import Sequence
 from itertools import groupby
@@ -11,23 +11,23 @@ from serving_layer.admin.corrections import CorrectionsRequest
 from serving_layer.admin.ledger import Cause
 from serving_layer.admin.publications import MAX_PUBLICATION
 from serving_layer.api.publications import read_token, write_token
-from serving_layer.pages.routing import OperatorVisit, routes
+from serving_layer.pages.routing import OperatorVisit, page_router
 from serving_layer.responses.publications import Correction, CorrectionPage
 
-router = routes()
-PAGE = 100
+router = page_router()
+PAGE_SIZE = 100
 CAUSES: tuple[Cause, ...] = get_args(Cause)
-MEANINGS = {
-    "waited": "speed had left the events to batch, because they were too old when they came",
-    "definition changed": "the view was defined anew",
-    "miskeyed": "one event lay in two partitions",
-    "unexplained": "nothing explains it: an alarm",
+CAUSE_TEXTS = {
+    "waited": "speed had left the events to batch, because they arrived too late",
+    "definition changed": "the definition of the view changed",
+    "miskeyed": "one event was in two partitions",
+    "unexplained": "nothing explains the difference: an alarm",
     "rolled back": "an older publication was published again",
 }
 
 
-class CorrectionsForm(BaseModel):
-    """An empty field asks for nothing."""
+class CorrectionsQuery(BaseModel):
+    """The query string. An empty field does not filter."""
 
     publication: str = Field("", max_length=19, pattern=r"^[0-9]*$")
     recompute: str = Field("", max_length=200)
@@ -36,40 +36,40 @@ class CorrectionsForm(BaseModel):
     cause: str = Field("", pattern=f"^({'|'.join(CAUSES)})?$")
     after: str = Field("", max_length=2048)
 
-    def understood(self) -> CorrectionsRequest:
-        """BadQuestionError if `after` is none of ours."""
+    def request(self) -> CorrectionsRequest:
+        """As the service takes it. BadQuestionError if `after` is not one of our tokens."""
         number = min(int(self.publication), MAX_PUBLICATION) if self.publication else None
         cause = next((each for each in CAUSES if each == self.cause), None)
-        start = read_token(self.after) if self.after else None
-        named = (self.recompute or None, self.view or None, self.store or None)
-        return CorrectionsRequest(number, *named, cause, PAGE, start)
+        after = read_token(self.after) if self.after else None
+        filters = (self.recompute or None, self.view or None, self.store or None)
+        return CorrectionsRequest(number, *filters, cause, PAGE_SIZE, after)
 
 
 @router.get("/corrections")
-async def get_corrections(visit: OperatorVisit, asked: Annotated[CorrectionsForm, Query()]) -> Response:
-    """A page of the ledger of one publication, or of a preview."""
+async def get_corrections(visit: OperatorVisit, query: Annotated[CorrectionsQuery, Query()]) -> Response:
+    """The ledger of one publication, or of a preview, a page at a time."""
     fresh = await visit.fresh()
-    ask = asked.understood()
-    told: CorrectionPage | None = None
+    request = query.request()
+    page: CorrectionPage | None = None
     following = None
-    if ask.publication or ask.recompute or fresh.basis.pointer.publication:  # publication 0 has none: no error here
-        told, following = await visit.operations.corrections.page(ask)
-    said = {
-        "told": told,
-        "cells": cells(told.corrections if told else ()),
-        "asked": asked,
+    if request.publication or request.recompute or fresh.basis.pointer.publication:  # publication 0 has no ledger
+        page, following = await visit.operations.corrections.page(request)
+    values = {
+        "page": page,
+        "cells": rows_by_cell(page.corrections if page else ()),
+        "query": query,
         "causes": CAUSES,
-        "meanings": MEANINGS,
-        "views": sorted(visit.answers.all.catalogue.views),
+        "cause_texts": CAUSE_TEXTS,
+        "views": sorted(visit.queries.service.catalogue.views),
         "following": following and write_token(following),
     }
-    return visit.page("corrections.html", fresh, said)
+    return visit.page("corrections.html", fresh, values)
 
 
-def cells(rows: Sequence[Correction]) -> Sequence[Sequence[Correction]]:
-    """The lines of a ledger, those of a cell together. Of a cell that is new, states that are nothing are left out."""
-    found = (list(of) for _, of in groupby(rows, key=_cell))
-    return [[row for row in cell if row.shown is not None or row.corrected] or cell[:1] for cell in found]
+def rows_by_cell(rows: Sequence[Correction]) -> Sequence[Sequence[Correction]]:
+    """The rows of a ledger grouped by cell. Of a new cell, states that are zero are left out, but not all of them."""
+    cells = (list(group) for _, group in groupby(rows, key=_cell))
+    return [[row for row in cell if row.shown is not None or row.corrected] or cell[:1] for cell in cells]
 
 
 def _cell(row: Correction) -> tuple[object, ...]:

@@ -1,8 +1,6 @@
-"""`/dead-letters`: how many there are of each reason, which ones, and many sent again at once. For operators.
+"""`/dead-letters`: dead letters counted by reason and listed, one with its bytes, and the forms that replay them.
 
-The bytes of a record for people: as text with the field that fails, as hex, and as a form can send them back.
-
-`/dead-letters/{topic}/{partition}/{offset}`: one dead letter, looked at, mended and sent again. For operators.
+For operators. A dead letter is replayed as it is, as an edited record, or many at once with one field set.
 """
 
 import re
@@ -26,19 +24,23 @@ from master_dataset.sources import registered_sources
 from serving_layer.admin.dead_letters import DeadLetterReplayRequest
 from serving_layer.api.dead_letters import LetterFilter, LettersQuestion, described, read_token, refused, write_token
 from serving_layer.errors import BadQuestionError
-from serving_layer.pages.routing import Fields, OperatorVisit, Visit, first, read_own_form, routes
+from serving_layer.pages.routing import Form, OperatorVisit, Visit, invalid_field, page_router
 
-router = routes()
+router = page_router()
+
+
+# The list
+
 PATH = "/dead-letters"
-PAGE = 50
-AT_ONCE = 200
-"""DeadLetterService that one form sends again; the next form goes on behind them."""
-CHOSEN = ("reason", "source", "from", "to")
+PAGE_SIZE = 50
+REPLAY_LIMIT = 200
+"""Dead letters that one form replays; the next form continues after them."""
+FILTERS = ("reason", "source", "from", "to")
 REPLAYED = {"": None, "open": False, "replayed": True}
 
 
-class LettersForm(BaseModel):
-    """An empty field asks for nothing."""
+class DeadLettersQuery(BaseModel):
+    """The query string. An empty field does not filter."""
 
     reason: str = Field("", max_length=40)
     source: str = Field("", max_length=256)
@@ -48,108 +50,176 @@ class LettersForm(BaseModel):
     after: str = Field("", max_length=2048)
 
     @property
-    def chosen(self) -> dict[str, str]:
-        """What is asked of letters, in the words of the interface; nothing that is empty."""
-        said = dict(zip(CHOSEN, (self.reason, self.source, self.since, self.until), strict=True))
-        return {name: value for name, value in said.items() if value}
+    def filters(self) -> dict[str, str]:
+        """The filters that are set, as REST names them."""
+        filters = dict(zip(FILTERS, (self.reason, self.source, self.since, self.until), strict=True))
+        return {name: value for name, value in filters.items() if value}
 
-    def path(self, **other: str) -> str:
-        """The address of this question, with some of it otherwise."""
-        said = {name: value for name, value in ({**self.chosen, "replayed": self.replayed} | other).items() if value}
-        return f"{PATH}?{urlencode(said)}" if said else PATH
+    def path(self, **changes: str) -> str:
+        """The address of this page, with some filters changed."""
+        filters = {**self.filters, "replayed": self.replayed} | changes
+        filters = {name: value for name, value in filters.items() if value}
+        return f"{PATH}?{urlencode(filters)}" if filters else PATH
 
     @property
     def rest_path(self) -> str:
-        """Where REST answers the same."""
+        """The address of the same dead letters in REST."""
         is_replayed = REPLAYED[self.replayed]
-        said = self.chosen | ({} if is_replayed is None else {"replayed": str(is_replayed).lower()})
-        return f"/v1{PATH}?{urlencode(said)}" if said else f"/v1{PATH}"
+        filters = self.filters | ({} if is_replayed is None else {"replayed": str(is_replayed).lower()})
+        return f"/v1{PATH}?{urlencode(filters)}" if filters else f"/v1{PATH}"
 
 
 @router.get(PATH)
-async def get_dead_letters(visit: OperatorVisit, asked: Annotated[LettersForm, Query()]) -> Response:
-    """A page of them, newest first."""
+async def get_dead_letters(visit: OperatorVisit, query: Annotated[DeadLettersQuery, Query()]) -> Response:
+    """A page of dead letters, newest first, and how many there are of each reason."""
     fresh = await visit.fresh()
-    more = {"replayed": REPLAYED[asked.replayed], "limit": PAGE} | ({"after": asked.after} if asked.after else {})
+    more = {"replayed": REPLAYED[query.replayed], "limit": PAGE_SIZE} | ({"after": query.after} if query.after else {})
     try:
-        question = LettersQuestion.model_validate(asked.chosen | more)
+        question = LettersQuestion.model_validate(query.filters | more)
     except ValidationError as error:
-        wrong = error.errors()[0]
-        raise BadQuestionError(f"{wrong['loc'][0]}: {wrong['msg']}.", do="Go back and say it otherwise.") from error
-    listed = await visit.operations.letters.listed(*question.understood())
-    said = {
-        "counts": listed.counts,
-        "letters": [described(each) for each in listed.told],
-        "asked": asked,
-        "following": listed.following and write_token(listed.following),
+        raise invalid_field(error) from error
+    listing = await visit.operations.letters.listed(*question.understood())
+    values = {
+        "counts": listing.counts,
+        "dead_letters": [described(each) for each in listing.told],
+        "query": query,
+        "following": listing.following and write_token(listing.following),
         "meanings": MEANINGS,
         "reasons": [reason.value for reason in Reason],
         "sources": list(registered_sources()),
-        "at_once": AT_ONCE,
+        "replay_limit": REPLAY_LIMIT,
     }
-    return visit.page("dead_letters.html", fresh, said)
+    return visit.page("dead_letters.html", fresh, values)
 
 
 @router.post(f"{PATH}/replay")
 async def replay_many(visit: OperatorVisit) -> Response:
-    """Send again what fits, or say what that would do; then what became of each."""
-    fields = await read_own_form(visit.request, visit.visitor)
-    is_trial = first(fields, "do") != "replay"
+    """Replay all that match, or say what that would do; then the outcome of each."""
+    form = await visit.form()
+    is_trial = form.text("do") != "replay"
     try:
-        ask = _ask(fields, is_trial=is_trial)
-        items, following = await visit.operations.letters.replay(ask, visit.visitor.caller.name)
+        request = _replay_request(form, is_trial=is_trial)
+        items, following = await visit.operations.letters.replay(request, visit.visitor.caller.name)
     except GalateaError as error:
-        return await _replayed_page(visit, fields, error.status, {"why": error.message, "do": error.do})
-    said: dict[str, object] = {
-        "items": [each.shown() for each in items],
-        "counts": Counter(each.outcome.value for each in items),
-        "following": following and write_token(following),
-        "is_trial": is_trial,
-    }
-    return await _replayed_page(visit, fields, HTTPStatus.OK, said)
+        return await _replayed_page(visit, form, [], None, is_trial=is_trial, error=error)
+    token = following and write_token(following)
+    return await _replayed_page(visit, form, items, token, is_trial=is_trial)
 
 
-def _ask(fields: Fields, *, is_trial: bool) -> DeadLetterReplayRequest:
-    chosen = {name: value for name in CHOSEN if (value := first(fields, name))}
-    if not chosen:
+def _replay_request(form: Form, *, is_trial: bool) -> DeadLetterReplayRequest:
+    filters = form.texts(*FILTERS)
+    if not filters:
         raise BadQuestionError(
-            "To send all dead letters again is asked for by nothing.", do="Choose some of them first."
+            "A form without a filter would replay all dead letters.", do="Choose some of them first."
         )
     try:
-        question = LetterFilter.model_validate(chosen).chosen(replayed=None)
+        query = LetterFilter.model_validate(filters).chosen(replayed=None)
     except ValidationError as error:
-        wrong = error.errors()[0]
-        raise BadQuestionError(f"{wrong['loc'][0]}: {wrong['msg']}.", do="Go back and say it otherwise.") from error
-    pointer, text = first(fields, "pointer"), first(fields, "value")
+        raise invalid_field(error) from error
+    pointer, text = form.text("pointer"), form.text("value")
     try:
-        mend = Patch(fields={pointer: patch_value(pointer, text.encode())} if pointer or text else {})
+        patch = Patch(fields={pointer: patch_value(pointer, text.encode())} if pointer or text else {})
     except RequestError as error:
         raise refused(error) from error
-    return DeadLetterReplayRequest(
-        (), question, AT_ONCE, read_token(first(fields, "after") or None), mend, dry_run=is_trial
-    )
+    after = read_token(form.text("after") or None)
+    return DeadLetterReplayRequest((), query, REPLAY_LIMIT, after, patch, dry_run=is_trial)
 
 
-async def _replayed_page(visit: Visit, fields: Fields, status: int, said: dict[str, object]) -> Response:
-    names = (*CHOSEN, "pointer", "value", "after")
-    filled = {name: first(fields, name) for name in names}
-    form = LettersForm.model_validate({name: filled[name] for name in CHOSEN})
-    nothing: dict[str, object] = {"items": [], "counts": {}, "following": None, "is_trial": True, "why": "", "do": ""}
-    told = nothing | {"said": filled, "back": form.path(replayed="open")} | said
-    return visit.page("dead_letters_replayed.html", await visit.fresh(), told, status=status)
+async def _replayed_page(
+    visit: Visit,
+    form: Form,
+    items: list[DeadLetterResult],
+    following: str | None,
+    *,
+    is_trial: bool,
+    error: GalateaError | None = None,
+) -> Response:
+    values = {
+        "fields": {name: form.text(name) for name in (*FILTERS, "pointer", "value", "after")},
+        "items": [each.shown() for each in items],
+        "counts": Counter(each.outcome.value for each in items),
+        "following": following,
+        "is_trial": is_trial or error is not None,
+        "error": error,
+        "back": DeadLettersQuery.model_validate(form.texts(*FILTERS)).path(replayed="open"),
+    }
+    status = error.status if error else HTTPStatus.OK
+    return visit.page("dead_letters_replayed.html", await visit.fresh(), values, status=status)
 
 
-MOST_TEXT, MOST_EDITED = 6_000, 12_000
-"""Characters, so that a page stays light; the command line and REST have more."""
-BEFORE = 2_000
-"""So many stand before a field that lies far behind."""
-MOST_HEX, LINE = 1_024, 16
-_UNSEEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069\ufeff]")
-"""What no text of HTML can hold, nobody sees, or turns what follows around."""
+# One dead letter
+
+ONE_PATH = "/dead-letters/{topic}/{partition}/{offset}"
+MAX_FORM_BYTES = 400_000
+"""In a form, what is no letter or digit takes three bytes or more."""
+Partition = Annotated[int, Path(ge=0, le=GREATEST_PARTITION)]
+Offset = Annotated[int, Path(ge=0, le=GREATEST_OFFSET)]
 
 
-class Shown(NamedTuple):
-    """`inside`: what the failing field says, between what stands before and after it; empty if it is not there."""
+@router.get(ONE_PATH)
+async def get_dead_letter(visit: OperatorVisit, topic: str, partition: Partition, offset: Offset) -> Response:
+    """Its bytes, why it is not an event, and the outcome of its replays."""
+    return await _dead_letter_page(visit, RecordPosition(topic, partition, offset))
+
+
+@router.post(ONE_PATH)
+async def replay_one(visit: OperatorVisit, topic: str, partition: Partition, offset: Offset) -> Response:
+    """Replay it, or say what would become of it. Once sent, its page lists it among the replays."""
+    position = RecordPosition(topic, partition, offset)
+    form = await visit.form(MAX_FORM_BYTES)
+    is_trial, text = form.text("do") != "replay", form.get("body", [""])[0]
+    letter, _ = await visit.operations.letters.shown(position)
+    body = edited_bytes(text, letter)
+    is_unchanged = body == (letter.value or b"") or (not text and editable_text(letter) is None)
+    patch = Patch() if is_unchanged else Patch(body)
+    request = DeadLetterReplayRequest((position,), mend=patch, dry_run=is_trial)
+    try:
+        [item], _ = await visit.operations.letters.replay(request, visit.visitor.caller.name)
+    except GalateaError as error:
+        return await _dead_letter_page(visit, position, text, error=error)
+    if item.outcome is ReplayStatus.SENT:
+        return RedirectResponse(f"{visit.request.url.path}#replays", HTTPStatus.SEE_OTHER)
+    return await _dead_letter_page(visit, position, text, item=item)
+
+
+async def _dead_letter_page(
+    visit: Visit,
+    position: RecordPosition,
+    edited: str | None = None,
+    *,
+    item: DeadLetterResult | None = None,
+    error: GalateaError | None = None,
+) -> Response:
+    """`edited`: the text as it was filled in; None for the record as it is."""
+    letter, history = await visit.operations.letters.shown(position)
+    text = editable_text(letter) or "" if edited is None else edited
+    values = {
+        "dead_letter": described(history),
+        "record": record_text(letter),
+        "hex_lines": list(hex_lines(letter.value or b"")),
+        "text": text,
+        "text_rows": min(max(text.count("\n") + 2, 8), 24),
+        "is_editable": editable_text(letter) is not None,
+        "item": item.shown() if item else None,
+        "meaning": MEANINGS[Reason(letter.reason)],
+        "error": error,
+    }
+    return visit.page("dead_letter.html", await visit.fresh(), values, status=error.status if error else HTTPStatus.OK)
+
+
+# The bytes of a record as text
+
+MAX_TEXT, MAX_EDITABLE = 6_000, 12_000
+"""Characters, so that the page stays light. The command line and REST show the whole record."""
+BEFORE_FIELD = 2_000
+"""How many characters are shown before a field that is far behind the start."""
+MAX_HEX, HEX_WIDTH = 1_024, 16
+_INVISIBLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2066-\u2069\ufeff]")
+"""Characters that HTML cannot hold, that nobody sees, or that reverse the text after them."""
+
+
+class RecordText(NamedTuple):
+    """A record as text. `inside`: the field that is wrong, empty if it is absent. `is_cut`: a part was left out."""
 
     before: str
     inside: str
@@ -157,100 +227,38 @@ class Shown(NamedTuple):
     is_cut: bool
 
 
-def shown(letter: StoredDeadLetter) -> Shown:
-    """As text; what is no UTF-8, and what nobody would see, is escaped."""
+def record_text(letter: StoredDeadLetter) -> RecordText:
+    """The record with everything escaped that is not UTF-8 or that nobody would see."""
     text = (letter.value or b"").decode(errors="backslashreplace")
     first, last = pointer_span(text, letter.field) or (0, 0)
-    start = max(0, first - BEFORE) if last > MOST_TEXT else 0
-    end = start + MOST_TEXT
+    start = max(0, first - BEFORE_FIELD) if last > MAX_TEXT else 0
+    end = start + MAX_TEXT
     before, inside, after = text[start:first], text[first : min(last, end)], text[max(last, start) : end]
-    return Shown(_seen(before), _seen(inside), _seen(after), is_cut=start > 0 or end < len(text))
+    is_cut = start > 0 or end < len(text)
+    return RecordText(_escaped(before), _escaped(inside), _escaped(after), is_cut)
 
 
-def edited(letter: StoredDeadLetter) -> str | None:
-    """The text that a form shows and sends back as it was; None if the bytes would not come back the same."""
+def editable_text(letter: StoredDeadLetter) -> str | None:
+    """The text for a form. None if a form could not send the same bytes back, or it is too long."""
     try:
         text = (letter.value or b"").decode()
     except UnicodeDecodeError:
         return None
-    return None if len(text) > MOST_EDITED or _UNSEEN.search(text) else text
+    return None if len(text) > MAX_EDITABLE or _INVISIBLE.search(text) else text
 
 
-def sent_back(text: str, letter: StoredDeadLetter) -> bytes:
-    """What was written into the form: browsers end lines with CR and LF, whatever was there before."""
+def edited_bytes(text: str, letter: StoredDeadLetter) -> bytes:
+    """The bytes of an edited text. Browsers send CR LF; without a CR in the record, that was LF."""
     return text.replace("\r\n", "\n").encode() if b"\r" not in (letter.value or b"") else text.encode()
 
 
 def hex_lines(value: bytes) -> Iterator[str]:
-    """Place, bytes and what they say, a line for each 16."""
-    for start in range(0, min(len(value), MOST_HEX), LINE):
-        line = value[start : start + LINE]
-        said = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in line)  # noqa: PLR2004 - what ASCII prints
-        yield f"{start:06x}  {line.hex(' '):<{3 * LINE}} {said}"
+    """Offset, bytes and printable characters of the first bytes, 16 per line."""
+    for start in range(0, min(len(value), MAX_HEX), HEX_WIDTH):
+        line = value[start : start + HEX_WIDTH]
+        text = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in line)  # noqa: PLR2004 - printable ASCII
+        yield f"{start:06x}  {line.hex(' '):<{3 * HEX_WIDTH}} {text}"
 
 
-def _seen(text: str) -> str:
-    return _UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
-
-
-ONE_PATH = "/dead-letters/{topic}/{partition}/{offset}"
-MOST_BYTES = 400_000
-"""Of its form: what is no letter takes three bytes or more there."""
-Partition = Annotated[int, Path(ge=0, le=GREATEST_PARTITION)]
-Offset = Annotated[int, Path(ge=0, le=GREATEST_OFFSET)]
-
-
-@router.get(ONE_PATH)
-async def get_dead_letter(visit: OperatorVisit, topic: str, partition: Partition, offset: Offset) -> Response:
-    """What it says, why it is no event, and what became of its replays."""
-    return await _one_page(visit, RecordPosition(topic, partition, offset))
-
-
-@router.post(ONE_PATH)
-async def replay_one(visit: OperatorVisit, topic: str, partition: Partition, offset: Offset) -> Response:
-    """Send it again, or say what it would become. What was sent stands among its replays."""
-    place = RecordPosition(topic, partition, offset)
-    fields = await read_own_form(visit.request, visit.visitor, MOST_BYTES)
-    is_trial, written = first(fields, "do") != "replay", fields.get("body", [""])[0]
-    letter, _ = await visit.operations.letters.shown(place)
-    body = sent_back(written, letter)
-    is_same = body == (letter.value or b"") or (not written and edited(letter) is None)
-    ask = DeadLetterReplayRequest((place,), mend=Patch() if is_same else Patch(body), dry_run=is_trial)
-    try:
-        [item], _ = await visit.operations.letters.replay(ask, visit.visitor.caller.name)
-    except GalateaError as error:
-        return await _one_page(visit, place, written, refused=error)
-    if item.outcome is ReplayStatus.SENT:
-        return RedirectResponse(f"{visit.request.url.path}#replays", HTTPStatus.SEE_OTHER)
-    return await _one_page(visit, place, written, item=item)
-
-
-async def _one_page(
-    visit: Visit,
-    place: RecordPosition,
-    written: str | None = None,
-    *,
-    item: DeadLetterResult | None = None,
-    refused: GalateaError | None = None,
-) -> Response:
-    """`written`: what was filled in, so that nothing has to be said twice."""
-    letter, told = await visit.operations.letters.shown(place)
-    text = edited(letter) or "" if written is None else written
-    said = {
-        "letter": described(told),
-        "shown": shown(letter),
-        "hexed": list(hex_lines(letter.value or b"")),
-        "written": text,
-        "written_rows": min(max(text.count("\n") + 2, 8), 24),
-        "is_editable": edited(letter) is not None,
-        "item": item.shown() if item else None,
-        "meaning": _meaning(letter),
-        "why": refused.message if refused else "",
-        "do": refused.do if refused else "",
-    }
-    status = refused.status if refused else HTTPStatus.OK
-    return visit.page("dead_letter.html", await visit.fresh(), said, status=status)
-
-
-def _meaning(letter: StoredDeadLetter) -> object:
-    return MEANINGS[Reason(letter.reason)]
+def _escaped(text: str) -> str:
+    return _INVISIBLE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)

@@ -50,7 +50,7 @@ FOR_PROGRAMS = ("/v1/", "/static/")
 
 
 def install(app: FastAPI) -> None:
-    """Add the pages, after the routes of `/v1`. `app.state.gate` decides who can see them."""
+    """Add the pages, after the routes of `/v1`. `app.state.authenticator` decides who can see them."""
     app.state.sessions = Sessions(time.monotonic)
     for module in MODULES:
         app.include_router(module.router)

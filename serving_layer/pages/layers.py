@@ -1,4 +1,4 @@
-"""`/layers`: from the master dataset over the publication to speed; how much each holds, how old it is, and the cut."""
+"""`/layers`: how much each layer holds, how old it is, and where the cut between batch and speed lies."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -8,22 +8,16 @@ from fastapi import Response
 
 from serving_layer.admin.publications import MAX_PUBLICATION
 from serving_layer.health.freshness import FreshnessReport
-from serving_layer.pages.routing import ReaderVisit, routes
+from serving_layer.pages.routing import ReaderVisit, page_router
 from serving_layer.store.readers import Position
 
-router = routes()
-WIDTH, LEAST = 1000.0, 0.12
-
-
-class Span(NamedTuple):
-    """Of the drawn line of receipt times: where the cut lies, as a part of its width."""
-
-    cut_at: float
-    is_published: bool
+router = page_router()
+MIN_SPEED_PART, MAX_SPEED_PART = 0.12, 0.8
+"""Of the width of the drawing, so that both layers can be seen."""
 
 
 class Ages(NamedTuple):
-    """How old each layer is; None for what there is not."""
+    """How old each layer is; None if it holds nothing."""
 
     archive: timedelta | None
     cut: timedelta | None
@@ -32,20 +26,19 @@ class Ages(NamedTuple):
 
 @router.get("/layers")
 async def get_layers(visit: ReaderVisit) -> Response:
-    """Three parts, and where they meet."""
+    """The three layers, and where they meet."""
     fresh = await visit.fresh()
-    newest = await visit.answers.all.readers.published.history(MAX_PUBLICATION, 1)
-    entry = newest[0].response() if newest else None
-    said = {
-        "entry": entry,
+    newest = await visit.queries.service.readers.published.history(MAX_PUBLICATION, 1)
+    values = {
+        "entry": newest[0].response() if newest else None,
         "ages": _ages(fresh),
-        "span": _span(fresh),
+        "cut_at": _cut_position(fresh),
         "is_partial": False,
         "archived": _records(fresh.archived),
         "read": _records(fresh.basis.positions),
         "pending": sum(each.records for each in fresh.lag if each.reader == "speed"),
     }
-    return visit.page("layers.html", fresh, said)
+    return visit.page("layers.html", fresh, values)
 
 
 def _records(positions: Sequence[Position]) -> int:
@@ -57,16 +50,17 @@ def _ages(fresh: FreshnessReport) -> Ages:
         return None if at is None else fresh.at - at
 
     pointer = fresh.basis.pointer
-    return Ages(
-        age(fresh.archive_as_of), age(pointer.cut if pointer.publication else None), age(fresh.basis.speed_as_of)
-    )
+    cut = pointer.cut if pointer.publication else None
+    return Ages(age(fresh.archive_as_of), age(cut), age(fresh.basis.speed_as_of))
 
 
-def _span(fresh: FreshnessReport) -> Span:
-    """Drawn by the root of the age: minutes beside days would not be seen otherwise."""
+def _cut_position(fresh: FreshnessReport) -> float | None:
+    """Where the cut is drawn, as a part of the width; None if nothing is published.
+
+    The part of speed grows with the square root of its age, or minutes beside days would be invisible.
+    """
     pointer = fresh.basis.pointer
     if not pointer.publication:
-        return Span(0.0, is_published=False)
+        return None
     hours = max((fresh.at - pointer.cut).total_seconds() / 3600, 0.0)
-    part = min(max(LEAST, (hours / 24) ** 0.5 / 2), 0.8)
-    return Span(1 - part, is_published=True)
+    return 1 - min(max(MIN_SPEED_PART, (hours / 24) ** 0.5 / 2), MAX_SPEED_PART)

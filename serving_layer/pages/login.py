@@ -28,7 +28,7 @@ async def get_login(request: Request) -> Response:
 @router.post(LOGIN)
 async def sign_in(request: Request) -> Response:
     """Begin a session if the key is valid, and end the old session of this browser."""
-    authenticator: Authenticator = request.app.state.gate
+    authenticator: Authenticator = request.app.state.authenticator
     sessions: Sessions = request.app.state.sessions
     form = await read_form(request, sessions.token(None), MAX_BYTES)
     key, following = form.text("key"), form.text("following")

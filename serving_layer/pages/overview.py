@@ -1,42 +1,44 @@
-"""`/`: stores at a glance, today against the same weekday of the week before."""
+"""`/`: all stores at a glance, today against the same weekday of the week before."""
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import Query, Response
 
 from master_dataset.registry.stores import Store
 from serving_layer.pages.business_day import BusinessDay, opening
 from serving_layer.pages.charts import Sparkline, provisional_share, sparkline
-from serving_layer.pages.queries import PageAnswers, Question, Refused, Told
-from serving_layer.pages.routing import ReaderVisit, routes
+from serving_layer.pages.queries import PageQueries, PageQuery, QueryFailure, QueryResult
+from serving_layer.pages.routing import ReaderVisit, page_router
+from serving_layer.responses.metrics import Point, Series
 
-router = routes()
-PAGE = 48
-"""Stores on one page: one answer may hold twice as many."""
-DAYS = 14
+router = page_router()
+PAGE_SIZE = 48
+"""Stores per page: one answer can hold twice as many."""
+SPARK_DAYS = 14
 SALES = "net_sales"
 METRICS = (SALES, "traffic_in", "conversion_rate")
-Answered = tuple[Question, Told | Refused]
 
 
 @dataclass(frozen=True)
-class Line:
-    """One store. `numbers`: the last point by question, None where it was refused, which `refused` says.
+class StoreCard:
+    """What is shown of one store.
 
-    `until`: where the comparison ends, with the last quarter of an hour that is over; None if the day is.
+    `queries`, `points`: by panel; a point is None where there is no answer, and `failure` says why. `share`: of sales
+    that are provisional, in percent; None if nothing was sold. `until`: where the comparison ends; None if the day is
+    over.
     """
 
     store: Store
     day: BusinessDay
-    asked: Mapping[str, Question]
-    numbers: Mapping[str, Mapping[str, Any] | None]
+    queries: Mapping[str, PageQuery]
+    points: Mapping[str, Point | None]
     spark: Sparkline
     share: float | None
-    refused: Refused | None
+    failure: QueryFailure | None
     until: str | None
 
 
@@ -44,79 +46,86 @@ class Line:
 async def get_stores(
     visit: ReaderVisit,
     number: Annotated[int, Query(alias="page", ge=1, le=10_000)] = 1,
-    wanted: Annotated[str, Query(alias="q", max_length=100)] = "",
+    search: Annotated[str, Query(alias="q", max_length=100)] = "",
 ) -> Response:
-    """Every store that the visitor sees, a page at a time."""
+    """Every store that the visitor can see, a page at a time."""
     fresh = await visit.fresh()
-    stores = [store for store in await visit.answers.stores() if _is_wanted(store, wanted)]
-    shown = stores[(number - 1) * PAGE : number * PAGE]
-    lines = await _lines(visit.answers, shown, fresh.at)
-    pages = -(-len(stores) // PAGE)
-    said = {
-        "lines": lines,
+    stores = [store for store in await visit.queries.stores() if _matches(store, search)]
+    cards = await _cards(visit.queries, stores[(number - 1) * PAGE_SIZE : number * PAGE_SIZE], fresh.at)
+    values = {
+        "cards": cards,
         "count": len(stores),
         "number": number,
-        "pages": pages,
-        "wanted": wanted,
+        "pages": -(-len(stores) // PAGE_SIZE),
+        "search": search,
         "is_partial": bool(fresh.basis.missing),
-        "turns_at": min((line.day.turns_at for line in lines), default=None),
+        "today_ends_at": min((card.day.today_ends_at for card in cards), default=None),
         "opening": opening,
     }
-    return visit.page("glance.html", fresh, said)
+    return visit.page("overview.html", fresh, values)
 
 
-def _is_wanted(store: Store, wanted: str) -> bool:
-    return wanted.casefold() in f"{store.id} {store.name}".casefold()
+def _matches(store: Store, search: str) -> bool:
+    return search.casefold() in f"{store.id} {store.name}".casefold()
 
 
-async def _lines(asking: PageAnswers, stores: Sequence[Store], now: datetime) -> list[Line]:
-    """Asked in groups: stores whose day has the same date and that take the same money share their answers."""
+async def _cards(queries: PageQueries, stores: Sequence[Store], now: datetime) -> list[StoreCard]:
+    """Stores share answers if their days have the same date and their money the same currency."""
     groups: dict[tuple[date, str], list[Store]] = {}
     days = {store.id: BusinessDay.of(store, now) for store in stores}
     for store in stores:
         groups.setdefault((days[store.id].day, store.currency.code), []).append(store)
-    is_partial = await asking.is_partial()
-    found = await asyncio.gather(*(_group(asking, of, days, partial=is_partial) for of in groups.values()))
-    lines = {line.store.id: line for group in found for line in group}
-    return [lines[store.id] for store in stores]
+    is_partial = await queries.is_partial()
+    found = await asyncio.gather(
+        *(_cards_of_group(queries, group, days, is_partial=is_partial) for group in groups.values())
+    )
+    cards = {card.store.id: card for group in found for card in group}
+    return [cards[store.id] for store in stores]
 
 
-async def _group(
-    asking: PageAnswers, stores: Sequence[Store], days: Mapping[str, BusinessDay], *, partial: bool
-) -> list[Line]:
-    questions = _questions(stores, days[stores[0].id], partial=partial)
-    told = await asking.tried_all(list(questions.values()))
-    refused = next((each for each in told if isinstance(each, Refused)), None)
-    if refused and len(stores) > 1:  # one of them takes money of two currencies, say: it stands alone for it
-        apart = await asyncio.gather(*(_group(asking, [store], days, partial=partial) for store in stores))
-        return [line for lines in apart for line in lines]
-    answered = dict(zip(questions, zip(questions.values(), told, strict=True), strict=True))
-    return [_line(store, days[store.id], answered, refused) for store in stores]
+async def _cards_of_group(
+    queries: PageQueries, stores: Sequence[Store], days: Mapping[str, BusinessDay], *, is_partial: bool
+) -> list[StoreCard]:
+    by_panel = _page_queries(stores, days[stores[0].id], is_partial=is_partial)
+    results = dict(zip(by_panel, await queries.answer_all(list(by_panel.values())), strict=True))
+    failure = next((result for result in results.values() if isinstance(result, QueryFailure)), None)
+    if failure and len(stores) > 1:  # such as a store with money of two currencies: only its own card says so
+        alone = [_cards_of_group(queries, [store], days, is_partial=is_partial) for store in stores]
+        return [card for cards in await asyncio.gather(*alone) for card in cards]
+    return [_card(store, days[store.id], by_panel, results, failure) for store in stores]
 
 
-def _questions(stores: Sequence[Store], day: BusinessDay, *, partial: bool) -> dict[str, Question]:
+def _page_queries(stores: Sequence[Store], day: BusinessDay, *, is_partial: bool) -> dict[str, PageQuery]:
+    """By panel: each metric, how it changed (`change:`), and the `hours` of sales."""
     ids = tuple(store.id for store in stores)
-
-    def of(metric: str, compare: str | None = None) -> Question:
-        return Question(metric, ids, day.start, day.end, "day", compare=compare, partial=partial)
-
-    now = {metric: of(metric) for metric in METRICS}
-    changes = {f"change:{metric}": of(metric, "previous_week") for metric in METRICS}
-    # The number is the last point of the line below it: one answer moves both.
-    lately = replace(now[SALES], start=day.back(DAYS - 1))
-    return {**now, **changes, SALES: lately, "hours": replace(now[SALES], grain="hour")}
+    now = {metric: PageQuery(metric, ids, day.start, day.end, "day", partial=is_partial) for metric in METRICS}
+    changes = {f"change:{metric}": replace(query, compare="previous_week") for metric, query in now.items()}
+    # The number is the last point of the line below it, so one answer updates both.
+    line = replace(now[SALES], start=day.back(SPARK_DAYS - 1))
+    return {**now, **changes, SALES: line, "hours": replace(now[SALES], grain="hour")}
 
 
-def _line(store: Store, day: BusinessDay, answered: Mapping[str, Answered], refused: Refused | None) -> Line:
-    series = {name: _series(told, store.id) for name, (_, told) in answered.items()}
-    points = {name: each.get("points", ()) for name, each in series.items()}
-    numbers = {name: each[-1] if each else None for name, each in points.items()}
-    asked = {name: question for name, (question, _) in answered.items()}
-    until = series[f"change:{SALES}"].get("compared", {}).get("until")
-    share = provisional_share(points["hours"])
-    return Line(store, day, asked, numbers, sparkline(points[SALES]), share, refused, until)
+def _card(
+    store: Store,
+    day: BusinessDay,
+    queries: Mapping[str, PageQuery],
+    results: Mapping[str, QueryResult],
+    failure: QueryFailure | None,
+) -> StoreCard:
+    series = {panel: _series(result, store.id) for panel, result in results.items()}
+    points = {panel: each.points if each else () for panel, each in series.items()}
+    compared = series[f"change:{SALES}"]
+    return StoreCard(
+        store,
+        day,
+        queries,
+        {panel: each[-1] if each else None for panel, each in points.items()},
+        sparkline(points[SALES]),
+        provisional_share(points["hours"]),
+        failure,
+        (compared.compared.until or None) if compared and compared.compared else None,
+    )
 
 
-def _series(told: Told | Refused, store: str) -> Mapping[str, Any]:
-    found: Iterable[Mapping[str, Any]] = () if isinstance(told, Refused) else told["series"]
-    return next((each for each in found if each["store"] == store), {})
+def _series(result: QueryResult, store: str) -> Series | None:
+    return None if isinstance(result, QueryFailure) else next((s for s in result.series if s.store == store), None)

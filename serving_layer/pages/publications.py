@@ -1,7 +1,4 @@
-"""`/publications`: the history of what readers saw, newest first.
-
-`/publications/{number}/rollback`: what going back would publish, and the form that does it. For operators.
-"""
+"""`/publications`: the history of what readers saw, and for operators the form that rolls back to an older one."""
 
 from http import HTTPStatus
 from typing import Annotated
@@ -13,10 +10,12 @@ from pydantic import ValidationError
 from serving_layer.admin.publications import MAX_PUBLICATION
 from serving_layer.api.publications import RollbackQuestion
 from serving_layer.errors import BadQuestionError
-from serving_layer.pages.routing import Fields, OperatorVisit, ReaderVisit, Visit, first, read_own_form, routes
+from serving_layer.pages.routing import Form, OperatorVisit, ReaderVisit, Visit, page_router
 
-router = routes()
-PAGE = 50
+router = page_router()
+PAGE_SIZE = 50
+DRY_RUN_REASON = "shown on the page of publications"
+Number = Annotated[int, Path(ge=1, le=MAX_PUBLICATION)]
 
 
 @router.get("/publications")
@@ -25,55 +24,48 @@ async def get_publications(
     before: Annotated[int, Query(ge=0, le=MAX_PUBLICATION)] = MAX_PUBLICATION,
     restored: Annotated[int, Query(ge=0, le=MAX_PUBLICATION)] = 0,
 ) -> Response:
-    """A page of it. `restored`: the publication that a rollback has just made."""
+    """The history, newest first, a page at a time. `restored`: the publication that a rollback has just made."""
     fresh = await visit.fresh()
-    found = await visit.answers.all.readers.published.history(before, PAGE + 1)
-    following = found[PAGE - 1].publication if len(found) > PAGE else None
-    entries = [entry.response() for entry in found[:PAGE]]
-    said = {"entries": entries, "following": following, "restored": restored}
-    return visit.page("publications.html", fresh, said)
-
-
-TRIED = "looked at on the page of publications"
-AGAIN = "Mend it below, and ask again."
-Number = Annotated[int, Path(ge=1, le=MAX_PUBLICATION)]
+    found = await visit.queries.service.readers.published.history(before, PAGE_SIZE + 1)
+    values = {
+        "entries": [entry.response() for entry in found[:PAGE_SIZE]],
+        "following": found[PAGE_SIZE - 1].publication if len(found) > PAGE_SIZE else None,
+        "restored": restored,
+    }
+    return visit.page("publications.html", fresh, values)
 
 
 @router.get("/publications/{number}/rollback")
 async def get_rollback(visit: OperatorVisit, number: Number) -> Response:
-    """What would be shown, before anything is."""
-    return await _rollback_form(visit, number, {}, None)
+    """What a rollback would show, before it is done."""
+    return await _rollback_form(visit, number, Form(), None)
 
 
 @router.post("/publications/{number}/rollback")
 async def roll_back(visit: OperatorVisit, number: Number) -> Response:
-    """Go back, if readers still see what the operator saw; or the form again, with what is wrong."""
-    fields = await read_own_form(visit.request, visit.visitor)
-    seen = (await visit.answers.all.basis()).pointer.publication
-    if first(fields, "seen") != str(seen):
-        moved = BadQuestionError(f"Readers see publication {seen} by now.", do="Look again at what would change.")
-        return await _rollback_form(visit, number, fields, moved)
+    """Roll back, if readers still see what the operator saw; or the form again, with what is wrong."""
+    form = await visit.form()
+    current = (await visit.queries.service.snapshot()).pointer.publication
+    if form.text("seen") != str(current):
+        error = BadQuestionError(f"Readers see publication {current} by now.", do="Check again what would change.")
+        return await _rollback_form(visit, number, form, error)
     try:
-        asked = RollbackQuestion(reason=first(fields, "reason"))
+        reason = RollbackQuestion(reason=form.text("reason")).reason
     except ValidationError as error:
-        return await _rollback_form(
-            visit, number, fields, BadQuestionError(f"Why: {error.errors()[0]['msg']}.", do=AGAIN)
-        )
-    caller = visit.visitor.caller
-    done = await visit.operations.rollbacks.run(number, asked.reason, caller.name, dry_run=False)
+        invalid = BadQuestionError(f"Reason: {error.errors()[0]['msg']}.", do="Correct it below, and send it again.")
+        return await _rollback_form(visit, number, form, invalid)
+    done = await visit.operations.rollbacks.run(number, reason, visit.visitor.caller.name, dry_run=False)
     return RedirectResponse(f"/publications?restored={done.publication}", HTTPStatus.SEE_OTHER)
 
 
-async def _rollback_form(visit: Visit, number: int, fields: Fields, refused: BadQuestionError | None) -> Response:
-    tried = await visit.operations.rollbacks.run(number, TRIED, visit.visitor.caller.name, dry_run=True)
-    [entry] = await visit.answers.all.readers.published.history(number + 1, 1)
-    said = {
+async def _rollback_form(visit: Visit, number: int, form: Form, error: BadQuestionError | None) -> Response:
+    dry_run = await visit.operations.rollbacks.run(number, DRY_RUN_REASON, visit.visitor.caller.name, dry_run=True)
+    [entry] = await visit.queries.service.readers.published.history(number + 1, 1)
+    values = {
         "number": number,
-        "tried": tried,
+        "dry_run": dry_run,
         "entry": entry.response(),
-        "reason": first(fields, "reason"),
-        "why": refused.message if refused else "",
-        "do": refused.do if refused else "",
+        "reason": form.text("reason"),
+        "error": error,
     }
-    status = refused.status if refused else HTTPStatus.OK
-    return visit.page("rollback.html", await visit.fresh(), said, status=status)
+    return visit.page("rollback.html", await visit.fresh(), values, status=error.status if error else HTTPStatus.OK)

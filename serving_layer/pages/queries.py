@@ -18,8 +18,8 @@ import msgspec
 from master_dataset.errors import GalateaError, UnknownNameError
 from master_dataset.registry.stores import Store
 from serving_layer.keys.key import Caller
-from serving_layer.query.metrics_answer import MOST_METRICS, MetricsRequest
-from serving_layer.query.questions import CellsRequest, MetricRequest
+from serving_layer.query.cells import CellsRequest
+from serving_layer.query.resolve import MOST_METRICS, MetricRequest, MetricsRequest
 from serving_layer.query.service import QueryService
 from serving_layer.query.snapshot import ReadVersion
 from serving_layer.query.timeline import Grain
@@ -146,7 +146,7 @@ class PageQueries:
         if not queries:
             return []
         try:
-            version = await self.service.moment(queries[0].request)
+            version = await self.service.read_version(queries[0].request)
         except GalateaError as error:
             return [QueryFailure.of(error)] * len(queries)
         answered = await asyncio.gather(*(self._answer_batch(batch, version) for batch in batches(queries)))
@@ -160,12 +160,12 @@ class PageQueries:
     async def has_cells(self, view: View, store: Store, span: tuple[str, str], *, partial: bool) -> bool:
         """Whether either layer has a cell of the view in that span, [first, last)."""
         request = CellsRequest(view.name, (store.id,), *span, partial)
-        body = await self.service.cells(request, await self.service.moment(request), self._caller)
+        body = await self.service.cells(request, await self.service.read_version(request), self._caller)
         return bool(msgspec.json.decode(body, type=CellsResponse).cells)
 
     async def is_partial(self) -> bool:
         """Whether the speed layer is missing, so that pages show batch alone and say so."""
-        return bool((await self.service.basis()).missing)
+        return bool((await self.service.snapshot()).missing)
 
     async def _answer_batch(self, batch: QueryBatch, version: ReadVersion) -> dict[PageQuery, QueryResult]:
         try:

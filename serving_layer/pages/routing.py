@@ -80,7 +80,7 @@ class RequireScope:
     async def __call__(self, request: Request) -> Visit:
         """The visit. Raises ApiKeyMissingError, InvalidApiKeyError or ScopeMissingError."""
         visitor = await visitor_of(request)
-        authenticator: Authenticator = request.app.state.gate
+        authenticator: Authenticator = request.app.state.authenticator
         await authorize(
             request.scope, authenticator, visitor.authorization, self.scope
         )  # which also counts the request

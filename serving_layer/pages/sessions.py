@@ -108,7 +108,7 @@ async def visitor_of(request: Request) -> Visitor:
         ApiKeyMissingError: nothing is shown without a key, and there is no session.
         InvalidApiKeyError: the key of the session is not valid any more; the session ends.
     """
-    authenticator: Authenticator = request.app.state.gate
+    authenticator: Authenticator = request.app.state.authenticator
     sessions: Sessions = request.app.state.sessions
     session = sessions.of(request.cookies.get(COOKIE))
     try:

@@ -1,4 +1,4 @@
-"""`/stack`: whether all readers move, how far behind they are, and which alarms stand."""
+"""`/stack`: whether all readers are running, how far behind they are, and which alarms are active."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -8,70 +8,74 @@ from fastapi import Response
 
 from serving_layer.health.freshness import FreshnessReport
 from serving_layer.health.watched import READERS, LagMeasurement
-from serving_layer.pages.routing import ReaderVisit, routes
+from serving_layer.pages.routing import ReaderVisit, page_router
 
-router = routes()
-SILENT = timedelta(seconds=60)
-"""A reader measures itself more often."""
-LATE = timedelta(seconds=30)
-"""There is always something that has just come: only what waits longer than a reader's usual round is behind."""
+router = page_router()
+SILENT_AFTER = timedelta(seconds=60)
+"""A running reader measures itself more often."""
+BEHIND_AFTER = timedelta(seconds=30)
+"""Some records have always just arrived: a reader is behind only if one waits longer than its usual round."""
+ROLES = {"archive": "writes the master dataset", "speed": "computes provisional cells"}
 
 
 class Component(NamedTuple):
-    """A process as it is seen from here: by what it wrote down last. `state`: running, behind, silent or never seen."""
+    """A process, judged by what it last wrote. `state`: running, behind, silent or never seen."""
 
     name: str
-    does: str
+    role: str
     state: str
-    said: str
+    detail: str
 
 
-@router.get("/stack")
-async def get_stack(visit: ReaderVisit) -> Response:
-    """What the processes say of themselves."""
-    fresh = await visit.fresh()
-    lag = sorted(fresh.lag, key=lambda each: (each.reader, each.topic, each.partition))
-    said = {"components": components(fresh), "lag": lag, "topics": topics(lag), "readers": READERS}
-    return visit.page("stack.html", fresh, said)
-
-
-class Behind(NamedTuple):
-    """How many records of a topic a reader has still to read, and for how many seconds the oldest of them waits."""
+class TopicBacklog(NamedTuple):
+    """How many records of a topic a reader has not read, and for how many seconds the oldest of them has waited."""
 
     records: int
     seconds: float
 
 
-def topics(lag: Sequence[LagMeasurement]) -> Sequence[tuple[str, Sequence[Behind | None]]]:
-    """By topic, for each of READERS; None where a reader has not measured itself."""
-    told = []
+@router.get("/stack")
+async def get_stack(visit: ReaderVisit) -> Response:
+    """What the processes report."""
+    fresh = await visit.fresh()
+    lag = sorted(fresh.lag, key=lambda each: (each.reader, each.topic, each.partition))
+    values = {"components": components(fresh), "lag": lag, "topics": backlog_by_topic(lag), "readers": READERS}
+    return visit.page("stack.html", fresh, values)
+
+
+def backlog_by_topic(lag: Sequence[LagMeasurement]) -> Sequence[tuple[str, Sequence[TopicBacklog | None]]]:
+    """Each topic with its backlog for each of READERS; None where a reader has not measured itself."""
+    rows = []
     for topic in sorted({each.topic for each in lag}):
-        found = [[each for each in lag if (each.topic, each.reader) == (topic, reader)] for reader in READERS]
-        told.append((topic, [_behind(of) if of else None for of in found]))
-    return told
+        measured = [[each for each in lag if (each.topic, each.reader) == (topic, reader)] for reader in READERS]
+        rows.append((topic, [_backlog(each) if each else None for each in measured]))
+    return rows
 
 
-def _behind(of: Sequence[LagMeasurement]) -> Behind:
-    return Behind(sum(each.records for each in of), max(each.seconds for each in of))
+def _backlog(measured: Sequence[LagMeasurement]) -> TopicBacklog:
+    return TopicBacklog(sum(each.records for each in measured), max(each.seconds for each in measured))
 
 
 def components(fresh: FreshnessReport) -> Sequence[Component]:
-    """The readers by their measurements, the store and this interface by the answer itself."""
-    does = {"archive": "writes the master dataset", "speed": "makes provisional cells"}
-    readers = [
-        _reader(name, does[name], [each for each in fresh.lag if each.reader == name], fresh) for name in READERS
+    """The readers by their measurements; Cassandra and the API are running, or there would be no page."""
+    readers = [_reader(name, [each for each in fresh.lag if each.reader == name], fresh) for name in READERS]
+    cassandra = Component("cassandra", "stores cells and the pointer", "running", "answered just now")
+    return [
+        *readers,
+        cassandra,
+        Component("api", "answers queries and serves this page", "running", "answered just now"),
     ]
-    store = Component("cassandra", "keeps cells and the pointer", "running", "answered just now")
-    return [*readers, store, Component("api", "answers, and shows this page", "running", "answered just now")]
 
 
-def _reader(name: str, does: str, measured: Sequence[LagMeasurement], fresh: FreshnessReport) -> Component:
+def _reader(name: str, measured: Sequence[LagMeasurement], fresh: FreshnessReport) -> Component:
+    role = ROLES[name]
     if not measured:
-        return Component(name, does, "never seen", "has not measured itself yet")
+        return Component(name, role, "never seen", "has not reported yet")
     age = fresh.at - max(each.measured_at for each in measured)
-    behind = _behind(measured)
-    said = f"{behind.records:,} record{'s' * (behind.records != 1)} to read, the oldest for {behind.seconds:.1f} s"
-    if age > SILENT:
-        return Component(name, does, "silent", f"last heard of {int(age.total_seconds())} s ago; {said}")
-    state = "behind" if behind.seconds > LATE.total_seconds() else "running"
-    return Component(name, does, state, said if behind.records else "has read everything")
+    backlog = _backlog(measured)
+    plural = "s" * (backlog.records != 1)
+    detail = f"{backlog.records:,} record{plural} to read, the oldest waiting for {backlog.seconds:.1f} s"
+    if age > SILENT_AFTER:
+        return Component(name, role, "silent", f"last report {int(age.total_seconds())} s ago; {detail}")
+    state = "behind" if backlog.seconds > BEHIND_AFTER.total_seconds() else "running"
+    return Component(name, role, state, detail if backlog.records else "has read everything")

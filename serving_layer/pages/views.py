@@ -1,13 +1,10 @@
-"""What is known of a view on a store's day: final, provisional, missing, corrected, or not begun.
-
-`/views`: which days of which stores are final, provisional, missing or corrected, for one view.
-"""
+"""`/views`: which days of which stores are final, provisional, missing or corrected, for one view."""
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
-from typing import Annotated, Any, Literal, NamedTuple, Self
+from typing import Annotated, Literal, NamedTuple, Self
 
 from fastapi import Query, Response
 
@@ -15,76 +12,35 @@ from master_dataset.errors import GalateaError, UnknownNameError
 from master_dataset.registry.stores import Store
 from serving_layer.admin.corrections import CorrectionsRequest, CorrectionsService
 from serving_layer.health.freshness import FreshnessReport
-from serving_layer.pages.business_day import BusinessDay, periods_of
-from serving_layer.pages.figures import read_at
-from serving_layer.pages.queries import PageAnswers, Question, Refused
-from serving_layer.pages.routing import ReaderVisit, routes
+from serving_layer.pages.business_day import BusinessDay, open_periods
+from serving_layer.pages.figures import instant
+from serving_layer.pages.queries import PageQueries, PageQuery, QueryFailure
+from serving_layer.pages.routing import ReaderVisit, page_router
 from serving_layer.query.catalogue import Catalogue
 from serving_layer.query.timeline import iso_instant, zone_named
+from serving_layer.responses.metrics import Point, Series
 from views.core import View
 from views.core.cut import seconds
 from views.core.local_time import BusinessDays
 from views.core.metric import Metric
 
-State = Literal["final", "provisional", "missing", "corrected", "closed", "later"]
-MOST_ROWS = 1000
-"""So many lines of a ledger are looked at: a grid shows where to look, the ledger itself says all."""
-
-
-@dataclass(frozen=True)
-class DayStates:
-    """`corrected`: (store, window) that the publication changed. `is_readable`: whether its ledger could be read."""
-
-    view: View
-    corrected: frozenset[tuple[str, int]]
-    is_readable: bool
-
-    @classmethod
-    async def read(cls, corrections: CorrectionsService, view: View, publication: int) -> Self:
-        """Of what readers had been shown: a cell that was new corrects nothing."""
-        if not publication:
-            return cls(view, frozenset(), is_readable=True)
-        try:
-            told, _ = await corrections.page(CorrectionsRequest(publication, view=view.name, limit=MOST_ROWS))
-        except GalateaError:  # not written yet, or collected: the grid says that it does not know
-            return cls(view, frozenset(), is_readable=False)
-        found = {(row.store, _window(row.window)) for row in told.corrections if row.shown is not None}
-        return cls(view, frozenset(found), is_readable=not told.pending)
-
-    def of(self, store: Store, day: date, point: Mapping[str, Any], *, has_cells: bool) -> State:
-        """`point`: of a metric that rests on the view, of that day."""
-        if not has_cells:
-            is_closed = bool(store.opening_hours) and not periods_of(store, day)
-            return "closed" if is_closed else "missing"
-        days = BusinessDays.of(store, zone_named(store.timezone))
-        if any(day == days.day_of(window) for of, window in self.corrected if of == store.id):
-            return "corrected"
-        return "final" if point["final"] else "provisional"
-
-
-def _window(text: str) -> int:
-    at = read_at(text)
-    return seconds(at) if at else 0
-
-
-def metric_of(catalogue: Catalogue, view: View) -> Metric | None:
-    """A metric that rests on the view, and on as little else as possible: it says what is final."""
-    found = [each for each in catalogue.metrics.values() if view.name in each.views and each.unit != "list"]
-    return min(found, key=lambda each: (len(each.views), not each.formula.is_sum, bool(each.grains)), default=None)
-
-
-router = routes()
+router = page_router()
 DAYS, STORES = 14, 24
+"""Of one grid."""
 DAY = timedelta(days=1)
+MAX_CORRECTIONS = 1000
+"""How many lines of the ledger are read: the grid shows where to look, the ledger itself says everything."""
+
+DayState = Literal["final", "provisional", "missing", "corrected", "closed", "later"]
 
 
 class Grid(NamedTuple):
-    """`days`, newest first; per store the state of each."""
+    """`days`, newest first; for each store the states of its days. `failure`: why there are no rows."""
 
     days: Sequence[date]
-    rows: Sequence[tuple[Store, Sequence[State]]]
-    refused: Refused | None
-    question: Question | None
+    rows: Sequence[tuple[Store, Sequence[DayState]]]
+    failure: QueryFailure | None
+    query: PageQuery | None
 
 
 @router.get("/views")
@@ -95,44 +51,74 @@ async def get_views(
     number: Annotated[int, Query(alias="page", ge=1, le=10_000)] = 1,
 ) -> Response:
     """A grid of two weeks."""
-    catalogue = visit.answers.all.catalogue
+    catalogue = visit.queries.service.catalogue
     if view not in catalogue.views:
         raise UnknownNameError("view", view, catalogue.views)
     fresh = await visit.fresh()
-    stores = await visit.answers.stores()
+    stores = await visit.queries.stores()
     shown = stores[(number - 1) * STORES : number * STORES]
     today = _today(shown, fresh.at)
     ends = last or today
     corrections, publication = visit.operations.corrections, fresh.basis.pointer.publication
-    states = await DayStates.read(corrections, catalogue.views[view], publication)
-    grid = await _grid(visit.answers, shown, ends, states, fresh)
-    said = {
-        "view": states.view,
+    corrected = await CorrectedDays.read(corrections, catalogue.views[view], publication)
+    values = {
+        "view": corrected.view,
         "views": sorted(catalogue.views),
-        "grid": grid,
+        "grid": await _grid(visit.queries, shown, ends, corrected, fresh),
         "last": ends,
         "earlier": ends - DAYS * DAY,
         "later": min(ends + DAYS * DAY, today) if ends < today else None,
         "number": number,
         "pages": -(-len(stores) // STORES),
-        "metric": metric_of(catalogue, states.view),
-        "is_readable": states.is_readable,
+        "metric": finality_metric(catalogue, corrected.view),
+        "is_readable": corrected.is_readable,
     }
-    return visit.page("views.html", fresh, said)
+    return visit.page("views.html", fresh, values)
 
 
 def _today(stores: Sequence[Store], now: datetime) -> date:
     return max((BusinessDay.of(store, now).today for store in stores), default=now.date())
 
 
+@dataclass(frozen=True)
+class CorrectedDays:
+    """`windows`: (store, window) that the publication corrected. `is_readable`: whether its ledger could be read."""
+
+    view: View
+    windows: frozenset[tuple[str, int]]
+    is_readable: bool
+
+    @classmethod
+    async def read(cls, corrections: CorrectionsService, view: View, publication: int) -> Self:
+        """Of cells that readers had seen before: a new cell corrects nothing."""
+        if not publication:
+            return cls(view, frozenset(), is_readable=True)
+        try:
+            page, _ = await corrections.page(CorrectionsRequest(publication, view=view.name, limit=MAX_CORRECTIONS))
+        except GalateaError:  # not written yet, or deleted: the grid says that it does not know
+            return cls(view, frozenset(), is_readable=False)
+        windows = {(row.store, _window(row.window)) for row in page.corrections if row.shown is not None}
+        return cls(view, frozenset(windows), is_readable=not page.pending)
+
+    def has(self, store: Store, day: date) -> bool:
+        """Whether a window of that business day was corrected."""
+        days = BusinessDays.of(store, zone_named(store.timezone))
+        return any(day == days.day_of(window) for id_, window in self.windows if id_ == store.id)
+
+
+def _window(text: str) -> int:
+    at = instant(text)
+    return seconds(at) if at else 0
+
+
 async def _grid(
-    answers: PageAnswers, stores: Sequence[Store], last: date, states: DayStates, fresh: FreshnessReport
+    queries: PageQueries, stores: Sequence[Store], last: date, corrected: CorrectedDays, fresh: FreshnessReport
 ) -> Grid:
     days = [last - DAY * number for number in range(DAYS)]
-    metric = metric_of(answers.all.catalogue, states.view)
+    metric = finality_metric(queries.service.catalogue, corrected.view)
     if not stores or metric is None:
         return Grid(days, [], None, None)
-    asked = Question(
+    query = PageQuery(
         metric.id,
         tuple(store.id for store in stores),
         days[-1].isoformat(),
@@ -141,35 +127,50 @@ async def _grid(
         by=("currency",) if metric.is_of_money else (),
         partial=bool(fresh.basis.missing),
     )
-    told = await answers.tried(asked)
-    if isinstance(told, Refused):
-        return Grid(days, [], told, asked)
-    row = Row(answers, states, asked.partial, iso_instant(fresh.at) or "")
-    rows = await asyncio.gather(*(row.of(store, days, told["series"]) for store in stores))
-    return Grid(days, list(zip(stores, rows, strict=True)), None, asked)
+    result = await queries.answer(query)
+    if isinstance(result, QueryFailure):
+        return Grid(days, [], result, query)
+    states = DayStates(queries, corrected, query.partial, iso_instant(fresh.at))
+    rows = await asyncio.gather(*(states.of(store, days, result.series) for store in stores))
+    return Grid(days, list(zip(stores, rows, strict=True)), None, query)
 
 
-class Row(NamedTuple):
-    """Makes one column of the grid: a store's days, newest first. `now`: as in answers."""
+@dataclass(frozen=True)
+class DayStates:
+    """Tells the states of a store's days. `now`: as responses write instants."""
 
-    answers: PageAnswers
-    states: DayStates
+    queries: PageQueries
+    corrected: CorrectedDays
     is_partial: bool
     now: str
 
-    async def of(self, store: Store, days: Sequence[date], series: Iterable[Mapping[str, Any]]) -> Sequence[State]:
-        """`series`: of all stores; of several currencies any says what is final. Points come oldest first."""
-        points = next((each["points"] for each in series if each["store"] == store.id), ())
-        found = dict(zip(reversed(days), points, strict=True)) if points else {}
-        return await asyncio.gather(*(self._one(store, day, found.get(day)) for day in days))
+    async def of(self, store: Store, days: Sequence[date], series: Sequence[Series]) -> Sequence[DayState]:
+        """The states of these days, newest first, from the series of all stores, whose points come oldest first.
 
-    async def _one(self, store: Store, day: date, point: Mapping[str, Any] | None) -> State:
+        If a store has series of several currencies, each of them says what is final.
+        """
+        points: Sequence[Point] = next((each.points for each in series if each.store == store.id), ())
+        by_day = dict(zip(reversed(days), points, strict=True)) if points else {}
+        return await asyncio.gather(*(self._state(store, day, by_day.get(day)) for day in days))
+
+    async def _state(self, store: Store, day: date, point: Point | None) -> DayState:
         if point is None:
             return "missing"
-        if point["start"] > self.now:
+        if point.start > self.now:
             return "later"
-        has_cells = bool(point["value"])
-        if not has_cells:  # a zero may have been counted
-            ask = (day.isoformat(), (day + DAY).isoformat())
-            has_cells = await self.answers.has_cells(self.states.view, store, ask, partial=self.is_partial)
-        return self.states.of(store, day, point, has_cells=has_cells)
+        if not point.value and not await self._has_cells(store, day):  # a zero may have been counted
+            is_closed = bool(store.opening_hours) and not open_periods(store, day)
+            return "closed" if is_closed else "missing"
+        if self.corrected.has(store, day):
+            return "corrected"
+        return "final" if point.final else "provisional"
+
+    async def _has_cells(self, store: Store, day: date) -> bool:
+        span = (day.isoformat(), (day + DAY).isoformat())
+        return await self.queries.has_cells(self.corrected.view, store, span, partial=self.is_partial)
+
+
+def finality_metric(catalogue: Catalogue, view: View) -> Metric | None:
+    """The metric that says what is final in a view: one that uses the view, and as little else as possible."""
+    metrics = [each for each in catalogue.metrics.values() if view.name in each.views and each.unit != "list"]
+    return min(metrics, key=lambda each: (len(each.views), not each.formula.is_sum, bool(each.grains)), default=None)

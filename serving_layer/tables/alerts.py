@@ -44,25 +44,25 @@ class AlertTables:
         rows = await self._bridge.rows(self._kept, _BUCKET)
         return HistoryCoverage.of([HistoryCoverage(*(at and instant_of(at) for at in row)) for row in rows])
 
-    async def days(self, sight: str, last: date, limit: int) -> Sequence[date]:
+    async def days(self, visibility_scope: str, last: date, limit: int) -> Sequence[date]:
         """Newest first, as the table is sorted."""
-        return [day_of(day) for (day,) in await self._bridge.rows(self._days, sight, last, limit)]
+        return [day_of(day) for (day,) in await self._bridge.rows(self._days, visibility_scope, last, limit)]
 
-    async def told(self, sight: str, day: date, before: AlertPosition, limit: int) -> Sequence[StoredAlert]:
+    async def told(self, visibility_scope: str, day: date, before: AlertPosition, limit: int) -> Sequence[StoredAlert]:
         """Newest first, as the table is sorted. What has no body yet is half written."""
-        rows = await self._bridge.rows(self._told, sight, day, *before, limit)
+        rows = await self._bridge.rows(self._told, visibility_scope, day, *before, limit)
         return [StoredAlert(instant_of(at), *said) for at, *said in rows if said[1]]
 
-    async def open_ones(self, sight: str, before: AlertPosition, limit: int) -> Sequence[StoredAlert]:
+    async def open_alerts(self, visibility_scope: str, before: AlertPosition, limit: int) -> Sequence[StoredAlert]:
         """Newest first, as the table is sorted."""
         # Until the keeper has moved them they are where they were, and nobody folds anything.
         self._is_moved = self._is_moved or bool(await self._bridge.rows(self._moved, _BUCKET))
         if not self._is_moved:
-            rows = await self._bridge.rows(self._before, sight, *before, limit)
+            rows = await self._bridge.rows(self._before, visibility_scope, *before, limit)
             return [StoredAlert(instant_of(at), *said) for at, *said in rows]
         found: list[StoredAlert] = []
-        for (hour,) in await self._bridge.rows(self._hours, sight, before.raised_at):
-            rows = await self._bridge.rows(self._open, sight, instant_of(hour), *before, limit - len(found))
+        for (hour,) in await self._bridge.rows(self._hours, visibility_scope, before.raised_at):
+            rows = await self._bridge.rows(self._open, visibility_scope, instant_of(hour), *before, limit - len(found))
             found += [StoredAlert(instant_of(at), *said) for at, *said in rows]
             if len(found) == limit:
                 break

@@ -112,9 +112,9 @@ def test_a_group_that_somebody_has_joined_is_counted_as_not_committed_and_lag_is
     member = Consumer({"bootstrap.servers": bootstrap, "group.id": f"galatea.{reader}"})
     member.subscribe([TOPIC])
     until(lambda: member.poll(0.1) is None and bool(member.assignment()))
-    lookout = LagMonitor(reader, [TOPIC], lambda: {TOPIC: {0: 0}}, bootstrap)
+    monitor = LagMonitor(reader, [TOPIC], lambda: {TOPIC: {0: 0}}, bootstrap)
 
-    lookout.look(LagTable(shared_cassandra, reader))
+    monitor.measure(LagTable(shared_cassandra, reader))
 
     member.close()
     assert REGISTRY.get_sample_value("galatea_commit_failures_total", {"reader": reader}) == 1

@@ -87,13 +87,13 @@ class MemoryFacts:
     def has_cells(self, view: str, store: str, span: Span) -> bool:  # noqa: ARG002 - likewise
         return bool(self._before(self.until_ms, store, span))
 
-    def signs(self, source: str, wanted: Collection[SignQuery]) -> Mapping[SignQuery, Sequence[SignOfLife]]:  # noqa: ARG002
+    def signs(self, source: str, queries: Collection[SignQuery]) -> Mapping[SignQuery, Sequence[SignOfLife]]:  # noqa: ARG002
         known = [each for each in self.facts if each.received_ms < self.until_ms]
         signs = [(e.store, SignOfLife(min(e.happened_ms, e.received_ms), e.received_ms, e.waited)) for e in known]
-        return {each: [sign for store, sign in signs if store == each.store] for each in wanted}
+        return {each: [sign for store, sign in signs if store == each.store] for each in queries}
 
-    def causes(self, asked: Collection[CauseQuery]) -> Mapping[CauseQuery, AlertCause]:
-        return {each: self._cause(each) for each in asked}
+    def causes(self, queries: Collection[CauseQuery]) -> Mapping[CauseQuery, AlertCause]:
+        return {each: self._cause(each) for each in queries}
 
     def _cause(self, asked: CauseQuery) -> AlertCause:
         found = [each for span in asked.spans for each in self._before(self.until_ms, asked.store, span)]

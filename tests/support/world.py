@@ -14,7 +14,7 @@ from serving_layer.admin.publications import PublicationEntry
 from tests.support.layers import Delivery, batch_cells, speed_rows, waiting_rows
 from views.control.publication import Pointer
 from views.core.cells import WAITING, CellKey, write_block
-from views.core.cut import BEGINNING, instant
+from views.core.cut import UNIX_EPOCH, instant
 from views.registry import registered_views
 
 if TYPE_CHECKING:
@@ -35,10 +35,10 @@ class World:
         self.stores = {store.id: store for store in stores or (Store(id="1", timezone="Europe/Bratislava"),)}
         self.deliveries: dict[str, list[Delivery]] = {}
         self.speed_as_of: datetime | None = None
-        self._clock = BEGINNING
+        self._clock = UNIX_EPOCH
         self.definitions = {view.name: view.definition_hash for view in registered_views()}
-        self.pointer = Pointer(0, BEGINNING, "", 1, self.definitions)
-        self.history = [PublicationEntry(0, BEGINNING, None, "world", "the beginning")]
+        self.pointer = Pointer(0, UNIX_EPOCH, "", 1, self.definitions)
+        self.history = [PublicationEntry(0, UNIX_EPOCH, None, "world", "the beginning")]
         self.manifests: dict[str, dict[tuple[str, date], str]] = {"": {}}
         self.run_days: dict[tuple[str, str], dict[date, frozenset[str]]] = {}
         self.blocks: dict[tuple[str, str, str, date], str] = {}
@@ -73,7 +73,7 @@ class World:
 
     def now(self) -> datetime:
         """What the clocks say."""
-        return max(self._clock, self.speed_as_of or BEGINNING)
+        return max(self._clock, self.speed_as_of or UNIX_EPOCH)
 
     def rebuild(self, cut: str | datetime) -> None:
         """Publish every view at this cut."""

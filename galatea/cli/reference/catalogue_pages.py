@@ -11,7 +11,7 @@ from master_dataset.parsing.json_bytes import MAX_BYTES, MAX_DEPTH
 from master_dataset.parsing.rows import arrow_fields
 from master_dataset.source import Source
 from master_dataset.sources import registered_sources
-from serving_layer.query.numbers import printed
+from serving_layer.query.render import rendered
 from serving_layer.responses.encoding import encode
 from views import registered_views
 from views.core import View
@@ -138,7 +138,7 @@ def _of_nothing(metric: Metric) -> str:
 
 
 def _worked(metric: Metric) -> str:
-    value = printed(worked(metric, {view.name: view for view in registered_views()}), metric, DIGITS)
+    value = rendered(worked(metric, {view.name: view for view in registered_views()}), metric, DIGITS)
     items = [each for each in value if each.count] if isinstance(value, Sequence) else value
     return encode(items).decode()
 

@@ -15,7 +15,7 @@ from tests.support import World
 from tests.support.asking import Asking
 from tests.support.watch import WorldWatch
 from views.control.publication import Pointer
-from views.core.cut import BEGINNING
+from views.core.cut import UNIX_EPOCH
 
 CUT = datetime(2026, 11, 21, 9, tzinfo=UTC)
 PUBLISHED = CUT + timedelta(minutes=1)
@@ -123,7 +123,7 @@ def test_speed_rows_expire_at_half_of_their_life_and_are_expired_a_day_before_it
 
 
 def test_before_the_first_publication_rows_expire_by_the_beginning() -> None:
-    beginning, begun = ReadSnapshot(Pointer(0, BEGINNING, "", 1, {}), (), ()), NOW - TTL
+    beginning, begun = ReadSnapshot(Pointer(0, UNIX_EPOCH, "", 1, {}), (), ()), NOW - TTL
 
     found = [standing(known(basis=beginning, published_at=at, lag=[])) for at in (None, NOW, begun)]
 
@@ -195,7 +195,7 @@ def test_a_ledger_is_awaited_for_an_hour() -> None:
 
 
 def test_before_the_first_publication_no_ledger_is_awaited() -> None:
-    beginning = ReadSnapshot(Pointer(0, BEGINNING, "", 1, {}), (), ())
+    beginning = ReadSnapshot(Pointer(0, UNIX_EPOCH, "", 1, {}), (), ())
 
     assert standing(known(basis=beginning, now=NOW + timedelta(days=1), lag=[], ledgers=[])) == {}
 

@@ -12,7 +12,7 @@ from tests.support.asking import Asking
 from tests.support.readers import WorldTables
 from tests.support.watch import WorldWatch
 from views.alerts.alert import Window
-from views.core.cut import BEGINNING
+from views.core.cut import UNIX_EPOCH
 
 PATH = "/v1/alerts"
 HOUR = Window("2026-11-16T10:00:00Z", "2026-11-16T11:00:00Z")
@@ -144,4 +144,4 @@ def test_nothing_is_covered_where_the_publication_that_was_looked_at_is_unknown(
 
     cut = asyncio.run(audited_cut(watch, WorldTables(world)))
 
-    assert cut == BEGINNING
+    assert cut == UNIX_EPOCH

@@ -15,7 +15,7 @@ from prometheus_client import REGISTRY
 from starlette.types import Receive, Scope, Send
 
 from serving_layer.api.limits import Limits
-from serving_layer.http.connections import LOOK_AT_ONCE, ConnectionLimits, Connections
+from serving_layer.http.connections import CHECK_BATCH, ConnectionLimits, Connections
 from serving_layer.ingest import ingest
 from tests.support import World
 from tests.support.asking import OPERATOR_KEY, Asking
@@ -149,22 +149,22 @@ class Looked:
     def __init__(self, noted: list[str]) -> None:
         self._noted = noted
 
-    def look(self, _: float) -> int:
+    def check(self, _: float) -> int:
         self._noted.append("looked")
         return 0
 
-    def end(self, why: str) -> None:
+    def close(self, why: str) -> None:
         raise AssertionError(why)
 
 
 def test_requests_have_a_turn_while_many_connections_are_looked_at() -> None:
     noted: list[str] = []
     connections = Connections(ConnectionLimits())
-    for _ in range(4 * LOOK_AT_ONCE):
+    for _ in range(4 * CHECK_BATCH):
         connections.enter(Looked(noted))
 
     async def look_beside_requests() -> None:
-        looking = asyncio.ensure_future(connections.look(0))
+        looking = asyncio.ensure_future(connections.check(0))
         while not looking.done():
             noted.append("turn")
             await asyncio.sleep(0)
@@ -172,8 +172,8 @@ def test_requests_have_a_turn_while_many_connections_are_looked_at() -> None:
     asyncio.run(look_beside_requests())
 
     between = [len(each.split()) for each in " ".join(noted).split("turn")]
-    assert sum(between) == 4 * LOOK_AT_ONCE
-    assert max(between) == LOOK_AT_ONCE
+    assert sum(between) == 4 * CHECK_BATCH
+    assert max(between) == CHECK_BATCH
 
 
 def test_bodies_that_come_slowly_take_no_place_from_others() -> None:

@@ -63,7 +63,7 @@ def test_a_term_says_of_which_cells_and_what_is_taken() -> None:
 
     assert (filtered.view, filtered.states, filtered.where) == ("a", ("b",), (("kind", ("x", "y")),))
     assert (whole.is_total, whole.where, whole.text) == (True, (("kind", ("z",)),), 'total(c(kind="z"))')
-    assert (spread.function, spread.number, spread.is_spread) == ("percentile", 90, True)
+    assert (spread.function, spread.number, spread.is_distribution) == ("percentile", 90, True)
 
 
 @pytest.mark.parametrize(

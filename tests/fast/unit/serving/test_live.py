@@ -15,8 +15,7 @@ from serving_layer.api.limits import Limits
 from serving_layer.errors import TooBusyError, TooManyAtOnceError
 from serving_layer.keys.key import OPERATOR, Caller
 from serving_layer.query.live import Event, Live
-from serving_layer.query.metrics_answer import MetricsRequest
-from serving_layer.query.questions import MetricRequest
+from serving_layer.query.resolve import MetricRequest, MetricsRequest
 from serving_layer.query.stores import PageRequest
 from tests.support import World, receipt
 from tests.support.asking import OPERATOR_KEY, Asking
@@ -157,7 +156,7 @@ def test_tenants_follow_their_own_shops_only(world: World) -> None:
 
 def test_a_store_that_does_not_answer_is_told_of_and_then_it_goes_on(world: World) -> None:
     asking = Asking(world)
-    live, answer = Live(asking.answers), asking.answers.moment
+    live, answer = Live(asking.answers), asking.answers.read_version
 
     async def down(_: object) -> None:
         raise CassandraUnavailableError("Cassandra did not answer.", do="Ask again.")
@@ -166,9 +165,9 @@ def test_a_store_that_does_not_answer_is_told_of_and_then_it_goes_on(world: Worl
         async with live.follow(ask(), OPERATOR) as follower:
             events = follower.events(None)
             await anext(events)
-            asking.answers.moment = down  # type: ignore[assignment, method-assign]
+            asking.answers.read_version = down  # type: ignore[assignment, method-assign]
             problem = await anext(events)
-            asking.answers.moment = answer  # type: ignore[method-assign]
+            asking.answers.read_version = answer  # type: ignore[method-assign]
             again = await anext(events)
 
             assert (problem.kind, orjson.loads(problem.data)["code"]) == ("problem", "store_unavailable")

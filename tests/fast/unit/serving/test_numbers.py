@@ -2,7 +2,7 @@
 
 import pytest
 
-from serving_layer.query.numbers import money
+from serving_layer.query.render import money
 from serving_layer.responses.encoding import encode
 
 

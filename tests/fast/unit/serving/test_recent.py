@@ -65,7 +65,7 @@ def test_at_once_means_a_read_that_begins_with_the_question() -> None:
         read = Read(seconds=1)
         await read.recent.read()
 
-        assert await read.recent.read(at_once=True) == 2
+        assert await read.recent.read(fresh=True) == 2
         assert await read.recent.read() == 2
 
     run(asked())
@@ -116,7 +116,7 @@ def test_after_it_is_forgotten_nothing_of_before_is_told_not_even_what_is_being_
         while not read.began:  # noqa: ASYNC110 - what is waited for has no event
             await asyncio.sleep(0)
 
-        read.recent.forget()
+        read.recent.expire()
 
         assert (await under_way, await read.recent.read()) == (1, 2)
 

@@ -7,7 +7,7 @@ import pytest
 from master_dataset.errors import RangeTooLongError
 from master_dataset.registry.stores import Store, currency
 from serving_layer.api.limits import Ranges
-from serving_layer.query.questions import span
+from serving_layer.query.resolve import query_span
 from serving_layer.query.timeline import Grain
 from tests.support import World, receipt
 from tests.support.asking import OPERATOR_KEY, Asking
@@ -101,11 +101,11 @@ def test_a_range_of_exactly_400_days_is_answered_and_401_days_are_not(asking: As
 def test_how_long_a_time_may_be_asked_for_is_up_to_the_deployment(grain: Grain, most: int) -> None:
     days, ranges = BusinessDays.of(Store(id="1", timezone="UTC"), ZoneInfo("UTC")), Ranges(fine_days=2, coarse_days=3)
 
-    asked = span("2026-11-01", f"2026-11-{1 + most:02}", days, grain, ranges)
+    asked = query_span("2026-11-01", f"2026-11-{1 + most:02}", days, grain, ranges)
 
     assert asked.end - asked.start == most * 86_400
     with pytest.raises(RangeTooLongError, match=f"more than {most}"):
-        span("2026-11-01", f"2026-11-{2 + most:02}", days, grain, ranges)
+        query_span("2026-11-01", f"2026-11-{2 + most:02}", days, grain, ranges)
 
 
 def test_paths_and_methods_that_do_not_exist_are_problems_too(asking: Asking) -> None:

@@ -16,8 +16,8 @@ def test_those_who_ask_together_have_it_made_once_and_those_who_ask_later_not_at
             await asyncio.sleep(0.01)
             return b"body"
 
-        together = await asyncio.gather(*(remembered.body("key", make) for _ in range(20)))
-        later = await remembered.body("key", make)
+        together = await asyncio.gather(*(remembered.get("key", make) for _ in range(20)))
+        later = await remembered.get("key", make)
 
         assert {*together, later} == {b"body"}
         assert len(made) == 1
@@ -36,8 +36,8 @@ def test_what_making_raises_is_told_to_all_and_the_next_one_tries_again() -> Non
         async def makes() -> bytes:
             return b"body"
 
-        told = await asyncio.gather(*(remembered.body("key", fails) for _ in range(3)), return_exceptions=True)
-        then = await remembered.body("key", makes)
+        told = await asyncio.gather(*(remembered.get("key", fails) for _ in range(3)), return_exceptions=True)
+        then = await remembered.get("key", makes)
 
         assert [str(each) for each in told] == ["no answer"] * 3
         assert then == b"body"
@@ -53,8 +53,8 @@ def test_who_gives_up_does_not_end_it_for_the_others() -> None:
             await asyncio.sleep(0.01)
             return b"body"
 
-        impatient = asyncio.ensure_future(remembered.body("key", make))
-        patient = asyncio.ensure_future(remembered.body("key", make))
+        impatient = asyncio.ensure_future(remembered.get("key", make))
+        patient = asyncio.ensure_future(remembered.get("key", make))
         await asyncio.sleep(0)
         impatient.cancel()
 
@@ -74,7 +74,7 @@ def test_a_body_that_is_larger_than_all_the_room_is_made_each_time() -> None:
             return b"body"
 
         for _ in range(2):
-            assert await remembered.body("key", make) == b"body"
+            assert await remembered.get("key", make) == b"body"
 
         assert len(made) == 2
 

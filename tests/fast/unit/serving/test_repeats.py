@@ -7,7 +7,7 @@ from prometheus_client import REGISTRY
 
 from master_dataset.registry.stores import Store
 from serving_layer.keys.authenticator import Authenticator, RateLimiter
-from serving_layer.query.metrics_answer import MetricsRequest
+from serving_layer.query.resolve import MetricsRequest
 from tests.support import World, receipt
 from tests.support.asking import Asking
 
@@ -133,7 +133,7 @@ def test_a_key_that_was_revoked_opens_no_answer_that_is_kept(world: World) -> No
 
 def test_every_question_counts_once_towards_the_rate_of_its_key_kept_or_not(world: World) -> None:
     asking = Asking(world)
-    asking.app.state.gate = Authenticator(asking.app.state.gate.keys, RateLimiter(3, 3))
+    asking.app.state.authenticator = Authenticator(asking.app.state.authenticator.keys, RateLimiter(3, 3))
 
     said = []
     for minor in (1, 2, 3, 4):  # each time the answer is another one, so the question is looked up and then read

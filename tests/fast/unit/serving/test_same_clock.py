@@ -6,9 +6,8 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from serving_layer.compare.calendar import DaysBefore
-from serving_layer.query.timeline import QueryRange
 from serving_layer.compare.period import comparison_period
-from serving_layer.query.timeline import timeline
+from serving_layer.query.timeline import QueryRange, timeline
 from views.core.local_time import STEP, BusinessDays, Span
 
 PRAGUE, LORD_HOWE = "Europe/Prague", "Australia/Lord_Howe"

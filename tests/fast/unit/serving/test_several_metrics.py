@@ -8,7 +8,7 @@ from datetime import date, datetime
 import pytest
 
 from master_dataset.errors import RangeTooLongError
-from serving_layer.query.metrics_answer import MOST_BYTES, refuse_long
+from serving_layer.query.answer import MOST_BYTES, refuse_long
 from serving_layer.store.readers import SpeedBlock
 from tests.support import World, receipt
 from tests.support.asking import Asking
