@@ -21,7 +21,7 @@ stdout = Console(highlight=False, soft_wrap=True)
 stderr = Console(stderr=True, highlight=False, soft_wrap=True)
 
 
-def answer(data: Any) -> None:  # noqa: ANN401 - any JSON
+def print_json(data: Any) -> None:  # noqa: ANN401 - any JSON
     """One JSON object on stdout. What REST responds with is written as there."""
     written = orjson.dumps(data, option=orjson.OPT_INDENT_2 | orjson.OPT_UTC_Z, default=_plain)
     sys.stdout.write(written.decode() + "\n")
@@ -31,7 +31,7 @@ def _plain(value: object) -> object:
     return orjson.loads(encode(value)) if isinstance(value, Struct) else str(value)
 
 
-def table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     """A table on stdout. A cell that a terminal has no room for goes on below; elsewhere lines are long."""
     drawn = Table(*columns, box=None, pad_edge=False, header_style="bold")
     for row in rows:
@@ -40,14 +40,14 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     shown.print(drawn, soft_wrap=False)
 
 
-def say(text: str) -> None:
+def print_message(text: str) -> None:
     """One line for the person at the terminal."""
     stderr.print(text, markup=False)
 
 
-def complain(error: GalateaError) -> None:
+def print_error(error: GalateaError) -> None:
     """What is wrong in one sentence, and the next step."""
-    say(f"{type(error).__name__}: {error.message.rstrip('.')}. Next: {error.do}")
+    print_message(f"{type(error).__name__}: {error.message.rstrip('.')}. Next: {error.do}")
 
 
 def is_terminal() -> bool:
@@ -69,7 +69,7 @@ def bar() -> Progress:
     )
 
 
-class Steps:
+class ProgressSteps:
     """Progress of long work: a bar with an estimate on a terminal, plain lines without one."""
 
     def __init__(self, what: str) -> None:
@@ -93,10 +93,10 @@ class Steps:
         line = f"  {self._what}: {what} {done}/{total}"
         if self._bar.disable and line != self._said:
             self._said = line
-            say(line)
+            print_message(line)
 
 
-def fields(data: Mapping[str, object]) -> None:
+def print_fields(data: Mapping[str, object]) -> None:
     """Name and value, a line each, on stdout."""
     for name, value in data.items():
         stdout.print(f"  {name:<18} {value}", markup=False)

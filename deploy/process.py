@@ -6,60 +6,61 @@ import threading
 from contextlib import suppress
 from pathlib import Path
 
+YOUNG_OBJECTS = 50_000
+"""With Python's own 700, the cells of an answer are scanned again and again: reading a million took twice as long."""
 
-def arm_if_asked() -> None:
-    """At the start of every process of ours. Costs nothing unless `GALATEA_CRASH_AT` is set."""
+STREAMING_NICENESS, BACKGROUND_NICENESS = 5, 10
+"""Of the speed layer and Airflow, and of archive and recomputes. Under CPU contention, queries take priority."""
+SESSION_NICENESS = 5
+"""Of each of their sessions: a third of the weight of another one. With less they starve on a busy machine."""
+_OWN_SESSION = Path("/proc/self/autogroup")
+"""Linux weighs sessions before the threads in them, so that `nice` alone has no effect outside the session."""
+
+WATCHDOG_VARIABLE = "GALATEA_PARENT_WATCHDOG"
+"""Set by a parent that keeps this process's standard input open for as long as it lives."""
+PARENT_ENDED_EXIT = 143
+_STDIN = 0
+
+
+def arm_failpoints() -> None:
+    """Arm the failpoints of `GALATEA_CRASH_AT`, if it is set. Call it at the start of every process."""
     if os.environ.get("GALATEA_CRASH_AT"):
-        from deploy.settings import Settings  # noqa: PLC0415 - it takes a while, and not every process needs it
+        from deploy.settings import Settings  # noqa: PLC0415 - slow to import, and rarely needed
         from master_dataset.failpoints import arm  # noqa: PLC0415 - likewise
 
         settings = Settings()
         arm(settings.failpoints.crash_at, settings.crash_folder)
 
 
-YOUNG_OBJECTS = 50_000
-"""Python's own 700 has every cell of an answer looked at again and again: reading a million took twice as long."""
-
-
-def look_seldom() -> None:
-    """Call once, when a process starts. Cycles are still found."""
+def tune_garbage_collection() -> None:
+    """Collect rarely: most objects of these processes live long or die by reference count. Cycles are still found."""
     gc.set_threshold(YOUNG_OBJECTS, 20, 50)
 
 
-def look_no_more_at_these() -> None:
-    """Call once, when a process has what it lives with: to walk its modules again holds every request up for long."""
+def freeze_startup_objects() -> None:
+    """Exempt everything loaded so far from garbage collection. Call it once a process is ready."""
     gc.collect()
     gc.freeze()
 
 
-SOON, LATER = 5, 10
-"""Niceness of the speed layer and Airflow, and of archive and recomputes. All else has none: who asks waits for it."""
-SESSION = 5
-"""Of each of their sessions: a third of the weight of another one. With less they stand still on a busy machine."""
-_OWN_SESSION = Path("/proc/self/autogroup")
-"""Where Linux weighs sessions before it weighs the threads in them, so that `nice` alone says nothing outside."""
-
-
-def give_way(niceness: int) -> None:
-    """Let others go before this thread and what it starts, and where it leads a session, before the whole of that."""
+def lower_priority(niceness: int) -> None:
+    """Lower the priority of this thread and its children; also of the whole session if this process leads one."""
     os.nice(niceness)
     if os.getsid(0) == os.getpid():
-        with suppress(OSError):  # not Linux, or one that does not weigh sessions: then `nice` is heeded
-            _OWN_SESSION.write_text(str(SESSION))
+        with suppress(OSError):  # not Linux, or sessions are not weighed: then `nice` has effect
+            _OWN_SESSION.write_text(str(SESSION_NICENESS))
 
 
-VARIABLE = "GALATEA_TETHERED"
-"""Set by a starter that keeps the other end of this process's standard input open for as long as it lives."""
-STDIN, ENDED = 0, 143
+def start_parent_watchdog() -> None:
+    """End this process as soon as its parent ends, however that ends, if the parent asks for it by WATCHDOG_VARIABLE.
+
+    A thread reads standard input; at its end the process exits at once, and its Spark with it.
+    """
+    if os.environ.get(WATCHDOG_VARIABLE):
+        threading.Thread(target=_watch_parent, name="parent-watchdog", daemon=True).start()
 
 
-def tether_if_asked() -> None:
-    """Watch standard input in a thread. At its end this process ends at once, and its Spark with it."""
-    if os.environ.get(VARIABLE):
-        threading.Thread(target=_watch, name="tether", daemon=True).start()
-
-
-def _watch() -> None:
-    while os.read(STDIN, 1024):
+def _watch_parent() -> None:
+    while os.read(_STDIN, 1024):
         continue
-    os._exit(ENDED)
+    os._exit(PARENT_ENDED_EXIT)

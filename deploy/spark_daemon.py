@@ -9,7 +9,7 @@ from importlib import import_module
 import pyarrow as pa
 from pyspark.daemon import manager
 
-from deploy.process import arm_if_asked, look_no_more_at_these, look_seldom
+from deploy.process import arm_failpoints, freeze_startup_objects, tune_garbage_collection
 
 NEEDED = (
     "pyarrow.compute",
@@ -28,7 +28,7 @@ if __name__ == "__main__":
     for name in NEEDED:
         import_module(name)
     pa.array([0])  # pyarrow looks for pandas at its first array, and that takes a second
-    look_no_more_at_these()
-    look_seldom()
-    arm_if_asked()
+    freeze_startup_objects()
+    tune_garbage_collection()
+    arm_failpoints()
     manager()

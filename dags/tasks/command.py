@@ -125,7 +125,7 @@ class GalateaCommand(BaseOperator):
             "AIRFLOW_CTX_DAG_ID": instance.dag_id,
             "AIRFLOW_CTX_DAG_RUN_ID": instance.run_id,
             "AIRFLOW_CTX_TASK_ID": instance.task_id,
-            "GALATEA_TETHERED": "1",
+            "GALATEA_PARENT_WATCHDOG": "1",
         }
         words = [where.command, *self.words(context)]
         self.log.info("%s", shlex.join(words))

@@ -159,7 +159,7 @@ class TaskNote:
             log.warning("airflow.note_not_written", task=self._task.name, message=error.message)
 
 
-class Noted:
+class ProgressAndNote:
     """Progress that is drawn, and is the task's note as well."""
 
     def __init__(self, steps: Steps, note: TaskNote) -> None:

@@ -9,7 +9,7 @@ import yaml
 
 from deploy.jars import jar_paths
 from deploy.java import ONE_COMPILER, find_java
-from deploy.local.component import Component, refuse_full
+from deploy.local.component import Component, require_free_disk
 from deploy.local.nodes import HOSTS, ONE, THREE, Node, addresses, nodes_of
 from master_dataset.errors import CassandraUnavailableError, OperatorError
 
@@ -64,7 +64,7 @@ _TOKENS = 1 << 64
 _LEAST_TOKEN = -(1 << 63)
 
 
-def ring(settings: "Settings") -> Sequence[Component]:
+def cassandra_nodes(settings: "Settings") -> Sequence[Component]:
     """A row has as many copies as there are nodes, and a majority reads and writes it; with one node that is one.
 
     Small memtables, because the machine is shared with Spark.
@@ -125,7 +125,7 @@ def _command(folder: Path, nodes: int, settings: "Settings") -> list[str]:
 def _configure(node: Node, nodes: Sequence[Node], settings: "Settings") -> None:
     _refuse_without_data(node, nodes, settings)
     folder = settings.home / node.name
-    refuse_full(folder)
+    require_free_disk(folder)
     (folder / "tmp").mkdir(parents=True, exist_ok=True)
     (folder / "logback.xml").write_text(_LOGGING)
     internode = settings.cassandra.storage_port

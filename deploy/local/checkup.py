@@ -42,7 +42,7 @@ class Finding(NamedTuple):
 TIMEOUT_SECONDS = 10.0
 
 
-def alarmed(settings: "Settings") -> list[Finding]:
+def alarm_findings(settings: "Settings") -> list[Finding]:
     """One finding per alarm, or one that says that there is none. Nothing is known of what does not run."""
     if Records(settings.home).pid("api") is None:
         return []
@@ -63,7 +63,7 @@ _SECONDS = 3.0
 _SPARK_PORT = 7077
 
 
-def elsewhere(settings: "Settings") -> Iterator[Finding]:
+def remote_findings(settings: "Settings") -> Iterator[Finding]:
     """Nothing to find as long as everything is in the home and Spark is local."""
     if on_cluster(settings) and settings.spark.master.startswith("spark://"):
         yield _spark(settings.spark.master)
@@ -149,7 +149,7 @@ def checkup(settings: "Settings") -> list[Finding]:
         _memory(settings, running=running),
         _disk(settings),
         _copies(settings),
-        *elsewhere(settings),
+        *remote_findings(settings),
     ]
     leftovers = list(_leftovers(settings, running=running))
     return [

@@ -42,7 +42,7 @@ LEAST_MB = 256
 """For the indexes of what is read again: 20 MB at most for each segment that was written to."""
 
 
-def refuse_full(folder: Path) -> None:
+def require_free_disk(folder: Path) -> None:
     """DiskFullError."""
     free = shutil.disk_usage(folder).free // MB if folder.exists() else LEAST_MB
     if free < LEAST_MB:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from deploy.jars import jar_paths
 from deploy.java import ONE_COMPILER, find_java
-from deploy.local.component import Component, refuse_full
+from deploy.local.component import Component, require_free_disk
 from deploy.local.nodes import ONE, THREE, Node, addresses, nodes_of
 from master_dataset.errors import OperatorError
 from master_dataset.kafka.client_settings import majority
@@ -140,7 +140,7 @@ def _component(node: Node, nodes: Sequence[Node], settings: "Settings") -> Compo
 
 def _format(node: Node, nodes: Sequence[Node], settings: "Settings") -> None:
     folder = settings.home / node.name
-    refuse_full(folder)
+    require_free_disk(folder)
     data = folder / "data"
     voters = ",".join(f"{each.number}@{each.host}:{settings.kafka.controller_port}" for each in nodes)
     copies = {"copies": len(nodes), "enough": majority(len(nodes)), "silence_ms": _SILENCE_MS[len(nodes)]}

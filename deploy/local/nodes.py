@@ -24,7 +24,7 @@ class Nodes(NamedTuple):
     cassandra: int = ONE
 
 
-def kept_nodes(home: Path) -> Nodes | None:
+def recorded_nodes(home: Path) -> Nodes | None:
     """What this home was made with; None while neither a broker nor Cassandra has a folder in it."""
     if not any((home / kind).exists() for kind in ("kafka", "cassandra")):
         return None
@@ -32,9 +32,9 @@ def kept_nodes(home: Path) -> Nodes | None:
     return Nodes(**orjson.loads(file.read_bytes())) if file.exists() else Nodes()
 
 
-def keep_nodes(home: Path, nodes: Nodes) -> None:
+def record_nodes(home: Path, nodes: Nodes) -> None:
     """Write it down for a new home. OperatorError if the home was made with other numbers."""
-    kept = kept_nodes(home)
+    kept = recorded_nodes(home)
     if kept is not None and kept != nodes:
         made = f"was made with {kept.brokers} broker(s) and {kept.cassandra} Cassandra node(s)"
         message = f"the home `{home}` {made}, which no setting can change afterwards"

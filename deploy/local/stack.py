@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, Self
 from deploy.airflow.component import NAME as AIRFLOW
 from deploy.airflow.component import airflow as scheduler
 from deploy.airflow.component import is_installed
-from deploy.local.cassandra import ring
-from deploy.local.component import Component, refuse_full
+from deploy.local.cassandra import cassandra_nodes
+from deploy.local.component import Component, require_free_disk
 from deploy.local.kafka import brokers
-from deploy.local.nodes import LOOPBACK, keep_nodes
+from deploy.local.nodes import LOOPBACK, record_nodes
 from deploy.local.records import Records, State, metrics_url, read_states, write_states
-from deploy.local.supervisor import SUPERVISOR, Supervisor, Told, end_orphans, uninterrupted
+from deploy.local.supervisor import SUPERVISOR, StateListener, Supervisor, end_orphans, uninterrupted
 from master_dataset.errors import UnknownNameError
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def _prepare(ready: Path, folders: Sequence[Path]) -> None:
     """Folders that are not here, as those of an object store, are passed by."""
     ready.unlink(missing_ok=True)
     for folder in folders:
-        refuse_full(folder)
+        require_free_disk(folder)
 
 
 def _answers(url: str) -> bool:
@@ -99,7 +99,7 @@ def components(settings: "Settings", only: Collection[str] = (), *, airflow: boo
     """
     galatea = (*(layer(name, settings) for name in ("archive", "speed", "alerts", "dispatcher")), api(settings))
     scheduling = (scheduler(settings),) if (airflow or AIRFLOW in only) and is_installed() else ()
-    every = (*brokers(settings), *ring(settings), *galatea, *scheduling)
+    every = (*brokers(settings), *cassandra_nodes(settings), *galatea, *scheduling)
     names = {component.name for component in every}
     for name in only:
         if name not in names:
@@ -108,14 +108,18 @@ def components(settings: "Settings", only: Collection[str] = (), *, airflow: boo
 
 
 def supervisor(
-    settings: "Settings", only: Collection[str] = (), told: Told = lambda _n, _s, _t: None, *, airflow: bool = False
+    settings: "Settings",
+    only: Collection[str] = (),
+    told: StateListener = lambda _n, _s, _t: None,
+    *,
+    airflow: bool = False,
 ) -> Supervisor:
     """A supervisor for the stack of this home, `airflow`: with Airflow. The operator's key is made with the first one.
 
     OperatorError if the home was made with other nodes.
     """
     settings.home.mkdir(parents=True, exist_ok=True)
-    keep_nodes(settings.home, settings.nodes)
+    record_nodes(settings.home, settings.nodes)
     key = settings.home / "operator.key"
     if not key.exists():
         with os.fdopen(os.open(key, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
@@ -130,7 +134,7 @@ class Stack:
         self,
         settings: "Settings",
         only: Collection[str] = (),
-        told: Told = lambda _n, _s, _t: None,
+        told: StateListener = lambda _n, _s, _t: None,
         *,
         airflow: bool = False,
     ) -> None:

@@ -57,7 +57,7 @@ STEADY_SECONDS = 60.0
 """A component that ran this long has recovered: its next restart waits as little as the first."""
 
 SUPERVISOR = "supervisor"
-Told = Callable[[str, str, float], None]
+StateListener = Callable[[str, str, float], None]
 """Told (component, state, seconds since its start) as the states change."""
 
 
@@ -77,7 +77,7 @@ class Supervisor:
     """One per home: a lock keeps a second one out. Use as a context manager; leaving it stops everything."""
 
     def __init__(
-        self, home: Path, components: Iterable[Component], told: Told = lambda _name, _state, _seconds: None
+        self, home: Path, components: Iterable[Component], told: StateListener = lambda _name, _state, _seconds: None
     ) -> None:
         """`components` in the order in which they are started."""
         self._home, self._told = home, told

@@ -1,7 +1,7 @@
-"""Airflow as one process of the local stack: `python -m deploy.services.airflow`. Imports nothing of Airflow itself.
+"""Airflow as one process of the local stack: `python -m deploy.services.airflow`. It imports nothing of Airflow.
 
-What `airflow standalone` starts, but for two things: servers of logs, which listen on every address of the machine, and
-a triggerer, because no task of ours is deferred. Its own files in AIRFLOW_HOME say for which version the database is.
+It starts what `airflow standalone` starts, except the log servers, which would listen on every address of the machine,
+and the triggerer, because no task is deferred. A file in AIRFLOW_HOME records which version the database is for.
 """
 
 import os
@@ -14,17 +14,17 @@ from importlib.metadata import version
 from pathlib import Path
 from types import FrameType
 
-from deploy.process import SOON, give_way
+from deploy.process import STREAMING_NICENESS, lower_priority
 
 PARTS = (("scheduler", "--skip-serve-logs"), ("dag-processor",), ("api-server",))
 GRACE_SECONDS = 15.0
 
 
 def main() -> None:
-    """Run all parts until one ends or this process is told to. Exit 0 told to stop, 1 a part has ended."""
+    """Run all parts until one ends, which exits with 1, or this process is stopped, which exits with 0."""
     parts: list[subprocess.Popen[bytes]] = []
     signal.signal(signal.SIGTERM, _leave)
-    give_way(SOON)
+    lower_priority(STREAMING_NICENESS)
     try:
         _migrate()
         parts += [_started(words) for words in PARTS]
@@ -36,13 +36,13 @@ def main() -> None:
 
 
 def _migrate() -> None:
-    """Make or renew the database, once for each version: to look whether it is needed takes seconds."""
-    home, wanted = Path(os.environ["AIRFLOW_HOME"]), version("apache-airflow-core")
+    """Create or migrate the database once per version, because even the check takes seconds."""
+    home, current = Path(os.environ["AIRFLOW_HOME"]), version("apache-airflow-core")
     mark = home / "migrated"
-    if mark.exists() and mark.read_text() == wanted:
+    if mark.exists() and mark.read_text() == current:
         return
-    for half_made in () if mark.exists() else home.glob("airflow.db*"):
-        half_made.unlink()
+    for incomplete in () if mark.exists() else home.glob("airflow.db*"):
+        incomplete.unlink()
     with _started(("db", "migrate")) as migrating:
         try:
             code = migrating.wait()
@@ -50,7 +50,7 @@ def _migrate() -> None:
             _end([migrating])
     if code:
         sys.exit(1)
-    mark.write_text(wanted)
+    mark.write_text(current)
 
 
 def _started(words: Sequence[str]) -> "subprocess.Popen[bytes]":
@@ -58,7 +58,7 @@ def _started(words: Sequence[str]) -> "subprocess.Popen[bytes]":
 
 
 def _end(parts: Sequence["subprocess.Popen[bytes]"]) -> None:
-    """The supervisor kills what does not end in time, with all that it has started."""
+    """Stop the parts. The supervisor kills what does not end in time, with all its children."""
     for part in parts:
         part.terminate()
     deadline = time.monotonic() + GRACE_SECONDS

@@ -1,8 +1,7 @@
-"""The alerts as a process of the local stack: `python -m deploy.services.alerts`. Starts the relay, and watches it.
+"""The alert process: `python -m deploy.services.alerts`. Starts the alert relay as a child and watches it.
 
-A call of the client library may hang for ever, its timeout unheeded. So the relay is a child that says whenever it gets
-on, for each partition; when one says nothing for too long, the child is killed and started again: being killed
-anywhere is what it is made for.
+A call of the Kafka client may hang forever and ignore its timeout. So the relay sends a heartbeat for each part that
+has to make progress; if one stays silent for too long, the relay is killed, which it is built for, and restarted.
 """
 
 import os
@@ -17,7 +16,7 @@ from contextlib import contextmanager
 
 import structlog
 
-from deploy.process import VARIABLE
+from deploy.process import WATCHDOG_VARIABLE
 from deploy.services.runner import NAMED_STOP, Process
 from deploy.settings import Settings
 from master_dataset.errors import OperatorError
@@ -25,55 +24,63 @@ from master_dataset.errors import OperatorError
 FIRST_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 0.5, 10.0
 STEADY_SECONDS = 60.0
 READY = 255
-"""Said once by a partition that reads; smaller numbers are partitions that get on."""
+"""Sent once by each partition when it reads; smaller numbers are heartbeats."""
 
 log = structlog.get_logger()
 
 
-def lanes(partitions: int) -> int:
-    """How many have to get on: the partitions, by their numbers, then who keeps what was told, then who ticks."""
+def heartbeat_count(partitions: int) -> int:
+    """Count the heartbeats of the relay: one per partition, the history writer's, the tick loop's; in this order."""
     return partitions + 2
 
 
-class Watched:
-    """A child that writes a byte into a pipe whenever it gets on."""
+class WatchedProcess:
+    """A child process that sends heartbeats through a pipe: the number of the part that made progress, as one byte."""
 
-    def __init__(self, command: Sequence[str], environment: dict[str, str], lanes: int) -> None:
-        """`lanes`: how many have to get on, each under its number. Its end comes with this process's own."""
-        self._heard, said = os.pipe()
-        words = [*command, str(said)]
-        own = environment | {VARIABLE: "1"}
-        self._child = subprocess.Popen(words, stdin=subprocess.PIPE, env=own, pass_fds=[said])  # noqa: S603 - ours
-        os.close(said)
-        self._last = dict.fromkeys(range(lanes), time.monotonic())
+    def __init__(self, command: Sequence[str], environment: dict[str, str], heartbeats: int) -> None:
+        """Start it with the pipe's descriptor as its last argument.
+
+        Args:
+            command: The program and its arguments.
+            environment: Its environment.
+            heartbeats: How many parts have to make progress, numbered from 0.
+        """
+        self._pipe, child_end = os.pipe()
+        words = [*command, str(child_end)]
+        own = environment | {WATCHDOG_VARIABLE: "1"}
+        self._child = subprocess.Popen(words, stdin=subprocess.PIPE, env=own, pass_fds=[child_end])  # noqa: S603 - ours
+        os.close(child_end)
+        self._last = dict.fromkeys(range(heartbeats), time.monotonic())
         self.ready = 0
 
     def is_stuck(self, seconds: float) -> bool:
-        """Listen a while. Whether a lane has said nothing for so long."""
-        readable, _, _ = select.select([self._heard], [], [], min(1.0, seconds / 4))
+        """Read heartbeats for up to a second, and tell whether a part has sent none for `seconds`."""
+        readable, _, _ = select.select([self._pipe], [], [], min(1.0, seconds / 4))
         if readable:
-            for number in os.read(self._heard, 65_536):
+            for number in os.read(self._pipe, 65_536):
                 self.ready += number == READY
                 if number in self._last:
                     self._last[number] = time.monotonic()
         return time.monotonic() - min(self._last.values()) > seconds
 
     def ended(self) -> int | None:
-        """The exit code, if it has ended."""
+        """Return the exit code, None while it runs."""
         return self._child.poll()
 
     def end(self) -> None:
-        """As by `kill -9`."""
+        """Kill it."""
         self._child.send_signal(signal.SIGKILL)
         self._child.communicate()
-        os.close(self._heard)
+        os.close(self._pipe)
 
 
 @contextmanager
-def watched(settings: Settings) -> Iterator[Watched]:
-    """A relay that is ended in the end."""
+def watched(settings: Settings) -> Iterator[WatchedProcess]:
+    """Start the relay, and kill it on leaving."""
     command = [sys.executable, "-m", "deploy.services.alerts_relay"]
-    child = Watched(command, {**os.environ, **settings.environment()}, lanes(settings.kafka.partitions))
+    child = WatchedProcess(
+        command, {**os.environ, **settings.environment()}, heartbeat_count(settings.kafka.partitions)
+    )
     try:
         yield child
     finally:
@@ -81,8 +88,8 @@ def watched(settings: Settings) -> Iterator[Watched]:
 
 
 def run(process: Process, settings: Settings) -> None:
-    """Until the process is told to stop. OperatorError if the relay stopped for an operator."""
-    wait, says_ready = FIRST_WAIT_SECONDS, process.ready
+    """Keep the relay running until the process is stopped. OperatorError if the relay stopped with one."""
+    wait, is_ready = FIRST_WAIT_SECONDS, False
     while True:
         began = time.monotonic()
         with watched(settings) as child:
@@ -92,18 +99,14 @@ def run(process: Process, settings: Settings) -> None:
                     log.warning("alerts.stuck", seconds=settings.alerts.stuck_seconds)
                     break
                 code = child.ended()
-                if child.ready >= settings.kafka.partitions:
-                    says_ready()
-                    says_ready = _nothing
+                if not is_ready and child.ready >= settings.kafka.partitions:
+                    process.ready()
+                    is_ready = True
         if code == NAMED_STOP:
-            raise OperatorError("the relay of alerts has stopped, and said why above", do="read logs/alerts.log")
+            raise OperatorError("the alert relay has stopped; the reason is in its log", do="read logs/alerts.log")
         wait = FIRST_WAIT_SECONDS if time.monotonic() - began > STEADY_SECONDS else wait
         time.sleep(random.uniform(FIRST_WAIT_SECONDS, wait))  # noqa: S311 - no secret
         wait = min(2 * wait, LONGEST_WAIT_SECONDS)
-
-
-def _nothing() -> None:
-    """What was said once need not be said again."""
 
 
 if __name__ == "__main__":

@@ -1,4 +1,8 @@
-"""The alert relay process, a child of `deploy.services.alerts`: `alerts_relay PIPE`."""
+"""The alert relay process, a child of `deploy.services.alerts`: `python -m deploy.services.alerts_relay PIPE`.
+
+A thread per partition evaluates rules, one writes the alert history that the serving layer lists, one advances time.
+If one of them ends, so does the process.
+"""
 
 import os
 import sys
@@ -16,7 +20,7 @@ from confluent_kafka import KafkaException
 from prometheus_client import Counter, Gauge
 
 from deploy.cassandra import FAILURES, session_of
-from deploy.process import tether_if_asked
+from deploy.process import start_parent_watchdog
 from deploy.services.alerts import READY
 from deploy.services.runner import Process
 from deploy.settings import Settings
@@ -40,41 +44,41 @@ if TYPE_CHECKING:
     from cassandra.cluster import Session
 
 NOT_TICKED = Counter(
-    "galatea_alerts_tick_failures", "Rounds in which stores were not noted for alerts, or ticks not written."
+    "galatea_alerts_tick_failures", "Rounds in which stores were not recorded for alerts, or ticks not written."
 )
 _NAP_SECONDS = 1.0
 
 log = structlog.get_logger()
 
 
-class Notes(Protocol):
-    """The book, into which facts of stores are written. Every method raises CassandraUnavailableError."""
+class StoreNotes(Protocol):
+    """The rule store, as far as the tick loop uses it. Every method raises CassandraUnavailableError."""
 
     def note(self, stores: Mapping[str, Store], beat: Callable[[], None]) -> None:
-        """Write down what is registered and not said yet."""
+        """Record registered stores that are not recorded yet."""
 
     def read(self) -> RuleHistory:
-        """As of now."""
+        """Return the rules as of now."""
 
 
-class Ticks(Protocol):
-    """Writes ticks."""
+class TickWriter(Protocol):
+    """Writes ticks into the topics that rules watch."""
 
     def tick(self, book: RuleHistory) -> None:
-        """Into what a rule watches. BrokerUnavailableError."""
+        """BrokerUnavailableError."""
 
 
-class Ticking:
-    """A lane of its own: if it ends, the process does."""
+class TickLoop:
+    """Records new stores and writes ticks, so that time advances for rules whose topics receive nothing."""
 
     def __init__(
-        self, notes: Notes, stores: Callable[[], Mapping[str, Store]], ticks: Ticks, beat: Callable[[], None]
+        self, notes: StoreNotes, stores: Callable[[], Mapping[str, Store]], ticks: TickWriter, beat: Callable[[], None]
     ) -> None:
-        """`stores`: those that are registered; may raise what the driver does. `beat`: it gets on."""
+        """`stores` reads the registry, and may raise what the driver does. `beat` sends a heartbeat."""
         self._notes, self._stores, self._ticks, self._beat = notes, stores, ticks, beat
 
     def run(self, seconds: float) -> None:
-        """Until the process ends, a round after so many seconds."""
+        """Do a round every `seconds` until the process ends."""
         while True:
             self.once()
             until = time.monotonic() + seconds
@@ -83,13 +87,13 @@ class Ticking:
                 time.sleep(min(left, _NAP_SECONDS))
 
     def once(self) -> None:
-        """One round. What passes by itself is logged and counted, and tried again in the next one."""
+        """Do one round. Failures that pass are logged and counted, and the next round tries again."""
         for step in (self._note, self._tick):
             try:
                 step()
             except (DependencyUnavailableError, DriverException, *FAILURES) as error:
                 NOT_TICKED.inc()
-                log.warning("alerts.no_tick", why=str(error))
+                log.warning("alerts.tick_failed", error=str(error))
             self._beat()
 
     def _note(self) -> None:
@@ -98,145 +102,149 @@ class Ticking:
         self._notes.note(stores, self._beat)
 
     def _tick(self) -> None:
-        book = self._notes.read()
+        history = self._notes.read()
         self._beat()
-        self._ticks.tick(book)
+        self._ticks.tick(history)
 
 
-Notice = Callable[[str, datetime, str, str], None]
-"""Takes the name of an alarm, when it was noticed, where, and one sentence."""
-MISKEYED = Counter(
-    "galatea_alerts_miskeyed", "Events left out of alerts, in another partition than their store's.", ("topic",)
-)
-AGAIN_SECONDS = 1800.0
-"""Noticed anew after so long: each is a row."""
-SAID = "events lie in another partition than their store's"
+MISROUTED = Counter("galatea_alerts_miskeyed", "Events that alerts ignore: not in their store's partition.", ("topic",))
+NOTICE_AGAIN_SECONDS = 1800.0
+"""At most one alarm per topic in this time: each is a row."""
+MISROUTED_DETAIL = "events lie in another partition than their store's"
 
 
-class Miskeyed:
-    """Of one process."""
+class MisroutedEvents:
+    """Counts events that are not in their store's partition, and raises an alarm."""
 
-    def __init__(self, notice: Notice, clock: Callable[[], float] = time.monotonic) -> None:
-        """`notice` keeps an alarm; what it cannot keep is logged. `clock`: in seconds."""
+    def __init__(
+        self, notice: Callable[[str, datetime, str, str], None], clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        """`notice` stores an alarm: its name, time, place, and a sentence. `clock`: in seconds."""
         self._notice, self._clock = notice, clock
-        self._said: dict[str, float] = {}
+        self._noticed_at: dict[str, float] = {}
         for topic in registered_sources():
-            MISKEYED.labels(topic)  # a counter that is there from the start shows its first increase
+            MISROUTED.labels(topic)  # a counter that exists from the start shows its first increase
 
     def count(self, topic: str) -> None:
-        """One more."""
-        MISKEYED.labels(topic).inc()
+        """Count one more of this topic."""
+        MISROUTED.labels(topic).inc()
         now = self._clock()
-        if now - self._said.get(topic, -AGAIN_SECONDS) < AGAIN_SECONDS:
+        if now - self._noticed_at.get(topic, -NOTICE_AGAIN_SECONDS) < NOTICE_AGAIN_SECONDS:
             return
-        self._said[topic] = now
+        self._noticed_at[topic] = now
         try:
-            self._notice(ALERTS_MISROUTED, datetime.now(UTC), topic, SAID)
+            self._notice(ALERTS_MISROUTED, datetime.now(UTC), topic, MISROUTED_DETAIL)
         except FAILURES as error:
-            log.warning("alerts.miskeyed_not_noticed", topic=topic, error=type(error).__name__)
+            log.warning("alerts.misrouted_alarm_failed", topic=topic, error=type(error).__name__)
 
 
 EMITTED = Counter("galatea_alerts_emitted", "Alerts emitted since the process started.", ("kind",))
 TOLD = Counter("galatea_alerts_told", "Former name of galatea_alerts_emitted.", ("kind",))
-CORRECTED = Counter(
-    "galatea_alert_corrections", "Records that publications asked for, and were told.", ("kind", "cause")
-)
+CORRECTED = Counter("galatea_alert_corrections", "Alerts emitted because of a publication.", ("kind", "cause"))
 DISCARDED = Counter(
-    "galatea_alerts_discarded", "Producers given up because an outcome was not certain.", ("partition",)
+    "galatea_alerts_discarded", "Producers discarded because the outcome of a transaction was unknown.", ("partition",)
 )
-IDENTITIES = Gauge("galatea_alerts_identities_bytes", "Memory of the identities of the last day.")
-LEFT_OUT = Gauge(
-    "galatea_alerts_rules_left_out", "Versions of rules that this release cannot follow, found since the process began."
+IDENTITIES = Gauge("galatea_alerts_identities_bytes", "Memory of the event identities of the last day.")
+UNUSABLE_RULES = Gauge(
+    "galatea_alerts_rules_left_out", "Versions of rules found since the start that this release cannot evaluate."
 )
-LSO_LAG = Gauge("galatea_alerts_lso_lag", "Records of alerts behind an open transaction, which no reader sees.")
-HELD_BACK = Gauge("galatea_alerts_held_back_seconds", "For how long readers of alerts have been held back by it.")
-BEAT_SECONDS, LOOK_SECONDS = 1.0, 5.0
+LSO_LAG = Gauge("galatea_alerts_lso_lag", "Alert records behind an open transaction, which readers cannot see.")
+HELD_BACK = Gauge("galatea_alerts_held_back_seconds", "How long an open transaction has held back readers of alerts.")
+HEARTBEAT_SECONDS, READERS_SECONDS = 1.0, 5.0
 
 
-class Lane:
-    """What one of those who have to get on, a partition or another, says to whoever watches."""
+class Heartbeat:
+    """Tells the watching process that one part of the relay makes progress."""
 
     def __init__(self, pipe: int, number: int) -> None:
-        """`number` is below `READY`."""
+        """`number` of the part, below `READY`."""
         self._pipe, self.number = pipe, number
         self._beaten_at = 0.0
         self._is_ready = False
 
     def beat(self) -> None:
-        """It gets on."""
-        if time.monotonic() - self._beaten_at > BEAT_SECONDS:
+        """Report progress; writes at most once per second."""
+        if time.monotonic() - self._beaten_at > HEARTBEAT_SECONDS:
             os.write(self._pipe, bytes([self.number]))
             self._beaten_at = time.monotonic()
 
     def ready(self) -> None:
-        """It reads what comes in."""
+        """Report, once, that this part reads its input."""
         if not self._is_ready:
             os.write(self._pipe, bytes([READY]))
             self._is_ready = True
 
 
 def run(process: Process, settings: Settings) -> None:
-    """Until the process ends, or one of its partitions does."""
-    tether_if_asked()
+    """Run until the process or one of its threads ends."""
+    start_parent_watchdog()
     pipe = int(sys.argv[1])
+    partitions = settings.kafka.partitions
     topics = Topics(settings.kafka.bootstrap)
     for topic in (*registered_sources(), ALERTS_TOPIC, CORRECTIONS_TOPIC):
-        topics.check(topic, settings.kafka.partitions)
+        topics.check(topic, partitions)
     session = session_of(settings.cassandra.address)
-    versions = RuleVersions(session, timedelta(seconds=settings.alerts.rules_seconds))
-    shelf = CassandraRuleStore(versions, settings.layers.skew)
-    ticking = _ticking(settings, session, shelf, Lane(pipe, settings.kafka.partitions + 1))
+    rules = CassandraRuleStore(
+        RuleVersions(session, timedelta(seconds=settings.alerts.rules_seconds)), settings.layers.skew
+    )
+    ticks = _tick_loop(settings, session, rules, Heartbeat(pipe, partitions + 1))
     process.show_metrics(settings.alerts.metrics_port)
     threading.Thread(target=_watch_readers, args=(topics,), name="readers", daemon=True).start()
-    room = IdentityBudget(settings.alerts.identities_mb)
-    IDENTITIES.set_function(lambda: room.bytes)
-    LEFT_OUT.set_function(unusable_rules)
-    miskeyed = Miskeyed(AlarmTable(session).notice)
-    lanes_of = (Lane(pipe, number) for number in range(settings.kafka.partitions))
-    relays = [_relay(settings, shelf, room, miskeyed, lane) for lane in lanes_of]
-    keeper = _keeper(settings, session, Lane(pipe, settings.kafka.partitions))
-    tick = partial(ticking.run, settings.alerts.tick_seconds)
-    lanes: Sequence[Callable[[], None]] = [keeper.run, tick, *(relay.run for relay in relays)]
-    pool = ThreadPoolExecutor(len(lanes))  # never waited for: when one lane ends, the process does
-    done, _ = wait([pool.submit(lane) for lane in lanes], return_when=FIRST_EXCEPTION)
+    budget = IdentityBudget(settings.alerts.identities_mb)
+    IDENTITIES.set_function(lambda: budget.bytes)
+    UNUSABLE_RULES.set_function(unusable_rules)
+    misrouted = MisroutedEvents(AlarmTable(session).notice)
+    processors = [
+        _processor(settings, rules, budget, misrouted, Heartbeat(pipe, number)) for number in range(partitions)
+    ]
+    writer = _history_writer(settings, session, Heartbeat(pipe, partitions))
+    work: Sequence[Callable[[], None]] = [
+        writer.run,
+        partial(ticks.run, settings.alerts.tick_seconds),
+        *(processor.run for processor in processors),
+    ]
+    pool = ThreadPoolExecutor(len(work))  # never joined: when one thread ends, the process does
+    done, _ = wait([pool.submit(each) for each in work], return_when=FIRST_EXCEPTION)
     for each in done:
         each.result()
 
 
-def _relay(
-    settings: Settings, shelf: CassandraRuleStore, room: IdentityBudget, miskeyed: Miskeyed, lane: Lane
+def _processor(
+    settings: Settings,
+    rules: CassandraRuleStore,
+    budget: IdentityBudget,
+    misrouted: MisroutedEvents,
+    heartbeat: Heartbeat,
 ) -> AlertProcessor:
-    number = lane.number
-    snapshots = Snapshots(settings.home / "alerts" / str(number))
-    discarded = DISCARDED.labels(number).inc
-    work = ProcessorConfig(
+    partition = heartbeat.number
+    config = ProcessorConfig(
         settings.kafka.bootstrap,
         tuple(registered_sources()),
-        shelf,
-        snapshots,
-        beat=lane.beat,
-        ready=lane.ready,
+        rules,
+        Snapshots(settings.home / "alerts" / str(partition)),
+        beat=heartbeat.beat,
+        ready=heartbeat.ready,
         emitted=_count,
-        discarded=discarded,
-        identity_budget=room,
-        misrouted=miskeyed.count,
+        discarded=DISCARDED.labels(partition).inc,
+        identity_budget=budget,
+        misrouted=misrouted.count,
         known_alerts_retention=known_alerts_retention(settings.kafka.retention),
     )
-    return AlertProcessor(work, number)
+    return AlertProcessor(config, partition)
 
 
-def _ticking(settings: Settings, session: "Session", shelf: CassandraRuleStore, lane: Lane) -> Ticking:
-    """Stores that were registered before it began are noted: no record is read before."""
+def _tick_loop(settings: Settings, session: "Session", rules: CassandraRuleStore, heartbeat: Heartbeat) -> TickLoop:
+    """Record the stores that are registered already: no record is read before."""
     registry = Registry(session)
-    shelf.note(registry.stores(), lane.beat)
+    rules.note(registry.stores(), heartbeat.beat)
     ticker = Ticker(settings.kafka.bootstrap, range(settings.kafka.partitions))
-    return Ticking(shelf, registry.stores, ticker, lane.beat)
+    return TickLoop(rules, registry.stores, ticker, heartbeat.beat)
 
 
-def _keeper(settings: Settings, session: "Session", lane: Lane) -> HistoryWriter:
+def _history_writer(settings: Settings, session: "Session", heartbeat: Heartbeat) -> HistoryWriter:
     now = partial(datetime.now, UTC)
-    outlet = KafkaAlertsTopic(settings.kafka.bootstrap, tuple(registered_sources()), now)
-    return HistoryWriter(outlet, HistoryTable(session), now, beat=lane.beat)
+    topic = KafkaAlertsTopic(settings.kafka.bootstrap, tuple(registered_sources()), now)
+    return HistoryWriter(topic, HistoryTable(session), now, beat=heartbeat.beat)
 
 
 def _count(alerts: Sequence[Alert]) -> None:
@@ -248,19 +256,19 @@ def _count(alerts: Sequence[Alert]) -> None:
 
 
 def _watch_readers(topics: Topics) -> None:
-    held_back = TransactionMonitor()
+    monitor = TransactionMonitor()
     while True:
         try:
             stable = topics.committed_ends(ALERTS_TOPIC)
-            held = held_back.check(topics.end_offsets(ALERTS_TOPIC), stable, time.monotonic())
+            held = monitor.check(topics.end_offsets(ALERTS_TOPIC), stable, time.monotonic())
         except (KafkaException, BrokerUnavailableError) as error:
-            log.warning("alerts.readers_not_seen", why=str(error))
+            log.warning("alerts.readers_unknown", error=str(error))
         else:
             LSO_LAG.set(held.records)
             HELD_BACK.set(held.seconds)
             if held.is_too_long:
                 log.warning("alerts.readers_held_back", records=held.records, seconds=round(held.seconds))
-        time.sleep(LOOK_SECONDS)
+        time.sleep(READERS_SECONDS)
 
 
 if __name__ == "__main__":

@@ -22,39 +22,49 @@ from master_dataset.kafka.topics import Topics
 from master_dataset.registry.registry import store_terms
 from master_dataset.sources import registered_sources
 from views.control.publication import PointerRow
-from views.core.cut import BEGINNING
+from views.core.cut import UNIX_EPOCH
 
-Notice = Callable[[str, datetime, str, str], None]
-"""Takes the name of an alarm, when it was noticed, where, and one sentence."""
+HEAP_MB = 512
 
-RECEIVED = Counter("galatea_received", "Records read from the topic, as they came; no markers.", ("topic",))
-EVENTS = Counter("galatea_events", "Events kept, repeats among them.", ("topic",))
-DEAD_LETTERS = Counter("galatea_dead_letters", "Records kept as dead letters.", ("topic", "reason"))
+RECEIVED = Counter("galatea_received", "Records read from the topic, without transaction markers.", ("topic",))
+EVENTS = Counter("galatea_events", "Events archived, including duplicates.", ("topic",))
+DEAD_LETTERS = Counter("galatea_dead_letters", "Records archived as dead letters.", ("topic", "reason"))
 
 log = structlog.get_logger()
 
 
 class ArchiveWatch:
-    """`cut_now` reads the published cut; `refresh` asks it, so that no micro-batch has to wait for the answer."""
+    """Counts what the archive keeps, and raises an alarm when the broker's clock steps back."""
 
-    def __init__(self, notice: Notice, cut_now: Callable[[], datetime], skew: timedelta) -> None:
-        """`notice` keeps an alarm. `skew`: how far clocks may differ."""
+    def __init__(
+        self,
+        notice: Callable[[str, datetime, str, str], None],
+        cut_now: Callable[[], datetime],
+        skew: timedelta,
+    ) -> None:
+        """Create it without a cut.
+
+        Args:
+            notice: Stores an alarm: its name, time, place, and a sentence.
+            cut_now: Reads the published cut. Only `refresh` calls it, so that no micro-batch waits for it.
+            skew: How far clocks may differ.
+        """
         self._notice, self._cut_now, self._skew = notice, cut_now, skew
-        self._cut = BEGINNING
+        self._cut = UNIX_EPOCH
         self._newest: dict[str, dict[int, datetime]] = {}
 
     def refresh(self) -> None:
-        """Learn the published cut."""
+        """Read the published cut."""
         self._cut = self._cut_now()
 
-    def on_batch(self, topic: str, progress: Progress, *, repeats: bool) -> None:
-        """Count, and compare the stamps. What repeats may be older than a cut that was published meanwhile."""
+    def kept(self, topic: str, seen: Progress, *, repeats: bool) -> None:
+        """Count a micro-batch and compare its timestamps. A repeated one may be older than the published cut."""
         newest = self._newest.setdefault(topic, {})
-        for partition, sentence in steps_back(progress, newest, BEGINNING if repeats else self._cut, self._skew):
+        for partition, sentence in steps_back(seen, newest, UNIX_EPOCH if repeats else self._cut, self._skew):
             place = f"{topic}/{partition}"
             log.error("alarm.clock_stepped_back", place=place, detail=sentence)
             self._notice(CLOCK_STEPPED_BACK, datetime.now(UTC), place, sentence)
-        for partition, each in progress.items():
+        for partition, each in seen.items():
             newest[partition] = max(newest.get(partition, each.received_at), each.received_at)
             RECEIVED.labels(topic).inc(each.received)
             EVENTS.labels(topic).inc(each.events)
@@ -62,11 +72,8 @@ class ArchiveWatch:
                 DEAD_LETTERS.labels(topic, reason).inc(number)
 
 
-HEAP_MB = 512
-
-
 def run(process: Process, settings: Settings) -> None:
-    """Archive every registered source until the process is told to stop."""
+    """Archive every registered source until the process is stopped."""
     lower_priority(BACKGROUND_NICENESS)
     connect = partial(session_of, settings.cassandra.address)
     topics = Topics(settings.kafka.bootstrap)
@@ -75,7 +82,7 @@ def run(process: Process, settings: Settings) -> None:
     spark = spark_session(settings, "archive", Work.STREAM, memory_mb=HEAP_MB, partitions=max(2, settings.spark.cores))
     positions, pointer = ArchivePositions(connect()), PointerRow(connect())
     watch = ArchiveWatch(AlarmTable(connect()).notice, lambda: pointer.read().cut, settings.layers.skew)
-    watch.refresh()  # the first micro-batch is looked at, too
+    watch.refresh()  # the first micro-batch is checked too
     ReplayTable(settings.paths.master_uri).create()
     archive = Archive(spark, MasterTables(settings.paths.master_uri), positions, partial(store_terms, connect), watch)
     trigger = Trigger(settings.archive.seconds, settings.layers.records_per_batch)
@@ -85,8 +92,8 @@ def run(process: Process, settings: Settings) -> None:
     archive.roll_back_incomplete(checkpoints)
     for source, checkpoint in checkpoints.items():
         archive.start(source, settings.kafka.bootstrap, checkpoint, trigger)
-    lookout = LagMonitor("archive", list(registered_sources()), positions.read, settings.kafka.bootstrap)
-    lookout.start(connect(), also=watch.refresh)
+    monitor = LagMonitor("archive", list(registered_sources()), positions.read, settings.kafka.bootstrap)
+    monitor.start(connect(), also=watch.refresh)
     process.show_metrics(settings.archive.metrics_port)
     process.ready()
     spark.streams.awaitAnyTermination()

@@ -1,4 +1,7 @@
-"""The webhook dispatcher process: `python -m deploy.services.dispatcher`."""
+"""The webhook dispatcher process: `python -m deploy.services.dispatcher`.
+
+One dispatcher works at a time, so that its record of each endpoint is complete; others wait for the lease.
+"""
 
 import asyncio
 import signal
@@ -26,43 +29,46 @@ from speed_layer.webhooks.endpoint_worker import DesiredEndpoint, EndpointWorker
 from speed_layer.webhooks.start_position import commit_start_positions
 from views.alerts.alert import ALERTS_TOPIC
 
-SECONDS = 12
-"""How long the lease outlives its holder: about as long as a group of consumers misses a member that was killed."""
+LEASE_SECONDS = 12
+"""How long the lease outlives its holder: about as long as a consumer group takes to notice a killed member."""
 RENEW_SECONDS = 3.0
 
 log = structlog.get_logger()
 
 
-class Held(Protocol):
-    """Lease."""
+class ExclusiveLease(Protocol):
+    """What the election needs of `Lease`. Its methods block."""
 
     def take(self) -> None:
-        """UpkeepRunsError if somebody else holds it."""
+        """UpkeepRunsError if another process holds it."""
 
     def renew(self) -> None:
         """UpkeepRunsError if it was lost."""
 
     def give_back(self) -> None:
-        """Another may take it at once."""
+        """Let another process take it at once."""
 
 
-class Turn:
-    """Belongs to one event loop."""
+class LeaderElection:
+    """Runs work in one of several processes. Use it in one event loop."""
 
-    def __init__(self, lease: Held) -> None:
-        """`lease` blocks."""
+    def __init__(self, lease: ExclusiveLease) -> None:
+        """`lease` is what the leader holds."""
         self._lease = lease
 
     async def work(self, leaving: asyncio.Event, working: Callable[[asyncio.Event], Awaitable[None]]) -> None:
-        """Work whenever it is its turn, until told to leave. What `working` raises, which ends by its event."""
-        is_told = False
+        """Run `working` whenever this process is the leader, until `leaving` is set.
+
+        `working` has to end soon after its event is set; what it raises is raised here.
+        """
+        is_logged = False
         while not leaving.is_set():
-            if await self._asked(self._lease.take, unknown=False):
+            if await self._holds(self._lease.take, if_unknown=False):
                 await self._work(leaving, working)
-                is_told = False
-            elif not is_told:
-                log.info("turn.waits")
-                is_told = True
+                is_logged = False
+            elif not is_logged:
+                log.info("leader_election.waiting")
+                is_logged = True
             with suppress(TimeoutError):
                 await asyncio.wait_for(leaving.wait(), RENEW_SECONDS)
 
@@ -78,48 +84,58 @@ class Turn:
             try:
                 await task
             finally:
-                await self._asked(self._lease.give_back, unknown=False)
+                await self._holds(self._lease.give_back, if_unknown=False)
 
     async def _is_ours(self) -> bool:
-        """One that has lapsed is taken again. While nobody says whose it is, all goes on as it was."""
-        renewed = await self._asked(self._lease.renew, unknown=True)
-        return renewed or await self._asked(self._lease.take, unknown=True)
+        """Renew the lease, or take it again if it has lapsed. While Cassandra does not answer, work goes on."""
+        renewed = await self._holds(self._lease.renew, if_unknown=True)
+        return renewed or await self._holds(self._lease.take, if_unknown=True)
 
-    async def _asked(self, question: Callable[[], None], *, unknown: bool) -> bool:
+    async def _holds(self, operation: Callable[[], None], *, if_unknown: bool) -> bool:
+        """Whether this process holds the lease after `operation`."""
         try:
-            await asyncio.to_thread(question)
+            await asyncio.to_thread(operation)
         except UpkeepRunsError:
             return False
         except FAILURES as error:
-            log.warning("turn.not_known", why=type(error).__name__)
-            return unknown
+            log.warning("leader_election.lease_unknown", error=type(error).__name__)
+            return if_unknown
         return True
 
 
-class Making:
-    """Makes what calls an endpoint, which begins where the endpoint was made."""
+class WorkerFactory:
+    """Makes the worker of each webhook endpoint."""
 
     def __init__(self, settings: Settings, trust: ssl.SSLContext) -> None:
-        """`trust`: whose certificates are good."""
+        """`trust`: the certificates that endpoints are checked against."""
         self._settings, self._trust = settings, trust
         self._undelivered = UndeliveredTable(settings.paths.master_uri)
 
-    def telling(self, wanted: DesiredEndpoint) -> EndpointWorker:
-        """Not begun yet. KafkaException, BrokerUnavailableError, PlaceLost."""
+    def make(self, wanted: DesiredEndpoint) -> EndpointWorker:
+        """Make a worker that starts to read where its endpoint was created. It is not started yet.
+
+        Raises what the Kafka client does, BrokerUnavailableError, and PlaceLost.
+        """
         endpoint, bootstrap = wanted.endpoint, self._settings.kafka.bootstrap
-        own = group(bootstrap, endpoint)
+        consumer_group = group(bootstrap, endpoint)
         commit_start_positions(
-            own, ALERTS_TOPIC, Topics(bootstrap).partitions(ALERTS_TOPIC), endpoint.made_ms, has_begun=wanted.has_begun
+            consumer_group,
+            ALERTS_TOPIC,
+            Topics(bootstrap).partitions(ALERTS_TOPIC),
+            endpoint.made_ms,
+            has_begun=wanted.has_begun,
         )
         sender = WebhookClient(endpoint, self._settings.webhooks.allowed_networks, http_client(self._trust))
         delivery = Delivery(endpoint, sender, self._undelivered)
         return EndpointWorker(
-            sender, delivery, KeyedConsumer(own, [ALERTS_TOPIC], delivery, ConsumerLimits(batch=endpoint.batch))
+            sender,
+            delivery,
+            KeyedConsumer(consumer_group, [ALERTS_TOPIC], delivery, ConsumerLimits(batch=endpoint.batch)),
         )
 
 
 def run(process: Process, settings: Settings) -> None:
-    """Tell them until the process is told to stop; it ends by itself only with an error."""
+    """Call webhooks until the process is stopped."""
     asyncio.run(_run(process, settings))
 
 
@@ -127,14 +143,14 @@ async def _run(process: Process, settings: Settings) -> None:
     leaving = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, leaving.set)
     session = session_of(settings.cassandra.address)
-    endpoints, making = AsyncEndpoints(EndpointTable(session)), Making(settings, httpx.create_ssl_context())
+    endpoints, workers = AsyncEndpoints(EndpointTable(session)), WorkerFactory(settings, httpx.create_ssl_context())
 
     async def working(ending: asyncio.Event) -> None:
-        await Dispatcher(endpoints, making.telling, settings.webhooks.suspend_hours * 3600).run(ending)
+        await Dispatcher(endpoints, workers.make, settings.webhooks.suspend_hours * 3600).run(ending)
 
     process.show_metrics(settings.webhooks.metrics_port)
     process.ready()
-    await Turn(Lease(session, "dispatcher", SECONDS)).work(leaving, working)
+    await LeaderElection(Lease(session, "dispatcher", LEASE_SECONDS)).work(leaving, working)
 
 
 if __name__ == "__main__":

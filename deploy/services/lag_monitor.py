@@ -1,7 +1,7 @@
-"""Looks every few seconds how far a streaming process is behind, from the positions that its queries recorded.
+"""Measures every few seconds how far a streaming process is behind, from the positions that its queries recorded.
 
-What it sees goes to Prometheus, to Cassandra (for serving) and to a consumer group (for ordinary Kafka tools). It runs
-in a thread of its own: a stream that stands still is measured as well, and a failure here stops no stream.
+The results go to Prometheus, to Cassandra (for the serving layer) and to a consumer group (for ordinary Kafka tools).
+The monitor has a thread of its own, so that a stream that hangs is measured as well, and its failures stop no stream.
 """
 
 import threading
@@ -22,34 +22,36 @@ if TYPE_CHECKING:
 
 ROUND_SECONDS = 2.0
 
-_PLACE = ("reader", "topic", "partition")
-POSITION = Gauge("galatea_position", "Offset before which everything is read, as the query recorded it.", _PLACE)
-RECORDS = Gauge("galatea_lag_records", "Records left to read.", _PLACE)
-SECONDS = Gauge("galatea_lag_seconds", "For how long the oldest record left to read has been waiting.", _PLACE)
-NOT_MEASURED = Counter("galatea_lag_failures", "Rounds in which the lag could not be measured or kept.", ("reader",))
-NOT_COMMITTED = Counter("galatea_commit_failures", "Rounds in which the consumer group was not committed.", ("reader",))
+_LABELS = ("reader", "topic", "partition")
+POSITION = Gauge("galatea_position", "Offset up to which the query has recorded to have read.", _LABELS)
+RECORDS = Gauge("galatea_lag_records", "Records not read yet.", _LABELS)
+SECONDS = Gauge("galatea_lag_seconds", "Age of the oldest record not read yet.", _LABELS)
+NOT_MEASURED = Counter("galatea_lag_failures", "Rounds in which the lag could not be measured or stored.", ("reader",))
+NOT_COMMITTED = Counter(
+    "galatea_commit_failures", "Rounds in which the consumer group could not be committed.", ("reader",)
+)
 
 log = structlog.get_logger()
 
 
-class Lookout:
+class LagMonitor:
     """One per streaming process."""
 
     def __init__(self, reader: str, topics: Sequence[str], positions: Callable[[], Offsets], bootstrap: str) -> None:
-        """`reader`: archive or speed. `positions` reads what its queries recorded."""
+        """`reader`: archive or speed. `positions` reads the positions that its queries recorded."""
         self._reader, self._topics, self._positions = reader, topics, positions
         self._probe = LagProbe(bootstrap)
         self._group = ConsumerGroup(bootstrap, f"galatea.{reader}")
-        NOT_MEASURED.labels(reader)  # a counter that is there from the start shows its first increase
+        NOT_MEASURED.labels(reader)  # a counter that exists from the start shows its first increase
         NOT_COMMITTED.labels(reader)
 
     def start(self, session: "Session", also: Callable[[], None] = lambda: None) -> None:
-        """Look until the process ends. `also` is done in every round."""
+        """Measure in a thread until the process ends. Every round also calls `also`."""
         table = LagTable(session, self._reader)
-        threading.Thread(target=self._watch, args=(table, also), name="lookout", daemon=True).start()
+        threading.Thread(target=self._watch, args=(table, also), name="lag-monitor", daemon=True).start()
 
-    def look(self, table: LagTable) -> None:
-        """One round. A group that cannot be committed is only counted; what cannot be measured is raised."""
+    def measure(self, table: LagTable) -> None:
+        """Do one round. Failure to commit the group is only counted; failure to measure is raised."""
         positions = self._positions()
         measured = self._probe.measure(self._topics, positions)
         now = datetime.now(UTC)
@@ -66,7 +68,7 @@ class Lookout:
         pause = threading.Event()
         while True:
             try:
-                self.look(table)
+                self.measure(table)
                 also()
             except (DependencyUnavailableError, DriverException, *FAILURES) as error:
                 NOT_MEASURED.labels(self._reader).inc()
@@ -74,7 +76,7 @@ class Lookout:
             pause.wait(ROUND_SECONDS)
 
     def _show(self, lag: Lag, now: datetime) -> None:
-        place = (self._reader, lag.topic, lag.partition)
-        POSITION.labels(*place).set(lag.position)
-        RECORDS.labels(*place).set(lag.records)
-        SECONDS.labels(*place).set(lag.seconds(now))
+        labels = (self._reader, lag.topic, lag.partition)
+        POSITION.labels(*labels).set(lag.position)
+        RECORDS.labels(*labels).set(lag.records)
+        SECONDS.labels(*labels).set(lag.seconds(now))

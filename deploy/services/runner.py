@@ -1,6 +1,6 @@
-"""The outermost edge of a component's process: logs, readiness, signals, exit codes.
+"""The service runner: logging, readiness, signals and exit codes of every component's process.
 
-Exit codes: 0 told to stop, 3 a named stop that an operator has to look at, 75 restart me.
+Exit codes: 0 stopped, 3 an operator has to act, 75 restart.
 """
 
 import os
@@ -14,20 +14,20 @@ from prometheus_client import start_http_server
 
 from deploy.local.nodes import LOOPBACK
 from deploy.local.records import write_metrics_target
-from deploy.process import arm_if_asked, look_no_more_at_these, look_seldom
+from deploy.process import arm_failpoints, freeze_startup_objects, tune_garbage_collection
 from deploy.settings import Settings
 from master_dataset.errors import GenerationReplacedError, OperatorError
 
 NAMED_STOP = 3
 RESTART_ME = 75
-COLLECTED_SECONDS = 10.0
-"""How long who collects metrics may be silent: each has a thread of its own."""
+SCRAPE_SECONDS = 10.0
+"""Longest silence of a client that reads metrics: each holds a thread."""
 
 log = structlog.get_logger()
 
 
 class Process:
-    """One component, run as a child of the supervisor."""
+    """The process of one component, a child of the supervisor."""
 
     def __init__(self, name: str) -> None:
         """`name` as in `galatea status`."""
@@ -35,18 +35,18 @@ class Process:
         self._settings = Settings()
 
     def ready(self) -> None:
-        """Tell the supervisor that this process serves: its pid in `run/<name>.ready`."""
-        look_no_more_at_these()
+        """Tell the supervisor that this process is ready: write its pid to `run/<name>.ready`."""
+        freeze_startup_objects()
         (self._settings.home / "run" / f"{self._name}.ready").write_text(str(os.getpid()))
 
     def show_metrics(self, port: int) -> None:
-        """Answer Prometheus on this machine, at this port or, for 0, one that is free; say where in `run/`."""
+        """Serve metrics on loopback, at `port` or, for 0, any free port, and write the target to `run/`."""
         server, _ = start_http_server(port, LOOPBACK)
-        server.RequestHandlerClass.timeout = COLLECTED_SECONDS  # type: ignore[attr-defined]  # as socketserver has it
+        server.RequestHandlerClass.timeout = SCRAPE_SECONDS  # type: ignore[attr-defined]  # as socketserver has it
         write_metrics_target(self._settings.home, self._name, server.server_port)
 
     def main(self, run: Callable[["Process", Settings], None]) -> None:
-        """Run until the end and leave with an exit code that says what it was."""
+        """Run until the end, and exit with the code that tells why."""
         structlog.configure(
             processors=[
                 structlog.processors.add_log_level,
@@ -56,15 +56,15 @@ class Process:
             ]
         )
         signal.signal(signal.SIGTERM, _leave)
-        look_seldom()
-        arm_if_asked()
+        tune_garbage_collection()
+        arm_failpoints()
         try:
             run(self, self._settings)
         except GenerationReplacedError as error:
             log.info("process.replaced", process=self._name, message=error.message)
             self._exit(RESTART_ME)
         except OperatorError as error:
-            log.error("process.stopped", process=self._name, code=error.code, message=error.message, do=error.do)  # noqa: TRY400 - the sentence says it all
+            log.error("process.stopped", process=self._name, code=error.code, message=error.message, do=error.do)  # noqa: TRY400 - the sentence is enough
             self._exit(NAMED_STOP)
         except Exception:
             log.exception("process.failed", process=self._name)
@@ -72,8 +72,8 @@ class Process:
 
     def _exit(self, code: int) -> None:
         sys.stdout.flush()
-        os._exit(code)  # Spark's own exit hooks would wait for a stream that has failed
+        os._exit(code)  # Spark's exit hooks would wait for a stream that has failed
 
 
 def _leave(_signal: int, _frame: FrameType | None) -> None:
-    os._exit(0)  # a stream is safe to cut anywhere; what it had not finished it does again
+    os._exit(0)  # a stream may be killed anywhere: it repeats what it had not finished

@@ -1,4 +1,4 @@
-"""The speed layer as a process of the local stack: `python -m deploy.services.speed`."""
+"""The speed layer process: `python -m deploy.services.speed`."""
 
 import time
 from collections.abc import Mapping
@@ -10,8 +10,8 @@ import structlog
 from prometheus_client import Gauge
 
 from deploy.cassandra import session_of
-from deploy.process import SOON, give_way
-from deploy.services.lag_monitor import Lookout
+from deploy.process import STREAMING_NICENESS, lower_priority
+from deploy.services.lag_monitor import LagMonitor
 from deploy.services.runner import Process
 from deploy.settings import Settings
 from deploy.spark import Work, exists, spark_session
@@ -26,7 +26,7 @@ from speed_layer.receipts import ReceiptWriter
 from speed_layer.stream import Feed
 from views import registered_views
 from views.control.generation import Generation, Generations, Offsets
-from views.core.cut import BEGINNING
+from views.core.cut import UNIX_EPOCH
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -38,22 +38,24 @@ log = structlog.get_logger()
 
 
 def run(process: Process, settings: Settings) -> None:
-    """Go on with the newest generation, or begin one. CheckpointOutOfStepError if its checkpoint is of another time.
+    """Resume the newest generation, or begin one, and stream until the process is stopped.
 
-    GenerationReplacedError, also while nothing arrives, when another generation is to take over: start again.
+    Raises:
+        CheckpointOutOfStepError: The checkpoint of the generation does not match what it has recorded.
+        GenerationReplacedError: Another generation takes over, even if no record arrives: restart the process.
     """
-    give_way(SOON)
+    lower_priority(STREAMING_NICENESS)
     connect = partial(session_of, settings.cassandra.address)
     topics = Topics(settings.kafka.bootstrap)
     for source in sources_of(registered_views()):
         topics.check(source.topic, settings.kafka.partitions)
     spark = spark_session(settings, "speed", Work.STREAM, memory_mb=HEAP_MB, partitions=settings.speed.partitions)
-    # Other horizons remember other events, or rows live for another time: they begin another generation.
+    # With other horizons the layer remembers other events: they need another generation.
     horizon = f"{settings.speed.oldest_hours}-{settings.speed.remembered_hours}-{settings.speed.ttl_days}"
     folder = f"{settings.paths.checkpoint_uri}/speed/{horizon}"
     generations = Generations(connect())
     generation = generations.find(generations.greatest())
-    if generation is None or not may_go_on(generation, generations, settings, spark, folder):
+    if generation is None or not can_resume(generation, generations, settings, spark, folder):
         ends = {source.topic: topics.end_offsets(source.topic) for source in sources_of(registered_views())}
         generation = begin(generations, ends, settings.definitions, datetime.now(UTC))
     feed = _feed(settings, generation, topics)
@@ -67,14 +69,14 @@ def run(process: Process, settings: Settings) -> None:
     )
     driver = SpeedDriver(connect, registered_views(), horizons)
     query = driver.start(spark, generation, feed, f"{folder}/{generation.number}")
-    _look_out(process, settings, generations, generation)
+    _start_monitor(process, settings, generations, generation)
     process.ready()
-    shown = -1
+    logged = -1
     while query.isActive:
         progress = query.lastProgress
-        if progress is not None and progress.batchId != shown:
-            shown = progress.batchId
-            log.info("speed.batch", batch=shown, rows=progress.numInputRows, **progress.durationMs)
+        if progress is not None and progress.batchId != logged:
+            logged = progress.batchId
+            log.info("speed.batch", batch=logged, rows=progress.numInputRows, **progress.durationMs)
         generations.claims.refuse_replaced(generation.number)
         time.sleep(1)
     if driver.refusal:
@@ -83,7 +85,6 @@ def run(process: Process, settings: Settings) -> None:
 
 
 def _feed(settings: Settings, generation: Generation, topics: Topics) -> Feed:
-    give_way(SOON)
     connect = partial(session_of, settings.cassandra.address)
     offsets = starting_offsets(generation.emit_from, topics, settings.speed.remembered)
     receipts = {POS_TRANSACTIONS.topic: ReceiptWriter(connect, int(settings.speed.receipts_ttl.total_seconds()))}
@@ -97,13 +98,13 @@ def _feed(settings: Settings, generation: Generation, topics: Topics) -> Feed:
     )
 
 
-def may_go_on(
+def can_resume(
     generation: Generation, generations: Generations, settings: Settings, spark: "SparkSession", folder: str
 ) -> bool:
-    """Whether its checkpoint is there, its definitions are those of now, and no other is to take over.
+    """Whether it has a checkpoint and the current definitions, and no other generation is to take over.
 
-    If a checkpoint was removed under a running query, that query may have begun to write another one without its
-    beginning, `metadata`, with which Spark would never start again.
+    A query whose checkpoint is removed while it runs may write a new one without `metadata`, which Spark can never
+    resume.
     """
     checkpoint = f"{folder}/{generation.number}"
     drop_incomplete(checkpoint)
@@ -112,22 +113,26 @@ def may_go_on(
     return started and same and not generations.claims.is_replaced(generation.number)
 
 
-def _look_out(process: Process, settings: Settings, generations: Generations, generation: Generation) -> None:
+def _start_monitor(process: Process, settings: Settings, generations: Generations, generation: Generation) -> None:
     topics = [source.topic for source in sources_of(registered_views())]
-    lookout = Lookout("speed", topics, lambda: generations.positions(generation.number), settings.kafka.bootstrap)
-    lookout.start(session_of(settings.cassandra.address))
+    monitor = LagMonitor("speed", topics, lambda: generations.positions(generation.number), settings.kafka.bootstrap)
+    monitor.start(session_of(settings.cassandra.address))
     GENERATION.set(generation.number)
     process.show_metrics(settings.speed.metrics_port)
 
 
 def begin(generations: Generations, ends: Offsets, current: Mapping[str, str], now: datetime) -> Generation:
-    """Write down another generation. `ends`: of the topics now, which it has to read if there is no other before it.
+    """Record a new generation, which writes rows from the published cut on, or from an older one that a rollback needs.
 
-    It writes rows from the published cut on, or from an older one that a rollback wants.
+    Args:
+        generations: The generations recorded so far.
+        ends: End offsets of the topics, which the first generation has to reach before it is served.
+        current: Hash of every view's definition.
+        now: The time, UTC.
     """
     pointer = generations.pointer()
     emit_from = min(pointer.cut, generations.claims.wanted_from(generations.greatest()) or pointer.cut)
-    # Never a number that was used before, also if Cassandra was lost and a checkpoint of that number is still there.
+    # Never reuse a number, even if Cassandra was lost: a checkpoint of that number may still exist.
     number = max(generations.greatest() + 1, pointer.generation + 1, int(now.timestamp()))
     generation = Generation(number, emit_from, current, ends)
     generations.begin(generation, now)
@@ -136,11 +141,11 @@ def begin(generations: Generations, ends: Offsets, current: Mapping[str, str], n
 
 
 def starting_offsets(emit_from: datetime, topics: Topics, remembered: timedelta) -> Offsets:
-    """Where a query without a checkpoint starts: D before it has to write, or at the first record there is."""
+    """Return where a query without a checkpoint starts: D before its first row, or at the earliest record."""
     since_ms = int((emit_from - remembered).timestamp() * 1000)
     return {
         source.topic: topics.offsets_since(source.topic, since_ms)
-        if emit_from > BEGINNING
+        if emit_from > UNIX_EPOCH
         else dict.fromkeys(topics.partitions(source.topic), EARLIEST)
         for source in sources_of(registered_views())
     }

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from typer import Option
 
-from deploy.console import Steps, answer, say, table
+from deploy.console import ProgressSteps, print_json, print_message, print_table
 from deploy.settings import Settings
 
 
@@ -24,13 +24,15 @@ def compact(as_json: Annotated[bool, Option("--json", help="One JSON object on s
     settings = Settings()
     tables = MasterTables(settings.paths.master_uri)
     paths = [tables.path(name) for name in (*registered_sources(), *LETTERS, REPLAYS)]
-    with Steps("compact") as steps, leased(session_of(settings.cassandra.address), "compaction") as lease:
+    with ProgressSteps("compact") as steps, leased(session_of(settings.cassandra.address), "compaction") as lease:
         compaction = Compaction(lease.renew, settings.batch.vacuum_days)
         done = [compaction.run(path, steps.step) for path in paths if DeltaTable.is_deltatable(path)]
     if as_json:
-        answer({"tables": [asdict(each) for each in done]})
+        print_json({"tables": [asdict(each) for each in done]})
         return
     columns = ("table", "files before", "after", "bytes before", "after", "removed")
     counts = [(each.files_before, each.files_after, each.bytes_before, each.bytes_after, each.removed) for each in done]
-    table(columns, [(each.table, *map("{:,}".format, own)) for each, own in zip(done, counts, strict=True)])
-    say(f"  replaced files are kept for {settings.batch.vacuum_days} days, then the next compaction removes them")
+    print_table(columns, [(each.table, *map("{:,}".format, own)) for each, own in zip(done, counts, strict=True)])
+    print_message(
+        f"  replaced files are kept for {settings.batch.vacuum_days} days, then the next compaction removes them"
+    )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from deploy.console import Steps, answer, fields, say, stdout, table
+from deploy.console import ProgressSteps, print_fields, print_json, print_message, print_table, stdout
 from deploy.settings import Settings
 from master_dataset.errors import BadFileError, RequestError
 
@@ -29,13 +29,13 @@ def mend_of(body: Path | None, put: Sequence[str], named: int) -> "Patch":
         raise RequestError("A whole record is sent instead of one dead letter.", do="Name one ID, or use --set.")
     if body is not None:
         return Patch(_read(body))
-    fields = {}
+    print_fields = {}
     for each in put:
         pointer, equals, text = each.partition("=")
         if not equals:
             raise RequestError(f"`{each}` sets nothing.", do="Write it as in --set /store=12")
-        fields[pointer] = patch_value(pointer, text.encode(errors="surrogateescape"))
-    return Patch(fields=fields)
+        print_fields[pointer] = patch_value(pointer, text.encode(errors="surrogateescape"))
+    return Patch(fields=print_fields)
 
 
 def _read(file: Path) -> bytes:
@@ -67,22 +67,22 @@ def tell(items: "Sequence[DeadLetterResult]", *, dry_run: bool, more: bool, as_j
     if as_json:
         following = items[-1].place.id if more else None
         told = {"dry_run": dry_run, "counts": counts, "more": more, "next": following}
-        answer({**told, "items": [each.shown() for each in items]})
+        print_json({**told, "items": [each.shown() for each in items]})
         return
     others = [each for each in items if each.outcome not in {"event", "sent"}]
     named = items if len(items) <= NAMED else others[:NAMED]
     if named:
-        table(("id", "outcome", "to", "reason", "field", "why"), [_row(each) for each in named])
+        print_table(("id", "outcome", "to", "reason", "field", "why"), [_row(each) for each in named])
     if len(others) > NAMED:
-        say(f"  and {len(others) - NAMED:,} more that were not sent: --json names each")
+        print_message(f"  and {len(others) - NAMED:,} more that were not sent: --json names each")
     for outcome, number in counts.items():
-        say(f"  {number:,} {WORDS[outcome]}")
+        print_message(f"  {number:,} {WORDS[outcome]}")
     if not items:
-        say("  nothing fits that was not sent again already")
+        print_message("  nothing fits that was not sent again already")
     if more:
-        say(f"  and there are more: the same again with --after {items[-1].place.id}")
+        print_message(f"  and there are more: the same again with --after {items[-1].place.id}")
     if counts["sent"]:
-        say("  Next: galatea dead-letters list --replayed, which says what became of them")
+        print_message("  Next: galatea dead-letters list --replayed, which says what became of them")
 
 
 def last(replays: Sequence[dict[str, Any]]) -> str:
@@ -130,12 +130,12 @@ def list_letters(  # noqa: PLR0913, PLR0917 - one parameter per option
     as_json: AsJson = False,
 ) -> None:
     """List dead letters, newest first, with the number of each reason and what became of replays."""
-    from deploy.wiring import desk_of
+    from deploy.wiring import dead_letters_of
 
-    listed = desk_of(Settings()).listed(_question(reason, source, since, until, replayed), limit)
+    listed = dead_letters_of(Settings()).listed(_question(reason, source, since, until, replayed), limit)
     counts = listed.counts
     if as_json:
-        answer(
+        print_json(
             {
                 "counts": counts and counts.letters,
                 "replayed": counts and counts.replayed,
@@ -144,11 +144,11 @@ def list_letters(  # noqa: PLR0913, PLR0917 - one parameter per option
         )
         return
     if counts is None:
-        say("  too many to be counted: name a source, or a shorter time")
+        print_message("  too many to be counted: name a source, or a shorter time")
     else:
         rows = [(number, counts.replayed.get(code, 0), code) for code, number in counts.letters.items()]
-        table(("count", "replayed", "reason"), rows)
-    table(
+        print_table(("count", "replayed", "reason"), rows)
+    print_table(
         ("id", "reason", "field", "received at", "why", "replay"),
         [(*(each[name] for name in LISTED), last(each["replays"])) for each in listed.told],
     )
@@ -161,25 +161,25 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """Show one dead letter with its bytes, the field that fails, and what became of its replays."""
-    from deploy.wiring import desk_of
+    from deploy.wiring import dead_letters_of
     from master_dataset.dead_letters.patch import pointer_span
     from master_dataset.kafka.record import RecordPosition
 
-    letter, told = desk_of(Settings()).shown(RecordPosition.of(identity))
+    letter, told = dead_letters_of(Settings()).shown(RecordPosition.of(identity))
     if raw:
         sys.stdout.buffer.write(letter.value or b"")
         return
     if as_json:
-        answer(told)
+        print_json(told)
         return
-    fields({name: told[name] for name in (*LISTED, "key", "bytes")})
-    fields({f"header {each['key']}": each["value"] for each in told["headers"]})
+    print_fields({name: told[name] for name in (*LISTED, "key", "bytes")})
+    print_fields({f"header {each['key']}": each["value"] for each in told["headers"]})
     if found := pointer_span(told["text"], letter.field):
-        fields({"the field says": told["text"][found[0] : found[1]][:SHOWN_TEXT]})
+        print_fields({"the field says": told["text"][found[0] : found[1]][:SHOWN_TEXT]})
     stdout.print(told["text"][:SHOWN_TEXT], markup=False)
     if replays := told["replays"]:
         shown = ("at", "by", "mended")
-        table((*shown, "outcome"), [(*(each[name] for name in shown), said(each)) for each in replays])
+        print_table((*shown, "outcome"), [(*(each[name] for name in shown), said(each)) for each in replays])
 
 
 @app.command()
@@ -198,7 +198,7 @@ def replay(  # noqa: PLR0913, PLR0917 - one parameter per option
 ) -> None:
     """Send dead letters again, as they are or mended: those named, or those that fit and were never sent again."""
     from deploy.cassandra import session_of
-    from deploy.wiring import desk_of, replaying_of
+    from deploy.wiring import dead_letters_of, replayer_of
     from master_dataset.dead_letters.replay import ReplayRequest
     from master_dataset.errors import RequestError
     from master_dataset.kafka.record import RecordPosition
@@ -212,15 +212,15 @@ def replay(  # noqa: PLR0913, PLR0917 - one parameter per option
     mend, more = mend_of(body, put or (), len(identities or ())), False
     asked = ReplayRequest([RecordPosition.of(each) for each in identities or ()], mend, getuser(), dry_run)
     if not identities:
-        desk = desk_of(settings)
+        desk = dead_letters_of(settings)
         behind = desk.where(RecordPosition.of(after)) if after else None
         page = desk.open(_question(reason, source, since, until, None), limit, behind)
         more = page.following is not None
         asked = ReplayRequest([each.place for each in page.letters], mend, getuser(), dry_run, page.letters)
     registry = Registry(session_of(settings.cassandra.address))
     registry.stores()
-    with Steps("dead letters") as steps:
-        items = replaying_of(settings).run(asked, registry.terms_of, steps.step)
+    with ProgressSteps("dead letters") as steps:
+        items = replayer_of(settings).run(asked, registry.terms_of, steps.step)
     tell(items, dry_run=dry_run, more=more, as_json=as_json)
     if any(each.outcome in {"refused", "unknown"} for each in items):
         raise typer.Exit(1)

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
-from deploy.console import say, stdout
+from deploy.console import print_message, stdout
 from deploy.local.records import State
 
 if TYPE_CHECKING:
     from deploy.settings import Settings
-    from lab.demo.verdict import Verdict
+    from lab.demo.verdict import DemoResult
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 INTERRUPTED = 130
@@ -28,15 +28,15 @@ def demo(once: Annotated[bool, Option("--once", help=_ONCE)] = False) -> None:
     from deploy.local.stack import Stack
     from lab.demo.home import remove, settings_of_the_demo
     from lab.demo.journey import ORIGIN
-    from lab.demo.scenario import Opening, Scenario
+    from lab.demo.scenario import HistoryLoader, Scenario
 
     began = time.monotonic()
     for number in SIGNALS:
         signal.signal(number, _leave)
     settings = settings_of_the_demo(once=once)
-    say(f"  {ORIGIN}")
+    print_message(f"  {ORIGIN}")
     _fetch_jars(settings)
-    opening = Opening(settings)
+    opening = HistoryLoader(settings)
 
     def told(name: str, state: str, seconds: float) -> None:
         _told(name, state, seconds)
@@ -62,7 +62,7 @@ def _fetch_jars(settings: "Settings") -> None:
         ensure_jars(settings, lambda done, total: stage.step(done, total, "checked"))
 
 
-def _conclude(found: "Verdict", settings: "Settings", seconds: float) -> None:
+def _conclude(found: "DemoResult", settings: "Settings", seconds: float) -> None:
     parts = found.deliveries
     stdout.print(f"{found.cells:,} cells compared, {found.differing:,} differing")
     stdout.print(
@@ -77,8 +77,8 @@ def _conclude(found: "Verdict", settings: "Settings", seconds: float) -> None:
     for example in found.examples:
         stdout.print(f"  {example}", markup=False)
     if not found.is_right:
-        say(f"  kept for looking at: {settings.home}")
-    say(f"  {seconds:.0f} s in all")
+        print_message(f"  kept for looking at: {settings.home}")
+    print_message(f"  {seconds:.0f} s in all")
 
 
 def _go_on(settings: "Settings") -> None:
@@ -87,17 +87,17 @@ def _go_on(settings: "Settings") -> None:
     url = f"http://localhost:{settings.api.port}"
     today = datetime.now(UTC).date()
     question = f"store=367&from={today - timedelta(days=364)}&to={today + timedelta(days=1)}&grain=month"
-    say(f"\nNext:  open {url}/    galatea status    galatea verify    galatea down")
-    say(f"       curl '{url}/v1/metrics/net_sales?{question}'")
+    print_message(f"\nNext:  open {url}/    galatea status    galatea verify    galatea down")
+    print_message(f"       curl '{url}/v1/metrics/net_sales?{question}'")
     if is_installed():
         who = f"as {settings.airflow.user}, password in {settings.airflow.password_file}"
-        say(f"       Airflow: {settings.airflow.url} {who}")
-    say("All keeps running until Ctrl-C.")
+        print_message(f"       Airflow: {settings.airflow.url} {who}")
+    print_message("All keeps running until Ctrl-C.")
 
 
 def _told(name: str, state: str, seconds: float) -> None:
     if state in (State.RUNNING, State.FAILED, State.BACKING_OFF):
-        say(f"  {name:<10} {state} {seconds:.1f} s")
+        print_message(f"  {name:<10} {state} {seconds:.1f} s")
 
 
 def _leave(_number: int, _frame: FrameType | None) -> None:

@@ -4,22 +4,22 @@ from typing import Annotated
 
 from typer import Exit, Option
 
-from deploy.console import answer, say, table
+from deploy.console import print_json, print_message, print_table
 from deploy.settings import Settings
 
 
 def doctor(as_json: Annotated[bool, Option("--json", help="One JSON object on stdout.")] = False) -> None:
     """Check memory, disk, ports, Java, jars, leftovers, and alarms of what runs. Exit 1 if something blocks."""
-    from deploy.local.checkup import alarmed, checkup
+    from deploy.local.checkup import alarm_findings, checkup
 
     settings = Settings()
-    findings = [*checkup(settings), *alarmed(settings)]
+    findings = [*checkup(settings), *alarm_findings(settings)]
     if as_json:
-        answer({"findings": [finding._asdict() for finding in findings]})
+        print_json({"findings": [finding._asdict() for finding in findings]})
     else:
-        table(("", "check", "found"), [("ok" if each.ok else "!!", each.check, each.found) for each in findings])
+        print_table(("", "check", "found"), [("ok" if each.ok else "!!", each.check, each.found) for each in findings])
         for finding in findings:
             if not finding.ok:
-                say(f"  {finding.check}: {finding.do}")
+                print_message(f"  {finding.check}: {finding.do}")
     if any(finding.blocks for finding in findings):
         raise Exit(1)

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from typer import Option
 
-from deploy.console import answer, say
+from deploy.console import print_json, print_message
 from deploy.local.stack import down as stop
 from deploy.settings import Settings
 
@@ -13,6 +13,6 @@ def down(as_json: Annotated[bool, Option("--json", help="One JSON object on stdo
     """Stop every component of this home, also those that a killed supervisor left behind."""
     ended = stop(Settings())
     if as_json:
-        answer({"ended": ended})
+        print_json({"ended": ended})
     else:
-        say(f"  ended {', '.join(ended)}" if ended else "  nothing was running")
+        print_message(f"  ended {', '.join(ended)}" if ended else "  nothing was running")

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from deploy.console import Steps, answer, say, table
+from deploy.console import ProgressSteps, print_json, print_message, print_table
 from deploy.settings import Settings
 
 
@@ -19,7 +19,7 @@ def export(
     from deploy.cassandra import session_of
 
     settings = Settings()
-    with Steps("export") as steps:
+    with ProgressSteps("export") as steps:
         publication, done = export_published(
             session_of(settings.cassandra.address),
             settings.paths.corrected_uri,
@@ -30,11 +30,11 @@ def export(
         )
     if as_json:
         told = [asdict(each) for each in done]
-        answer({"publication": publication, "uri": settings.paths.corrected_uri, "tables": told})
+        print_json({"publication": publication, "uri": settings.paths.corrected_uri, "tables": told})
         return
     counts = [(each.view, *map("{:,}".format, (each.days, each.gone, each.cells))) for each in done]
-    table(("view", "days written", "days gone", "cells written"), counts)
-    say(
+    print_table(("view", "days written", "days gone", "cells written"), counts)
+    print_message(
         f"  publication {publication}, in {settings.paths.corrected_uri}; "
         f"what was replaced stays {settings.batch.vacuum_days} days"
     )

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from typer import Option
 
-from deploy.console import Steps, answer, fields, say
+from deploy.console import ProgressSteps, print_fields, print_json, print_message
 from deploy.settings import Settings
 
 
@@ -23,10 +23,12 @@ def gc(
     settings = Settings()
     kept = Keep(keep or settings.batch.keep_publications, timedelta(days=settings.batch.keep_days))
     try:
-        with Steps("gc") as steps:
+        with ProgressSteps("gc") as steps:
             collector = Collector(session_of(settings.cassandra.address), kept, datetime.now(UTC))
             survey = collector.survey(steps.step)
-            say(f"  {len(survey.let_go)} publications, {survey.blocks:,} blocks {'would' if dry_run else 'will'} go")
+            print_message(
+                f"  {len(survey.let_go)} publications, {survey.blocks:,} blocks {'would' if dry_run else 'will'} go"
+            )
             if not dry_run:
                 collector.carry_out(survey, steps.step)
     except FAILURES as error:
@@ -34,6 +36,6 @@ def gc(
         raise CassandraUnavailableError(message, do="galatea status, then: galatea gc") from error
     found = survey.shown() | {"dry_run": dry_run}
     if as_json:
-        answer(found)
+        print_json(found)
     else:
-        fields(found)
+        print_fields(found)

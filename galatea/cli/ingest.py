@@ -13,7 +13,7 @@ from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemaini
 from rich.progress import Progress as Bar
 from typer import Argument, Exit, Option
 
-from deploy.console import answer, is_terminal, say, stderr
+from deploy.console import is_terminal, print_json, print_message, stderr
 from deploy.settings import Settings
 from master_dataset.errors import BadFileError
 from master_dataset.sources import source_named
@@ -42,11 +42,11 @@ def ingest(
         result = send(into, in_time, Settings().kafka.bootstrap, shown.tell, IngestOptions(first_line=from_line))
     if result.rejected:
         named = ", ".join(map(str, result.rejected_lines))
-        say(f"  {result.rejected:,} lines are larger than the broker takes and were not sent: {named}")
+        print_message(f"  {result.rejected:,} lines are larger than the broker takes and were not sent: {named}")
     if as_json:
-        answer({name: value for name, value in asdict(result).items() if name != "rejected_lines"})
+        print_json({name: value for name, value in asdict(result).items() if name != "rejected_lines"})
     else:
-        say(f"  {_counted(result)}")
+        print_message(f"  {_counted(result)}")
     if result.rejected:
         raise Exit(1)
 
@@ -100,4 +100,4 @@ class Shown:
             self._bar.update(self._task, completed=read, description=_counted(result))
         elif result.seconds - self._said_at >= PLAIN_SECONDS:
             self._said_at = result.seconds
-            say(f"  {_counted(result)}")
+            print_message(f"  {_counted(result)}")

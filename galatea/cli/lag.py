@@ -5,7 +5,7 @@ from typing import Annotated
 
 from typer import Option
 
-from deploy.console import answer, table
+from deploy.console import print_json, print_table
 from deploy.settings import Settings
 
 
@@ -41,9 +41,9 @@ def lag(as_json: Annotated[bool, Option("--json", help="One JSON object on stdou
         for each in own
     ]
     if as_json:
-        answer({"lag": rows})
+        print_json({"lag": rows})
     else:
-        table(
+        print_table(
             ("reader", "topic", "partition", "position", "end", "records", "seconds"),
             [tuple(row.values()) for row in rows],
         )

@@ -12,8 +12,8 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from deploy.audit import CHANGES, Audit
-from deploy.console import complain, say
-from deploy.process import arm_if_asked, look_seldom, tether_if_asked
+from deploy.console import print_error, print_message
+from deploy.process import arm_failpoints, start_parent_watchdog, tune_garbage_collection
 from master_dataset.errors import GalateaError
 
 VERBS = (
@@ -107,14 +107,14 @@ def galatea() -> None:
 
 def main() -> None:
     """The process edge of the command line. Exit 0 done, 1 a fault was met, 2 asked wrongly, 130 interrupted."""
-    look_seldom()
-    tether_if_asked()
+    tune_garbage_collection()
+    start_parent_watchdog()
     try:
-        arm_if_asked()
+        arm_failpoints()
         audited(sys.argv[1:])
         app()
     except GalateaError as error:
-        complain(error)
+        print_error(error)
         sys.stdout.flush()
         os._exit(error.exit_code) if "pyspark" in sys.modules else sys.exit(error.exit_code)
     except ValueError as error:
@@ -124,7 +124,9 @@ def main() -> None:
             raise
         for wrong in error.errors():
             name = "_".join(("GALATEA", *(str(part) for part in wrong["loc"]))).upper()
-            say(f"BadSetting: `{name}`: {wrong['msg']}. Next: correct the variable, or unset it for the default")
+            print_message(
+                f"BadSetting: `{name}`: {wrong['msg']}. Next: correct the variable, or unset it for the default"
+            )
         sys.exit(2)
 
 

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from typer import Option
 
-from deploy.console import answer, table
+from deploy.console import print_json, print_table
 from serving_layer.query.catalogue import Catalogue
 from views import registered_views
 from views.metrics import registered_metrics
@@ -14,7 +14,7 @@ def metrics(as_json: Annotated[bool, Option("--json", help="One JSON object on s
     """List every metric: its name, unit and formula over summed states."""
     catalogue = Catalogue({view.name: view for view in registered_views()}, registered_metrics())
     if as_json:
-        answer({"metrics": catalogue.listed()})
+        print_json({"metrics": catalogue.listed()})
         return
     rows = [(metric.id, metric.name, metric.unit, metric.formula.text) for metric in catalogue.metrics.values()]
-    table(("metric", "name", "unit", "formula"), rows)
+    print_table(("metric", "name", "unit", "formula"), rows)

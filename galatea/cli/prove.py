@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 
 from typer import Argument, Exit, Option
 
-from deploy.console import Steps, answer, say, table
+from deploy.console import ProgressSteps, print_json, print_message, print_table
 from deploy.settings import Settings
 from master_dataset.errors import RequestError
 
@@ -31,12 +31,12 @@ def prove(
     selection = ExperimentSelection(
         [each.upper() for each in experiments or ()], seed, bootstrap=bootstrap, brokers=brokers
     )
-    with Steps("prove") as steps:
+    with ProgressSteps("prove") as steps:
         results = run(Settings(), selection, steps.step)
     if as_json:
-        answer(document(selection, results))
+        print_json(document(selection, results))
     else:
-        table(COLUMNS, [row for each in document(selection, results)["experiments"] for row in rows(each)])
+        print_table(COLUMNS, [row for each in document(selection, results)["experiments"] for row in rows(each)])
         _conclude(results)
     if not is_as_expected(results):
         raise Exit(1)
@@ -47,7 +47,7 @@ def _conclude(results: "list[ExperimentResult]") -> None:
 
     counts = {verdict: sum(result.verdict == verdict for result in results) for verdict in Verdict}
     said = ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count)
-    say(f"  of {len(results)} experiments: {said}")
+    print_message(f"  of {len(results)} experiments: {said}")
 
 
 def _leave(_number: int, _frame: object) -> NoReturn:

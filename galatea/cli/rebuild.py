@@ -5,7 +5,7 @@ from typing import Annotated
 
 from typer import Option
 
-from deploy.console import Steps, answer, say
+from deploy.console import ProgressSteps, print_json, print_message
 from deploy.settings import Settings
 from galatea.cli.recompute_options import (
     DryRun,
@@ -16,11 +16,11 @@ from galatea.cli.recompute_options import (
     Views,
     Wait,
     Why,
-    asked_of,
-    leave,
-    noted,
-    shown,
-    told,
+    as_json_object,
+    exit_now,
+    one_line,
+    print_recompute,
+    request_of,
 )
 
 
@@ -38,20 +38,20 @@ def rebuild(  # noqa: PLR0913, PLR0917 - one parameter per option
     as_json: Annotated[bool, Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
     """Recompute what was touched since the last publication, or what is named, and switch readers to it at once."""
-    from deploy.airflow.client import Noted, TaskNote
+    from deploy.airflow.client import ProgressAndNote, TaskNote
     from deploy.batch import create_recompute, run_recompute
     from views.control.recompute import checked_id
 
     settings = Settings()
     note = TaskNote.of_this_process(settings)
-    asked = asked_of(views, first, last, store, full=full, wait=wait, dry_run=dry_run)
+    asked = request_of(views, first, last, store, full=full, wait=wait, dry_run=dry_run)
     id_ = create_recompute(settings, asked, why=why, by=by or getuser(), id_=checked_id(id_) if id_ else None)
-    say(f"  {id_}")
-    with Steps("rebuild") as steps:
-        done = run_recompute(settings, id_, Noted(steps, note))
-    note.write(noted(done))
+    print_message(f"  {id_}")
+    with ProgressSteps("rebuild") as steps:
+        done = run_recompute(settings, id_, ProgressAndNote(steps, note))
+    note.write(one_line(done))
     if as_json:
-        answer(shown(done))
+        print_json(as_json_object(done))
     else:
-        told(done)
-    leave()
+        print_recompute(done)
+    exit_now()

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from deploy.console import Steps, answer, fields
+from deploy.console import ProgressSteps, print_fields, print_json
 from deploy.settings import Settings
 from galatea.cli.recompute_options import (
     DryRun,
@@ -16,11 +16,11 @@ from galatea.cli.recompute_options import (
     Views,
     Wait,
     Why,
-    asked_of,
-    leave,
-    noted,
-    shown,
-    told,
+    as_json_object,
+    exit_now,
+    one_line,
+    print_recompute,
+    request_of,
 )
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def plan(  # noqa: PLR0913, PLR0917 - one parameter per option
     from deploy.batch import create_recompute
     from views.control.recompute import checked_id
 
-    asked = asked_of(views, first, last, store, full=full, wait=wait, dry_run=dry_run)
+    asked = request_of(views, first, last, store, full=full, wait=wait, dry_run=dry_run)
     create_recompute(Settings(), asked, why=why, by=by or getuser(), id_=checked_id(id_))
     _step(id_, "plan", as_json=as_json)
 
@@ -75,33 +75,37 @@ def show(id_: Id, as_json: AsJson = False) -> None:
 
     found = Recomputes(session_of(Settings().cassandra.address)).find(id_)
     if as_json:
-        answer(shown(found) | {"asked": found.request, "why": found.why, "progress": found.progress})
+        print_json(as_json_object(found) | {"asked": found.request, "why": found.why, "progress": found.progress})
         return
-    fields({"id": found.id, "state": found.state, "asked by": found.requested_by, "why": found.why})
+    print_fields({"id": found.id, "state": found.state, "asked by": found.requested_by, "why": found.why})
     progress = found.progress
     if progress:
         for what, amount in (("partitions", progress.partitions), ("events", progress.events)):
-            fields({what: f"{amount.done:,} of {amount.total:,}"})
+            print_fields({what: f"{amount.done:,} of {amount.total:,}"})
         for what in ("rows_per_second", "seconds_left", "working_on"):
-            fields({what: getattr(progress, what)})
+            print_fields({what: getattr(progress, what)})
     if found.problem:
-        fields({"problem": found.problem.message, "next": found.problem.do})
-    told(found)
+        print_fields({"problem": found.problem.message, "next": found.problem.do})
+    print_recompute(found)
 
 
 def _step(id_: str, name: str, *, as_json: bool) -> None:
     from batch_layer.failures import translated_failures
-    from deploy.airflow.client import Noted, TaskNote
+    from deploy.airflow.client import ProgressAndNote, TaskNote
     from deploy.batch import job_of
 
     settings = Settings()
     note = TaskNote.of_this_process(settings)
-    with Steps(name) as steps, job_of(settings, id_, Noted(steps, note)) as job, translated_failures(id_):
+    with (
+        ProgressSteps(name) as steps,
+        job_of(settings, id_, ProgressAndNote(steps, note)) as job,
+        translated_failures(id_),
+    ):
         done: Recompute = getattr(job, name)()
-    note.write(noted(done))
+    note.write(one_line(done))
     if as_json:
-        answer(shown(done))
+        print_json(as_json_object(done))
     else:
-        fields({"id": done.id, "state": done.state})
-        told(done)
-    leave()
+        print_fields({"id": done.id, "state": done.state})
+        print_recompute(done)
+    exit_now()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 import msgspec
 from typer import Argument, Option
 
-from deploy.console import say, table
+from deploy.console import print_message, print_table
 
 if TYPE_CHECKING:
     from views.control.recompute import LedgerTotals, Recompute, RecomputeRequest
@@ -26,7 +26,7 @@ DryRun = Annotated[bool, Option("--dry-run", help="Say what would change, and pu
 Why = Annotated[str, Option("--why", help="Kept with the publication.")]
 
 
-def asked_of(  # noqa: PLR0913 - one parameter per option
+def request_of(  # noqa: PLR0913 - one parameter per option
     views: list[str] | None,
     first: datetime | None,
     last: datetime | None,
@@ -48,7 +48,7 @@ def asked_of(  # noqa: PLR0913 - one parameter per option
     )
 
 
-def shown(found: "Recompute") -> dict[str, Any]:
+def as_json_object(found: "Recompute") -> dict[str, Any]:
     """One object: what became of it, and what was counted. `publication`: what readers see of it, or see unchanged."""
     report: dict[str, Any] = msgspec.to_builtins(found.report) if found.report else {}
     counted = {name: report.get(name, 0) for name in ("days", "blocks", "repeats", "conflicts", "miskeyed")}
@@ -63,29 +63,29 @@ def shown(found: "Recompute") -> dict[str, Any]:
     }
 
 
-def told(found: "Recompute") -> None:
+def print_recompute(found: "Recompute") -> None:
     """In words."""
     report: dict[str, Any] = msgspec.to_builtins(found.report) if found.report else {}
     for alarm in report.get("alarms", ()):
-        say(f"  alarm {alarm}")
+        print_message(f"  alarm {alarm}")
     cut = f"{datetime.fromisoformat(report['cut']):%F %T}" if "cut" in report else ""
     if found.state == "unchanged":
-        say(f"  nothing is new: publication {report['base']} at {cut} UTC says it all")
+        print_message(f"  nothing is new: publication {report['base']} at {cut} UTC says it all")
     elif found.state == "previewed":
         _previewed(report)
-        say(f"  Next: galatea corrections --recompute {found.id}, or the same without --dry-run")
+        print_message(f"  Next: galatea corrections --recompute {found.id}, or the same without --dry-run")
     elif found.state == "published":
         rebuilt = f"{report['days']} days, {report['blocks']} blocks rebuilt"
-        say(f"  publication {found.publication}   cut {cut} UTC   {rebuilt}")
-        say("  {repeats} repeated deliveries, {conflicts} conflicts, {miskeyed} miskeyed".format(**report))
-        corrections(report.get("corrections"))
+        print_message(f"  publication {found.publication}   cut {cut} UTC   {rebuilt}")
+        print_message("  {repeats} repeated deliveries, {conflicts} conflicts, {miskeyed} miskeyed".format(**report))
+        print_corrections(report.get("corrections"))
         if report["base"]:
-            say(f"  Undo: galatea rollback {report['base']}")
+            print_message(f"  Undo: galatea rollback {report['base']}")
 
 
-def noted(found: "Recompute") -> str:
+def one_line(found: "Recompute") -> str:
     """In one line, for whoever looks at a scheduler's tasks."""
-    at = shown(found)
+    at = as_json_object(found)
     publication = f"   publication {found.publication}" if found.publication is not None else ""
     return f"{found.state}{publication}   {at['days']:,} days, {at['blocks']:,} blocks   recompute {found.id}"
 
@@ -96,27 +96,27 @@ def _previewed(report: Mapping[str, Any]) -> None:
         key = (each["view"], each["day"], each["why"])
         places[key] = places.get(key, 0) + 1
     if not places:
-        say("  nothing would be recomputed")
+        print_message("  nothing would be recomputed")
         return
-    table(("view", "day", "why", "stores"), [(*key, number) for key, number in places.items()])
+    print_table(("view", "day", "why", "stores"), [(*key, number) for key, number in places.items()])
     if report["partitions_total"] > len(report["partitions"]):
-        say(f"  and more: {report['partitions_total']:,} partitions in all")
-    corrections(report.get("corrections"))
+        print_message(f"  and more: {report['partitions_total']:,} partitions in all")
+    print_corrections(report.get("corrections"))
 
 
-def corrections(totals: "LedgerTotals | Mapping[str, Any] | None") -> None:
+def print_corrections(totals: "LedgerTotals | Mapping[str, Any] | None") -> None:
     """What readers' numbers change by, in a line for each cause."""
     if totals is None:
-        say("  corrections: written when the speed layer has read up to the cut")
+        print_message("  corrections: written when the speed layer has read up to the cut")
         return
     found = msgspec.to_builtins(totals)
     if not found["cells"]:
-        say("  0 cells corrected")
+        print_message("  0 cells corrected")
     for cause, own in found["causes"].items():
-        say(f"  {own['cells']:,} cells corrected: {cause}")
+        print_message(f"  {own['cells']:,} cells corrected: {cause}")
 
 
-def leave() -> NoReturn:
+def exit_now() -> NoReturn:
     """Spark's Java ends with this process; nothing is left to wait for."""
     sys.stdout.flush()
     sys.stderr.flush()

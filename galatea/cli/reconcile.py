@@ -5,7 +5,7 @@ from typing import Annotated, NamedTuple
 
 from typer import Exit, Option
 
-from deploy.console import Steps, answer, say, table
+from deploy.console import ProgressSteps, print_json, print_message, print_table
 from deploy.settings import Settings
 
 
@@ -32,7 +32,7 @@ def reconcile(as_json: Annotated[bool, Option("--json", help="One JSON object on
         topic: counted_until(topic, topics.end_offsets(topic) if topic in positions else {}, positions.get(topic, {}))
         for topic in registered_sources()
     }
-    with Steps("reconcile") as steps:
+    with ProgressSteps("reconcile") as steps:
         found = [
             counted(settings.paths.master_uri, topic, audit_offsets(bootstrap, topic, own.until, steps.step))
             for topic, own in of.items()
@@ -40,7 +40,7 @@ def reconcile(as_json: Annotated[bool, Option("--json", help="One JSON object on
         ]
     unread = [each for own in of.values() for each in own.not_read]
     if as_json:
-        answer({"topics": [each.shown() for each in found], "not_read": unread})
+        print_json({"topics": [each.shown() for each in found], "not_read": unread})
     else:
         rows = [
             (
@@ -55,10 +55,10 @@ def reconcile(as_json: Annotated[bool, Option("--json", help="One JSON object on
             for each in found
         ]
         columns = ("topic", "received", "events", "duplicates", "dead letters", "missing", "twice", "phantom")
-        table(columns, [(each.topic, *map("{:,}".format, own)) for each, own in zip(found, rows, strict=True)])
+        print_table(columns, [(each.topic, *map("{:,}".format, own)) for each, own in zip(found, rows, strict=True)])
         if unread:
-            say(f"  not counted, as the archive has read none of it yet: {', '.join(unread)}")
-        say("  counted up to the archive's positions, of what the topics still hold")
+            print_message(f"  not counted, as the archive has read none of it yet: {', '.join(unread)}")
+        print_message("  counted up to the archive's positions, of what the topics still hold")
     if not all(each.is_well for each in found):
         raise Exit(1)
 

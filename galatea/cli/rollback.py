@@ -5,9 +5,9 @@ from typing import Annotated
 
 from typer import Argument, Option
 
-from deploy.console import Steps, answer, say
+from deploy.console import ProgressSteps, print_json, print_message
 from deploy.settings import Settings
-from galatea.cli.recompute_options import corrections, leave
+from galatea.cli.recompute_options import exit_now, print_corrections
 
 
 def rollback(
@@ -20,21 +20,23 @@ def rollback(
     from deploy.batch import ledgers_of, rollback_of
 
     settings = Settings()
-    with Steps("rollback") as steps:
+    with ProgressSteps("rollback") as steps:
         done = rollback_of(settings).run(number, why, getuser(), steps, dry_run=dry_run)
         would = "would show" if dry_run else "shows"
         cut = f"{done.cut:%Y-%m-%d %H:%M:%S} UTC"
-        say(f"  publication {done.publication} {would} again what {number} said, cut {cut}")
-        say(f"  {done.partitions} days of views are of another run")
+        print_message(f"  publication {done.publication} {would} again what {number} said, cut {cut}")
+        print_message(f"  {done.partitions} days of views are of another run")
         if dry_run and done.builds_generation:
-            say("  a generation of the speed layer would be built first: the one of now begins after that cut")
+            print_message(
+                "  a generation of the speed layer would be built first: the one of now begins after that cut"
+            )
         ledgers = ledgers_of(settings)
         if not dry_run:
             ledgers.catch_up(steps)
     totals = ledgers.table.totals(str(done.publication)) if not dry_run else None
     if as_json:
-        answer(done._asdict() | {"corrections": totals})
+        print_json(done._asdict() | {"corrections": totals})
     elif not dry_run:
-        corrections(totals)
-        say(f"  Undo: galatea rollback {done.publication - 1}")
-    leave()
+        print_corrections(totals)
+        print_message(f"  Undo: galatea rollback {done.publication - 1}")
+    exit_now()

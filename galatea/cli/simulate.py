@@ -8,14 +8,14 @@ from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeRemaini
 from rich.progress import Progress as Bar
 from typer import Option
 
-from deploy.console import answer, is_terminal, say, stderr
+from deploy.console import is_terminal, print_json, print_message, stderr
 from deploy.settings import Settings
 from master_dataset.errors import LinesNotSentError, RequestError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from lab.simulation.records import Delivery
+    from lab.simulation.records import TimedRecord
     from lab.simulation.simulation import Simulation
 
 _DAY = ["%Y-%m-%d"]
@@ -39,31 +39,31 @@ def simulate(  # noqa: PLR0913, PLR0917 - one parameter per option
     """Simulate stores: what all their sensors and tills send on these days. It says of itself that it is simulated."""
     from lab.simulation.output import SIMULATED, manifest
     from lab.simulation.records import DEAD_LETTERS, DUPLICATES, EVENTS
-    from lab.simulation.request import Asked, check_past
+    from lab.simulation.request import SimulationRequest, check_past
 
     if (out is None) != send:
         raise RequestError("Either a folder or the running stack is to be named.", do="--out FOLDER or --send")
     if live is not None and not send:
         raise RequestError("`--live` paces what is sent, and a folder is only written.", do="--send --live SPEED")
-    asked = Asked(stores, stores_file, first.date(), last.date(), seed, sources, faults)
+    asked = SimulationRequest(stores, stores_file, first.date(), last.date(), seed, sources, faults)
     simulation = asked.simulation()
     if send:
         check_past(simulation, live)
-    say(f"  {SIMULATED}")
+    print_message(f"  {SIMULATED}")
     with Shown(simulation) as shown:
         _written(simulation, out, shown) if out else _sent(simulation, live, shown)
     tally = simulation.tally
     events, duplicates, letters = (tally.of(kind) for kind in (EVENTS, DUPLICATES, DEAD_LETTERS))
     parts = f"{events:,} events + {duplicates:,} duplicates + {letters:,} dead letters"
-    say(f"  simulated: {tally.sent:,} records = {parts}")
+    print_message(f"  simulated: {tally.sent:,} records = {parts}")
     if as_json:
-        answer(manifest(simulation))
+        print_json(manifest(simulation))
 
 
 def _written(simulation: "Simulation", out: Path, shown: "Shown") -> None:
-    from lab.simulation.output import write
+    from lab.simulation.output import write_folder
 
-    write(simulation, out, shown.tell)
+    write_folder(simulation, out, shown.tell)
 
 
 def _sent(simulation: "Simulation", live: float | None, shown: "Shown") -> None:
@@ -71,7 +71,7 @@ def _sent(simulation: "Simulation", live: float | None, shown: "Shown") -> None:
     from lab.simulation.output import paced, send
     from master_dataset.registry.registration import register
 
-    def told(deliveries: "Iterator[Delivery]") -> "Iterator[Delivery]":
+    def told(deliveries: "Iterator[TimedRecord]") -> "Iterator[TimedRecord]":
         for each in deliveries:
             shown.tell(each.send_at)
             yield each
@@ -84,7 +84,7 @@ def _sent(simulation: "Simulation", live: float | None, shown: "Shown") -> None:
     except LinesNotSentError as error:
         do = "Repeat the command with the same seed: what arrives twice counts once."
         raise LinesNotSentError(error.message, do=do) from error
-    say(f"  {acknowledged:,} acknowledged")
+    print_message(f"  {acknowledged:,} acknowledged")
 
 
 class Shown:
@@ -118,4 +118,4 @@ class Shown:
         self._bar.update(self._task, completed=hours, description=said)
         if self._bar.disable and (datetime.now(UTC) - self._said_at).total_seconds() >= PLAIN_SECONDS:
             self._said_at = datetime.now(UTC)
-            say(f"  {said}, until {send_at:%Y-%m-%d %H:%M} UTC")
+            print_message(f"  {said}, until {send_at:%Y-%m-%d %H:%M} UTC")

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from deploy.console import Steps, answer, say
+from deploy.console import ProgressSteps, print_json, print_message
 from deploy.settings import Settings
 
 if TYPE_CHECKING:
@@ -35,16 +35,16 @@ def restart(
     if not old:
         raise SpeedUnavailableError("there is no generation of the speed layer to replace", do="galatea up --detach")
     generations.claims.replace(old)
-    say(f"  generation {old} writes nothing more; the speed layer begins another, see galatea doctor")
+    print_message(f"  generation {old} writes nothing more; the speed layer begins another, see galatea doctor")
     shown = _wait(generations, old) if wait else generations.pointer().generation
     if as_json:
-        answer({"replaced": old, "generation": shown})
+        print_json({"replaced": old, "generation": shown})
     elif wait:
-        say(f"  generation {shown} is read now")
+        print_message(f"  generation {shown} is read now")
 
 
 def _wait(generations: "Generations", old: int) -> int:
-    with Steps("speed") as steps:
+    with ProgressSteps("speed") as steps:
         while (shown := generations.pointer().generation) <= old:
             new = generations.find(generations.greatest())
             if new is not None and new.number > old:

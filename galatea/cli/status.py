@@ -5,7 +5,7 @@ from typing import Annotated
 
 from typer import Option
 
-from deploy.console import answer, stdout, table
+from deploy.console import print_json, print_table, stdout
 from deploy.local.stack import status as read
 from deploy.settings import Settings
 
@@ -14,7 +14,7 @@ def status(as_json: Annotated[bool, Option("--json", help="One JSON object on st
     """Show the state of every component."""
     found = read(Settings())
     if as_json:
-        answer(found)
+        print_json(found)
         return
     stdout.print(f"home {found['home']}", markup=False)
     stdout.print(f"the operator's key lies in {Path(found['home'], 'operator.key')}", markup=False)
@@ -22,4 +22,4 @@ def status(as_json: Annotated[bool, Option("--json", help="One JSON object on st
         (each["name"], each["state"], each["pid"] or "", each.get("url") or each.get("address") or "")
         for each in found["components"]
     ]
-    table(("component", "state", "pid", "where"), rows)
+    print_table(("component", "state", "pid", "where"), rows)

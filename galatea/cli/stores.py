@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from deploy.console import answer, say, table
+from deploy.console import print_json, print_message, print_table
 from deploy.settings import Settings
 
 app = typer.Typer(no_args_is_help=True, help="Register stores, and list them.")
@@ -30,9 +30,9 @@ def load(
     save = restore if is_lost else register
     save(settings.paths.master_uri, session_of(settings.cassandra.address), stores)
     if as_json:
-        answer({"loaded": len(stores)})
+        print_json({"loaded": len(stores)})
     else:
-        say(f"  {len(stores)} stores registered; every process has seen them")
+        print_message(f"  {len(stores)} stores registered; every process has seen them")
 
 
 @app.command("list")
@@ -43,9 +43,11 @@ def list_stores(as_json: AsJson = False) -> None:
 
     stores = Registry(session_of(Settings().cassandra.address)).stores()
     if as_json:
-        answer({"stores": [{"id": each.id, "name": each.name, "timezone": each.timezone} for each in stores.values()]})
+        print_json(
+            {"stores": [{"id": each.id, "name": each.name, "timezone": each.timezone} for each in stores.values()]}
+        )
     else:
-        table(
+        print_table(
             ("id", "name", "time zone", "currency"),
             [(s.id, s.name, s.timezone, s.currency.code) for s in stores.values()],
         )

@@ -12,8 +12,8 @@ from typer import Option
 
 from deploy.airflow.component import NAME as AIRFLOW
 from deploy.airflow.component import is_installed
-from deploy.console import Steps, say
-from deploy.local.nodes import keep_nodes
+from deploy.console import ProgressSteps, print_message
+from deploy.local.nodes import record_nodes
 from deploy.local.records import State
 from deploy.local.stack import components, status, supervisor
 from deploy.local.supervisor import last_line
@@ -39,23 +39,23 @@ def up(
     names = [name for name in only.split(",") if name]
     airflow = not (without_airflow or names)
     if airflow and not is_installed():
-        say("  Airflow is not installed and is left out. To have it: uv sync --group airflow")
+        print_message("  Airflow is not installed and is left out. To have it: uv sync --group airflow")
     _fetch_jars(settings)
     if detach:
         _detached(settings, names, airflow=airflow)
     else:
         _attached(settings, names, airflow=airflow)
-    say("Next: galatea status    galatea ingest pos_transactions FILE    galatea down")
+    print_message("Next: galatea status    galatea ingest pos_transactions FILE    galatea down")
 
 
 def _fetch_jars(settings: Settings) -> None:
     from deploy.jars import ensure_jars
     from deploy.java import find_java
 
-    with Steps("jars") as steps:
+    with ProgressSteps("jars") as steps:
         total = ensure_jars(settings, lambda done, all_: steps.step(done, all_, "checked"))
     java = find_java()
-    say(f"  java {java.version} {'(bundled) ' if java.bundled else ''}ok    jars {total} of {total} checked")
+    print_message(f"  java {java.version} {'(bundled) ' if java.bundled else ''}ok    jars {total} of {total} checked")
 
 
 def _attached(settings: Settings, names: list[str], *, airflow: bool) -> None:
@@ -64,7 +64,7 @@ def _attached(settings: Settings, names: list[str], *, airflow: bool) -> None:
     with supervisor(settings, names, _told, airflow=airflow) as running:
         running.start(unawaited={AIRFLOW})
         said = "all but Airflow, which starts yet," if airflow else "all"
-        say(f"  {said} is running in {settings.home}; Ctrl-C stops it")
+        print_message(f"  {said} is running in {settings.home}; Ctrl-C stops it")
         running.watch(lambda: False)
 
 
@@ -76,13 +76,13 @@ def _leave(_number: int, _frame: FrameType | None) -> None:
 
 def _told(name: str, state: str, seconds: float) -> None:
     if state != State.STARTING:
-        say(f"  {name:<11} {state}" + (f" {seconds:.1f} s" if state == State.RUNNING else ""))
+        print_message(f"  {name:<11} {state}" + (f" {seconds:.1f} s" if state == State.RUNNING else ""))
 
 
 def _detached(settings: Settings, names: list[str], *, airflow: bool) -> None:
     log = settings.home / "logs" / "supervisor.log"
     log.parent.mkdir(parents=True, exist_ok=True)
-    keep_nodes(settings.home, settings.nodes)
+    record_nodes(settings.home, settings.nodes)
     chosen = ["--only", ",".join(names)] if names else [] if airflow else ["--without-airflow"]
     command = [sys.executable, "-m", "galatea.cli.main", "up", *chosen]
     wanted = {each.name for each in components(settings, names, airflow=airflow)}
@@ -100,11 +100,11 @@ def _detached(settings: Settings, names: list[str], *, airflow: bool) -> None:
     while True:
         now = {each["name"]: each["state"] for each in status(settings)["components"] if each["name"] in wanted}
         for name in (name for name, state in now.items() if state == State.RUNNING != states.get(name)):
-            say(f"  {name:<11} running")
+            print_message(f"  {name:<11} running")
         states = now
         late = {name for name, state in now.items() if state != State.RUNNING}
         if late == {AIRFLOW} and time.monotonic() - began > _AIRFLOW_SECONDS:
-            say("  airflow     still starts; nothing is rebuilt by the clock until it runs: galatea status")
+            print_message("  airflow     still starts; nothing is rebuilt by the clock until it runs: galatea status")
             return
         if not late:
             return

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from typer import Option
 
-from deploy.console import Steps, answer, say
+from deploy.console import ProgressSteps, print_json, print_message
 from deploy.settings import Settings
 
 
@@ -25,19 +25,19 @@ def verify(
         raise RequestError("--seed draws the days of a sample, and none is asked for", do="add --sample N")
     drawn = None if sample is None else Sample(sample, secrets.randbelow(2**31) if seed is None else seed)
     if drawn:
-        say(f"  seed {drawn.seed}")
-    with Steps("verify") as steps:
+        print_message(f"  seed {drawn.seed}")
+    with ProgressSteps("verify") as steps:
         verdict = verification_of(Settings()).run(steps.step, drawn)
     if as_json:
         counted = {"cells": verdict.cells, "differing": verdict.differing}
         more = {"waiting_for_batch": verdict.waiting_for_batch, "epoch": verdict.epoch, "examples": verdict.examples}
-        answer(counted | more | ({"days": verdict.days, "seed": drawn.seed} if drawn else {}))
+        print_json(counted | more | ({"days": verdict.days, "seed": drawn.seed} if drawn else {}))
     else:
         for example in verdict.examples:
-            say(f"  {example}")
+            print_message(f"  {example}")
         if verdict.days is not None:
-            say(f"  of {len(verdict.days)} days: {', '.join(map(str, verdict.days))}")
-        say(
+            print_message(f"  of {len(verdict.days)} days: {', '.join(map(str, verdict.days))}")
+        print_message(
             f"  {verdict.cells:,} cells compared at {verdict.epoch:%Y-%m-%d %H:%M:%S} UTC, "
             f"{verdict.differing:,} differing, {verdict.waiting_for_batch:,} events wait for the next publication"
         )

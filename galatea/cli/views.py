@@ -4,7 +4,7 @@ from typing import Annotated
 
 from typer import Option
 
-from deploy.console import answer, table
+from deploy.console import print_json, print_table
 from views import registered_views
 
 
@@ -22,6 +22,6 @@ def views(as_json: Annotated[bool, Option("--json", help="One JSON object on std
         for view in registered_views()
     ]
     if as_json:
-        answer({"views": listed})
+        print_json({"views": listed})
         return
-    table(("view", "source", "question"), [(each["view"], each["source"], each["question"]) for each in listed])
+    print_table(("view", "source", "question"), [(each["view"], each["source"], each["question"]) for each in listed])

@@ -23,7 +23,7 @@ from deploy.console import ProgressSteps, is_terminal, print_message, stderr
 from lab.demo.journey import zone_of
 from lab.demo.oracle import Oracle
 from lab.demo.progress import LayerProgress
-from lab.demo.trading_day import WATCHED_UNTIL, Play, TradingDay
+from lab.demo.trading_day import WATCHED_UNTIL, ReceiptPlayback, TradingDay
 from master_dataset.errors import OperatorError
 from views.core.cut import instant, seconds
 from views.sales import SALES
@@ -32,7 +32,7 @@ WINDOW_SECONDS = 900
 
 
 @dataclass(frozen=True)
-class Row:
+class WatchedWindow:
     """Net sales of one window in cents. None: that layer knows no event of it. `final`: as `/v1/metrics` says."""
 
     window: int
@@ -49,10 +49,10 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Look:
+class WatchedWindows:
     """One look at the watched windows. `waiting`: of this store and these days."""
 
-    rows: Sequence[Row]
+    rows: Sequence[WatchedWindow]
     publication: int
     cut: datetime
     waiting: int
@@ -63,7 +63,7 @@ class Look:
         return all(row.is_equal for row in self.rows)
 
 
-class Watch:
+class WindowReader:
     """Looks at the windows of one store."""
 
     def __init__(self, url: str, master: str, oracle: Oracle, store: str, windows: Sequence[int]) -> None:
@@ -72,7 +72,7 @@ class Watch:
         self._master, self._oracle = master, oracle
         self.store, self.zone, self._windows = store, ZoneInfo(zone_of(int(store))), sorted(windows)
 
-    def look(self) -> Look:
+    def look(self) -> WatchedWindows:
         """Ask for the cells and the metric, then recompute. Unequal may only mean: not read yet."""
         cells, points = self._ask("/v1/views/sales/cells"), self._ask("/v1/metrics/net_sales", grain="15m")
         as_of = cells["as_of"]
@@ -83,7 +83,7 @@ class Watch:
         self._oracle.recompute(self._oracle.master(DeltaTable(self._master), days), cut, self.store)
         recomputed = self._recomputed()
         rows = [_row(at, shown.get(at, {}), recomputed.get(at), final=finals[at]) for at in self._windows]
-        return Look(rows, as_of["publication"], cut, as_of["waiting_for_batch"])
+        return WatchedWindows(rows, as_of["publication"], cut, as_of["waiting_for_batch"])
 
     def question(self, path: str, **more: str) -> str:
         """Write a question about these windows as a URL."""
@@ -104,8 +104,10 @@ class Watch:
         return {"store": self.store, **span, **more}
 
 
-def _row(window: int, cell: Mapping[str, Any], recomputed: int | None, *, final: bool) -> Row:
-    return Row(window, _net(cell.get("batch")), _net(cell.get("speed")), _net(cell.get("merged")), recomputed, final)
+def _row(window: int, cell: Mapping[str, Any], recomputed: int | None, *, final: bool) -> WatchedWindow:
+    return WatchedWindow(
+        window, _net(cell.get("batch")), _net(cell.get("speed")), _net(cell.get("merged")), recomputed, final
+    )
 
 
 def _net(states: Mapping[str, int] | None) -> int | None:
@@ -149,7 +151,7 @@ class Stage:
 class LiveTable:
     """The watched windows, drawn again at every look."""
 
-    def __init__(self, watch: Watch) -> None:
+    def __init__(self, watch: WindowReader) -> None:
         """`watch` says which store and where its clocks are."""
         self._watch = watch
         self._live = Live(console=stderr, refresh_per_second=4) if is_terminal() else None
@@ -168,7 +170,7 @@ class LiveTable:
         if self._live is not None:
             self._live.stop()
 
-    def show(self, look: Look, doing: str, *, important: bool = False) -> None:
+    def show(self, look: WatchedWindows, doing: str, *, important: bool = False) -> None:
         """Show a look and what is being done meanwhile."""
         title = (
             f"store {self._watch.store}, net sales in USD   publication {look.publication}, "
@@ -184,7 +186,7 @@ class LiveTable:
                 print_message(f"    {'   '.join(words)}")
 
 
-def _drawn(title: str, rows: Sequence[Row], watch: Watch) -> Table:
+def _drawn(title: str, rows: Sequence[WatchedWindow], watch: WindowReader) -> Table:
     table = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
     for number, name in enumerate(COLUMNS):
         table.add_column(name, justify="right" if 0 < number <= 4 else "left")  # noqa: PLR2004 - the columns of money
@@ -193,13 +195,13 @@ def _drawn(title: str, rows: Sequence[Row], watch: Watch) -> Table:
     return table
 
 
-def _cells(row: Row, watch: Watch) -> tuple[str, ...]:
+def _cells(row: WatchedWindow, watch: WindowReader) -> tuple[str, ...]:
     window = f"{instant(row.window).astimezone(watch.zone):%a %d %b %H:%M}"
     money = [_money(cents) for cents in (row.batch, row.speed, row.merged, row.recomputed)]
     return (window, *money, "yes" if row.is_equal else "not yet", _state(row))
 
 
-def _state(row: Row) -> str:
+def _state(row: WatchedWindow) -> str:
     if row.merged is None:
         return "-"
     return "final" if row.final else "provisional"
@@ -220,8 +222,8 @@ class WatchedDay:
     """One play, watched."""
 
     day: TradingDay
-    play: Play
-    watch: Watch
+    play: ReceiptPlayback
+    watch: WindowReader
     table: LiveTable
     reading: LayerProgress
 
@@ -244,7 +246,7 @@ class WatchedDay:
             self._show(self.watch.look(), doing)
             time.sleep(max(0.0, began + LOOK_SECONDS - time.monotonic()))
 
-    def _settled(self, doing: str) -> Look:
+    def _settled(self, doing: str) -> WatchedWindows:
         """Look once both layers have read what was sent before: then all rows must be equal, or get so soon."""
         ends = self.reading.ends()
         self._until(lambda: self.reading.has_read(ends))
@@ -257,13 +259,13 @@ class WatchedDay:
         self._show(look, doing, important=True)
         return look
 
-    def _show(self, look: Look, doing: str, *, important: bool = False) -> None:
+    def _show(self, look: WatchedWindows, doing: str, *, important: bool = False) -> None:
         self.table.show(look, f"{doing}, {self.play.sent:,} of {self.play.total:,} sent", important=important)
 
-    def _late(self, look: Look) -> list[Row]:
+    def _late(self, look: WatchedWindows) -> list[WatchedWindow]:
         return [row for row in look.rows if row.window == self.day.late_window]
 
-    def _compared(self, before: Look, after: Look) -> str:
+    def _compared(self, before: WatchedWindows, after: WatchedWindows) -> str:
         if not all(row.merged for row in before.rows if row.window != self.day.late_window):
             raise OperatorError(f"store {self.watch.store} shows no sales that were sent", do="galatea lag")
         pairs = [pair for pair in zip(before.rows, after.rows, strict=True) if pair[0].window != self.day.late_window]

@@ -26,12 +26,12 @@ from deploy.local.records import State
 from lab.demo import journey
 from lab.demo import journey as history
 from lab.demo.journey import Journey
-from lab.demo.live import LiveTable, Stage, Watch, WatchedDay
+from lab.demo.live import LiveTable, Stage, WatchedDay, WindowReader
 from lab.demo.oracle import Oracle
 from lab.demo.progress import LAYERS, LayerProgress
-from lab.demo.sensors import SensorPlay, Sensors, with_sensors
-from lab.demo.trading_day import Play, trading_day
-from lab.demo.verdict import EveryCell, Judge, Verdict
+from lab.demo.sensors import SensorPlayback, SimulatedSensors, with_sensors
+from lab.demo.trading_day import ReceiptPlayback, trading_day
+from lab.demo.verdict import CellComparison, DemoResult, MergedCellReader
 from lab.simulation.output import send
 from master_dataset.delta.tables import MasterTables
 from master_dataset.errors import AirflowUnavailableError, OperatorError
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from deploy.settings import Settings
 
 
-class Opening:
+class HistoryLoader:
     """Reads the data at once, and sends them when all that they need is running."""
 
     def __init__(self, settings: "Settings") -> None:
@@ -93,7 +93,7 @@ SUCCESS, FAILED = "success", "failed"
 
 
 @dataclass(frozen=True)
-class Scheduled:
+class AirflowRebuild:
     """`settings`: of a stack whose Airflow is up."""
 
     settings: "Settings"
@@ -138,7 +138,7 @@ class Scenario:
     has_airflow: bool
     simulated: int = 0
 
-    def run(self) -> Verdict:
+    def run(self) -> DemoResult:
         """Play it all."""
         with Stage("two days of simulated sensors to Kafka"):
             self.simulated += send(self.sensors.before(), self.settings.kafka.bootstrap)
@@ -158,9 +158,9 @@ class Scenario:
         return LayerProgress(self.session, self.settings.kafka.bootstrap, POS_TRANSACTIONS.topic)
 
     @cached_property
-    def sensors(self) -> Sensors:
+    def sensors(self) -> SimulatedSensors:
         """The simulated ones."""
-        return Sensors.of(self.data, datetime.now(UTC))
+        return SimulatedSensors.of(self.data, datetime.now(UTC))
 
     @property
     def session(self) -> "Session":
@@ -173,7 +173,7 @@ class Scenario:
             return self._rebuild(stage)
 
     def _rebuild(self, stage: Stage | None = None) -> str:
-        progress = stage or Silent()
+        progress = stage or NoProgress()
         done = recompute(self.settings, RecomputeRequest(wait=True), why="the demo", by=BY, steps=progress)
         report = done.report or Report()
         cut = f"{report.cut:%H:%M:%S}" if isinstance(report.cut, datetime) else "-"
@@ -186,7 +186,7 @@ class Scenario:
         mixed = ", ".join(f"{number} {kind.replace('_', ' ')}" for kind, number in day.counts.items())
         print_message(f"  a trading day live: {mixed}")
         with self._oracle("200MB") as oracle:
-            watch = Watch(
+            watch = WindowReader(
                 f"http://{LOOPBACK}:{self.settings.api.port}",
                 MasterTables(self.settings.paths.master_uri).path(POS_TRANSACTIONS.topic),
                 oracle,
@@ -194,23 +194,26 @@ class Scenario:
                 [*day.windows, day.late_window],
             )
             bootstrap, sensors = self.settings.kafka.bootstrap, self.sensors.during(day, ends_at)
-            with Play(day, bootstrap, PLAY_SECONDS) as play, SensorPlay(sensors, bootstrap, PLAY_SECONDS) as beside:
+            with (
+                ReceiptPlayback(day, bootstrap, PLAY_SECONDS) as play,
+                SensorPlayback(sensors, bootstrap, PLAY_SECONDS) as beside,
+            ):
                 with LiveTable(watch) as table:
-                    rebuild = Scheduled(self.settings).rebuild if self.has_airflow else self._rebuild
+                    rebuild = AirflowRebuild(self.settings).rebuild if self.has_airflow else self._rebuild
                     said = WatchedDay(day, play, watch, table, self.reading).run(rebuild)
                 self.sent += play.result().acknowledged
                 self.simulated += beside.result()
         print_message(f"  {said}")
         print_message(f"  {self.simulated:,} simulated sensor records sent, for {len(self.sensors.stores)} stores")
 
-    def judge(self) -> Verdict:
+    def judge(self) -> DemoResult:
         """Compare everything."""
         today = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
         span = (seconds(today - HISTORY), seconds(today + timedelta(days=2)))
         stores = [str(store) for store in self.data.stores]
-        shown = EveryCell(self.session, self.settings.speed.ttl, stores, span)
+        shown = MergedCellReader(self.session, self.settings.speed.ttl, stores, span)
         with self._oracle("600MB") as oracle, Stage("every merged cell against a full recompute") as stage:
-            return Judge(self.settings, oracle, shown).judge(self.sent, stage.step)
+            return CellComparison(self.settings, oracle, shown).judge(self.sent, stage.step)
 
     @contextmanager
     def _oracle(self, memory: str) -> Iterator[Oracle]:
@@ -219,7 +222,7 @@ class Scenario:
             yield oracle
 
 
-class Silent:
+class NoProgress:
     """A rebuild that draws nothing: the live table is on the screen."""
 
     def step(self, done: int, total: int, what: str) -> None:

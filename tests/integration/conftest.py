@@ -29,7 +29,7 @@ from deploy.local.stack import supervisor
 from deploy.schema import migrate
 from deploy.settings import Settings
 from deploy.spark import Work, spark_session
-from galatea.cli.recompute_options import shown
+from galatea.cli.recompute_options import as_json_object
 from views.control.recompute import RecomputeRequest
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class Stack:
     def rebuild(self, *, is_preview: bool = False) -> dict[str, Any]:
         """As `galatea rebuild --wait`, but in this process, whose Spark has started: that takes as long as the rest."""
         asked = RecomputeRequest(wait=True, mode="preview" if is_preview else "publish")
-        return shown(recompute(self.settings, asked, why="a test", by="a test", steps=self))
+        return as_json_object(recompute(self.settings, asked, why="a test", by="a test", steps=self))
 
     def verify(self) -> Verdict:
         """As `galatea verify`, in this process."""

@@ -78,7 +78,7 @@ def rebuilt(settings: Settings) -> dict[str, Any]:
 def told_when(settings: Settings, is_enough: Callable[[Sequence[Alert]], bool]) -> Sequence[Alert]:
     """What was told, when it is enough."""
     deadline = time.monotonic() + PATIENCE_SECONDS
-    while not is_enough(told := list(AlertLog(settings.kafka.bootstrap).told(0))):
+    while not is_enough(told := list(AlertLog(settings.kafka.bootstrap).emitted(0))):
         assert time.monotonic() < deadline, told
         time.sleep(0.2)
     return told
@@ -117,6 +117,6 @@ def test_an_alert_that_a_late_event_makes_wrong_is_retracted_once_and_a_missed_o
     assert [each.publication for each in after if each.late] == [last["publication"]] * 4
     assert again["state"] in {"published", "unchanged"}
     log = AlertLog(settings.kafka.bootstrap)
-    asked = [each.record.alert_id for each in log.asked(0, log.asked_ends())]
+    asked = [each.record.alert_id for each in log.requests(0, log.request_ends())]
     assert sorted(asked) == sorted(e.alert_id for e in after if e.publication)
-    assert list(log.told(0)) == after
+    assert list(log.emitted(0)) == after

@@ -73,24 +73,24 @@ def test_each_request_is_told_once_in_order_however_often_the_relay_is_killed_or
     broker: Settings,
 ) -> None:
     log, asked = AlertLog(broker.kafka.bootstrap), list[Alert]()
-    log.ask([record("before", 0, "raised")])  # there was no relay yet
+    log.request([record("before", 0, "raised")])  # there was no relay yet
     for number, point in enumerate(POINTS):
         own = [record(store, number, kind) for store in STORES for kind in ("raised", "retracted")]
         asked += own
         with relay(broker, f"alerts.{point}:1") as process:
-            log.ask(own)
-            log.ask(own[::-1])  # the step of a rebuild was done twice
+            log.request(own)
+            log.request(own[::-1])  # the step of a rebuild was done twice
             with suppress(subprocess.TimeoutExpired):
                 process.wait(20)
     with relay(broker):
         deadline = time.monotonic() + PATIENCE_SECONDS
-        while log.relay_positions([CORRECTIONS_TOPIC]) != {
+        while log.processor_positions([CORRECTIONS_TOPIC]) != {
             CORRECTIONS_TOPIC: Topics(broker.kafka.bootstrap).end_offsets(CORRECTIONS_TOPIC)
         }:
             assert time.monotonic() < deadline
             time.sleep(0.2)
 
-    told = list(log.told(0))
+    told = list(log.emitted(0))
     ids = [each.alert_id for each in told]
     assert sorted(ids) == sorted({"before-0", *(each.alert_id for each in asked)})
     for store in STORES:

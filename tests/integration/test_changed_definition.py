@@ -19,7 +19,7 @@ from deploy.cassandra import Address, session_of
 from master_dataset.visits.visit import RULES
 from tests.integration.conftest import Stack
 from views.core.cells import CellKey, States, write_block
-from views.core.cut import BEGINNING, month_of, seconds
+from views.core.cut import UNIX_EPOCH, month_of, seconds
 from views.core.view import View
 from views.sales_by_till import SALES_BY_TILL
 
@@ -70,7 +70,7 @@ def ledger(stack: Stack, cassandra: Session, spark: "SparkSession") -> Ledger:
     write(cassandra, "new", SALES_BY_TILL, NEW_DAY, [(CellKey(at(NEW_DAY), ("EUR", "1")), (1, 1, 100))])
     name = SALES_BY_TILL.name
     change = Change(
-        PublishedState(BEGINNING, {(name, DAY): "old"}, 1, {name: OLD.definition_hash}),
+        PublishedState(UNIX_EPOCH, {(name, DAY): "old"}, 1, {name: OLD.definition_hash}),
         PublishedState(CUT, {(name, DAY): "new", (name, NEW_DAY): "new"}, 2, {name: SALES_BY_TILL.definition_hash}),
     )
     connect = partial(session_of, Address(("127.0.0.1",), stack.settings.cassandra.port, cassandra.keyspace))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
-from deploy.services.speed import may_go_on
+from deploy.services.speed import can_resume
 from deploy.settings import Settings
 from views.control.generation import Generation
 
@@ -30,7 +30,7 @@ def test_a_generation_goes_on_with_a_whole_checkpoint_only(
         (tmp_path / "7" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "7" / name).write_text("v1\n")
 
-    assert may_go_on(generation, generations, settings, spark, str(tmp_path)) is (left == WHOLE)
+    assert can_resume(generation, generations, settings, spark, str(tmp_path)) is (left == WHOLE)
 
 
 @pytest.mark.parametrize(("torn", "goes_on"), [("metadata", False), ("offsets/1", True), ("commits/0", True)])
@@ -44,5 +44,5 @@ def test_what_a_power_cut_has_left_empty_is_as_if_it_had_never_been(
         (tmp_path / "7" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "7" / name).write_text("" if name == torn else "v1\n")
 
-    assert may_go_on(generation, generations, settings, spark, str(tmp_path)) is goes_on
+    assert can_resume(generation, generations, settings, spark, str(tmp_path)) is goes_on
     assert not (tmp_path / "7" / torn).exists()

@@ -9,7 +9,7 @@ from cassandra.cluster import Session
 from master_dataset.errors import CheckpointOutOfStepError, GenerationReplacedError
 from views.control.generation import Claims, Generation, Generations, Offsets, Reached
 from views.control.publication import PointerRow
-from views.core.cut import BEGINNING
+from views.core.cut import UNIX_EPOCH
 
 NOW = datetime(2026, 3, 7, 9, 0, 3, tzinfo=UTC)
 NUMBERS = itertools.count(1)
@@ -20,7 +20,7 @@ def generations(shared_cassandra: Session) -> Generations:
     return Generations(shared_cassandra)
 
 
-def begun(generations: Generations, targets: Offsets | None = None, emit_from: datetime = BEGINNING) -> Generation:
+def begun(generations: Generations, targets: Offsets | None = None, emit_from: datetime = UNIX_EPOCH) -> Generation:
     """A generation of a number that no other test has."""
     generation = Generation(next(NUMBERS), emit_from, {}, targets or {})
     generations.begin(generation, NOW)

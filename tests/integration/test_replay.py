@@ -12,7 +12,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from deploy.cassandra import session_of
-from deploy.wiring import replaying_of
+from deploy.wiring import replayer_of
 from master_dataset.cassandra_tables import ArchivePositions
 from master_dataset.dead_letters.deliveries import ArchivedEvents
 from master_dataset.dead_letters.patch import Patch
@@ -131,7 +131,7 @@ def test_a_mended_letter_is_counted_once_however_often_it_is_sent_and_nothing_is
 
 def sent_blindly(stack: Stack, place: RecordPosition, time_: bytes, nowhere: Path) -> str:
     """As a replay that does not know yet what is archived."""
-    known = replaying_of(stack.settings)
+    known = replayer_of(stack.settings)
     blind = Replayer(known.letters, known.replays, ArchivedEvents(str(nowhere)), known.sender, known.now)
     asked = ReplayRequest([place], Patch(fields={"/happened_at": time_}), "a test", dry_run=False)
     [item] = blind.run(asked, lambda _: DEFAULT_TERMS, lambda *_: None)

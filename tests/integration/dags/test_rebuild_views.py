@@ -47,7 +47,7 @@ def test_settings_come_from_the_connections_and_the_task_is_named(airflow: Airfl
         "GALATEA_KAFKA_PORT": "19092",
         "GALATEA_SPARK_MASTER": "spark://spark-1:7077",
         "GALATEA_SPARK_CONF": '{"spark.executor.instances": "4"}',
-        "GALATEA_TETHERED": "1",
+        "GALATEA_PARENT_WATCHDOG": "1",
     }
     assert (told["AIRFLOW_CTX_DAG_ID"], told["AIRFLOW_CTX_TASK_ID"]) == ("rebuild_views", "rebuild")
     assert told["AIRFLOW_CTX_DAG_RUN_ID"] == run["id"]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from deploy.services.alerts import READY, Watched
+from deploy.services.alerts import READY, WatchedProcess
 from master_dataset.registry.stores import Store
 from speed_layer.alerts.snapshots import KEPT, Snapshots
 from speed_layer.alerts.source import TopicIdentity
@@ -72,7 +72,7 @@ def test_a_version_holds_for_records_received_from_its_moment_on() -> None:
 
 
 def test_a_relay_of_which_one_partition_says_nothing_more_is_stuck() -> None:
-    child = Watched([sys.executable, "-c", SAYS], dict(os.environ), lanes=3)
+    child = WatchedProcess([sys.executable, "-c", SAYS], dict(os.environ), heartbeats=3)
     deadline = time.monotonic() + DEADLINE_SECONDS
     while not child.ready:
         assert not child.is_stuck(DEADLINE_SECONDS)

@@ -2,18 +2,18 @@
 
 from cassandra.cluster import NoHostAvailable
 
-from deploy.services.misrouted import AGAIN_SECONDS, Miskeyed
+from deploy.services.alerts_relay import NOTICE_AGAIN_SECONDS, MisroutedEvents
 
 
 def test_many_of_a_topic_are_noticed_once_and_again_after_a_while() -> None:
     clock, noticed = [0.0], list[tuple[str, str]]()
-    miskeyed = Miskeyed(lambda name, _, place, __: noticed.append((name, place)), lambda: clock[0])
+    misrouted = MisroutedEvents(lambda name, _, place, __: noticed.append((name, place)), lambda: clock[0])
 
     for _ in range(3):
-        miskeyed.count("pos_transactions")
-    miskeyed.count("people_counts")
-    clock[0] = AGAIN_SECONDS
-    miskeyed.count("pos_transactions")
+        misrouted.count("pos_transactions")
+    misrouted.count("people_counts")
+    clock[0] = NOTICE_AGAIN_SECONDS
+    misrouted.count("pos_transactions")
 
     assert noticed == [
         ("alerts_miskeyed", "pos_transactions"),
@@ -26,4 +26,4 @@ def test_a_store_that_does_not_answer_stops_no_alert() -> None:
     def away(*_: object) -> None:
         raise NoHostAvailable("away", {})
 
-    Miskeyed(away).count("pos_transactions")
+    MisroutedEvents(away).count("pos_transactions")

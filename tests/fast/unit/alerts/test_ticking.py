@@ -10,8 +10,8 @@ from cassandra import OperationTimedOut, ReadTimeout
 from cassandra.cluster import NoHostAvailable
 from confluent_kafka import Producer
 
-from deploy.services.alerts import lanes
-from deploy.services.alerts_relay import Ticking
+from deploy.services.alerts import heartbeat_count
+from deploy.services.alerts_relay import TickLoop
 from master_dataset.errors import BrokerUnavailableError, CassandraUnavailableError
 from master_dataset.registry.stores import Store
 from speed_layer.alerts.rule_store import CassandraRuleStore, Ticker, ticked_topics
@@ -73,8 +73,8 @@ def broker() -> Iterator[str]:
     owner.flush(0)
 
 
-def ticking(world: Neighbours) -> Ticking:
-    return Ticking(world, world.stores, world, world.beat)
+def ticking(world: Neighbours) -> TickLoop:
+    return TickLoop(world, world.stores, world, world.beat)
 
 
 @pytest.mark.parametrize("step", ["stores", "note", "read"])
@@ -115,7 +115,7 @@ def test_what_does_not_pass_ends_the_lane_and_with_it_the_process() -> None:
 
 
 def test_who_ticks_is_watched_beside_the_partitions_and_the_keeper() -> None:
-    watched = lanes(partitions=3)
+    watched = heartbeat_count(partitions=3)
 
     assert watched == 3 + 2
 

@@ -3,13 +3,13 @@
 import socket
 from pathlib import Path
 
-from deploy.local.checkup import elsewhere
+from deploy.local.checkup import remote_findings
 from deploy.local.ports import free_ports
 from deploy.settings import Settings
 
 
 def found(settings: Settings) -> dict[str, bool]:
-    return {finding.check: finding.ok for finding in elsewhere(settings)}
+    return {finding.check: finding.ok for finding in remote_findings(settings)}
 
 
 def test_there_is_nothing_to_find_while_all_is_local(tmp_path: Path) -> None:

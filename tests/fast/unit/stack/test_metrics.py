@@ -9,7 +9,7 @@ import pytest
 from prometheus_client import REGISTRY
 
 from deploy.local.records import metrics_url, write_metrics_target
-from deploy.services import runner as edge
+from deploy.services import runner
 from deploy.services.archive import ArchiveWatch
 from master_dataset.kafka.lag import Lag, last_moves
 from master_dataset.kafka.partition_progress import PartitionProgress
@@ -97,9 +97,9 @@ def test_who_comes_for_metrics_and_says_nothing_is_let_go_and_others_get_theirs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GALATEA_HOME", str(tmp_path))
-    monkeypatch.setattr(edge, "COLLECTED_SECONDS", 0.5)
+    monkeypatch.setattr(runner, "SCRAPE_SECONDS", 0.5)
     (tmp_path / "run").mkdir()
-    edge.Process("metrics").show_metrics(0)
+    runner.Process("metrics").show_metrics(0)
     url = metrics_url(tmp_path, "metrics") or ""
 
     with wire(url) as silent:

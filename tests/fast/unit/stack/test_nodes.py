@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from deploy.local.cassandra import ring
+from deploy.local.cassandra import cassandra_nodes
 from deploy.local.checkup import checkup
 from deploy.local.kafka import brokers
-from deploy.local.nodes import Node, Nodes, keep_nodes, kept_nodes
+from deploy.local.nodes import Node, Nodes, record_nodes, recorded_nodes
 from deploy.local.stack import components
 from deploy.settings import InvalidSettingsError, Settings
 from master_dataset.errors import OperatorError
@@ -18,7 +18,7 @@ THREE = Nodes(3, 3)
 def started(home: Path, nodes: Nodes) -> None:
     """As `galatea up` does: the numbers first, then the folders of the nodes."""
     home.mkdir()
-    keep_nodes(home, nodes)
+    record_nodes(home, nodes)
     (home / "kafka").mkdir()
 
 
@@ -65,22 +65,22 @@ def test_a_new_home_has_one_node_of_each_kind(tmp_path: Path) -> None:
 def test_a_home_made_before_there_were_three_has_one(tmp_path: Path) -> None:
     (tmp_path / "cassandra").mkdir()
 
-    assert kept_nodes(tmp_path) == Nodes(1, 1)
+    assert recorded_nodes(tmp_path) == Nodes(1, 1)
 
 
 def test_another_number_for_a_home_is_refused(tmp_path: Path) -> None:
     started(tmp_path / "home", THREE)
 
     with pytest.raises(OperatorError, match=r"made with 3 broker\(s\) and 3 Cassandra node\(s\)") as refused:
-        keep_nodes(tmp_path / "home", Nodes(1, 3))
+        record_nodes(tmp_path / "home", Nodes(1, 3))
 
     assert "new home" in refused.value.do
-    assert kept_nodes(tmp_path / "home") == THREE
+    assert recorded_nodes(tmp_path / "home") == THREE
 
 
 def test_what_never_started_decides_nothing(tmp_path: Path) -> None:
-    keep_nodes(tmp_path, THREE)
-    keep_nodes(tmp_path, Nodes(1, 1))
+    record_nodes(tmp_path, THREE)
+    record_nodes(tmp_path, Nodes(1, 1))
 
     assert Settings(home=tmp_path).nodes == Nodes(1, 1)
 
@@ -93,7 +93,7 @@ def test_two_nodes_are_no_setting() -> None:
 def test_all_nodes_of_a_kind_have_the_same_ports_on_addresses_of_their_own(tmp_path: Path) -> None:
     settings = Settings(home=tmp_path / "home", kafka_brokers=3, cassandra_nodes=3)
 
-    for kind in (brokers(settings), ring(settings)):
+    for kind in (brokers(settings), cassandra_nodes(settings)):
         assert {frozenset(component.ports.items()) for component in kind} == {frozenset(kind[0].ports.items())}
         assert [component.host for component in kind] == ["127.0.0.1", "127.0.0.2", "127.0.0.3"]
 
@@ -106,7 +106,7 @@ def test_a_cassandra_node_that_lost_its_data_does_not_take_part(tmp_path: Path) 
     settings = Settings(home=tmp_path, cassandra_nodes=3)
     for name in ("cassandra", "cassandra-3"):
         (tmp_path / name / "data" / "system").mkdir(parents=True)
-    first, second, _ = ring(settings)
+    first, second, _ = cassandra_nodes(settings)
     second.prepare()  # the ring was never complete: an ordinary first start
     (tmp_path / "cassandra" / "data" / "galatea").mkdir()
 

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from deploy.process import SESSION
+from deploy.process import SESSION_NICENESS
 
 WEIGHED = Path("/proc/self/autogroup")
 CODE = """
 import os, subprocess, sys
-from deploy.process import give_way
-give_way(7)
+from deploy.process import lower_priority
+lower_priority(7)
 sys.stdout.write(subprocess.check_output([sys.executable, "-c", "import os; print(os.nice(0))"], text=True))
 """
 
@@ -40,7 +40,7 @@ def test_what_a_process_starts_gives_way_with_it(*, leads: bool) -> None:
 def test_a_component_gives_way_with_its_whole_session() -> None:
     _, session = session_of_own(leads=True)
 
-    assert session.partition(" ")[2] == (f"nice {SESSION}" if WEIGHED.exists() else "")
+    assert session.partition(" ")[2] == (f"nice {SESSION_NICENESS}" if WEIGHED.exists() else "")
 
 
 def test_a_command_leaves_the_session_alone_that_it_was_started_in() -> None:

@@ -9,8 +9,8 @@ from deploy.services.api_metrics import ServingMetrics
 from master_dataset.errors import CassandraUnavailableError
 from serving_layer.admin.ledger import Cause
 from serving_layer.health.alarms import RULES
-from serving_layer.health.freshness import Freshness
-from serving_layer.health.watched import Measured
+from serving_layer.health.freshness import FreshnessService
+from serving_layer.health.watched import LagMeasurement
 from tests.support import World
 from tests.support.asking import Asking
 from tests.support.watch import WorldWatch
@@ -23,13 +23,13 @@ CUT = at("2026-11-21T09:00:00Z")
 class Down(WorldWatch):
     """A store that does not answer."""
 
-    async def lag(self, reader: str) -> Sequence[Measured]:
+    async def lag(self, reader: str) -> Sequence[LagMeasurement]:
         raise CassandraUnavailableError(f"no answer about {reader}", do="galatea status")
 
 
 def told(watch: WorldWatch, now: datetime) -> dict[str, float]:
     """Each sample's name and labels to its value."""
-    freshness = Freshness(Asking(watch.world).answers, watch, TTL, lambda: now)
+    freshness = FreshnessService(Asking(watch.world).answers, watch, TTL, lambda: now)
 
     async def scrape() -> dict[str, float]:
         states = {"speed": "running", "archive": "backing_off"}

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from deploy.local.component import LEAST_MB, MB, refuse_full
+from deploy.local.component import LEAST_MB, MB, require_free_disk
 from master_dataset.errors import DiskFullError
 
 Usage = namedtuple("Usage", "total used free")  # noqa: PYI024 - as shutil has it
@@ -19,14 +19,14 @@ def with_free(monkeypatch: pytest.MonkeyPatch, free: int) -> None:
 def test_a_disk_with_just_enough_room_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with_free(monkeypatch, LEAST_MB * MB)
 
-    refuse_full(tmp_path)
+    require_free_disk(tmp_path)
 
 
 def test_a_disk_with_less_is_refused_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with_free(monkeypatch, LEAST_MB * MB - 1)
 
     with pytest.raises(DiskFullError, match="it is not started, as 255 MB are left on the disk") as refused:
-        refuse_full(tmp_path)
+        require_free_disk(tmp_path)
 
     assert refused.value.do == "free 256 MB there: then it starts by itself"
 
@@ -34,4 +34,4 @@ def test_a_disk_with_less_is_refused_by_name(tmp_path: Path, monkeypatch: pytest
 def test_a_folder_that_is_yet_to_be_made_is_not_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with_free(monkeypatch, 0)
 
-    refuse_full(tmp_path / "new")
+    require_free_disk(tmp_path / "new")

@@ -1,25 +1,25 @@
-"""A command whose starter was killed does not go on alone."""
+"""A command ends with its parent, however that ends."""
 
 import subprocess
 import sys
 
 import pytest
 
-from deploy.process import ENDED, VARIABLE
+from deploy.process import PARENT_ENDED_EXIT, WATCHDOG_VARIABLE
 
 CODE = """
 import time
-from deploy.process import tether_if_asked
-tether_if_asked()
+from deploy.process import start_parent_watchdog
+start_parent_watchdog()
 print("on", flush=True)
 time.sleep(600)
 """
 
 
 @pytest.mark.parametrize("said", [b"", b"whatever it is told"])
-def test_a_tethered_command_ends_with_its_standard_input_and_not_before(said: bytes) -> None:
+def test_a_watched_command_ends_with_its_standard_input_and_not_before(said: bytes) -> None:
     with subprocess.Popen(
-        [sys.executable, "-c", CODE], env={VARIABLE: "1"}, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        [sys.executable, "-c", CODE], env={WATCHDOG_VARIABLE: "1"}, stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as command:
         assert command.stdin
         assert command.stdout
@@ -30,7 +30,7 @@ def test_a_tethered_command_ends_with_its_standard_input_and_not_before(said: by
         command.stdin.close()
 
         assert before is None
-        assert command.wait(60) == ENDED
+        assert command.wait(60) == PARENT_ENDED_EXIT
 
 
 def test_a_command_of_a_person_does_not_watch_its_standard_input() -> None:

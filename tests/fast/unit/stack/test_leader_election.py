@@ -1,4 +1,4 @@
-"""Of several that were started one works; another begins when it is gone."""
+"""Of several dispatchers one works; another takes over when it is gone."""
 
 import asyncio
 from collections.abc import Callable
@@ -6,54 +6,54 @@ from collections.abc import Callable
 import pytest
 from cassandra import OperationTimedOut
 
-from deploy.services import dispatcher as turn
-from deploy.services.dispatcher import Turn
+from deploy.services import dispatcher
+from deploy.services.dispatcher import LeaderElection
 from master_dataset.errors import UpkeepRunsError
 
 
-class Board:
-    """Where it stands who holds the lease. `is_away`: nobody answers."""
+class Row:
+    """The row that says who holds the lease. `is_away`: nobody answers."""
 
     def __init__(self) -> None:
         self.holder: object = None
         self.is_away = False
 
 
-class Played:
+class FakeLease:
     """Stands for Lease."""
 
-    def __init__(self, board: Board) -> None:
-        self._board = board
+    def __init__(self, row: Row) -> None:
+        self._row = row
 
     def take(self) -> None:
         self._answer()
-        if self._board.holder not in (None, self):
+        if self._row.holder not in (None, self):
             raise UpkeepRunsError("another runs", do="wait")
-        self._board.holder = self
+        self._row.holder = self
 
     def renew(self) -> None:
         self._answer()
-        if self._board.holder is not self:
+        if self._row.holder is not self:
             raise UpkeepRunsError("another runs, or it was lost", do="wait")
 
     def give_back(self) -> None:
         self._answer()
-        if self._board.holder is self:
-            self._board.holder = None
+        if self._row.holder is self:
+            self._row.holder = None
 
     def _answer(self) -> None:
-        if self._board.is_away:
+        if self._row.is_away:
             raise OperationTimedOut
 
 
 class Worker:
     """One that was started. `begun`: how often it has worked; `breaks`: what its work ends with."""
 
-    def __init__(self, board: Board) -> None:
-        self.lease, self.leaving = Played(board), asyncio.Event()
+    def __init__(self, row: Row) -> None:
+        self.lease, self.leaving = FakeLease(row), asyncio.Event()
         self.begun, self.is_working = 0, False
         self.breaks: Exception | None = None
-        self.task = asyncio.ensure_future(Turn(self.lease).work(self.leaving, self.work))
+        self.task = asyncio.ensure_future(LeaderElection(self.lease).work(self.leaving, self.work))
 
     async def work(self, ending: asyncio.Event) -> None:
         self.begun, self.is_working = self.begun + 1, True
@@ -75,15 +75,15 @@ async def until(done: Callable[[], bool]) -> None:
 
 @pytest.fixture(autouse=True)
 def _often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(turn, "RENEW_SECONDS", 0.002)
+    monkeypatch.setattr(dispatcher, "RENEW_SECONDS", 0.002)
 
 
 def test_of_two_one_works_and_the_other_begins_when_it_has_left() -> None:
     async def work() -> tuple[int, int]:
-        board = Board()
-        first = Worker(board)
+        row = Row()
+        first = Worker(row)
         await until(lambda: first.is_working)
-        second = Worker(board)
+        second = Worker(row)
         await asyncio.sleep(0.05)
         meanwhile = second.begun
         await first.leave()
@@ -94,14 +94,14 @@ def test_of_two_one_works_and_the_other_begins_when_it_has_left() -> None:
     assert asyncio.run(work()) == (0, 1)
 
 
-def test_one_whose_lease_another_has_taken_ends_its_work_and_waits_for_its_turn() -> None:
+def test_one_whose_lease_another_has_taken_ends_its_work_and_waits() -> None:
     async def work() -> int:
-        board = Board()
-        first = Worker(board)
+        row = Row()
+        first = Worker(row)
         await until(lambda: first.is_working)
-        board.holder = "another"
+        row.holder = "another"
         await until(lambda: not first.is_working)
-        board.holder = None
+        row.holder = None
         await until(lambda: first.is_working)
         await first.leave()
         return first.begun
@@ -111,24 +111,24 @@ def test_one_whose_lease_another_has_taken_ends_its_work_and_waits_for_its_turn(
 
 def test_a_lease_that_has_lapsed_and_that_nobody_took_is_taken_again_and_the_work_goes_on() -> None:
     async def work() -> int:
-        board = Board()
-        first = Worker(board)
+        row = Row()
+        first = Worker(row)
         await until(lambda: first.is_working)
-        board.holder = None
-        await until(lambda: board.holder is first.lease)
+        row.holder = None
+        await until(lambda: row.holder is first.lease)
         await first.leave()
         return first.begun
 
     assert asyncio.run(work()) == 1
 
 
-def test_while_nobody_says_whose_turn_it_is_the_work_goes_on_and_none_begins() -> None:
+def test_while_the_lease_is_unknown_the_work_goes_on_and_none_begins() -> None:
     async def work() -> tuple[bool, int, int]:
-        board = Board()
-        first = Worker(board)
+        row = Row()
+        first = Worker(row)
         await until(lambda: first.is_working)
-        board.is_away = True
-        second = Worker(board)
+        row.is_away = True
+        second = Worker(row)
         await asyncio.sleep(0.05)
         goes_on = first.is_working
         await second.leave()
@@ -139,12 +139,12 @@ def test_while_nobody_says_whose_turn_it_is_the_work_goes_on_and_none_begins() -
 
 
 def test_what_breaks_the_work_is_raised_and_the_next_one_need_not_wait() -> None:
-    async def work() -> Board:
-        board = Board()
-        first = Worker(board)
+    async def work() -> Row:
+        row = Row()
+        first = Worker(row)
         first.breaks = ZeroDivisionError("a fault of ours")
         with pytest.raises(ZeroDivisionError):
             await first.task
-        return board
+        return row
 
     assert asyncio.run(work()).holder is None
