@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from views.core.aggregates import GATHERED, LISTED, Reducer
+from views.core.aggregates import ARROW_FUNCTION, LISTED, Reducer
 from views.core.cells import WINDOW_KEY
 from views.core.sketch import sketch_of
 from views.core.view import View, dimension_sql, values_sql, window_sql
@@ -126,7 +126,7 @@ class Blocks:
         if not rows.num_rows:
             return
         keys = [*_OWN, WINDOW_KEY, *(f"d{place}" for place in range(len(self.dimensions)))]
-        states = [(f"s{place}", GATHERED[reducer]) for place, reducer in enumerate(self.reducers)]
+        states = [(f"s{place}", ARROW_FUNCTION[reducer]) for place, reducer in enumerate(self.reducers)]
         cells = rows.group_by(keys, use_threads=False).aggregate(states).combine_chunks()
         cells = cells.sort_by([(key, "ascending") for key in keys])
         for name in (f"{own}_{by}" for own, by in states if by == LISTED):
@@ -143,8 +143,8 @@ class Blocks:
         yield from self._with_sums(made, cells).to_batches()
 
     def _with_sums(self, made: pa.Table, cells: pa.Table) -> pa.Table:
-        names = [f"s{place}_{GATHERED[by]}" for place, by in enumerate(self.reducers)]
-        added = [name for name, by in zip(names, self.reducers, strict=True) if GATHERED[by] != LISTED]
+        names = [f"s{place}_{ARROW_FUNCTION[by]}" for place, by in enumerate(self.reducers)]
+        added = [name for name, by in zip(names, self.reducers, strict=True) if ARROW_FUNCTION[by] != LISTED]
         sums = cells.group_by(_OWN, use_threads=False).aggregate(
             [("store", "count"), *((name, "sum") for name in added)]
         )

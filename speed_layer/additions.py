@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from views.core.aggregates import GATHERED, LISTED, Value
+from views.core.aggregates import ARROW_FUNCTION, LISTED, Value
 from views.core.cells import WAITING, CellKey, Shape, States
-from views.core.cut import BEGINNING
+from views.core.cut import UNIX_EPOCH
 from views.core.sketch import sketch_of
 from views.core.view import View
 
@@ -74,7 +74,7 @@ def _of_some(events: pa.Table, shapes: Shapes, epoch: timedelta) -> Iterator[tup
 
 def _added(given: pa.Table, shape: Shape) -> Iterator[tuple[AdditionKey, Cells]]:
     dimensions = [f"d{place}" for place, _ in enumerate(shape.dimensions)]
-    states = [(f"s{place}", GATHERED[column.by]) for place, column in enumerate(shape.columns.values())]
+    states = [(f"s{place}", ARROW_FUNCTION[column.by]) for place, column in enumerate(shape.columns.values())]
     keys = ["store", "epoch", "window", *dimensions]
     columns = [given[key] for key in keys[:3]]
     columns += [pc.list_element(given["dimensions"], place) for place, _ in enumerate(dimensions)]
@@ -86,7 +86,7 @@ def _added(given: pa.Table, shape: Shape) -> Iterator[tuple[AdditionKey, Cells]]
     of_dimensions: Iterable[tuple[str | None, ...]] = zip(*texts, strict=True) if texts else ((),) * len(windows)
     found = zip(zip(stores, epochs, strict=True), map(CellKey, windows, of_dimensions), values, strict=True)
     for (store, epoch), own in groupby(found, key=itemgetter(0)):
-        key = AdditionKey(shape.name, store, BEGINNING + epoch * _MICROSECOND)
+        key = AdditionKey(shape.name, store, UNIX_EPOCH + epoch * _MICROSECOND)
         yield key, [(cell, added) for _, cell, added in own]
 
 

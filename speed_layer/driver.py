@@ -24,7 +24,7 @@ from speed_layer.micro_batch import Horizons, MicroBatch, SpeedRows
 from speed_layer.stream import Feed, input_stream
 from speed_layer.visits import VisitTracker
 from views.control.generation import Generation, Generations, Offsets, Reached
-from views.core.cut import BEGINNING
+from views.core.cut import UNIX_EPOCH
 from views.core.view import View
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ class SpeedDriver:
 def _latest(given_back: pa.Table) -> dict[tuple[str, int], datetime]:
     """When the last record of each partition was received."""
     return {
-        (topic, partition): BEGINNING + timedelta(milliseconds=received)
+        (topic, partition): UNIX_EPOCH + timedelta(milliseconds=received)
         for topic in pc.unique(given_back["topic"]).to_pylist()
         for partition, received in last_received(given_back, topic)
     }

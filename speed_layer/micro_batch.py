@@ -23,7 +23,7 @@ from speed_layer.cassandra_batches import Insert, write_all
 from speed_layer.first_deliveries import FirstDeliveries
 from views.control.generation import Generation
 from views.core.cells import write_block
-from views.core.cut import BEGINNING
+from views.core.cut import UNIX_EPOCH
 
 if TYPE_CHECKING:
     from cassandra.cluster import Session
@@ -54,7 +54,7 @@ class SpeedRows:
         write_all(self._session, insert, rows, lambda: failpoint(Failpoint.SPEED_ROWS))
 
     def _rows(self, micro_batch: int, key: AdditionKey, cells: Cells) -> Iterator[tuple[Any, ...]]:
-        written_at = (key.epoch - BEGINNING) // _MICROSECOND
+        written_at = (key.epoch - UNIX_EPOCH) // _MICROSECOND
         place = (key.shape, key.store, key.epoch.astimezone(UTC).date(), self._generation, key.epoch, micro_batch)
         for part, start in enumerate(range(0, len(cells), CELLS_AT_MOST)):
             block = write_block(self._shapes[key.shape], cells[start : start + CELLS_AT_MOST])

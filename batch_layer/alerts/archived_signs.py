@@ -14,7 +14,7 @@ from batch_layer.master import Master
 from master_dataset.delta.dataset import arrow_dataset, report_lost_files
 from master_dataset.parsing.parse import FUTURE_US
 from master_dataset.sources import registered_sources
-from views.core.cut import BEGINNING
+from views.core.cut import UNIX_EPOCH
 
 LONGEST = timedelta(days=1)
 """Of what one event tells of: it began at most so long before its sign of life."""
@@ -39,7 +39,7 @@ _ROWS = pa.schema(
 
 
 class ArchivedEvent(NamedTuple):
-    """The first delivery of an event in its store's partition, or else, `miskeyed`, in another one: alerts left it out.
+    """The first delivery of an event in its store's partition, or else, `misrouted`, in another one: alerts left it out.
 
     `ended_ms`: when what it tells of was over; `sensor`: None if it names none.
     """
@@ -49,7 +49,7 @@ class ArchivedEvent(NamedTuple):
     happened_ms: int
     ended_ms: int
     received_ms: int
-    miskeyed: bool
+    misrouted: bool
 
     @property
     def at_ms(self) -> int:
@@ -76,12 +76,12 @@ class ArchivedSigns:
     cut: datetime
     partitions: int
 
-    def arrivals(self, source: str, stores: Collection[str], day: date) -> Iterator[ArchivedEvent]:
+    def events_on(self, source: str, stores: Collection[str], day: date) -> Iterator[ArchivedEvent]:
         """First deliveries of these stores on a UTC day. MasterFileLostError."""
-        yield from self._first(source, stores, pc.field("day") == pa.scalar(day), BEGINNING, {})
+        yield from self._first(source, stores, pc.field("day") == pa.scalar(day), UNIX_EPOCH, {})
 
-    def heard(
-        self, source: str, within: Mapping[str, TimeRange], since: datetime = BEGINNING
+    def events_within(
+        self, source: str, within: Mapping[str, TimeRange], since: datetime = UNIX_EPOCH
     ) -> Iterator[ArchivedEvent]:
         """First deliveries that tell of moments within the bounds of their store, as far as they came from `since` on.
 
@@ -113,8 +113,8 @@ class ArchivedSigns:
         rows = pa.Table.from_batches(kept, _ROWS).unify_dictionaries().combine_chunks()
         for batch in _first_of_each(rows).to_batches(_AT_ONCE):
             columns = [batch.column(name).to_pylist() for name in _ROWS.names]
-            for store, sensor, happened, ended, came, _, miskeyed in zip(*columns, strict=True):
-                yield ArchivedEvent(store, sensor, happened // _US, ended // _US, came // _US, miskeyed)
+            for store, sensor, happened, ended, received, _, misrouted in zip(*columns, strict=True):
+                yield ArchivedEvent(store, sensor, happened // _US, ended // _US, received // _US, misrouted)
 
     def _batches(self, source: str, where: pc.Expression) -> Iterator[pa.RecordBatch]:
         """With the columns of `_ROWS`."""
@@ -127,13 +127,13 @@ class ArchivedSigns:
                 nothing = pa.nulls(len(batch), pa.int64())
                 sensor = batch[_SENSOR] if _SENSOR in own else nothing.cast(pa.string())
                 lasted = pc.fill_null((batch[_LASTS] if _LASTS in own else nothing).cast(pa.int64()), 0)
-                happened, came = (_micros(batch[name]) for name in ("happened_at", "received_at"))
+                happened, received = (_micros(batch[name]) for name in ("happened_at", "received_at"))
                 ended = pc.add(happened, pc.multiply(lasted, _US))
-                miskeyed = self._is_miskeyed(batch)
-                said = [batch["store"], sensor, happened, ended, came, batch["identity_hash"], miskeyed]
-                yield pa.record_batch([each.cast(of.type) for each, of in zip(said, _ROWS, strict=True)], _ROWS)
+                misrouted = self._are_misrouted(batch)
+                columns = [batch["store"], sensor, happened, ended, received, batch["identity_hash"], misrouted]
+                yield pa.record_batch([each.cast(of.type) for each, of in zip(columns, _ROWS, strict=True)], _ROWS)
 
-    def _is_miskeyed(self, batch: pa.RecordBatch) -> pa.Array:
+    def _are_misrouted(self, batch: pa.RecordBatch) -> pa.Array:
         stores = batch["store"].cast(pa.string()).dictionary_encode()
         own = [murmur2(store.encode(), self.partitions) for store in stores.dictionary.to_pylist()]
         return pc.not_equal(batch["partition"], pc.take(pa.array(own, pa.int32()), stores.indices))
@@ -144,7 +144,7 @@ def _within(batch: pa.RecordBatch, within: Mapping[str, TimeRange]) -> pa.Record
     if not within:
         return batch
     store = pc.index_in(batch["store"].cast(pa.string()), pa.array(list(within)))
-    since, until = (pc.take(pa.array([each[side] for each in within.values()]), store) for side in (0, 1))
+    since, until = (pc.take(pa.array([each[bound] for each in within.values()]), store) for bound in (0, 1))
     at_ms = pc.divide(pc.min_element_wise(batch["ended"], batch["received"]), _US)
     return batch.filter(pc.and_(pc.greater(at_ms, since), pc.less(at_ms, until)))
 
@@ -164,4 +164,4 @@ def _micros(column: pa.Array) -> pa.Array:
 
 
 def _instant(ms: int) -> datetime:
-    return BEGINNING + ms * _MS
+    return UNIX_EPOCH + ms * _MS

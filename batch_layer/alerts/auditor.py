@@ -31,7 +31,7 @@ from views.alerts.audit_facts import AuditScope
 from views.alerts.rule import Level, Rule
 from views.alerts.rule_history import RuleHistory, StoredVersion, decode_rule
 from views.control.publication import PointerRow, Publication
-from views.core.cut import BEGINNING
+from views.core.cut import UNIX_EPOCH
 
 if TYPE_CHECKING:
     from cassandra.cluster import Session
@@ -94,7 +94,9 @@ class AlertAuditor:
         if not _are_audited(_rules(rows)):
             return False
         topics = AlertLog(self.context.bootstrap)
-        return EmittedAlerts(topics, seen.asked, topics.asked_ends()).is_asked_by_others(seen.publication)
+        return EmittedAlerts(topics, seen.request_positions, topics.request_ends()).has_foreign_requests(
+            seen.publication
+        )
 
     def _looked(
         self,
@@ -105,14 +107,16 @@ class AlertAuditor:
         progress: Steps,
     ) -> tuple[Mapping[str, int], Mapping[int, int]]:
         """What came of it, and how far requests were read."""
-        rules, asked = _rules(rows), seen.asked
+        rules, asked = _rules(rows), seen.request_positions
         corrections: Sequence[Alert] = []
         topics = AlertLog(self.context.bootstrap)
         if _are_audited(rules):
             self._wait_for_relay(topics, found.cut, progress)
             progress.step(0, 0, "alerts")
-            asked = topics.asked_ends()
-            corrections = self._corrections(EmittedAlerts(topics, seen.asked, asked), rows, rules, base, found)
+            asked = topics.request_ends()
+            corrections = self._corrections(
+                EmittedAlerts(topics, seen.request_positions, asked), rows, rules, base, found
+            )
         failpoint(Failpoint.REBUILD_JUDGED)
         told = _counted(corrections)
         if told["unexplained"]:  # before they are asked for: whoever looks again finds nothing left to ask for
@@ -120,7 +124,7 @@ class AlertAuditor:
             place = f"publication {found.number}"
             AlarmTable(self._session).notice(ALERTS_UNEXPLAINED, datetime.now(UTC), place, detail)
         if corrections:
-            topics.ask(corrections)
+            topics.request(corrections)
         failpoint(Failpoint.REBUILD_ALERTS)
         return told, asked
 
@@ -129,7 +133,7 @@ class AlertAuditor:
         progress.step(0, 0, f"alerts are told up to {cut:%H:%M:%S} UTC")
         fence = self.context.fence
         marked = fence.mark(cut)
-        fence.wait(marked, lambda: topics.relay_positions(list(marked.offsets)), "alerts", RELAY_TIMEOUT)
+        fence.wait(marked, lambda: topics.processor_positions(list(marked.offsets)), "alerts", RELAY_TIMEOUT)
 
     def _corrections(
         self,
@@ -140,7 +144,7 @@ class AlertAuditor:
         found: Publication,
     ) -> Sequence[Alert]:
         context, session, horizons = self.context, self._session, self.context.horizons
-        since = min(base.cut, found.cut) if base else BEGINNING
+        since = min(base.cut, found.cut) if base else UNIX_EPOCH
         # What was told of older windows the topic may have forgotten.
         oldest = max(datetime.now(UTC), found.cut) - context.retention + _DAY
         bounds = AuditScope(
@@ -161,7 +165,7 @@ class AlertAuditor:
             since,
             context.oldest,
         )
-        told = alerts.standings(_ms(oldest - _BEFORE))
+        told = alerts.statuses(_ms(oldest - _BEFORE))
         book = RuleHistory(
             [StoredVersion(_ms(row.effective_at), row.kind, row.id, row.number, row.body) for row in rows], 0
         )
@@ -198,4 +202,4 @@ def _counted(corrections: Sequence[Alert]) -> Mapping[str, int]:
 
 
 def _ms(at: datetime) -> int:
-    return (at - BEGINNING) // _MS
+    return (at - UNIX_EPOCH) // _MS

@@ -260,7 +260,7 @@ class AuditReader(Protocol):
 async def audited_cut(audits: AuditReader, published: PublishedReader) -> datetime:
     """The cut of the publication that alerts were compared with last, so one whose audit is put off does not count.
 
-    Not beyond the cut of what is published: after a rollback that is the earlier one. `BEGINNING`: nothing was compared
+    Not beyond the cut of what is published: after a rollback that is the earlier one. `UNIX_EPOCH`: nothing was compared
     yet. It is asked for before alerts are, which may only be newer. CassandraUnavailableError.
     """
     audited = await published.entry(await audits.alerts_looked_at())

@@ -16,17 +16,17 @@ from master_dataset.registry.stores import Store
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from serving_layer.compare.comparable_stores import low_coverage
 from serving_layer.compare.period import ComparisonPeriod
-from serving_layer.query.fetch import PeriodData, QueryData, StoreData
+from serving_layer.query.fetch import PeriodData, StoreData
 from serving_layer.query.resolve import ResolvedQuery, StoreQuery
 from serving_layer.query.sensor_coverage import SensorCoverage, sensor_sources
 from serving_layer.query.timeline import Period
 from serving_layer.responses.metrics import LeftOut
 from views.core import View
 from views.core.aggregates import Value
-from views.core.flags import flags_counted
-from views.core.formula import Term, Worth
+from views.core.formula import FormulaValue, Term
 from views.core.local_time import STEP, open_windows
 from views.core.merge import Cell
+from views.core.view import flags_counted
 
 Group = tuple[str | None, ...]
 """Values of the dimensions that split the answer, as far as a view has them."""
@@ -115,7 +115,7 @@ class StateSums:
         values = dict(key.dimensions)
         return self.points.get(tuple(values[name] for name in self.split), {})
 
-    def values(self, point: PointStates | None) -> Mapping[str, Worth]:
+    def values(self, point: PointStates | None) -> Mapping[str, FormulaValue]:
         """The value of each term, by its text. Without any cell 0 for a sum, None for a least or greatest."""
         return self._without_cells if point is None else self._values(point.states)
 
@@ -124,9 +124,9 @@ class StateSums:
         """The states that are merged."""
         return tuple(dict.fromkeys(name for term in self.terms for name in term.columns(self.view)))
 
-    def _values(self, states: Sequence[Value]) -> Mapping[str, Worth]:
+    def _values(self, states: Sequence[Value]) -> Mapping[str, FormulaValue]:
         return {
-            term.text: term.worth(self.view, [states[place] for place in places])
+            term.text: term.value(self.view, [states[place] for place in places])
             for term, places in zip(self.terms, self._places, strict=True)
         }
 
@@ -136,7 +136,7 @@ class StateSums:
         return [[self.columns.index(name) for name in term.columns(self.view)] for term in self.terms]
 
     @cached_property
-    def _without_cells(self) -> Mapping[str, Worth]:
+    def _without_cells(self) -> Mapping[str, FormulaValue]:
         return self._values([0 if self.view.columns[name].by == "sum" else None for name in self.columns])
 
 
@@ -229,17 +229,28 @@ class QueryStates:
     currency: str | None
 
 
-def aggregate(query: ResolvedQuery, data: QueryData) -> QueryStates:
-    """Merge the cells of every store into states per series and point.
+def aggregate(query: ResolvedQuery, data: StoreData) -> StoreStates:
+    """Merge the cells of one store into states per series and point.
 
     Args:
         query: says which windows and terms count, and how the answer is split.
-        data: the cells.
+        data: the cells of both periods.
+    """
+    now = _period_states(query, data.query, data.now)
+    before = None if data.before is None else _period_states(query, data.query, data.before)
+    return StoreStates(data.query, data.until, now, data.comparison, before, data.waiting)
+
+
+def combine(query: ResolvedQuery, stores: Sequence[StoreStates]) -> QueryStates:
+    """Put the stores of an answer together, without those whose sensors were alive for too little of the time.
+
+    Args:
+        query: says whether comparable stores were asked for.
+        stores: their states, in the order of the answer.
 
     Raises:
-        MixedCurrenciesError: amounts of several currencies would be added.
+        MixedCurrenciesError: amounts of several currencies would be in one answer.
     """
-    stores = [_store_states(query, each) for each in data.stores]
     left_out = query.left_out
     if left_out is not None:
         left_out = [*left_out, *(found for of in stores if (found := low_coverage(of.query.store, of.coverage_share)))]
@@ -271,12 +282,6 @@ def event_flags(store: Store, view: View, cells: Sequence[Cell], counts: Callabl
     return +found
 
 
-def _store_states(query: ResolvedQuery, data: StoreData) -> StoreStates:
-    now = _period_states(query, data.query, data.now)
-    before = None if data.before is None else _period_states(query, data.query, data.before)
-    return StoreStates(data.query, data.until, now, data.comparison, before, data.waiting)
-
-
 def _period_states(query: ResolvedQuery, of: StoreQuery, data: PeriodData) -> PeriodStates:
     period, sources = data.period, sensor_sources(query.views)
     coverage = SensorCoverage(of.store, sources, data.cells, query.proofs)
@@ -300,7 +305,7 @@ def _empty_sums(query: ResolvedQuery) -> list[StateSums]:
     views = {view.name: view for view in query.views}
     terms: dict[tuple[str, Where, bool, bool], list[Term]] = {}
     for term in query.metric.terms.values():
-        same_cells = (query.metric.view_of(term), term.where, term.is_total, term.is_in_order)
+        same_cells = (query.metric.view_of(term), term.where, term.is_total, term.is_sequential)
         terms.setdefault(same_cells, []).append(term)
     found = []
     for (name, where, is_total, is_by_window), of in terms.items():

@@ -16,7 +16,7 @@ from serving_layer.query.aggregate import PeriodStates, PointStates, QueryStates
 from serving_layer.query.resolve import ResolvedQuery, StoreQuery
 from serving_layer.query.sensor_coverage import HALF
 from serving_layer.query.window_terms import DRIFT_HIGH, TermValue, term_values
-from views.core.formula import Worth
+from views.core.formula import FormulaValue
 from views.core.local_time import STEP, Span
 
 NO_OPENING_HOURS, NO_SOURCE, LOW_COVERAGE, MASKED, DEVICE_DAYS = (
@@ -33,7 +33,7 @@ STEP_MS = STEP * 1000
 class PointValue(NamedTuple):
     """The value of one point, money in minor units. `is_provisional`: speed rows are in it."""
 
-    value: Worth
+    value: FormulaValue
     flags: tuple[str, ...]
     is_provisional: bool
 
@@ -135,7 +135,7 @@ def _number(point: PointValue | None) -> Fraction | None:
 class _Inputs(NamedTuple):
     """What the formula gets at one point. `has_cells`: whether any cell is there."""
 
-    values: dict[str, Worth]
+    values: dict[str, FormulaValue]
     flags: tuple[str, ...]
     has_cells: bool
     is_provisional: bool
@@ -234,7 +234,7 @@ class _StoreFacts:
         self._selected = period.counts(begun) if "store.selected_ms" in names else {}
         self._expected = states.coverage.expected_ms(period) if "store.expected_ms" in names else {}
 
-    def at(self, number: int) -> dict[str, Worth]:
+    def at(self, number: int) -> dict[str, FormulaValue]:
         """The facts at one point."""
         counted = {
             "store.open_hours": Fraction(self._open.get(number, 0), WINDOWS_OF_AN_HOUR),

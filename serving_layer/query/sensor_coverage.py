@@ -1,7 +1,7 @@
-"""For how long the sensors of a store were alive, by the time that they should have been.
+"""Sensor coverage: for how long the sensors of a store were alive, as a part of the time that they should have been.
 
-Counting intervals are their own proof of life, every other sensor sends heartbeats. A store that registers no sensor
-of a source says nothing of what to expect, so nothing is held against it.
+Counting intervals prove by themselves that a counter was alive; every other sensor sends heartbeats. Where a store
+registers no sensor of a source, nothing is expected, and nothing is flagged.
 """
 
 from collections import Counter
@@ -12,26 +12,25 @@ from master_dataset.registry.stores import Sensor, Store
 from master_dataset.sources.people_counts import PEOPLE_COUNTS
 from master_dataset.sources.sensor_heartbeats import SENSOR_HEARTBEATS, WATCHED
 from serving_layer.compare.comparable_stores import ENOUGH
-from serving_layer.query.period import Period
-from serving_layer.query.timeline import zone_named
+from serving_layer.query.timeline import Period, zone_named
 from views.core import View
 from views.core.local_time import STEP, Span, first_instant
 from views.core.merge import Cell
 
-SENSED = (PEOPLE_COUNTS.topic, *WATCHED)
+SENSOR_SOURCES = (PEOPLE_COUNTS.topic, *WATCHED)
 """The sources that sensors feed, in contrast to tills, rosters and forecasts."""
 PROOFS = {"traffic": frozenset({PEOPLE_COUNTS.topic}), "coverage": frozenset(WATCHED)}
-"""The views that prove life, by their state `covered_ms`, and of which sources."""
+"""The views whose state `covered_ms` proves that sensors were alive, and of which sources."""
 STEP_MS = STEP * 1000
 HALF = Fraction(50, 100)
 """Less sensor time than enough is flagged, less than half is masked."""
-BEGINNING, END = -(2**40), 2**40
+ALWAYS_START, ALWAYS_END = -(2**40), 2**40
 
 
-def sensed(views: Iterable[View]) -> frozenset[str]:
+def sensor_sources(views: Iterable[View]) -> frozenset[str]:
     """The sources of these views that sensors feed."""
     topics = {view.source.topic for view in views}
-    return frozenset(topics & set(SENSED)) | frozenset(WATCHED if SENSOR_HEARTBEATS.topic in topics else ())
+    return frozenset(topics & set(SENSOR_SOURCES)) | frozenset(WATCHED if SENSOR_HEARTBEATS.topic in topics else ())
 
 
 class SensorCoverage:
@@ -43,10 +42,10 @@ class SensorCoverage:
         """`read`: the cells of every view that was read, by its name."""
         self._sources = sources
         sensors = [each for each in store.sensors if each.source in sources]
-        self._expected = Counter((each.source, _lives(store, each)) for each in sensors)
+        self._expected = Counter((each.source, _registered_span(store, each)) for each in sensors)
         self._alive: dict[str, dict[int, int]] = {source: {} for source in sources}
         for view in proofs:
-            for source, window, milliseconds in _signs(view, read.get(view.name, ())):
+            for source, window, milliseconds in _covered_cells(view, read.get(view.name, ())):
                 if source in sources:
                     alive = self._alive[source]
                     alive[window] = alive.get(window, 0) + milliseconds
@@ -56,55 +55,57 @@ class SensorCoverage:
         """Whether the store registers a sensor of these sources."""
         return bool(self._expected)
 
-    def expected_ms(self, side: Period) -> dict[int, int]:
+    def expected_ms(self, period: Period) -> dict[int, int]:
         """Per point for how long all registered sensors should have been alive so far."""
         found: dict[int, int] = {}
-        for (_, life), sensors in self._expected.items():
-            for point, windows in side.counts(Span(life.start, min(life.end, side.begun))).items():
+        for (_, span), sensors in self._expected.items():
+            for point, windows in period.counts(Span(span.start, min(span.end, period.begun))).items():
                 found[point] = found.get(point, 0) + sensors * windows * STEP_MS
         return found
 
-    def shares(self, side: Period) -> dict[int, Fraction]:
+    def shares(self, period: Period) -> dict[int, Fraction]:
         """Per point which part of the sensor time was covered, of windows that are over; nothing where none is."""
-        side = side.ended()
+        period = period.ended()
         found: dict[int, int] = {}
         for alive in self._alive.values():
             for window, milliseconds in alive.items():
-                if side.counts_in(window):
-                    point = side.timeline.point_of(window)
+                if period.counts_in(window):
+                    point = period.timeline.point_of(window)
                     found[point] = found.get(point, 0) + milliseconds
-        expected = self.expected_ms(side)
+        expected = self.expected_ms(period)
         return {point: Fraction(found.get(point, 0), all_of) for point, all_of in expected.items() if all_of}
 
-    def share(self, side: Period) -> Fraction | None:
+    def share(self, period: Period) -> Fraction | None:
         """Which part of the sensor time of all points together; None if nothing is expected."""
-        expected = self.expected_ms(side.ended())
-        shares = self.shares(side)
+        expected = self.expected_ms(period.ended())
+        shares = self.shares(period)
         covered = sum((shares[point] * expected[point] for point in shares), Fraction(0))
         return covered / total if (total := sum(expected.values())) else None
 
-    def covered(self, side: Period) -> frozenset[int]:
+    def covered(self, period: Period) -> frozenset[int]:
         """The windows in which every source with registered sensors has enough time of them.
 
         If none has any, the windows in which a sensor of every source was alive.
         """
         sources = {source for source, _ in self._expected} or self._sources
-        return frozenset(window for window in side.windows() if all(self._is_covered(window, each) for each in sources))
+        return frozenset(
+            window for window in period.windows() if all(self._is_covered(window, each) for each in sources)
+        )
 
     def _is_covered(self, window: int, source: str) -> bool:
-        lives = ((life, sensors) for (of, life), sensors in self._expected.items() if of == source)
-        expected = sum(sensors * STEP_MS for life, sensors in lives if life.start <= window < life.end)
+        spans = ((span, sensors) for (of, span), sensors in self._expected.items() if of == source)
+        expected = sum(sensors * STEP_MS for span, sensors in spans if span.start <= window < span.end)
         alive = self._alive[source].get(window, 0)
         return alive >= ENOUGH * expected if self._expected else alive > 0
 
 
-def _lives(store: Store, sensor: Sensor) -> Span:
+def _registered_span(store: Store, sensor: Sensor) -> Span:
     zone = zone_named(store.timezone)
-    start = BEGINNING if sensor.since is None else first_instant(zone, sensor.since)
-    return Span(start, END if sensor.until is None else first_instant(zone, sensor.until))
+    start = ALWAYS_START if sensor.since is None else first_instant(zone, sensor.since)
+    return Span(start, ALWAYS_END if sensor.until is None else first_instant(zone, sensor.until))
 
 
-def _signs(view: View, cells: Iterable[Cell]) -> Iterator[tuple[str, int, int]]:
+def _covered_cells(view: View, cells: Iterable[Cell]) -> Iterator[tuple[str, int, int]]:
     """Source, window and milliseconds of every cell."""
     state = list(view.columns).index("covered_ms")
     place = list(view.dimensions).index("source") if "source" in view.dimensions else None

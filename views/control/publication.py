@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import orjson
 
-from views.core.cut import BEGINNING, utc
+from views.core.cut import UNIX_EPOCH, utc
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ class PointerRow:
 
     def begin(self, now: datetime) -> None:
         """Write publication 0, which covers nothing, unless there is a pointer already."""
-        self._session.execute(self._session.prepare(_BEGIN), (BEGINNING, BEGINNING, now))
+        self._session.execute(self._session.prepare(_BEGIN), (UNIX_EPOCH, UNIX_EPOCH, now))
 
     def read(self) -> Pointer:
         """What is published now."""

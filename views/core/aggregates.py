@@ -1,4 +1,9 @@
-"""Aggregates: states that merge, how a row contributes to them, and how they are presented."""
+"""Aggregates: states that merge, how a row contributes to them, and how they are presented.
+
+An aggregate consists of columns; a column is a row expression in Spark SQL and a reducer. Nothing else in the project
+says how states add up: Arrow joins the rows of a micro-batch and of a day as `ARROW_FUNCTION` says, and `Column.merge`
+merges the layers. What cannot merge has no class.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,10 +14,10 @@ from views.core.sketch import estimate, united
 
 Reducer = Literal["sum", "min", "max", "union"]
 LISTED = "list"
-GATHERED: Mapping[Reducer, str] = {"sum": "sum", "min": "min", "max": "max", "union": LISTED}
-"""Arrow's word for each: what it lists are hashes, and the state is their sketch (`views.core.sketch.sketch_of`)."""
+ARROW_FUNCTION: Mapping[Reducer, str] = {"sum": "sum", "min": "min", "max": "max", "union": LISTED}
+"""Arrow's aggregation for each reducer. A list consists of hashes; the state is their sketch, `views.core.sketch`."""
 Value = int | str | None
-"""NULL in SQL, None in Python: no row had a value. Only a sum cannot be None: of nothing it is 0. Text is a sketch."""
+"""One column of a state. None (NULL in SQL): no row had a value; a sum is 0 instead. Text is a sketch."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +54,7 @@ Shown = Value | Mapping[str, Value | Sequence[Value]]
 
 
 class Aggregate(Protocol):
-    """Merging is not asked of an aggregate: it follows from the reducers of its columns (`Column.merge`)."""
+    """Columns, and how their values are shown. Merging follows from the reducers of the columns (`Column.merge`)."""
 
     @property
     def columns(self) -> Mapping[str, Column]:
@@ -62,8 +67,8 @@ class Aggregate(Protocol):
         """The state itself."""
 
 
-class Number:
-    """The state is the number itself."""
+class _Number:
+    """An aggregate whose state is one number."""
 
     def present(self, state: State) -> int | None:
         """The number."""
@@ -76,8 +81,8 @@ class Number:
 
 
 @dataclass(frozen=True)
-class Count(Number):
-    """The state is the number. `where`: a Spark SQL condition; a row where it is NULL does not count."""
+class Count(_Number):
+    """The number of rows. `where`: a Spark SQL condition; a row where it is NULL does not count."""
 
     where: str = "true"
 
@@ -88,8 +93,8 @@ class Count(Number):
 
 
 @dataclass(frozen=True)
-class Sum(Number):
-    """The state is the total. `of`: Spark SQL giving a whole number; NULL adds nothing. No float is ever summed."""
+class Sum(_Number):
+    """A total. `of`: Spark SQL giving a whole number (minor units, milliseconds); NULL adds nothing. Never a float."""
 
     of: str
 
@@ -100,32 +105,35 @@ class Sum(Number):
 
 
 @dataclass(frozen=True)
-class Min(Number):
-    """The state is the least value, or None while no row had one. `of`: Spark SQL giving a whole number or NULL."""
+class Min(_Number):
+    """The smallest value, None while no row had one. `of`: Spark SQL giving a whole number or NULL."""
 
     of: str
 
     @property
     def columns(self) -> Mapping[str, Column]:
-        """One whole number; of two the least stays."""
+        """One whole number; the smaller of two."""
         return {"": Column(self.of, "min")}
 
 
 @dataclass(frozen=True)
-class Max(Number):
-    """The state is the greatest value, or None while no row had one. `of`: Spark SQL giving a whole number or NULL."""
+class Max(_Number):
+    """The greatest value, None while no row had one. `of`: Spark SQL giving a whole number or NULL."""
 
     of: str
 
     @property
     def columns(self) -> Mapping[str, Column]:
-        """One whole number; of two the greatest stays."""
+        """One whole number; the greater of two."""
         return {"": Column(self.of, "max")}
 
 
 @dataclass(frozen=True)
 class Mean:
-    """The state is (sum, n): an average of averages is wrong. `of`: Spark SQL, a whole number; NULL does not count."""
+    """The average: the state is (sum, n), because an average of averages is wrong.
+
+    `of`: Spark SQL giving a whole number; NULL does not count.
+    """
 
     of: str
 
@@ -147,10 +155,21 @@ class Mean:
 def percentile(
     edges: Sequence[int], counts: Sequence[int], least: object, most: object, percent: int
 ) -> Fraction | None:
-    """The value below which `percent` % of n values lie, by even spread within a bin that is clipped to [least, most].
+    """The value below which `percent` % of the values lie, assuming an even spread within a bin.
 
-    In the first bin with c > 0 and 100 (C + c) >= p n, where C values lie before it:
-    lo + (p n - 100 C)(hi - lo) / (100 c). None without values.
+    With n values, in the first bin [lo, hi), clipped to [least, most], that has c > 0 values and 100 (C + c) >= p n,
+    where C values lie before it: lo + (p n - 100 C)(hi - lo) / (100 c). An exact fraction, the same for every order of
+    merges.
+
+    Args:
+        edges: Where bins begin, rising. The last bin is open.
+        counts: Values per bin.
+        least: The smallest value, None without values.
+        most: The greatest value, likewise.
+        percent: p, from 0 to 100.
+
+    Returns:
+        None without values.
     """
     n = sum(counts)
     if not n or not isinstance(least, int) or not isinstance(most, int):
@@ -165,14 +184,20 @@ def percentile(
     raise AssertionError(counts)  # the last bin holds 100 %
 
 
-HALF = 50
+STAY_EDGES = tuple(minutes * 60_000 for minutes in (0, 2, 5, 10, 15, 20, 30, 45, 60, 90, 120, 180))
+"""Where the bins of stays begin, in milliseconds. One scale per kind of duration, so that histograms compare."""
+WAIT_EDGES = tuple(seconds * 1000 for seconds in (0, 15, 30, 60, 120, 180, 240, 300, 420, 600, 900, 1800))
+"""Where the bins of waits begin, in milliseconds."""
+_MEDIAN = 50
 
 
 @dataclass(frozen=True)
 class Histogram:
-    """The state is (a count for each bin, min, max). `of`: Spark SQL, a whole number; NULL does not count.
+    """The distribution of whole numbers: the state is (a count for each bin, min, max).
 
-    `edges`: where bins begin, rising: bins are [lo, hi) and the last is open. Whatever is less lies in the first.
+    Attributes:
+        of: Spark SQL giving a whole number; NULL does not count.
+        edges: Where bins begin, rising: bins are [lo, hi), the last is open. Smaller values are in the first bin.
     """
 
     of: str
@@ -187,7 +212,7 @@ class Histogram:
     def present(self, state: State) -> Fraction | None:
         """The median."""
         *counts, least, most = state
-        return percentile(self.edges, _whole(counts), least, most, HALF)
+        return percentile(self.edges, _whole(counts), least, most, _MEDIAN)
 
     def shown(self, state: State) -> Shown:
         """The counts in order of their bins, and both ends."""
@@ -209,13 +234,16 @@ def _whole(counts: Sequence[object]) -> list[int]:
 
 @dataclass(frozen=True)
 class CountDistinct:
-    """The state is a sketch (`views.core.sketch`). `of`: Spark SQL of what is told apart; NULL does not count."""
+    """The number of different values, estimated by a sketch (`views.core.sketch`), because an exact set would grow.
+
+    `of`: Spark SQL of the values to distinguish; NULL does not count.
+    """
 
     of: str
 
     @property
     def columns(self) -> Mapping[str, Column]:
-        """One sketch; of two their union."""
+        """One sketch; two are united."""
         return {"": Column(f"if(({self.of}) is null, null, xxhash64({self.of}))", "union")}
 
     def present(self, state: State) -> int | None:
@@ -227,7 +255,3 @@ class CountDistinct:
         """The sketch in base64, as DataSketches reads it."""
         [sketch] = state
         return sketch if isinstance(sketch, str) else None
-
-
-STAY_EDGES = tuple(minutes * 60_000 for minutes in (0, 2, 5, 10, 15, 20, 30, 45, 60, 90, 120, 180))
-WAIT_EDGES = tuple(seconds * 1000 for seconds in (0, 15, 30, 60, 120, 180, 240, 300, 420, 600, 900, 1800))

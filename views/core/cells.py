@@ -1,4 +1,9 @@
-"""Cells as they are stored: columnar JSON blocks, and what such blocks have columns for."""
+"""Cells as they are stored: from batch a block of a (view, store, day), from speed for each micro-batch and epoch.
+
+A block is columnar JSON, `{"window": [...], "<dimension>": [...], "<state column>": [...]}`: one entry per cell,
+windows in seconds since 1970. It never changes once written, as it belongs to its run (R11) or micro-batch (R7). It is
+text, so that an operator can read it, and has whole numbers only, so that reading it back is exact.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,11 +19,11 @@ States = tuple[Value, ...]
 
 
 class Shape(Protocol):
-    """The part of a view that says how its cells are written."""
+    """What the cells of a block are columns of: a view, or the events that wait for batch."""
 
     @property
     def name(self) -> str:
-        """Under which the blocks lie."""
+        """The name that the blocks are stored under."""
 
     @property
     def dimensions(self) -> Iterable[str]:
@@ -30,14 +35,14 @@ class Shape(Protocol):
 
 
 @dataclass(frozen=True)
-class _Pseudo:
+class _PseudoView:
     name: str
     dimensions: tuple[str, ...]
     columns: Mapping[str, Column]
 
 
-WAITING: Shape = _Pseudo("waiting", ("source",), {"events": Column("1", "sum")})
-"""The pseudo-view of events too old for speed (R6): a cell per window and source, whose state is their number."""
+WAITING: Shape = _PseudoView("waiting", ("source",), {"events": Column("1", "sum")})
+"""The pseudo-view of events that are too old for speed (R6): a cell per window and source, with their number."""
 
 
 def number_of(waiting: tuple[Value, ...]) -> int:
@@ -78,8 +83,8 @@ def read_block(shape: Shape, block: str | bytes) -> Iterator[tuple[CellKey, Stat
 def write_block(shape: Shape, cells: Sequence[tuple[CellKey, States]]) -> str:
     """The block of these cells; `batch_layer.blocks` writes the same form from Arrow."""
     block: dict[str, Sequence[Value | str]] = {WINDOW_KEY: [key.window for key, _ in cells]}
-    for place, name in enumerate(shape.dimensions):
-        block[name] = [key.dimensions[place] for key, _ in cells]
-    for place, name in enumerate(shape.columns):
-        block[name] = [states[place] for _, states in cells]
+    for at, name in enumerate(shape.dimensions):
+        block[name] = [key.dimensions[at] for key, _ in cells]
+    for at, name in enumerate(shape.columns):
+        block[name] = [states[at] for _, states in cells]
     return orjson.dumps(block).decode()

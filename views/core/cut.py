@@ -1,4 +1,4 @@
-"""The cut: a receipt time that says which layer answers for an event. Exclusive upper bound of batch.
+"""The cut: the receipt time that decides which layer answers for an event; the exclusive upper bound of batch.
 
     answer(cell) = batch(cell, events received before the cut)  (+)  speed(cell, events received at or after the cut)
 
@@ -8,13 +8,13 @@ on one side. Epochs and cuts are instants in UTC. Nothing here reads a clock.
 
 from datetime import UTC, date, datetime, timedelta
 
-BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
+UNIX_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 """The cut of publication 0: batch covers nothing yet."""
 
 
 def floor_to(instant: datetime, length: timedelta) -> datetime:
     """The greatest multiple of `length` since 1970 that is not after `instant`."""
-    return instant - (instant - BEGINNING) % length
+    return instant - (instant - UNIX_EPOCH) % length
 
 
 def ceil_to(instant: datetime, length: timedelta) -> datetime:
@@ -35,12 +35,12 @@ def is_fresh(epoch: datetime, cut: datetime) -> bool:
 
 def seconds(instant: datetime) -> int:
     """Whole seconds since 1970: how windows are written in rows and blocks."""
-    return int((instant - BEGINNING).total_seconds())
+    return int((instant - UNIX_EPOCH).total_seconds())
 
 
 def instant(seconds_since_1970: int) -> datetime:
     """The inverse of `seconds`."""
-    return BEGINNING + timedelta(seconds=seconds_since_1970)
+    return UNIX_EPOCH + timedelta(seconds=seconds_since_1970)
 
 
 def month_of(day: date) -> date:

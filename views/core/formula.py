@@ -1,4 +1,22 @@
-"""Metric formulas: text over summed states, parsed once and evaluated exactly."""
+"""Metric formulas: text over summed states, parsed once and evaluated exactly.
+
+    (gross_sales - returns_value) / sale_tx
+
+States are summed before the formula is applied, so `a / b` always means sum(a) / sum(b), never a mean of ratios.
+Numbers are Fractions: nothing is rounded before it is printed. A denominator of zero makes the value null, never zero.
+
+A formula consists of whole numbers, `+ - * /`, brackets, `abs(x)`, `least(x, y)` and terms:
+
+    sale_tx                      a state of the metric's own view
+    sales.sale_tx                a state of another view; may stand wherever a state may
+    labor_ms(kind="worked")      of the cells with that dimension only; several values in brackets
+    total(people_in)             of all cells, however the answer is split
+    percentile(wait, 90)         of a Histogram
+    bins(stay)                   every bin of a Histogram
+    distinct(device)             of a CountDistinct, rounded
+    inside(people_in, people_out), most_inside(...)    window by window from the start of the business day
+    busiest(people_in, 40)       hours of the week
+"""
 
 import ast
 import operator
@@ -15,46 +33,15 @@ from views.core.view import View
 
 Item = Mapping[str, int | Fraction | None]
 Listing = tuple[Item, ...]
-Worth = Fraction | Listing | None
-"""What a formula can be worth: a number, a list of items, or nothing."""
+FormulaValue = Fraction | Listing | None
+"""The value of a formula or term: a number, a list of items, or None."""
 PERCENT = 100
-
-
-def bins(edges: Sequence[int], counts: Sequence[int]) -> Listing | None:
-    """Every bin `from` (inclusive) `to` (exclusive; None: open), its count, and its share in percent. None of none."""
-    n = sum(counts)
-    if not n:
-        return None
-    ends = (*edges[1:], None)
-    return tuple(
-        {"from": edge, "to": end, "count": count, "share": Fraction(PERCENT * count, n)}
-        for edge, end, count in zip(edges, ends, counts, strict=True)
-    )
-
-
-def busiest(hours: Mapping[tuple[int, int], int], percent: int) -> Listing | None:
-    """The fewest hours of the week that together hold so many percent, the fullest first; of equal ones the earlier.
-
-    `hours`: (ISO weekday, hour of the clock) to how many. None if there are none at all.
-    """
-    n = sum(hours.values())
-    if not n:
-        return None
-    found: list[Item] = []
-    held = 0
-    for (weekday, hour), count in sorted(hours.items(), key=lambda each: (-each[1], each[0])):
-        if PERCENT * held >= percent * n:
-            break
-        held += count
-        found.append({"weekday": weekday, "hour": hour, "count": count, "share": Fraction(PERCENT * count, n)})
-    return tuple(found)
-
 
 STORE = "store"
 """The view of facts about the store itself, known from the registry and not from events."""
 OF_HISTOGRAM = ("percentile", "bins")
-IN_ORDER = ("inside", "most_inside", "busiest")
-"""Those that need every window (or hour) by itself, and not only sums."""
+SEQUENTIAL = ("inside", "most_inside", "busiest")
+"""Functions that need every window (or hour), not only sums."""
 ARGUMENTS = {
     "percentile": (1, 1),
     "bins": (1, 0),
@@ -63,7 +50,7 @@ ARGUMENTS = {
     "most_inside": (2, 0),
     "busiest": (1, 1),
 }
-"""Function to how many states it takes, and how many whole numbers after them."""
+"""Function to the number of states it takes, and the number of whole numbers after them."""
 
 
 @dataclass(frozen=True)
@@ -80,44 +67,44 @@ class Term:
 
     @classmethod
     def read(cls, node: ast.expr) -> Self | None:
-        """The term that is written there, None if it is something else. DefinitionError if it is a wrong one."""
+        """The term that a node of the formula stands for, None if it is no term. DefinitionError if it is malformed."""
         text = ast.unparse(node).replace("'", '"')
-        place = _place(node)
-        if place is not None:
-            return cls(text, place[0], (place[1],))
+        state = _state(node)
+        if state is not None:
+            return cls(text, state[0], (state[1],))
         if not isinstance(node, ast.Call):
             return None
         if isinstance(node.func, ast.Name) and node.func.id == "total" and len(node.args) == 1 and not node.keywords:
             inner = cls.read(node.args[0])
-            return replace(inner, text=text, is_total=True) if inner and inner.function not in IN_ORDER else None
+            return replace(inner, text=text, is_total=True) if inner and inner.function not in SEQUENTIAL else None
         if isinstance(node.func, ast.Name) and node.func.id in ARGUMENTS and not node.keywords:
             return cls._of_function(text, node.func.id, node.args)
-        place = _place(node.func)
-        if place is None or node.args or not node.keywords:
+        state = _state(node.func)
+        if state is None or node.args or not node.keywords:
             return None
         where = tuple((each.arg or "", _values(each.value)) for each in node.keywords)
-        return cls(text, place[0], (place[1],), where=where)
+        return cls(text, state[0], (state[1],), where=where)
 
     @classmethod
     def _of_function(cls, text: str, function: str, arguments: Sequence[ast.expr]) -> Self | None:
         states, numbers = ARGUMENTS[function]
-        places = [_place(each) for each in arguments[:states]]
+        found = [_state(each) for each in arguments[:states]]
         rest = [each.value for each in arguments[states:] if isinstance(each, ast.Constant)]
-        found = [value for value in rest if type(value) is int]
-        views = {place[0] for place in places if place}
-        if len(arguments) != states + numbers or len(found) != numbers or not all(places) or len(views) != 1:
+        whole = [value for value in rest if type(value) is int]
+        views = {state[0] for state in found if state}
+        if len(arguments) != states + numbers or len(whole) != numbers or not all(found) or len(views) != 1:
             return None
-        names = tuple(place[1] for place in places if place)
-        return cls(text, views.pop(), names, function, number=found[0] if found else 0)
+        names = tuple(state[1] for state in found if state)
+        return cls(text, views.pop(), names, function, number=whole[0] if whole else 0)
 
     @property
-    def is_in_order(self) -> bool:
-        """Whether it needs every window by itself."""
-        return self.function in IN_ORDER
+    def is_sequential(self) -> bool:
+        """Whether it needs every window, not only sums."""
+        return self.function in SEQUENTIAL
 
     @property
-    def is_spread(self) -> bool:
-        """Whether it says how things are spread, so that of nothing it says nothing."""
+    def is_distribution(self) -> bool:
+        """Whether its value is a distribution, which is None without any event, not 0."""
         return self.function in (*OF_HISTOGRAM, "busiest")
 
     def columns(self, view: View) -> tuple[str, ...]:
@@ -133,8 +120,8 @@ class Term:
             raise DefinitionError(message, do=f"There is: {', '.join(there)}.")
         return names
 
-    def worth(self, view: View, values: Sequence[Value]) -> Worth:
-        """What it is worth, of the summed values of its columns."""
+    def value(self, view: View, values: Sequence[Value]) -> FormulaValue:
+        """The value of the term, given the summed values of its columns."""
         if self.function in OF_HISTOGRAM:
             edges, counts = self.histogram(view).edges, [int(value or 0) for value in values[:-2]]
             if self.function == "bins":
@@ -154,7 +141,7 @@ class Term:
         return found
 
 
-def _place(node: ast.expr) -> tuple[str, str] | None:
+def _state(node: ast.expr) -> tuple[str, str] | None:
     if isinstance(node, ast.Name):
         return "", node.id
     if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
@@ -177,13 +164,13 @@ _APPLY: dict[type[ast.operator], Callable[[Fraction, Fraction], Fraction]] = {
     ast.Div: operator.truediv,
 }
 _CALL: dict[str, tuple[Callable[..., Fraction], int]] = {"abs": (abs, 1), "least": (min, 2)}
-Evaluate = Callable[[Mapping[str, Worth | int]], Worth]
+Evaluate = Callable[[Mapping[str, FormulaValue | int]], FormulaValue]
 _ALLOWED = "Use terms, whole numbers, `+ - * /`, `abs`, `least` and brackets."
 
 
 @dataclass(frozen=True)
 class Formula:
-    """Every term is worth a number, or is the whole formula and worth a list."""
+    """Every term has a number as its value, or is the whole formula and has a list."""
 
     text: str
 
@@ -205,26 +192,26 @@ class Formula:
 
     @cached_property
     def names(self) -> frozenset[str]:
-        """The texts of the terms: what values are named by."""
+        """The texts of the terms, by which their values are named."""
         return frozenset(term.text for term in self.terms)
 
     @cached_property
     def is_sum(self) -> bool:
-        """Whether of nothing it is 0: it divides by no term, and none of its terms says how things are spread."""
+        """Whether it is 0 without any event: it divides by no term, and none of its terms is a distribution."""
         divided = (node.right for node in ast.walk(self._tree) if _divides(node))
         divides = any(True for node in divided for _ in _terms(node))
-        return not divides and not any(term.is_spread for term in self.terms)
+        return not divides and not any(term.is_distribution for term in self.terms)
 
-    def value(self, worth: Mapping[str, Worth | int]) -> Worth:
+    def value(self, values: Mapping[str, FormulaValue | int]) -> FormulaValue:
         """The exact value. None if a denominator is zero or a term has no value. KeyError if a term is missing."""
         try:
-            return self._evaluate(worth)
+            return self._evaluate(values)
         except ZeroDivisionError:
             return None
 
-    def denominator(self, worth: Mapping[str, Worth | int]) -> Worth:
-        """What the whole is divided by; None if it is no quotient."""
-        return self._divisor(worth) if self._divisor else None
+    def denominator(self, values: Mapping[str, FormulaValue | int]) -> FormulaValue:
+        """The denominator; None if the formula is no quotient."""
+        return self._divisor(values) if self._divisor else None
 
     @cached_property
     def _divisor(self) -> Evaluate | None:
@@ -242,8 +229,8 @@ def _divides(node: ast.AST) -> TypeGuard[ast.BinOp]:
 def _called(node: ast.expr) -> tuple[Callable[..., Fraction], Sequence[ast.expr]] | None:
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or node.func.id not in _CALL:
         return None
-    function, wanted = _CALL[node.func.id]
-    return (function, node.args) if len(node.args) == wanted and not node.keywords else None
+    function, arity = _CALL[node.func.id]
+    return (function, node.args) if len(node.args) == arity and not node.keywords else None
 
 
 def _terms(node: ast.expr) -> Iterator[Term]:
@@ -274,29 +261,64 @@ def _compiled(node: ast.expr) -> Evaluate:
     if called:
         return _calling(*called)
     [term] = _terms(node)
-    return lambda worth: _known(worth[term.text])
+    return lambda values: _known(values[term.text])
 
 
 def _calling(function: Callable[..., Fraction], arguments: Sequence[ast.expr]) -> Evaluate:
-    of = [_compiled(each) for each in arguments]
-    return lambda worth: _applied(function, *(each(worth) for each in of))
+    compiled = [_compiled(each) for each in arguments]
+    return lambda values: _applied(function, *(each(values) for each in compiled))
 
 
-def _known(found: Worth | int) -> Worth:
+def _known(found: FormulaValue | int) -> FormulaValue:
     return Fraction(found) if isinstance(found, int) else found
 
 
-def _applied(function: Callable[..., Fraction], *values: Worth) -> Fraction | None:
+def _applied(function: Callable[..., Fraction], *values: FormulaValue) -> Fraction | None:
     known = [value for value in values if isinstance(value, Fraction)]
     if len(known) < len(values):
         return None
     return function(*known)
 
 
-def inside(flows: Iterable[tuple[int, int]]) -> Iterator[int]:
-    """After each window of a business day, o = max(0, o + in - out), from nobody at its start.
+def bins(edges: Sequence[int], counts: Sequence[int]) -> Listing | None:
+    """Every bin: `from` (inclusive), `to` (exclusive; None: open), count, share in percent. None if all are empty."""
+    n = sum(counts)
+    if not n:
+        return None
+    ends = (*edges[1:], None)
+    return tuple(
+        {"from": edge, "to": end, "count": count, "share": Fraction(PERCENT * count, n)}
+        for edge, end, count in zip(edges, ends, counts, strict=True)
+    )
 
-    The floor is ours: a camera that missed somebody who came in must not make later people vanish.
+
+def busiest(hours: Mapping[tuple[int, int], int], percent: int) -> Listing | None:
+    """The fewest hours of the week that together hold that many percent, the fullest first; of equal ones the earlier.
+
+    Args:
+        hours: (ISO weekday, hour of the clock) to a count.
+        percent: The share that the hours have to reach.
+
+    Returns:
+        Weekday, hour, count and share of each; None if all counts are 0.
+    """
+    n = sum(hours.values())
+    if not n:
+        return None
+    found: list[Item] = []
+    held = 0
+    for (weekday, hour), count in sorted(hours.items(), key=lambda each: (-each[1], each[0])):
+        if PERCENT * held >= percent * n:
+            break
+        held += count
+        found.append({"weekday": weekday, "hour": hour, "count": count, "share": Fraction(PERCENT * count, n)})
+    return tuple(found)
+
+
+def inside(flows: Iterable[tuple[int, int]]) -> Iterator[int]:
+    """The people inside after each window of a business day, which starts with nobody: o = max(0, o + in - out).
+
+    The floor is ours: a camera that missed somebody coming in must not make later visitors vanish.
     """
     held = 0
     for people_in, people_out in flows:

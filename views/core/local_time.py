@@ -1,4 +1,8 @@
-"""Local time of a store: clocks, business days and opening hours."""
+"""Local time of a store: its clock, its business days and weeks, its opening hours.
+
+Instants are whole seconds since 1970 on the grid of 15-minute windows; a time zone only cuts and labels them. So days
+of 23, 24 and 25 hours need no rule of their own.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,7 +18,7 @@ STEP = int(WINDOW.total_seconds())
 
 
 def clock(zone: ZoneInfo, at: int) -> datetime:
-    """What the clock on the wall shows, without an offset."""
+    """The local time at that instant, without an offset."""
     return datetime.fromtimestamp(at, zone).replace(tzinfo=None)
 
 
@@ -29,9 +33,9 @@ def first_instant(zone: ZoneInfo, day: date, at: time = time(0)) -> int:
 
     A repeated hour counts from its first pass; a skipped clock (Cairo 2026-04-24 has no 00:00) where it is skipped.
     """
-    wanted = datetime.combine(day, at)
-    start = round_up(seconds(wanted.replace(tzinfo=zone)))
-    while clock(zone, start - STEP) >= wanted:
+    begins = datetime.combine(day, at)
+    start = round_up(seconds(begins.replace(tzinfo=zone)))
+    while clock(zone, start - STEP) >= begins:
         start -= STEP
     return start
 
@@ -59,7 +63,7 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True)
 class BusinessDays:
-    """Days that begin at the first window whose clock, on their date, is at or past `starts_at`.
+    """A store's own days: each begins at the first window whose clock, on its date, is at or past `starts_at`.
 
     A bar that closes at 02:00 and says 04:00 has its whole Friday night on Friday. `week_starts_on`: 0 is Monday.
     """
@@ -86,7 +90,7 @@ class BusinessDays:
         return day
 
     def label(self, window: int) -> datetime:
-        """What the clock shows; at the start of a day what it should show, were its midnight not skipped."""
+        """The local time; at the start of a day the time at which days start, even if the clock skips it that day."""
         day = self.day_of(window)
         return datetime.combine(day, self.starts_at) if window == self.start(day) else clock(self.zone, window)
 
@@ -99,7 +103,7 @@ class BusinessDays:
         return Span(self.start(self.day_of(span.start)), self.start(self.day_of(span.end - STEP) + ONE_DAY))
 
     def touched(self, span: Span) -> Iterator[tuple[date, Span]]:
-        """Every day of which a window lies in the span, as a whole. A date that the zone skipped has no window."""
+        """Every day of which a window lies in the span, as a whole. A date that the time zone skipped has no window."""
         day = self.day_of(span.start)
         start = self.start(day)
         while start < span.end and span.start < span.end:

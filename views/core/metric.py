@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 from master_dataset.errors import DefinitionError
-from views.core.formula import STORE, Formula, Term, Worth, busiest, inside
+from views.core.formula import STORE, Formula, FormulaValue, Term, busiest, inside
 from views.core.view import View
 
 Unit = Literal["n", "money", "percent", "ratio", "ms", "hours", "years", "celsius", "mm", "list"]
@@ -103,18 +103,18 @@ class Metric:
         """Whether only windows inside the opening hours count."""
         return "open_only" in self.flags
 
-    def value(self, worth: Mapping[str, Worth | int]) -> tuple[Worth, tuple[str, ...]]:
+    def value(self, values: Mapping[str, FormulaValue | int]) -> tuple[FormulaValue, tuple[str, ...]]:
         """The exact value (money in minor units, percent already times 100) and the flags that hold for it."""
-        if self.only and not _is_above_zero(self.only.above_zero, worth):
+        if self.only and not _is_above_zero(self.only.above_zero, values):
             return None, (self.only.flag,) if self.only.flag else ()
-        value = self.formula.value(worth)
+        value = self.formula.value(values)
         if isinstance(value, Fraction) and self.unit == "percent":
             value *= ALL
-        return value, tuple(self._flags(value, worth))
+        return value, tuple(self._flags(value, values))
 
-    def _flags(self, value: Worth, worth: Mapping[str, Worth | int]) -> Iterator[str]:
+    def _flags(self, value: FormulaValue, values: Mapping[str, FormulaValue | int]) -> Iterator[str]:
         for each in self.cautions:
-            if _is_above_zero(each.above_zero, worth) and not (each.unless and _is_above_zero(each.unless, worth)):
+            if _is_above_zero(each.above_zero, values) and not (each.unless and _is_above_zero(each.unless, values)):
                 yield each.flag
         if not isinstance(value, Fraction):
             return
@@ -123,7 +123,7 @@ class Metric:
         if "below_zero" in self.flags and value < 0:
             yield "below_zero"
         if "small_sample" in self.flags:
-            few = self.formula.denominator(worth)
+            few = self.formula.denominator(values)
             if isinstance(few, Fraction) and few < FEW:
                 yield "small_sample"
 
@@ -136,47 +136,47 @@ class Metric:
             yield from each.unless.terms if each.unless else ()
 
 
-def _is_above_zero(formula: Formula, worth: Mapping[str, Worth | int]) -> bool:
-    found = formula.value(worth)
+def _is_above_zero(formula: Formula, values: Mapping[str, FormulaValue | int]) -> bool:
+    found = formula.value(values)
     return isinstance(found, Fraction) and found > 0
 
 
-def worked(metric: Metric, views: Mapping[str, View]) -> Worth:
+def worked(metric: Metric, views: Mapping[str, View]) -> FormulaValue:
     """The value of `Metric.example`. Terms that only flags need are 0 there.
 
     Numbers stand for themselves, and for an estimate; several numbers for what a Histogram holds, pairs for the people
     in and out of windows in order, and hours of the week for their counts.
     """
-    worth = dict.fromkeys([*metric.terms, *metric.facts], Fraction(0)) | {
+    values = dict.fromkeys([*metric.terms, *metric.facts], Fraction(0)) | {
         text: _given(metric, views, text, given) for text, given in metric.example.items()
     }
-    return metric.value(worth)[0]
+    return metric.value(values)[0]
 
 
-def of_nothing(metric: Metric, views: Mapping[str, View]) -> Worth:
+def of_nothing(metric: Metric, views: Mapping[str, View]) -> FormulaValue:
     """The value without any event, where the store has the source: 0 or none."""
-    worth: dict[str, Worth] = dict.fromkeys(metric.facts, Fraction(0))
+    values: dict[str, FormulaValue] = dict.fromkeys(metric.facts, Fraction(0))
     for text, term in metric.terms.items():
         view = views[metric.view_of(term)]
         empty = [0 if view.columns[name].by == "sum" else None for name in term.columns(view)]
-        nothing = {} if term.is_spread else [(0, 0)]
-        worth[text] = _ordered(term, nothing) if term.is_in_order else term.worth(view, empty)
-    return metric.value(worth)[0]
+        nothing = {} if term.is_distribution else [(0, 0)]
+        values[text] = _ordered(term, nothing) if term.is_sequential else term.value(view, empty)
+    return metric.value(values)[0]
 
 
-def _given(metric: Metric, views: Mapping[str, View], text: str, given: Any) -> Worth:  # noqa: ANN401 - see `worked`
+def _given(metric: Metric, views: Mapping[str, View], text: str, given: Any) -> FormulaValue:  # noqa: ANN401 - see `worked`
     if isinstance(given, int):
         return Fraction(given)
     term = metric.terms[text]
-    if term.is_in_order:
+    if term.is_sequential:
         return _ordered(term, given)
     view = views[metric.view_of(term)]
     edges = term.histogram(view).edges
     places = [max(place for place, edge in enumerate(edges) if not place or edge <= value) for value in given]
-    return term.worth(view, [*(places.count(place) for place in range(len(edges))), min(given), max(given)])
+    return term.value(view, [*(places.count(place) for place in range(len(edges))), min(given), max(given)])
 
 
-def _ordered(term: Term, given: Any) -> Worth:  # noqa: ANN401 - see `worked`
+def _ordered(term: Term, given: Any) -> FormulaValue:  # noqa: ANN401 - see `worked`
     if term.function == "busiest":
         return busiest(given, term.number)
     held = list(inside(given))

@@ -5,10 +5,10 @@ from datetime import datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from views.core.cut import BEGINNING, ceil_to, floor_to
+from views.core.cut import UNIX_EPOCH, ceil_to, floor_to
 
 LENGTHS = st.sampled_from([1, 10, 60, 300]).map(lambda seconds: timedelta(seconds=seconds))
-INSTANTS = st.integers(0, 10**10).map(lambda millis: BEGINNING + timedelta(milliseconds=millis))
+INSTANTS = st.integers(0, 10**10).map(lambda millis: UNIX_EPOCH + timedelta(milliseconds=millis))
 
 
 @given(INSTANTS, LENGTHS)
@@ -17,4 +17,4 @@ def test_the_multiples_around_an_instant_are_it_or_the_next_ones(at: datetime, l
 
     assert below <= at <= above
     assert (above - below) == (timedelta(0) if below == at else length)
-    assert (above - BEGINNING) % length == timedelta(0)
+    assert (above - UNIX_EPOCH) % length == timedelta(0)

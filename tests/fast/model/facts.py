@@ -8,7 +8,7 @@ from master_dataset.visits.visit import RULES
 from speed_layer.micro_batch import Horizons
 from views.core import Count, Max, Min, Sum, View
 from views.core.cells import CellKey, States
-from views.core.cut import BEGINNING
+from views.core.cut import UNIX_EPOCH
 from views.core.view import WINDOW
 
 TOPIC = POS_TRANSACTIONS.topic
@@ -73,7 +73,7 @@ CODES = (_code(0, LEAST[0]), _code(1, LEAST[1]))
 
 def window_of(happened_at: datetime) -> int:
     """The start of its window, in seconds since 1970."""
-    at = int((happened_at - BEGINNING).total_seconds())
+    at = int((happened_at - UNIX_EPOCH).total_seconds())
     return at - at % _WINDOW_SECONDS
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from tests.fast.model.facts import HORIZONS, PARTITIONS, SKEW, STORES, Fact
 from tests.fast.model.rules import Rule
-from views.core.cut import BEGINNING
+from views.core.cut import UNIX_EPOCH
 
 if TYPE_CHECKING:
     from tests.fast.model.world import World
@@ -101,7 +101,7 @@ def wait(world: "World", chance: Random) -> str:
 def wait_for_epoch(world: "World", chance: Random) -> str:
     """Until shortly before the next epoch begins by some broker's clock, or shortly after."""
     ahead = chance.choice(world.topic.parts).ahead
-    left = HORIZONS.epoch - (world.now + ahead - BEGINNING) % HORIZONS.epoch
+    left = HORIZONS.epoch - (world.now + ahead - UNIX_EPOCH) % HORIZONS.epoch
     return _wait(world, max(timedelta(0), left + timedelta(seconds=chance.randint(-60, 60))))
 
 

@@ -9,6 +9,7 @@ from unittest.mock import patch
 from batch_layer.fence import Fence
 from batch_layer.ledger.writer import LedgerWriter
 from tests.fast.laws.delivery.fence_law import EPOCH, SKEW, TOPIC, Clock, brokers_of, clock_of
+from views.control.recompute import LedgerTotals
 
 
 class Writer(LedgerWriter):
@@ -19,8 +20,8 @@ class Writer(LedgerWriter):
     def _manifest(self, _: str) -> Mapping[Any, str]:
         return {}
 
-    def _write(self, *_: object) -> Mapping[str, Any]:
-        return {"lines": 0}
+    def _write(self, *_: object) -> LedgerTotals:  # type: ignore[override]
+        return LedgerTotals(0, 0, {})
 
 
 def a_ledger_is_written_when_speed_has_read_up_to_the_cut(seeds: int = 40) -> None:

@@ -11,10 +11,10 @@ from batch_layer.recompute.plan import Planner
 from master_dataset.visits.visit import RULES
 from views.control.publication import Pointer
 from views.control.recompute import RecomputeRequest
-from views.core.cut import BEGINNING
+from views.core.cut import UNIX_EPOCH
 from views.registry import registered_views
 
-BEGIN = BEGINNING + timedelta(days=20_000)
+BEGIN = UNIX_EPOCH + timedelta(days=20_000)
 EPOCH, GAP = timedelta(minutes=5), timedelta(milliseconds=RULES.gap)
 [VISITS] = [view for view in registered_views() if view.counts_visits]
 SIGHTINGS, DEVICES, CUTS = 120, 4, 12

@@ -9,9 +9,9 @@ import pyarrow as pa
 from master_dataset.parsing.rows import EVENT
 from speed_layer.receipts import ReceiptWriter
 from tests.fast.laws.delivery.tables import Tables, in_memory
-from views.core.cut import BEGINNING
+from views.core.cut import UNIX_EPOCH
 
-NOON = BEGINNING + timedelta(days=20_000, hours=12)
+NOON = UNIX_EPOCH + timedelta(days=20_000, hours=12)
 INSTANT = pa.timestamp("us", tz="UTC")
 SCHEMA = pa.schema(
     [

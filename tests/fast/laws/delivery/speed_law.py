@@ -11,10 +11,10 @@ from tests.fast.laws.delivery.tables import Tables, in_memory
 from tests.support.arrivals import Given, arrival, arrived
 from views.control.generation import Generation
 from views.core.cells import WAITING, number_of, read_block
-from views.core.cut import BEGINNING, is_fresh
+from views.core.cut import UNIX_EPOCH, is_fresh
 
 EPOCH = timedelta(seconds=10)
-BEGIN = BEGINNING + timedelta(days=20_000)
+BEGIN = UNIX_EPOCH + timedelta(days=20_000)
 HORIZONS = Horizons(
     epoch=EPOCH,
     oldest=timedelta(hours=23),

@@ -16,7 +16,7 @@ from batch_layer.alerts.corrected_facts import CorrectedFacts
 from batch_layer.master import Master
 from views.alerts.alert import AlertCause
 from views.alerts.audit_facts import CauseQuery, SignQuery
-from views.core.cut import BEGINNING, seconds
+from views.core.cut import UNIX_EPOCH, seconds
 from views.core.local_time import Span
 
 NOON = datetime(2026, 11, 17, 12, tzinfo=UTC)
@@ -41,7 +41,7 @@ class Told:
 
 
 def ms(at: datetime) -> int:
-    return (at - BEGINNING) // timedelta(milliseconds=1)
+    return (at - UNIX_EPOCH) // timedelta(milliseconds=1)
 
 
 Row = tuple[str, int, datetime, datetime]
@@ -154,7 +154,7 @@ def test_a_sign_of_life_says_whether_it_lay_in_another_partition_than_its_stores
 
     found = facts.signs("sensor_heartbeats", set(both))
 
-    assert [[sign.miskeyed for sign in found[each]] for each in both] == [[True], [False]]
+    assert [[sign.misrouted for sign in found[each]] for each in both] == [[True], [False]]
 
 
 def test_a_repetition_that_came_later_explains_nothing(tmp_path: Path) -> None:
@@ -193,7 +193,7 @@ def test_only_what_tells_of_a_moment_within_the_bounds_of_its_own_store_is_hande
     archived = facts_of(tmp_path, [*rows, ("1", 99, heard, end)]).archived
     own, other = TimeRange(ms(begin), ms(end)), TimeRange(ms(begin - timedelta(days=2)), ms(begin) + 1)
 
-    found = list(archived.heard("sensor_heartbeats", {"1": own, "2": other}))
+    found = list(archived.events_within("sensor_heartbeats", {"1": own, "2": other}))
 
     assert {each.store for each in found} == {"1", "2"}
     assert sorted(each.at_ms for each in found if each.store == "1") == [
@@ -202,7 +202,7 @@ def test_only_what_tells_of_a_moment_within_the_bounds_of_its_own_store_is_hande
         ms(heard) + minute,
     ]
     assert [each.at_ms for each in found if each.store == "2"] == [ms(begin)]
-    assert list(archived.heard("sensor_heartbeats", {})) == []
+    assert list(archived.events_within("sensor_heartbeats", {})) == []
 
 
 def test_each_of_two_silences_that_overlap_gets_its_own_signs(tmp_path: Path) -> None:
