@@ -52,10 +52,10 @@ def simulate(  # noqa: PLR0913, PLR0917 - one parameter per option
     print_message(f"  {SIMULATED}")
     with Shown(simulation) as shown:
         _written(simulation, out, shown) if out else _sent(simulation, live, shown)
-    tally = simulation.tally
-    events, duplicates, letters = (tally.of(kind) for kind in (EVENTS, DUPLICATES, DEAD_LETTERS))
+    counts = simulation.counts
+    events, duplicates, letters = (counts.of(kind) for kind in (EVENTS, DUPLICATES, DEAD_LETTERS))
     parts = f"{events:,} events + {duplicates:,} duplicates + {letters:,} dead letters"
-    print_message(f"  simulated: {tally.sent:,} records = {parts}")
+    print_message(f"  simulated: {counts.sent:,} records = {parts}")
     if as_json:
         print_json(manifest(simulation))
 

@@ -27,7 +27,7 @@ EXAMPLES = 10
 
 
 @dataclass(frozen=True)
-class Deliveries:
+class DeliveryCounts:
     """How the records of the master dataset divide.
 
     `old`: events left to the next publication by the speed layer; `old_deliveries` adds their repeats and those of
@@ -42,7 +42,7 @@ class Deliveries:
 
 
 @dataclass(frozen=True)
-class Difference:
+class ViewComparison:
     """One view compared. `cells`: of either side. `examples`: the first that differ, in words."""
 
     view: str
@@ -96,13 +96,13 @@ class Oracle:
         arrays = [pa.array(column, kind) for column, kind in zip(columns, RECORD.values(), strict=True)]
         return self._db.from_arrow(pa.Table.from_arrays(arrays, names=list(RECORD)))
 
-    def deliveries(self) -> Deliveries:
+    def deliveries(self) -> DeliveryCounts:
         """How the records divide."""
         counts = self._db.execute(
             "SELECT count_if(nth = 1), count_if(nth > 1 AND NOT is_conflict), count_if(nth > 1 AND is_conflict), "
             "count_if(nth = 1 AND is_old), count_if(is_old) FROM delivery"
         ).fetchone()
-        return Deliveries(*(counts or (0, 0, 0, 0, 0)))
+        return DeliveryCounts(*(counts or (0, 0, 0, 0, 0)))
 
     def cells(self, view: View) -> dict[tuple[object, ...], tuple[int, ...]]:
         """(store, window in seconds since 1970, dimensions) to the states in the order of the view."""
@@ -117,7 +117,7 @@ class Oracle:
         for part in cells:
             self._db.from_arrow(part).insert_into(f"shown_{view.name}")
 
-    def compare(self, view: View) -> Difference:
+    def compare(self, view: View) -> ViewComparison:
         """Every cell of either side: a cell that only one side knows differs, and so does one shown twice."""
         keys = ", ".join(f'"{name}"' for name in _keys(view))
         mine, theirs = (", ".join(f'{side}."{name}"' for name in view.columns) for side in ("o", "s"))
@@ -137,7 +137,7 @@ class Oracle:
         examples = [_example(view, each) for each in found]
         if repeated:
             examples.append(f"{view.name}: {repeated} cells are shown twice")
-        return Difference(view.name, cells, differing + repeated, examples)
+        return ViewComparison(view.name, cells, differing + repeated, examples)
 
     def _set(self, name: str, value: object) -> None:
         self._db.execute(f"SET VARIABLE {name} = ?", [value])

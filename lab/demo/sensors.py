@@ -19,8 +19,8 @@ from lab.demo import journey as history
 from lab.demo.journey import Journey
 from lab.demo.trading_day import TradingDay, busiest_day
 from lab.simulation.output import paced, send
-from lab.simulation.records import Delivery
-from lab.simulation.simulation import matching
+from lab.simulation.records import TimedRecord
+from lab.simulation.simulation import matching_records
 from lab.simulation.stores import equipped
 from master_dataset.parsing.parse import parse
 from master_dataset.parsing.results import Event
@@ -42,7 +42,7 @@ def with_sensors(stores: Sequence[Store], journey: Journey) -> list[Store]:
 
 
 @dataclass(frozen=True)
-class Sensors:
+class SimulatedSensors:
     """`stores`: those with sensors. `printed`: store to the instants of its receipts of the past.
 
     `begins`: when the trading day does.
@@ -59,12 +59,12 @@ class Sensors:
         window = datetime.fromtimestamp(now.timestamp() // QUARTER.seconds * QUARTER.seconds, UTC)
         return cls(stores, history.instants(journey, now), window - DAY)
 
-    def before(self) -> Iterator[Delivery]:
+    def before(self) -> Iterator[TimedRecord]:
         """What they sent on the days before the trading day, day by day."""
         for days in range(DAYS_BEFORE, 0, -1):
             yield from self._records(self.begins - days * DAY, self.begins - (days - 1) * DAY, self.printed)
 
-    def during(self, day: TradingDay, until: datetime) -> list[Delivery]:
+    def during(self, day: TradingDay, until: datetime) -> list[TimedRecord]:
         """What they send on the trading day by that instant; it is not over then, and a window of it may not be."""
         live = receipts(day)
         both = {store.id: [*self.printed.get(store.id, ()), *live.get(store.id, ())] for store in self.stores}
@@ -73,8 +73,8 @@ class Sensors:
 
     def _records(
         self, begins: datetime, ends: datetime, printed: Mapping[str, Sequence[datetime]]
-    ) -> Iterator[Delivery]:
-        found = [matching(store, begins, ends, printed.get(store.id, ()), SEED) for store in self.stores]
+    ) -> Iterator[TimedRecord]:
+        found = [matching_records(store, begins, ends, printed.get(store.id, ()), SEED) for store in self.stores]
         yield from sorted((each for some in found for each in some), key=attrgetter("send_at"))
 
 
@@ -91,10 +91,10 @@ def receipts(day: TradingDay) -> dict[str, list[datetime]]:
     return printed
 
 
-class SensorPlay:
+class SensorPlayback:
     """Use as a context manager; leaving it early ends the play."""
 
-    def __init__(self, deliveries: Sequence[Delivery], bootstrap: str, seconds: float) -> None:
+    def __init__(self, deliveries: Sequence[TimedRecord], bootstrap: str, seconds: float) -> None:
         """`deliveries` by when they are sent, at least one."""
         self._deliveries, self._bootstrap = deliveries, bootstrap
         lasts = (deliveries[-1].send_at - deliveries[0].send_at).total_seconds()
@@ -121,7 +121,7 @@ class SensorPlay:
             raise RuntimeError("the play has not begun")
         return self._playing.result()
 
-    def _until_ended(self) -> Iterator[Delivery]:
+    def _until_ended(self) -> Iterator[TimedRecord]:
         for each in paced(self._deliveries, self._speed, sleep=self._wait):
             if self._ended.is_set():
                 return

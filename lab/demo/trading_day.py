@@ -33,7 +33,7 @@ WATCHED_UNTIL = 0.4
 
 
 @dataclass(frozen=True)
-class Delivery:
+class PlannedReceipt:
     """`at`: when it is sent, from 0 (the start of the play) to 1."""
 
     at: float
@@ -49,7 +49,7 @@ class TradingDay:
     late, all in seconds since 1970.
     """
 
-    deliveries: Sequence[Delivery]
+    deliveries: Sequence[PlannedReceipt]
     counts: dict[str, int]
     focus: str
     windows: Sequence[int]
@@ -67,7 +67,7 @@ def trading_day(journey: Journey, ends_at: datetime) -> TradingDay:
     values = list(journey.messages(receipts, written))
     stores = [str(store) for store in receipts["store"].tolist()]
     focus = str(receipts["store"].value_counts().idxmax())
-    deliveries = [Delivery(n / len(values), stores[n], value) for n, value in enumerate(values)]
+    deliveries = [PlannedReceipt(n / len(values), stores[n], value) for n, value in enumerate(values)]
     mixed = {
         "duplicates": [_later(each, each.value) for each in deliveries[::DUPLICATE_EVERY]],
         "late": [_late(each, number) for number, each in enumerate(deliveries) if _is_late(each, number, focus)],
@@ -103,15 +103,15 @@ def _instant(value: bytes) -> datetime:
     return datetime.fromisoformat(orjson.loads(value)["happened_at"])
 
 
-def _later(delivery: Delivery, value: bytes) -> Delivery:
-    return Delivery(min(delivery.at + 0.08, 0.999), delivery.store, value)
+def _later(delivery: PlannedReceipt, value: bytes) -> PlannedReceipt:
+    return PlannedReceipt(min(delivery.at + 0.08, 0.999), delivery.store, value)
 
 
-def _is_late(delivery: Delivery, number: int, focus: str) -> bool:
+def _is_late(delivery: PlannedReceipt, number: int, focus: str) -> bool:
     return number % LATE_EVERY == 0 or (delivery.store == focus and number % 3 == 0)
 
 
-def _late(delivery: Delivery, number: int) -> Delivery:
+def _late(delivery: PlannedReceipt, number: int) -> PlannedReceipt:
     """Print another receipt like this one some days earlier; it reaches us only now."""
     receipt = orjson.loads(_rival(delivery.value))
     days = LATE_DAYS[0] + number % (LATE_DAYS[1] - LATE_DAYS[0] + 1)
@@ -153,7 +153,7 @@ TAIL_FROM = 0.9
 """The last tenth is sent after `release` only: so events flow before, during and after the second rebuild."""
 
 
-class Play:
+class ReceiptPlayback:
     """Use as a context manager; leaving it early ends the play."""
 
     def __init__(self, day: TradingDay, bootstrap: str, seconds: float) -> None:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from deltalake import DeltaTable
 
-from lab.demo.oracle import Deliveries, Difference, Oracle, receipt_views
+from lab.demo.oracle import DeliveryCounts, Oracle, ViewComparison, receipt_views
 from master_dataset.delta.tables import DEAD_LETTERS, MasterTables
 from serving_layer.query.snapshot import ReadSnapshot, SnapshotReader
 from serving_layer.store.cells import MergedCells
@@ -37,14 +37,14 @@ AT_ONCE = 8
 
 
 @dataclass(frozen=True)
-class Shown:
+class MergedSnapshot:
     """What readers would be shown at one moment. `waiting`: events left to the next publication, an upper bound."""
 
     basis: ReadSnapshot
     waiting: int
 
 
-class EveryCell:
+class MergedCellReader:
     """Reads between two instants, for the stores that are named."""
 
     def __init__(self, session: "Session", speed_ttl: timedelta, stores: Sequence[str], span: tuple[int, int]) -> None:
@@ -59,7 +59,7 @@ class EveryCell:
         )
         self._ttl, self.stores, self._span = speed_ttl, stores, span
 
-    def moment(self) -> Shown:
+    def moment(self) -> MergedSnapshot:
         """What an answer of now rests on. Speed writes rows first and positions after them: ask when it is done."""
         return asyncio.run(self._moment())
 
@@ -76,12 +76,12 @@ class EveryCell:
     ) -> list[list[Cell]]:
         return await asyncio.gather(*(cells.read(basis, view, store, *self._span) for store in stores))
 
-    async def _moment(self) -> Shown:
+    async def _moment(self) -> MergedSnapshot:
         basis = await SnapshotReader(self._readers, self._ttl, partial(datetime.now, UTC)).read(partial=False)
         cells, waiting = MergedCells(self._readers, self._ttl), 0
         for store in self.stores:
             waiting += await cells.waiting(basis, receipt_views(), store, *self._span)
-        return Shown(basis, waiting)
+        return MergedSnapshot(basis, waiting)
 
 
 def _table(view: View, found: Sequence[tuple[str, Sequence[Cell]]]) -> pa.Table:
@@ -101,12 +101,12 @@ Step = Callable[[int, int, str], None]
 
 
 @dataclass(frozen=True)
-class Verdict:
+class DemoResult:
     """`sent`: records that the broker acknowledged."""
 
-    differences: Sequence[Difference]
+    differences: Sequence[ViewComparison]
     sent: int
-    deliveries: Deliveries
+    deliveries: DeliveryCounts
     dead_letters: int
     waiting: int
 
@@ -143,14 +143,14 @@ class Verdict:
 
 
 @dataclass(frozen=True)
-class Judge:
+class CellComparison:
     """Compares what is shown with what the oracle says."""
 
     settings: "Settings"
     oracle: Oracle
-    shown: EveryCell
+    shown: MergedCellReader
 
-    def judge(self, sent: int, step: Step) -> Verdict:
+    def judge(self, sent: int, step: Step) -> DemoResult:
         """Compare everything. Both layers must have read all that the topics hold, and nobody may send meanwhile."""
         tables, views = MasterTables(self.settings.paths.master_uri), receipt_views()
         stores = len(self.shown.stores)
@@ -165,7 +165,7 @@ class Judge:
             self.oracle.show(view, self.shown.tables(moment.basis, view, tell))
             differences.append(self.oracle.compare(view))
         letters = DeltaTable(tables.path(DEAD_LETTERS)).count()
-        return Verdict(differences, sent, self.oracle.deliveries(), letters, moment.waiting)
+        return DemoResult(differences, sent, self.oracle.deliveries(), letters, moment.waiting)
 
 
 def _tell(step: Step, before: int, total: int, what: str, done: int) -> None:

@@ -1,1 +1,1 @@
-"""Simulated shops: sensors of a day that fit each other and the receipts. Nothing is real, and all of it says so."""
+"""Simulated stores: sensor records of a day that are consistent with each other and with the receipts."""

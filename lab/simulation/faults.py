@@ -1,4 +1,8 @@
-"""Faults."""
+"""Faults: sensors that are off, late or have a wrong clock, duplicates, conflicts and invalid records.
+
+Invalid records follow from the fields of a source, one for each reason of a dead letter. Missing are those that no line
+can be (an empty value, an unknown `schema` header) and records of more than a megabyte.
+"""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -8,8 +12,18 @@ from typing import Any
 
 import orjson
 
-from lab.simulation.records import DRIFTED, DUPLICATES, EVENTS, LATE, SILENCED, Record, Sendable, Tally, encode
-from lab.simulation.shop_day import MINUTE_MS, SECOND_MS, ShopDay, Span, milliseconds, written
+from lab.simulation.records import (
+    DRIFTED,
+    DUPLICATES,
+    EVENTS,
+    LATE,
+    SILENCED,
+    EncodedRecord,
+    SensorRecord,
+    SentCounts,
+    encode,
+)
+from lab.simulation.store_day import MINUTE_MS, SECOND_MS, Span, StoreDay, format_instant, to_milliseconds
 from lab.simulation.stores import simulated
 from master_dataset.fields import Choice, Instant, Whole
 from master_dataset.fields.times import WINDOW_MS
@@ -21,75 +35,75 @@ from master_dataset.sources.wifi_sightings import WIFI_SIGHTINGS
 OFF = 0.08
 CUT_OFF = 0.08
 WRONG_CLOCK = 0.3
-"""Of the sensors of a day; of the days, for the clock."""
+"""Shares of the sensors of a day; for the clock, of the days."""
 DRIFT_MS = (30 * SECOND_MS, 120 * SECOND_MS)
-"""By so much the clock is wrong at the end of the day."""
+"""Drift of the clock at the end of the day."""
 AFTER_ANOTHER_MS = 20
-"""Between two records of a late batch."""
+"""Time between two records that are sent late."""
 
 
-class Trouble:
-    """Of one shop and day. Who has it does not depend on which sources are asked for."""
+class SensorFaults:
+    """Faults of the sensors of one store and day. They do not depend on which sources are simulated."""
 
-    def __init__(self, day: ShopDay, tally: Tally) -> None:
-        """`tally` is told of every record."""
-        self._day, self._tally = day, tally
+    def __init__(self, day: StoreDay, counts: SentCounts) -> None:
+        """`counts`: counts every record."""
+        self._day, self._counts = day, counts
         self._spans: dict[str, tuple[Span, Span]] = {}
         self._late: dict[str, int] = {}
 
-    def over(self, records: Iterable[Record]) -> Iterator[Record]:
-        """Give what is sent after all, in the order of the records (by when each should have been sent)."""
+    def over(self, records: Iterable[SensorRecord]) -> Iterator[SensorRecord]:
+        """Yield what is actually sent, in the order in which it should have been sent."""
         for record in records:
             sender = record.sensor or record.topic
             off, cut_off = self._spans.get(sender) or self._spans.setdefault(sender, self._drawn(sender))
             if record.sensor and off[0] <= record.sent_ms < off[1]:
-                self._tally.add(record.topic, SILENCED)
+                self._counts.add(record.topic, SILENCED)
                 continue
             shown = self._drifted(record) if record.sensor == self._wrong_clock[0] else record
             is_late = cut_off[0] <= record.sent_ms < cut_off[1]
-            self._tally.add(record.topic, EVENTS)
+            self._counts.add(record.topic, EVENTS)
             yield self._later(shown, sender, cut_off[1]) if is_late else shown
 
     def _drawn(self, sender: str) -> tuple[Span, Span]:
-        drawn = self._day.chance(f"trouble {sender}")
+        rng = self._day.rng(f"trouble {sender}")
         spans = []
         for share in (OFF, CUT_OFF):
-            begins = drawn.randrange(self._day.begins, self._day.ends, MINUTE_MS)
-            spans.append((begins, begins + (drawn.random() < share) * drawn.randint(15, 120) * MINUTE_MS))
+            begins = rng.randrange(self._day.begins, self._day.ends, MINUTE_MS)
+            spans.append((begins, begins + (rng.random() < share) * rng.randint(15, 120) * MINUTE_MS))
         return spans[0], spans[1]
 
-    def _later(self, record: Record, sender: str, again_ms: int) -> Record:
-        """Send it once the sensor can send again: all that waited, one after another."""
+    def _later(self, record: SensorRecord, sender: str, again_ms: int) -> SensorRecord:
+        """Send it once the sensor can send again, after all that waited before it."""
         self._late[sender] = self._late.get(sender, again_ms) + AFTER_ANOTHER_MS
-        self._tally.add(record.topic, LATE)
+        self._counts.add(record.topic, LATE)
         return record._replace(sent_ms=self._late[sender])
 
     @cached_property
     def _wrong_clock(self) -> tuple[str, int]:
-        """A router, and by how much its clock is wrong in the end. What counts intervals would leave its window."""
-        drawn = self._day.chance("clock")
+        """A router and the drift of its clock. No sensor that counts intervals: they would leave their window."""
+        rng = self._day.rng("clock")
         routers = [each.id for each in simulated(self._day.store, WIFI_SIGHTINGS.topic)]
-        if not routers or drawn.random() >= WRONG_CLOCK:
+        if not routers or rng.random() >= WRONG_CLOCK:
             return "-", 0
-        return drawn.choice(routers), drawn.choice((-1, 1)) * drawn.randint(*DRIFT_MS)
+        return rng.choice(routers), rng.choice((-1, 1)) * rng.randint(*DRIFT_MS)
 
-    def _drifted(self, record: Record) -> Record:
+    def _drifted(self, record: SensorRecord) -> SensorRecord:
         if record.topic != WIFI_SIGHTINGS.topic:
             return record
-        at = milliseconds(datetime.fromisoformat(record.body["happened_at"]))
+        at = to_milliseconds(datetime.fromisoformat(record.body["happened_at"]))
         shown = at + self._wrong_clock[1] * (at - self._day.begins) // (self._day.ends - self._day.begins)
-        self._tally.add(record.topic, DRIFTED)
-        return record._replace(body={**record.body, "happened_at": written(shown)})
+        self._counts.add(record.topic, DRIFTED)
+        return record._replace(body={**record.body, "happened_at": format_instant(shown)})
 
 
 Body = dict[str, Any]
-Break = Callable[[Source[Any], Body], bytes | None]
+MakeInvalid = Callable[[Source[Any], Body], bytes | None]
 TOO_LONG = timedelta(hours=20)
-"""Longer than any wait, dwell or shift may last."""
+"""Longer than any wait, dwell time or shift may be."""
 FAR_AHEAD = "2199-01-01T00:00:00Z"
 """In the future whenever it is received."""
 ADDRESS = "02:00:5e:10:20:30"
-"""Nobody's: the bit `made up` is set."""
+"""Nobody's address: its local bit is set."""
 
 
 def _field(source: Source[Any], kind: type, body: Body) -> str | None:
@@ -130,7 +144,7 @@ def _and(body: Body, more: bytes) -> bytes:
     return orjson.dumps(body)[:-1] + b"," + more + b"}"
 
 
-BREAKAGES: Mapping[Reason, Break] = {
+INVALID_RECORDS: Mapping[Reason, MakeInvalid] = {
     Reason.NOT_JSON: lambda _, body: orjson.dumps(body)[:-2],
     Reason.NOT_UTF8: lambda _, body: _and(body, b'"note":"\xff"'),
     Reason.TOO_DEEP: lambda _, body: _and(body, b'"note":' + b"[" * 40 + b"]" * 40),
@@ -148,46 +162,46 @@ BREAKAGES: Mapping[Reason, Break] = {
     Reason.DURATION_TOO_LONG: lambda source, body: _started(source, body, TOO_LONG),
     Reason.RAW_MAC_ADDRESS: lambda _, body: _with(body, "device" if "device" in body else None, ADDRESS),
 }
-"""None: a record like this one cannot be wrong in this way."""
+"""Functions that make a record invalid; None: this record cannot be invalid in this way."""
 
 
 REPEATED = 0.005
-"""Of the records."""
+"""Share of the records."""
 BROKEN = 0.25
-"""Of the ways to be wrong, so many occur in a source on a day."""
+"""Share of the reasons that occur in a source on a day."""
 CONFLICTING = 0.5
-"""Of the sources of a day, so many contradict themselves once."""
+"""Share of the sources of a day that send one conflicting duplicate."""
 OTHERWISE: dict[str, Any] = {"interval_ms": -1, "people_in": 1, "signal_dbm": -1, "length_after": 1, "people": 1}
-"""What says something else when it is so much more. The first that a record has is taken."""
+"""Fields to change, and by how much. The first one that a record has is used."""
 
 
-def repetitions(day: ShopDay, records: Sequence[Record], tally: Tally) -> Iterator[Sendable]:
-    """Repeat, break and contradict some of these records of one source (not empty), later than they are sent."""
+def extra_records(day: StoreDay, records: Sequence[SensorRecord], counts: SentCounts) -> Iterator[EncodedRecord]:
+    """Generate duplicates, invalid and conflicting versions of some records of one source (not empty), sent later."""
     topic = records[0].topic
-    drawn = day.chance(f"repetitions {topic}")
+    rng = day.rng(f"repetitions {topic}")
     for record in records:
-        if drawn.random() < REPEATED:
-            tally.add(topic, DUPLICATES)
-            later = record.sent_ms + drawn.randint(SECOND_MS, 10 * MINUTE_MS)
-            yield Sendable(later, topic, encode(record.body))
-    yield from _broken(drawn, records, tally)
-    if drawn.random() < CONFLICTING:
-        yield from _conflict(drawn.choice(records), tally)
+        if rng.random() < REPEATED:
+            counts.add(topic, DUPLICATES)
+            later = record.sent_ms + rng.randint(SECOND_MS, 10 * MINUTE_MS)
+            yield EncodedRecord(later, topic, encode(record.body))
+    yield from _broken(rng, records, counts)
+    if rng.random() < CONFLICTING:
+        yield from _conflict(rng.choice(records), counts)
 
 
-def _broken(drawn: Random, records: Sequence[Record], tally: Tally) -> Iterator[Sendable]:
+def _broken(rng: Random, records: Sequence[SensorRecord], counts: SentCounts) -> Iterator[EncodedRecord]:
     source = source_named(records[0].topic)
-    for reason, broken in BREAKAGES.items():
-        record, is_met = drawn.choice(records), drawn.random() < BROKEN
+    for reason, broken in INVALID_RECORDS.items():
+        record, is_met = rng.choice(records), rng.random() < BROKEN
         value = broken(source, dict(record.body)) if is_met else None
         if value is not None:
-            tally.dead_letter(record.topic, reason)
-            yield Sendable(record.sent_ms + drawn.randint(1, SECOND_MS), record.topic, value)
+            counts.dead_letter(record.topic, reason)
+            yield EncodedRecord(record.sent_ms + rng.randint(1, SECOND_MS), record.topic, value)
 
 
-def _conflict(record: Record, tally: Tally) -> Iterator[Sendable]:
+def _conflict(record: SensorRecord, counts: SentCounts) -> Iterator[EncodedRecord]:
     name = next((name for name in OTHERWISE if name in record.body), None)
     if name is not None:
-        tally.dead_letter(record.topic, Reason.CONFLICTING_DUPLICATE)
+        counts.dead_letter(record.topic, Reason.CONFLICTING_DUPLICATE)
         value = encode({**record.body, name: record.body[name] + OTHERWISE[name]})
-        yield Sendable(record.sent_ms + 5 * SECOND_MS, record.topic, value)
+        yield EncodedRecord(record.sent_ms + 5 * SECOND_MS, record.topic, value)

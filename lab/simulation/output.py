@@ -1,9 +1,9 @@
-"""Output."""
+"""Output of a simulation: a folder of JSON lines, or Kafka, at the pace at which the records were sent."""
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from datetime import datetime
 from pathlib import Path
 from queue import Empty, Full, Queue
@@ -11,7 +11,7 @@ from typing import Any
 
 import orjson
 
-from lab.simulation.records import Delivery
+from lab.simulation.records import TimedRecord
 from lab.simulation.simulation import Simulation
 from lab.simulation.stores import stores_text
 from master_dataset.errors import RequestError
@@ -19,25 +19,28 @@ from master_dataset.kafka.ingest import IngestResult, ingest
 from master_dataset.sources import registered_sources, source_named
 
 SIMULATED = "Simulated: no shop, person, device or receipt in it is real."
-Told = Callable[[datetime], None]
-"""Hears of every record how far the time has come."""
+Progress = Callable[[datetime], None]
+"""Called for every record with its time of sending."""
 
 
-def write(simulation: Simulation, folder: Path, told: Told) -> None:
-    """Write all of it. RequestError if the folder holds anything already, or cannot be written."""
+def write_folder(simulation: Simulation, folder: Path, progress: Progress) -> None:
+    """Write a simulation: a file per source, `stores.yaml` and `manifest.json`.
+
+    Raises RequestError if the folder is not empty or cannot be written.
+    """
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if any(folder.iterdir()):
             raise RequestError(f"`{folder}` is not empty, and nothing in it is overwritten.", do="Name a new folder.")
         (folder / "stores.yaml").write_text(f"# {SIMULATED}\n{stores_text(simulation.stores)}", encoding="utf-8")
-        _write_lines(simulation, folder, told)
+        _write_lines(simulation, folder, progress)
         (folder / "manifest.json").write_bytes(orjson.dumps(manifest(simulation), option=orjson.OPT_INDENT_2))
     except OSError as error:
         raise RequestError(f"`{folder}` cannot be written: {error.strerror}.", do="Name another folder.") from error
 
 
 def manifest(simulation: Simulation) -> dict[str, Any]:
-    """What the simulation says of itself once all of it was given."""
+    """Return the manifest, once all records were generated."""
     return {
         "simulated": True,
         "note": SIMULATED,
@@ -45,35 +48,31 @@ def manifest(simulation: Simulation) -> dict[str, Any]:
         "from": simulation.first,
         "to": simulation.last,
         "faults": simulation.faults,
-        "stores": _ids(simulation),
-        "sent": simulation.tally.sent,
-        "sources": simulation.tally.told(),
+        "stores": [store.id for store in simulation.stores],
+        "sent": simulation.counts.sent,
+        "sources": simulation.counts.manifest(),
     }
 
 
-def _ids(simulation: Simulation) -> Sequence[str]:
-    return [store.id for store in simulation.stores]
-
-
-def _write_lines(simulation: Simulation, folder: Path, told: Told) -> None:
+def _write_lines(simulation: Simulation, folder: Path, progress: Progress) -> None:
     with ExitStack() as opened:
         files = {
             topic: opened.enter_context((folder / f"{topic}.jsonl").open("wb")) for topic in sorted(simulation.topics)
         }
         for send_at, topic, value in simulation.deliveries():
             files[topic].write(value + b"\n")
-            told(send_at)
+            progress(send_at)
 
 
 def paced(
-    deliveries: Iterable[Delivery],
+    records: Iterable[TimedRecord],
     speed: float,
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
-) -> Iterator[Delivery]:
-    """Give each when its time has come: `speed` seconds of theirs are one of the clock's. They are not changed."""
+) -> Iterator[TimedRecord]:
+    """Yield each record at its time of sending, `speed` times as fast as real time; the first one at once."""
     began, first = clock(), None
-    for each in deliveries:
+    for each in records:
         at = each.send_at.timestamp()
         first = at if first is None else first
         ahead = began + (at - first) / speed - clock()
@@ -82,35 +81,35 @@ def paced(
         yield each
 
 
-WAITING = 2_000
+QUEUED = 2_000
 """Records of a source that wait to be sent, at most."""
-LOOK_SECONDS = 0.5
+PUT_SECONDS = 0.5
 
 
-class _Lane:
-    """One source and its ingest."""
+class _SourceSender:
+    """One source and its ingest, which takes the records in order."""
 
     def __init__(self, topic: str, bootstrap: str, pool: ThreadPoolExecutor) -> None:
-        self._lines: Queue[bytes | None] = Queue(WAITING)
+        self._lines: Queue[bytes | None] = Queue(QUEUED)
         source = source_named(topic)
         self.sent: Future[IngestResult] = pool.submit(
             lambda: ingest(source, iter(self._lines.get, None), bootstrap, lambda _: None)
         )
 
     def put(self, value: bytes | None) -> None:
-        """Hand a line over; None is the end. Raises what the ingest has raised."""
+        """Queue a line; None is the end. Raises what the ingest has raised."""
         while True:
             if self.sent.done():
                 self.sent.result()
                 return
             try:
-                self._lines.put(value, timeout=LOOK_SECONDS)
+                self._lines.put(value, timeout=PUT_SECONDS)
             except Full:
                 continue
             return
 
     def end(self) -> None:
-        """Let the ingest come to its end, whatever it still has to send is dropped."""
+        """End the ingest; what is still queued is dropped."""
         while True:
             try:
                 self._lines.get_nowait()
@@ -119,39 +118,41 @@ class _Lane:
         self._lines.put(None)
 
 
-def send(deliveries: Iterable[Delivery], bootstrap: str) -> int:
-    """Send them all, and give how many the broker has acknowledged. BrokerUnavailableError, LinesNotSentError."""
-    with _lanes(bootstrap) as lane_of:
-        for each in deliveries:
-            lane_of(each.topic).put(each.value)
-        return lane_of.acknowledged()
-
-
-class _Lanes:
-    """The lanes of those sources that have had a record."""
+class _SourceSenders:
+    """The senders of the sources that have had a record."""
 
     def __init__(self, bootstrap: str, pool: ThreadPoolExecutor) -> None:
         self._bootstrap, self._pool = bootstrap, pool
-        self.open: dict[str, _Lane] = {}
+        self._senders: dict[str, _SourceSender] = {}
 
-    def __call__(self, topic: str) -> _Lane:
-        if topic not in self.open:
-            self.open[topic] = _Lane(topic, self._bootstrap, self._pool)
-        return self.open[topic]
+    def put(self, topic: str, value: bytes) -> None:
+        """Queue a record for its source."""
+        if topic not in self._senders:
+            self._senders[topic] = _SourceSender(topic, self._bootstrap, self._pool)
+        self._senders[topic].put(value)
 
     def acknowledged(self) -> int:
-        """Wait for all that is under way."""
-        for lane in self.open.values():
-            lane.put(None)
-        return sum(lane.sent.result().acknowledged for lane in self.open.values())
+        """Wait for everything that is under way."""
+        for sender in self._senders.values():
+            sender.put(None)
+        return sum(sender.sent.result().acknowledged for sender in self._senders.values())
+
+    def end(self) -> None:
+        """End every ingest."""
+        for sender in self._senders.values():
+            sender.end()
 
 
-@contextmanager
-def _lanes(bootstrap: str) -> Iterator[_Lanes]:
-    with ThreadPoolExecutor(len(registered_sources()), "simulate") as pool:  # every lane needs a thread of its own
-        lanes = _Lanes(bootstrap, pool)
+def send(records: Iterable[TimedRecord], bootstrap: str) -> int:
+    """Send all records, each source by an ingest of its own, and return how many the broker has acknowledged.
+
+    Raises BrokerUnavailableError or LinesNotSentError.
+    """
+    with ThreadPoolExecutor(len(registered_sources()), "simulate") as pool:  # every sender needs its own thread
+        senders = _SourceSenders(bootstrap, pool)
         try:
-            yield lanes
+            for each in records:
+                senders.put(each.topic, each.value)
+            return senders.acknowledged()
         finally:
-            for lane in lanes.open.values():
-                lane.end()
+            senders.end()

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
 
-from lab.simulation.shop_day import milliseconds, shop_day
 from lab.simulation.simulation import Simulation
+from lab.simulation.store_day import store_day, to_milliseconds
 from lab.simulation.stores import equipped, invented_stores
 from master_dataset.errors import RequestError
 from master_dataset.registry.stores import Store
@@ -14,7 +14,7 @@ from master_dataset.registry.stores_file import load
 from master_dataset.sources import registered_sources, source_named
 
 MOST_STORES = 100
-"""A day of each is in memory at once: about 10 MB."""
+"""A day of each store is in memory at once: about 10 MB."""
 MOST_DAYS = 366
 MOST_STORE_DAYS = 2_000
 MOST_SEED = 64
@@ -22,8 +22,8 @@ FIRST_DAY, LAST_DAY = date(1990, 1, 1), date(2099, 12, 31)
 
 
 @dataclass(frozen=True)
-class Asked:
-    """`stores`: how many invented ones, or `stores_file`: whose. `sources`: names between commas, empty for all."""
+class SimulationRequest:
+    """Either `stores`, a number of invented ones, or `stores_file`. `sources`: comma-separated names; empty: all."""
 
     stores: int | None
     stores_file: Path | None
@@ -34,7 +34,7 @@ class Asked:
     faults: bool = True
 
     def simulation(self) -> Simulation:
-        """Give what is asked for. RequestError, UnknownNameError, BadFileError."""
+        """Return the simulation. Raises RequestError, UnknownNameError, BadFileError."""
         self._check_days()
         if not 0 < len(self.seed.encode()) <= MOST_SEED or not self.seed.isprintable():
             raise RequestError(
@@ -70,8 +70,8 @@ class Asked:
 
 def check_past(simulation: Simulation, speed: float | None, now: datetime | None = None) -> None:
     """RequestError if a record would be sent before it could have happened: such ones would become dead letters."""
-    now_ms = milliseconds(now or datetime.now(UTC))
-    days = [shop_day(store, day, "") for store in simulation.stores for day in (simulation.first, simulation.last)]
+    now_ms = to_milliseconds(now or datetime.now(UTC))
+    days = [store_day(store, day, "") for store in simulation.stores for day in (simulation.first, simulation.last)]
     ends, begins = max(day.ends for day in days), min(day.begins for day in days)
     is_as_fast_as_time = speed is not None and speed <= 1
     if (begins if is_as_fast_as_time else ends) > now_ms:

@@ -1,4 +1,7 @@
-"""Simulation."""
+"""The simulation: what the sensors and tills of stores send on some days, in order.
+
+One store and day is generated at a time, so memory does not grow with the number of days.
+"""
 
 import heapq
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -8,67 +11,79 @@ from functools import cached_property
 from itertools import groupby
 from operator import attrgetter
 
-from lab.simulation.faults import Trouble, repetitions
-from lab.simulation.records import EVENTS, Delivery, Record, Records, Sendable, Tally, Wire, encode
-from lab.simulation.shop_day import HOUR_MS, MINUTE_MS, QUARTER_MS, ShopDay, milliseconds, quarter, shop_day
+from lab.simulation.faults import SensorFaults, extra_records
+from lab.simulation.records import (
+    EVENTS,
+    EncodedRecord,
+    RecordFactory,
+    Records,
+    SensorRecord,
+    SentCounts,
+    TimedRecord,
+    encode,
+)
 from lab.simulation.staff import Shift, roster, staff_hours
+from lab.simulation.store_day import HOUR_MS, MINUTE_MS, QUARTER_MS, StoreDay, store_day, to_milliseconds, window_start
 from lab.simulation.stores import simulated
-from lab.simulation.tills import Turn, checkout, demand, pos_transactions, queue_events
+from lab.simulation.tills import QueueVisit, pos_transactions, queue_events, queue_visits, receipt_times
 from lab.simulation.visitors import Visitor, demographics, people_counts, visitors, zone_presence
 from lab.simulation.weather import weather_observations
-from lab.simulation.wifi import Radio
+from lab.simulation.wifi import WifiRouters
 from master_dataset.registry.stores import Store
 from master_dataset.sources import registered_sources
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from master_dataset.sources.sensor_heartbeats import WATCHED
 
 
-def sensor_heartbeats(day: ShopDay) -> Records:
-    """Beat through the whole day, open or not."""
-    wire = Wire(day, "sensor_heartbeats")
+def sensor_heartbeats(day: StoreDay) -> Records:
+    """Send a heartbeat per minute of every sensor whose silence may be an outage, all day long."""
+    records = RecordFactory(day, "sensor_heartbeats")
     for source in WATCHED:
         for sensor in simulated(day.store, source):
             for start in range(day.begins, day.ends, MINUTE_MS):
-                yield wire.record(start, sensor.id, {"source": source, "interval_ms": MINUTE_MS}, start + MINUTE_MS)
+                yield records.record(start, sensor.id, {"source": source, "interval_ms": MINUTE_MS}, start + MINUTE_MS)
 
 
-SEEN = ("people_counts", "wifi_sightings", "queue_events", "demographics", "zone_presence")
-"""Sources of sensors: a shop that has none of a source tells nothing of it."""
+WITH_SENSORS = ("people_counts", "wifi_sightings", "queue_events", "demographics", "zone_presence")
+"""Sources with sensors: a store without a sensor of one sends nothing to it."""
 
 
 @dataclass(frozen=True, eq=False)
 class World:
-    """`real`: instants of the real receipts, in ms; with None the shop has none and prints its own."""
+    """One store on one day: receipts, queues, visitors and staff that are consistent with each other.
 
-    day: ShopDay
+    `real`: times of the real receipts in ms; None: the receipts are simulated too.
+    """
+
+    day: StoreDay
     real: Sequence[int] | None = None
 
     @cached_property
     def receipts(self) -> Sequence[int]:
-        """The instants of the receipts, sorted."""
-        return demand(self.day) if self.real is None else sorted(self.real)
+        """Times of the receipts, sorted."""
+        return receipt_times(self.day) if self.real is None else sorted(self.real)
 
     @cached_property
-    def turns(self) -> Sequence[Turn]:
-        """Who stood in a queue."""
-        return checkout(self.day, self.receipts)
+    def queue_visits(self) -> Sequence[QueueVisit]:
+        """Everybody who queued."""
+        return queue_visits(self.day, self.receipts)
 
     @cached_property
     def people(self) -> Sequence[Visitor]:
-        """Who came in."""
-        return visitors(self.day, self.turns)
+        """Everybody who came in."""
+        return visitors(self.day, self.queue_visits)
 
     @cached_property
     def shifts(self) -> Sequence[Shift]:
-        """Who worked."""
+        """The shifts of the staff."""
         return roster(self.day)
 
-    def records(self, topics: Collection[str]) -> Sequence[Record]:
-        """What the sensors and tills send of these sources, by when it is sent. Real receipts are not sent again."""
-        told: Mapping[str, Callable[[], Records]] = {
+    def records(self, topics: Collection[str]) -> Sequence[SensorRecord]:
+        """Return the records of these sources in the order of sending. Real receipts are not sent again."""
+        sources: Mapping[str, Callable[[], Records]] = {
             "people_counts": lambda: people_counts(self.day, self.people, self.shifts),
-            "wifi_sightings": lambda: Radio(self.day).hear(self.people, self.shifts),
-            "queue_events": lambda: queue_events(self.day, self.turns),
+            "wifi_sightings": lambda: WifiRouters(self.day).hear(self.people, self.shifts),
+            "queue_events": lambda: queue_events(self.day, self.queue_visits),
             "demographics": lambda: demographics(self.day, self.people),
             "zone_presence": lambda: zone_presence(self.day, self.people),
             "staff_hours": lambda: staff_hours(self.day, self.shifts),
@@ -76,8 +91,12 @@ class World:
             "sensor_heartbeats": lambda: sensor_heartbeats(self.day),
             "pos_transactions": lambda: pos_transactions(self.day, self.receipts if self.real is None else ()),
         }
-        asked = [topic for topic in told if topic in topics and (topic not in SEEN or simulated(self.day.store, topic))]
-        found = [record for topic in asked for record in told[topic]()]
+        selected = [
+            topic
+            for topic in sources
+            if topic in topics and (topic not in WITH_SENSORS or simulated(self.day.store, topic))
+        ]
+        found = [record for topic in selected for record in sources[topic]()]
         return sorted(found, key=lambda record: record.sent_ms)
 
 
@@ -86,9 +105,9 @@ by_time = attrgetter("sent_ms")
 
 @dataclass(frozen=True)
 class Simulation:
-    """`stores` with simulated sensors (`equipped`), from the day `first` to the day `last`, both included.
+    """`stores` with simulated sensors (`equipped`), from the day `first` to the day `last`, inclusive.
 
-    `topics`: sources to be sent. `faults`: whether anything goes wrong. `tally` is complete once all was given.
+    `topics`: the sources to simulate. `faults`: whether anything goes wrong. `counts` is complete at the end.
     """
 
     stores: Sequence[Store]
@@ -97,74 +116,82 @@ class Simulation:
     seed: str
     topics: Collection[str]
     faults: bool = True
-    tally: Tally = field(default_factory=Tally)
+    counts: SentCounts = field(default_factory=SentCounts)
 
-    def deliveries(self) -> Iterator[Delivery]:
-        """Everything by when it is sent. To be asked once: every time counts into the tally."""
-        yield from map(delivered, heapq.merge(*(self._of_store(store) for store in self.stores), key=by_time))
+    def deliveries(self) -> Iterator[TimedRecord]:
+        """Generate all records in the order of sending. Call it once: every call adds to `counts`."""
+        yield from map(timed, heapq.merge(*(self._of_store(store) for store in self.stores), key=by_time))
 
     @property
     def days(self) -> list[date]:
-        """Every day."""
+        """Every simulated day."""
         return [self.first + timedelta(days=number) for number in range((self.last - self.first).days + 1)]
 
-    def _of_store(self, store: Store) -> Iterator[Sendable]:
-        """Hold back what is sent after its day has ended, until that time has come."""
-        held: list[Sendable] = []
-        for each in (shop_day(store, day, self.seed) for day in self.days):
-            held = sorted([*held, *told(World(each), self.topics, self.tally, faults=self.faults)], key=by_time)
+    def _of_store(self, store: Store) -> Iterator[EncodedRecord]:
+        """Hold back what is sent after the end of its day until that time."""
+        held: list[EncodedRecord] = []
+        for each in (store_day(store, day, self.seed) for day in self.days):
+            held = sorted(
+                [*held, *sent_records(World(each), self.topics, self.counts, faults=self.faults)], key=by_time
+            )
             ready = [one for one in held if one.sent_ms < each.ends]
             held = held[len(ready) :]
             yield from ready
         yield from held
 
 
-def told(world: World, topics: Collection[str], tally: Tally, *, faults: bool) -> Sequence[Sendable]:
-    """Give what is sent of one shop and day, by when."""
+def sent_records(world: World, topics: Collection[str], counts: SentCounts, *, faults: bool) -> Sequence[EncodedRecord]:
+    """Return what is sent for one store and day, in the order of sending."""
     records = world.records(topics)
     if not faults:
         for record in records:
-            tally.add(record.topic, EVENTS)
-        return [_sendable(record) for record in records]
-    sent = sorted(Trouble(world.day, tally).over(records), key=attrgetter("topic", "sent_ms"))
-    more = [_more(world.day, list(of_topic), tally) for _, of_topic in groupby(sent, key=attrgetter("topic"))]
-    return sorted([*map(_sendable, sent), *(each for some in more for each in some)], key=by_time)
+            counts.add(record.topic, EVENTS)
+        return [_encoded(record) for record in records]
+    sent = sorted(SensorFaults(world.day, counts).over(records), key=attrgetter("topic", "sent_ms"))
+    more = [_more(world.day, list(of_topic), counts) for _, of_topic in groupby(sent, key=attrgetter("topic"))]
+    return sorted([*map(_encoded, sent), *(each for some in more for each in some)], key=by_time)
 
 
-def delivered(each: Sendable) -> Delivery:
-    """Say when in UTC."""
-    return Delivery(datetime.fromtimestamp(each.sent_ms / 1000, UTC), each.topic, each.value)
+def timed(each: EncodedRecord) -> TimedRecord:
+    """Give a record its time of sending in UTC."""
+    return TimedRecord(datetime.fromtimestamp(each.sent_ms / 1000, UTC), each.topic, each.value)
 
 
-def _more(day: ShopDay, records: Sequence[Record], tally: Tally) -> list[Sendable]:
-    return list(repetitions(day, records, tally))
+def _more(day: StoreDay, records: Sequence[SensorRecord], counts: SentCounts) -> list[EncodedRecord]:
+    return list(extra_records(day, records, counts))
 
 
-def _sendable(record: Record) -> Sendable:
-    return Sendable(record.sent_ms, record.topic, encode(record.body))
+def _encoded(record: SensorRecord) -> EncodedRecord:
+    return EncodedRecord(record.sent_ms, record.topic, encode(record.body))
 
 
 BEFORE_MS = HOUR_MS
-"""So long before the first receipt people may come in."""
+"""People may come in this long before the first receipt."""
 
 
-def matching(
+def matching_records(
     store: Store, begins: datetime, ends: datetime, receipts: Collection[datetime], seed: str
-) -> list[Delivery]:
-    """Give what the simulated sensors of a store send of [begins, ends), both on the 15-minute grid of UTC, by when.
+) -> list[TimedRecord]:
+    """Return what the sensors of a store send to match real receipts, without faults, in the order of sending.
 
-    `receipts` outside of that time are somebody else's. Days of one store must not overlap. Nothing goes wrong here: no
-    fault, and every record is an event.
+    Args:
+        store: The store, with simulated sensors.
+        begins: Start, on the 15-minute grid of UTC. Calls for one store must not overlap.
+        ends: End (exclusive), on the same grid.
+        receipts: Times of receipts; those outside of the range are ignored.
+        seed: Determines everything that is random.
     """
-    first, last = milliseconds(begins), milliseconds(ends)
-    paid = sorted(at for at in map(milliseconds, receipts) if first <= at < last)
+    first, last = to_milliseconds(begins), to_milliseconds(ends)
+    paid = sorted(at for at in map(to_milliseconds, receipts) if first <= at < last)
     opened = (
-        ((max(quarter(paid[0] - BEFORE_MS), first), min(quarter(paid[-1]) + 2 * QUARTER_MS, last)),) if paid else ()
+        ((max(window_start(paid[0] - BEFORE_MS), first), min(window_start(paid[-1]) + 2 * QUARTER_MS, last)),)
+        if paid
+        else ()
     )
-    day = ShopDay(store, begins.isoformat(), seed, first, last, opened)
-    return [delivered(each) for each in told(World(day, paid), sensor_topics(), Tally(), faults=False)]
+    day = StoreDay(store, begins.isoformat(), seed, first, last, opened)
+    return [timed(each) for each in sent_records(World(day, paid), sensor_topics(), SentCounts(), faults=False)]
 
 
 def sensor_topics() -> Sequence[str]:
-    """Every source but the tills."""
+    """Return every source except the receipts."""
     return [topic for topic in registered_sources() if topic != POS_TRANSACTIONS.topic]

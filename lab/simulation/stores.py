@@ -7,22 +7,25 @@ from typing import Any
 
 import yaml
 
-from lab.simulation.shop_day import chance
+from lab.simulation.store_day import random_stream
 from master_dataset.registry.stores import WEEKDAYS, Sensor, Store, Zone, currency
 
 PREFIX = "sim-"
-"""Of every simulated sensor: nobody may take its records for real."""
+"""Prefix of every simulated sensor, so that its records cannot be mistaken for real ones."""
 DOORS = ("door-main", "door-mall", "door-parking")
 ZONES = ("entrance", "offers", "fresh", "shelves")
 
 
 def equipped(store: Store) -> Store:
-    """Give the store with simulated sensors, and with zones if it has none. The same store for the same id."""
+    """Return the store with simulated sensors, and zones if it has none. The same id gives the same sensors.
+
+    Sensors that are registered already are left alone.
+    """
     if any(sensor.id.startswith(PREFIX) for sensor in store.sensors):
         return store
-    drawn = chance("equipment", store.id)
-    lines = DOORS[: drawn.choice((1, 2, 2, 3))]
-    queues = ("Q1", "Q2")[: drawn.choice((1, 1, 2))]
+    rng = random_stream("equipment", store.id)
+    lines = DOORS[: rng.choice((1, 2, 2, 3))]
+    queues = ("Q1", "Q2")[: rng.choice((1, 1, 2))]
     zones = store.zones or tuple(Zone(name) for name in ZONES)
     sensors = [Sensor(f"{PREFIX}cam-{number}", "people_counts", line) for number, line in enumerate(lines, 1)]
     sensors += [Sensor(f"{PREFIX}queue-{queue}", "queue_events", queue) for queue in queues]
@@ -33,12 +36,12 @@ def equipped(store: Store) -> Store:
 
 
 def simulated(store: Store, topic: str) -> Sequence[Sensor]:
-    """List the simulated sensors of a source."""
+    """Return the simulated sensors of a source."""
     return [sensor for sensor in store.sensors if sensor.source == topic and sensor.id.startswith(PREFIX)]
 
 
 def doors(store: Store) -> Sequence[str]:
-    """List the door lines that are counted; there is always a way in."""
+    """Return the door lines with a counter, or one line if there is none."""
     return [sensor.place or sensor.id for sensor in simulated(store, "people_counts")] or DOORS[:1]
 
 
@@ -51,19 +54,19 @@ CITIES = (
     ("Kathmandu", "Asia/Kathmandu", "NPR", "NP"),
 )
 WEEK = (("08:00-20:00", "09:00-19:00"), ("07:00-21:00", "08:00-20:00"), ("10:00-20:00", "10:00-18:00"))
-"""Hours from Monday to Saturday, and on Sunday."""
+"""Opening hours from Monday to Saturday, and on Sunday."""
 OPEN_SINCE = date(2020, 1, 6)
 
 
 def invented_stores(number: int) -> Sequence[Store]:
-    """Make up so many shops with their sensors. The n-th is always the same."""
+    """Invent stores with sensors. The n-th is always the same."""
     return [equipped(_invented_store(nth)) for nth in range(1, number + 1)]
 
 
 def _invented_store(nth: int) -> Store:
     city, zone, money, country = CITIES[(nth - 1) % len(CITIES)]
-    drawn = chance("store", str(nth))
-    weekday, sunday = drawn.choice(WEEK)
+    rng = random_stream("store", str(nth))
+    weekday, sunday = rng.choice(WEEK)
     hours = dict.fromkeys(WEEKDAYS[:-1], (weekday,)) | {WEEKDAYS[-1]: (sunday,)}
     return Store(
         id=f"{PREFIX}{nth}",
@@ -71,19 +74,19 @@ def _invented_store(nth: int) -> Store:
         name=f"Simulated shop {nth}, {city}",
         currency=currency(money),
         opening_hours=hours,
-        floor_m2=drawn.randrange(200, 2000, 10),
+        floor_m2=rng.randrange(200, 2000, 10),
         open_since=OPEN_SINCE,
         country=country,
     )
 
 
 PLACES = {"people_counts": "line", "queue_events": "queue"}
-"""What the place of a sensor is called; else it is a zone."""
+"""Name of a sensor's place in `stores.yaml`; otherwise `zone`."""
 
 
 def stores_text(stores: Sequence[Store]) -> str:
-    """Write them; what is not said of a store is left out."""
-    written = {"stores": [_said(_store(store)) for store in stores]}
+    """Write stores as `stores.yaml`, without empty fields."""
+    written = {"stores": [_without_empty(_store(store)) for store in stores]}
     return yaml.safe_dump(written, allow_unicode=True, sort_keys=False, default_flow_style=None, width=120)
 
 
@@ -104,8 +107,8 @@ def _store(store: Store) -> Mapping[str, Any]:
         "week_starts_on": store.week_starts_on,
         "comp_start_date": _text(store.comp_start_date),
         "conversion_target": _text(store.conversion_target),
-        "sensors": [_said(_sensor(sensor)) for sensor in store.sensors],
-        "zones": [_said(_zone(zone)) for zone in store.zones],
+        "sensors": [_without_empty(_sensor(sensor)) for sensor in store.sensors],
+        "zones": [_without_empty(_zone(zone)) for zone in store.zones],
     }
 
 
@@ -123,5 +126,5 @@ def _text(value: object) -> str:
     return "" if value is None else str(value)
 
 
-def _said(entry: Mapping[str, Any]) -> dict[str, Any]:
+def _without_empty(entry: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in entry.items() if value}

@@ -1,10 +1,10 @@
-"""The weather at a shop, a window at a time: seasons, a curve over the day, and rain that keeps people home."""
+"""`weather_observations`: the weather at a store by window, with seasons, a daily curve, and rain."""
 
 from math import cos, tau
 from typing import NamedTuple
 
-from lab.simulation.records import Records, Wire
-from lab.simulation.shop_day import HOUR_MS, QUARTER_MS, ShopDay
+from lab.simulation.records import RecordFactory, Records
+from lab.simulation.store_day import HOUR_MS, QUARTER_MS, StoreDay
 
 PROVIDER = "simulated"
 RAINY_DAYS = 0.35
@@ -12,7 +12,7 @@ SOUTHERN = ("Australia/", "America/Sao_Paulo", "America/Argentina/", "Pacific/Au
 
 
 class Weather(NamedTuple):
-    """As in a record of `weather_observations`."""
+    """The fields of a record of `weather_observations`."""
 
     temperature_mc: int
     precipitation_um: int
@@ -21,26 +21,26 @@ class Weather(NamedTuple):
 
     @property
     def appeal(self) -> float:
-        """How many of those who would come on a fine day do come: rain, frost and heat keep some of them at home."""
+        """Share of the visitors of a fine day who come: rain, frost and heat keep some at home."""
         degrees = self.temperature_mc / 1000
         rain = min(self.precipitation_um / 1000, 1.0)
         return (1 - 0.4 * rain) * (0.8 if degrees < -5 or degrees > 33 else 1.0)  # noqa: PLR2004 - frost and heat
 
 
-def _shower(day: ShopDay) -> tuple[int, int, int]:
-    """From when to when it rains, and how much in a quarter of an hour."""
-    drawn = day.chance("rain")
-    if drawn.random() >= RAINY_DAYS:
+def _shower(day: StoreDay) -> tuple[int, int, int]:
+    """Start and end of the rain, and how much falls in a quarter of an hour."""
+    rng = day.rng("rain")
+    if rng.random() >= RAINY_DAYS:
         return day.begins, day.begins, 0
-    starts = drawn.randrange(day.begins, day.ends, QUARTER_MS)
-    return starts, starts + drawn.randint(2, 6) * HOUR_MS, drawn.randint(150, 900)
+    starts = rng.randrange(day.begins, day.ends, QUARTER_MS)
+    return starts, starts + rng.randint(2, 6) * HOUR_MS, rng.randint(150, 900)
 
 
-def weather(day: ShopDay, quarter_ms: int) -> Weather:
-    """Give the weather of one window. Any order of asking gives the same."""
+def weather(day: StoreDay, quarter_ms: int) -> Weather:
+    """Return the weather of one window. It does not depend on the order of calls."""
     starts, ends, heavy = _shower(day)
     rains = starts <= quarter_ms < ends
-    today, now = day.chance("season"), day.chance(f"weather {quarter_ms}")
+    today, now = day.rng("season"), day.rng(f"weather {quarter_ms}")
     there = day.local(quarter_ms)
     season = -cos(tau * (there.timetuple().tm_yday - 20) / 365.25)
     if day.store.timezone.startswith(SOUTHERN):
@@ -52,9 +52,9 @@ def weather(day: ShopDay, quarter_ms: int) -> Weather:
     return Weather(round(degrees * 1000), wet, round(today.uniform(1000, 7000) * now.uniform(0.7, 1.3)), clouds)
 
 
-def weather_observations(day: ShopDay) -> Records:
-    """Observe every window of the day."""
-    wire = Wire(day, "weather_observations")
+def weather_observations(day: StoreDay) -> Records:
+    """Generate an observation for every window of the day."""
+    wire = RecordFactory(day, "weather_observations")
     for start in day.quarters():
         seen = weather(day, start)._asdict()
         yield wire.record(start, "", {"provider": PROVIDER, "interval_ms": QUARTER_MS, **seen}, start + QUARTER_MS)

@@ -7,48 +7,48 @@ from functools import lru_cache
 from hmac import digest
 from random import Random
 
-from lab.simulation.records import Record, Records, Wire
-from lab.simulation.shop_day import MINUTE_MS, SECOND_MS, ShopDay, poisson, quarter
+from lab.simulation.records import RecordFactory, Records, SensorRecord
 from lab.simulation.staff import Shift
+from lab.simulation.store_day import MINUTE_MS, SECOND_MS, StoreDay, poisson, window_start
 from lab.simulation.stores import simulated
 from lab.simulation.visitors import Visitor
 from master_dataset.registry.stores import business_date
 
 RANDOMIZED = 0.7
-"""Of the devices, so many make up an address of their own."""
+"""Share of the devices that use a random address."""
 HASH_BYTES = 16
 LOCAL, UNIVERSAL = 0x02, 0xFC
-"""Bits of the first byte of an address: made up by the device; and all bits that say neither that nor `group`."""
+"""Bits of the first byte of an address: locally administered; and all bits except that one and `group`."""
 
 
 @dataclass(frozen=True)
 class Device:
-    """`address`: of its hardware, six bytes; it never gets into a record."""
+    """`address`: six bytes, which are never written into a record."""
 
     address: bytes
     randomized: bool
 
 
-def device(drawn: Random, *, randomized: bool | None = None) -> Device:
-    """Draw a device. `randomized` as it says, or by chance."""
-    address = bytearray(drawn.randbytes(6))
-    made_up = drawn.random() < RANDOMIZED if randomized is None else randomized
+def random_device(rng: Random, *, randomized: bool | None = None) -> Device:
+    """Draw a device. `randomized`: None draws that too."""
+    address = bytearray(rng.randbytes(6))
+    made_up = rng.random() < RANDOMIZED if randomized is None else randomized
     address[0] = (address[0] & UNIVERSAL) | (LOCAL if made_up else 0)
     return Device(bytes(address), made_up)
 
 
 @dataclass(frozen=True)
-class Hashing:
-    """The edge of one shop and day.
+class DeviceHasher:
+    """Hashes the devices of one store and day, with a salt for each business day.
 
-    A real edge draws its salt at random, keeps it in memory only and destroys it. This one derives it from the seed,
-    so that the same seed gives the same bytes; it protects nobody, and there is nobody to protect.
+    A real edge device draws its salt at random, keeps it in memory only and destroys it. This one derives it from the
+    seed, so that the same seed gives the same bytes; there is nobody to protect.
     """
 
-    day: ShopDay
+    day: StoreDay
 
     def named(self, device: Device, at_ms: int) -> tuple[str, str]:
-        """Give the device's name at that instant, and which salt it was made with."""
+        """Return the hash of a device at that time, and the id of its salt."""
         salt_id = business_date(self.day.store.terms.business_day(at_ms)).isoformat()
         return _hashed(self.day.seed, self.day.store.id, salt_id, device.address), salt_id
 
@@ -60,63 +60,63 @@ def _hashed(seed: str, store: str, salt_id: str, address: bytes) -> str:
 
 
 CARRIES = 0.75
-"""Of the visitors, so many have a device that is on."""
+"""Share of the visitors with a device that is on."""
 PASSERS = 2.5
-"""Passers-by for one who comes in."""
+"""Passers-by per visitor who comes in."""
 QUIET = 0.5
-"""Passers-by in a window in which nobody comes."""
+"""Passers-by in a window without visitors."""
 PRINTERS = 2
 ALWAYS_ON_MS = 5 * MINUTE_MS
 OUTSIDE, INSIDE = (-78, 6), (-56, 7)
-"""Mean and deviation of signal strength, dBm."""
+"""Mean and standard deviation of the signal strength in dBm."""
 
 
-class Radio:
-    """The routers of one shop and day."""
+class WifiRouters:
+    """The access points of one store and day."""
 
-    def __init__(self, day: ShopDay) -> None:
-        """They hear nothing yet."""
-        self._day, self._wire, self._hashing = day, Wire(day, "wifi_sightings"), Hashing(day)
-        self._chance = day.chance("radio")
+    def __init__(self, day: StoreDay) -> None:
+        """Place the access points."""
+        self._day, self._wire, self._hashing = day, RecordFactory(day, "wifi_sightings"), DeviceHasher(day)
+        self._rng = day.rng("radio")
         routers = [sensor.id for sensor in simulated(day.store, "wifi_sightings")]
         self._router = {"inside": routers[0], "outside": routers[-1]}
 
     def hear(self, people: Sequence[Visitor], shifts: Sequence[Shift]) -> Records:
-        """Every sighting of the day."""
-        drawn = self._chance
+        """Generate every sighting of the day."""
+        rng = self._rng
         for each in people:
-            if drawn.random() < CARRIES:
-                yield from self._visit(each, device(drawn))
-        came = Counter(quarter(each.came_ms) for each in people)
+            if rng.random() < CARRIES:
+                yield from self._visit(each, random_device(rng))
+        came = Counter(window_start(each.came_ms) for each in people)
         for start in self._day.quarters():
-            for _ in range(poisson(drawn, QUIET + PASSERS * came[start])):
-                at = start + drawn.randrange(MINUTE_MS * 13)
-                passing = _times(drawn, at, at + drawn.randrange(90 * SECOND_MS))
-                yield from self._heard(device(drawn), "outside", passing)
+            for _ in range(poisson(rng, QUIET + PASSERS * came[start])):
+                at = start + rng.randrange(MINUTE_MS * 13)
+                passing = _times(rng, at, at + rng.randrange(90 * SECOND_MS))
+                yield from self._heard(random_device(rng), "outside", passing)
         for shift in shifts:
-            yield from self._heard(device(drawn), "inside", range(shift.came_ms, shift.left_ms, ALWAYS_ON_MS))
+            yield from self._heard(random_device(rng), "inside", range(shift.came_ms, shift.left_ms, ALWAYS_ON_MS))
         for _ in range(PRINTERS):
-            first = self._day.begins + drawn.randrange(ALWAYS_ON_MS)
+            first = self._day.begins + rng.randrange(ALWAYS_ON_MS)
             always = range(first, self._day.ends, ALWAYS_ON_MS)
-            yield from self._heard(device(drawn, randomized=False), "inside", always)
+            yield from self._heard(random_device(rng, randomized=False), "inside", always)
 
-    def _visit(self, visitor: Visitor, carried: Device) -> Iterator[Record]:
-        drawn = self._chance
-        approaching = max(visitor.came_ms - drawn.randint(20, 150) * SECOND_MS, self._day.begins)
-        yield from self._heard(carried, "outside", _times(drawn, approaching, visitor.came_ms - SECOND_MS))
-        yield from self._heard(carried, "inside", _times(drawn, visitor.came_ms + 3 * SECOND_MS, visitor.left_ms))
+    def _visit(self, visitor: Visitor, carried: Device) -> Iterator[SensorRecord]:
+        rng = self._rng
+        approaching = max(visitor.came_ms - rng.randint(20, 150) * SECOND_MS, self._day.begins)
+        yield from self._heard(carried, "outside", _times(rng, approaching, visitor.came_ms - SECOND_MS))
+        yield from self._heard(carried, "inside", _times(rng, visitor.came_ms + 3 * SECOND_MS, visitor.left_ms))
 
-    def _heard(self, heard: Device, zone: str, moments: Sequence[int] | Iterator[int]) -> Iterator[Record]:
+    def _heard(self, heard: Device, zone: str, moments: Sequence[int] | Iterator[int]) -> Iterator[SensorRecord]:
         mean, deviation = INSIDE if zone == "inside" else OUTSIDE
         for at in moments:
             name, salt_id = self._hashing.named(heard, at)
-            signal = min(max(round(self._chance.gauss(mean, deviation)), -95), -30)
+            signal = min(max(round(self._rng.gauss(mean, deviation)), -95), -30)
             said = {"device": name, "salt_id": salt_id, "zone": zone, "signal_dbm": signal}
             yield self._wire.record(at, self._router[zone], {**said, "randomized": heard.randomized})
 
 
-def _times(drawn: Random, first: int, last: int) -> Iterator[int]:
-    """Give the frames of a device between two instants: one every half to whole minute."""
+def _times(rng: Random, first: int, last: int) -> Iterator[int]:
+    """Yield the times at which a device is seen between two instants: one every 30 to 60 seconds."""
     while first <= last:
         yield first
-        first += drawn.randint(30 * SECOND_MS, 60 * SECOND_MS)
+        first += rng.randint(30 * SECOND_MS, 60 * SECOND_MS)

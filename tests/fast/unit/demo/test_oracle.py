@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from lab.demo.oracle import Deliveries, Oracle, receipt_views
+from lab.demo.oracle import DeliveryCounts, Oracle, receipt_views
 from views import view_named
 from views.core import View
 
@@ -53,7 +53,7 @@ def test_it_recomputes_the_golden_receipts(oracle: Oracle, name: str) -> None:
     received(oracle, *golden())
 
     assert oracle.cells(view_named(name)) == expected(view_named(name))
-    assert oracle.deliveries() == Deliveries(events=4, duplicates=1, conflicts=0, old=0, old_deliveries=0)
+    assert oracle.deliveries() == DeliveryCounts(events=4, duplicates=1, conflicts=0, old=0, old_deliveries=0)
 
 
 @pytest.mark.parametrize("name", VIEWS)
@@ -89,7 +89,7 @@ def test_the_first_delivery_wins_and_another_content_is_a_conflict(oracle: Oracl
 
     received(oracle, first, first.replace(b"1.09", b"9.99"), b" " + first)
 
-    assert oracle.deliveries() == Deliveries(events=1, duplicates=1, conflicts=1, old=0, old_deliveries=0)
+    assert oracle.deliveries() == DeliveryCounts(events=1, duplicates=1, conflicts=1, old=0, old_deliveries=0)
     assert next(iter(oracle.cells(view_named("sales")).values()))[5] == 468
 
 
@@ -98,7 +98,7 @@ def test_an_old_event_received_since_the_cut_waits(oracle: Oracle) -> None:
 
     received(oracle, *events, at=BEFORE + timedelta(days=3), cut=AFTER)
 
-    assert oracle.deliveries() == Deliveries(events=4, duplicates=1, conflicts=0, old=4, old_deliveries=5)
+    assert oracle.deliveries() == DeliveryCounts(events=4, duplicates=1, conflicts=0, old=4, old_deliveries=5)
     assert oracle.cells(view_named("sales")) == {}
 
 

@@ -10,9 +10,9 @@ import pytest
 from lab.demo import journey as history
 from lab.demo import sensors as sensor_play
 from lab.demo.journey import Journey
-from lab.demo.sensors import SHOPS, SensorPlay, Sensors, receipts, with_sensors
+from lab.demo.sensors import SHOPS, SensorPlayback, SimulatedSensors, receipts, with_sensors
 from lab.demo.trading_day import TradingDay, trading_day
-from lab.simulation.records import Delivery
+from lab.simulation.records import TimedRecord
 from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from tests.fast.unit.simulation.reading import Read
 
@@ -44,12 +44,12 @@ def day(journey: Journey) -> TradingDay:
 
 
 @pytest.fixture(scope="module")
-def sensors(journey: Journey) -> Sensors:
-    return Sensors.of(journey, NOW)
+def sensors(journey: Journey) -> SimulatedSensors:
+    return SimulatedSensors.of(journey, NOW)
 
 
 @pytest.fixture(scope="module")
-def sent(sensors: Sensors, day: TradingDay) -> list[Delivery]:
+def sent(sensors: SimulatedSensors, day: TradingDay) -> list[TimedRecord]:
     return [*sensors.before(), *sensors.during(day, ENDS_AT)]
 
 
@@ -61,7 +61,7 @@ def test_some_stores_get_sensors_and_the_others_stay_as_they_are(journey: Journe
     assert [store for store in given if not store.sensors] == [store for store in stores if store in given]
 
 
-def test_every_record_of_a_sensor_is_an_event_of_its_own(sensors: Sensors, sent: list[Delivery]) -> None:
+def test_every_record_of_a_sensor_is_an_event_of_its_own(sensors: SimulatedSensors, sent: list[TimedRecord]) -> None:
     read = Read(sent, *sensors.stores)
 
     assert read.letters == {}
@@ -70,7 +70,7 @@ def test_every_record_of_a_sensor_is_an_event_of_its_own(sensors: Sensors, sent:
     assert POS_TRANSACTIONS.topic not in {each.topic for each in sent}
 
 
-def test_they_come_in_order_and_none_from_the_future(sent: list[Delivery]) -> None:
+def test_they_come_in_order_and_none_from_the_future(sent: list[TimedRecord]) -> None:
     days = [each.send_at for each in sent]
 
     assert max(days) <= ENDS_AT
@@ -78,7 +78,7 @@ def test_they_come_in_order_and_none_from_the_future(sent: list[Delivery]) -> No
 
 
 def test_visitors_suffice_for_the_receipts_of_every_store(
-    sensors: Sensors, day: TradingDay, sent: list[Delivery]
+    sensors: SimulatedSensors, day: TradingDay, sent: list[TimedRecord]
 ) -> None:
     live = receipts(day)
     read = Read((each for each in sent if each.topic == "people_counts"), *sensors.stores)
@@ -97,17 +97,17 @@ def test_a_receipt_counts_once_however_often_it_is_delivered(day: TradingDay) ->
     assert printed == sum(day.counts[kind] for kind in ("receipts", "late", "same_second"))
 
 
-def test_the_play_of_the_sensors_ends_when_it_is_left(monkeypatch: pytest.MonkeyPatch, sent: list[Delivery]) -> None:
-    given: list[Delivery] = []
+def test_the_play_of_the_sensors_ends_when_it_is_left(monkeypatch: pytest.MonkeyPatch, sent: list[TimedRecord]) -> None:
+    given: list[TimedRecord] = []
 
-    def send(deliveries: Iterable[Delivery], _: str) -> int:
+    def send(deliveries: Iterable[TimedRecord], _: str) -> int:
         given.extend(deliveries)
         return len(given)
 
     monkeypatch.setattr(sensor_play, "send", send)
-    with SensorPlay(sent[:100], "nowhere", 0.01) as play:
+    with SensorPlayback(sent[:100], "nowhere", 0.01) as play:
         assert play.result() == 100
-    with SensorPlay(sent[:100], "nowhere", 3600):
+    with SensorPlayback(sent[:100], "nowhere", 3600):
         pass
     assert given[:100] == sent[:100]
     assert len(given) < 200

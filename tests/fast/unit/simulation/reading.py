@@ -4,23 +4,23 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from lab.simulation.records import Delivery, Tally
-from lab.simulation.simulation import World, delivered, told
+from lab.simulation.records import SentCounts, TimedRecord
+from lab.simulation.simulation import World, sent_records, timed
 from master_dataset.parsing.parse import parse
 from master_dataset.parsing.results import DeadLetter, Event
 from master_dataset.registry.stores import DEFAULT_TERMS, Store
 from master_dataset.sources import source_named
 
 
-def told_by(world: World, *topics: str) -> list[Delivery]:
+def told_by(world: World, *topics: str) -> list[TimedRecord]:
     """What a shop sends of these sources on a day without faults."""
-    return [delivered(each) for each in told(world, topics, Tally(), faults=False)]
+    return [timed(each) for each in sent_records(world, topics, SentCounts(), faults=False)]
 
 
 class Read:
     """`events`: each once, the first delivery. `letters`: how many for which reason, conflicts among them."""
 
-    def __init__(self, deliveries: Iterable[Delivery], *stores: Store) -> None:
+    def __init__(self, deliveries: Iterable[TimedRecord], *stores: Store) -> None:
         self.events: dict[tuple[str, str], Event[Any]] = {}
         self.letters: Counter[str] = Counter()
         self.duplicates = self.sent = 0

@@ -4,9 +4,9 @@ from datetime import UTC, date, datetime
 
 import pytest
 
-from lab.simulation.faults import BREAKAGES
-from lab.simulation.shop_day import shop_day
+from lab.simulation.faults import INVALID_RECORDS
 from lab.simulation.simulation import World
+from lab.simulation.store_day import store_day
 from master_dataset.parsing.parse import parse
 from master_dataset.parsing.results import DeadLetter, Reason
 from master_dataset.registry.stores import Store
@@ -24,9 +24,9 @@ BESIDE = {
 
 @pytest.mark.parametrize("topic", sorted(registered_sources()))
 def test_each_way_to_be_wrong_has_its_reason(store: Store, topic: str) -> None:
-    source, records = source_named(topic), World(shop_day(store, date(2026, 3, 7), "1")).records([topic])
+    source, records = source_named(topic), World(store_day(store, date(2026, 3, 7), "1")).records([topic])
     for record in records[:: max(1, len(records) // 100)]:
-        for reason, broken in BREAKAGES.items():
+        for reason, broken in INVALID_RECORDS.items():
             value = broken(source, dict(record.body))
             if value is not None:
                 letter = parse(source, value, lambda _: store.terms, received_us=RECEIVED_US)
@@ -35,4 +35,4 @@ def test_each_way_to_be_wrong_has_its_reason(store: Store, topic: str) -> None:
 
 
 def test_every_reason_that_a_line_can_have_is_among_them() -> None:
-    assert set(BREAKAGES) | BESIDE == set(Reason)
+    assert set(INVALID_RECORDS) | BESIDE == set(Reason)

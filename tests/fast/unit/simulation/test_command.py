@@ -8,7 +8,7 @@ from typer.testing import CliRunner, Result
 from deploy import cassandra
 from galatea.cli.main import app
 from lab.simulation import output
-from lab.simulation.records import Delivery
+from lab.simulation.records import TimedRecord
 from master_dataset.errors import LinesNotSentError
 from master_dataset.registry import registration
 from master_dataset.registry.stores import Store
@@ -29,7 +29,7 @@ class Stack:
     def _register(self, _: object, __: object, stores: Iterable[Store]) -> None:
         self.did += [f"registered {store.id}" for store in stores]
 
-    def _send(self, deliveries: Iterable[Delivery], _: str) -> int:
+    def _send(self, deliveries: Iterable[TimedRecord], _: str) -> int:
         if self._fails:
             raise LinesNotSentError("Ingest stopped.", do="Repeat it with `--from-line 7`.")
         number = len(list(deliveries))

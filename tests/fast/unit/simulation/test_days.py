@@ -5,8 +5,8 @@ from itertools import pairwise
 
 import pytest
 
-from lab.simulation.shop_day import HOUR_MS, QUARTER_MS, shop_day
 from lab.simulation.simulation import World
+from lab.simulation.store_day import HOUR_MS, QUARTER_MS, store_day
 from master_dataset.registry.stores import Store
 from master_dataset.sources import registered_sources
 
@@ -23,14 +23,14 @@ WEEK = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
     ],
 )
 def test_a_day_is_as_long_as_the_clock_makes_it(zone: str, day: date, hours: float) -> None:
-    laid_out = shop_day(Store("1", zone), day, "1")
+    laid_out = store_day(Store("1", zone), day, "1")
 
     assert laid_out.ends - laid_out.begins == hours * HOUR_MS
     assert World(laid_out).records(registered_sources())
 
 
 def test_a_shop_without_sensors_tells_of_staff_weather_and_receipts_alone() -> None:
-    records = World(shop_day(Store("1", "UTC"), date(2026, 3, 7), "1")).records(registered_sources())
+    records = World(store_day(Store("1", "UTC"), date(2026, 3, 7), "1")).records(registered_sources())
 
     assert {record.topic for record in records} == {"staff_hours", "weather_observations", "pos_transactions"}
 
@@ -39,7 +39,7 @@ def test_a_shop_without_sensors_tells_of_staff_weather_and_receipts_alone() -> N
 @pytest.mark.parametrize("starts", ["00:00", "04:00"])
 def test_days_tile_the_year_and_hold_their_opening_hours(hours: str, starts: str) -> None:
     shop = Store("1", "Europe/Bratislava", opening_hours=dict.fromkeys(WEEK, (hours,)), day_starts_at=starts)
-    days = [shop_day(shop, date(2026, 1, 1) + timedelta(days=number), "1") for number in range(365)]
+    days = [store_day(shop, date(2026, 1, 1) + timedelta(days=number), "1") for number in range(365)]
 
     for before, after in pairwise(days):
         assert before.ends == after.begins
@@ -51,7 +51,7 @@ def test_days_tile_the_year_and_hold_their_opening_hours(hours: str, starts: str
 
 def test_a_bar_is_open_until_after_midnight_and_its_last_guests_leave() -> None:
     bar = Store("1", "Europe/Bratislava", opening_hours=dict.fromkeys(WEEK, ("18:00-02:00",)))
-    friday = shop_day(bar, date(2026, 3, 6), "1")
+    friday = store_day(bar, date(2026, 3, 6), "1")
 
     (opens, closes), people = friday.open[0], World(friday).people
     assert closes - opens == 8 * HOUR_MS
@@ -62,5 +62,5 @@ def test_a_bar_is_open_until_after_midnight_and_its_last_guests_leave() -> None:
 def test_a_day_off_and_the_hours_before_the_second_opening_are_closed() -> None:
     shop = Store("1", "UTC", opening_hours={"fri": ("08:00-12:00", "14:00-18:00")}, closed_on=(date(2026, 3, 13),))
 
-    assert len(shop_day(shop, date(2026, 3, 6), "1").open) == 2
-    assert shop_day(shop, date(2026, 3, 13), "1").open == ()
+    assert len(store_day(shop, date(2026, 3, 6), "1").open) == 2
+    assert store_day(shop, date(2026, 3, 13), "1").open == ()

@@ -8,10 +8,10 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lab.simulation.shop_day import milliseconds, shop_day
 from lab.simulation.simulation import World
+from lab.simulation.store_day import store_day, to_milliseconds
 from lab.simulation.stores import equipped
-from lab.simulation.tills import MOST_TILLS, Turn
+from lab.simulation.tills import MOST_TILLS, QueueVisit
 from master_dataset.registry.stores import Store
 from tests.fast.unit.simulation.reading import Read, told_by
 
@@ -21,18 +21,18 @@ shops = st.integers(1, 50).map(lambda number: equipped(Store(str(number), "UTC")
 seconds = st.lists(st.integers(36_000, 40_000), max_size=80)  # many within an hour, some in the same second
 
 
-def turns(shop: Store, printed: list[int], seed: str) -> dict[str, list[Turn]]:
-    instants = [milliseconds(BEGINS + timedelta(seconds=second)) for second in printed]
-    world = World(shop_day(shop, DAY, seed), instants)
-    found: dict[str, list[Turn]] = {}
-    for turn in world.turns:
-        found.setdefault(turn.queue, []).append(turn)
+def queue_visits(shop: Store, printed: list[int], seed: str) -> dict[str, list[QueueVisit]]:
+    instants = [to_milliseconds(BEGINS + timedelta(seconds=second)) for second in printed]
+    world = World(store_day(shop, DAY, seed), instants)
+    found: dict[str, list[QueueVisit]] = {}
+    for visit in world.queue_visits:
+        found.setdefault(visit.queue, []).append(visit)
     return found
 
 
 def changes(shop: Store, printed: list[int]) -> dict[str, list[tuple[int, Any]]]:
-    instants = [milliseconds(BEGINS + timedelta(seconds=second)) for second in printed]
-    deliveries = told_by(World(shop_day(shop, DAY, "1"), instants), "queue_events")
+    instants = [to_milliseconds(BEGINS + timedelta(seconds=second)) for second in printed]
+    deliveries = told_by(World(store_day(shop, DAY, "1"), instants), "queue_events")
     found: dict[str, list[tuple[int, Any]]] = {}
     for at, change in Read(deliveries, shop).payloads("queue_events"):
         found.setdefault(change.queue, []).append((at, change))
@@ -42,15 +42,17 @@ def changes(shop: Store, printed: list[int]) -> dict[str, list[tuple[int, Any]]]
 @given(shops, seconds)
 @settings(max_examples=40, deadline=None)
 def test_each_receipt_ends_one_service(shop: Store, printed: list[int]) -> None:
-    served = Counter(turn.ended_ms for some in turns(shop, printed, "1").values() for turn in some if turn.started_ms)
+    served = Counter(
+        visit.ended_ms for some in queue_visits(shop, printed, "1").values() for visit in some if visit.started_ms
+    )
 
-    assert served == Counter(milliseconds(BEGINS + timedelta(seconds=second)) for second in printed)
+    assert served == Counter(to_milliseconds(BEGINS + timedelta(seconds=second)) for second in printed)
 
 
 @given(shops, seconds, st.integers(0, 99).map(str))
 @settings(max_examples=40, deadline=None)
 def test_who_joined_first_is_served_first_and_nobody_is_overtaken(shop: Store, printed: list[int], seed: str) -> None:
-    for some in turns(shop, printed, seed).values():
+    for some in queue_visits(shop, printed, seed).values():
         for before, after in pairwise(some):
             assert before.joined_ms <= after.joined_ms
             waited_until = before.started_ms if before.started_ms is not None else before.ended_ms
@@ -62,8 +64,8 @@ def test_who_joined_first_is_served_first_and_nobody_is_overtaken(shop: Store, p
 @given(shops, seconds, st.integers(0, 99).map(str))
 @settings(max_examples=40, deadline=None)
 def test_never_are_more_served_at_once_than_there_are_tills(shop: Store, printed: list[int], seed: str) -> None:
-    for some in turns(shop, printed, seed).values():
-        served = [(turn.started_ms, turn.ended_ms) for turn in some if turn.started_ms is not None]
+    for some in queue_visits(shop, printed, seed).values():
+        served = [(visit.started_ms, visit.ended_ms) for visit in some if visit.started_ms is not None]
         for started, _ in served:
             assert sum(begun <= started < ended for begun, ended in served) <= MOST_TILLS
 
@@ -74,18 +76,18 @@ def test_the_sum_of_waits_is_the_integral_of_the_length_of_the_line(shop: Store,
     for events in changes(shop, printed).values():
         step = {"join": 1, "service_start": -1, "abandon": -1, "leave": 0}
         order = list(step)
-        told = sorted(events, key=lambda each: (each[0], order.index(each[1].change), each[1].track))
+        expected = sorted(events, key=lambda each: (each[0], order.index(each[1].change), each[1].track))
         length = area = before = 0
-        for at, change in told:
+        for at, change in expected:
             area += length * (at - before)
             length, before = length + step[change.change], at
             assert change.length_after == length >= 0
         assert length == 0
-        assert area == sum(change.wait_ms or 0 for _, change in told)
+        assert area == sum(change.wait_ms or 0 for _, change in expected)
 
 
 def test_some_give_up_in_a_long_line() -> None:
-    found = turns(equipped(Store("3", "UTC")), list(range(36_000, 50_000, 20)), "1")
+    found = queue_visits(equipped(Store("3", "UTC")), list(range(36_000, 50_000, 20)), "1")
 
-    kinds = Counter(turn.started_ms is None for some in found.values() for turn in some)
+    kinds = Counter(visit.started_ms is None for some in found.values() for visit in some)
     assert 0 < kinds[True] < kinds[False] / 5

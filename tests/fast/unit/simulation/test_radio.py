@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from lab.simulation.shop_day import shop_day
 from lab.simulation.simulation import Simulation, World
+from lab.simulation.store_day import store_day
 from master_dataset.registry.stores import Store
 from tests.fast.unit.simulation.reading import Read
 
@@ -38,7 +38,7 @@ def visits(sightings: list[tuple[int, Any]]) -> list[list[tuple[int, Any]]]:
 
 
 def test_as_many_devices_come_in_as_visitors_may_carry(store: Store, sightings: list[tuple[int, Any]]) -> None:
-    people = World(shop_day(store, DAY, "1")).people
+    people = World(store_day(store, DAY, "1")).people
     stays = [person for person in people if person.left_ms - person.came_ms >= STAY_MS + 90_000]
     came_in = passed = always = 0
     for visit in visits(sightings):

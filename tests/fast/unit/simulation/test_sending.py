@@ -8,7 +8,7 @@ import pytest
 
 from lab.simulation import output
 from lab.simulation.output import paced
-from lab.simulation.records import Delivery
+from lab.simulation.records import TimedRecord
 from master_dataset.errors import BrokerUnavailableError
 from master_dataset.kafka.ingest import IngestResult
 from master_dataset.source import Source
@@ -17,10 +17,10 @@ from master_dataset.sources import registered_sources
 NOON = datetime(2026, 3, 7, 12, tzinfo=UTC)
 
 
-def deliveries(number: int, *topics: str) -> Iterator[Delivery]:
+def deliveries(number: int, *topics: str) -> Iterator[TimedRecord]:
     for each in range(number):
         topic = (topics or ("people_counts", "queue_events"))[each % (len(topics) or 2)]
-        yield Delivery(NOON + timedelta(seconds=each), topic, str(each).encode())
+        yield TimedRecord(NOON + timedelta(seconds=each), topic, str(each).encode())
 
 
 class Broker:
@@ -65,7 +65,7 @@ def test_what_an_ingest_raises_ends_the_sending(monkeypatch: pytest.MonkeyPatch)
 def test_an_error_among_the_records_ends_every_lane(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(output, "ingest", Broker().ingest)
 
-    def failing() -> Iterator[Delivery]:
+    def failing() -> Iterator[TimedRecord]:
         yield from deliveries(10)
         raise KeyboardInterrupt
 

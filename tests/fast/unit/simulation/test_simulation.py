@@ -27,11 +27,11 @@ def test_sent_is_events_and_duplicates_and_dead_letters(seed: str) -> None:
     made = simulation(*stores, seed=seed)
     read = Read(made.deliveries(), *stores)
 
-    assert made.tally.sent == read.sent
-    assert made.tally.of(EVENTS) == len(read.events)
-    assert made.tally.of(DUPLICATES) == read.duplicates
-    assert made.tally.of(DEAD_LETTERS) == read.letters.total()
-    assert made.tally.reasons == read.letters
+    assert made.counts.sent == read.sent
+    assert made.counts.of(EVENTS) == len(read.events)
+    assert made.counts.of(DUPLICATES) == read.duplicates
+    assert made.counts.of(DEAD_LETTERS) == read.letters.total()
+    assert made.counts.reasons == read.letters
 
 
 def test_every_kind_of_fault_happens_within_some_days() -> None:
@@ -39,9 +39,9 @@ def test_every_kind_of_fault_happens_within_some_days() -> None:
     list(made.deliveries())
 
     for kind in (DUPLICATES, LATE, DRIFTED, SILENCED):
-        assert made.tally.of(kind) > 0
-    assert made.tally.of(DEAD_LETTERS) < made.tally.sent / 100
-    assert len(made.tally.reasons) == 17
+        assert made.counts.of(kind) > 0
+    assert made.counts.of(DEAD_LETTERS) < made.counts.sent / 100
+    assert len(made.counts.reasons) == 17
 
 
 def test_the_same_seed_gives_the_same_bytes_and_another_one_others(store: Store) -> None:

@@ -6,14 +6,14 @@ from statistics import mean
 
 import pytest
 
-from lab.simulation.shop_day import ShopDay, shop_day
-from lab.simulation.tills import demand
+from lab.simulation.store_day import StoreDay, store_day
+from lab.simulation.tills import receipt_times
 from lab.simulation.weather import Weather, weather
 from master_dataset.registry.stores import Store
 
 
-def days(zone: str, first: date, number: int) -> Iterator[ShopDay]:
-    return (shop_day(Store("1", zone), first + timedelta(days=each), "1") for each in range(number))
+def days(zone: str, first: date, number: int) -> Iterator[StoreDay]:
+    return (store_day(Store("1", zone), first + timedelta(days=each), "1") for each in range(number))
 
 
 @pytest.mark.parametrize(("zone", "warm", "cold"), [("Europe/Vienna", 7, 1), ("Australia/Sydney", 1, 7)])
@@ -40,7 +40,7 @@ def test_a_month_has_wet_and_dry_days_and_saturday_sells_most() -> None:
     sold = dict[int, int]()
     for day in days("UTC", date(2026, 5, 4), 56):
         weekday = day.local(day.begins).weekday()
-        sold[weekday] = sold.get(weekday, 0) + len(demand(day))
+        sold[weekday] = sold.get(weekday, 0) + len(receipt_times(day))
 
     assert 3 < sum(rain) < 20
     assert max(sold, key=sold.__getitem__) == 5

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lab.simulation.shop_day import QUARTER_MS, milliseconds, shop_day
-from lab.simulation.simulation import Simulation, World, matching, sensor_topics
+from lab.simulation.simulation import Simulation, World, matching_records, sensor_topics
+from lab.simulation.store_day import QUARTER_MS, store_day, to_milliseconds
 from lab.simulation.stores import equipped
 from lab.simulation.visitors import IDLE
 from master_dataset.registry.stores import Store
@@ -32,7 +32,7 @@ def simulated(shop: Store, day: date, seed: str) -> Read:
 
 
 def matched(shop: Store, printed: list[datetime], seed: str) -> Read:
-    deliveries = matching(shop, BEGINS, ENDS, printed, seed)
+    deliveries = matching_records(shop, BEGINS, ENDS, printed, seed)
     return Read((each for each in deliveries if each.topic in ("people_counts", "demographics")), shop)
 
 
@@ -90,7 +90,7 @@ def test_conversion_is_what_a_shop_could_have(shop: Store, printed: list[datetim
 @given(shops, receipts, seeds)
 @settings(max_examples=15, deadline=None)
 def test_each_receipt_has_a_visitor_who_came_in_before(shop: Store, printed: list[datetime], seed: str) -> None:
-    world = World(shop_day(shop, BEGINS.date(), seed), [milliseconds(at) for at in printed])
+    world = World(store_day(shop, BEGINS.date(), seed), [to_milliseconds(at) for at in printed])
     begins = world.day.begins
     came = sorted(person.came_ms for person in world.people)
 
@@ -101,7 +101,7 @@ def test_each_receipt_has_a_visitor_who_came_in_before(shop: Store, printed: lis
 @given(shops, days, seeds)
 @settings(max_examples=10, deadline=None)
 def test_the_receipts_of_a_shop_without_real_ones_fit_its_visitors_too(shop: Store, day: date, seed: str) -> None:
-    world = World(shop_day(shop, day, seed))
+    world = World(store_day(shop, day, seed))
 
     opens, closes = world.day.open[0][0], world.day.open[-1][1]
     assert all(opens < at < closes for at in world.receipts)
@@ -113,7 +113,7 @@ def test_the_receipts_of_a_shop_without_real_ones_fit_its_visitors_too(shop: Sto
 @settings(max_examples=5, deadline=None)
 def test_an_interval_lies_in_one_window_and_zeros_are_said(shop: Store, day: date, seed: str) -> None:
     read = simulated(shop, day, seed)
-    windows = list(shop_day(shop, day, seed).quarters())
+    windows = list(store_day(shop, day, seed).quarters())
 
     for topic in ("people_counts", "demographics", "weather_observations", "sensor_heartbeats"):
         for at, payload in read.payloads(topic):
@@ -143,7 +143,7 @@ def test_a_closed_day_has_signs_of_life_and_weather_but_no_visitors(store: Store
 
 
 def test_a_day_that_sold_nothing_has_only_a_few_who_look_in(store: Store) -> None:
-    world = World(shop_day(store, date(2026, 3, 7), "1"), [])
+    world = World(store_day(store, date(2026, 3, 7), "1"), [])
 
     assert 0 < len(world.people) <= IDLE
 

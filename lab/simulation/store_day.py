@@ -14,28 +14,28 @@ QUARTER_MS = 15 * MINUTE_MS
 HOUR_MS = 60 * MINUTE_MS
 
 
-def written(instant_ms: int) -> str:
-    """Write an instant as a sensor does."""
+def format_instant(instant_ms: int) -> str:
+    """Format an instant as sensors do: UTC with three decimals and `Z`."""
     return f"{datetime.fromtimestamp(instant_ms // 1000, UTC):%Y-%m-%dT%H:%M:%S}.{instant_ms % 1000:03d}Z"
 
 
-def milliseconds(at: datetime) -> int:
-    """Count the milliseconds of an aware instant."""
+def to_milliseconds(at: datetime) -> int:
+    """Convert an aware instant to milliseconds since 1970."""
     return int(at.timestamp()) * 1000 + at.microsecond // 1000
 
 
-def quarter(instant_ms: int) -> int:
-    """Give the start of the 15-minute window of UTC that the instant lies in."""
+def window_start(instant_ms: int) -> int:
+    """Return the start of the 15-minute UTC window around an instant."""
     return instant_ms - instant_ms % QUARTER_MS
 
 
-def chance(*words: str) -> Random:
-    """Give the stream that these words name, from its beginning."""
-    return Random("\0".join(words))  # noqa: S311 - to be repeated, not to be secret
+def random_stream(*words: str) -> Random:
+    """Return a generator seeded by these words. Each noun has its own, so the order of generation changes nothing."""
+    return Random("\0".join(words))  # noqa: S311 - reproducible on purpose
 
 
 def poisson(stream: Random, mean: float) -> int:
-    """Draw how many of independent things happen, when `mean` of them do on average. For means below some hundreds."""
+    """Draw from a Poisson distribution. For means below some hundreds."""
     limit, product, number = exp(-mean), stream.random(), 0
     while product > limit:
         product *= stream.random()
@@ -45,14 +45,17 @@ def poisson(stream: Random, mean: float) -> int:
 
 Span = tuple[int, int]
 USUAL_HOURS = ("09:00-20:00",)
-"""Of a store that says nothing of its hours."""
+"""Of a store without opening hours."""
 GRACE_MS = 30 * MINUTE_MS
-"""After closing, in which the last visitors and the staff go home."""
+"""Time after closing in which the last visitors and the staff leave."""
 
 
 @dataclass(frozen=True)
-class ShopDay:
-    """[begins, ends) in ms, on the 15-minute grid. `open`: periods in it. `name`: of the day, to seed its chance."""
+class StoreDay:
+    """[begins, ends) in ms, on the 15-minute grid. `open`: opening periods. `name`: seeds its random generators.
+
+    The days of a store follow each other without gap or overlap.
+    """
 
     store: Store
     name: str
@@ -61,29 +64,29 @@ class ShopDay:
     ends: int
     open: tuple[Span, ...]
 
-    def chance(self, noun: str) -> Random:
-        """Give the stream of chance of one noun of this day."""
-        return chance(self.seed, self.store.id, self.name, noun)
+    def rng(self, noun: str) -> Random:
+        """Return the random generator of one noun of this day."""
+        return random_stream(self.seed, self.store.id, self.name, noun)
 
     def quarters(self) -> range:
-        """Give the start of every window."""
+        """Return the start of every window."""
         return range(self.begins, self.ends, QUARTER_MS)
 
     def period(self, instant_ms: int) -> Span:
-        """Give the opening period around an instant, or the whole day around one outside of all."""
+        """Return the opening period around an instant, or the whole day if the store is closed then."""
         return next((span for span in self.open if span[0] <= instant_ms < span[1]), (self.begins, self.ends))
 
     def closing(self, instant_ms: int) -> int:
-        """Give when the last of those who are inside at that instant has to be out."""
+        """Return when everybody who is inside at that instant must have left."""
         return min(self.period(instant_ms)[1] + GRACE_MS, self.ends)
 
     def local(self, instant_ms: int) -> datetime:
-        """Give the clock on the shop's wall."""
+        """Return the local time of the store."""
         return datetime.fromtimestamp(instant_ms // 1000, ZoneInfo(self.store.timezone))
 
 
-def shop_day(store: Store, day: date, seed: str) -> ShopDay:
-    """Lay out a business day. It ends half an hour after the last closing if that lies in the next day."""
+def store_day(store: Store, day: date, seed: str) -> StoreDay:
+    """Return a business day. It ends half an hour after the last closing if that is on the next day."""
     begins, ends = _boundary(store, day), _boundary(store, day + timedelta(days=1))
     spans = ((max(opens, begins), min(closes, ends)) for opens, closes in _periods(store, day))
     clear: list[Span] = []
@@ -91,11 +94,11 @@ def shop_day(store: Store, day: date, seed: str) -> ShopDay:
         opens_clear = max(opens, clear[-1][1] + GRACE_MS) if clear else opens
         if opens_clear < closes:
             clear.append((opens_clear, closes))
-    return ShopDay(store, day.isoformat(), seed, begins, ends, tuple(clear))
+    return StoreDay(store, day.isoformat(), seed, begins, ends, tuple(clear))
 
 
 def _boundary(store: Store, day: date) -> int:
-    """Where the business day begins, or the one before has let its last visitor out."""
+    """Return the start of the business day, or when the last visitor of the day before has left."""
     closings = (closes + GRACE_MS for _, closes in _periods(store, day - timedelta(days=1)))
     begins = _instant(store, day, store.day_starts_at)
     late = max(closings, default=begins)
@@ -117,4 +120,4 @@ def _instant(store: Store, day: date, clock: str) -> int:
     if clock == "24:00":
         day, clock = day + timedelta(days=1), "00:00"
     there = datetime.combine(day, time.fromisoformat(clock), ZoneInfo(store.timezone))
-    return milliseconds(there.astimezone(UTC))
+    return to_milliseconds(there.astimezone(UTC))
