@@ -1,1 +1,1 @@
-"""After a publication: what was told of alerts is compared with corrected numbers, and corrections are asked for."""
+"""Alerts after a publication: compared with the corrected numbers, and corrected by request."""

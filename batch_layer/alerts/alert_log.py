@@ -1,8 +1,7 @@
-"""The topics of alerts as an audit reads and writes them: what was told, what was asked for, and what is to be told.
+"""What an audit of alerts reads and writes: two topics in Kafka, and the record of audits in Cassandra.
 
-What one audit knows of the alerts that were told, and of what was asked for since another one has moved on.
-
-`alert_audits` in Cassandra: by which publication alerts were looked at last.
+A publication does not write alerts itself: it requests records on the topic of corrections, and the alert processor
+emits them once.
 """
 
 import time
@@ -32,20 +31,20 @@ if TYPE_CHECKING:
     from cassandra.cluster import Session
 
 _GIVE_UP_SECONDS = 30.0
-_MOST_WAITING = 10_000
-"""Records on their way at once."""
+_MAX_IN_FLIGHT = 10_000
+
 _WAIT_SECONDS = 1.0
 _STALLED_SECONDS = 120.0
-"""For so long nothing may come. A transaction that nobody ends is ended by the broker before that."""
+"""Longer than the broker leaves a transaction open."""
 _AHEAD_MS = 24 * 3_600_000
-"""So long before a window begins nobody can have said anything of it: an event may be an hour ahead of its receipt, and
-no broker's clock is off by as much as the rest."""
+"""A record is written at most so long before its window: an event may be an hour ahead of its receipt, and clocks are not
+off by as much as the rest."""
 _AT_ONCE = 1000
 _QUIET = {"enable.auto.commit": False, "log_level": 2, "error_cb": lambda _: None}
 
 
 class CorrectionRequest(NamedTuple):
-    """A record that a publication asked for, and where it lies."""
+    """A record that a publication requested, and its position."""
 
     partition: int
     offset: int
@@ -53,28 +52,28 @@ class CorrectionRequest(NamedTuple):
 
 
 class AlertLog:
-    """Of one cluster. Every method raises BrokerUnavailableError."""
+    """The topics of one cluster. Every method raises BrokerUnavailableError."""
 
     def __init__(self, bootstrap: str) -> None:
         """`bootstrap`: host:port of any broker."""
         self._bootstrap, self._topics = bootstrap, Topics(bootstrap)
 
-    def told(self, since_ms: int) -> Iterator[Alert]:
-        """What was told of windows that began since then: all that was written by now, and is committed."""
+    def emitted(self, since_ms: int) -> Iterator[Alert]:
+        """The committed alerts about windows that began since then, up to the end of the topic as of now."""
         return (each.record for each in self._read(ALERTS_TOPIC, since_ms, self._topics.end_offsets(ALERTS_TOPIC)))
 
-    def asked_ends(self) -> Mapping[int, int]:
-        """How far what publications asked for goes by now, by partition."""
+    def request_ends(self) -> Mapping[int, int]:
+        """The end offsets of the topic of corrections."""
         return self._topics.end_offsets(CORRECTIONS_TOPIC)
 
-    def asked(
+    def requests(
         self, since_ms: int, ends: Mapping[int, int], begin: Mapping[int, int] | None = None
     ) -> Iterator[CorrectionRequest]:
-        """What publications asked for, likewise, before these ends, and from there on where that is said."""
+        """The requested records about windows that began since then, before `ends` and from `begin` on."""
         return self._read(CORRECTIONS_TOPIC, since_ms, ends, begin)
 
-    def ask(self, records: Sequence[Alert]) -> None:
-        """Have the relay tell these. Asked for twice, they are told once."""
+    def request(self, records: Sequence[Alert]) -> None:
+        """Request records. Requested twice, they are emitted once."""
         failed: list[str] = []
 
         def delivered(error: object, _: Message) -> None:
@@ -84,7 +83,7 @@ class AlertLog:
         producer = Producer(producer_settings(self._bootstrap, "galatea-alert-audit", _GIVE_UP_SECONDS))
         try:
             for each in records:
-                while len(producer) >= _MOST_WAITING:  # the client holds so much and no more
+                while len(producer) >= _MAX_IN_FLIGHT:  # the client holds so much and no more
                     producer.poll(_WAIT_SECONDS)
                 producer.produce(CORRECTIONS_TOPIC, value=each.to_json(), key=each.store, on_delivery=delivered)
                 producer.poll(0)
@@ -94,8 +93,8 @@ class AlertLog:
         if left or failed:
             raise _away(failed[0] if failed else f"{left} records were not acknowledged")
 
-    def relay_positions(self, topics: Sequence[str]) -> dict[str, dict[int, int]]:
-        """How far the relay has read, and told what came of it."""
+    def processor_positions(self, topics: Sequence[str]) -> dict[str, dict[int, int]]:
+        """The committed positions of the alert processor: what came of earlier records is emitted."""
         consumer = Consumer({"bootstrap.servers": self._bootstrap, "group.id": PROCESSOR_GROUP, **_QUIET})
         try:
             places = [TopicPartition(topic, part) for topic in topics for part in self._topics.partitions(topic)]
@@ -112,12 +111,12 @@ class AlertLog:
     def _read(
         self, topic: str, since_ms: int, ends: Mapping[int, int], begin: Mapping[int, int] | None = None
     ) -> Iterator[CorrectionRequest]:
-        """One after the other: they are never all in memory."""
+        """One record after the other, so that they are never all in memory."""
         try:
             # The broker stamps records itself, so what is about these windows lies behind.
             first = self._topics.offsets_since(topic, since_ms - _AHEAD_MS) if since_ms > _AHEAD_MS else {}
-            wanted = {n: max(first.get(n, 0), (begin or {}).get(n, 0)) for n in ends}
-            at = {number: min(offset, ends[number]) for number, offset in wanted.items()}
+            starts = {n: max(first.get(n, 0), (begin or {}).get(n, 0)) for n in ends}
+            at = {number: min(offset, ends[number]) for number, offset in starts.items()}
             for each in self._records(topic, at, ends) if at != ends else ():
                 if parse_instant_ms(each.record.window.start) >= since_ms:
                     yield each
@@ -125,7 +124,7 @@ class AlertLog:
             raise _away(str(error)) from error
 
     def _records(self, topic: str, at: dict[int, int], ends: Mapping[int, int]) -> Iterator[CorrectionRequest]:
-        """To the end of everything that was written, its transaction decided or not: that is waited for."""
+        """Up to the end of everything that was written; waits for open transactions."""
         consumer = Consumer(
             {
                 "bootstrap.servers": self._bootstrap,
@@ -157,22 +156,24 @@ class AlertLog:
 def _record(value: bytes | None) -> Alert | None:
     try:
         return Alert.from_json(value or b"")
-    except msgspec.DecodeError:  # nobody's
+    except msgspec.DecodeError:  # another program's
         return None
 
 
 def _away(why: str) -> BrokerUnavailableError:
-    return BrokerUnavailableError(
-        f"alerts cannot be looked at: {why}", do="galatea status; the next rebuild tries again"
-    )
+    return BrokerUnavailableError(f"alerts cannot be audited: {why}", do="galatea status; the next rebuild tries again")
 
 
 @dataclass(frozen=True)
 class EmittedAlerts:
-    """`seen`: how far requests were read by the audit that moved on last; `ends`: how far they go by now.
+    """The emitted alerts and the requested ones, as one audit sees them.
 
-    Whoever is overtaken asks behind what the other one has read, by numbers that are the newest no more. So `unseen`,
-    the ids of what lies there, is filled while the log is read, and is judged anew.
+    Attributes:
+        topics: The topics.
+        seen: How far the last finished audit had read the requests, by partition.
+        ends: How far the requests go by now.
+        unseen: Filled by `statuses`: ids of requests behind `seen`. An audit that was overtaken made them by numbers that
+            are no longer the newest, so they are judged again.
     """
 
     topics: AlertLog
@@ -180,23 +181,23 @@ class EmittedAlerts:
     ends: Mapping[int, int]
     unseen: set[str] = field(default_factory=set)
 
-    def standings(self, since_ms: int) -> Mapping[str, AlertStatus]:
-        """Of alerts about windows that began since then. BrokerUnavailableError."""
-        return alert_statuses(self.topics.told(since_ms), (each.record for each in self._asked(since_ms)))
+    def statuses(self, since_ms: int) -> Mapping[str, AlertStatus]:
+        """The alerts about windows that began since then. BrokerUnavailableError."""
+        return alert_statuses(self.topics.emitted(since_ms), (each.record for each in self._requests(since_ms)))
 
-    def is_asked_by_others(self, publication: int) -> bool:
-        """Whether records were asked for, behind what was seen, that rest on another publication. BrokerUnavailableError."""
+    def has_foreign_requests(self, publication: int) -> bool:
+        """Whether another publication has made requests behind `seen`. BrokerUnavailableError."""
         behind = {number: self._seen(number) for number in self.ends}
-        return any(each.record.publication != publication for each in self.topics.asked(0, self.ends, behind))
+        return any(each.record.publication != publication for each in self.topics.requests(0, self.ends, behind))
 
-    def _asked(self, since_ms: int) -> Iterator[CorrectionRequest]:
-        for each in self.topics.asked(since_ms, self.ends):
+    def _requests(self, since_ms: int) -> Iterator[CorrectionRequest]:
+        for each in self.topics.requests(since_ms, self.ends):
             if each.offset >= self._seen(each.partition):
                 self.unseen.add(each.record.alert_id)
             yield each
 
     def _seen(self, partition: int) -> int:
-        """0 in a topic that is another one than was read."""
+        """0 if the topic was recreated since."""
         seen = self.seen.get(partition, 0)
         return seen if seen <= self.ends.get(partition, 0) else 0
 
@@ -205,36 +206,37 @@ _SERIES = "galatea"
 _READ = "SELECT publication, told FROM alert_audits WHERE series = ?"
 _BEGIN = "INSERT INTO alert_audits (publication, audited_at, told, series) VALUES (?, ?, ?, ?) IF NOT EXISTS"
 _MOVE = "UPDATE alert_audits SET publication = ?, audited_at = ?, told = ? WHERE series = ? IF publication = ?"
-_ASKED = "asked"
+_REQUEST_POSITIONS = "asked"
+"""The key within the column `told`, which is JSON."""
 
 
 class LastAudit(NamedTuple):
-    """`publication`: its number; 0: of none. `asked`: how far requests for corrections were read then, by partition."""
+    """`publication`: its number, 0 for none. `request_positions`: how far it had read the requests, by partition."""
 
     publication: int
-    asked: Mapping[int, int]
+    request_positions: Mapping[int, int]
 
 
 class AuditTable:
-    """Errors are the driver's."""
+    """The table `alert_audits`: by which publication alerts were audited last. Raises the errors of the driver."""
 
     def __init__(self, session: "Session") -> None:
         """`session` uses Galatea's keyspace."""
         self._session = session
 
     def read(self) -> LastAudit:
-        """By which one it was. Of a row that does not say how far requests were read, none count as read."""
+        """The last audit. A row of a former release says nothing about requests; then none count as read."""
         row = self._session.execute(self._session.prepare(_READ), (_SERIES,)).one()
-        told: dict[str, Any] = orjson.loads(row.told) if row and row.told else {}
-        return LastAudit(
-            int(row.publication) if row else 0, {int(number): end for number, end in told.get(_ASKED, {}).items()}
-        )
+        summary: dict[str, Any] = orjson.loads(row.told) if row and row.told else {}
+        positions = {int(partition): end for partition, end in summary.get(_REQUEST_POSITIONS, {}).items()}
+        return LastAudit(int(row.publication) if row else 0, positions)
 
-    def move(self, seen: int, to: LastAudit, told: Mapping[str, int]) -> bool:
-        """Say that `to` was looked at. False if somebody else has moved it since it was `seen`."""
-        said = {**told, _ASKED: {str(number): end for number, end in sorted(to.asked.items())}}
-        values = (to.publication, datetime.now(UTC), orjson.dumps(said).decode(), _SERIES)
+    def move(self, seen: int, to: LastAudit, counts: Mapping[str, int]) -> bool:
+        """Record the audit `to` and the counts of its corrections. False if another was recorded since `seen`."""
+        positions = {str(partition): end for partition, end in sorted(to.request_positions.items())}
+        summary = orjson.dumps({**counts, _REQUEST_POSITIONS: positions}).decode()
+        values = (to.publication, datetime.now(UTC), summary, _SERIES)
         cql, more = (_MOVE, (seen,)) if seen else (_BEGIN, ())
         row = self._session.execute(self._session.prepare(cql), (*values, *more)).one()
-        # A second try of the driver's finds what its first one has done.
+        # A retry of the driver finds what its first attempt has written.
         return bool(row.applied) or getattr(row, "publication", None) == to.publication

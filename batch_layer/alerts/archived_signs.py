@@ -1,4 +1,4 @@
-"""When events happened and when they came, from narrow columns of the master dataset, without Spark."""
+"""When events happened and were received, read from narrow columns of the master dataset without Spark."""
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
@@ -17,9 +17,9 @@ from master_dataset.sources import registered_sources
 from views.core.cut import UNIX_EPOCH
 
 LONGEST = timedelta(days=1)
-"""Of what one event tells of: it began at most so long before its sign of life."""
+"""The longest interval that one event describes."""
 FUTURE = timedelta(microseconds=FUTURE_US)
-"""By how much a clock may be fast."""
+"""How far a clock may be fast."""
 _MS, _US = timedelta(milliseconds=1), 1000
 _SENSOR, _LASTS = "sensor_id", "interval_ms"
 _AT_ONCE = 10_000
@@ -32,16 +32,21 @@ _ROWS = pa.schema(
         ("ended", pa.int64()),
         ("received", pa.int64()),
         ("identity", pa.int64()),
-        ("miskeyed", pa.bool_()),
+        ("misrouted", pa.bool_()),
     ]
 )
 """Times are microseconds since 1970."""
 
 
 class ArchivedEvent(NamedTuple):
-    """The first delivery of an event in its store's partition, or else, `misrouted`, in another one: alerts left it out.
+    """The first delivery of an event in its store's partition, or else (`misrouted`) in one where alerts ignore it.
 
-    `ended_ms`: when what it tells of was over; `sensor`: None if it names none.
+    Attributes:
+        store: Id of the store.
+        sensor: None if the event names none.
+        happened_ms: When it happened.
+        ended_ms: When the interval that it describes ended.
+        received_ms: When it was received.
     """
 
     store: str
@@ -53,7 +58,7 @@ class ArchivedEvent(NamedTuple):
 
     @property
     def at_ms(self) -> int:
-        """The moment that it is a sign of life of: a clock may be fast."""
+        """The moment that it is a sign of life for. A clock may be fast, so not later than its receipt."""
         return min(self.ended_ms, self.received_ms)
 
 
@@ -66,10 +71,14 @@ class TimeRange(NamedTuple):
 
 @dataclass(frozen=True)
 class ArchivedSigns:
-    """Of events received before the cut. `masters`: source to its table; `partitions`: how many each topic has.
+    """Events received before the cut.
 
-    What is asked for may be millions of events, so they are columns, some 40 bytes each, until they are handed out one
-    after the other.
+    There may be millions, so they stay in columns, some 40 bytes each, until they are yielded one by one.
+
+    Attributes:
+        masters: Source to its table.
+        cut: Of the publication.
+        partitions: How many each topic has.
     """
 
     masters: Mapping[str, Master]
@@ -77,13 +86,13 @@ class ArchivedSigns:
     partitions: int
 
     def events_on(self, source: str, stores: Collection[str], day: date) -> Iterator[ArchivedEvent]:
-        """First deliveries of these stores on a UTC day. MasterFileLostError."""
+        """The first deliveries of these stores on a UTC day. MasterFileLostError."""
         yield from self._first(source, stores, pc.field("day") == pa.scalar(day), UNIX_EPOCH, {})
 
     def events_within(
         self, source: str, within: Mapping[str, TimeRange], since: datetime = UNIX_EPOCH
     ) -> Iterator[ArchivedEvent]:
-        """First deliveries that tell of moments within the bounds of their store, as far as they came from `since` on.
+        """First deliveries that are signs of life within the range of their store, received from `since` on.
 
         MasterFileLostError.
         """
@@ -113,8 +122,8 @@ class ArchivedSigns:
         rows = pa.Table.from_batches(kept, _ROWS).unify_dictionaries().combine_chunks()
         for batch in _first_of_each(rows).to_batches(_AT_ONCE):
             columns = [batch.column(name).to_pylist() for name in _ROWS.names]
-            for store, sensor, happened, ended, received, _, misrouted in zip(*columns, strict=True):
-                yield ArchivedEvent(store, sensor, happened // _US, ended // _US, received // _US, misrouted)
+            for store, sensor, happened, ended, came, _, misrouted in zip(*columns, strict=True):
+                yield ArchivedEvent(store, sensor, happened // _US, ended // _US, came // _US, misrouted)
 
     def _batches(self, source: str, where: pc.Expression) -> Iterator[pa.RecordBatch]:
         """With the columns of `_ROWS`."""
@@ -130,8 +139,8 @@ class ArchivedSigns:
                 happened, received = (_micros(batch[name]) for name in ("happened_at", "received_at"))
                 ended = pc.add(happened, pc.multiply(lasted, _US))
                 misrouted = self._are_misrouted(batch)
-                columns = [batch["store"], sensor, happened, ended, received, batch["identity_hash"], misrouted]
-                yield pa.record_batch([each.cast(of.type) for each, of in zip(columns, _ROWS, strict=True)], _ROWS)
+                arrays = [batch["store"], sensor, happened, ended, received, batch["identity_hash"], misrouted]
+                yield pa.record_batch([each.cast(of.type) for each, of in zip(arrays, _ROWS, strict=True)], _ROWS)
 
     def _are_misrouted(self, batch: pa.RecordBatch) -> pa.Array:
         stores = batch["store"].cast(pa.string()).dictionary_encode()
@@ -140,7 +149,7 @@ class ArchivedSigns:
 
 
 def _within(batch: pa.RecordBatch, within: Mapping[str, TimeRange]) -> pa.RecordBatch:
-    """The rows that tell of a moment within the bounds of their store; without any, all."""
+    """The rows that are signs of life within the range of their store; all of them if there are no ranges."""
     if not within:
         return batch
     store = pc.index_in(batch["store"].cast(pa.string()), pa.array(list(within)))
@@ -150,10 +159,10 @@ def _within(batch: pa.RecordBatch, within: Mapping[str, TimeRange]) -> pa.Record
 
 
 def _first_of_each(rows: pa.Table) -> pa.Table:
-    """The earliest of those with one identity that lie in their store's partition; of others, where none does."""
+    """The earliest row of each identity in its store's partition; if there is none, in any other."""
     if not len(rows):
         return rows
-    rows = rows.take(pc.sort_indices(rows, [(name, "ascending") for name in ("identity", "miskeyed", "received")]))
+    rows = rows.take(pc.sort_indices(rows, [(name, "ascending") for name in ("identity", "misrouted", "received")]))
     identity = rows["identity"].combine_chunks()
     is_first = pa.concat_arrays([pa.array([True]), pc.not_equal(identity[1:], identity[:-1])])
     return rows.filter(is_first)

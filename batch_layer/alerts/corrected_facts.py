@@ -1,6 +1,7 @@
-"""What the correction ledgers of some publications say of the cells of a window.
+"""The facts of an audit of alerts: published cells, correction ledgers, and the master dataset for single events.
 
-Facts of an audit: cells of the publication, its ledgers, and the master dataset where single events matter.
+sums, touched, has_cells <- PublishedCells        signs <- ArchivedSigns
+causes                   <- LedgerCauses, and ArchivedSigns for windows that no ledger mentions
 """
 
 from bisect import bisect_left
@@ -25,40 +26,40 @@ if TYPE_CHECKING:
 
 _LEDGER = "SELECT lines, written_at FROM ledgers WHERE subject = ?"
 _BLOCK = "SELECT block FROM corrections WHERE subject = ? AND view_name = ? AND store = ? AND day = ?"
-_GRAVEST_FIRST: Sequence[AlertCause] = ("unexplained", "miskeyed", "definition changed", "rolled back", "waited")
+_LEDGER_CAUSES: Sequence[AlertCause] = ("unexplained", "miskeyed", "definition changed", "rolled back", "waited")
 _SOONER = timedelta(days=1)
 """An event may be an hour ahead of its receipt, and no clock is off by as much as the rest."""
 
 
 @dataclass(frozen=True)
 class LedgerCauses:
-    """Of publications `first` to `last`, as far as their ledgers are written."""
+    """Causes by the correction ledgers of the publications `first` to `last`, as far as they are written."""
 
     session: "Session"
     first: int
     last: int
 
-    def causes(self, asked: Collection[CauseQuery]) -> Mapping[CauseQuery, AlertCause]:
-        """Of each question the gravest there is; none of one of whose windows no cell was corrected."""
-        found: dict[CauseQuery, set[str]] = {each: set() for each in asked}
+    def causes(self, queries: Collection[CauseQuery]) -> Mapping[CauseQuery, AlertCause]:
+        """The gravest cause for each query; no entry if no cell of its windows was corrected."""
+        found: dict[CauseQuery, set[str]] = {each: set() for each in queries}
         places: dict[tuple[str, str, date], list[tuple[CauseQuery, Span]]] = {}
-        for each in asked:
+        for each in queries:
             for span in each.spans:
                 for day in {instant(at).date() for at in (span.start, span.end - 1)}:  # no window is longer than two
                     places.setdefault((each.view, each.store, day), []).append((each, span))
-        since_s = min((span.start for each in asked for span in each.spans), default=0)
-        for lines in self._written(instant(since_s) - _SOONER) if asked else ():
+        since_s = min((span.start for each in queries for span in each.spans), default=0)
+        for lines in self._written(instant(since_s) - _SOONER) if queries else ():
             for place, own in places.items():
                 block = self._block(lines, *place)
                 for each, span in own:
                     found[each].update(_within(block, span))
-        graver = {
-            each: next((cause for cause in _GRAVEST_FIRST if cause in causes), None) for each, causes in found.items()
+        gravest = {
+            each: next((cause for cause in _LEDGER_CAUSES if cause in causes), None) for each, causes in found.items()
         }
-        return {each: cause for each, cause in graver.items() if cause is not None}
+        return {each: cause for each, cause in gravest.items() if cause is not None}
 
     def _written(self, since: datetime) -> Iterator[str]:
-        """Subjects of lines, newest first. What was written before the windows began says nothing of them."""
+        """Subjects of lines, newest first. A ledger written before the windows began says nothing about them."""
         for number in range(self.last, self.first - 1, -1):
             row = self.session.execute(self.session.prepare(_LEDGER), (str(number),)).one()
             if row and row.written_at and row.written_at.replace(tzinfo=UTC) < since:
@@ -71,21 +72,26 @@ class LedgerCauses:
         return orjson.loads(row.block) if row else []
 
 
-def _within(told: Any, span: Span) -> Iterator[str]:  # noqa: ANN401 - likewise
-    if isinstance(told, Mapping):  # one line that stands for the whole day
-        yield told["whole"]
+def _within(by_ledgers: Any, span: Span) -> Iterator[str]:  # noqa: ANN401 - likewise
+    if isinstance(by_ledgers, Mapping):  # one line that stands for the whole day
+        yield by_ledgers["whole"]
         return
-    yield from (line["cause"] for line in told if span.start <= line["window"] < span.end)
+    yield from (line["cause"] for line in by_ledgers if span.start <= line["window"] < span.end)
 
 
 _MS = timedelta(milliseconds=1)
-_GRAVEST: Sequence[AlertCause] = ("miskeyed", "late", "waited", "unexplained")
+_EVENT_CAUSES: Sequence[AlertCause] = ("miskeyed", "late", "waited", "unexplained")
 _since, _until = attrgetter("since_ms"), attrgetter("until_ms")
 
 
 @dataclass(frozen=True)
 class CorrectedFacts:
-    """`since`: the cut of the last audit. `oldest`: A of R5, what was older on arrival is left to batch."""
+    """Implements `AuditFacts`.
+
+    Attributes:
+        since: The cut of the publication that was audited last.
+        oldest: The greatest age on arrival of events that the speed layer counts (A of R5).
+    """
 
     cells: PublishedCells
     ledgers: LedgerCauses
@@ -95,62 +101,62 @@ class CorrectedFacts:
     _touched: dict[str, Mapping[str, set[int]]] = field(default_factory=dict)
 
     def sums(self, view: str, store: str, span: Span) -> Sequence[int] | None:
-        """As Facts."""
+        """See `AuditFacts`."""
         return self.cells.sums(view, store, span)
 
     def has_cells(self, view: str, store: str, span: Span) -> bool:
-        """As Facts."""
+        """See `AuditFacts`."""
         return self.cells.has_cells(view, store, span)
 
     def touched(self, view: str) -> Mapping[str, Collection[int]]:
-        """As Facts."""
+        """See `AuditFacts`."""
         if view not in self._touched:
             self._touched[view] = self.cells.touched(view)
         return self._touched[view]
 
-    def signs(self, source: str, wanted: Collection[SignQuery]) -> Mapping[SignQuery, Sequence[SignOfLife]]:
-        """As Facts: two readings of the source, as of what was asked before only news are read."""
-        found: dict[SignQuery, list[SignOfLife]] = {each: [] for each in wanted}
+    def signs(self, source: str, queries: Collection[SignQuery]) -> Mapping[SignQuery, Sequence[SignOfLife]]:
+        """See `AuditFacts`. Reads the source twice: whole for new queries, and what is new for the others."""
+        found: dict[SignQuery, list[SignOfLife]] = {each: [] for each in queries}
         for is_new in (True, False):
             by_store: dict[str, list[SignQuery]] = {}
-            for each in sorted((each for each in wanted if each.is_new == is_new), key=_since):
+            for each in sorted((each for each in queries if each.is_new == is_new), key=_since):
                 by_store.setdefault(each.store, []).append(each)
             longest_ms = max((each.until_ms - each.since_ms for own in by_store.values() for each in own), default=0)
             within = {store: TimeRange(own[0].since_ms, max(map(_until, own))) for store, own in by_store.items()}
-            for arrival in self.archived.heard(source, within, *([] if is_new else [self.since])):
-                for each in _about(by_store[arrival.store], arrival, longest_ms):
-                    waited = self._waited(arrival)
-                    found[each].append(SignOfLife(arrival.at_ms, arrival.received_ms, waited, arrival.miskeyed))
+            for event in self.archived.events_within(source, within, *([] if is_new else [self.since])):
+                for each in _about(by_store[event.store], event, longest_ms):
+                    waited = self._waited(event)
+                    found[each].append(SignOfLife(event.at_ms, event.received_ms, waited, event.misrouted))
         return found
 
-    def causes(self, asked: Collection[CauseQuery]) -> Mapping[CauseQuery, AlertCause]:
-        """As Facts: what the ledgers say, or else what came later: each source and day is read once."""
-        told = self.ledgers.causes(asked)
+    def causes(self, queries: Collection[CauseQuery]) -> Mapping[CauseQuery, AlertCause]:
+        """See `AuditFacts`. The ledgers first; for the rest each source and day is read once."""
+        by_ledgers = self.ledgers.causes(queries)
         by_source: dict[str, list[CauseQuery]] = {}
-        for each in asked:
-            if each not in told:
+        for each in queries:
+            if each not in by_ledgers:
                 by_source.setdefault(view_named(each.view).source.topic, []).append(each)
         left = [self._by_events(source, own) for source, own in sorted(by_source.items())]
-        return {each: cause for found in (told, *left) for each, cause in found.items()}
+        return {each: cause for found in (by_ledgers, *left) for each, cause in found.items()}
 
-    def _by_events(self, source: str, asked: Collection[CauseQuery]) -> Mapping[CauseQuery, AlertCause]:
-        found: dict[CauseQuery, set[AlertCause]] = {each: {"unexplained"} for each in asked}
+    def _by_events(self, source: str, queries: Collection[CauseQuery]) -> Mapping[CauseQuery, AlertCause]:
+        found: dict[CauseQuery, set[AlertCause]] = {each: {"unexplained"} for each in queries}
         stores: dict[date, set[str]] = {}
         about: dict[tuple[str, int], list[CauseQuery]] = {}
-        for each in asked:
+        for each in queries:
             for span in each.spans:
                 for quarter in range(span.start, span.end, STEP):
                     about.setdefault((each.store, quarter), []).append(each)
                     stores.setdefault(instant(quarter).date(), set()).add(each.store)
         for day, own in sorted(stores.items()):
-            for arrival in self.archived.arrivals(source, own, day):
-                for each in about.get((arrival.store, round_down(arrival.happened_ms // 1000)), ()):
-                    found[each].add(self._cause(arrival, each.after_ms))
-        return {each: next(cause for cause in _GRAVEST if cause in causes) for each, causes in found.items()}
+            for event in self.archived.events_on(source, own, day):
+                for each in about.get((event.store, round_down(event.happened_ms // 1000)), ()):
+                    found[each].add(self._cause(event, each.after_ms))
+        return {each: next(cause for cause in _EVENT_CAUSES if cause in causes) for each, causes in found.items()}
 
     def _cause(self, each: ArchivedEvent, after_ms: int) -> AlertCause:
-        """As far as one event goes."""
-        if each.miskeyed:
+        """The cause by a single event."""
+        if each.misrouted:
             return "miskeyed"
         if self._waited(each):
             return "waited"
@@ -160,10 +166,10 @@ class CorrectedFacts:
         return each.received_ms - each.happened_ms > self.oldest // _MS
 
 
-def _about(wanted: Sequence[SignQuery], arrival: ArchivedEvent, longest_ms: int) -> Iterator[SignQuery]:
-    """Those of a store, in the order of their beginnings, that it is a sign of life for."""
-    at_ms = arrival.at_ms
-    first = bisect_left(wanted, at_ms - longest_ms, key=_since)
-    for each in wanted[first : bisect_left(wanted, at_ms, key=_since)]:
-        if at_ms < each.until_ms and each.sensor in (None, arrival.sensor):
+def _about(queries: Sequence[SignQuery], event: ArchivedEvent, longest_ms: int) -> Iterator[SignQuery]:
+    """The queries of a store, sorted by their start, that the event is a sign of life for."""
+    at_ms = event.at_ms
+    first = bisect_left(queries, at_ms - longest_ms, key=_since)
+    for each in queries[first : bisect_left(queries, at_ms, key=_since)]:
+        if at_ms < each.until_ms and each.sensor in (None, event.sensor):
             yield each

@@ -1,4 +1,4 @@
-"""The cells of two publications as an audit of alerts needs them: sums of the later one, and what changed since."""
+"""The cells of two publications as an audit of alerts needs them: sums of the later one, and what has changed."""
 
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -34,9 +34,13 @@ Quarters = Mapping[int, Sequence[int]]
 
 @dataclass(frozen=True)
 class PublishedCells:
-    """`before`: the manifest that was looked at last, at the cut `since`; `after`: the one that is looked at now.
+    """Cells from `oldest` on.
 
-    Nothing is said of days before `oldest`. `before` may have been collected: then all counts as new.
+    Attributes:
+        before: The manifest that was audited last. If it was garbage collected, everything counts as new.
+        after: The manifest that is audited now.
+        since: The cut of `before`.
+        oldest: The first day.
     """
 
     session: "Session"
@@ -47,16 +51,16 @@ class PublishedCells:
     _known: OrderedDict[tuple[str, str, date], Quarters] = field(default_factory=OrderedDict)
 
     def sums(self, view: str, store: str, span: Span) -> Sequence[int] | None:
-        """As `views.alerts.audit_facts.Facts`. PublicationMovedError if a block is gone."""
+        """See `AuditFacts`. PublicationMovedError if a block is gone."""
         parts = [sums for _, sums in self._within(view, store, span)]
         return [sum(column) for column in zip(*parts, strict=True)] if parts else None
 
     def has_cells(self, view: str, store: str, span: Span) -> bool:
-        """As `views.alerts.audit_facts.Facts`."""
+        """See `AuditFacts`."""
         return any(True for _ in self._within(view, store, span))
 
     def touched(self, view: str) -> Mapping[str, set[int]]:
-        """As `views.alerts.audit_facts.Facts`."""
+        """See `AuditFacts`."""
         found: dict[str, set[int]] = {}
         runs = [
             {day: run for (name, day), run in manifest.items() if name == view and day >= self.oldest}

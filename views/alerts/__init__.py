@@ -1,1 +1,1 @@
-"""Rules, and what an alert is: said once, for whoever raises, keeps or audits alerts. No engine, no clock."""
+"""Alert rules and alerts: the definitions that all layers share. No engine, no clock."""

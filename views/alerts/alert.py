@@ -1,12 +1,11 @@
-"""An alert: what is told, under an id that follows from what it is about. The same alert has the same id, whoever
-derives it and how often.
+"""Alerts: the record on the topic `alerts`, and what the records say of an alert by now.
 
-What the log says of each alert by now: whether it stands or was taken back, and by which record.
+The id of an alert follows from what it is about, so the same alert has the same id, whoever derives it and how often:
 
-    raised -> resolved (corrected) or retracted
+    raised -> resolved, or retracted (the alert was wrong)
 
-What was taken back stays so: if it is true after all, another alert is raised, whose id follows from the first one's.
-So whoever asks for a record twice asks for the same.
+A withdrawn alert stays withdrawn. If it turns out to be right after all, another alert is raised, whose id follows from
+the first one's.
 """
 
 import hashlib
@@ -19,29 +18,29 @@ from typing import Literal, NamedTuple
 import msgspec
 
 ALERTS_TOPIC = "alerts"
-"""Where they are told: as many partitions as a source, and the same key."""
+"""As many partitions as a source, keyed by the store as well. Only the alert processor writes it."""
 PROCESSOR_GROUP = "galatea.alerts"
-"""Under which whoever tells them commits how far it has read."""
+"""The consumer group under which the alert processor commits its positions."""
 CORRECTIONS_TOPIC = "alert_corrections"
-"""Where a publication asks for records of alerts: the same partitions and key. Only the relay writes `TOPIC`."""
+"""On which publications request records of alerts: the same partitions and key."""
 ALL_TENANTS = "*"
-"""Beside the tenants: whoever is shown the alerts of all of them."""
+"""In place of a tenant: the visibility scope of those who see the alerts of all tenants."""
 _BITS = 128
 _encode = msgspec.json.Encoder(decimal_format="number", order="deterministic").encode
 AlertKind = Literal["raised", "resolved", "retracted"]
 AlertCause = Literal["waited", "late", "again", "definition changed", "miskeyed", "rolled back", "unexplained"]
-"""Why what was told differs from the corrected numbers: a cause of the ledger, or `late`: news since it was judged."""
+"""Why an alert differs from the corrected numbers: a cause of the ledger, or `late`: events that came after it."""
 
 
 class Window(msgspec.Struct, frozen=True, rename={"start": "from", "end": "to"}):
-    """UTC, ISO 8601 with `Z`. `end`: None while nobody knows when it ends."""
+    """UTC instants, ISO 8601 with `Z`. `end`: None while it is not known."""
 
     start: str
     end: str | None = None
 
 
 class LogPosition(msgspec.Struct, frozen=True):
-    """The record with which it became certain."""
+    """The position of the record that made the alert certain."""
 
     topic: str
     partition: int
@@ -51,11 +50,20 @@ class LogPosition(msgspec.Struct, frozen=True):
 class Alert(msgspec.Struct, frozen=True, kw_only=True):
     """A record of the topic `alerts`.
 
-    `about`: of one that is resolved or retracted, the id that was raised. `value`, `threshold` and `baseline` are in
-    the unit that people read. `provisional`: it rests on numbers of no publication yet. `raised_at`: the time of the
-    log, not of a clock. `reason`: why it was resolved or retracted. `late`: raised by a publication.
-
-    Of what a publication asks for: its number, the cause, and the value that was shown and the corrected one.
+    Attributes:
+        alert_id: Of this record.
+        about: For a resolved or retracted alert, the id under which it was raised.
+        version: Of the rule.
+        value: In the unit that people read, as `threshold` and `baseline`.
+        baseline: The value a week before, for rules that compare.
+        provisional: Whether the numbers are of no publication yet.
+        late: Whether a publication raised it.
+        raised_at: By the time of the log, not by a clock.
+        reason: Why it was resolved or retracted.
+        publication: The publication that requested the record, as for the fields after it.
+        cause: Why the corrected numbers differ.
+        shown: The value that was shown before.
+        corrected: The value by the publication.
     """
 
     alert_id: str
@@ -83,125 +91,131 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def raised_ms(self) -> int:
-        """`raised_at` in milliseconds since 1970."""
+        """`raised_at` in ms since 1970."""
         return parse_instant_ms(self.raised_at)
 
     @classmethod
     def from_json(cls, line: bytes) -> "Alert":
-        """What `to_json` gave. msgspec.DecodeError if it is anything else."""
+        """Parse what `to_json` returned. msgspec.DecodeError for anything else."""
         return _decode(line)
 
     def to_json(self) -> bytes:
-        """One line, the same for the same alert."""
+        """One line; equal for equal alerts."""
         return _encode(self)
 
 
 def raised_id(rule: str, version: int, shop: tuple[str, str], window: Window, dimensions: Mapping[str, str]) -> str:
-    """The id of an alert. `shop`: tenant and store."""
-    said = [rule, version, *shop, [window.start, window.end], dict(dimensions)]
-    return _digest(said)
+    """The id under which an alert is raised. `shop`: tenant and store."""
+    parts = [rule, version, *shop, [window.start, window.end], dict(dimensions)]
+    return _digest(parts)
 
 
 def follow_up_id(alert_id: str, kind: AlertKind) -> str:
-    """The id of the record that takes an alert back, or says that it is over."""
+    """The id of the record that resolves, retracts or again raises an alert."""
     return _digest([alert_id, kind])
 
 
 def format_instant(at_ms: int) -> str:
-    """An instant in UTC with `Z`; milliseconds only where there are some."""
+    """ISO 8601 in UTC with `Z`, with milliseconds only if there are any."""
     at = datetime.fromtimestamp(at_ms // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S")
     return f"{at}.{at_ms % 1000:03d}Z" if at_ms % 1000 else f"{at}Z"
 
 
 def parse_instant_ms(text: str) -> int:
-    """The inverse of `written`."""
+    """The inverse of `format_instant`."""
     at = datetime.fromisoformat(text)
     return int(at.timestamp()) * 1000 + at.microsecond // 1000
 
 
-def _digest(said: object) -> str:
-    return hashlib.sha256(_encode(said)).hexdigest()[: _BITS // 4]
+def _digest(parts: object) -> str:
+    return hashlib.sha256(_encode(parts)).hexdigest()[: _BITS // 4]
 
 
 _decode = msgspec.json.Decoder(Alert).decode
 
 
 CORRECTED = "corrected"
-"""The reason of a resolved alert that was over because later events said otherwise."""
+"""The reason of an alert that was resolved because later events showed that it was wrong."""
 GRACE_MS = 120_000
-"""How long after its end a window is judged, by the relay and by publications: `grace` of `Bounds`."""
+"""How long after its end a window is judged, by the speed layer and by publications."""
 
 
 class AlertStatus(NamedTuple):
-    """Of one alert. `last`: the record that took it back, or else the one that raised it. `is_over`: resolved."""
+    """What the log says of one alert.
+
+    Attributes:
+        raised: The record that raised it.
+        last: The record that withdrew it, or else `raised`.
+        is_resolved: Whether it was resolved.
+    """
 
     raised: Alert
     last: Alert
-    is_over: bool = False
+    is_resolved: bool = False
 
     @property
-    def is_taken_back(self) -> bool:
-        """Whether it was said not to be true."""
+    def is_withdrawn(self) -> bool:
+        """Whether a later record says that it was wrong."""
         return self.last is not self.raised
 
     @property
     def is_corrected(self) -> bool:
-        """Whether the relay took it back, as later events said otherwise. It does not tell the same window again."""
+        """Whether the speed layer withdrew it because of later events. It does not alert on that window again."""
         return self.last.reason == CORRECTED and self.last.publication is None
 
     @property
     def successor(self) -> str:
-        """Of one that was taken back: the id under which it is raised again if it is true after all."""
+        """The id under which a withdrawn alert is raised again."""
         return follow_up_id(self.raised.alert_id, "raised")
 
 
-def alert_statuses(log: Iterable[Alert], asked: Iterable[Alert] = ()) -> Mapping[str, AlertStatus]:
-    """By the id under which each was raised. `log`: in order, of all there is.
+def alert_statuses(log: Iterable[Alert], requested: Iterable[Alert] = ()) -> Mapping[str, AlertStatus]:
+    """The status of each alert, by the id under which it was raised.
 
-    What follows an alert counts also where it is read first: each is about an id.
-
-    `asked`: what publications asked for, in order; what the log has not yet of it will come behind all that it has.
+    Args:
+        log: All emitted records, in order. A record that follows an alert also counts if it is read first.
+        requested: The records that publications requested, in order. Those not emitted yet will come after `log`.
     """
     found: dict[str, AlertStatus] = {}
     early: dict[str, list[Alert]] = {}
     seen: set[str] = set()
-    for record in chain(log, asked):
+    for record in chain(log, requested):
         if record.alert_id in seen:
             continue
         seen.add(record.alert_id)
         if record.kind == "raised":
-            standing = AlertStatus(record, record)
+            status = AlertStatus(record, record)
             for follower in early.pop(record.alert_id, ()):
-                standing = _followed(standing, follower)
-            found[record.alert_id] = standing
-        elif (about := found.get(record.about or "")) is not None:
-            found[about.raised.alert_id] = _followed(about, record)
+                status = _with_follow_up(status, follower)
+            found[record.alert_id] = status
+        elif (status := found.get(record.about or "")) is not None:
+            found[status.raised.alert_id] = _with_follow_up(status, record)
         else:
             early.setdefault(record.about or "", []).append(record)
     return found
 
 
-def _followed(about: AlertStatus, record: Alert) -> AlertStatus:
-    last = record if _takes_back(record) and not about.is_taken_back else about.last
-    return about._replace(last=last, is_over=about.is_over or record.kind == "resolved")
+def _with_follow_up(status: AlertStatus, record: Alert) -> AlertStatus:
+    last = record if _withdraws(record) and not status.is_withdrawn else status.last
+    return status._replace(last=last, is_resolved=status.is_resolved or record.kind == "resolved")
 
 
-def is_confirmed(standing: AlertStatus, cut_ms: int) -> bool:
-    """Whether the publication with that cut has looked at it and left it as it is, standing or taken back before.
+def is_confirmed(status: AlertStatus, cut_ms: int) -> bool:
+    """Whether the publication with that cut has audited the alert and left it as it is, valid or withdrawn.
 
-    Nothing is sent then. Silences and levels have no end, and are never confirmed.
+    No record is emitted then. Silences and levels have no end and are never confirmed.
     """
-    end = standing.raised.window.end
+    end = status.raised.window.end
     if end is None:
         return False
-    rests_on_speed = standing.last.publication is None and standing.last.raised_ms >= cut_ms
+    rests_on_speed = status.last.publication is None and status.last.raised_ms >= cut_ms
     return parse_instant_ms(end) + GRACE_MS <= cut_ms and not rests_on_speed
 
 
-def is_provisional(standing: AlertStatus, cut_ms: int) -> bool:
-    """Whether no publication has said it, or confirmed it yet. `cut_ms`: of the last one that looked at alerts."""
-    return standing.last.provisional and not is_confirmed(standing, cut_ms)
+def is_provisional(status: AlertStatus, cut_ms: int) -> bool:
+    """Whether no publication has raised or confirmed it yet. `cut_ms`: of the last one that audited alerts."""
+    return status.last.provisional and not is_confirmed(status, cut_ms)
 
 
-def _takes_back(record: Alert) -> bool:
+def _withdraws(record: Alert) -> bool:
     return record.kind == "retracted" or record.reason == CORRECTED

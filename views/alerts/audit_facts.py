@@ -1,4 +1,4 @@
-"""What an audit asks of the corrected facts of a publication. Whoever has them answers: no engine here."""
+"""The corrected facts of a publication that an audit of alerts needs. The batch layer implements `AuditFacts`."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,12 +10,16 @@ from views.core.local_time import Span
 
 @dataclass(frozen=True)
 class AuditScope:
-    """Of one audit. All times are milliseconds since 1970.
+    """The publication that is audited, and the time that the audit covers. All times are ms since 1970.
 
-    `since_ms`: the cut of the publication that was looked at last; `until_ms`: of the one that is looked at now.
-    `oldest_ms`: windows that ended before are let be, as the log may have forgotten what was told of them.
-    `grace_ms`, `fresh_ms`, `kept_ms`: how long after its end a window is judged first, and may still raise, by whoever
-    follows the log; and how far back that remembers cells.
+    Attributes:
+        publication: Its number.
+        since_ms: The cut of the publication that was audited last.
+        until_ms: The cut of this one.
+        oldest_ms: Windows that ended before are not audited, as the log may have lost their alerts.
+        grace_ms: How long after its end the speed layer judges a window first.
+        fresh_ms: How long after its end the speed layer may still raise an alert.
+        kept_ms: How far back the speed layer remembers cells.
     """
 
     publication: int
@@ -27,16 +31,24 @@ class AuditScope:
     kept_ms: int
 
     def due_ms(self, end_s: int) -> int:
-        """When a window with that end is judged."""
+        """When a window that ends then (seconds) is judged."""
         return end_s * 1000 + self.grace_ms
 
     def is_due(self, end_s: int) -> bool:
-        """Whether the publication says all of it, and the log what was told."""
+        """Whether the publication contains the whole window, and the log its alerts."""
         return end_s * 1000 >= self.oldest_ms and self.due_ms(end_s) <= self.until_ms
 
 
 class SignQuery(NamedTuple):
-    """Signs of life within (`since_ms`, `until_ms`). `sensor`: None: of the store. `is_new`: never asked for before."""
+    """Asks for signs of life within (`since_ms`, `until_ms`).
+
+    Attributes:
+        store: Id of the store.
+        sensor: Of one sensor; None: of anything in the store.
+        since_ms: Exclusive.
+        until_ms: Exclusive.
+        is_new: Whether no audit before has asked.
+    """
 
     store: str
     sensor: str | None
@@ -46,16 +58,23 @@ class SignQuery(NamedTuple):
 
 
 class SignOfLife(NamedTuple):
-    """`waited`: it was too old on arrival to be followed; `miskeyed`: it lay in another partition than its store's."""
+    """An event that shows that a store or sensor was alive at `at_ms`.
+
+    Attributes:
+        at_ms: When it was alive.
+        received_ms: When the event was received.
+        waited: Whether it was too old on arrival for the speed layer.
+        misrouted: Whether it lay in another partition than its store's.
+    """
 
     at_ms: int
     received_ms: int
     waited: bool
-    miskeyed: bool = False
+    misrouted: bool = False
 
 
 class CauseQuery(NamedTuple):
-    """Why numbers of these windows are others than was known when the log was at `after_ms`."""
+    """Asks why the numbers of these windows differ from those that the log had at `after_ms`."""
 
     view: str
     store: str
@@ -64,19 +83,19 @@ class CauseQuery(NamedTuple):
 
 
 class AuditFacts(Protocol):
-    """Everything received before the cut, as the publication says it."""
+    """Everything that was received before the cut, by the numbers of the publication."""
 
     def sums(self, view: str, store: str, span: Span) -> Sequence[int] | None:
-        """The states of a view in a window, in the order of `Followed.states`; None: no event."""
+        """The states of a view in a window, in the order of `AlertableView.states`; None without an event."""
 
     def touched(self, view: str) -> Mapping[str, Collection[int]]:
-        """Store to the quarters whose cells are others than at the last audit, or were not over by then."""
+        """Store to the quarters of an hour whose cells have changed since the last audit, or were not over then."""
 
     def has_cells(self, view: str, store: str, span: Span) -> bool:
         """Whether the store has any event there."""
 
-    def signs(self, source: str, wanted: Collection[SignQuery]) -> Mapping[SignQuery, Sequence[SignOfLife]]:
-        """By what was asked for; of old ones, what came since the last audit is enough."""
+    def signs(self, source: str, queries: Collection[SignQuery]) -> Mapping[SignQuery, Sequence[SignOfLife]]:
+        """The signs of life for each query; for one that is not new, those received since the last audit suffice."""
 
-    def causes(self, asked: Collection[CauseQuery]) -> Mapping[CauseQuery, AlertCause]:
-        """Of each question its answer. All that an audit has are asked at once."""
+    def causes(self, queries: Collection[CauseQuery]) -> Mapping[CauseQuery, AlertCause]:
+        """The cause for each query. An audit asks for all of them at once."""

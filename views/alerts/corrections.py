@@ -1,4 +1,4 @@
-"""The records by which a publication corrects what was told: asked for by batch, written by the relay."""
+"""The records by which a publication corrects alerts. Batch requests them, the alert processor emits them."""
 
 from typing import NamedTuple
 
@@ -13,16 +13,16 @@ from views.core.local_time import Span
 
 
 class CorrectionReason(NamedTuple):
-    """What the corrected numbers say, and why they are others."""
+    """What the corrected numbers say, and why they differ."""
 
     verdict: ThresholdResult
     sentence: str
     cause: AlertCause
 
 
-def retraction(standing: AlertStatus, because: CorrectionReason, bounds: AuditScope) -> Alert:
-    """That an alert was wrong."""
-    first, verdict = standing.raised, because.verdict
+def retraction(status: AlertStatus, reason: CorrectionReason, scope: AuditScope) -> Alert:
+    """The record that an alert was wrong."""
+    first, verdict = status.raised, reason.verdict
     return Alert(
         alert_id=follow_up_id(first.alert_id, "retracted"),
         kind="retracted",
@@ -36,24 +36,24 @@ def retraction(standing: AlertStatus, because: CorrectionReason, bounds: AuditSc
         value=verdict.value,
         threshold=first.threshold,
         baseline=verdict.baseline,
-        sentence=because.sentence,
+        sentence=reason.sentence,
         provisional=False,
-        raised_at=format_instant(bounds.until_ms),
-        reason=because.cause,
-        publication=bounds.publication,
-        cause=because.cause,
+        raised_at=format_instant(scope.until_ms),
+        reason=reason.cause,
+        publication=scope.publication,
+        cause=reason.cause,
         shown=first.value,
         corrected=verdict.value,
     )
 
 
 def window_of(span: Span) -> Window:
-    """As records write it."""
+    """A span as records write it."""
     return Window(format_instant(span.start * 1000), format_instant(span.end * 1000))
 
 
 class AuditCase(NamedTuple):
-    """A bound, and a window of a store that it is about."""
+    """A threshold rule, and the window of a store that it is judged for."""
 
     each: VersionedRule
     rule: Threshold
@@ -62,24 +62,24 @@ class AuditCase(NamedTuple):
 
     @property
     def alert_id(self) -> str:
-        """Under which the relay would raise it."""
+        """The id under which the speed layer raises the alert."""
         store = self.shop.store
         return raised_id(self.rule.id, self.each.version, (store.tenant, store.id), window_of(self.span), {})
 
     @property
     def spans(self) -> list[Span]:
-        """The window, and the one that it is compared with."""
+        """The window, and the one it is compared with."""
         if self.rule.versus is None:
             return [self.span]
         return [self.span, self.shop.week_before(self.rule.window, self.span)]
 
 
 def late_alerts(
-    case: AuditCase, because: CorrectionReason, bounds: AuditScope, before: AlertStatus | None = None
+    case: AuditCase, reason: CorrectionReason, scope: AuditScope, before: AlertStatus | None = None
 ) -> list[Alert]:
-    """An alert that nobody raised in time, or that was taken back `before`. Its window is over, and so is it."""
+    """An alert that was not raised in time, or was withdrawn `before`, and its resolution: its window is over."""
     alert_id = before.successor if before else case.alert_id
-    rule, store, verdict, version = case.rule, case.shop.store, because.verdict, case.each.version
+    rule, store, verdict, version = case.rule, case.shop.store, reason.verdict, case.each.version
     raised = Alert(
         alert_id=alert_id,
         kind="raised",
@@ -92,12 +92,12 @@ def late_alerts(
         value=verdict.value,
         threshold=stated_bound(rule),
         baseline=verdict.baseline,
-        sentence=because.sentence,
+        sentence=reason.sentence,
         provisional=False,
         late=True,
-        raised_at=format_instant(bounds.until_ms),
-        publication=bounds.publication,
-        cause=because.cause,
+        raised_at=format_instant(scope.until_ms),
+        publication=scope.publication,
+        cause=reason.cause,
         shown=before.raised.value if before else None,
         corrected=verdict.value,
     )
@@ -105,7 +105,7 @@ def late_alerts(
 
 
 def resolution_of(late: Alert) -> Alert:
-    """That an alert that was raised late is over."""
+    """The record that resolves a late alert."""
     return Alert(
         alert_id=follow_up_id(late.alert_id, "resolved"),
         kind="resolved",

@@ -1,6 +1,6 @@
-"""Whether a rule holds for one (store, window): the one place that says so, for whoever follows a log or audits facts.
+"""Whether a rule holds for a window of a store. The speed layer and the audit both use this.
 
-Pure: what has happened is handed in. The relay hands in what it has folded so far, an audit everything there is.
+Pure: the facts are arguments. The speed layer passes what it has folded so far, the audit everything there is.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -16,13 +16,13 @@ from views.core.local_time import Span
 from views.core.metric import ALL, Metric
 
 Sums = Callable[[Span], Sequence[int] | None]
-"""The states of the rule's view in a window, in the order of `Followed.states`; None: no event."""
+"""The states of the rule's view in a window, in the order of `AlertableView.states`; None without an event."""
 MINUTE_MS = 60_000
 _DIGITS = Decimal("0.000001")
 
 
 class ThresholdResult(NamedTuple):
-    """`value`, `baseline`: as people read them; None: there is no such number."""
+    """`value`, `baseline`: in the unit that people read; None if there is no such number."""
 
     holds: bool
     value: Decimal | None
@@ -32,36 +32,44 @@ class ThresholdResult(NamedTuple):
 def evaluate_threshold(
     rule: Threshold, shop: ShopClock, span: Span, states: Sequence[str], sums: Sums
 ) -> ThresholdResult:
-    """Whether a metric of the window is beyond the bound. `states`: the names of what `sums` gives."""
+    """Whether the metric of the window is beyond the bound.
+
+    Args:
+        rule: The rule.
+        shop: The store.
+        span: The window.
+        states: The names of the states that `sums` returns.
+        sums: Returns the states of a window.
+    """
     if rule.only_open and not shop.is_open(rule.window, span):
         return ThresholdResult(holds=False, value=None)
     metric = alertable_metrics()[rule.metric]
-    value = _worth(metric, states, sums(span))
+    value = _metric_value(metric, states, sums(span))
     shown = in_unit(value, metric, shop.store.currency)
     if rule.versus is None:
-        return ThresholdResult(_beyond(rule, value, bound_of(rule, metric, shop.store.currency)), shown)
-    before = _worth(metric, states, sums(shop.week_before(rule.window, span)))
+        return ThresholdResult(_is_beyond(rule, value, bound_of(rule, metric, shop.store.currency)), shown)
+    before = _metric_value(metric, states, sums(shop.week_before(rule.window, span)))
     baseline = in_unit(before, metric, shop.store.currency)
     if before is None or before <= 0:
         return ThresholdResult(holds=False, value=shown, baseline=baseline)  # nothing to compare with
     percent = Fraction(rule.above if rule.above is not None else -(rule.below or 0))
-    return ThresholdResult(_beyond(rule, value, before * (ALL + percent) / ALL), shown, baseline)
+    return ThresholdResult(_is_beyond(rule, value, before * (ALL + percent) / ALL), shown, baseline)
 
 
 def can_fire_early(rule: Threshold) -> bool:
-    """Whether it is judged while its window lasts: too much of what only adds up. All else when the window is over."""
+    """Whether the rule is judged while its window lasts: an upper bound on a sum. All others wait for the end."""
     metric = alertable_metrics()[rule.metric]
     return rule.above is not None and rule.versus is None and metric.formula.is_sum
 
 
 def bound_of(rule: Threshold, metric: Metric, currency: Currency) -> Fraction:
-    """The bound as the value is counted: money in minor units."""
+    """The bound in the unit of the states: money in minor units."""
     bound = Fraction(rule.above if rule.above is not None else rule.below or 0)
     return bound * 10**currency.digits if metric.unit == "money" else bound
 
 
 def in_unit(value: Fraction | None, metric: Metric, currency: Currency) -> Decimal | None:
-    """A value as people read it: exact, or to six digits."""
+    """A value in the unit that people read: exact, or rounded to six digits."""
     if value is None:
         return None
     if metric.unit == "money":
@@ -71,19 +79,19 @@ def in_unit(value: Fraction | None, metric: Metric, currency: Currency) -> Decim
 
 
 def was_silent(rule: Silence, signs_ms: Iterable[int], since_ms: int) -> bool:
-    """Whether no event happened for the minutes of the rule from then on. `signs_ms`: every sign of life there is."""
+    """Whether there was no sign of life during the minutes of the rule. `signs_ms`: all signs of life."""
     until = since_ms + rule.minutes * MINUTE_MS
     return not any(since_ms < sign < until for sign in signs_ms)
 
 
-def _beyond(rule: Threshold, value: Fraction | None, bound: Fraction) -> bool:
+def _is_beyond(rule: Threshold, value: Fraction | None, bound: Fraction) -> bool:
     if value is None:
         return False
     return value > bound if rule.above is not None else value < bound
 
 
-def _worth(metric: Metric, states: Sequence[str], sums: Sequence[int] | None) -> Fraction | None:
-    """Of a window without events a sum is 0, and any other number is none."""
+def _metric_value(metric: Metric, states: Sequence[str], sums: Sequence[int] | None) -> Fraction | None:
+    """A window without events has the sum 0; any other metric has no value then."""
     named = dict(zip(states, sums or [0] * len(states), strict=True))
     value, _ = metric.value(named)
     return value if isinstance(value, Fraction) else None

@@ -1,4 +1,4 @@
-"""A rule says when somebody wants to be told: a bound of a number, a silence, or a level that lasts."""
+"""Alert rules: a bound on a metric, a silence, or a level that lasts."""
 
 from decimal import Decimal
 from typing import Literal
@@ -10,7 +10,7 @@ Hours = Literal["open", "always"]
 
 
 class _Rule(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", forbid_unknown_fields=True):
-    """What every rule has. `stores`: ids; None means every store of the tenant. `on`: whether it watches."""
+    """What every rule has. `stores`: ids; None means every store of the tenant. `on`: whether it is active."""
 
     id: str
     tenant: str = "default"
@@ -19,15 +19,15 @@ class _Rule(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", forbid_
     on: bool = True
 
     def watches(self, store: str, tenant: str) -> bool:
-        """Whether it is about that store, which is that tenant's."""
+        """Whether the rule is active and applies to that store of that tenant."""
         return self.on and tenant == self.tenant and (self.stores is None or store in self.stores)
 
 
 class Threshold(_Rule, frozen=True, kw_only=True, tag="threshold"):
-    """A metric of one window beyond a bound: just one of `above` and `below`, in the unit that people read.
+    """A metric of one window beyond a bound: exactly one of `above` and `below`, in the unit that people read.
 
-    With `versus` the bounds are percent by which the window lies above or below the one seven days before. `hours`:
-    None means `open` for what is too little or compared, else `always`.
+    With `versus`, the bound is the percentage by which the window lies above or below the window seven days before.
+    `hours`: None means `open` for `below` and `versus`, else `always`.
     """
 
     metric: str
@@ -44,7 +44,7 @@ class Threshold(_Rule, frozen=True, kw_only=True, tag="threshold"):
 
 
 class Silence(_Rule, frozen=True, kw_only=True, tag="silence"):
-    """No event of a source for so many minutes: of a store, or of one of its sensors that was heard before."""
+    """No event of a source for so many minutes: from a store, or from a sensor that has sent events before."""
 
     source: str
     minutes: int

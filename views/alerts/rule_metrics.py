@@ -1,10 +1,8 @@
-"""Which metrics can be followed event by event, without an engine, from the very views that say them.
+"""The metrics that rules can watch: those that can be computed event by event, and the range of their values.
 
-A view is followed if its rows are its events, in the window in which they happened, and every state that matters is a
-column of the source, the number of rows, or how many rows have a column true or equal to a text. That is read from the
-row expressions of the view, which stay the only place that says them.
-
-The least and the most that one window of one store can hold, so that a bound beyond it is known for a slip.
+A view qualifies if each of its rows is an event, in the window in which it happened, and the states that matter are a
+column of the source, the number of rows, or the number of rows with a column that is true or equals a text. This is
+derived from the row expressions of the view, so that there is no second definition.
 """
 
 import re
@@ -26,7 +24,7 @@ from views.registry import registered_views, view_named
 _COUNTED = re.compile(r"if\((?P<where>.*), 1L, 0L\)").fullmatch
 _EQUALS = re.compile(r"(?P<column>\w+) = '(?P<text>[\w-]*)'").fullmatch
 ALERTABLE_VIEWS = ("sales", "traffic")
-"""Views whose cells are followed; every further one has to be kept for ten days, whether a rule asks or not."""
+"""The cells of each of these views are kept for ten days, whether a rule needs them or not."""
 _UNITS = ("n", "money", "percent", "ratio", "ms")
 Contribution = Callable[[Any], int]
 """What a payload adds to a state."""
@@ -34,14 +32,14 @@ Contribution = Callable[[Any], int]
 
 @dataclass(frozen=True)
 class AlertableView:
-    """The states of a view that can be followed, in the order of `states`; each is a sum over its events."""
+    """The states of a view that can be computed event by event: each is a sum over its events."""
 
     view: View
     adds: Mapping[str, Contribution]
 
     @property
     def states(self) -> tuple[str, ...]:
-        """Their names."""
+        """The names of the states."""
         return tuple(self.adds)
 
     def contribution(self, payload: object) -> list[int]:
@@ -51,7 +49,7 @@ class AlertableView:
 
 @cache
 def alertable_views(topic: str) -> tuple[AlertableView, ...]:
-    """Those of a source, by name."""
+    """The views of a source that qualify, by name."""
     own = [view for view in registered_views() if view.source.topic == topic]
     found = [AlertableView(view, _adds(view)) for view in own if _is_plain(view)]
     return tuple(each for each in found if each.adds)
@@ -59,7 +57,7 @@ def alertable_views(topic: str) -> tuple[AlertableView, ...]:
 
 @cache
 def alertable_metrics() -> Mapping[str, Metric]:
-    """Metrics by id, and numbers of events as `view.state` (`sales.zero_tx`), that a rule may be about."""
+    """Metrics by id, and numbers of events as `view.state` (`sales.zero_tx`)."""
     found: dict[str, Metric] = {}
     states = {each.view.name: each for view in registered_views() for each in alertable_views(view.source.topic)}
     for metric in registered_metrics().values():
@@ -71,13 +69,13 @@ def alertable_metrics() -> Mapping[str, Metric]:
     for name, own in states.items():
         for state, aggregate in own.view.metrics.items():
             if state in own.adds and isinstance(aggregate, Count):
-                said = f"{name}.{state}"
-                found[said] = Metric(said, said, Formula(state), "n", name)
+                id_ = f"{name}.{state}"
+                found[id_] = Metric(id_, id_, Formula(state), "n", name)
     return found
 
 
 def source_topic(rule: Rule) -> str | None:
-    """The topic whose events a rule is about; None: its metric or source is not there in this release."""
+    """The topic whose events a rule needs; None if this release does not have its metric or source."""
     if isinstance(rule, Threshold):
         metric = alertable_metrics().get(rule.metric)
         return view_named(metric.view).source.topic if metric else None
@@ -91,8 +89,8 @@ def _is_plain(view: View) -> bool:
 
 
 def _adds(view: View) -> dict[str, Contribution]:
-    read = {name: _contribution(column, view.source.columns) for name, column in view.columns.items()}
-    return {name: add for name, add in read.items() if add is not None}
+    found = {name: _contribution(column, view.source.columns) for name, column in view.columns.items()}
+    return {name: add for name, add in found.items() if add is not None}
 
 
 def _contribution(column: Column, known: tuple[str, ...]) -> Contribution | None:
@@ -121,7 +119,7 @@ _MOST = MappingProxyType[Unit, int](
         "ms": 2 * 24 * 3_600_000,  # two days: business days of 25 hours fit in
     }
 )
-"""By unit, as people read it; money in the main unit of any currency. Well beyond every shop, whatever the window."""
+"""By unit, as people read it; money in the main unit of any currency. Far beyond any store and window."""
 _SIGNED = (
     "net_sales",
     "net_items_count",
@@ -132,18 +130,18 @@ _SIGNED = (
     "returns_value",
     "return_rate",
 )
-"""Metrics that may be below zero: returns, discounts, and cameras that miss somebody."""
+"""Metrics that may be negative: returns, discounts, and cameras that miss people."""
 
 
 class ValueRange(NamedTuple):
-    """The ends of what a window can hold; both belong to it."""
+    """The least and the greatest value that one window of one store can have."""
 
     least: int
     most: int
 
 
 def value_range(metric: Metric) -> ValueRange:
-    """Of a metric that can be followed, in the unit that people read. A share has none above the whole."""
+    """Of a metric that rules can watch, in the unit that people read. A share is at most 100 %."""
     if metric.unit == "percent" and "above_100" not in metric.flags:
         return ValueRange(0, ALL)
     most = _MOST[metric.unit]

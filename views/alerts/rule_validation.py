@@ -1,7 +1,6 @@
-"""Refuses rules that can never fire, or would always: a bound that nothing reaches, a silence that is ordinary.
+"""Reads a rule from a file or request, and rejects one that makes no sense.
 
-Reads a rule as somebody wrote it, in a file or a request, and refuses one that makes no sense.
-
+A rule makes no sense if it can never fire, or always would: a bound that no window reaches, a silence that is ordinary.
 BadRuleError names the field, says what is wrong with it in one sentence, and what to write instead.
 """
 
@@ -22,20 +21,20 @@ from views.alerts.shop_clock import longest_open
 from views.core.metric import ALL, Metric
 from views.metrics import registered_metrics
 
-MOST_DIGITS = 6
+MAX_DIGITS = 6
 """Behind the decimal point."""
-MOST_SHOWN = 18
+MAX_SHOWN_DIGITS = 18
 """Digits before it that a refusal repeats."""
-MOST_PEOPLE = 100_000
-MOST_PERCENT_ABOVE = 10_000
-MOST_SILENT = MOST_LASTING = 24 * 60
-LEAST_SILENT = 2
-_LASTS = {"15m": 15, "hour": 60, "day": 1}
+MAX_PEOPLE = 100_000
+MAX_PERCENT_ABOVE = 10_000
+MAX_SILENT_MINUTES = MAX_LEVEL_MINUTES = 24 * 60
+MIN_SILENT_MINUTES = 2
+_MINUTES_OPEN = {"15m": 15, "hour": 60, "day": 1}
 """Minutes that a shop has to be open for such a window to count."""
 
 
 def validate_rule(rule: Rule, stores: Sequence[Store] = ()) -> None:
-    """BadRuleError. `stores`: those that it watches, as far as they are registered."""
+    """Raise BadRuleError unless the rule can fire. `stores`: the registered stores that it watches."""
     if isinstance(rule, Threshold):
         _threshold(rule)
     elif isinstance(rule, Silence):
@@ -51,17 +50,17 @@ def validate_rule(rule: Rule, stores: Sequence[Store] = ()) -> None:
 
 
 def _refuse_short_hours(rule: Rule, longest: int) -> None:
-    """`longest`: minutes that any of its stores is open at a stretch."""
+    """`longest`: minutes for which any of its stores is open without a break."""
     if isinstance(rule, Silence) and rule.minutes > longest:
         message = f"`minutes` is {rule.minutes}, and none of its stores is open for longer than {longest} at a stretch."
         raise BadRuleError("minutes", message, do=f"Write {longest} or less, or `hours: always`.", fires="never")
-    if isinstance(rule, Threshold) and _LASTS[rule.window] > longest:
+    if isinstance(rule, Threshold) and _MINUTES_OPEN[rule.window] > longest:
         message = f"None of its stores is open for a whole `{rule.window}`."
         raise BadRuleError("window", message, do="Write a shorter one, or `hours: always`.", fires="never")
 
 
 def alertable_metric(name: str) -> Metric:
-    """The metric that a rule is about. BadRuleError with the nearest name, or why it cannot be followed."""
+    """The metric of a rule. BadRuleError with the nearest name, or why no rule can watch it."""
     known = alertable_metrics()
     if name in known:
         return known[name]
@@ -81,8 +80,8 @@ def _threshold(rule: Threshold) -> None:
     [(field, bound)] = bounds.items()
     if not bound.is_finite():
         raise BadRuleError(field, f"`{field}` is out of range.", do="Write a number in digits.")
-    if bound.as_tuple().exponent < -MOST_DIGITS:
-        raise BadRuleError(field, f"`{field}` has too many decimals.", do=f"Write at most {MOST_DIGITS}.")
+    if bound.as_tuple().exponent < -MAX_DIGITS:
+        raise BadRuleError(field, f"`{field}` has too many decimals.", do=f"Write at most {MAX_DIGITS}.")
     if rule.versus:
         _refuse_far(field, bound)
     else:
@@ -90,15 +89,15 @@ def _threshold(rule: Threshold) -> None:
 
 
 def _refuse_far(field: str, bound: Decimal) -> None:
-    """BadRuleError for percent that no window lies above or below another."""
-    most = MOST_PERCENT_ABOVE if field == "above" else ALL - 1
+    """BadRuleError for a percentage by which no window can differ from another."""
+    most = MAX_PERCENT_ABOVE if field == "above" else ALL - 1
     if not 1 <= bound <= most:
         message = f"`{field}` is {_shown(bound)} percent, and must be 1 to {most:,}."
         raise BadRuleError(field, message, do="Write how far the window may lie from the one a week before.")
 
 
 def _refuse_beyond(metric: Metric, field: str, bound: Decimal) -> None:
-    """BadRuleError where every window is on one side of the bound."""
+    """BadRuleError if every window is on the same side of the bound."""
     least, most = value_range(metric)
     low = f"{least:,}" if least else "zero"
     fires: Fires
@@ -118,7 +117,7 @@ def _refuse_beyond(metric: Metric, field: str, bound: Decimal) -> None:
 
 
 def _shown(bound: Decimal) -> str:
-    return f"{bound:,f}" if bound.adjusted() < MOST_SHOWN else f"{bound:.2e}"
+    return f"{bound:,f}" if bound.adjusted() < MAX_SHOWN_DIGITS else f"{bound:.2e}"
 
 
 def _silence(rule: Silence) -> None:
@@ -130,29 +129,29 @@ def _silence(rule: Silence) -> None:
     if rule.per == "sensor" and "sensor_id" not in columns:
         message = f"Events of `{rule.source}` come from no sensor."
         raise BadRuleError("per", message, do="Write `per: store`.")
-    if rule.minutes < LEAST_SILENT:
+    if rule.minutes < MIN_SILENT_MINUTES:
         message = f"`minutes` is {rule.minutes}: every shop is silent for that long, again and again."
-        raise BadRuleError("minutes", message, do=f"Write {LEAST_SILENT} or more.", fires="always")
-    if rule.minutes > MOST_SILENT:
+        raise BadRuleError("minutes", message, do=f"Write {MIN_SILENT_MINUTES} or more.", fires="always")
+    if rule.minutes > MAX_SILENT_MINUTES:
         message = f"`minutes` is {rule.minutes}, more than a day."
-        raise BadRuleError("minutes", message, do=f"Write {MOST_SILENT} or less.", fires="never")
+        raise BadRuleError("minutes", message, do=f"Write {MAX_SILENT_MINUTES} or less.", fires="never")
 
 
 def _level(rule: Level) -> None:
-    most = MOST_WAITING - 1 if rule.of == "queue" else MOST_PEOPLE
+    most = MOST_WAITING - 1 if rule.of == "queue" else MAX_PEOPLE
     if not 0 <= rule.above <= most:
         never = "is never longer" if rule.of == "queue" else "never holds more"
         why = "a level is always above it" if rule.above < 0 else f"what is counted {never}"
         fires: Fires = "always" if rule.above < 0 else "never"
         raise BadRuleError("above", f"`above` is {rule.above}: {why}.", do=f"Write 0 to {most}.", fires=fires)
-    if not 0 <= rule.minutes < MOST_LASTING:
+    if not 0 <= rule.minutes < MAX_LEVEL_MINUTES:
         message = f"`minutes` is {rule.minutes}; a level begins anew with each business day."
-        raise BadRuleError("minutes", message, do=f"Write 0 to {MOST_LASTING - 1}.")
+        raise BadRuleError("minutes", message, do=f"Write 0 to {MAX_LEVEL_MINUTES - 1}.")
 
 
 _ID = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}").fullmatch
-MOST_STORES = 10_000
-MOST_NAME_BYTES = 256
+MAX_STORES = 10_000
+MAX_NAME_BYTES = 256
 _PLACE = re.compile(r"(?P<what>.*?)(?: - at `\$\.?(?P<field>[^`]*)`)?$").fullmatch
 _NAMED = re.compile(r"Object (?P<how>missing required|contains unknown) field `(?P<field>\w+)`").match
 _FIELDS = {kind.__struct_config__.tag: kind.__struct_fields__ for kind in Rule.__args__}
@@ -160,7 +159,15 @@ KINDS = tuple(str(tag) for tag in _FIELDS)
 
 
 def parse_rule(said: object, stores: Mapping[str, Store] | None = None) -> Rule:
-    """The rule of an object of plain values. `stores`: those that are registered, where they are known. BadRuleError."""
+    """Parse and validate a rule.
+
+    Args:
+        said: An object of plain values.
+        stores: The registered stores, where they are known.
+
+    Raises:
+        BadRuleError: It is not a rule, or makes no sense.
+    """
     try:
         rule: Rule = msgspec.convert(said, Rule, strict=False)
     except msgspec.ValidationError as error:
@@ -170,8 +177,8 @@ def parse_rule(said: object, stores: Mapping[str, Store] | None = None) -> Rule:
         raise BadRuleError(
             "id", message, do="Write small letters, digits, `.`, `_` and `-`, at most 64: `queue-too-long`."
         )
-    if len(rule.name.encode()) > MOST_NAME_BYTES:
-        raise BadRuleError("name", f"`name` is longer than {MOST_NAME_BYTES} bytes.", do="Write a shorter one.")
+    if len(rule.name.encode()) > MAX_NAME_BYTES:
+        raise BadRuleError("name", f"`name` is longer than {MAX_NAME_BYTES} bytes.", do="Write a shorter one.")
     _refuse_stores(rule, stores)
     validate_rule(rule, _own(rule, stores))
     return rule
@@ -204,8 +211,8 @@ def _refuse_stores(rule: Rule, stores: Mapping[str, Store] | None) -> None:
     if not rule.stores:
         message = "`stores` is empty, so the rule can never fire."
         raise BadRuleError("stores", message, do="Name a store, leave `stores` out for all, or write `on: false`.")
-    if len(rule.stores) > MOST_STORES or len(set(rule.stores)) < len(rule.stores):
-        message = f"`stores` repeats a store, or names more than {MOST_STORES:,}."
+    if len(rule.stores) > MAX_STORES or len(set(rule.stores)) < len(rule.stores):
+        message = f"`stores` repeats a store, or names more than {MAX_STORES:,}."
         raise BadRuleError("stores", message, do="Name each store once, or leave `stores` out for all.")
     for store in rule.stores if stores is not None else ():
         found = stores.get(store) if stores else None

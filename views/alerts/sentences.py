@@ -1,7 +1,4 @@
-"""A rule as a sentence, for whoever reads a list of rules or previews one.
-
-How a bound that was crossed is told: the same words, whoever tells it.
-"""
+"""Rules and alerts as sentences: the same words in lists, previews, alerts and corrections."""
 
 from decimal import Decimal
 
@@ -14,7 +11,7 @@ _WINDOWS = {"15m": "a quarter of an hour", "hour": "an hour", "day": "a business
 
 
 def describe_rule(rule: Rule) -> str:
-    """When it tells somebody, and about which stores."""
+    """When the rule alerts, and for which stores."""
     if isinstance(rule, Threshold):
         said = _threshold(rule)
     elif isinstance(rule, Silence):
@@ -55,12 +52,12 @@ def _plain(bound: Decimal | None) -> str:
 
 
 def stated_bound(rule: Threshold) -> Decimal:
-    """The bound as somebody wrote it."""
+    """The bound as it was written."""
     return rule.above if rule.above is not None else rule.below or Decimal(0)
 
 
 def alert_sentence(rule: Threshold, shop: ShopClock, verdict: ThresholdResult) -> str:
-    """What is beyond the bound."""
+    """Which value is beyond the bound."""
     side, bound = ("above", rule.above) if rule.above is not None else ("below", rule.below)
     shown = f"{alertable_metrics()[rule.metric].name} of store {shop.store.id}: {verdict.value}"
     if rule.versus:
@@ -69,7 +66,7 @@ def alert_sentence(rule: Threshold, shop: ShopClock, verdict: ThresholdResult) -
 
 
 def withdrawal_sentence(rule: Threshold, shop: ShopClock, verdict: ThresholdResult) -> str:
-    """What is no longer beyond the bound."""
+    """Which value is no longer beyond the bound."""
     name = alertable_metrics()[rule.metric].name
     if not rule.versus:
         return f"{name} of store {shop.store.id} is {verdict.value} by now, and not beyond the bound."

@@ -1,7 +1,4 @@
-"""A shop's own time, as rules need it: windows of its hours and business days, a week before, and when it is open.
-
-For how long a shop is open at a stretch, by its ordinary week.
-"""
+"""A store's own time, as rules need it: windows by its hours and business days, a week before, and when it is open."""
 
 from datetime import time, timedelta
 from functools import lru_cache
@@ -16,7 +13,7 @@ from views.core.local_time import ONE_DAY, STEP, BusinessDays, Span, clock, open
 HOUR = 3600
 _WEEK = timedelta(days=7)
 _MOST_DAYS_OPEN = 10
-"""How far back a shop that never closes is followed to find when it opened."""
+"""How many days back the opening of a store that never closes is searched."""
 
 
 class _Key(NamedTuple):
@@ -25,7 +22,7 @@ class _Key(NamedTuple):
 
 
 class ShopClock:
-    """One store's. All times are seconds since 1970."""
+    """The clock of one store. All times are seconds since 1970."""
 
     def __init__(self, store: Store) -> None:
         """`store` as registered."""
@@ -37,11 +34,11 @@ class ShopClock:
         self._period_of = lru_cache(maxsize=256)(self._period)
 
     def span(self, length: WindowLength, quarter: int) -> Span:
-        """The window of that length that a quarter of an hour lies in."""
+        """The window of that length that contains the quarter of an hour."""
         return self._span_of(_Key(length, quarter))
 
     def week_before(self, length: WindowLength, span: Span) -> Span:
-        """The window that began when the same clock showed the same weekday: 7 dates before."""
+        """The window that began when the same clock showed the same weekday, 7 dates before."""
         if length == "day":
             day = self._days.day_of(span.start) - _WEEK
             return Span(self._days.start(day), self._days.start(day + ONE_DAY))
@@ -49,15 +46,15 @@ class ShopClock:
         return self.span(length, round_down(seconds(wall.replace(tzinfo=self.zone))))
 
     def business_day(self, at: int) -> int:
-        """When the business day began that the instant lies in."""
+        """The start of the business day that contains the instant."""
         return self.span("day", round_down(at)).start
 
     def is_open(self, length: WindowLength, span: Span) -> bool:
-        """Whether the whole window lies inside the opening hours; of a day, whether any of it does."""
+        """Whether the whole window is within the opening hours; for a day, whether any of it is."""
         return self._open_of(_Key(length, span.start))
 
     def open_since(self, at: int) -> int | None:
-        """When it opened, if it is open at the instant. Hours that follow each other without a gap are one."""
+        """When the store opened, if it is open at that instant. Adjacent periods count as one."""
         return self._period_of(round_down(at))
 
     def _span(self, key: _Key) -> Span:
@@ -89,7 +86,7 @@ _WEEK_MINUTES = 7 * _DAY_MINUTES
 
 
 def longest_open(store: Store) -> int:
-    """Minutes of its longest stretch; 0 if it never says that it opens. A week is the most that is looked for."""
+    """Minutes of the longest period for which the store is open, a week at most; 0 without opening hours."""
     merged: list[tuple[int, int]] = []
     for start, end in sorted(_weekly_periods(store, 0) + _weekly_periods(store, _WEEK_MINUTES)):
         if merged and start <= merged[-1][1]:

@@ -93,7 +93,7 @@ def plain_sums(entries: list[LogRecord]) -> tuple[Counter[int], Counter[int]]:
 
 def standing(world: Publications, rule: str) -> set[int]:
     told = alert_statuses(world.log, world.asked).values()
-    return {parse_instant_ms(e.raised.window.start) for e in told if e.raised.rule == rule and not e.is_taken_back}
+    return {parse_instant_ms(e.raised.window.start) for e in told if e.raised.rule == rule and not e.is_withdrawn}
 
 
 @given(st.lists(st.tuples(STEPS, AGES, KINDS), min_size=1, max_size=40), CUTS)

@@ -68,7 +68,7 @@ def played(monkeypatch: pytest.MonkeyPatch, broker: Broker) -> AlertLog:
 def test_a_topic_that_takes_long_is_read_to_its_end_as_long_as_it_gets_on(monkeypatch: pytest.MonkeyPatch) -> None:
     log = played(monkeypatch, Broker([ALERT.to_json()] * 9, seconds=100))
 
-    assert [*log.told(0)] == [ALERT] * 9
+    assert [*log.emitted(0)] == [ALERT] * 9
 
 
 def test_a_topic_of_which_nothing_comes_any_more_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -77,14 +77,14 @@ def test_a_topic_of_which_nothing_comes_any_more_is_given_up(monkeypatch: pytest
     log = played(monkeypatch, broker)
 
     with pytest.raises(BrokerUnavailableError, match="120 s"):
-        list(log.told(0))
+        list(log.emitted(0))
 
 
 def test_a_record_is_handed_on_before_the_next_ones_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
     broker = Broker([ALERT.to_json()] * 3, seconds=1)
     log = played(monkeypatch, broker)
 
-    assert next(iter(log.told(0))) == ALERT
+    assert next(iter(log.emitted(0))) == ALERT
     assert broker.calls == 1
 
 
@@ -96,7 +96,7 @@ def test_what_was_written_a_day_before_the_first_window_began_is_not_read(
     broker.since = since
     log = played(monkeypatch, broker)
 
-    told = list(log.told(BEGAN))
+    told = list(log.emitted(BEGAN))
 
     assert broker.asked == [(ALERTS_TOPIC, BEGAN - DAY_MS)]
     assert broker.assigned in ([first], [])
@@ -108,12 +108,12 @@ def test_alerts_about_windows_that_began_before_are_left_out(monkeypatch: pytest
     broker.since = {0: 0}
     log = played(monkeypatch, broker)
 
-    assert list(log.told(BEGAN + 1)) == []
+    assert list(log.emitted(BEGAN + 1)) == []
 
 
 def test_requests_say_where_they_lie_and_are_read_from_a_place_to_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
     log = played(monkeypatch, Broker([ALERT.to_json()] * 5, seconds=1))
 
-    requests: list[Any] = list(log.asked(0, {0: 4}, {0: 3}))
+    requests: list[Any] = list(log.requests(0, {0: 4}, {0: 3}))
 
     assert [(each.partition, each.offset) for each in requests] == [(0, 3)]

@@ -165,7 +165,7 @@ def test_what_was_asked_for_and_is_not_told_yet_counts_as_told() -> None:
     told_by_then = alert_statuses([told, retracted], [retracted])
 
     assert asked_twice == told_by_then
-    assert asked_twice[told.alert_id].is_taken_back
+    assert asked_twice[told.alert_id].is_withdrawn
 
 
 def test_what_a_rebuild_asked_for_that_was_overtaken_and_ended_is_judged_by_the_next_publication() -> None:

@@ -19,8 +19,8 @@ HEARD_MS = TEN + 10 * MINUTE
 TOLD_MS = TEN + 20 * MINUTE
 
 
-def sign(received_ms: int, *, waited: bool = False, miskeyed: bool = False) -> SignOfLife:
-    return SignOfLife(HEARD_MS, received_ms, waited, miskeyed)
+def sign(received_ms: int, *, waited: bool = False, misrouted: bool = False) -> SignOfLife:
+    return SignOfLife(HEARD_MS, received_ms, waited, misrouted)
 
 
 @pytest.mark.parametrize(
@@ -29,8 +29,8 @@ def sign(received_ms: int, *, waited: bool = False, miskeyed: bool = False) -> S
         ([sign(TOLD_MS + HOUR)], "late"),
         ([sign(TOLD_MS + HOUR, waited=True)], "waited"),
         ([sign(HEARD_MS)], "unexplained"),
-        ([sign(HEARD_MS, miskeyed=True)], "miskeyed"),
-        ([sign(HEARD_MS, miskeyed=True), sign(TOLD_MS + HOUR)], "miskeyed"),
+        ([sign(HEARD_MS, misrouted=True)], "miskeyed"),
+        ([sign(HEARD_MS, misrouted=True), sign(TOLD_MS + HOUR)], "miskeyed"),
     ],
 )
 def test_a_silence_is_taken_back_with_its_cause(heard: Sequence[SignOfLife], cause: AlertCause) -> None:

@@ -38,7 +38,7 @@ def test_what_a_publication_asked_for_is_not_provisional_at_any_cut() -> None:
     asked = publish(log, world, TEN + 8 * HOUR)
     found = alert_statuses(log.told, asked).values()
 
-    assert sorted((each.is_taken_back, each.raised.late) for each in found) == [(False, True), (True, False)]
+    assert sorted((each.is_withdrawn, each.raised.late) for each in found) == [(False, True), (True, False)]
     assert [is_provisional(each, 0) for each in found] == [False, False]
 
 

@@ -58,14 +58,14 @@ class Unseen:
 class Deployment:
     """What Cassandra and the broker would say. `meanwhile`: what happens while alerts are looked at.
 
-    `found`: what comes of each look; `requests`: what was asked for by then, `unseen`: what each look judges anew.
+    `found`: what comes of each look; `log`: what was requested for by then, `unseen`: what each look judges anew.
     """
 
     def __init__(self) -> None:
         self.published, self.audited = 3, 2
         self.noted: Mapping[int, int] = {}
         self.found: list[list[Any]] = []
-        self.requests: list[CorrectionRequest] = []
+        self.log: list[CorrectionRequest] = []
         self.unseen: list[set[str]] = []
         self.looked: list[tuple[int, int]] = []
         self.rules: list[Any] = []
@@ -94,25 +94,25 @@ class Deployment:
 
     def look(self, alerts: EmittedAlerts, base: Publication | None, found: Publication) -> list[Any]:
         self.looked.append((base.number if base else 0, found.number))
-        alerts.standings(0)
+        alerts.statuses(0)
         self.unseen.append(alerts.unseen)
         if self.meanwhile:
             self.meanwhile.pop(0)()
         return self.found.pop(0) if self.found else []
 
-    def told(self, _: int) -> list[Alert]:
+    def emitted(self, _: int) -> list[Alert]:
         return []
 
-    def ask(self, records: Sequence[Alert]) -> None:
-        self.requests += [
-            CorrectionRequest(0, len(self.requests) + number, each) for number, each in enumerate(records)
-        ]
+    def request(self, records: Sequence[Alert]) -> None:
+        self.log += [CorrectionRequest(0, len(self.log) + number, each) for number, each in enumerate(records)]
 
-    def asked_ends(self) -> Mapping[int, int]:
-        return {0: len(self.requests)}
+    def request_ends(self) -> Mapping[int, int]:
+        return {0: len(self.log)}
 
-    def asked(self, _: int, ends: Mapping[int, int], begin: Mapping[int, int] | None = None) -> list[CorrectionRequest]:
-        return self.requests[(begin or {}).get(0, 0) : ends[0]]
+    def requests(
+        self, _: int, ends: Mapping[int, int], begin: Mapping[int, int] | None = None
+    ) -> list[CorrectionRequest]:
+        return self.log[(begin or {}).get(0, 0) : ends[0]]
 
 
 @pytest.fixture
@@ -223,7 +223,7 @@ def test_a_row_or_a_topic_of_which_nothing_is_known_has_all_that_was_asked_for_j
     deployment: Deployment,
 ) -> None:
     deployment.rules, deployment.noted = [BOUND], {0: 9}
-    deployment.ask([retraction("wrong", 1)])
+    deployment.request([retraction("wrong", 1)])
 
     AlertAuditor(context_of(Settings())).catch_up(Unseen())
 
@@ -286,7 +286,7 @@ def test_what_nothing_explains_is_noticed_before_it_is_asked_for(
     odd = [SimpleNamespace(kind="retracted", cause=cause) for cause in ("unexplained", "late")]
     monkeypatch.setattr(AlertAuditor, "_corrections", lambda *_: odd)
     monkeypatch.setattr(auditor, "AlarmTable", lambda _: table)
-    monkeypatch.setattr(deployment, "ask", lambda asked: done.append(("asked", f"{len(asked)}")))
+    monkeypatch.setattr(deployment, "request", lambda asked: done.append(("asked", f"{len(asked)}")))
 
     AlertAuditor(context_of(Settings())).catch_up(Unseen())
 
