@@ -49,7 +49,7 @@ async def get_new(
 async def get_rule(visit: ConfigurerVisit, id_: str, tenant: Tenant = "", kind: str = "level") -> Response:
     """The form of a rule. `kind`: of the rule that replaces an unreadable one."""
     owner = _tenant(visit, tenant)
-    entry = await visit.alerting.beside(lambda rules: rules.one(owner, id_))
+    entry = await visit.alerting.in_thread(lambda rules: rules.one(owner, id_))
     return await _form_page(visit, {"kind": kind, **_fields_of_entry(entry)}, owner)
 
 
@@ -63,13 +63,13 @@ async def post_rule(visit: ConfigurerVisit) -> Response:
     author = RuleAuthor(tenant, stores)
     try:
         if action == "remove":
-            await visit.alerting.beside(lambda rules: rules.remove(tenant, form.text("id"), _version(form)))
+            await visit.alerting.in_thread(lambda rules: rules.remove(tenant, form.text("id"), _version(form)))
             return _back_to_rules(visit, tenant, "removed")
         rule = _rule(form)
         if action == "save":
-            await visit.alerting.beside(lambda rules: _save(rules, author, rule, _version(form)))
+            await visit.alerting.in_thread(lambda rules: _save(rules, author, rule, _version(form)))
             return _back_to_rules(visit, tenant, "saved")
-        tried = await visit.alerting.beside(lambda rules: preview(rules, author, rule))
+        tried = await visit.alerting.in_thread(lambda rules: preview(rules, author, rule))
     except GalateaError as error:
         return await _form_page(visit, fields, tenant, error=error)
     return await _form_page(visit, fields, tenant, tried=tried)

@@ -71,7 +71,7 @@ async def get_alerts(visit: ReaderVisit, query: Annotated[AlertsQuery, Query()])
     values = {
         "query": query,
         "tenant": tenant,
-        "rules": await visit.alerting.beside(lambda rules: rules.listed(tenant)),
+        "rules": await visit.alerting.in_thread(lambda rules: rules.listed(tenant)),
         "max_rules": visit.alerting.rules.most,
         **await _alerts(visit, query),
     }

@@ -96,17 +96,19 @@ async def get_dead_letters(visit: OperatorVisit, query: Annotated[DeadLettersQue
 async def replay_many(visit: OperatorVisit) -> Response:
     """Replay all that match, or say what that would do; then the outcome of each."""
     form = await visit.form()
-    is_trial = form.text("do") != "replay"
     try:
-        request = _replay_request(form, is_trial=is_trial)
+        request = _replay_request(form)
         items, following = await visit.operations.letters.replay(request, visit.visitor.caller.name)
     except GalateaError as error:
-        return await _replayed_page(visit, form, [], None, is_trial=is_trial, error=error)
-    token = following and write_token(following)
-    return await _replayed_page(visit, form, items, token, is_trial=is_trial)
+        return await _replayed_page(visit, form, [], None, error)
+    return await _replayed_page(visit, form, items, following and write_token(following))
 
 
-def _replay_request(form: Form, *, is_trial: bool) -> DeadLetterReplayRequest:
+def _is_trial(form: Form) -> bool:
+    return form.text("do") != "replay"
+
+
+def _replay_request(form: Form) -> DeadLetterReplayRequest:
     filters = form.texts(*FILTERS)
     if not filters:
         raise BadQuestionError(
@@ -122,7 +124,7 @@ def _replay_request(form: Form, *, is_trial: bool) -> DeadLetterReplayRequest:
     except RequestError as error:
         raise refused(error) from error
     after = read_token(form.text("after") or None)
-    return DeadLetterReplayRequest((), query, REPLAY_LIMIT, after, patch, dry_run=is_trial)
+    return DeadLetterReplayRequest((), query, REPLAY_LIMIT, after, patch, dry_run=_is_trial(form))
 
 
 async def _replayed_page(
@@ -130,8 +132,6 @@ async def _replayed_page(
     form: Form,
     items: list[DeadLetterResult],
     following: str | None,
-    *,
-    is_trial: bool,
     error: GalateaError | None = None,
 ) -> Response:
     values = {
@@ -139,7 +139,7 @@ async def _replayed_page(
         "items": [each.shown() for each in items],
         "counts": Counter(each.outcome.value for each in items),
         "following": following,
-        "is_trial": is_trial or error is not None,
+        "is_trial": _is_trial(form) or error is not None,
         "error": error,
         "back": DeadLettersQuery.model_validate(form.texts(*FILTERS)).path(replayed="open"),
     }
@@ -167,12 +167,12 @@ async def replay_one(visit: OperatorVisit, topic: str, partition: Partition, off
     """Replay it, or say what would become of it. Once sent, its page lists it among the replays."""
     position = RecordPosition(topic, partition, offset)
     form = await visit.form(MAX_FORM_BYTES)
-    is_trial, text = form.text("do") != "replay", form.get("body", [""])[0]
+    text = form.get("body", [""])[0]
     letter, _ = await visit.operations.letters.shown(position)
     body = edited_bytes(text, letter)
     is_unchanged = body == (letter.value or b"") or (not text and editable_text(letter) is None)
     patch = Patch() if is_unchanged else Patch(body)
-    request = DeadLetterReplayRequest((position,), mend=patch, dry_run=is_trial)
+    request = DeadLetterReplayRequest((position,), mend=patch, dry_run=_is_trial(form))
     try:
         [item], _ = await visit.operations.letters.replay(request, visit.visitor.caller.name)
     except GalateaError as error:

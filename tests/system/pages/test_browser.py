@@ -127,7 +127,7 @@ def test_an_operator_signs_in_starts_a_preview_watches_it_and_leaves(browser: Br
     with opened(browser) as (page, complaints):
         sign_in(page, address, OPERATOR_KEY)
         page.get_by_role("link", name="Recompute").click()
-        page.get_by_label("Why").fill("to see")
+        page.get_by_label("Reason").fill("to see")
         page.get_by_role("button", name="Start").click()
         expect(page.get_by_role("heading", level=2)).to_have_text("Asked")
 
@@ -157,13 +157,13 @@ def test_an_operator_mends_a_dead_letter_and_sees_it_become_an_event(
         page.get_by_role("link", name="Dead letters").click()
         page.get_by_role("link", name="bad_time").first.click()
         page.get_by_role("link", name="pos_transactions/0/0").click()
-        form = page.get_by_label("The record as it is to be sent")
+        form = page.get_by_label("The record to send")
         expect(page.locator("mark")).to_have_text('"21.11.2026 13:58"')
-        page.get_by_role("button", name="What would become of it?").click()
-        expect(page.get_by_role("alert")).to_contain_text("It would come back")
+        page.get_by_role("button", name="Try it").click()
+        expect(page.get_by_role("alert")).to_contain_text("It would be rejected again")
 
         form.fill(form.input_value().replace("21.11.2026 13:58", "2026-11-21T13:58:00+01:00"))
-        page.get_by_role("button", name="Send again").click()
+        page.get_by_role("button", name="Replay").click()
         expect(page.locator("#replays")).to_contain_text("sent, not archived yet")
         shops.letters.archive.catch_up()
 
@@ -177,8 +177,8 @@ def test_without_scripts_many_dead_letters_are_tried_and_sent(browser: Browser, 
         page.goto(f"{address}/dead-letters?reason=missing_field")
         page.get_by_label("Field").fill("/interval_ms")
         page.get_by_label("is set to").fill("900000")
-        page.get_by_role("button", name="What would become of them?").click()
-        page.get_by_role("button", name="Send 4 letters again").click()
+        page.get_by_role("button", name="Try it").click()
+        page.get_by_role("button", name="Replay 4 dead letters").click()
 
-        expect(page.get_by_role("heading", level=1)).to_have_text("Sent again")
+        expect(page.get_by_role("heading", level=1)).to_have_text("Replayed")
         assert [record.topic for record in shops.letters.sender.carried[-4:]] == ["people_counts"] * 4

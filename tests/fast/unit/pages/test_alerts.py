@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from serving_layer.alerts.history import Kept
+from serving_layer.alerts.history import HistoryCoverage
 from serving_layer.pages import alerts
 from tests.support.asking import OPERATOR_KEY, Asking
 from tests.support.browsing import Browsing, words
@@ -24,7 +24,7 @@ def operator(browsing: Browsing) -> Browsing:
 @pytest.fixture
 def told(asking: Asking) -> Asking:
     """One is open and rests on what no publication has; one before the cut is over; one was wrong; one of another."""
-    asking.told.known = Kept(AT, None)
+    asking.told.known = HistoryCoverage(AT, None)
     asking.told.raised("2026-11-21T09:20:00Z", store="12", sentence="The queue Q1 is too long.")
     hour = Window("2026-11-21T07:00:00Z", "2026-11-21T08:00:00Z")
     over = asking.told.raised(
@@ -43,10 +43,10 @@ def test_what_is_open_comes_first_with_what_where_since_when_and_how_sure(told: 
     first, second, third = (page.index(each) for each in ("Open now", "Resolved and retracted", "Rules"))
     is_open, ended = page[first:second], page[second:third]
     assert "The queue Q1 is too long. Kosice · since Sat 21 Nov, 10:20 6, bound 4 provisional" in is_open
-    assert "All that was received before 21 Nov, 09:30:00 UTC is judged." in is_open
-    assert "Too little was sold. 6, bound 4 Kosice Resolved: it is over, Sat 21 Nov, 09:50 final" in ended
+    assert "Everything received before 21 Nov, 09:30:00 UTC is evaluated." in is_open
+    assert "Too little was sold. 6, bound 4 Kosice Resolved: the condition ended, Sat 21 Nov, 09:50 final" in ended
     assert (
-        "Nothing was sold. 6, bound 4 Ginza Retracted: late events, which a publication counts, Sat 21 Nov, 18:01 final"
+        "Nothing was sold. 6, bound 4 Ginza Retracted: late events, counted by a publication, Sat 21 Nov, 18:01 final"
         in ended
     )
     assert "Canary" not in page
@@ -54,13 +54,13 @@ def test_what_is_open_comes_first_with_what_where_since_when_and_how_sure(told: 
 
 
 def test_a_list_that_is_not_whole_says_so(told: Asking, browsing: Browsing) -> None:
-    told.told.known = Kept(None, None)
+    told.told.known = HistoryCoverage(None, None)
     unkept = browsing.words("/alerts")
-    told.told.known = Kept(AT, AT - timedelta(hours=1))
+    told.told.known = HistoryCoverage(AT, AT - timedelta(hours=1))
     gap = browsing.words("/alerts")
 
-    assert "What is listed here is not all there is. Next: galatea status" in unkept
-    assert "What was told before 21 Nov 2026, 08:30 UTC was gone before it could be listed." in gap
+    assert "This list is incomplete. Next: galatea status" in unkept
+    assert "Alerts raised before 21 Nov 2026, 08:30 UTC were deleted before they could be listed." in gap
 
 
 def test_a_store_leads_to_its_alerts_and_the_page_to_the_stores(told: Asking, browsing: Browsing) -> None:
@@ -74,7 +74,7 @@ def test_a_store_leads_to_its_alerts_and_the_page_to_the_stores(told: Asking, br
 
 
 def test_older_ones_are_a_page_further(told: Asking, browsing: Browsing, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(alerts, "PAGE", 1)
+    monkeypatch.setattr(alerts, "PAGE_SIZE", 1)
 
     first = browsing.get("/alerts")
     older = first.partition('rel="next" href="')[2].partition('"')[0].replace("&amp;", "&")
@@ -115,12 +115,12 @@ def test_a_rule_that_is_saved_stands_among_the_rules_and_can_be_changed_and_remo
 
     assert (saved.status_code, saved.headers["location"]) == (303, "/alerts?done=saved#rules")
     assert "Saved." in listed
-    assert "Too long Tells when a queue is longer than 4 for 3 minutes, in every store. holds from 09:32:00" in listed
+    assert "Too long Tells when a queue is longer than 4 for 3 minutes, in every store. applies from 09:32:00" in listed
     assert changed.status_code == 303
     assert 'value="7"' in form
     assert 'name="version" value="2"' in form
     assert removed.headers["location"] == "/alerts?done=removed#rules"
-    assert "No rule watches yet" in operator.words("/alerts")
+    assert "There are no rules yet" in operator.words("/alerts")
     assert operator.asking.acts[-1] == ("operator", "POST /alerts/rules", 303)
 
 

@@ -4,7 +4,7 @@ from datetime import datetime
 
 import pytest
 
-from serving_layer.pages.alerts import AlertLine
+from serving_layer.pages.alerts import AlertRow
 from tests.support import World
 from tests.support.alert_tables import WorldTold
 from tests.support.asking import Asking
@@ -30,9 +30,9 @@ def test_an_alert_is_final_once_a_publication_has_looked_at_its_window(
     told = WorldTold()
     id_ = told.raised("2026-11-21T08:40:00Z", window=Window("2026-11-21T07:00:00Z", end))
 
-    line = AlertLine.of(told.rows[id_], {}, datetime.fromisoformat(cut))
+    line = AlertRow.of(told.rows[id_], {}, datetime.fromisoformat(cut))
 
-    assert (line.certainty, line.place, line.zone) == (certainty, "1", "UTC")
+    assert (line.certainty, line.store_name, line.zone) == (certainty, "1", "UTC")
 
 
 @pytest.mark.parametrize(("looked_at", "certainty", "provisional"), [(0, "provisional", True), (1, "final", False)])

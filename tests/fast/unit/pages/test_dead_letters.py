@@ -52,7 +52,7 @@ def test_reasons_are_counted_and_say_who_acts(operator: Browsing) -> None:
 def test_a_filter_chooses_and_an_empty_page_says_so(operator: Browsing) -> None:
     assert places(operator.get(f"{PATH}?reason=bad_time")) == ["pos_transactions/0/1", "pos_transactions/0/0"]
     assert places(operator.get(f"{PATH}?source=people_counts&to=2026-11-22")) == ["people_counts/0/0"]
-    assert "No dead letter fits" in operator.get(f"{PATH}?from=2026-11-22&replayed=open")
+    assert "No dead letter matches" in operator.get(f"{PATH}?from=2026-11-22&replayed=open")
     assert "cannot be shown" in operator.get(f"{PATH}?from=yesterday", status=422)
     assert "cannot be shown" in operator.get(f"{PATH}?reason=none", status=422)
     assert "cannot be shown" in operator.get(f"{PATH}?after=none", status=422)
@@ -71,7 +71,7 @@ def test_older_ones_are_a_page_away(operator: Browsing) -> None:
 def test_where_there_is_none_the_page_says_so(browsing: Browsing) -> None:
     browsing.sign_in(OPERATOR_KEY)
 
-    assert "There is no dead letter" in browsing.get(PATH)
+    assert "There are no dead letters" in browsing.get(PATH)
 
 
 def test_one_is_shown_with_the_field_that_fails_marked(operator: Browsing) -> None:
@@ -98,7 +98,7 @@ def test_a_trial_says_what_it_would_become_and_sends_nothing(operator: Browsing)
     bad = operator.send(ONE, form_of=ONE, body=body.replace("11:00:00Z", "noon"), do="try").text
 
     assert "It would become an event" in good
-    assert "It would come back" in bad
+    assert "It would be rejected again" in bad
     assert "noon" in mended(bad)
     assert operator.asking.letters.sender.carried == []
 
@@ -140,7 +140,7 @@ def test_what_is_there_already_and_what_the_broker_leaves_open_is_said(operator:
     there = operator.send(ONE, form_of=ONE, body=body, do="replay").text
 
     assert "The broker did not confirm it" in unknown
-    assert "It is there already" in there
+    assert "It exists already" in there
 
 
 def test_without_a_broker_the_form_says_so_as_it_was_filled_in(operator: Browsing) -> None:
@@ -160,11 +160,11 @@ def test_many_are_tried_then_sent_with_one_field_set(operator: Browsing) -> None
     sent = operator.send(f"{PATH}/replay", form_of=listed, **fields, do="replay").text
     again = operator.send(f"{PATH}/replay", form_of=listed, **fields, do="replay").text
 
-    assert "Send 2 letters again" in tried
+    assert "Replay 2 dead letters" in tried
     assert len(operator.asking.letters.sender.carried) == 2
     assert re.findall(r'dim">([^<]+)</h2><p class="big"><span class="figure"><span class="number">(\d)', sent) == [
         ("were sent", "2"),
-        ("would come back, not sent", "1"),
+        ("would be rejected again, not sent", "1"),
     ]
     assert "were sent" not in again
 

@@ -12,7 +12,7 @@ PROBLEM = "application/problem+json"
 @pytest.mark.parametrize(
     ("method", "path", "status", "said"),
     [
-        ("GET", "/nothing", 404, "There is no page /nothing. The links above lead to all there are."),
+        ("GET", "/nothing", 404, "There is no page /nothing. The links above lead to all pages."),
         ("GET", "/<b>bold</b>", 404, "There is no page /<b>bold</b>."),
         ("GET", "/logout", 405, "Method Not Allowed: GET /logout."),
         ("POST", "/stack", 405, "Method Not Allowed: POST /stack."),

@@ -7,9 +7,14 @@ from typing import Any
 import pytest
 
 from serving_layer.pages.charts import heat_map, provisional_share, sparkline
-from serving_layer.pages.figures import aged, change, direction, figure
+from serving_layer.pages.figures import age, change, direction, figure
+from serving_layer.responses.metrics import Point
 
-Point = dict[str, Any]
+START = "2026-11-21T09:00:00Z"
+
+
+def point(value: float | None = None, **more: Any) -> Point:
+    return Point(start=START, value=value, final=more.pop("final", True), **more)
 
 
 @pytest.mark.parametrize(
@@ -32,38 +37,41 @@ def test_a_value_is_written_in_its_unit(value: Decimal | None, unit: str, code: 
 
 
 def test_a_change_is_in_percent_and_of_percentages_in_points() -> None:
-    points: list[Point] = [
-        {"change": 6.24},
-        {"change": -0.04},
-        {"change": 1.0, "change_points": -1.3},
-        {"change": None},
+    points = [
+        point(change=6.24),
+        point(change=-0.04),
+        point(change=1.0, change_points=-1.3),
+        point(change=None),
+        None,
     ]
 
-    assert [change(point) for point in points] == ["+6.2 %", "\N{PLUS-MINUS SIGN}0.0 %", "\N{MINUS SIGN}1.3 points", ""]
-    assert [direction(point) for point in points] == ["up", "level", "down", ""]
+    assert [change(each) for each in points] == [
+        "+6.2 %",
+        "\N{PLUS-MINUS SIGN}0.0 %",
+        "\N{MINUS SIGN}1.3 points",
+        "",
+        "",
+    ]
+    assert [direction(each) for each in points] == ["up", "level", "down", "", ""]
 
 
 def test_an_age_has_two_units_and_is_never_below_zero() -> None:
     ages = [timedelta(seconds=-3), timedelta(minutes=3, seconds=4), timedelta(days=2, hours=5, minutes=1), None]
 
-    assert [aged(age) for age in ages] == ["0 s", "3 min 04 s", "2 d 5 h", "never"]
+    assert [age(passed) for passed in ages] == ["0 s", "3 min 04 s", "2 d 5 h", "never"]
 
 
 def test_the_provisional_share_goes_by_size_and_is_unknown_of_nothing() -> None:
-    points: list[Point] = [
-        {"value": 30, "final": True},
-        {"value": -10, "final": False},
-        {"value": None, "final": False},
-    ]
+    points = [point(30), point(-10, final=False), point(None, final=False)]
 
     assert provisional_share(points) == 25
-    assert provisional_share([{"value": 0, "final": False}]) is None
+    assert provisional_share([point(0, final=False)]) is None
 
 
 def test_a_sparkline_breaks_where_nothing_is_known_and_ends_dashed() -> None:
     values = [(0, True), (4, True), (None, True), (2, True), (4, False)]
 
-    line = sparkline([{"value": value, "final": final} for value, final in values])
+    line = sparkline([point(value, final=final) for value, final in values])
 
     assert line.final == "M5.0 43.0L77.5 5.0"
     assert line.provisional == "M222.5 24.0L295.0 5.0"
@@ -71,16 +79,16 @@ def test_a_sparkline_breaks_where_nothing_is_known_and_ends_dashed() -> None:
 
 
 def test_a_heat_map_leaves_out_hours_of_which_nothing_is_known() -> None:
-    points: list[Point] = [
-        {"weekday": 1, "hour": 0, "value": None, "final": True},
-        {"weekday": 1, "hour": 9, "value": 2.0, "final": True},
-        {"weekday": 7, "hour": 11, "value": 12.0, "final": False},
+    points = [
+        point(None, weekday=1, hour=0),
+        point(2.0, weekday=1, hour=9),
+        point(12.0, weekday=7, hour=11, final=False),
     ]
 
     found = heat_map(points, "money", "EUR")
 
     assert found is not None
     assert list(found.hours) == [9, 10, 11]
-    assert [field.shade for field in found.rows[0][1]] == [0, None, None]
-    assert [field.shade for field in found.rows[6][1]] == [None, None, 4]
+    assert [square.shade for square in found.rows[0][1]] == [0, None, None]
+    assert [square.shade for square in found.rows[6][1]] == [None, None, 4]
     assert heat_map(points[:1], "money", "EUR") is None

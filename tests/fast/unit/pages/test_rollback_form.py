@@ -37,7 +37,7 @@ def test_before_anything_is_done_the_page_says_what_would_be(operator: Browsing,
 
     assert "Readers see now publication 2, cut 21 Nov 2026, 09:30 UTC" in page
     assert "They would see publication 1, cut 21 Nov 2026, 09:00 UTC" in page
-    assert "It would be publication 3" in page
+    assert "The new one would be publication 3" in page
     assert world.pointer.publication == 2
 
 
@@ -46,7 +46,7 @@ def test_going_back_is_a_publication_of_its_own_with_its_reason(operator: Browsi
 
     assert (response.status_code, response.headers["location"]) == (303, "/publications?restored=3")
     assert world.pointer.publication == 3
-    assert "Publication 3 shows readers again what publication 1 said." in operator.words("/publications?restored=3")
+    assert "Publication 3 shows readers publication 1 again." in operator.words("/publications?restored=3")
 
 
 def test_an_address_that_claims_a_rollback_is_not_believed(operator: Browsing) -> None:
@@ -56,7 +56,7 @@ def test_an_address_that_claims_a_rollback_is_not_believed(operator: Browsing) -
 @pytest.mark.parametrize(
     ("fields", "said"),
     [
-        ({"seen": "2"}, "Why:"),
+        ({"seen": "2"}, "Reason:"),
         ({"seen": "1", "reason": "because"}, "Readers see publication 2 by now."),
         ({"reason": "because"}, "Readers see publication 2 by now."),
     ],

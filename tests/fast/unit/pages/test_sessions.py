@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from serving_layer.pages import sessions
-from serving_layer.pages.sessions import COOKIE, SECONDS, Sessions
+from serving_layer.pages.sessions import COOKIE, LIFETIME_SECONDS, Sessions
 from tests.support.asking import OPERATOR_KEY, Asking
 from tests.support.browsing import ORIGIN, Browsing
 
@@ -84,14 +84,14 @@ def test_a_session_ends_after_eight_hours() -> None:
     known = Sessions(lambda: now)
     session = known.begin("a key")
 
-    now = SECONDS - 1.0
+    now = LIFETIME_SECONDS - 1.0
     assert known.of(session.id) == session
-    now = float(SECONDS)
+    now = float(LIFETIME_SECONDS)
     assert known.of(session.id) is None
 
 
 def test_of_too_many_sessions_the_oldest_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sessions, "MOST", 2)
+    monkeypatch.setattr(sessions, "MAX_SESSIONS", 2)
     known = Sessions(lambda: 0.0)
 
     first, second, third = known.begin("1"), known.begin("2"), known.begin("3")

@@ -11,7 +11,7 @@ import pytest
 from master_dataset.errors import CassandraUnavailableError
 from master_dataset.registry.stores import Store, currency
 from serving_layer.admin.ledger import Ledger
-from serving_layer.pages.queries import counted
+from serving_layer.pages.queries import natural_order
 from serving_layer.store.readers import Position
 from tests.support import World, receipt
 from tests.support.asking import OPERATOR_KEY, Asking
@@ -31,14 +31,14 @@ def test_stores_are_shown_by_name_with_today_against_the_same_weekday(browsing: 
 def test_names_with_numbers_are_sorted_as_people_count() -> None:
     names = ["Store 367", "store 9", "Store 10", "Ginza", "Ginza 2", "9" * 5000]
 
-    assert sorted(names, key=counted) == ["9" * 5000, "Ginza", "Ginza 2", "store 9", "Store 10", "Store 367"]
+    assert sorted(names, key=natural_order) == ["9" * 5000, "Ginza", "Ginza 2", "store 9", "Store 10", "Store 367"]
 
 
 def test_a_store_shows_its_day_and_what_it_is_compared_with(browsing: Browsing) -> None:
     page = browsing.words("/stores/12")
 
     assert "Saturday, 21 November 2026" in page
-    assert "Changes are against Sat 14 Nov until 10:30." in page
+    assert "Changes are compared with Sat 14 Nov until 10:30." in page
     assert "open 08:00-20:00" in page
     assert "provisional" in page
 
@@ -72,7 +72,7 @@ def test_charts_give_their_numbers_as_files_and_as_something_to_paste(browsing: 
 
     assert "&format=csv" in page
     assert 'curl -H "Authorization: Bearer $GALATEA_KEY" \'http://galatea/v1/metrics/net_sales?store=12&from=' in page
-    assert "httpx.get('http://galatea/v1/metrics/net_sales', params=asked, headers=key)" in page
+    assert "httpx.get('http://galatea/v1/metrics/net_sales', params=arguments, headers=key)" in page
 
 
 def test_money_is_written_with_the_digits_of_its_currency(world: World) -> None:
@@ -122,7 +122,7 @@ def test_layers_without_a_publication_say_what_to_do() -> None:
 def test_publications_are_listed_newest_first(browsing: Browsing) -> None:
     page = browsing.get("/publications")
 
-    assert "shown now" in page
+    assert 'data-state="final">current<' in page
     assert "21 Nov 2026, 09:00" in page
 
 
@@ -146,7 +146,7 @@ def test_the_grid_says_what_is_final_provisional_missing_or_closed(world: World)
     rows = re.findall(r'<th scope="row">(\w+ \d+ Nov)</th>(.*?)</tr>', page)
     states = {day: re.findall(r'<span class="hidden">([^<]+)</span>', cells) for day, cells in rows}
     assert states["Sat 21 Nov"] == ["missing", "provisional"]
-    assert states["Sun 15 Nov"] == ["missing", "closed, and nothing came"]
+    assert states["Sun 15 Nov"] == ["missing", "closed, and no events"]
     assert states["Sat 14 Nov"] == ["missing", "corrected"]
 
 
@@ -155,7 +155,7 @@ def test_a_view_that_there_is_not_is_refused_with_the_nearest_name(browsing: Bro
 
 
 def test_the_stack_says_which_readers_were_never_seen(browsing: Browsing) -> None:
-    assert "has not measured itself yet" in browsing.get("/stack")
+    assert "has not reported yet" in browsing.get("/stack")
 
 
 def test_without_speed_pages_show_batch_alone_and_say_so(world: World) -> None:

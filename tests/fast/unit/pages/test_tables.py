@@ -2,9 +2,9 @@
 
 from datetime import datetime
 
-from serving_layer.health.watched import Measured
-from serving_layer.pages.corrections import cells
-from serving_layer.pages.stack import Behind, topics
+from serving_layer.health.watched import LagMeasurement
+from serving_layer.pages.corrections import rows_by_cell
+from serving_layer.pages.stack import TopicBacklog, backlog_by_topic
 from serving_layer.responses.publications import Correction
 from tests.support import World
 from tests.support.asking import Asking
@@ -31,33 +31,33 @@ def line(state: str, shown: int | None, corrected: int | None, window: str = "10
     )
 
 
-def measured(reader: str, topic: str, partition: int, records: int, seconds: float) -> Measured:
+def measured(reader: str, topic: str, partition: int, records: int, seconds: float) -> LagMeasurement:
     """A moment ago."""
     now: datetime = at(NOW)
     since = datetime.fromtimestamp(now.timestamp() - seconds, now.tzinfo) if records else None
-    return Measured(reader, topic, partition, 100 - records, 100, records, since, now, now)
+    return LagMeasurement(reader, topic, partition, 100 - records, 100, records, since, now, now)
 
 
 def test_the_lines_of_a_cell_stand_together() -> None:
-    told = [line("units", 1, 2), line("net", 5, 9), line("net", 1, 0, "10:15")]
+    rows = [line("units", 1, 2), line("net", 5, 9), line("net", 1, 0, "10:15")]
 
-    assert [[row.state for row in cell] for cell in cells(told)] == [["units", "net"], ["net"]]
+    assert [[row.state for row in cell] for cell in rows_by_cell(rows)] == [["units", "net"], ["net"]]
 
 
 def test_of_a_new_cell_only_what_it_has_is_shown() -> None:
-    told = [line("stay_0", None, 0), line("visits", None, 3), line("stay_1", None, None)]
+    rows = [line("stay_0", None, 0), line("visits", None, 3), line("stay_1", None, None)]
 
-    assert [[row.state for row in cell] for cell in cells(told)] == [["visits"]]
+    assert [[row.state for row in cell] for cell in rows_by_cell(rows)] == [["visits"]]
 
 
 def test_a_new_cell_that_has_nothing_is_not_lost() -> None:
-    told = [line("a", None, 0), line("b", None, 0)]
+    rows = [line("a", None, 0), line("b", None, 0)]
 
-    assert [[row.state for row in cell] for cell in cells(told)] == [["a"]]
+    assert [[row.state for row in cell] for cell in rows_by_cell(rows)] == [["a"]]
 
 
 def test_a_state_that_became_nothing_is_shown() -> None:
-    assert len(cells([line("a", 4, 0), line("b", 0, 0)])[0]) == 2
+    assert len(rows_by_cell([line("a", 4, 0), line("b", 0, 0)])[0]) == 2
 
 
 def test_the_lag_of_a_topic_is_that_of_all_its_partitions() -> None:
@@ -68,9 +68,9 @@ def test_the_lag_of_a_topic_is_that_of_all_its_partitions() -> None:
         measured("archive", "counts", 0, 0, 0.0),
     ]
 
-    assert topics(lag) == [
-        ("counts", [Behind(0, 0.0), None]),
-        ("pos", [Behind(5, 4.0), Behind(0, 0.0)]),
+    assert backlog_by_topic(lag) == [
+        ("counts", [TopicBacklog(0, 0.0), None]),
+        ("pos", [TopicBacklog(5, 4.0), TopicBacklog(0, 0.0)]),
     ]
 
 
@@ -80,5 +80,5 @@ def test_a_reader_is_behind_when_something_waits_for_long(world: World) -> None:
 
     page = Browsing(Asking(world, watched=watch)).words("/stack")
 
-    assert "archive running writes the master dataset 1 record to read, the oldest for 2.0 s" in page
-    assert "speed behind makes provisional cells 7 records to read, the oldest for 61.0 s" in page
+    assert "archive running writes the master dataset 1 record to read, the oldest waiting for 2.0 s" in page
+    assert "speed behind computes provisional cells 7 records to read, the oldest waiting for 61.0 s" in page

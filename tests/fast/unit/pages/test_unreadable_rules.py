@@ -23,7 +23,7 @@ def test_a_rule_that_this_release_cannot_read_is_listed_and_can_be_replaced_or_r
     operator.send("/alerts/rules", form_of=NEW, **(LEVEL | {"id": "newer"}), version="1", do="save")
 
     assert "newer Watches nothing: this release cannot read it" in listed
-    assert "cannot be read version 1" in listed
+    assert "unreadable version 1" in listed
     assert "Silent for so many minutes" in words(form)
-    assert "What is saved here replaces it." in words(form)
+    assert "What you save here replaces it." in words(form)
     assert "newer Watches nothing" not in operator.words("/alerts")

@@ -3,7 +3,7 @@
 import pytest
 from fastapi.routing import APIRoute
 
-from serving_layer.pages.routing import Shows
+from serving_layer.pages.routing import RequireScope
 from tests.support.asking import OPERATOR_KEY, Asking
 from tests.support.browsing import Browsing
 
@@ -86,7 +86,7 @@ def test_pages_of_operators_ask_for_a_key_and_refuse_one_that_may_not(
 
 @pytest.mark.parametrize("path", FOR_READERS)
 def test_where_nothing_is_shown_without_a_key_every_page_is_the_door(asking: Asking, path: str) -> None:
-    keys = asking.app.state.gate.keys
+    keys = asking.app.state.authenticator.keys
     keys._anonymous = None  # noqa: SLF001 - as a stack without an anonymous tenant is made
 
     page = Browsing(asking).get(path, status=401)
@@ -98,7 +98,7 @@ def test_where_nothing_is_shown_without_a_key_every_page_is_the_door(asking: Ask
 def test_every_page_names_the_scope_that_it_needs(asking: Asking) -> None:
     routes = [each for each in asking.app.routes if isinstance(each, APIRoute) and not each.include_in_schema]
     without = {
-        each.path for each in routes if not any(isinstance(of.call, Shows) for of in each.dependant.dependencies)
+        each.path for each in routes if not any(isinstance(of.call, RequireScope) for of in each.dependant.dependencies)
     }
 
     assert without == OPEN
