@@ -1,11 +1,10 @@
-"""The 4-5-4 calendar of retail (NRF): weeks from Sunday to Saturday, years that end on the Saturday nearest 31 January.
+"""Comparison calendars: which dates `compare=` compares the dates of a query with.
 
-A year has 52 weeks, or 53 where more than three days of January would remain after the 52nd. The year is called by the
-calendar year in which it begins: 2023 is 2023-01-29 until 2024-02-03, 53 weeks.
+Maps of local dates, with no clock and no time zone in them.
 
-Which dates are compared with which: maps of local dates, with no clock and no time zone in them.
-
-What `compare=` may ask for, and which dates that compares a store's question with.
+The 4-5-4 calendar of retail (NRF) has weeks from Sunday to Saturday, and years that end on the Saturday nearest 31
+January. A year has 52 weeks, or 53 where more than three days of January would remain after the 52nd. The year is
+called by the calendar year in which it begins: 2023 is 2023-01-29 until 2024-02-03, 53 weeks.
 """
 
 from collections.abc import Iterator
@@ -16,8 +15,8 @@ from typing import NamedTuple, Protocol
 from master_dataset.errors import UnknownNameError
 from master_dataset.registry.stores import Store
 from serving_layer.compare.public_holidays import VERSION, dates, nearest, nearest_of
-from serving_layer.query.timeline import Grain
-from views.core.local_time import ONE_DAY, STEP, BusinessDays, Span
+from serving_layer.query.timeline import QueryRange
+from views.core.local_time import ONE_DAY, Span
 
 WEEK = timedelta(days=7)
 SATURDAY = 5
@@ -136,11 +135,11 @@ class NoCounterpart:
 
     calendar: str
 
-    def day(self, day: date) -> date | None:  # noqa: ARG002 - a Counterparts
+    def day(self, day: date) -> date | None:  # noqa: ARG002 - a ComparisonCalendar
         """None."""
         return None
 
-    def days(self, first: date, last: date) -> Iterator[date]:  # noqa: ARG002 - a Counterparts
+    def days(self, first: date, last: date) -> Iterator[date]:  # noqa: ARG002 - a ComparisonCalendar
         """None."""
         return iter(())
 
@@ -158,24 +157,6 @@ FIXED: dict[str, ComparisonCalendar] = {
 }
 PERIOD, HOLIDAY = "previous_period", "holiday:"
 NAMES = (PERIOD, *FIXED, f"{HOLIDAY}NAME")
-
-
-class QueryRange(NamedTuple):
-    """When a question is about: whole windows, cut into these days, at this grain."""
-
-    days: BusinessDays
-    span: Span
-    grain: Grain
-
-    @property
-    def first(self) -> date:
-        """The first day."""
-        return self.days.day_of(self.span.start)
-
-    @property
-    def last(self) -> date:
-        """The day after the last one."""
-        return self.days.day_of(self.span.end - STEP) + ONE_DAY
 
 
 def comparison_calendar(compare: str, store: Store, at: QueryRange) -> ComparisonCalendar:

@@ -34,7 +34,7 @@ def names_in(country: str, subdivision: str, year: int, *, english: bool = False
 
 
 def names_of(store: Store, year: int, *, english: bool = False) -> Names:
-    """The public holidays where a store stands. CountryUnknownError if nobody said where, or the library does not know."""
+    """The public holidays at a store. CountryUnknownError if it has no country, or the library does not know it."""
     if not store.country:
         message = f"The store `{store.id}` has no `country`, so its holidays are not known."
         raise CountryUnknownError(message, do="Say `country` in stores.yaml, then `galatea stores load stores.yaml`.")
@@ -46,7 +46,12 @@ def names_of(store: Store, year: int, *, english: bool = False) -> Names:
 
 
 def nearest(store: Store, name: str, first: date, last: date) -> date:
-    """The holiday's date that is nearest to the days from `first` until before `last`. UnknownNameError, CountryUnknownError."""
+    """The date of the holiday that is nearest to the days from `first` until before `last`.
+
+    Raises:
+        UnknownNameError: the country has no holiday of this name.
+        CountryUnknownError: as `names_of`.
+    """
     years = range(first.year - 1, last.year + 2)
     found = [day for year in years for day in dates(store, name, year)]
     if not found:

@@ -10,7 +10,7 @@ from serving_layer.responses.metrics import Holiday, Holidays, HolidaysUnknown
 from serving_layer.store.cells import MergedCells
 
 if TYPE_CHECKING:
-    from serving_layer.query.resolved_query import ResolvedQuery, StoreTime
+    from serving_layer.query.resolve import ResolvedQuery, StoreQuery
 
 
 class PublicHolidays:
@@ -31,8 +31,8 @@ class PublicHolidays:
         return Holidays(VERSION, "public", rows, unknown)
 
 
-def _holidays(of: "StoreTime") -> Iterator[Holiday]:
-    first, last = of.at.first, of.at.last
+def _holidays(of: "StoreQuery") -> Iterator[Holiday]:
+    first, last = of.range.first, of.range.last
     for year in range(first.year, last.year + 1):
         for day, names in names_of(of.store, year).items():
             if first <= day < last:

@@ -12,7 +12,7 @@ from serving_layer.responses.metrics import Context, Holidays, Weather
 from serving_layer.store.cells import MergedCells
 
 if TYPE_CHECKING:
-    from serving_layer.query.resolved_query import ResolvedQuery
+    from serving_layer.query.resolve import ResolvedQuery
 
 
 class ContextKind(Protocol):

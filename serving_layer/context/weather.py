@@ -14,7 +14,7 @@ from views.core.merge import Cell
 from views.weather import WEATHER
 
 if TYPE_CHECKING:
-    from serving_layer.query.resolved_query import ResolvedQuery, StoreTime
+    from serving_layer.query.resolve import ResolvedQuery, StoreQuery
 
 UNITS = WeatherUnits(temperature="C", precipitation="mm", wind="m/s", cloud="percent")
 PRECIPITATION = list(WEATHER.columns).index("precipitation_um")
@@ -34,13 +34,13 @@ class ObservedWeather:
         return Weather(grain, UNITS, [row for rows in stores for row in rows])
 
 
-def _timeline(query: "ResolvedQuery", of: "StoreTime") -> Timeline:
+def _timeline(query: "ResolvedQuery", of: "StoreQuery") -> Timeline:
     """The points themselves, or the hours that quarter hours lie in."""
     line = of.timeline
-    return timeline("hour", of.at.days, line.start, line.end) if query.grain == "15m" else line
+    return timeline("hour", of.range.days, line.start, line.end) if query.grain == "15m" else line
 
 
-async def _rows(of: "StoreTime", line: Timeline, snapshot: ReadSnapshot, cells: MergedCells) -> list[WeatherRow]:
+async def _rows(of: "StoreQuery", line: Timeline, snapshot: ReadSnapshot, cells: MergedCells) -> list[WeatherRow]:
     found: dict[int, list[Cell]] = {}
     for cell in await cells.read(snapshot, WEATHER, of.store.id, line.start, line.end):
         found.setdefault(line.point_of(cell.key.window), []).append(cell)

@@ -1,8 +1,7 @@
-"""What the metric's own answer shows: every point with the conditions under which it came about.
+"""The answer to a request for an index: what the metric shows, what was to be expected, and how they compare.
 
-The index of one store: its history, the factors found in it, and the points asked for.
-
-An index over time: what the metric's own answer says, what was to be expected, and how one stands to the other.
+Three steps per store: the metric is answered over history and range as one (`observations`), a model is fitted to the
+history (`fit`), and each point of the range is compared with what the model expects.
 """
 
 import asyncio
@@ -17,10 +16,9 @@ from master_dataset.registry.stores import Store
 from serving_layer.errors import TooManyStoresError
 from serving_layer.index.model import PERCENT, Conditions, Expectation, Model, Past, weather
 from serving_layer.index.request import IndexGrain, IndexRequest
-from serving_layer.query import metric_answer
+from serving_layer.query.answer import answer_query
 from serving_layer.query.catalogue import Catalogue
-from serving_layer.query.questions import resolve
-from serving_layer.query.resolved_query import ResolvedQuery
+from serving_layer.query.resolve import ResolvedQuery, resolve
 from serving_layer.query.snapshot import ReadSnapshot, as_of
 from serving_layer.query.timeline import iso_epoch
 from serving_layer.responses.metrics import (
@@ -39,9 +37,64 @@ from serving_layer.store.cells import MergedCells
 from views.core.cut import seconds
 from views.core.local_time import Span, clock
 
+MOST_STORES = 20
+"""How many stores one answer may hold: weeks of history are read of each."""
 
-class Seen(NamedTuple):
-    """`value`: as the metric shows it. `is_final`: neither it nor its weather can still change."""
+
+async def answer(
+    request: IndexRequest, stores: Sequence[Store], catalogue: Catalogue, snapshot: ReadSnapshot, cells: MergedCells
+) -> IndexResponse:
+    """Answer a request for an index. Every value in it is what `/v1/metrics` would show of the same snapshot.
+
+    Args:
+        request: as the caller wrote it; its `stores` are not read.
+        stores: the stores that the answer is about.
+        catalogue: the registered views and metrics.
+        snapshot: the state of both layers that the answer is computed from.
+        cells: the merged cells of both layers.
+
+    Raises:
+        TooManyStoresError: more than `MOST_STORES`.
+        RangeTooLongError: more days than an index may have.
+        GalateaError: what the metric's own answer raises.
+    """
+    if len(stores) > MOST_STORES:
+        message = f"{len(stores)} stores in one index are more than {MOST_STORES}."
+        raise TooManyStoresError(message, do="Name the stores with `store=`, in several questions.")
+    ranges = [request.range_of(store) for store in stores]
+    series: list[IndexSeries] = []
+    waiting, until = 0, seconds(snapshot.as_of_at)
+    for store, index_range in zip(stores, ranges, strict=True):
+        query = resolve(request.of_metric(store, index_range), [store], catalogue)
+        response = await answer_query(query, snapshot, cells)
+        waiting += response.as_of.waiting_for_batch
+        points = list(observations(query, request.grain, response))
+        fitted = await asyncio.to_thread(fit, points, index_range.asked, until)
+        series.append(
+            IndexSeries(
+                store=store.id,
+                timezone=query.stores[0].zone,
+                unit=response.unit,
+                currency=response.currency,
+                flags=["holidays_unknown"] if _holidays_of(response).unknown else UNSET,
+                history=fitted.history,
+                factors=fitted.factors,
+                points=fitted.points,
+            )
+        )
+    return IndexResponse(
+        metric=request.metric,
+        kind="model",
+        grain=request.grain,
+        history_weeks=request.history_weeks,
+        interval_percent=PERCENT,
+        series=series,
+        as_of=as_of(snapshot, waiting),
+    )
+
+
+class Observation(NamedTuple):
+    """A point of the metric and its conditions. `is_final`: neither its value nor its weather can still change."""
 
     span: Span
     start: str
@@ -51,24 +104,24 @@ class Seen(NamedTuple):
     flags: tuple[str, ...]
 
 
-def seen(asked: ResolvedQuery, grain: IndexGrain, response: MetricResponse) -> Iterator[Seen]:
+def observations(query: ResolvedQuery, grain: IndexGrain, response: MetricResponse) -> Iterator[Observation]:
     """The points of an answer about one store, with weather and holidays beside them, in order."""
-    [of], [series] = asked.stores, response.series
+    [of], [series] = query.stores, response.series
     observed = {row.start: row for row in _weather_of(response).rows}
-    names = {row.date: tuple(row.names) for row in holidays_of(response).rows}
-    days = list(of.at.days.touched(of.at.span))
+    names = {row.date: tuple(row.names) for row in _holidays_of(response).rows}
+    days = list(of.range.days.touched(of.range.span))
     starts = [day.start for _, day in days]
     for span, point in zip(of.timeline.bounds, series.points, strict=True):
         day = days[bisect_right(starts, span.start) - 1][0]
-        hour = clock(of.at.days.zone, span.start).hour if grain == "hour" else None
+        hour = clock(of.range.days.zone, span.start).hour if grain == "hour" else None
         row = observed.get(point.start)
         conditions = Conditions(day, (day.isoweekday(), hour), *weather(row, grain), names.get(day, ()))
         is_final = point.final and (row is None or row.final)
-        yield Seen(span, point.start, _number(point.value), conditions, is_final, tuple(point.flags or ()))
+        yield Observation(span, point.start, _number(point.value), conditions, is_final, tuple(point.flags or ()))
 
 
-def holidays_of(response: MetricResponse) -> Holidays:
-    """Those that stand beside the points: the model always asks for them."""
+def _holidays_of(response: MetricResponse) -> Holidays:
+    """Always there: the request for the metric asks for them."""
     assert response.context  # noqa: S101
     return response.context["holidays"]
 
@@ -91,38 +144,44 @@ DIGITS, EXPECTED_DIGITS = 2, 6
 
 
 class Fit(NamedTuple):
-    """What is said of one store. `history`: None if it has none."""
+    """The index of one store. `history`: None if it has none."""
 
     history: IndexHistory | None
     factors: IndexFactors
     points: list[IndexPoint]
 
 
-def fit(points: Sequence[Seen], asked: Span, until: int) -> Fit:
-    """`until`: what happened later is not known yet, so that such points are neither history nor have an index."""
-    wanted = [each for each in points if each.span.end > asked.start and each.span.start < asked.end]
-    before = min(wanted[0].span.start, until)
-    history = list(_begun([each for each in points if each.span.end <= before]))
+def fit(points: Sequence[Observation], asked: Span, until: int) -> Fit:
+    """Fit a model to the history of a store, and compare its points.
+
+    Args:
+        points: of history and range, in order.
+        asked: the range.
+        until: what happened later is not known yet, so later points are neither history nor have an index.
+    """
+    shown_points = [each for each in points if each.span.end > asked.start and each.span.start < asked.end]
+    before = min(shown_points[0].span.start, until)
+    history = list(_since_first_value([each for each in points if each.span.end <= before]))
     model = Model.of([Past(each.conditions, each.value) for each in history if each.value is not None])
     is_final = all(each.is_final for each in history)
-    shown = [_point(each, model.expectation(each.conditions), until, is_final=is_final) for each in wanted]
+    shown = [_point(each, model.expectation(each.conditions), until, is_final=is_final) for each in shown_points]
     return Fit(_described(history), model.factors.response(), shown)
 
 
-def _begun(points: Sequence[Seen]) -> Iterator[Seen]:
-    """From the first day on which there was anything: a shop that was not there yet did not sell nothing."""
+def _since_first_value(points: Sequence[Observation]) -> Iterator[Observation]:
+    """From the first day with any value: a store that was not open yet did not sell zero."""
     first = next((each.conditions.day for each in points if each.value), None)
     return (each for each in points if first is not None and each.conditions.day >= first)
 
 
-def _described(history: Sequence[Seen]) -> IndexHistory | None:
+def _described(history: Sequence[Observation]) -> IndexHistory | None:
     if not history:
         return None
     number = sum(each.value is not None for each in history)
     return IndexHistory(history[0].start, iso_epoch(history[-1].span.end), number)
 
 
-def _point(of: Seen, expected: Expectation, until: int, *, is_final: bool) -> IndexPoint:
+def _point(of: Observation, expected: Expectation, until: int, *, is_final: bool) -> IndexPoint:
     """`is_final`: of the history."""
     index, interval = None, None
     flags = (*of.flags, *expected.flags)
@@ -142,47 +201,4 @@ def _point(of: Seen, expected: Expectation, until: int, *, is_final: bool) -> In
         conditions=of.conditions.response(),
         flags=flags or UNSET,
         final=is_final and of.is_final,
-    )
-
-
-MOST_STORES = 20
-"""How many one answer may hold: weeks of history are read of each."""
-
-
-async def answer(
-    ask: IndexRequest, stores: Sequence[Store], catalogue: Catalogue, basis: ReadSnapshot, cells: MergedCells
-) -> IndexResponse:
-    """The body of the answer. Every value in it is what `/v1/metrics` would say on the same basis."""
-    if len(stores) > MOST_STORES:
-        message = f"{len(stores)} stores in one index are more than {MOST_STORES}."
-        raise TooManyStoresError(message, do="Name the stores with `store=`, in several questions.")
-    reaches = [ask.reach(store) for store in stores]
-    told: list[IndexSeries] = []
-    waiting, until = 0, seconds(basis.as_of_at)
-    for store, reach in zip(stores, reaches, strict=True):
-        asked = resolve(ask.of_metric(store, reach), [store], catalogue)
-        response = await metric_answer.answer(asked, basis, cells)
-        waiting += response.as_of.waiting_for_batch
-        points = list(seen(asked, ask.grain, response))
-        fitted = await asyncio.to_thread(fit, points, reach.asked, until)
-        told.append(
-            IndexSeries(
-                store=store.id,
-                timezone=asked.stores[0].zone,
-                unit=response.unit,
-                currency=response.currency,
-                flags=["holidays_unknown"] if holidays_of(response).unknown else UNSET,
-                history=fitted.history,
-                factors=fitted.factors,
-                points=fitted.points,
-            )
-        )
-    return IndexResponse(
-        metric=ask.metric,
-        kind="model",
-        grain=ask.grain,
-        history_weeks=ask.history_weeks,
-        interval_percent=PERCENT,
-        series=told,
-        as_of=as_of(basis, waiting),
     )

@@ -1,11 +1,11 @@
-"""A question about an index: as about a metric, and how many weeks of history the model is made from."""
+"""A request for an index: as for a metric, and how many weeks of history the model is made from."""
 
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from master_dataset.errors import RangeTooLongError
 from master_dataset.registry.stores import Store
-from serving_layer.query.questions import DAY, Hours, MetricRequest, span
+from serving_layer.query.resolve import DAY, Hours, MetricRequest, query_span
 from serving_layer.query.timeline import iso_epoch, zone_named
 from views.core.local_time import ONE_DAY, STEP, BusinessDays, Span
 
@@ -17,7 +17,7 @@ MOST_DAYS = 92
 
 @dataclass(frozen=True)
 class IndexRequest:
-    """As MetricAsk. `history_weeks`: how long before `start` the history begins."""
+    """For the fields see `MetricRequest`. `history_weeks`: how long before `start` the history begins."""
 
     metric: str
     stores: tuple[str, ...]
@@ -30,10 +30,10 @@ class IndexRequest:
     hours: Hours = "all"
     history_weeks: int = USUAL_WEEKS
 
-    def reach(self, store: Store) -> "Reach":
-        """When the question is about, for one store. BadQuestionError, RangeTooLongError."""
+    def range_of(self, store: Store) -> "IndexRange":
+        """The time that it is about at one store. BadQuestionError, RangeTooLongError."""
         days = BusinessDays.of(store, zone_named(self.timezone or store.timezone))
-        asked = span(self.start, self.end, days, self.grain)
+        asked = query_span(self.start, self.end, days, self.grain)
         length = round((asked.end - asked.start) / DAY)
         if length > MOST_DAYS:
             raise RangeTooLongError(
@@ -41,11 +41,11 @@ class IndexRequest:
             )
         first = days.day_of(asked.start) - ONE_DAY * 7 * self.history_weeks
         last = days.day_of(asked.end - STEP) + ONE_DAY
-        return Reach(asked, Span(days.start(first), days.start(last)))
+        return IndexRange(asked, Span(days.start(first), days.start(last)))
 
-    def of_metric(self, store: Store, reach: "Reach") -> MetricRequest:
-        """The question about the metric itself, over history and range as one."""
-        start, end = (iso_epoch(bound) for bound in reach.whole)
+    def of_metric(self, store: Store, index_range: "IndexRange") -> MetricRequest:
+        """The request for the metric itself, over history and range as one."""
+        start, end = (iso_epoch(bound) for bound in index_range.whole)
         return MetricRequest(
             self.metric,
             (store.id,),
@@ -60,7 +60,7 @@ class IndexRequest:
         )
 
 
-class Reach(NamedTuple):
+class IndexRange(NamedTuple):
     """`asked`: the windows asked for. `whole`: whole days, from the first of the history to the last asked for."""
 
     asked: Span

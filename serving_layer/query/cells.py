@@ -1,7 +1,8 @@
-"""The cells of a view with each layer's states: what a number is made of."""
+"""Cells of a view with the states of each layer: what a number is made of."""
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from serving_layer.query.snapshot import ReadSnapshot, as_of
 from serving_layer.query.timeline import iso_epoch
@@ -11,25 +12,50 @@ from views.core import View
 from views.core.merge import Cell
 
 
-async def answer(
-    view: View, spans: Sequence[tuple[str, int, int]], basis: ReadSnapshot, cells: MergedCells
+@dataclass(frozen=True)
+class CellsRequest:
+    """A request for cells; for the fields see `MetricRequest`. Dates are read in the time zone of each store."""
+
+    view: str
+    stores: tuple[str, ...]
+    start: str
+    end: str
+    partial: bool = False
+    as_of: int | None = None
+
+
+async def answer_cells(
+    view: View, spans: Sequence[tuple[str, int, int]], snapshot: ReadSnapshot, cells: MergedCells
 ) -> CellsResponse:
-    """`spans`: per store the first window and where the last one ends. States are whole: money in minor units."""
-    read = await asyncio.gather(*(cells.read(basis, view, *span) for span in spans))
-    waiting = await asyncio.gather(*(cells.waiting(basis, [view], *span) for span in spans))
+    """The cells of some stores.
+
+    Args:
+        view: whose cells.
+        spans: per store its id, the first window, and where the last one ends, in seconds since 1970.
+        snapshot: the state of both layers that is read.
+        cells: the merged cells of both layers.
+
+    Returns:
+        States as they are stored: whole numbers, money in minor units.
+
+    Raises:
+        DefinitionNotPublishedError, CellMissingError, StoreUnavailableError: as for any answer.
+    """
+    read = await asyncio.gather(*(cells.read(snapshot, view, *span) for span in spans))
+    waiting = await asyncio.gather(*(cells.waiting(snapshot, [view], *span) for span in spans))
     shown = [
-        _shown(view, store, cell)
+        _cell_states(view, store, cell)
         for (store, _, _), found in zip(spans, read, strict=True)
         for cell in sorted(found, key=_order)
     ]
-    return CellsResponse(view.name, shown, as_of(basis, sum(waiting)))
+    return CellsResponse(view.name, shown, as_of(snapshot, sum(waiting)))
 
 
 def _order(cell: Cell) -> tuple[int, tuple[str, ...]]:
     return cell.key.window, tuple(value or "" for value in cell.key.dimensions)
 
 
-def _shown(view: View, store: str, cell: Cell) -> CellStates:
+def _cell_states(view: View, store: str, cell: Cell) -> CellStates:
     return CellStates(
         store=store,
         window=iso_epoch(cell.key.window),

@@ -1,7 +1,7 @@
-"""Answers that come by themselves: whoever follows a question is told each time that its answer is another one.
+"""Live updates: a client follows a request, and gets its answer whenever that changes.
 
-Each event is a whole merged answer, so nobody has to add anything up, and nothing is lost when some are skipped: a slow
-follower gets the newest. However many follow one question, it is asked once.
+Each event is a whole merged answer, so nobody has to add anything up and nothing is lost when some are skipped: a slow
+follower gets the newest. However many follow one request, it is answered once.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from serving_layer.api.limits import LIMITS, Limits
 from serving_layer.caching import etag
 from serving_layer.errors import TooBusyError, TooManyAtOnceError
 from serving_layer.keys.key import Caller
-from serving_layer.query.metrics_answer import MetricsRequest
+from serving_layer.query.resolve import MetricsRequest
 from serving_layer.query.service import QueryService
 
 EVERY_SECONDS = 0.5
@@ -25,7 +25,7 @@ ANSWER, PROBLEM = "answer", "problem"
 
 
 class Event(NamedTuple):
-    """`id`: what the answer rests on; who has it has the answer. `kind`: an answer, or why there is none just now."""
+    """`id`: the entity tag of the answer; empty for a problem. `kind`: an answer, or why there is none just now."""
 
     id: str
     kind: str
@@ -33,26 +33,32 @@ class Event(NamedTuple):
 
 
 class Live:
-    """One per process and event loop."""
+    """The requests that are followed. One per process and event loop."""
 
-    def __init__(self, answers: QueryService, limits: Limits = LIMITS) -> None:
-        """`answers`: what others ask, too. `followers`: how many there are, by the name of their key."""
-        self._answers, self._limits = answers, limits
+    def __init__(self, service: QueryService, limits: Limits = LIMITS) -> None:
+        """`service`: answers the requests. `followers`: how many there are, by the name of their key."""
+        self._service, self._limits = service, limits
         self._channels: dict[Hashable, _Channel] = {}
         self.followers: Counter[str] = Counter()
 
     @asynccontextmanager
-    async def follow(self, ask: MetricsRequest, caller: Caller) -> AsyncIterator["Follower"]:
-        """Inside, the events of a question. TooBusyError, TooManyAtOnceError, what the answer would raise."""
+    async def follow(self, request: MetricsRequest, caller: Caller) -> AsyncIterator["Follower"]:
+        """Follow a request while inside.
+
+        Raises:
+            TooBusyError: too many follow anything.
+            TooManyAtOnceError: too many follow with this key.
+            GalateaError: what the answer raises now.
+        """
         self._refuse_too_many(caller)
-        key = (ask, caller.sight)
+        key = (request, caller.visibility_scope)
         self.followers[caller.name] += 1
         channel = self._channels.get(key)
         if channel is None:
-            channel = self._channels[key] = _Channel(self._answers, ask, caller)
+            channel = self._channels[key] = _Channel(self._service, request, caller)
         channel.followers += 1
         try:
-            await channel.begun()
+            await channel.started()
             yield Follower(channel)
         finally:
             self.followers -= Counter([caller.name])
@@ -63,44 +69,44 @@ class Live:
 
     def _refuse_too_many(self, caller: Caller) -> None:
         if self.followers.total() >= self._limits.live_followers:
-            told = f"{self._limits.live_followers} follow live answers already."
-            raise TooBusyError(told, do="Ask again, or ask now and then.")
+            message = f"{self._limits.live_followers} follow live answers already."
+            raise TooBusyError(message, do="Ask again, or ask now and then.")
         if caller.tenant is not None and self.followers[caller.name] >= self._limits.live_followers_per_key:
-            told = f"{self._limits.live_followers_per_key} follow live answers with this key already."
-            raise TooManyAtOnceError(told, do="Let others end first, or ask now and then.")
+            message = f"{self._limits.live_followers_per_key} follow live answers with this key already."
+            raise TooManyAtOnceError(message, do="Let others end first, or ask now and then.")
 
     def close(self) -> None:
-        """Let every follower's events end: they come again to another process."""
+        """End the events of every follower; clients reconnect to another process."""
         for channel in self._channels.values():
             channel.close()
 
 
 class _Channel:
-    """One question, asked again and again while somebody follows it."""
+    """One request, answered again and again while somebody follows it."""
 
-    def __init__(self, answers: QueryService, ask: MetricsRequest, caller: Caller) -> None:
-        self._answers, self._ask, self._caller = answers, ask, caller
+    def __init__(self, service: QueryService, request: MetricsRequest, caller: Caller) -> None:
+        self._service, self._request, self._caller = service, request, caller
         self.followers, self.is_ended = 0, False
         self.newest: Event | None = None
         self._changed = asyncio.Event()
         self._first = asyncio.ensure_future(self._read())
         self._task: asyncio.Task[None] | None = None
 
-    async def begun(self) -> None:
-        """The first answer is there. Raises what it raises, so that a bad question is refused before any event."""
+    async def started(self) -> None:
+        """Wait for the first answer. Raises what it raises, so that a bad request is refused before any event."""
         await asyncio.shield(self._first)
         if self._task is None:
-            self._task = asyncio.ensure_future(self._go_on())
+            self._task = asyncio.ensure_future(self._poll())
             self._task.add_done_callback(lambda _: self.close())
 
     async def changed(self) -> None:
-        """The next event is there, or there will be none."""
+        """Wait until there is another event, or there will be none."""
         await self._changed.wait()
 
     def close(self) -> None:
         """There will be no more events."""
         self.is_ended = True
-        self._tell()
+        self._notify()
 
     async def end(self) -> None:
         """Nobody follows any more."""
@@ -110,41 +116,43 @@ class _Channel:
                 with suppress(asyncio.CancelledError, GalateaError):
                     await task
 
-    async def _go_on(self) -> None:
+    async def _poll(self) -> None:
         while not self.is_ended:
             await asyncio.sleep(EVERY_SECONDS)
             try:
                 await self._read()
             except GalateaError as error:
-                told = {"code": error.code, "title": error.message, "detail": error.do, "status": error.status}
-                self._show(Event("", PROBLEM, orjson.dumps(told).decode()))
+                problem = {"code": error.code, "title": error.message, "detail": error.do, "status": error.status}
+                self._emit(Event("", PROBLEM, orjson.dumps(problem).decode()))
 
     async def _read(self) -> None:
-        moment = await self._answers.moment(self._ask.one)
-        tag = etag(("live", self._ask), self._caller.sight, moment.mark, self._answers.catalogue.fingerprint)
+        version = await self._service.read_version(self._request.first)
+        tag = etag(
+            ("live", self._request), self._caller.visibility_scope, version.key, self._service.catalogue.fingerprint
+        )
         if self.newest is None or self.newest.id != tag:
-            body = await self._answers.metrics(self._ask, moment, self._caller)
-            self._show(Event(tag, ANSWER, body.decode()))
+            body = await self._service.metrics(self._request, version, self._caller)
+            self._emit(Event(tag, ANSWER, body.decode()))
 
-    def _show(self, event: Event) -> None:
+    def _emit(self, event: Event) -> None:
         if event != self.newest:
             self.newest = event
-            self._tell()
+            self._notify()
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         self._changed.set()
         self._changed = asyncio.Event()
 
 
 class Follower:
-    """Whoever follows a question."""
+    """A client that follows a request."""
 
     def __init__(self, channel: _Channel) -> None:
-        """Made by Live."""
+        """Made by `Live.follow`."""
         self._channel = channel
 
     async def events(self, has: str | None) -> AsyncIterator[Event]:
-        """The answer of now unless the follower `has` it, then each that comes."""
+        """The answer of now unless its id is `has`, then each that comes."""
         known = has
         while not self._channel.is_ended:
             newest = self._channel.newest

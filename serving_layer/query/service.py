@@ -1,8 +1,7 @@
-"""Answers as they leave: a question in, the bytes of a body out.
+"""The query service: a request in, the JSON of its answer out. What REST, pages and live updates have in common.
 
-A body is remembered while everything that it rests on stands still: publication, generation, speed's positions and the
-registry. Speed writes rows first and positions after them, so a body never says less than its `speed_as_of` promises.
-Of a publication that was asked for by its number nothing moves, so its bodies are good for as long as it is kept.
+It reads the snapshot, runs the stages of `answer`, and keeps the bodies (docs/explanation/caching.md). The speed layer
+writes rows first and positions after them, so a body never contains less than its `speed_as_of` promises.
 """
 
 from collections.abc import Awaitable, Callable
@@ -17,11 +16,10 @@ from serving_layer.errors import TooManyStoresError
 from serving_layer.index import answer as index_answer
 from serving_layer.index.request import IndexRequest
 from serving_layer.keys.key import Caller
-from serving_layer.query import cells as cells_answer
-from serving_layer.query import metrics_answer
+from serving_layer.query.answer import answer
 from serving_layer.query.catalogue import Catalogue
-from serving_layer.query.metrics_answer import MetricsRequest
-from serving_layer.query.questions import CellsRequest, MetricRequest, resolve, span
+from serving_layer.query.cells import CellsRequest, answer_cells
+from serving_layer.query.resolve import MetricRequest, MetricsRequest, query_span
 from serving_layer.query.snapshot import ReadSnapshot, ReadVersion, SnapshotReader, past_snapshot, provenance
 from serving_layer.query.stores import MOST_STORES, KnownStores, StorePage, write_token
 from serving_layer.query.timeline import zone_named
@@ -32,121 +30,156 @@ from serving_layer.store.readers import Readers
 from views.core import View
 from views.core.local_time import BusinessDays
 
+Request = MetricRequest | IndexRequest | CellsRequest
+
+BODIES_KEPT = 64 * 1024 * 1024
+"""Bytes of cached bodies."""
+
 
 class Clocks(NamedTuple):
-    """`monotonic`: seconds, for how often the registry is asked. `now`: the time by which speed rows expire."""
+    """`monotonic`: seconds, for how often the registry is read. `now`: the time by which speed rows expire."""
 
     monotonic: Callable[[], float]
     now: Callable[[], datetime]
 
 
-Ask = MetricsRequest | IndexRequest
-
-BODIES_KEPT = 64 * 1024 * 1024
-"""Bytes of remembered answers."""
-
-
 class QueryService:
-    """One per process and event loop."""
+    """Answers requests. One per process and event loop."""
 
     def __init__(
         self, readers: Readers, catalogue: Catalogue, speed_ttl: timedelta, clocks: Clocks, *, recent_seconds: float = 0
     ) -> None:
-        """`speed_ttl`: how long speed rows live. `recent_seconds`: how old what an answer rests on may be."""
+        """Set up the caches; reads nothing.
+
+        Args:
+            readers: what serving reads from.
+            catalogue: the registered views and metrics.
+            speed_ttl: how long speed rows live.
+            clocks: see `Clocks`.
+            recent_seconds: how long before a request its snapshot may have been read.
+        """
         self.readers = readers
         self.catalogue = catalogue
         self.stores = KnownStores(readers.stores, clocks.monotonic)
-        self._basis = SnapshotReader(
+        self._snapshots = SnapshotReader(
             readers, speed_ttl, clocks.now, recent_seconds=recent_seconds, clock=clocks.monotonic
         )
         self._cells = MergedCells(readers, speed_ttl)
         self._bodies = BodyCache(BODIES_KEPT)
 
-    async def moment(self, ask: MetricRequest | IndexRequest | CellsRequest, *, at_once: bool = False) -> ReadVersion:
-        """What the answer to this question will rest on; reads neither cells nor rows. `at_once`: as of this call."""
-        basis = await self._basis_of(ask, at_once=at_once)
+    async def read_version(self, request: Request, *, fresh: bool = False) -> ReadVersion:
+        """Read what the answer to a request will be computed from, but no cells.
+
+        Args:
+            request: says whether a publication was named, and whether the speed layer may be missing.
+            fresh: read it after this call began, whatever was read a moment ago.
+
+        Raises:
+            UnknownNameError, PublicationCollectedError: the publication that was named is not there, or not any more.
+            SpeedUnavailableError, SpeedExpiredError: the speed layer cannot be read, and the request is not `partial`.
+        """
+        if request.as_of is None:
+            snapshot = await self._snapshots.read(partial=request.partial, fresh=fresh)
+        else:
+            snapshot = await past_snapshot(self.readers.published, request.as_of)
         version, _ = await self.stores.all()
-        return ReadVersion(basis, version)
+        return ReadVersion(snapshot, version)
 
-    async def metrics(self, ask: MetricsRequest, moment: ReadVersion, caller: Caller) -> bytes:
-        """One or several metrics over time, one series per store."""
+    async def metrics(self, request: MetricsRequest, version: ReadVersion, caller: Caller) -> bytes:
+        """The JSON of an answer about one or several metrics, one series per store and combination of dimensions.
 
-        async def told() -> bytes:
-            page = await self.stores.page(ask.one.stores, ask.page, caller)
-            _refuse_unseen(ask, page)
-            asked = [resolve(each, page.stores, self.catalogue) for each in ask.asks]
-            return await metrics_answer.answer(asked, moment.basis, self._cells, _following(ask, page))
+        Args:
+            request: what is asked for.
+            version: from `read_version` of this request.
+            caller: whose stores are in the answer.
 
-        return await self._remembered(ask, moment, told, caller)
+        Raises:
+            GalateaError: see `answer`; TooManyStoresError if a table would silently lack stores.
+        """
 
-    async def index(self, ask: IndexRequest, moment: ReadVersion, caller: Caller) -> bytes:
-        """One metric over time beside what a model expected of it, one series per store."""
+        async def body() -> bytes:
+            page = await self.stores.page(request.first.stores, request.page, caller)
+            _refuse_incomplete_table(request, page)
+            return await answer(
+                request.requests,
+                page.stores,
+                self.catalogue,
+                version.snapshot,
+                self._cells,
+                following=_following(request, page),
+            )
 
-        async def told() -> bytes:
-            stores = await self.stores.asked(ask.stores, caller)
-            return encode(await index_answer.answer(ask, stores, self.catalogue, moment.basis, self._cells))
+        return await self._cached(request, version, caller, body)
 
-        return await self._remembered(ask, moment, told, caller)
+    async def index(self, request: IndexRequest, version: ReadVersion, caller: Caller) -> bytes:
+        """The JSON of one metric beside what a model expected of it, one series per store. Arguments as `metrics`."""
 
-    async def cells(self, ask: CellsRequest, moment: ReadVersion, caller: Caller) -> bytes:
-        """The cells of one view with each layer's states."""
-        view = self.view(ask)
-        stores = await self.stores.asked(ask.stores, caller)
-        days = {store.id: BusinessDays.of(store, zone_named(store.timezone)) for store in stores}
-        spans = [(store, *span(ask.start, ask.end, of, "15m", self.catalogue.ranges)) for store, of in days.items()]
-        told = await cells_answer.answer(view, spans, moment.basis, self._cells)
-        await self._refuse_collected(moment.basis)
-        return encode(told)
+        async def body() -> bytes:
+            stores = await self.stores.visible(request.stores, caller)
+            return encode(await index_answer.answer(request, stores, self.catalogue, version.snapshot, self._cells))
 
-    def view(self, ask: CellsRequest) -> View:
-        """The view of a question about cells. UnknownNameError."""
-        if ask.view not in self.catalogue.views:
-            raise UnknownNameError("view", ask.view, self.catalogue.views)
-        return self.catalogue.views[ask.view]
+        return await self._cached(request, version, caller, body)
 
-    def look_again(self) -> None:
-        """Somebody was told of now: nothing is answered from before it any more."""
-        self._basis.look_again()
+    async def cells(self, request: CellsRequest, version: ReadVersion, caller: Caller) -> bytes:
+        """The JSON of the cells of one view with the states of each layer. Not cached. Arguments as `metrics`."""
+        view = self.view(request)
+        stores = await self.stores.visible(request.stores, caller)
+        spans = []
+        for store in stores:
+            days = BusinessDays.of(store, zone_named(store.timezone))
+            spans.append((store.id, *query_span(request.start, request.end, days, "15m", self.catalogue.ranges)))
+        response = await answer_cells(view, spans, version.snapshot, self._cells)
+        await self._refuse_collected(version.snapshot)
+        return encode(response)
+
+    def view(self, request: CellsRequest) -> View:
+        """The view of a request for cells. UnknownNameError if there is none of that name."""
+        if request.view not in self.catalogue.views:
+            raise UnknownNameError("view", request.view, self.catalogue.views)
+        return self.catalogue.views[request.view]
+
+    def expire_snapshot(self) -> None:
+        """Let the next request read its snapshot itself: a client has just seen, or made, something newer."""
+        self._snapshots.expire()
 
     async def provenance(self) -> Provenance:
-        """What an answer of now would be computed from."""
-        return provenance(await self._basis.read(partial=True))
+        """What an answer would be computed from now."""
+        return provenance(await self.snapshot())
 
-    async def basis(self) -> ReadSnapshot:
-        """The basis of now, partial if need be."""
-        return await self._basis.read(partial=True)
+    async def snapshot(self) -> ReadSnapshot:
+        """The snapshot of now, without the speed layer if that cannot be read."""
+        return await self._snapshots.read(partial=True)
 
-    async def _remembered(
-        self, ask: Ask, moment: ReadVersion, told: Callable[[], Awaitable[bytes]], caller: Caller
+    async def _cached(
+        self,
+        request: MetricsRequest | IndexRequest,
+        version: ReadVersion,
+        caller: Caller,
+        body: Callable[[], Awaitable[bytes]],
     ) -> bytes:
-        async def made() -> bytes:
-            body = await told()
-            await self._refuse_collected(moment.basis)
-            return body
+        async def checked() -> bytes:
+            made = await body()
+            await self._refuse_collected(version.snapshot)
+            return made
 
-        return await self._bodies.body((ask, caller.sight, moment.mark), made)
+        return await self._bodies.get((request, caller.visibility_scope, version.key), checked)
 
-    async def _basis_of(self, ask: MetricRequest | IndexRequest | CellsRequest, *, at_once: bool) -> ReadSnapshot:
-        if ask.as_of is None:
-            return await self._basis.read(partial=ask.partial, at_once=at_once)
-        return await past_snapshot(self.readers.published, ask.as_of)
-
-    async def _refuse_collected(self, basis: ReadSnapshot) -> None:
-        """PublicationCollectedError if that began while its cells were read: some of them may have been gone."""
-        if basis.is_past:
-            await past_snapshot(self.readers.published, basis.pointer.publication)
+    async def _refuse_collected(self, snapshot: ReadSnapshot) -> None:
+        """PublicationCollectedError if its cells were deleted while they were read: some may have been gone."""
+        if snapshot.is_past:
+            await past_snapshot(self.readers.published, snapshot.pointer.publication)
 
 
-def _refuse_unseen(ask: MetricsRequest, page: StorePage) -> None:
-    """TooManyStoresError where a file would hold some of the stores, and nobody would see that there are more."""
-    if ask.is_table and page.following is not None and not ask.page.is_asked:
+def _refuse_incomplete_table(request: MetricsRequest, page: StorePage) -> None:
+    """A table shows no `next`, so nobody would see that there are more stores."""
+    if request.is_table and page.following is not None and not request.page.is_requested:
         message = f"More stores are registered than the {MOST_STORES} of one table."
         do = f"Ask in pages: `limit={MOST_STORES}`, then `after=` with what the header `Galatea-Next` says."
         raise TooManyStoresError(message, do=do)
 
 
-def _following(ask: MetricsRequest, page: StorePage) -> str | UnsetType | None:
+def _following(request: MetricsRequest, page: StorePage) -> str | UnsetType | None:
     """`next`, where there is more, or pages were asked for."""
-    if page.following is None and not ask.page.is_asked:
+    if page.following is None and not request.page.is_requested:
         return UNSET
     return None if page.following is None else write_token(page.following)

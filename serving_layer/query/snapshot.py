@@ -111,19 +111,19 @@ class SnapshotReader:
         self._whole: ReadSnapshot | None = None
         self._recent = RefreshAheadCache(self._read, recent_seconds, clock)
 
-    async def read(self, *, partial: bool, at_once: bool = False) -> ReadSnapshot:
+    async def read(self, *, partial: bool, fresh: bool = False) -> ReadSnapshot:
         """The basis as of now. SpeedUnavailableError, SpeedExpiredError unless `partial`, then a basis without speed.
 
-        `at_once`: read after this call began.
+        `fresh`: read after this call began.
         """
-        basis, failed = await self._recent.read(at_once=at_once)
+        basis, failed = await self._recent.read(fresh=fresh)
         if failed is not None and not partial:
             raise failed
         return basis
 
-    def look_again(self) -> None:
+    def expire(self) -> None:
         """The next basis is read after this call."""
-        self._recent.forget()
+        self._recent.expire()
 
     async def _read(self) -> tuple[ReadSnapshot, GalateaError | None]:
         """The basis, without speed where its reading failed."""
@@ -194,15 +194,15 @@ def is_expired(since: datetime, now: datetime, ttl: timedelta) -> bool:
 class ReadVersion(NamedTuple):
     """Read once per request, before any row. `registry`: the version of the registered stores."""
 
-    basis: ReadSnapshot
+    snapshot: ReadSnapshot
     registry: int
 
     @property
-    def mark(self) -> tuple[Hashable, ...]:
+    def key(self) -> tuple[Hashable, ...]:
         """Equal as long as nothing moved that an answer rests on."""
-        pointer = self.basis.pointer
+        pointer = self.snapshot.pointer
         published = (pointer.publication, pointer.cut, pointer.manifest, pointer.generation)
-        return (*published, self.basis.positions, self.basis.missing, self.basis.is_past, self.registry)
+        return (*published, self.snapshot.positions, self.snapshot.missing, self.snapshot.is_past, self.registry)
 
 
 def as_of(basis: ReadSnapshot, waiting: int) -> AsOf:

@@ -1,71 +1,26 @@
-"""Times as callers write them: time zones by name, bounds of a range, and instants in answers.
+"""Time in queries and answers: grains, points, the windows that count, and how instants are read and written.
 
-The points of an answer: which windows belong together under a grain, in a time zone.
-
-Windows are 15 minutes in UTC. Hours have the key (local date, hour, UTC offset): a repeated hour is two points and a
-skipped one none. Days are the shop's business days, and weeks, months and years are made of them; hours are those of
-the clock. `hour_of_week` adds both passes of a repeated hour.
-
-An instant as every answer writes it.
+Windows are 15 minutes in UTC. A timeline assigns each window of a query to a point, under a grain and in a time zone.
+Hours have the key (local date, hour, UTC offset), so a repeated hour is two points and a skipped one none. Days are the
+business days of the store, and weeks, months and years are made of them; hours are those of the clock. `hour_of_week`
+adds both passes of a repeated hour.
 """
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from functools import cached_property, lru_cache
 from itertools import groupby, pairwise
-from typing import Literal, NamedTuple, overload
+from typing import Literal, NamedTuple, Self, get_args, overload
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from serving_layer.errors import BadQuestionError
 from views.core.cut import seconds
 from views.core.local_time import ONE_DAY, STEP, BusinessDays, Span, clock, offset, round_down, round_up
 
-FIRST_YEAR, LAST_YEAR = 1970, 2200
-"""The years that an event may have (reliability 4.1)."""
-
-
-@lru_cache(maxsize=1024)
-def zone_named(name: str) -> ZoneInfo:
-    """The time zone. BadQuestionError if the time zone database has none of that name."""
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
-        raise BadQuestionError(
-            f"There is no time zone `{name}`.", do="Use a name such as `Europe/Bratislava`."
-        ) from error
-
-
-def read_bound(text: str, start_of: Callable[[date], int], name: str) -> int:
-    """A bound of a range: an instant with offset, or a date, which means `start_of` it. In seconds, not on the grid."""
-    try:
-        if len(text) == len("2026-11-21"):
-            day = date.fromisoformat(text)
-            _within_years(day, text, name)
-            return start_of(day)
-        at = datetime.fromisoformat(text.replace(" ", "+"))  # a `+` that a query string turned into a space
-    except (ValueError, OverflowError) as error:
-        message = f"`{name}` is neither a date nor a time: `{text}`."
-        raise BadQuestionError(message, do=f"Write `{name}=2026-11-21` or `{name}=2026-11-21T09:00:00Z`.") from error
-    if at.tzinfo is None:
-        raise BadQuestionError(f"`{name}` has no offset: `{text}`.", do=f"Write `{name}={text}Z`, or a date alone.")
-    _within_years(at.date(), text, name)
-    return seconds(at)
-
-
-def _within_years(day: date, text: str, name: str) -> None:
-    if not FIRST_YEAR < day.year < LAST_YEAR:
-        message = f"`{name}` is beyond the years that Galatea keeps: `{text}`."
-        raise BadQuestionError(message, do=f"Ask for a time between {FIRST_YEAR + 1} and {LAST_YEAR - 1}.")
-
-
-def iso_epoch(at: int) -> str:
-    """ISO 8601 in UTC with `Z`."""
-    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
 Grain = Literal["15m", "hour", "day", "week", "month", "year", "hour_of_week", "total"]
+GRAINS: tuple[Grain, ...] = get_args(Grain)
 
 
 class HourOfWeek(NamedTuple):
@@ -209,6 +164,120 @@ def _next(grain: Grain, day: date) -> date:
     if grain == "year":
         return day.replace(year=day.year + 1)
     return day + ONE_DAY * (7 if grain == "week" else 1)
+
+
+class QueryRange(NamedTuple):
+    """The time that a query is about: whole windows, cut into these days, at this grain."""
+
+    days: BusinessDays
+    span: Span
+    grain: Grain
+
+    @property
+    def first(self) -> date:
+        """The first day."""
+        return self.days.day_of(self.span.start)
+
+    @property
+    def last(self) -> date:
+        """The day after the last one."""
+        return self.days.day_of(self.span.end - STEP) + ONE_DAY
+
+
+@dataclass(frozen=True)
+class Period:
+    """The windows of a timeline that count.
+
+    Attributes:
+        timeline: assigns the windows to points.
+        begun: where the windows end that are over or running, as far as the snapshot knows.
+        over: where those end that are over.
+        only: the windows that count; None for all of the timeline.
+    """
+
+    timeline: Timeline
+    begun: int
+    over: int
+    only: frozenset[int] | None = None
+
+    def keeping(self, windows: frozenset[int]) -> Self:
+        """Of the windows that count those alone."""
+        return replace(self, only=windows if self.only is None else self.only & windows)
+
+    def ended(self) -> Self:
+        """The windows that are over: a running one is not yet reported by interval."""
+        return replace(self, begun=self.over)
+
+    def holds(self, window: int) -> bool:
+        """Whether the window counts."""
+        return self.timeline.start <= window < self.timeline.end if self.only is None else window in self.only
+
+    def counts_in(self, window: int) -> bool:
+        """Whether the window counts and is over or running."""
+        return self.holds(window) and window < self.begun
+
+    def windows(self) -> Iterator[int]:
+        """Those that count and are over or running, in order."""
+        counted = (window for span in self.timeline.spans for window in range(*span, STEP))
+        found = counted if self.only is None else sorted(self.only)
+        return (window for window in found if window < self.begun)
+
+    def counts(self, between: Span | None = None) -> dict[int, int]:
+        """Per point how many windows count; `between`: that begin there."""
+        start, end = between or Span(self.timeline.start, self.timeline.end)
+        found: dict[int, int] = {}
+        if self.only is None:
+            for span, point in zip(self.timeline.spans, self.timeline.points, strict=True):
+                found[point] = found.get(point, 0) + max(0, min(span.end, end) - max(span.start, start)) // STEP
+            return found
+        for window in self.only:
+            if start <= window < end:
+                point = self.timeline.point_of(window)
+                found[point] = found.get(point, 0) + 1
+        return found
+
+
+FIRST_YEAR, LAST_YEAR = 1970, 2200
+"""The years that an event may have (reliability 4.1)."""
+
+
+@lru_cache(maxsize=1024)
+def zone_named(name: str) -> ZoneInfo:
+    """The time zone. BadQuestionError if the time zone database has none of that name."""
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise BadQuestionError(
+            f"There is no time zone `{name}`.", do="Use a name such as `Europe/Bratislava`."
+        ) from error
+
+
+def read_bound(text: str, start_of: Callable[[date], int], name: str) -> int:
+    """A bound of a range: an instant with offset, or a date, which means `start_of` it. In seconds, not on the grid."""
+    try:
+        if len(text) == len("2026-11-21"):
+            day = date.fromisoformat(text)
+            _within_years(day, text, name)
+            return start_of(day)
+        at = datetime.fromisoformat(text.replace(" ", "+"))  # a `+` that a query string turned into a space
+    except (ValueError, OverflowError) as error:
+        message = f"`{name}` is neither a date nor a time: `{text}`."
+        raise BadQuestionError(message, do=f"Write `{name}=2026-11-21` or `{name}=2026-11-21T09:00:00Z`.") from error
+    if at.tzinfo is None:
+        raise BadQuestionError(f"`{name}` has no offset: `{text}`.", do=f"Write `{name}={text}Z`, or a date alone.")
+    _within_years(at.date(), text, name)
+    return seconds(at)
+
+
+def _within_years(day: date, text: str, name: str) -> None:
+    if not FIRST_YEAR < day.year < LAST_YEAR:
+        message = f"`{name}` is beyond the years that Galatea keeps: `{text}`."
+        raise BadQuestionError(message, do=f"Ask for a time between {FIRST_YEAR + 1} and {LAST_YEAR - 1}.")
+
+
+def iso_epoch(at: int) -> str:
+    """ISO 8601 in UTC with `Z`."""
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 @overload

@@ -1,10 +1,7 @@
-"""The published cells of a store, read once: what a run wrote never changes, so it is remembered within bounds.
+"""The cells of both layers, and the two merged: the one place where a query meets its data.
 
-The speed rows that count: of the published generation, at or after the cut. Read again for every answer.
-
-Speed rows for several metrics of one answer: read once, so that a quotient fits the sums that stand beside it.
-
-Both layers' cells of a store, merged: the one place where a request meets its data.
+What a run wrote never changes, so the cells of the batch layer are cached within bounds. Speed rows are read again for
+every answer. docs/explanation/caching.md has the details.
 """
 
 import asyncio
@@ -14,7 +11,9 @@ from datetime import date, timedelta
 from itertools import groupby
 from typing import Self
 
-from serving_layer.caching import Lru, SingleFlight
+from cachetools import LRUCache
+
+from serving_layer.caching import SingleFlight, keep
 from serving_layer.errors import CellMissingError
 from serving_layer.query.snapshot import ReadSnapshot
 from serving_layer.store.readers import BatchReader, PublishedReader, Readers, SpeedBlock, SpeedReader
@@ -24,36 +23,36 @@ from views.core.cut import instant, is_fresh, month_of
 from views.core.merge import Cell, merge_cells
 
 Cells = tuple[tuple[CellKey, States], ...]
-Wanted = tuple[date, str]
+DayRun = tuple[date, str]
 """A day and the run that the manifest names for it."""
 
 CELLS_KEPT = 400_000
-"""About 150 MB: 11 store-years of `sales`."""
+"""How many cells are cached. About 150 MB: 11 store-years of `sales`."""
 
 
 class BatchCells:
-    """Cells by way of the manifest: (view, day) to run, run to stores, (run, store) to block."""
+    """Published cells, found by way of the manifest: (view, day) to run, run to stores, (run, store) to block."""
 
     def __init__(self, published: PublishedReader, batch: BatchReader) -> None:
-        """Remembers manifests, which stores a run wrote, and decoded blocks."""
+        """Caches manifests, the stores of each run, and decoded blocks."""
         self._published = published
         self._batch = batch
-        self._manifests: Lru[Mapping[str, Mapping[date, str]]] = Lru(8)
-        self._stores: Lru[Mapping[date, frozenset[str]]] = Lru(4096)
-        self._blocks: Lru[Cells] = Lru(CELLS_KEPT)
+        self._manifests: LRUCache[str, Mapping[str, Mapping[date, str]]] = LRUCache(8)
+        self._stores: LRUCache[tuple[str, str], Mapping[date, frozenset[str]]] = LRUCache(4096)
+        self._blocks: LRUCache[tuple[str, str, DayRun], Cells] = LRUCache(CELLS_KEPT, getsizeof=_size)
 
     async def read(self, manifest: str, view: View, store: str, start: int, end: int) -> list[Cells]:
-        """The cells of each UTC day that [start, end) touches. CellMissingError if the manifest names what is not there."""
+        """The cells of each UTC day that [start, end) touches. CellMissingError if one is named and not there."""
         runs = (await self._manifest(manifest)).get(view.name, {})
-        wanted = []
+        needed: list[DayRun] = []
         for day in _days(start, end):
             run = runs.get(day)
             if run is not None and await self._has(run, view, store, day):
-                wanted.append((day, run))
-        held = {each: self._blocks.get((view.definition_hash, store, each)) for each in wanted}
+                needed.append((day, run))
+        held = {each: self._blocks.get((view.definition_hash, store, each)) for each in needed}
         absent = [each for each, cells in held.items() if cells is None]
         loaded = await self._load(view, store, absent) if absent else {}
-        return [cells for each in wanted if (cells := loaded.get(each) or held[each])]
+        return [cells for each in needed if (cells := loaded.get(each) or held[each])]
 
     async def _manifest(self, name: str) -> Mapping[str, Mapping[date, str]]:
         found = self._manifests.get(name)
@@ -62,32 +61,36 @@ class BatchCells:
             for (view, day), run in (await self._published.manifest(name)).items():
                 by_view.setdefault(view, {})[day] = run
             found = by_view
-            self._manifests.put(name, found)
+            keep(self._manifests, name, found)
         return found
 
     async def _has(self, run: str, view: View, store: str, day: date) -> bool:
         days = self._stores.get((run, view.name))
         if days is None:
             days = await self._batch.stores_of(run, view.name)
-            self._stores.put((run, view.name), days)
+            keep(self._stores, (run, view.name), days)
         if day not in days:
             raise _missing(view, day, run, "any store")
         return store in days[day]
 
-    async def _load(self, view: View, store: str, absent: Sequence[Wanted]) -> dict[Wanted, Cells]:
+    async def _load(self, view: View, store: str, absent: Sequence[DayRun]) -> dict[DayRun, Cells]:
         """One read per month and run: the blocks of a store and month lie together."""
         by_run = sorted(absent, key=lambda each: (month_of(each[0]), each[1], each[0]))
         groups = [list(group) for _, group in groupby(by_run, key=lambda each: (month_of(each[0]), each[1]))]
         reads = [self._batch.blocks(view.name, store, group[0][1], [day for day, _ in group]) for group in groups]
-        loaded: dict[Wanted, Cells] = {}
+        loaded: dict[DayRun, Cells] = {}
         for group, blocks in zip(groups, await asyncio.gather(*reads), strict=True):
             for day, run in group:
                 if day not in blocks:
                     raise _missing(view, day, run, f"store `{store}`")
                 cells = tuple(read_block(view, blocks[day]))
-                self._blocks.put((view.definition_hash, store, (day, run)), cells, max(1, len(cells)))
+                keep(self._blocks, (view.definition_hash, store, (day, run)), cells)
                 loaded[day, run] = cells
         return loaded
+
+
+def _size(cells: Cells) -> int:
+    return max(1, len(cells))
 
 
 def _missing(view: View, day: date, run: str, whose: str) -> CellMissingError:
@@ -101,44 +104,47 @@ def _days(start: int, end: int) -> list[date]:
 
 
 class SpeedCells:
-    """Rows lie by day of receipt; the days are read side by side, and once for requests that arrive together."""
+    """The speed rows that count: those of the published generation, at or after the cut.
+
+    Rows lie by day of receipt. The days are read side by side, and once for requests that arrive together.
+    """
 
     def __init__(self, speed: SpeedReader, ttl: timedelta) -> None:
         """`ttl`: how long rows live."""
         self._speed = speed
         self._ttl = ttl
-        self._shared: SingleFlight[Sequence[SpeedBlock]] = SingleFlight()
+        self._reads: SingleFlight[Sequence[SpeedBlock]] = SingleFlight()
 
-    async def read(self, basis: ReadSnapshot, view: View, store: str, start: int, end: int) -> list[Addition]:
-        """The rows of windows in [start, end). Empty if the basis has no speed."""
-        return [row for row in await self.rows(basis, view, store) if start <= row.key.window < end]
+    async def read(self, snapshot: ReadSnapshot, view: View, store: str, start: int, end: int) -> list[Addition]:
+        """The rows of windows in [start, end). Empty if the snapshot has no speed layer."""
+        return [row for row in await self.rows(snapshot, view, store) if start <= row.key.window < end]
 
     async def waiting(
-        self, basis: ReadSnapshot, reach: Mapping[str, tuple[int, int]], store: str, start: int, end: int
+        self, snapshot: ReadSnapshot, reach: Mapping[str, tuple[int, int]], store: str, start: int, end: int
     ) -> int:
-        """How many events of these windows are left to the next publication. An upper bound (R6).
+        """How many events of these windows wait for the next publication. An upper bound (R6).
 
-        `reach`: as what they wait, and how many seconds before and behind a window its events may happen.
+        `reach`: by the name under which events wait, how many seconds before and after a window they may happen.
         """
         spans = {name: range(start - before, end + after) for name, (before, after) in reach.items()}
         return sum(
             number_of(row.states)
-            for row in await self.rows(basis, WAITING, store)
-            if is_fresh(row.epoch, basis.pointer.cut)
+            for row in await self.rows(snapshot, WAITING, store)
+            if is_fresh(row.epoch, snapshot.pointer.cut)
             and row.key.window in spans.get(row.key.dimensions[0] or "", range(0))
         )
 
-    async def rows(self, basis: ReadSnapshot, shape: Shape, store: str) -> list[Addition]:
-        """Every row that may count, whatever its window. Empty if the basis has no speed."""
-        if not basis.has_speed:
+    async def rows(self, snapshot: ReadSnapshot, shape: Shape, store: str) -> list[Addition]:
+        """Every row that may count, whatever its window. Empty if the snapshot has no speed layer."""
+        if not snapshot.has_speed:
             return []
-        generation, cut = basis.pointer.generation, basis.pointer.cut
+        generation, cut = snapshot.pointer.generation, snapshot.pointer.cut
 
         async def of(day: date) -> Sequence[SpeedBlock]:
             key = (shape.name, store, day, generation, cut)
-            return await self._shared.read(key, lambda: self._speed.rows(shape.name, store, day, generation, cut))
+            return await self._reads.read(key, lambda: self._speed.rows(shape.name, store, day, generation, cut))
 
-        parts = await asyncio.gather(*(of(day) for day in basis.received_days(self._ttl)))
+        parts = await asyncio.gather(*(of(day) for day in snapshot.received_days(self._ttl)))
         return [
             Addition(key, row.epoch, states)
             for part in parts
@@ -148,23 +154,26 @@ class SpeedCells:
 
 
 class SpeedOnce(SpeedCells):
-    """Remembers what it has read for as long as one answer takes. It is never asked with another basis."""
+    """Speed rows for several metrics of one answer: read once, so that a quotient fits the sums beside it.
+
+    Lives as long as one answer, and is never asked with another snapshot.
+    """
 
     def __init__(self, rows: SpeedCells) -> None:
-        """`rows`: where they are read."""
+        """`rows`: reads them."""
         self._from = rows
         self._read: dict[tuple[str, str], asyncio.Task[list[Addition]]] = {}
 
-    async def rows(self, basis: ReadSnapshot, shape: Shape, store: str) -> list[Addition]:
-        """As they were when they were first asked for."""
+    async def rows(self, snapshot: ReadSnapshot, shape: Shape, store: str) -> list[Addition]:
+        """The rows, as they were when they were first read."""
         key = (shape.name, store)
         if key not in self._read:
-            self._read[key] = asyncio.ensure_future(self._from.rows(basis, shape, store))
+            self._read[key] = asyncio.ensure_future(self._from.rows(snapshot, shape, store))
         return await self._read[key]
 
 
 class MergedCells:
-    """Remembers what never changes, reads what does."""
+    """The merged cells of both layers."""
 
     def __init__(self, readers: Readers, speed_ttl: timedelta) -> None:
         """`speed_ttl`: how long speed rows live."""
@@ -172,22 +181,35 @@ class MergedCells:
         self.speed = SpeedCells(readers.speed, speed_ttl)
 
     def for_one_answer(self) -> Self:
-        """The same cells, with speed rows that stay what they were when they were first asked for."""
+        """The same cells, with speed rows that are read once and stay as they were."""
         same = copy(self)
         same.speed = SpeedOnce(self.speed)
         return same
 
-    async def read(self, basis: ReadSnapshot, view: View, store: str, start: int, end: int) -> list[Cell]:
-        """The cells with a window in [start, end), seconds since 1970. DefinitionNotPublishedError, CellMissingError."""
-        basis.refuse_unpublished(view)
+    async def read(self, snapshot: ReadSnapshot, view: View, store: str, start: int, end: int) -> list[Cell]:
+        """The merged cells of a store.
+
+        Args:
+            snapshot: the state of both layers that is read.
+            view: whose cells.
+            store: its id.
+            start: the first window, in seconds since 1970.
+            end: where the last window ends.
+
+        Raises:
+            DefinitionNotPublishedError: the view has changed since it was published.
+            CellMissingError: the manifest names a cell that is not there.
+            StoreUnavailableError: Cassandra does not answer.
+        """
+        snapshot.refuse_unpublished(view)
         published, fresh = await asyncio.gather(
-            self.batch.read(basis.pointer.manifest, view, store, start, end),
-            self.speed.read(basis, view, store, start, end),
+            self.batch.read(snapshot.pointer.manifest, view, store, start, end),
+            self.speed.read(snapshot, view, store, start, end),
         )
         batch = ((key, states) for cells in published for key, states in cells if start <= key.window < end)
-        return list(merge_cells(view, batch, fresh, basis.pointer.cut))
+        return list(merge_cells(view, batch, fresh, snapshot.pointer.cut))
 
-    async def waiting(self, basis: ReadSnapshot, views: Iterable[View], store: str, start: int, end: int) -> int:
+    async def waiting(self, snapshot: ReadSnapshot, views: Iterable[View], store: str, start: int, end: int) -> int:
         """How many events of the views' sources in these windows are left to the next publication."""
         reach: dict[str, tuple[int, int]] = {}
         for view in views:
@@ -195,4 +217,4 @@ class MergedCells:
             settles = int(view.settles_after.total_seconds())
             # A sighting may also join a visit that began after it, and take it out of its window.
             reach[view.waits_as] = max(before, settles if view.counts_visits else 0), max(after, settles)
-        return await self.speed.waiting(basis, reach, store, start, end)
+        return await self.speed.waiting(snapshot, reach, store, start, end)

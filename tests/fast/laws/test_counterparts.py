@@ -17,7 +17,7 @@ from serving_layer.compare.calendar import (
     retail_day,
     weeks_in,
 )
-from serving_layer.compare.change import change, change_points
+from serving_layer.query.evaluate import change, change_points
 
 DAYS = st.dates(date(2010, 1, 31), date(2040, 12, 31))
 COMPARISONS: st.SearchStrategy[ComparisonCalendar] = st.one_of(

@@ -8,9 +8,9 @@ from zoneinfo import ZoneInfo, available_timezones
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from serving_layer.compare.calendar import ComparisonCalendar, DaysBefore, MonthsBefore, QueryRange, RetailYearBefore
+from serving_layer.compare.calendar import ComparisonCalendar, DaysBefore, MonthsBefore, RetailYearBefore
 from serving_layer.compare.period import ComparisonPeriod, comparison_period
-from serving_layer.query.timeline import Grain, Timeline, timeline
+from serving_layer.query.timeline import Grain, QueryRange, Timeline, timeline
 from views.core.local_time import STEP, BusinessDays, Span
 
 COARSE: tuple[Grain, ...] = ("day", "week", "month", "year", "total")

@@ -1,0 +1,93 @@
+"""One answer, from request to response, in five stages.
+
+resolve     MetricRequest -> ResolvedQuery     look up names and times, refuse what cannot be answered
+fetch       ResolvedQuery -> StoreData         read the cells of a store; the only stage that reads
+aggregate   StoreData     -> QueryStates       merge cells into states per series and point
+evaluate    QueryStates   -> SeriesValues      apply the formula: exact values, flags, comparisons
+render      SeriesValues  -> MetricResponse    round, and say what the answer was computed from
+"""
+
+import asyncio
+from collections.abc import Sequence
+
+from msgspec import UnsetType
+
+from master_dataset.errors import RangeTooLongError
+from master_dataset.registry.stores import Store
+from serving_layer.context.kinds import context_rows
+from serving_layer.query.aggregate import StoreStates, aggregate, combine
+from serving_layer.query.catalogue import Catalogue
+from serving_layer.query.evaluate import evaluate
+from serving_layer.query.fetch import fetch
+from serving_layer.query.render import render
+from serving_layer.query.resolve import MetricRequest, ResolvedQuery, StoreQuery, resolve
+from serving_layer.query.snapshot import ReadSnapshot, provenance
+from serving_layer.responses.encoding import encode, encoded
+from serving_layer.responses.metrics import MetricResponse, MetricsResponse
+from serving_layer.store.cells import MergedCells
+
+MOST_BYTES = 32 * 1024 * 1024
+"""The longest JSON of an answer that is built as a whole: several metrics, or a table. Half a million points."""
+
+
+async def answer(  # noqa: PLR0913 - the request, and what it is answered from
+    requests: Sequence[MetricRequest],
+    stores: Sequence[Store],
+    catalogue: Catalogue,
+    snapshot: ReadSnapshot,
+    cells: MergedCells,
+    *,
+    following: str | UnsetType | None,
+) -> bytes:
+    """Answer a request for one metric, or for several of one moment.
+
+    Args:
+        requests: one per metric; they differ in nothing else. All are resolved before anything is read.
+        stores: the stores that the answer is about; `stores` of the requests is not read again.
+        catalogue: the registered views and metrics.
+        snapshot: the state of both layers that all metrics are computed from.
+        cells: the merged cells of both layers. Several metrics read speed rows once, so that a quotient fits the sums
+            beside it.
+        following: the value of `next`: a token, None on the last page, UNSET if the stores are not paged.
+
+    Returns:
+        The JSON of a MetricResponse, or of a MetricsResponse for several metrics.
+
+    Raises:
+        UnknownNameError, BadQuestionError, RangeTooLongError, NotAvailableError, CountryUnknownError: see `resolve`.
+        DefinitionNotPublishedError, CellMissingError, StoreUnavailableError: see `fetch`.
+        MixedCurrenciesError: see `combine`.
+        RangeTooLongError: several metrics together are longer than `MOST_BYTES`.
+    """
+    queries = [resolve(request, stores, catalogue) for request in requests]
+    if len(queries) == 1:
+        response = await answer_query(queries[0], snapshot, cells)
+        response.next = following
+        return encode(response)
+    bodies, same_cells = [], cells.for_one_answer()
+    for query in queries:
+        bodies.append(encode(await answer_query(query, snapshot, same_cells)))
+        refuse_long(sum(map(len, bodies)))
+    answers = [encoded(body, MetricResponse) for body in bodies]
+    return encode(MetricsResponse(answers, provenance(snapshot), following))
+
+
+async def answer_query(query: ResolvedQuery, snapshot: ReadSnapshot, cells: MergedCells) -> MetricResponse:
+    """The stages after `resolve`: the response to one resolved query."""
+
+    async def store_states(of: StoreQuery) -> StoreStates:
+        data = await fetch(query, of, snapshot, cells)
+        return aggregate(query, data)  # at once, so that the cells of this store can go
+
+    states = combine(query, await asyncio.gather(*map(store_states, query.stores)))
+    values = evaluate(query, states)
+    context = await context_rows(query, snapshot, cells) if query.context else None
+    return render(query, snapshot, states, values, context)
+
+
+def refuse_long(length: int) -> None:
+    """Raise RangeTooLongError if an answer of so many bytes is longer than may be built as a whole."""
+    if length > MOST_BYTES:
+        message = f"The answer is longer than {MOST_BYTES // 2**20} MiB as JSON."
+        do = "Ask with a coarser `grain`, for a shorter range, for fewer metrics, or with a lesser `limit`."
+        raise RangeTooLongError(message, do=do)

@@ -1,0 +1,126 @@
+"""Stage 2, fetch: read the cells that a query needs, all from one snapshot.
+
+The only stage that reads data. Cells come merged from both layers; nothing is added up here. Stores are fetched one by
+one, so that the cells of one can be aggregated and released while others are read.
+"""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from serving_layer.compare.period import ComparisonPeriod, comparison_period
+from serving_layer.query.resolve import ResolvedQuery, StoreQuery
+from serving_layer.query.snapshot import ReadSnapshot
+from serving_layer.query.timeline import Period
+from serving_layer.store.cells import MergedCells
+from views.core.cut import seconds
+from views.core.local_time import STEP, Span, open_windows, round_down, round_up
+from views.core.merge import Cell
+
+
+@dataclass(frozen=True)
+class PeriodData:
+    """What was read of a store for one period.
+
+    Attributes:
+        period: the windows that count.
+        cells: by the name of the view, all cells of the windows read, which are those of `period` or more.
+    """
+
+    period: Period
+    cells: Mapping[str, Sequence[Cell]]
+
+
+@dataclass(frozen=True)
+class StoreData:
+    """What was read of one store.
+
+    Attributes:
+        query: the store, and its part of the query.
+        until: where the windows end that count: where the query ends or, if it is compared, where the snapshot does.
+        now: the period that was asked for.
+        comparison: the period that it is compared with; None if nothing is compared, or nothing has a counterpart.
+        before: what was read for `comparison`.
+        waiting: how many events of both periods only the next publication will count.
+    """
+
+    query: StoreQuery
+    until: int
+    now: PeriodData
+    comparison: ComparisonPeriod | None
+    before: PeriodData | None
+    waiting: int
+
+
+async def fetch(query: ResolvedQuery, of: StoreQuery, snapshot: ReadSnapshot, cells: MergedCells) -> StoreData:
+    """Read the cells of one store, of both periods where the query compares.
+
+    Args:
+        query: what to read.
+        of: the store.
+        snapshot: the state of both layers that the answer is computed from.
+        cells: the merged cells of both layers.
+
+    Raises:
+        DefinitionNotPublishedError: a view has changed since it was published.
+        CellMissingError: the manifest names a cell that is not there.
+        StoreUnavailableError: Cassandra does not answer.
+    """
+    start, end = of.timeline.start, of.timeline.end
+    known_until = seconds(snapshot.as_of_at)
+    begun, over = round_up(known_until), round_down(known_until)
+    until = end if of.calendar is None else min(end, over)
+    periods = [_asked_period(query, of, until, begun, over)]
+    comparison = None
+    if of.calendar is not None and start < until:
+        comparison = comparison_period(of.range._replace(span=Span(start, until)), of.timeline, of.calendar)
+    if comparison is not None:
+        periods.append(_earlier_period(query, of, comparison, begun, over))
+    spans = [_span_read(query, of, period) for period in periods]
+    views = {view.name: view for view in (*query.views, *query.proofs)}
+
+    async def read(period: Period, span: Span) -> PeriodData:
+        found = await asyncio.gather(*(cells.read(snapshot, view, of.store.id, *span) for view in views.values()))
+        return PeriodData(period, dict(zip(views, found, strict=True)))
+
+    waiting, (now, *before) = await asyncio.gather(
+        asyncio.gather(*(cells.waiting(snapshot, query.views, of.store.id, *span) for span in _disjoint(spans))),
+        asyncio.gather(*map(read, periods, spans)),
+    )
+    return StoreData(of, until, now, comparison, before[0] if before else None, sum(waiting))
+
+
+def _asked_period(query: ResolvedQuery, of: StoreQuery, until: int, begun: int, over: int) -> Period:
+    """The windows that were asked for, as far as they lie before `until`."""
+    start, end = of.timeline.start, of.timeline.end
+    only = open_windows(of.store, start, end) if query.counts_open_windows else None
+    if until < end:
+        finished = frozenset(range(start, until, STEP))
+        only = finished if only is None else finished & only
+    return Period(of.timeline, begun, over, only)
+
+
+def _earlier_period(
+    query: ResolvedQuery, of: StoreQuery, comparison: ComparisonPeriod, begun: int, over: int
+) -> Period:
+    """The windows that those are compared with."""
+    line = comparison.timeline
+    is_open = open_windows(of.store, line.start, line.end) if query.counts_open_windows else comparison.windows
+    return Period(line, begun, over, is_open & comparison.windows)
+
+
+def _span_read(query: ResolvedQuery, of: StoreQuery, period: Period) -> Span:
+    """The windows of the period, or whole business days if what was before in the day matters."""
+    span = Span(period.timeline.start, period.timeline.end)
+    return of.range.days.whole(span) if query.needs_whole_days else span
+
+
+def _disjoint(spans: Sequence[Span]) -> list[Span]:
+    """The same windows in spans that do not overlap, so that no waiting event counts twice."""
+    found: list[Span] = []
+    for span in sorted(spans):
+        if found and span.start < found[-1].end:
+            found[-1] = Span(found[-1].start, max(found[-1].end, span.end))
+        else:
+            found.append(span)
+    return found
