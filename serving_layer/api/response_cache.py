@@ -8,12 +8,13 @@ from collections.abc import Hashable, Iterable
 from http import HTTPStatus
 from typing import TYPE_CHECKING, NamedTuple, Self
 
+from cachetools import LRUCache
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from master_dataset.errors import GalateaError
 from serving_layer.api.caller import AUTHENTICATED_READER, READ, authorize
 from serving_layer.api.conditional_requests import AnswerProvenance, requires_fresh
-from serving_layer.caching import ANY, Lru, has
+from serving_layer.caching import ANY, has, keep
 
 if TYPE_CHECKING:
     from serving_layer.keys.authenticator import Authenticator
@@ -37,7 +38,7 @@ _SAID_OF_NONE = frozenset({b"etag", b"cache-control", b"vary"})
 class Kept(NamedTuple):
     """A response. `body` is None where only its tag was ever asked for. `route`: for who counts requests.
 
-    `headers_of_none`: those of an answer to who has it already.
+    `headers_of_none`: those of an answer to who has it already. `size`: bytes that count towards `MOST_BYTES`.
     """
 
     mark: Hashable
@@ -46,6 +47,7 @@ class Kept(NamedTuple):
     headers: list[tuple[bytes, bytes]]
     headers_of_none: list[tuple[bytes, bytes]]
     body: bytes | None
+    size: int
 
 
 class Sent(NamedTuple):
@@ -75,8 +77,8 @@ class ResponseCacheMiddleware:
     def __init__(self, app: ASGIApp) -> None:
         """`app`: everything inside."""
         self._app = app
-        self._asked: Lru[AnswerProvenance] = Lru(MOST_QUESTIONS)
-        self._kept: Lru[Kept] = Lru(MOST_BYTES)
+        self._asked: LRUCache[Question, AnswerProvenance] = LRUCache(MOST_QUESTIONS)
+        self._kept: LRUCache[tuple[Question, str], Kept] = LRUCache(MOST_BYTES, getsizeof=lambda kept: kept.size)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer what was asked before and is still so; pass everything else on."""
@@ -142,10 +144,11 @@ class ResponseCacheMiddleware:
         if not is_whole and before is not None and before.mark == mark:
             return
         tag = next(value.decode("latin-1") for name, value in headers if name == b"etag")
-        self._asked.put(question, rests_on)
+        keep(self._asked, question, rests_on)
         of_none = [each for each in headers if each[0] in _SAID_OF_NONE]
-        kept = Kept(mark, tag, scope.get("route"), headers, of_none, body if is_whole else None)
-        self._kept.put(key, kept, len(body) + len(question[1]) + OVERHEAD)
+        size = len(body) + len(question[1]) + OVERHEAD
+        kept = Kept(mark, tag, scope.get("route"), headers, of_none, body if is_whole else None, size)
+        keep(self._kept, key, kept)
 
 
 def _known(kept: Kept) -> Iterable[Message]:
