@@ -40,7 +40,7 @@ def demo(once: Annotated[bool, Option("--once", help=_ONCE)] = False) -> None:
 
     def told(name: str, state: str, seconds: float) -> None:
         _told(name, state, seconds)
-        opening.told(name, state, seconds)
+        opening.on_state(name, state, seconds)
 
     with Stack(settings, told=told, airflow=True) as stack:
         found = Scenario(settings, *opening.result(), has_airflow=is_installed()).run()
@@ -56,7 +56,7 @@ def demo(once: Annotated[bool, Option("--once", help=_ONCE)] = False) -> None:
 
 def _fetch_jars(settings: "Settings") -> None:
     from deploy.jars import ensure_jars
-    from lab.demo.live import Stage
+    from lab.demo.progress import Stage
 
     with Stage("jars") as stage:
         ensure_jars(settings, lambda done, total: stage.step(done, total, "checked"))
@@ -72,7 +72,7 @@ def _conclude(found: "DemoResult", settings: "Settings", seconds: float) -> None
     )
     stdout.print(
         f"{found.waiting:,} waiting for the next publication: {parts.old:,} events that are left out of both sides, "
-        f"and repeats of old ones{'' if found.is_waiting_told else '   DOES NOT FIT'}"
+        f"and repeats of old ones{'' if found.is_waiting_covered else '   DOES NOT FIT'}"
     )
     for example in found.examples:
         stdout.print(f"  {example}", markup=False)

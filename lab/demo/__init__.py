@@ -1,1 +1,1 @@
-"""The demo: the whole lambda on real receipts from one command, and a second opinion on every number that it shows."""
+"""The demo: the whole platform on real receipts with one command, and an independent check of every number it shows."""

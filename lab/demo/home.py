@@ -1,4 +1,4 @@
-"""Where the demo lives: a home that nobody else's data are in, and settings that let it be watched."""
+"""The home of the demo, in which nobody else has data, and the settings that make it quick enough to watch."""
 
 import os
 import shutil

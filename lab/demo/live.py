@@ -1,8 +1,7 @@
-"""A few windows of one store, as readers see them over REST, beside what the oracle makes of the master files.
+"""The live part of the demo: a trading day arrives, and a rebuild in between changes states but no numbers.
 
-What the demo shows: stages with a bar, and a live table. Without a terminal both become plain lines, few of them.
-
-The part that is watched: a trading day flows in, and a rebuild on the way changes states, not numbers.
+A few windows of one store are shown as readers see them over REST, beside the oracle's recompute of the master files.
+Without a terminal, the table becomes a few plain lines.
 """
 
 import time
@@ -19,10 +18,10 @@ from deltalake import DeltaTable
 from rich.live import Live
 from rich.table import Table
 
-from deploy.console import ProgressSteps, is_terminal, print_message, stderr
+from deploy.console import is_terminal, print_message, stderr
 from lab.demo.journey import zone_of
 from lab.demo.oracle import Oracle
-from lab.demo.progress import LayerProgress
+from lab.demo.progress import PLAIN_EVERY_SECONDS, LayerProgress
 from lab.demo.trading_day import WATCHED_UNTIL, ReceiptPlayback, TradingDay
 from master_dataset.errors import OperatorError
 from views.core.cut import instant, seconds
@@ -33,7 +32,7 @@ WINDOW_SECONDS = 900
 
 @dataclass(frozen=True)
 class WatchedWindow:
-    """Net sales of one window in cents. None: that layer knows no event of it. `final`: as `/v1/metrics` says."""
+    """Net sales of one window in cents. None: the layer has no event of it. `final`: as in `/v1/metrics`."""
 
     window: int
     batch: int | None
@@ -44,13 +43,13 @@ class WatchedWindow:
 
     @property
     def is_equal(self) -> bool:
-        """Whether the merged answer is what a full recompute says."""
+        """Whether the merged answer equals a full recompute."""
         return self.merged == self.recomputed
 
 
 @dataclass(frozen=True)
 class WatchedWindows:
-    """One look at the watched windows. `waiting`: of this store and these days."""
+    """The watched windows at one moment. `waiting`: `waiting_for_batch` of this store and these days."""
 
     rows: Sequence[WatchedWindow]
     publication: int
@@ -59,21 +58,21 @@ class WatchedWindows:
 
     @property
     def is_equal(self) -> bool:
-        """Whether every row is."""
+        """Whether every window is equal."""
         return all(row.is_equal for row in self.rows)
 
 
 class WindowReader:
-    """Looks at the windows of one store."""
+    """Reads the watched windows of one store."""
 
     def __init__(self, url: str, master: str, oracle: Oracle, store: str, windows: Sequence[int]) -> None:
-        """`url` of the REST interface, `master`: the folder of the receipts' table."""
+        """`url`: the REST API; `master`: the folder of the receipts' Delta table."""
         self._client = httpx.Client(base_url=url, trust_env=False, timeout=10)
         self._master, self._oracle = master, oracle
         self.store, self.zone, self._windows = store, ZoneInfo(zone_of(int(store))), sorted(windows)
 
-    def look(self) -> WatchedWindows:
-        """Ask for the cells and the metric, then recompute. Unequal may only mean: not read yet."""
+    def read(self) -> WatchedWindows:
+        """Query the cells and the metric, then recompute. Unequal may only mean that a layer has not read yet."""
         cells, points = self._ask("/v1/views/sales/cells"), self._ask("/v1/metrics/net_sales", grain="15m")
         as_of = cells["as_of"]
         cut = datetime.fromisoformat(as_of["cut"])
@@ -85,8 +84,8 @@ class WindowReader:
         rows = [_row(at, shown.get(at, {}), recomputed.get(at), final=finals[at]) for at in self._windows]
         return WatchedWindows(rows, as_of["publication"], cut, as_of["waiting_for_batch"])
 
-    def question(self, path: str, **more: str) -> str:
-        """Write a question about these windows as a URL."""
+    def url(self, path: str, **more: str) -> str:
+        """Return a query for these windows as a URL."""
         return str(self._client.build_request("GET", path, params=self._parameters(more)).url)
 
     def _recomputed(self) -> dict[int, int | None]:
@@ -114,51 +113,20 @@ def _net(states: Mapping[str, int] | None) -> int | None:
     return None if states is None else int(states["gross_sales"] - states["returns_value"])
 
 
-PLAIN_EVERY_SECONDS = 10.0
 COLUMNS = ("window", "batch part", "speed part", "merged", "full recompute", "equal", "state")
 
 
-class Stage:
-    """One long step: a bar with an estimate on a terminal, else a line every ten seconds and one at the end."""
-
-    def __init__(self, what: str) -> None:
-        """`what` is being done."""
-        self._what, self._steps = what, ProgressSteps(what)
-        self._began, self._said_at = time.monotonic(), time.monotonic()
-
-    def __enter__(self) -> Self:
-        """Begin."""
-        self._steps.__enter__()
-        if not is_terminal():
-            print_message(f"  {self._what} ...")
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Say how long it took."""
-        self._steps.__exit__(kind, error, trace)
-        if kind is None:
-            print_message(f"  {self._what}: done in {time.monotonic() - self._began:.1f} s")
-
-    def step(self, done: int, total: int, what: str) -> None:
-        """`done` of `total`, working on `what`."""
-        if is_terminal() or time.monotonic() - self._said_at >= PLAIN_EVERY_SECONDS:
-            self._said_at = time.monotonic()
-            self._steps.step(done, total, what)
-
-
 class LiveTable:
-    """The watched windows, drawn again at every look."""
+    """The table of the watched windows."""
 
     def __init__(self, watch: WindowReader) -> None:
-        """`watch` says which store and where its clocks are."""
+        """`watch`: its store and time zone."""
         self._watch = watch
         self._live = Live(console=stderr, refresh_per_second=4) if is_terminal() else None
         self._said_at = float("-inf")
 
     def __enter__(self) -> Self:
-        """Begin to draw."""
+        """Start to draw."""
         if self._live is not None:
             self._live.start()
         return self
@@ -166,12 +134,12 @@ class LiveTable:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Leave the last look on the screen."""
+        """Leave the last state on the screen."""
         if self._live is not None:
             self._live.stop()
 
     def show(self, look: WatchedWindows, doing: str, *, important: bool = False) -> None:
-        """Show a look and what is being done meanwhile."""
+        """Show the windows and what the demo is doing."""
         title = (
             f"store {self._watch.store}, net sales in USD   publication {look.publication}, "
             f"cut {look.cut.astimezone(UTC):%H:%M:%S} UTC   waiting for batch {look.waiting}   {doing}"
@@ -214,12 +182,12 @@ def _money(cents: int | None) -> str:
 LOOK_SECONDS = 1.0
 SETTLE_SECONDS = 180.0
 Rebuild = Callable[[], str]
-"""Rebuilds, and says in a few words what came of it."""
+"""Rebuilds, and returns a short description of the result."""
 
 
 @dataclass(frozen=True)
 class WatchedDay:
-    """One play, watched."""
+    """A trading day that is played and watched."""
 
     day: TradingDay
     play: ReceiptPlayback
@@ -228,7 +196,10 @@ class WatchedDay:
     reading: LayerProgress
 
     def run(self, rebuild: Rebuild) -> str:
-        """Play, rebuild on the way, play on. Says what the rebuild changed; OperatorError if it moved a number."""
+        """Play, rebuild in between, play on. Returns what the rebuild changed.
+
+        Raises OperatorError if the rebuild changed a number.
+        """
         self._until(lambda: self.play.has_reached(WATCHED_UNTIL + 0.1))
         before = self._settled("about to rebuild")
         with ThreadPoolExecutor(1, "rebuild") as pool:
@@ -237,21 +208,21 @@ class WatchedDay:
             after = self._settled(rebuilding.result())
         self.play.release()
         self._until(self.play.is_over)
-        self.table.show(self.watch.look(), "all sent", important=True)
+        self.table.show(self.watch.read(), "all sent", important=True)
         return self._compared(before, after)
 
     def _until(self, over: Callable[[], bool], doing: str = "playing") -> None:
         while not (over() or self.play.is_over()):
             began = time.monotonic()
-            self._show(self.watch.look(), doing)
+            self._show(self.watch.read(), doing)
             time.sleep(max(0.0, began + LOOK_SECONDS - time.monotonic()))
 
     def _settled(self, doing: str) -> WatchedWindows:
-        """Look once both layers have read what was sent before: then all rows must be equal, or get so soon."""
+        """Wait until both layers have read what was sent; then all windows must be equal, or become so soon."""
         ends = self.reading.ends()
         self._until(lambda: self.reading.has_read(ends))
         deadline = time.monotonic() + SETTLE_SECONDS
-        while not (look := self.watch.look()).is_equal:
+        while not (look := self.watch.read()).is_equal:
             if time.monotonic() > deadline:
                 message = f"merged and recomputed numbers of store {self.watch.store} stay different: {look.rows}"
                 raise OperatorError(message, do="galatea verify")

@@ -1,9 +1,7 @@
 """The oracle: every cell recomputed by DuckDB from the raw bytes of the master files, to compare with what is shown.
 
-Independent on purpose: it shares no parsing, no dropping of duplicates and no sum with the product (`oracle.sql`).
-What it takes from the product is the list of files that the Delta log names, and which records are events at all.
-
-The views that the demo has a second opinion on: those over receipts. Its sensors are simulated and not compared.
+It is independent on purpose: it shares no parsing, deduplication or sums with the product (`oracle.sql`). From the
+product it takes only the list of files in the Delta log, and which records are events at all.
 """
 
 import tempfile
@@ -28,10 +26,10 @@ EXAMPLES = 10
 
 @dataclass(frozen=True)
 class DeliveryCounts:
-    """How the records of the master dataset divide.
+    """How the records of the master dataset divide into events and others.
 
-    `old`: events left to the next publication by the speed layer; `old_deliveries` adds their repeats and those of
-    older events, which speed may no longer remember.
+    `old`: events that the speed layer leaves to the next publication; `old_deliveries` adds their repeats and those of
+    older events, which the speed layer may no longer remember.
     """
 
     events: int
@@ -43,7 +41,7 @@ class DeliveryCounts:
 
 @dataclass(frozen=True)
 class ViewComparison:
-    """One view compared. `cells`: of either side. `examples`: the first that differ, in words."""
+    """The comparison of one view. `cells`: of both sides. `examples`: the first differences as text."""
 
     view: str
     cells: int
@@ -52,7 +50,7 @@ class ViewComparison:
 
 
 class Oracle:
-    """One database of its own, in memory or in a file. Use as a context manager."""
+    """A DuckDB database in memory. Use it as a context manager."""
 
     def __init__(self, currencies: Mapping[str, str], oldest: timedelta, *, memory: str = "600MB") -> None:
         """`currencies`: store to ISO 4217 code, EUR where there is none. `oldest`: A of R5."""
@@ -70,34 +68,34 @@ class Oracle:
         self._db.from_arrow(listed).insert_into("shop")
 
     def __enter__(self) -> Self:
-        """Nothing to prepare."""
+        """Return itself."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Forget everything."""
+        """Close the database."""
         self._db.close()
 
     def recompute(self, records: duckdb.DuckDBPyRelation, cut: datetime, store: str | None = None) -> None:
-        """All cells, or one store's, of these records (columns of RECORD), at this published cut."""
+        """Recompute all cells, or those of one store, from these records (columns of RECORD) at a published cut."""
         records.create_view("record", replace=True)
         self._set("cut_us", int(cut.timestamp() * 1_000_000))
         self._set("only_store", store)
         self._db.execute(SQL)
 
     def master(self, table: DeltaTable, days: Iterable[date] | None = None) -> duckdb.DuckDBPyRelation:
-        """The records of the files that the Delta log names, of all UTC days or of some."""
+        """Return the records of the files in the Delta log, of all UTC days or some."""
         chosen = None if days is None else [("day", "in", [day.isoformat() for day in days])]
         files = table.file_uris(chosen)
         return self._db.read_parquet(files, hive_partitioning=False) if files else self.records([])
 
     def records(self, rows: Sequence[tuple[int, int, datetime, bytes]]) -> duckdb.DuckDBPyRelation:
-        """Records given one by one: partition, offset, received_at, value."""
+        """Return records given as rows: partition, offset, received_at, value."""
         columns = [[row[place] for row in rows] for place in range(len(RECORD))]
         arrays = [pa.array(column, kind) for column, kind in zip(columns, RECORD.values(), strict=True)]
         return self._db.from_arrow(pa.Table.from_arrays(arrays, names=list(RECORD)))
 
     def deliveries(self) -> DeliveryCounts:
-        """How the records divide."""
+        """Return how the records divide."""
         counts = self._db.execute(
             "SELECT count_if(nth = 1), count_if(nth > 1 AND NOT is_conflict), count_if(nth > 1 AND is_conflict), "
             "count_if(nth = 1 AND is_old), count_if(is_old) FROM delivery"
@@ -105,20 +103,20 @@ class Oracle:
         return DeliveryCounts(*(counts or (0, 0, 0, 0, 0)))
 
     def cells(self, view: View) -> dict[tuple[object, ...], tuple[int, ...]]:
-        """(store, window in seconds since 1970, dimensions) to the states in the order of the view."""
+        """Return the states by (store, window in seconds since 1970, dimensions), in the order of the view."""
         keys = _keys(view)
         names = ", ".join(f'"{name}"' for name in (*keys, *view.columns))
         rows = self._db.execute(f"SELECT {names} FROM {view.name}").fetchall()  # noqa: S608 - names of our own views
         return {row[: len(keys)]: tuple(int(value) for value in row[len(keys) :]) for row in rows}
 
     def show(self, view: View, cells: Iterable[pa.Table]) -> None:
-        """Take in what the product shows: columns store, window, the dimensions, the states."""
+        """Load what the product shows: columns store, window, dimensions, states."""
         self._db.execute(f"CREATE OR REPLACE TABLE shown_{view.name} AS FROM {view.name} LIMIT 0")
         for part in cells:
             self._db.from_arrow(part).insert_into(f"shown_{view.name}")
 
     def compare(self, view: View) -> ViewComparison:
-        """Every cell of either side: a cell that only one side knows differs, and so does one shown twice."""
+        """Compare every cell of both sides. A cell that only one side has differs, as does one shown twice."""
         keys = ", ".join(f'"{name}"' for name in _keys(view))
         mine, theirs = (", ".join(f'{side}."{name}"' for name in view.columns) for side in ("o", "s"))
         self._db.execute(
@@ -154,5 +152,5 @@ def _example(view: View, row: tuple[object, ...]) -> str:
 
 
 def receipt_views() -> Sequence[View]:
-    """Give them by name."""
+    """Return the views over receipts. The simulated sensors are not compared."""
     return [view for view in registered_views() if view.source.topic == POS_TRANSACTIONS.topic]

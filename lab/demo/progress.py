@@ -1,9 +1,11 @@
-"""How far the layers have read: the demo waits for them before it says that two numbers should be equal."""
+"""Progress of the demo: the bar of a long step, and how far the layers have read."""
 
 import time
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
 
+from deploy.console import ProgressSteps, is_terminal, print_message
 from master_dataset.cassandra_tables import ArchivePositions
 from master_dataset.errors import OperatorError
 from master_dataset.kafka.topics import Topics
@@ -14,11 +16,43 @@ if TYPE_CHECKING:
 
 LAYERS = ("archive", "speed")
 PATIENCE_SECONDS = 300.0
+PLAIN_EVERY_SECONDS = 10.0
 Step = Callable[[int, int, str], None]
+"""Called with (done, total, what is being worked on)."""
+
+
+class Stage:
+    """One long step: a bar with an estimate on a terminal, otherwise a line every ten seconds and one at the end."""
+
+    def __init__(self, what: str) -> None:
+        """`what`: name of the step."""
+        self._what, self._steps = what, ProgressSteps(what)
+        self._began, self._said_at = time.monotonic(), time.monotonic()
+
+    def __enter__(self) -> Self:
+        """Start."""
+        self._steps.__enter__()
+        if not is_terminal():
+            print_message(f"  {self._what} ...")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Print how long it took."""
+        self._steps.__exit__(kind, error, trace)
+        if kind is None:
+            print_message(f"  {self._what}: done in {time.monotonic() - self._began:.1f} s")
+
+    def step(self, done: int, total: int, what: str) -> None:
+        """Show `done` of `total` and what is being worked on."""
+        if is_terminal() or time.monotonic() - self._said_at >= PLAIN_EVERY_SECONDS:
+            self._said_at = time.monotonic()
+            self._steps.step(done, total, what)
 
 
 class LayerProgress:
-    """Of one topic."""
+    """How far archive and speed have read one topic."""
 
     def __init__(self, session: "Session", bootstrap: str, topic: str) -> None:
         """`session` uses Galatea's keyspace."""
@@ -26,7 +60,7 @@ class LayerProgress:
         self._archive, self._generations = ArchivePositions(session), Generations(session)
 
     def until_read(self, layer: str, step: Step) -> None:
-        """Wait until this layer has read all that the topic holds now. OperatorError if it stands still."""
+        """Wait until this layer has read all records of the topic. Raises OperatorError if it makes no progress."""
         ends = self.ends()
         total, best, moved_at = sum(ends.values()), -1, time.monotonic()
         while True:
@@ -42,11 +76,11 @@ class LayerProgress:
             time.sleep(0.25)
 
     def ends(self) -> Mapping[int, int]:
-        """Partition to the offset behind its last record, as of now."""
+        """Return the current end offset of each partition."""
         return self._topics.end_offsets(self._topic)
 
     def has_read(self, ends: Mapping[int, int]) -> bool:
-        """Whether both layers have read up to there."""
+        """Whether both layers have read up to these offsets."""
         return all(self._done(layer, ends) >= sum(ends.values()) for layer in LAYERS)
 
     def _done(self, layer: str, ends: Mapping[int, int]) -> int:

@@ -1,8 +1,7 @@
-"""The first thing the demo does: the history is sent as soon as it can be taken, while the layers still start.
+"""The demo from start to end: a year of history, a rebuild, a live day, and an independent check of all of it.
 
-The rebuild on the way, as Airflow runs it: the run that the clock begins otherwise, begun now.
-
-The demo from its first line to its last: a year of history, a rebuild, a live day, a second opinion on all of it.
+The history is sent as soon as Kafka and Cassandra run, while the layers still start. The rebuild in between is a run of
+Airflow where it is installed.
 """
 
 import time
@@ -23,12 +22,10 @@ from deploy.cassandra import session_of
 from deploy.console import print_message
 from deploy.local.nodes import LOOPBACK
 from deploy.local.records import State
-from lab.demo import journey
-from lab.demo import journey as history
-from lab.demo.journey import Journey
-from lab.demo.live import LiveTable, Stage, WatchedDay, WindowReader
+from lab.demo.journey import DOLLARS, Journey, load_journey, receipt_messages, registry_entries
+from lab.demo.live import LiveTable, WatchedDay, WindowReader
 from lab.demo.oracle import Oracle
-from lab.demo.progress import LAYERS, LayerProgress
+from lab.demo.progress import LAYERS, LayerProgress, Stage
 from lab.demo.sensors import SensorPlayback, SimulatedSensors, with_sensors
 from lab.demo.trading_day import ReceiptPlayback, trading_day
 from lab.demo.verdict import CellComparison, DemoResult, MergedCellReader
@@ -49,35 +46,35 @@ if TYPE_CHECKING:
 
 
 class HistoryLoader:
-    """Reads the data at once, and sends them when all that they need is running."""
+    """Reads the data at once, and sends them as soon as Kafka and Cassandra run."""
 
     def __init__(self, settings: "Settings") -> None:
-        """Begin to read."""
+        """Start to read."""
         self._settings = settings
         self._missing = {"kafka", "cassandra"}
         self._pool = ThreadPoolExecutor(1, "opening")
-        self._data = self._pool.submit(journey.load)
+        self._data = self._pool.submit(load_journey)
         self._sent: Future[int] | None = None
 
-    def told(self, component: str, state: str, _seconds: float) -> None:
-        """Hear of the stack's components as they start."""
+    def on_state(self, component: str, state: str, _seconds: float) -> None:
+        """Called with every change of a component's state."""
         if state == State.RUNNING:
             self._missing.discard(component)
         if not self._missing and self._sent is None:
             self._sent = self._pool.submit(self._send)
 
     def result(self) -> tuple[Journey, int]:
-        """The data, and how many records the broker acknowledged. To be asked when the stack is up."""
+        """Return the data and the number of acknowledged records. Call it when the stack is up."""
         return self._data.result(), self._sent.result() if self._sent else 0
 
     def _send(self) -> int:
         data = self._data.result()
-        stores = with_sensors(history.stores(data), data)
+        stores = with_sensors(registry_entries(data), data)
         register(self._settings.paths.master_uri, session_of(self._settings.cassandra.address), stores)
         total = len(data.receipts)
         print_message(f"  {len(stores)} stores registered, {total:,} receipts to send")
         with Stage("history to Kafka") as stage:
-            lines = history.messages(data, datetime.now(UTC))
+            lines = receipt_messages(data, datetime.now(UTC))
             result = ingest(
                 POS_TRANSACTIONS,
                 lines,
@@ -94,18 +91,18 @@ SUCCESS, FAILED = "success", "failed"
 
 @dataclass(frozen=True)
 class AirflowRebuild:
-    """`settings`: of a stack whose Airflow is up."""
+    """Rebuilds as a run of Airflow, started now instead of by its schedule."""
 
     settings: "Settings"
 
     def rebuild(self) -> str:
-        """Begin the run, wait for its end, and say what is published then. OperatorError if it fails.
+        """Start the run, wait for its end, and return what is published. Raises OperatorError if it fails.
 
-        AirflowUnavailableError if Airflow, which starts while the history is read, is not up after some minutes.
+        Raises AirflowUnavailableError if Airflow, which starts while the history is read, is not up after minutes.
         """
         run = f"demo-{uuid.uuid4()}"
-        self._asked(lambda client: client.begin_rebuild(run, "the demo"))
-        while (state := self._asked(lambda client: client.state(run, REBUILD))) != SUCCESS:
+        self._call(lambda client: client.begin_rebuild(run, "the demo"))
+        while (state := self._call(lambda client: client.state(run, REBUILD))) != SUCCESS:
             if state == FAILED:
                 do = f"open {self.settings.airflow.url}/dags/{REBUILD}/runs/{run}"
                 raise OperatorError(f"Airflow's run `{run}` of `{REBUILD}` has failed", do=do)
@@ -113,7 +110,7 @@ class AirflowRebuild:
         pointer = PointerRow(session_of(self.settings.cassandra.address)).read()
         return f"Airflow has published {pointer.publication} at cut {pointer.cut:%H:%M:%S} UTC"
 
-    def _asked(self, ask: Callable[[AirflowClient], Answer]) -> Answer:
+    def _call(self, ask: Callable[[AirflowClient], Answer]) -> Answer:
         return retry(on=AirflowUnavailableError, attempts=None, timeout=START_SECONDS, wait_max=2.0)(ask)(
             AirflowClient.of(self.settings)
         )
@@ -150,7 +147,7 @@ class Scenario:
         self.play()
         for layer in LAYERS:
             self.reading.until_read(layer, lambda *_: None)
-        return self.judge()
+        return self.compare()
 
     @property
     def reading(self) -> LayerProgress:
@@ -206,18 +203,18 @@ class Scenario:
         print_message(f"  {said}")
         print_message(f"  {self.simulated:,} simulated sensor records sent, for {len(self.sensors.stores)} stores")
 
-    def judge(self) -> DemoResult:
+    def compare(self) -> DemoResult:
         """Compare everything."""
         today = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
         span = (seconds(today - HISTORY), seconds(today + timedelta(days=2)))
         stores = [str(store) for store in self.data.stores]
         shown = MergedCellReader(self.session, self.settings.speed.ttl, stores, span)
         with self._oracle("600MB") as oracle, Stage("every merged cell against a full recompute") as stage:
-            return CellComparison(self.settings, oracle, shown).judge(self.sent, stage.step)
+            return CellComparison(self.settings, oracle, shown).run(self.sent, stage.step)
 
     @contextmanager
     def _oracle(self, memory: str) -> Iterator[Oracle]:
-        currencies = {str(store): journey.DOLLARS.code for store in self.data.stores}
+        currencies = {str(store): DOLLARS.code for store in self.data.stores}
         with Oracle(currencies, self.settings.speed.oldest, memory=memory) as oracle:
             yield oracle
 

@@ -1,9 +1,7 @@
-"""Simulated sensors for some shops of the demo. The receipts are real; whoever could have printed them is made up.
+"""Simulated sensors for some stores of the demo. The receipts are real, the visitors are not.
 
-Each of these shops gets three days of 24 hours, the last of which is the trading day: visitors, queues and devices fit
-the receipts that are sent, so that conversion is what a shop could have.
-
-Plays what the simulated sensors send of the trading day beside its receipts, in as many seconds.
+Each of these stores gets three days of 24 hours, the last of which is the trading day. Visitors, queues and devices
+match the receipts that are sent, so that conversion is plausible. They are played beside the receipts.
 """
 
 import threading
@@ -15,8 +13,7 @@ from operator import attrgetter
 from types import TracebackType
 from typing import Self
 
-from lab.demo import journey as history
-from lab.demo.journey import Journey
+from lab.demo.journey import DOLLARS, Journey, printed_times, registry_entries
 from lab.demo.trading_day import TradingDay, busiest_day
 from lab.simulation.output import paced, send
 from lab.simulation.records import TimedRecord
@@ -55,9 +52,9 @@ class SimulatedSensors:
     @classmethod
     def of(cls, journey: Journey, now: datetime) -> Self:
         """Those of the demo, for a trading day of at most 24 hours that ends soon."""
-        stores = [store for store in with_sensors(history.stores(journey), journey) if store.sensors]
+        stores = [store for store in with_sensors(registry_entries(journey), journey) if store.sensors]
         window = datetime.fromtimestamp(now.timestamp() // QUARTER.seconds * QUARTER.seconds, UTC)
-        return cls(stores, history.instants(journey, now), window - DAY)
+        return cls(stores, printed_times(journey, now), window - DAY)
 
     def before(self) -> Iterator[TimedRecord]:
         """What they sent on the days before the trading day, day by day."""
@@ -82,7 +79,7 @@ def receipts(day: TradingDay) -> dict[str, list[datetime]]:
     """Store to when its receipts of a trading day happened: each event once, however often it is delivered."""
     found: dict[str, Event[Receipt]] = {}
     for delivery in day.deliveries:
-        parsed = parse(POS_TRANSACTIONS, delivery.value, lambda _: Terms(history.DOLLARS))
+        parsed = parse(POS_TRANSACTIONS, delivery.value, lambda _: Terms(DOLLARS))
         if isinstance(parsed, Event):
             found.setdefault(parsed.identity, parsed)
     printed: dict[str, list[datetime]] = {}

@@ -1,10 +1,8 @@
-"""A day of trade to be played live: the busiest real day, with all that tills do wrong mixed in.
+"""A trading day that is played live: the busiest real day, with everything mixed in that tills do wrong.
 
-Its receipts are moved so that the last one is printed as the play ends, so all are less than a day old and speed counts
-them. Mixed in, all chosen by position, so that two plays are alike: duplicates, receipts days late, several receipts in
-one second of one till, another content under a known identity, and records that no event can be made of.
-
-Plays the trading day through the real ingest path, at the pace of the plan, in a thread of its own.
+Its receipts are moved so that the last one is printed when the play ends, so all are less than a day old and the speed
+layer counts them. Mixed in by position, so that every play is the same: duplicates, receipts days late, several
+receipts in one second of one till, different content under a known identity, and invalid records.
 """
 
 import threading
@@ -26,15 +24,15 @@ from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 
 DUPLICATE_EVERY, LATE_EVERY, SAME_SECOND_EVERY, BROKEN_EVERY, CONFLICT_EVERY = 20, 25, 30, 100, 200
 RIVAL_ID = 10**14
-"""Added to the number of a receipt that is made from another: baskets have smaller numbers."""
+"""Added to the number of a receipt that is derived from another; baskets have smaller numbers."""
 LATE_DAYS = 2, 20
 WATCHED_UNTIL = 0.4
-"""The watched windows are over by then, so that the second rebuild can be seen to change their state alone."""
+"""The watched windows are complete by then, so that the second rebuild changes only their state."""
 
 
 @dataclass(frozen=True)
 class PlannedReceipt:
-    """`at`: when it is sent, from 0 (the start of the play) to 1."""
+    """A receipt to send. `at`: from 0 (the start of the play) to 1."""
 
     at: float
     store: str
@@ -43,10 +41,10 @@ class PlannedReceipt:
 
 @dataclass(frozen=True)
 class TradingDay:
-    """What is sent, in order, and what it is made of.
+    """What is sent, in order, and counts of what was mixed in.
 
-    `focus`: the store to watch; `windows`: its busiest early windows, `late_window`: that of a receipt which comes days
-    late, all in seconds since 1970.
+    `focus`: the watched store; `windows`: its busiest early windows; `late_window`: that of a receipt days late;
+    all in seconds since 1970.
     """
 
     deliveries: Sequence[PlannedReceipt]
@@ -57,7 +55,7 @@ class TradingDay:
 
 
 def trading_day(journey: Journey, ends_at: datetime) -> TradingDay:
-    """Plan the play that ends at this instant."""
+    """Plan a play that ends at this instant."""
     receipts = busiest_day(journey)
     last = receipts["wall"].iloc[-1]
     ago = [timedelta(seconds=round((last - wall).total_seconds())) for wall in receipts["wall"]]
@@ -84,7 +82,7 @@ def trading_day(journey: Journey, ends_at: datetime) -> TradingDay:
 
 
 def busiest_day(journey: Journey) -> pd.DataFrame:
-    """Give the receipts of the day that is played."""
+    """Return the receipts of the day that is played."""
     days = journey.receipts["wall"].dt.floor("D")
     busiest: pd.DataFrame = journey.receipts[days == days.value_counts().idxmax()]
     return busiest
@@ -112,7 +110,7 @@ def _is_late(delivery: PlannedReceipt, number: int, focus: str) -> bool:
 
 
 def _late(delivery: PlannedReceipt, number: int) -> PlannedReceipt:
-    """Print another receipt like this one some days earlier; it reaches us only now."""
+    """Derive a receipt that was printed days earlier and arrives only now."""
     receipt = orjson.loads(_rival(delivery.value))
     days = LATE_DAYS[0] + number % (LATE_DAYS[1] - LATE_DAYS[0] + 1)
     receipt["happened_at"] = (datetime.fromisoformat(receipt["happened_at"]) - timedelta(days=days)).isoformat()
@@ -120,19 +118,19 @@ def _late(delivery: PlannedReceipt, number: int) -> PlannedReceipt:
 
 
 def _another(value: bytes) -> bytes:
-    """Say something else under the same identity."""
+    """Change the content under the same identity."""
     return value.replace(b'"title":"', b'"title":"Not ', 1)
 
 
 def _rival(value: bytes) -> bytes:
-    """Print another receipt at the same till in the same second."""
+    """Derive another receipt of the same till and second."""
     receipt = orjson.loads(value)
     receipt["transaction_id"] += RIVAL_ID
     return orjson.dumps(receipt)
 
 
 def _broken(value: bytes, number: int) -> bytes:
-    """Break a receipt in one of five ways: cut off, naive time, no lines, a price that is a word, a day ahead."""
+    """Make a receipt invalid in one of five ways: truncated, naive time, no lines, a word as price, a day ahead."""
     receipt = orjson.loads(_rival(value))
     at = datetime.fromisoformat(receipt["happened_at"])
     match number % 5:
@@ -150,14 +148,14 @@ def _broken(value: bytes, number: int) -> bytes:
 
 
 TAIL_FROM = 0.9
-"""The last tenth is sent after `release` only: so events flow before, during and after the second rebuild."""
+"""The last tenth is sent only after `release`, so that events arrive before, during and after the second rebuild."""
 
 
 class ReceiptPlayback:
-    """Use as a context manager; leaving it early ends the play."""
+    """Plays the day through the real ingest path in a thread. Leaving the context early ends the play."""
 
     def __init__(self, day: TradingDay, bootstrap: str, seconds: float) -> None:
-        """`seconds`: how long the play takes, if nobody keeps it from ending."""
+        """`seconds`: how long the play takes if `release` is called in time."""
         self._day, self._bootstrap, self._seconds = day, bootstrap, seconds
         self._released, self._ended = threading.Event(), threading.Event()
         self._pool = ThreadPoolExecutor(1, "play")

@@ -1,11 +1,8 @@
-"""Every merged cell of a deployment, read through the code that answers readers, a store at a time.
+"""The end of the demo: every merged cell is compared with the oracle, and every record is accounted for.
 
-The end of the demo: every merged cell against the oracle, and every record that was sent accounted for.
-
-Compared are all cells of all views over receipts, of all stores, as readers are shown them once both layers have read
-everything: the published cells plus the speed rows since the cut. Left out on both sides are only events received since
-the cut that are too old for the speed layer (R5): `waiting_for_batch` must count at least these, and at most these and
-their repeats.
+Compared are all cells of all views over receipts of all stores, read through the code of the serving layer once both
+layers have read everything. Only events since the cut that are too old for the speed layer are left out on both sides;
+`waiting_for_batch` must count at least these, and at most these and their repeats.
 """
 
 import asyncio
@@ -33,19 +30,19 @@ if TYPE_CHECKING:
     from deploy.settings import Settings
 
 AT_ONCE = 8
-"""So many stores are read side by side: enough to keep Cassandra busy, few enough for little memory."""
+"""Stores that are read concurrently: enough to keep Cassandra busy, with little memory."""
 
 
 @dataclass(frozen=True)
 class MergedSnapshot:
-    """What readers would be shown at one moment. `waiting`: events left to the next publication, an upper bound."""
+    """The read snapshot of a moment. `waiting`: events that wait for the next publication, an upper bound."""
 
     basis: ReadSnapshot
     waiting: int
 
 
 class MergedCellReader:
-    """Reads between two instants, for the stores that are named."""
+    """Reads every merged cell of some stores, through the code that serves readers."""
 
     def __init__(self, session: "Session", speed_ttl: timedelta, stores: Sequence[str], span: tuple[int, int]) -> None:
         """`span`: the first window and where the last one ends, seconds since 1970."""
@@ -60,11 +57,11 @@ class MergedCellReader:
         self._ttl, self.stores, self._span = speed_ttl, stores, span
 
     def moment(self) -> MergedSnapshot:
-        """What an answer of now rests on. Speed writes rows first and positions after them: ask when it is done."""
+        """Return the current read snapshot. The speed layer writes rows before positions: call it once it is done."""
         return asyncio.run(self._moment())
 
     def tables(self, basis: ReadSnapshot, view: View, read: Callable[[int], None]) -> Iterator[pa.Table]:
-        """The cells of a view as columns store, window, dimensions, states; `read` is told how many stores are done."""
+        """Yield the cells of a view as columns store, window, dimensions, states; `read` gets the number of stores done."""
         cells = MergedCells(self._readers, self._ttl)
         for start in range(0, len(self.stores), AT_ONCE):
             stores = self.stores[start : start + AT_ONCE]
@@ -102,7 +99,7 @@ Step = Callable[[int, int, str], None]
 
 @dataclass(frozen=True)
 class DemoResult:
-    """`sent`: records that the broker acknowledged."""
+    """The result of the demo. `sent`: records that the broker acknowledged."""
 
     differences: Sequence[ViewComparison]
     sent: int
@@ -112,17 +109,17 @@ class DemoResult:
 
     @property
     def cells(self) -> int:
-        """How many cells were compared."""
+        """Number of compared cells."""
         return sum(each.cells for each in self.differences)
 
     @property
     def differing(self) -> int:
-        """How many differ."""
+        """Number of differing cells."""
         return sum(each.differing for each in self.differences)
 
     @property
     def examples(self) -> list[str]:
-        """The first of those that differ."""
+        """The first differing cells."""
         return [example for each in self.differences for example in each.examples]
 
     @property
@@ -132,26 +129,26 @@ class DemoResult:
         return self.sent == found.events + found.duplicates + found.conflicts + self.dead_letters
 
     @property
-    def is_waiting_told(self) -> bool:
-        """Whether `waiting_for_batch` tells what is left out: an upper bound, of repeats too."""
+    def is_waiting_covered(self) -> bool:
+        """Whether `waiting_for_batch` covers what is left out; it is an upper bound that includes repeats."""
         return self.deliveries.old <= self.waiting <= self.deliveries.old_deliveries
 
     @property
     def is_right(self) -> bool:
         """Whether the demo may exit 0."""
-        return bool(self.cells) and not self.differing and self.is_conserved and self.is_waiting_told
+        return bool(self.cells) and not self.differing and self.is_conserved and self.is_waiting_covered
 
 
 @dataclass(frozen=True)
 class CellComparison:
-    """Compares what is shown with what the oracle says."""
+    """Compares the merged cells with the oracle."""
 
     settings: "Settings"
     oracle: Oracle
     shown: MergedCellReader
 
-    def judge(self, sent: int, step: Step) -> DemoResult:
-        """Compare everything. Both layers must have read all that the topics hold, and nobody may send meanwhile."""
+    def run(self, sent: int, step: Step) -> DemoResult:
+        """Compare everything. Both layers must have read all records, and nothing may be sent meanwhile."""
         tables, views = MasterTables(self.settings.paths.master_uri), receipt_views()
         stores = len(self.shown.stores)
         total = (len(views) + 1) * stores
@@ -164,8 +161,8 @@ class CellComparison:
             tell = partial(_tell, step, nth * stores, total, f"reading {view.name}")
             self.oracle.show(view, self.shown.tables(moment.basis, view, tell))
             differences.append(self.oracle.compare(view))
-        letters = DeltaTable(tables.path(DEAD_LETTERS)).count()
-        return DemoResult(differences, sent, self.oracle.deliveries(), letters, moment.waiting)
+        dead_letters = DeltaTable(tables.path(DEAD_LETTERS)).count()
+        return DemoResult(differences, sent, self.oracle.deliveries(), dead_letters, moment.waiting)
 
 
 def _tell(step: Step, before: int, total: int, what: str, done: int) -> None:

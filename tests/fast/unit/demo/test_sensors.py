@@ -7,9 +7,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lab.demo import journey as history
-from lab.demo import sensors as sensor_play
-from lab.demo.journey import Journey
+from lab.demo import sensors as sensors_module
+from lab.demo.journey import Journey, registry_entries
 from lab.demo.sensors import SHOPS, SensorPlayback, SimulatedSensors, receipts, with_sensors
 from lab.demo.trading_day import TradingDay, trading_day
 from lab.simulation.records import TimedRecord
@@ -54,7 +53,7 @@ def sent(sensors: SimulatedSensors, day: TradingDay) -> list[TimedRecord]:
 
 
 def test_some_stores_get_sensors_and_the_others_stay_as_they_are(journey: Journey) -> None:
-    stores = history.stores(journey)
+    stores = registry_entries(journey)
     given = with_sensors(stores, journey)
 
     assert sum(bool(store.sensors) for store in given) == SHOPS
@@ -104,7 +103,7 @@ def test_the_play_of_the_sensors_ends_when_it_is_left(monkeypatch: pytest.Monkey
         given.extend(deliveries)
         return len(given)
 
-    monkeypatch.setattr(sensor_play, "send", send)
+    monkeypatch.setattr(sensors_module, "send", send)
     with SensorPlayback(sent[:100], "nowhere", 0.01) as play:
         assert play.result() == 100
     with SensorPlayback(sent[:100], "nowhere", 3600):

@@ -7,8 +7,7 @@ import orjson
 import pandas as pd
 import pytest
 
-from lab.demo import journey as history
-from lab.demo.journey import Journey
+from lab.demo.journey import DOLLARS, Journey, receipt_messages
 from lab.demo.trading_day import TradingDay, trading_day
 from master_dataset.parsing.parse import parse
 from master_dataset.parsing.results import DeadLetter, Event
@@ -43,7 +42,7 @@ def day(journey: Journey) -> TradingDay:
 
 
 def read(value: bytes) -> object:
-    return parse(POS_TRANSACTIONS, value, lambda _: Terms(history.DOLLARS), received_us=int(NOW.timestamp() * 1e6))
+    return parse(POS_TRANSACTIONS, value, lambda _: Terms(DOLLARS), received_us=int(NOW.timestamp() * 1e6))
 
 
 def test_only_what_is_broken_on_purpose_becomes_a_dead_letter(day: TradingDay) -> None:
@@ -67,7 +66,7 @@ def test_the_last_receipt_of_the_day_happens_as_the_play_ends(day: TradingDay) -
 
 
 def test_every_receipt_of_the_past_can_be_read_and_the_last_day_was_yesterday(journey: Journey) -> None:
-    messages = list(history.messages(journey, NOW))
+    messages = list(receipt_messages(journey, NOW))
 
     assert not [each for each in map(read, messages) if isinstance(each, DeadLetter)]
     days = {datetime.fromisoformat(orjson.loads(each)["happened_at"]).date() for each in messages}

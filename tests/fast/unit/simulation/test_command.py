@@ -59,7 +59,7 @@ def test_a_send_that_fails_is_repeated_with_the_same_seed(monkeypatch: pytest.Mo
 def test_it_says_that_it_is_simulated(monkeypatch: pytest.MonkeyPatch) -> None:
     Stack(monkeypatch)
     said: list[str] = []
-    monkeypatch.setattr("galatea.cli.simulate.say", said.append)
+    monkeypatch.setattr("galatea.cli.simulate.print_message", said.append)
 
     simulate("--send", "--live", "100000")
 
