@@ -1,6 +1,5 @@
 """Registered stores: currency, opening hours, sensors, and the terms by which their records are parsed."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
@@ -91,26 +90,6 @@ def business_date(day: int) -> date:
 
 
 WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
-MOST_PERIODS = 8  # on one day
-PERIOD = re.compile(
-    r"(?:[01]\d|2[0-3]):(?:00|15|30|45)-(?:(?:[01]\d|2[0-3]):(?:00|15|30|45)|24:00)", re.ASCII
-).fullmatch
-
-
-def misaligned_period(hours: object) -> str | None:
-    """Name the first place that is no period on the grid (`.mon[0]`), empty for the whole; None if all is well.
-
-    Right is {weekday: ["HH:MM-HH:MM", ...]} with quarter hours; `24:00` may close a day.
-    """
-    if not isinstance(hours, dict):
-        return ""
-    for day, periods in hours.items():
-        if day not in WEEKDAYS or not isinstance(periods, list) or len(periods) > MOST_PERIODS:
-            return f".{day}"
-        for number, period in enumerate(periods):
-            if not isinstance(period, str) or not PERIOD(period):
-                return f".{day}[{number}]"
-    return None
 
 
 @dataclass(frozen=True)

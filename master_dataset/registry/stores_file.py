@@ -1,100 +1,64 @@
-"""A window is 15 minutes of UTC, so it is a window of local time only where the offset is a multiple of 15 minutes.
+"""`stores.yaml`: the file in which an operator lists the stores. Every error names the store and the field.
 
-`stores.yaml`: where an operator says which shops there are. Read with an eye on every field.
+YAML scalars are read as text, because YAML's own types would turn the store `010` into 8 and `08:00` into a number. An
+empty value counts as a missing one.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal, InvalidOperation
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, ClassVar, Literal, Self
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import yaml
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainValidator,
+    StringConstraints,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
+from pydantic_core import ErrorDetails, PydanticCustomError
 
 from master_dataset.errors import BadFileError, RequestError
 from master_dataset.fields import ID_BYTES, LABEL_BYTES
-from master_dataset.registry.stores import (
-    DEFAULT_CURRENCY,
-    WEEKDAYS,
-    Currency,
-    Sensor,
-    Store,
-    Zone,
-    currency,
-    misaligned_period,
-)
+from master_dataset.registry.stores import DEFAULT_CURRENCY, WEEKDAYS, Currency, Sensor, Store, Zone, currency
 from master_dataset.sources import registered_sources
 
-QUARTER = timedelta(minutes=15)
-_NAMES = 1024  # names come with requests, and any text may be one
-FIRST_CHECKED = date(2000, 1, 1)  # for a store that does not say since when it is open
-FIRST_EVENT = date(1970, 1, 1)  # no event can be older
-LAST_CHECKED = date(2041, 1, 1)  # the rules known today repeat after that
-
-
-@lru_cache(_NAMES)
-def zone(name: str) -> ZoneInfo | None:
-    """Give the time zone of that name, if there is one."""
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):  # a folder of zones, a path, an empty name
-        return None
-
-
-@lru_cache(_NAMES)
-def first_misaligned_offset(name: str, since: date) -> datetime | None:
-    """Give the first noon (UTC) since then whose local offset is no multiple of 15 minutes; None if there is none.
-
-    Days are enough: no zone ever had an offset for less.
-    """
-    there = ZoneInfo(name)
-    day = max(since, FIRST_EVENT)
-    while day < LAST_CHECKED:
-        noon = datetime(day.year, day.month, day.day, 12, tzinfo=UTC).astimezone(there)
-        if (noon.utcoffset() or QUARTER) % QUARTER:
-            return noon
-        day += timedelta(days=1)
-    return None
-
-
-MOST_STORES = 10_000  # in one file
+MOST_STORES = 10_000
+"""In one file."""
 MOST_BYTES = 4 * 1024 * 1024
 MOST_M2 = 10_000_000
-MOST_LISTED = 1_000  # sensors, zones or closed days of one store
-KNOWN = (
-    "id",
-    "name",
-    "tenant",
-    "timezone",
-    "currency",
-    "opening_hours",
-    "floor_m2",
-    "open_since",
-    "country",
-    "subdivision",
-    "day_starts_at",
-    "closed_on",
-    "week_starts_on",
-    "comp_start_date",
-    "conversion_target",
-    "sensors",
-    "zones",
-)
-LISTED = ("opening_hours", "closed_on", "sensors", "zones")
-SENSOR = ("id", "source", "line", "zone", "queue", "from", "to")
-ZONE = ("id", "m2")
-COUNTRY = re.compile(r"[A-Z]{2}").fullmatch
-Read = TypeVar("Read")
+MOST_LISTED = 1_000
+"""Sensors, zones or closed days of one store."""
+MOST_PERIODS = 8
+"""Opening hours of one day."""
+_PERIOD = re.compile(r"(?:[01]\d|2[0-3]):(?:00|15|30|45)-(?:(?:[01]\d|2[0-3]):(?:00|15|30|45)|24:00)\Z", re.ASCII)
 
 
 def load(file: Path) -> list[Store]:
-    """Read a `stores.yaml`. BadFileError names the store and the field of the first thing that is wrong."""
+    """Read a `stores.yaml`.
+
+    Args:
+        file: Path of the file.
+
+    Returns:
+        The stores in the order of the file.
+
+    Raises:
+        BadFileError: The file cannot be read or is wrong; the message names the first store and field that are.
+    """
     try:
-        size = file.stat().st_size
-        if size > MOST_BYTES:
+        if file.stat().st_size > MOST_BYTES:
             raise BadFileError(
                 f"`{file}` is larger than {MOST_BYTES:,} bytes.", do="Split it; a load adds to what is there."
             )
@@ -106,178 +70,342 @@ def load(file: Path) -> list[Store]:
 
 
 def read(text: str) -> list[Store]:
-    """Read the text of a `stores.yaml`: a list `stores`, of which each entry needs `id` and `timezone`."""
+    """Read the text of a `stores.yaml`: a list `stores`, of which each entry needs `id` and `timezone`.
+
+    Raises:
+        BadFileError: The text is wrong.
+    """
     try:
-        # Every scalar stays text: the default loader turns the store 010 into 8, and 08:00 into a number.
         document = yaml.load(text, Loader=yaml.BaseLoader)  # noqa: S506 - the base loader makes str, list and dict only
     except (yaml.YAMLError, RecursionError) as error:
-        raise BadFileError(
-            f"The file is no YAML: {' '.join(str(error).split())}.", do="Mend it and load it again."
-        ) from error
-    listed = document.get("stores") if isinstance(document, dict) else None
-    if not isinstance(listed, list):
-        raise _bad("stores", "must be a list", "missing_field")
-    if len(listed) > MOST_STORES:
-        raise _bad("stores", f"holds more than {MOST_STORES:,} entries", "out_of_range")
+        message = f"The file is no YAML: {' '.join(str(error).split())}."
+        raise BadFileError(message, do="Mend it and load it again.") from error
+    try:
+        entries = StoresFile.model_validate(document).stores
+    except ValidationError as error:
+        raise _bad_file(error) from None
     stores: dict[str, Store] = {}
-    for number, entry in enumerate(listed):
-        store = _store(f"stores[{number}]", entry)
-        if store.id in stores:
-            raise _bad(f"stores[{number}].id", f"repeats the store `{store.id}`", "duplicate_store")
-        stores[store.id] = store
+    for number, entry in enumerate(entries):
+        if entry.id in stores:
+            raise _bad(f"stores[{number}].id", f"repeats the store `{entry.id}`", "duplicate_store")
+        stores[entry.id] = entry.to_store()
     return list(stores.values())
 
 
-def _store(where: str, entry: Any) -> Store:  # noqa: ANN401 - a parser is where Any ends
-    if not isinstance(entry, dict):
-        raise _bad(where, "must be a store: id, timezone, ...", "wrong_type")
-    for name, value in entry.items():
-        if name not in KNOWN:
-            raise _bad(f"{where}.{name}", f"is no field of a store; there is {', '.join(KNOWN)}", "unknown_field")
-        if name not in LISTED and not isinstance(value, str):
-            raise _bad(f"{where}.{name}", "must be a single value", "wrong_type")
-    for name in ("id", "timezone"):
-        if not entry.get(name):
-            raise _bad(f"{where}.{name}", "is missing", "missing_field")
-    for name in ("id", "name", "tenant"):
-        if len(entry.get(name, "").encode()) > ID_BYTES:
-            raise _bad(f"{where}.{name}", f"is longer than {ID_BYTES} bytes", "out_of_range")
-    since = _day(f"{where}.open_since", entry.get("open_since"))
-    return Store(
-        id=entry["id"],
-        timezone=_timezone(f"{where}.timezone", entry["timezone"], since),
-        name=entry.get("name") or entry["id"],
-        tenant=entry.get("tenant") or "default",
-        currency=_currency(f"{where}.currency", entry.get("currency")),
-        opening_hours=_opening_hours(f"{where}.opening_hours", entry.get("opening_hours")),
-        floor_m2=_number(f"{where}.floor_m2", entry.get("floor_m2"), MOST_M2),
-        open_since=since,
-        country=_country(f"{where}.country", entry),
-        subdivision=entry.get("subdivision", ""),
-        day_starts_at=_day_start(f"{where}.day_starts_at", entry.get("day_starts_at")),
-        closed_on=_listed(f"{where}.closed_on", entry.get("closed_on"), _closed_day),
-        week_starts_on=_weekday(f"{where}.week_starts_on", entry.get("week_starts_on")),
-        comp_start_date=_day(f"{where}.comp_start_date", entry.get("comp_start_date")),
-        conversion_target=_number(f"{where}.conversion_target", entry.get("conversion_target"), 100),
-        sensors=_listed(f"{where}.sensors", entry.get("sensors"), _sensor),
-        zones=_listed(f"{where}.zones", entry.get("zones"), _zone),
-    )
+# Fields. A validator raises `_wrong(code, why)`: `why` completes the sentence that begins with the field.
 
 
-def _timezone(where: str, name: str, since: date | None) -> str:
-    if zone(name) is None:
-        raise _bad(where, f"names no time zone: `{name}`; one is `Europe/Bratislava`", "unknown_timezone")
-    odd = first_misaligned_offset(name, since or FIRST_CHECKED)
-    if odd is not None:
-        why = f"`{name}` has the offset of {odd.isoformat()}, no multiple of 15 minutes; a later `open_since` may help"
-        raise _bad(where, why, "offset_not_15min")
+def _wrong(code: str, why: str, field: str = "") -> PydanticCustomError:
+    """`field`: where a whole entry is checked, the field of it that is wrong."""
+    return PydanticCustomError("galatea", "{why}", {"code": code, "why": why, "field": field})
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise _wrong("wrong_type", "must be a single value")
+    return value
+
+
+def _id(text: str) -> str:
+    if len(text.encode()) > ID_BYTES:
+        raise _wrong("out_of_range", f"is longer than {ID_BYTES} bytes")
+    return text
+
+
+def _label(text: str) -> str:
+    if not 0 < len(text.encode()) <= LABEL_BYTES:
+        raise _wrong("missing_field", f"must hold 1 to {LABEL_BYTES} bytes")
+    return text
+
+
+def _day(value: object) -> date:
+    text = _text(value)
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise _wrong("bad_time", f"is no day: `{text}`; one is `2019-05-01`") from None
+
+
+def _closed_day(value: object) -> date:
+    if not isinstance(value, str) or not value:
+        raise _wrong("bad_time", "must be a day such as `2026-12-25`")
+    return _day(value)
+
+
+def _number(value: object) -> Decimal:
+    text = _text(value)
+    try:
+        return Decimal(text)
+    except InvalidOperation:
+        raise _wrong("bad_number", f"is no number: `{text}`") from None
+
+
+def _at_most(most: int) -> AfterValidator:
+    def check(number: Decimal) -> Decimal:
+        if not (number.is_finite() and 0 < number <= most):
+            raise _wrong("out_of_range", f"must lie above 0 and be at most {most:,}")
+        return number
+
+    return AfterValidator(check)
+
+
+def _timezone(name: str) -> str:
+    if _zone(name) is None:
+        raise _wrong("unknown_timezone", f"names no time zone: `{name}`; one is `Europe/Bratislava`")
     return name
 
 
-def _day(where: str, text: str | None) -> date | None:
-    try:
-        return date.fromisoformat(text) if text else None
-    except ValueError:
-        raise _bad(where, f"is no day: `{text}`; one is `2019-05-01`", "bad_time") from None
+def _country(code: str) -> str:
+    if not re.fullmatch(r"[A-Z]{2}", code):
+        raise _wrong("unknown_value", "must be two capital letters of ISO 3166, such as `SK`")
+    return code
 
 
-def _currency(where: str, code: str | None) -> Currency:
+def _currency(value: object) -> Currency:
     try:
-        return currency(code) if code else DEFAULT_CURRENCY
+        return currency(_text(value))
     except RequestError as error:
-        raise BadFileError(f"`{where}`: {error.message}", do=error.do, code="unknown_currency") from None
+        raise PydanticCustomError(
+            "galatea", "{why}", {"code": "unknown_currency", "why": error.message, "do": error.do}
+        ) from None
 
 
-def _opening_hours(where: str, hours: Any) -> Mapping[str, tuple[str, ...]]:  # noqa: ANN401 - a parser is where Any ends
-    if not hours:
-        return {}
-    wrong = misaligned_period(hours)
-    if wrong:
-        raise _bad(
-            f"{where}{wrong}", "must be quarter hours of a weekday, such as `mon: [08:00-20:00]`", "bad_opening_hours"
-        )
-    return {day: tuple(periods) for day, periods in hours.items()}
-
-
-def _number(where: str, text: str | None, most: int) -> Decimal | None:
+def _day_start(text: str) -> str:
     try:
-        number = Decimal(text) if text else None
-    except InvalidOperation:
-        raise _bad(where, f"is no number: `{text}`", "bad_number") from None
-    if number is not None and not (number.is_finite() and 0 < number <= most):
-        raise _bad(where, f"must lie above 0 and be at most {most:,}", "out_of_range")
-    return number
-
-
-def _day_start(where: str, text: str | None) -> str:
-    try:
-        start = time.fromisoformat(text) if text else time(0)
+        start = time.fromisoformat(text)
     except ValueError:
         start = None
     if start is None or start.tzinfo or start.minute % 15 or start.second or start.microsecond:
-        raise _bad(where, f"must be a quarter hour, such as `04:00`: `{text}`", "bad_time")
+        raise _wrong("bad_time", f"must be a quarter hour, such as `04:00`: `{text}`")
     return f"{start:%H:%M}"
 
 
-def _country(where: str, entry: Mapping[str, str]) -> str:
-    country = entry.get("country", "")
-    if not country and entry.get("subdivision"):
-        raise _bad(where, "is missing, and a subdivision is one of a country", "missing_field")
-    if country and not COUNTRY(country):
-        raise _bad(where, "must be two capital letters of ISO 3166, such as `SK`", "unknown_value")
-    return country
+def _weekday(text: str) -> str:
+    if text not in WEEKDAYS:
+        raise _wrong("unknown_value", f"must be one of {', '.join(WEEKDAYS)}")
+    return text
 
 
-def _weekday(where: str, text: str | None) -> str:
-    if text and text not in WEEKDAYS:
-        raise _bad(where, f"must be one of {', '.join(WEEKDAYS)}", "unknown_value")
-    return text or WEEKDAYS[0]
+def _source(text: str) -> str:
+    if text not in registered_sources():
+        raise _wrong("unknown_value", f"must be one of {', '.join(registered_sources())}")
+    return text
 
 
-def _listed(where: str, listed: Any, read: Callable[[str, Any], Read]) -> tuple[Read, ...]:  # noqa: ANN401 - likewise
-    if not listed:
-        return ()
-    if not isinstance(listed, list) or len(listed) > MOST_LISTED:
-        raise _bad(where, f"must be a list of at most {MOST_LISTED:,}", "wrong_type")
-    return tuple(read(f"{where}[{number}]", each) for number, each in enumerate(listed))
+Id = Annotated[str, AfterValidator(_id)]
+Label = Annotated[str, AfterValidator(_label)]
+Day = Annotated[date, BeforeValidator(_day)]
+SquareMetres = Annotated[Decimal, PlainValidator(_number), _at_most(MOST_M2)]
+Percent = Annotated[Decimal, PlainValidator(_number), _at_most(100)]
+Period = Annotated[str, StringConstraints(pattern=_PERIOD)]
 
 
-def _closed_day(where: str, text: Any) -> date:  # noqa: ANN401 - likewise
-    day = _day(where, text) if isinstance(text, str) else None
-    if day is None:
-        raise _bad(where, "must be a day such as `2026-12-25`", "bad_time")
-    return day
+class _Entry(BaseModel):
+    """A mapping of the file, without its empty values."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+    lists: ClassVar[tuple[str, ...]] = ()
+
+    @classmethod
+    def known(cls) -> tuple[str, ...]:
+        """The names of its fields, as they are written."""
+        return tuple(field.alias or name for name, field in cls.model_fields.items())
+
+    @classmethod
+    def without_empty(cls, entry: Mapping[str, Any]) -> dict[str, Any]:
+        """Leave out empty values of known fields: they count as missing."""
+        return {
+            name: value
+            for name, value in entry.items()
+            if name not in cls.known() or not (value == "" or (name in cls.lists and not value))
+        }
 
 
-def _sensor(where: str, entry: Any) -> Sensor:  # noqa: ANN401 - likewise
-    said = _texts(where, entry, SENSOR)
-    watched = registered_sources()
-    if said.get("source") not in watched:
-        raise _bad(f"{where}.source", f"must be one of {', '.join(watched)}", "unknown_value")
-    place = next((said[name] for name in ("line", "zone", "queue") if said.get(name)), "")
-    since, until = (_day(f"{where}.{name}", said.get(name)) for name in ("from", "to"))
-    if since and until and until <= since:
-        raise _bad(f"{where}.to", "must lie after `from`: it is the first day without the sensor", "out_of_range")
-    return Sensor(said["id"], said["source"], place, since, until)
+class _FlatEntry(_Entry):
+    """A mapping whose values are all single ones."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _check_flat(cls, entry: object) -> object:
+        if not isinstance(entry, dict) or not all(isinstance(value, str) for value in entry.values()):
+            raise _wrong("wrong_type", f"must have single values: {', '.join(cls.known())}")
+        return cls.without_empty(entry)
 
 
-def _zone(where: str, entry: Any) -> Zone:  # noqa: ANN401 - likewise
-    said = _texts(where, entry, ZONE)
-    return Zone(said["id"], _number(f"{where}.m2", said.get("m2"), MOST_M2))
+class SensorEntry(_FlatEntry):
+    """A sensor. At most one of `line`, `zone` and `queue` says what it watches; `to` is the first day without it."""
+
+    id: Label = Field("", validate_default=True)
+    source: Annotated[str, AfterValidator(_source)] = Field("", validate_default=True)
+    line: str = ""
+    zone: str = ""
+    queue: str = ""
+    since: Day | None = Field(None, alias="from")
+    until: Day | None = Field(None, alias="to")
+
+    @field_validator("until")
+    @classmethod
+    def _check_order(cls, until: date | None, info: ValidationInfo) -> date | None:
+        since = info.data.get("since")
+        if since and until and until <= since:
+            raise _wrong("out_of_range", "must lie after `from`: it is the first day without the sensor")
+        return until
+
+    def to_sensor(self) -> Sensor:
+        """Convert it."""
+        return Sensor(self.id, self.source, self.line or self.zone or self.queue, self.since, self.until)
 
 
-def _texts(where: str, entry: Any, known: tuple[str, ...]) -> Mapping[str, str]:  # noqa: ANN401 - likewise
-    if not isinstance(entry, dict) or not all(isinstance(value, str) for value in entry.values()):
-        raise _bad(where, f"must have single values: {', '.join(known)}", "wrong_type")
-    for name in entry:
-        if name not in known:
-            raise _bad(f"{where}.{name}", f"is no field here; there is {', '.join(known)}", "unknown_field")
-    if not 0 < len(entry.get("id", "").encode()) <= LABEL_BYTES:
-        raise _bad(f"{where}.id", f"must hold 1 to {LABEL_BYTES} bytes", "missing_field")
-    return entry
+class ZoneEntry(_FlatEntry):
+    """A part of the sales floor."""
+
+    id: Label = Field("", validate_default=True)
+    m2: SquareMetres | None = None
+
+
+class StoreEntry(_Entry):
+    """A store. See `Store` for what the fields mean."""
+
+    lists: ClassVar[tuple[str, ...]] = ("opening_hours", "closed_on", "sensors", "zones")
+
+    id: Id
+    name: Id = ""
+    tenant: Id = "default"
+    timezone: Annotated[str, AfterValidator(_timezone)]
+    currency: Annotated[Currency, PlainValidator(_currency)] = DEFAULT_CURRENCY
+    opening_hours: dict[
+        Literal["mon", "tue", "wed", "thu", "fri", "sat", "sun"],
+        Annotated[list[Period], Field(max_length=MOST_PERIODS)],
+    ] = Field(default_factory=dict)
+    floor_m2: SquareMetres | None = None
+    open_since: Day | None = None
+    country: Annotated[str, AfterValidator(_country)] = ""
+    subdivision: str = ""
+    day_starts_at: Annotated[str, AfterValidator(_day_start)] = "00:00"
+    closed_on: list[Annotated[date, PlainValidator(_closed_day)]] = Field(default_factory=list, max_length=MOST_LISTED)
+    week_starts_on: Annotated[str, AfterValidator(_weekday)] = WEEKDAYS[0]
+    comp_start_date: Day | None = None
+    conversion_target: Percent | None = None
+    sensors: list[SensorEntry] = Field(default_factory=list, max_length=MOST_LISTED)
+    zones: list[ZoneEntry] = Field(default_factory=list, max_length=MOST_LISTED)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _check_mapping(cls, entry: object) -> object:
+        if not isinstance(entry, dict):
+            raise _wrong("wrong_type", "must be a store: id, timezone, ...")
+        return cls.without_empty(entry)
+
+    @model_validator(mode="after")
+    def _check_together(self) -> Self:
+        if moment := first_misaligned_offset(self.timezone, self.open_since or FIRST_CHECKED):
+            offset = f"`{self.timezone}` has the offset of {moment.isoformat()}, no multiple of 15 minutes"
+            raise _wrong("offset_not_15min", f"{offset}; a later `open_since` may help", "timezone")
+        if self.subdivision and not self.country:
+            raise _wrong("missing_field", "is missing, and a subdivision is one of a country", "country")
+        return self
+
+    def to_store(self) -> Store:
+        """Convert it."""
+        return Store(
+            id=self.id,
+            timezone=self.timezone,
+            name=self.name or self.id,
+            tenant=self.tenant,
+            currency=self.currency,
+            opening_hours={day: tuple(periods) for day, periods in self.opening_hours.items()},
+            floor_m2=self.floor_m2,
+            open_since=self.open_since,
+            country=self.country,
+            subdivision=self.subdivision,
+            day_starts_at=self.day_starts_at,
+            closed_on=tuple(self.closed_on),
+            week_starts_on=self.week_starts_on,
+            comp_start_date=self.comp_start_date,
+            conversion_target=self.conversion_target,
+            sensors=tuple(sensor.to_sensor() for sensor in self.sensors),
+            zones=tuple(Zone(zone.id, zone.m2) for zone in self.zones),
+        )
+
+
+class StoresFile(BaseModel):
+    """The whole file. Other keys beside `stores` are ignored."""
+
+    stores: list[StoreEntry] = Field(max_length=MOST_STORES)
+
+
+# Errors
+
+
+def _bad_file(invalid: ValidationError) -> BadFileError:
+    """The first error of the first wrong store, and of that an unknown field first: it may be a misspelt one."""
+    errors = invalid.errors(include_url=False, include_input=False)
+    first_store = errors[0]["loc"][:2]
+    return _bad_field(min(errors, key=lambda each: (each["loc"][:2] != first_store, each["type"] != "extra_forbidden")))
+
+
+def _bad_field(error: ErrorDetails) -> BadFileError:
+    context = error.get("ctx", {})
+    names = [name for name in (*error["loc"], context.get("field")) if name not in {"[key]", "", None}] or ["stores"]
+    where = "".join(f"[{name}]" if isinstance(name, int) else f".{name}" for name in names).removeprefix(".")
+    if error["type"] == "galatea":
+        if "do" in context:
+            return BadFileError(f"`{where}`: {context['why']}", do=context["do"], code=context["code"])
+        return _bad(where, context["why"], context["code"])
+    return _bad(where, *_reason(error["type"], names))
+
+
+def _reason(kind: str, names: Sequence[str | int]) -> tuple[str, str]:
+    """What is wrong with the field of these names by pydantic's kind of error, and the code for it."""
+    if len(names) == 1:  # the list of stores itself
+        too_many = f"holds more than {MOST_STORES:,} entries", "out_of_range"
+        return too_many if kind == "too_long" else ("must be a list", "missing_field")
+    if names[2:3] == ["opening_hours"]:
+        return "must be quarter hours of a weekday, such as `mon: [08:00-20:00]`", "bad_opening_hours"
+    if kind == "extra_forbidden":
+        entry: type[_Entry] = {"sensors": SensorEntry, "zones": ZoneEntry}.get(str(names[2]), StoreEntry)
+        what = "of a store" if entry is StoreEntry else "here"
+        return f"is no field {what}; there is {', '.join(entry.known())}", "unknown_field"
+    if kind in {"list_type", "too_long"}:
+        return f"must be a list of at most {MOST_LISTED:,}", "wrong_type"
+    return ("is missing", "missing_field") if kind == "missing" else ("must be a single value", "wrong_type")
 
 
 def _bad(where: str, why: str, code: str) -> BadFileError:
-    return BadFileError(
-        f"`{where}` {why}.", do="Correct the file and load it again; nothing of it was registered.", code=code
-    )
+    do = "Correct the file and load it again; nothing of it was registered."
+    return BadFileError(f"`{where}` {why}.", do=do, code=code)
+
+
+# Time zones. A window is 15 minutes of UTC, so it is one of local time only where the offset is a multiple of that.
+
+QUARTER = timedelta(minutes=15)
+FIRST_CHECKED = date(2000, 1, 1)
+"""For a store that does not say since when it is open."""
+FIRST_EVENT = date(1970, 1, 1)
+LAST_CHECKED = date(2041, 1, 1)
+"""The rules known today repeat afterwards."""
+_CACHED_NAMES = 1024
+
+
+@lru_cache(_CACHED_NAMES)
+def _zone(name: str) -> ZoneInfo | None:
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):  # a folder of zones, a path, an empty name
+        return None
+
+
+@lru_cache(_CACHED_NAMES)
+def first_misaligned_offset(name: str, since: date) -> datetime | None:
+    """Return the first noon (UTC) since then whose local offset is no multiple of 15 minutes; None if there is none.
+
+    Days are enough: no zone ever had an offset for less.
+    """
+    there = ZoneInfo(name)
+    day = max(since, FIRST_EVENT)
+    while day < LAST_CHECKED:
+        noon = datetime(day.year, day.month, day.day, 12, tzinfo=UTC).astimezone(there)
+        if (noon.utcoffset() or QUARTER) % QUARTER:
+            return noon
+        day += timedelta(days=1)
+    return None
