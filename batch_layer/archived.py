@@ -1,4 +1,8 @@
-"""A source's table at one version as Spark sees it, and what Spark's read errors mean."""
+"""A source's table at one version as Spark reads it.
+
+Spark's Delta reader replays the table's log in jobs of its own, which takes four seconds in a JVM that has just
+started. delta-rs has read the log for the plan, so Spark is given the files that it names.
+"""
 
 import re
 from collections.abc import Collection, Iterator
@@ -25,9 +29,11 @@ PLAIN = 1
 
 
 def archived(spark: SparkSession, source: "Source[Any]", master: Master, days: Collection[date] = ()) -> DataFrame:
-    """The rows of these days, or of all; the columns of `event_schema`. MasterFileLostError if a file of them is gone.
+    """The rows of these days, or of all, with the columns of `event_schema`.
 
-    What is found broken only when it is read: `batch_layer.archived`.
+    Raises:
+        MasterFileLostError: A file of them is missing. Damaged files are found when they are read, see
+            `report_unreadable_files`.
     """
     table = DeltaTable(master.path, version=master.version)
     files = table.file_uris(file_pruning_predicate=[("day", "in", sorted(days))] if days else None)
@@ -43,7 +49,7 @@ def archived(spark: SparkSession, source: "Source[Any]", master: Master, days: C
 
 
 def _are_plain(path: str, files: Collection[str]) -> bool:
-    """Whether Spark finds them under these names: in a folder, not by a link, nothing encoded, and no pattern."""
+    """Whether Spark finds the files by name: in a local folder, not by a link, nothing encoded, no glob pattern."""
     return not re.search(r"://|[*?{}\[\]\\]", path) and all(file.startswith(f"{path}/") for file in files)
 
 
@@ -53,7 +59,7 @@ _CANNOT_READ = re.compile(
 
 
 @contextmanager
-def naming_lost_files(tables: MasterTables) -> Iterator[None]:
+def report_unreadable_files(tables: MasterTables) -> Iterator[None]:
     """Raise MasterFileLostError for an error of Spark that names a file of these tables which it cannot read."""
     try:
         yield

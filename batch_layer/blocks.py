@@ -1,7 +1,7 @@
 """The corrected cells of a view, as blocks of one store and day, computed from the first deliveries.
 
 Spark evaluates the view's row expressions and brings the rows of one store and day together, before array elements are
-taken apart: a tenth of the rows are moved. Arrow adds them up, some ten times quicker than Spark's own aggregation
+taken apart: a tenth of the rows are moved. Arrow adds them up, some ten times faster than Spark's own aggregation
 where almost every line is a cell of its own (measured: docs/explanation/benchmarks.md).
 """
 
@@ -35,7 +35,7 @@ Use = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 def made_schema(view: View) -> pa.Schema:
     """One row per store and day that has cells: the block (see `views.core.cells`), cells, the sum of each state."""
-    sums = [(f"sum{place}", pa.int64()) for place, _ in enumerate(view.columns)]
+    sums = [(f"sum{at}", pa.int64()) for at, _ in enumerate(view.columns)]
     return pa.schema(
         [("store", pa.string()), ("day", pa.date32()), ("block", pa.string()), ("cells", pa.int64()), *sums]
     )
@@ -90,8 +90,8 @@ def contributions(view: View, events: DataFrame, more: Sequence[str] = ()) -> Da
         "store",
         F.col("_day").alias("day"),
         F.col("_window").alias(WINDOW_KEY),
-        *(F.expr(dimension_sql(sql)).alias(f"d{place}") for place, sql in enumerate(view.dimensions.values())),
-        *(F.expr(sql).alias(f"s{place}") for place, sql in enumerate(values_sql(view))),
+        *(F.expr(dimension_sql(sql)).alias(f"d{at}") for at, sql in enumerate(view.dimensions.values())),
+        *(F.expr(sql).alias(f"s{at}") for at, sql in enumerate(values_sql(view))),
         *more,
     )
 
@@ -125,8 +125,8 @@ class Blocks:
     def _made(self, rows: pa.Table) -> Iterator[pa.RecordBatch]:
         if not rows.num_rows:
             return
-        keys = [*_OWN, WINDOW_KEY, *(f"d{place}" for place in range(len(self.dimensions)))]
-        states = [(f"s{place}", ARROW_FUNCTION[reducer]) for place, reducer in enumerate(self.reducers)]
+        keys = [*_OWN, WINDOW_KEY, *(f"d{at}" for at in range(len(self.dimensions)))]
+        states = [(f"s{at}", ARROW_FUNCTION[reducer]) for at, reducer in enumerate(self.reducers)]
         cells = rows.group_by(keys, use_threads=False).aggregate(states).combine_chunks()
         cells = cells.sort_by([(key, "ascending") for key in keys])
         for name in (f"{own}_{by}" for own, by in states if by == LISTED):
@@ -143,18 +143,18 @@ class Blocks:
         yield from self._with_sums(made, cells).to_batches()
 
     def _with_sums(self, made: pa.Table, cells: pa.Table) -> pa.Table:
-        names = [f"s{place}_{ARROW_FUNCTION[by]}" for place, by in enumerate(self.reducers)]
+        names = [f"s{at}_{ARROW_FUNCTION[by]}" for at, by in enumerate(self.reducers)]
         added = [name for name, by in zip(names, self.reducers, strict=True) if ARROW_FUNCTION[by] != LISTED]
         sums = cells.group_by(_OWN, use_threads=False).aggregate(
             [("store", "count"), *((name, "sum") for name in added)]
         )
         sums = sums.sort_by([(key, "ascending") for key in _OWN])  # groups come in no order
         if sums.select(_OWN) != made.select(_OWN):
-            raise AssertionError("the sums are of other places than the blocks")
+            raise AssertionError("the sums are of other stores or days than the blocks")
         made = made.append_column("cells", sums["store_count"])
-        for place, name in enumerate(names):
+        for at, name in enumerate(names):
             sum_ = sums[f"{name}_sum"] if name in added else pa.nulls(made.num_rows, pa.int64())
-            made = made.append_column(f"sum{place}", sum_)
+            made = made.append_column(f"sum{at}", sum_)
         return made
 
 

@@ -1,4 +1,12 @@
-"""Which delivery of an event counts, and which later ones conflict with it."""
+"""Which delivery of an event counts: in a partition the least offset, of several partitions the one received first.
+
+Duplicates are dropped over everything archived, before the cut selects (R4). The 64-bit hash only finds candidates, the
+identity itself decides. Whole events are never shuffled: the places of later deliveries are found once, from narrow
+columns of the few rows whose hash is not unique, and left out of every scan.
+
+Deliveries that repeat an identity with another payload are conflicts. They are kept as dead letters in a table of their
+own, one row per place, however often a day is rebuilt.
+"""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,15 +21,13 @@ if TYPE_CHECKING:
     from master_dataset.source import Source
 
 BROADCAST_AT_MOST = 2_000_000
-"""So many rows of a few numbers are sent to every executor instead of shuffling the events."""
+"""Up to so many narrow rows are broadcast instead of shuffling the events."""
 
 _SUSPECT = ["day", "identity_hash"]
 PLACE = ["identity_hash", "partition", "offset"]
-"""Of a delivery in its table. The hash tells places apart also where a topic was made anew and counts from 0 again."""
-
-
+"""Identifies a delivery in its table, even if the topic was recreated and its offsets start at 0 again."""
 LATER = [*PLACE, "day", "received_at"]
-"""What is kept of a repeat."""
+"""The columns that are kept of a repeat."""
 
 
 @dataclass(frozen=True)
@@ -88,16 +94,16 @@ def _later(candidates: DataFrame) -> DataFrame:
 
 
 def small(rows: DataFrame, number: int) -> DataFrame:
-    """So few rows are sent to every executor, where they are joined."""
+    """Broadcast the rows if they are few enough."""
     return F.broadcast(rows) if number <= BROADCAST_AT_MOST else rows
 
 
 SENTENCE = "Another record with the same identity was received first and has another content; the first one counts."
-_LETTER_PLACE = ["topic", "partition", "offset"]
+_DEAD_LETTER_PLACE = ["topic", "partition", "offset"]
 
 
 class Repeats(NamedTuple):
-    """How many deliveries repeat one before; of them those with another content, and those in another partition."""
+    """How many deliveries repeat an earlier one, and how many of these have another payload or another partition."""
 
     repeats: int
     conflicts: int
@@ -105,7 +111,7 @@ class Repeats(NamedTuple):
 
 
 def count_repeats(repeats: DataFrame) -> Repeats:
-    """Of repeats as `Deliveries` has them."""
+    """Count the repeats of `Deliveries`."""
     counted = repeats.agg(F.count("*"), F.count_if("is_conflict"), F.count_if("is_miskeyed")).collect()[0]
     return Repeats(*counted)
 
@@ -113,15 +119,15 @@ def count_repeats(repeats: DataFrame) -> Repeats:
 def keep_conflicts(
     tables: MasterTables, source: "Source[Any]", archived: DataFrame, repeats: DataFrame, conflicts: int
 ) -> None:
-    """Append those among these repeats that are not kept yet. `archived` has them whole; `conflicts`: how many."""
+    """Keep the conflicts among these repeats that are not kept yet. `archived` has the whole rows."""
     if conflicts:
         kept = (
             repeats.sparkSession.read.format("delta").load(tables.path(CONFLICTS)).where(F.col("topic") == source.topic)
         )
         places = repeats.where("is_conflict").select(PLACE)
         whole = archived.join(small(places, conflicts), on=PLACE, how="left_semi")
-        letters = whole.dropDuplicates(_LETTER_PLACE).select(
-            *_LETTER_PLACE,
+        dead_letters = whole.dropDuplicates(_DEAD_LETTER_PLACE).select(
+            *_DEAD_LETTER_PLACE,
             "received_at",
             F.lit("conflicting_duplicate").alias("reason"),
             F.lit("").alias("field"),
@@ -130,4 +136,6 @@ def keep_conflicts(
             "value",
             F.lit(None).cast(kept.schema["headers"].dataType).alias("headers"),
         )
-        tables.append_conflicts(letters.join(kept.select(*_LETTER_PLACE), on=_LETTER_PLACE, how="left_anti"))
+        tables.append_conflicts(
+            dead_letters.join(kept.select(*_DEAD_LETTER_PLACE), on=_DEAD_LETTER_PLACE, how="left_anti")
+        )

@@ -1,4 +1,4 @@
-"""The fence (R2): when it is certain that nothing stamped before a cut can still appear.
+"""The fence (R2): waits until it is certain that nothing with a timestamp before a cut can still appear.
 
 Wait until the clock has passed the cut and the skew; write a marker into every partition of every source; see that the
 broker stamped it no earlier; wait until whoever reads the topic has passed it. An open transaction, an unreplicated
@@ -59,12 +59,12 @@ class Fence:
         return floor_to(self.now(), self.epoch) + self.epoch
 
     def mark(self, cut: datetime, waiting: Callable[[float], None] = lambda _: None) -> Marked:
-        """Wait for the clock, then write the markers. `waiting` is told the seconds that are left."""
+        """Wait for the clock, then write the markers. `waiting` is called with the seconds that are left."""
         while (left := (cut + self.skew - self.now()).total_seconds()) > 0:
             waiting(left)
             time.sleep(min(left, 1.0))
         sent = _Markers(self.bootstrap).send(self.topics)
-        early = [place for place, stamp in sent.stamps.items() if stamp < cut + self.skew]
+        early = [partition for partition, stamp in sent.stamps.items() if stamp < cut + self.skew]
         if early:
             message = (
                 f"the broker stamped a marker in {early[0]} before the cut `{cut}` although the clock has passed it"
@@ -76,7 +76,7 @@ class Fence:
     def wait(self, marked: Marked, positions: Callable[[], Offsets], reader: str, timeout: timedelta) -> None:
         """Return when the reader has passed the markers. CutNotReachedError, naming the partition, after the timeout.
 
-        OperatorError if it has passed them because it tells of another log than the broker's.
+        OperatorError if it has passed them because its positions are those of another log than the broker's.
         """
         deadline = time.monotonic() + timeout.total_seconds()
         while not marked.passed_by(found := positions()):
@@ -107,8 +107,8 @@ def _behind(marked: Marked, positions: Offsets, reader: str) -> str:
         for partition, offset in own.items():
             at = positions.get(topic, {}).get(partition, 0)
             if at <= offset:
-                place = f"`{topic}/{partition}` to {at} and the marker of {marked.cut} is at {offset}"
-                return f"{reader} has read {place}. Nothing was changed"
+                read = f"`{topic}/{partition}` to {at} and the marker of {marked.cut} is at {offset}"
+                return f"{reader} has read {read}. Nothing was changed"
     return f"{reader} is behind the markers of {marked.cut}. Nothing was changed"
 
 

@@ -1,4 +1,9 @@
-"""One source's master table at one version, read from its Delta log and narrow columns, without Spark."""
+"""One source's master table at one version, read from its Delta log and narrow columns, without Spark.
+
+The days that a rebuild has to recompute (R12) follow from the files that were appended since the base. These are not
+simply the files that the older version lacks, because a compaction writes new files of old rows. So the spans between
+compactions are walked, each from behind one compaction to before the next.
+"""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -14,60 +19,7 @@ from deltalake.exceptions import DeltaError
 from master_dataset.delta.dataset import report_lost_files
 
 COMPACTION = "OPTIMIZE"
-"""The operation, as the log calls it."""
-
-
-class LogCleaned(Exception):
-    """Some of the commits are no longer in the log."""
-
-
-class File(NamedTuple):
-    """A data file of `size` bytes: its rows are all of one day, the earliest received at `oldest_at`, None: unknown.
-
-    `path` is relative to the table.
-    """
-
-    path: str
-    size: int
-    day: date
-    oldest_at: datetime | None
-
-
-def appended(path: str, since: int, until: int) -> Iterator[File]:
-    """The files that versions `since` < v <= `until` appended, also those that were compacted or vacuumed later.
-
-    LogCleaned or DeltaError if the log does not reach back to `since`.
-    """
-    first, known = since, {file.path for file in files_at(path, since)}
-    for compaction in [*_compactions(path, since, until), until + 1]:
-        if compaction - 1 > first:
-            yield from (file for file in files_at(path, compaction - 1) if file.path not in known)
-        if compaction <= until:
-            first, known = compaction, {file.path for file in files_at(path, compaction)}
-
-
-def files_at(path: str, version: int) -> list[File]:
-    """The files of one version."""
-    actions = pa.table(DeltaTable(path, version=version).get_add_actions(flatten=True)).to_pylist()
-    return [
-        File(each["path"], each["size_bytes"], each["partition.day"], each.get("min.received_at")) for each in actions
-    ]
-
-
-def _compactions(path: str, since: int, until: int) -> list[int]:
-    """Their versions, since < version <= until, in order.
-
-    The library gives commits from the asked one on, newest first, those behind the loaded version too; but it numbers
-    them downwards from the loaded one. So they are numbered here, upwards from the oldest.
-    """
-    asked = until - since
-    commits = DeltaTable(path, version=until).history(asked)[::-1][:asked] if asked > 0 else []
-    if not commits:
-        return []  # of a folder named with a pattern it lists none at all; such tables are not compacted
-    if len(commits) < asked:
-        raise LogCleaned(path)
-    return [version for version, each in enumerate(commits, since + 1) if each.get("operation") == COMPACTION]
-
+"""The name of the operation in the log."""
 
 log = structlog.get_logger()
 
@@ -99,18 +51,75 @@ class Master:
         """The days of rows archived since the base's version with a stamp before its cut: `clock_stepped_back`."""
         try:
             files = list(appended(self.path, base_version, self.version))
-        except (DeltaError, LogCleaned):
+        except (DeltaError, LogCleanedError):
             log.warning("rebuild.base_version_gone", path=self.path, version=base_version)
             return self.days()
         return {file.day for file in files if file.oldest_at is None or file.oldest_at < before}
+
+    def events_by_day(self) -> dict[date, int]:
+        """How many rows the table has for each day, by its log alone."""
+        counts: dict[date, int] = {}
+        actions = pa.table(DeltaTable(self.path, version=self.version).get_add_actions(flatten=True))
+        for file in actions.select(["partition.day", "num_records"]).to_pylist():
+            counts[file["partition.day"]] = counts.get(file["partition.day"], 0) + (file["num_records"] or 0)
+        return counts
 
     def _days(self, where: pc.Expression) -> Iterator[date]:
         table = DeltaTable(self.path, version=self.version)
         with report_lost_files(table):
             for batch in table.to_pyarrow_dataset().scanner(columns=["day"], filter=where).to_batches():
-                yield from _days_of(batch)
+                days: list[date] = pc.unique(batch["day"]).to_pylist()
+                yield from days
 
 
-def _days_of(rows: pa.Table | pa.RecordBatch) -> list[date]:
-    days: list[date] = pc.unique(rows["day"]).to_pylist()
-    return days
+class LogCleanedError(Exception):
+    """Some commits are no longer in the log."""
+
+
+class DataFile(NamedTuple):
+    """A data file of `size` bytes, whose rows are all of one day. `path` is relative to the table.
+
+    `oldest_at`: when its earliest row was received, None if the log does not say.
+    """
+
+    path: str
+    size: int
+    day: date
+    oldest_at: datetime | None
+
+
+def appended(path: str, since: int, until: int) -> Iterator[DataFile]:
+    """The files that versions `since` < v <= `until` appended, also those that were compacted or vacuumed later.
+
+    LogCleaned or DeltaError if the log does not reach back to `since`.
+    """
+    first, known = since, {file.path for file in files_at(path, since)}
+    for compaction in [*_compactions(path, since, until), until + 1]:
+        if compaction - 1 > first:
+            yield from (file for file in files_at(path, compaction - 1) if file.path not in known)
+        if compaction <= until:
+            first, known = compaction, {file.path for file in files_at(path, compaction)}
+
+
+def files_at(path: str, version: int) -> list[DataFile]:
+    """The files of one version."""
+    actions = pa.table(DeltaTable(path, version=version).get_add_actions(flatten=True)).to_pylist()
+    return [
+        DataFile(each["path"], each["size_bytes"], each["partition.day"], each.get("min.received_at"))
+        for each in actions
+    ]
+
+
+def _compactions(path: str, since: int, until: int) -> list[int]:
+    """The versions of compactions, since < version <= until, in order.
+
+    delta-rs lists commits newest first, including those after the loaded version, but numbers them downwards from the
+    loaded one. So they are numbered here, upwards from the oldest.
+    """
+    number = until - since
+    commits = DeltaTable(path, version=until).history(number)[::-1][:number] if number > 0 else []
+    if not commits:
+        return []  # of a path with a glob pattern it lists none at all; such tables are not compacted
+    if len(commits) < number:
+        raise LogCleanedError(path)
+    return [version for version, each in enumerate(commits, since + 1) if each.get("operation") == COMPACTION]

@@ -11,10 +11,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-from deltalake import DeltaTable
-
-from batch_layer.archived import archived, naming_lost_files
+from batch_layer.archived import archived, report_unreadable_files
 from batch_layer.deliveries import count_repeats, deliveries, keep_conflicts
 from batch_layer.progress import Amount, RecordedProgress
 from batch_layer.recompute.plan import Plan
@@ -32,7 +29,6 @@ if TYPE_CHECKING:
     from cassandra.cluster import Session
     from pyspark.sql import SparkSession
 
-    from batch_layer.master import Master
     from master_dataset.source import Source
 
 EVENTS_TOGETHER = 2_000_000
@@ -68,20 +64,11 @@ def portions(plan: Plan, together: int = EVENTS_TOGETHER) -> list[Portion]:
     found: list[Portion] = []
     for source in plan.sources:
         work = [(view, days) for view, days in plan.work if view.source.topic == source.topic and days]
-        events = events_by_day(plan.masters[source.topic])
+        events = plan.masters[source.topic].events_by_day()
         for days in _together(sorted({day for _, own in work for day in own}), events, together):
             own = tuple((view, frozenset(of_view & days)) for view, of_view in work if of_view & days)
             found.append(Portion(len(found), source, own, {day: events.get(day, 0) for day in days}))
     return found
-
-
-def events_by_day(master: "Master") -> dict[date, int]:
-    """How many rows a table has for each day, by its log alone."""
-    counted: dict[date, int] = {}
-    actions = pa.table(DeltaTable(master.path, version=master.version).get_add_actions(flatten=True))
-    for file in actions.select(["partition.day", "num_records"]).to_pylist():
-        counted[file["partition.day"]] = counted.get(file["partition.day"], 0) + (file["num_records"] or 0)
-    return counted
 
 
 def _together(days: Iterable[date], events: Mapping[date, int], at_least: int) -> Iterable[set[date]]:
@@ -125,7 +112,7 @@ class Rebuild:
         writer = Run(self._connect, run)
         for portion in every:
             if portion.number not in done:
-                with naming_lost_files(self._tables):
+                with report_unreadable_files(self._tables):
                     counted = self._portion(plan, portion, writer, _PortionProgress(reached, total, progress))
                 yield portion.number, counted
                 reached = reached.plus(_amount([portion]))
@@ -137,7 +124,7 @@ class Rebuild:
         found = deliveries(events)
         counted_rows = CountedRows(events, found.first, self._rules, plan.cut)
         repeats = found.repeats.where(found.repeats.received_at < plan.cut)
-        if portion.days_read != portion.days:  # those of other days are told of in their own portion
+        if portion.days_read != portion.days:  # repeats of other days are counted in their own portion
             repeats = repeats.where(repeats.day.isin(sorted(portion.days)))
         repeated = count_repeats(repeats)
         if self._keeps_conflicts:

@@ -1,4 +1,4 @@
-"""A run writes cells under its own name and deletes nothing; a publication is what makes them seen (R11)."""
+"""Runs: a run writes cells under its own name and deletes nothing. A publication makes them visible (R11)."""
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -58,7 +58,7 @@ class BlockWriter:
     run: str
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Every block is acknowledged before its place is given back. Quick if a store's days follow each other."""
+        """Every block is acknowledged before its row is yielded. Fast if a store's days follow each other."""
         session = self.connect()
         insert = session.prepare(
             "INSERT INTO batch_cells (view_name, store, month, run, day, block) VALUES (?, ?, ?, ?, ?, ?)"
@@ -67,8 +67,8 @@ class BlockWriter:
             statements = [(self._statement(insert, month, own), None) for month, own in requests(batch.to_pylist())]
             execute_concurrent(session, statements, concurrency=_IN_FLIGHT, raise_on_first_error=True)
             failpoint(Failpoint.REBUILD_BLOCKS)
-            told = [digest_of(block) for block in batch.column("block").to_pylist()]
-            yield batch.drop_columns(["block"]).append_column("digest", pa.array(told, pa.string()))
+            digests = [digest_of(block) for block in batch.column("block").to_pylist()]
+            yield batch.drop_columns(["block"]).append_column("digest", pa.array(digests, pa.string()))
 
     def _statement(self, insert: "PreparedStatement", month: date, rows: Sequence[Row]) -> Statement:
         values = [(self.view, row["store"], month, self.run, row["day"], row["block"]) for row in rows]
@@ -111,8 +111,8 @@ class Run:
         writer = BlockWriter(self._connect, view.name, self.name)
         written = blocks_used(view, events, Extent(cut, days), writer, written_schema(view))
         stores: dict[date, Digests] = {day: {} for day in days}
-        for places in written.toArrow().to_batches():
-            for store, day, cells, *sums, digest in zip(*(c.to_pylist() for c in places.columns), strict=True):
+        for batch in written.toArrow().to_batches():
+            for store, day, cells, *sums, digest in zip(*(c.to_pylist() for c in batch.columns), strict=True):
                 stores[day][store] = Digest(digest, cells, sums)
         insert = self._session.prepare(
             "INSERT INTO run_days (run, view_name, day, stores, digests) VALUES (?, ?, ?, ?, ?)"
@@ -141,8 +141,8 @@ def read_digests(
     found: dict[date, dict[str, Digest | None]] = {}
     for row in session.execute(query, (run, view)):
         if (day := row.day.date()) in days:
-            told = orjson.loads(row.digests) if row.digests else dict.fromkeys(orjson.loads(row.stores))
-            found[day] = {store: Digest(*own) if own else None for store, own in told.items()}
+            kept = orjson.loads(row.digests) if row.digests else dict.fromkeys(orjson.loads(row.stores))
+            found[day] = {store: Digest(*own) if own else None for store, own in kept.items()}
     return found
 
 

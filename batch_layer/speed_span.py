@@ -1,4 +1,4 @@
-"""What speed shows between two instants of receipt: a driver knows which partitions there are, workers read them."""
+"""The speed rows between two instants of receipt. The driver lists their partitions, Spark's workers read them."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from cassandra.cluster import Session
 
-PLACES = pa.schema(
+STORE_DAYS = pa.schema(
     [
         ("view", pa.string()),
         ("store", pa.string()),
@@ -41,7 +41,7 @@ _ROWS_AT_ONCE = 100
 """Of a partition, some 50 kB each at most: bounds a worker's memory."""
 
 
-class Partition(NamedTuple):
+class SpeedPartition(NamedTuple):
     """Where the rows of a view and store lie that were received on a UTC day."""
 
     view: str
@@ -58,49 +58,49 @@ class SpeedSpan:
     since: datetime
     until: datetime
 
-    def partitions(self) -> list[Partition]:
+    def partitions(self) -> list[SpeedPartition]:
         """Every partition that may have such rows: keys only."""
         days = (self.since.date(), self.until.date())
         return [
-            Partition(row.view_name, row.store, row.received_day.date())
+            SpeedPartition(row.view_name, row.store, row.received_day.date())
             for row in self.connect().execute(_SELECT_KEYS)
             if row.generation == self.generation and days[0] <= row.received_day.date() <= days[1]
         ]
 
-    def read(self, shape: Shape, partitions: Sequence[Partition]) -> Iterator[list[Addition]]:
+    def read(self, shape: Shape, partitions: Sequence[SpeedPartition]) -> Iterator[list[Addition]]:
         """What the rows of each partition add to the cells of this shape."""
         for rows in self._rows(partitions):
             yield [
                 Addition(key, utc(row.epoch), states) for row in rows for key, states in read_block(shape, row.block)
             ]
 
-    def blocks(self, partitions: Sequence[Partition]) -> Iterator[str]:
+    def blocks(self, partitions: Sequence[SpeedPartition]) -> Iterator[str]:
         """The rows' blocks as they are."""
         return (row.block for rows in self._rows(partitions) for row in rows)
 
-    def days(self, partitions: Sequence[Partition]) -> Iterator[set[date]]:
+    def days(self, partitions: Sequence[SpeedPartition]) -> Iterator[set[date]]:
         """Of which days each partition has windows, whatever the cells are made of."""
         for rows in self._rows(partitions):
             yield {instant(window).date() for row in rows for window in orjson.loads(row.block)[WINDOW_KEY]}
 
-    def _rows(self, partitions: Sequence[Partition]) -> Iterator[Iterable[Any]]:
+    def _rows(self, partitions: Sequence[SpeedPartition]) -> Iterator[Iterable[Any]]:
         session = self.connect()
         select = session.prepare(_SELECT)
         select.fetch_size = _ROWS_AT_ONCE
         for start in range(0, len(partitions), _PARTITIONS_AT_ONCE):
-            asked = [
+            keys = [
                 (*own, self.generation, self.since, self.until)
                 for own in partitions[start : start + _PARTITIONS_AT_ONCE]
             ]
             found = execute_concurrent_with_args(
-                session, select, asked, concurrency=_PARTITIONS_AT_ONCE, raise_on_first_error=True
+                session, select, keys, concurrency=_PARTITIONS_AT_ONCE, raise_on_first_error=True
             )
             yield from (rows for _, rows in found)
 
 
 @dataclass(frozen=True)
-class PlaceFinder:
-    """Runs in Spark's workers: takes partitions, gives back `PLACES`. Cells stay where they were read."""
+class StoreDayFinder:
+    """Runs in Spark's workers: takes partitions, gives back `STORE_DAYS`. Cells stay where they were read."""
 
     span: SpeedSpan
 
@@ -108,14 +108,14 @@ class PlaceFinder:
         """One row for each day of a partition; of waiting events one row per partition."""
         shapes: dict[str, Shape] = {shape.name: shape for shape in (*registered_views(), WAITING)}
         for batch in batches:
-            asked = sorted(Partition(**row) for row in batch.to_pylist())
-            for view, own in groupby(asked, key=attrgetter("view")):
+            listed = sorted(SpeedPartition(**row) for row in batch.to_pylist())
+            for view, own in groupby(listed, key=attrgetter("view")):
                 partitions = list(own)
                 for partition, found in zip(partitions, self.span.read(shapes[view], partitions), strict=True):
-                    yield pa.RecordBatch.from_pylist(_places(partition, found), schema=PLACES)
+                    yield pa.RecordBatch.from_pylist(_store_days(partition, found), schema=STORE_DAYS)
 
 
-def _places(partition: Partition, additions: Sequence[Addition]) -> list[dict[str, object]]:
+def _store_days(partition: SpeedPartition, additions: Sequence[Addition]) -> list[dict[str, object]]:
     own = partition._asdict()
     if partition.view == WAITING.name:
         return [own | {"waiting": sum(number_of(each.states) for each in additions)}]

@@ -21,13 +21,13 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own convention
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from batch_layer.archived import archived, naming_lost_files
+from batch_layer.archived import archived, report_unreadable_files
 from batch_layer.blocks import Extent, StoreDay, blocks_used
 from batch_layer.context import BatchContext
 from batch_layer.deliveries import deliveries
 from batch_layer.master import Master
 from batch_layer.run import read_manifest
-from batch_layer.speed_span import PARTITIONS_SQL, PLACES, Partition, PlaceFinder, SpeedSpan
+from batch_layer.speed_span import PARTITIONS_SQL, STORE_DAYS, SpeedPartition, SpeedSpan, StoreDayFinder
 from batch_layer.visits import CountedRows
 from master_dataset.cassandra_tables import ArchivePositions
 from master_dataset.errors import DefinitionNotCoveredError
@@ -66,16 +66,16 @@ COMPARED = pa.schema(
         ("example", pa.string()),
     ]
 )
-"""A row per store and day: cells on either side, how many differ, one of them in words."""
+"""A row per store and day: cells on either side, how many differ, one of them as text."""
 _SELECT_BLOCK = "SELECT block FROM batch_cells WHERE view_name = ? AND store = ? AND month = ? AND run = ? AND day = ?"
 
 
 @dataclass(frozen=True)
-class Comparer:
+class CellComparer:
     """Takes recomputed blocks, gives back `COMPARED`.
 
-    `runs`: whose batch cells are published for a day. `received`: on which days speed received what it shows of a
-    place; the rows themselves are read by whoever compares that place.
+    `runs`: whose batch cells are published for a day. `received`: on which days speed received the rows of a
+    store and day; the rows themselves are read by the worker that compares it.
     """
 
     connect: "Callable[[], Session]"
@@ -93,17 +93,17 @@ class Comparer:
                 (self.view.name, r["store"], month_of(r["day"]), self.runs.get(r["day"], ""), r["day"]) for r in rows
             ]
             found = execute_concurrent_with_args(session, session.prepare(_SELECT_BLOCK), keys, concurrency=32)
-            speed = self._speed([(row["store"], row["day"]) for row in rows])
+            speed = self._speed_rows([(row["store"], row["day"]) for row in rows])
             results = [self._compare(row, result.one(), speed) for row, (_, result) in zip(rows, found, strict=True)]
             yield pa.RecordBatch.from_pylist(results, schema=COMPARED)
 
-    def _speed(self, places: Sequence[StoreDay]) -> Mapping[StoreDay, list[Addition]]:
-        asked = [(place, received) for place in places for received in self.received.get(place, ())]
-        partitions = [Partition(self.view.name, store, received) for (store, _), received in asked]
+    def _speed_rows(self, compared: Sequence[StoreDay]) -> Mapping[StoreDay, list[Addition]]:
+        rows = [(each, received) for each in compared for received in self.received.get(each, ())]
+        partitions = [SpeedPartition(self.view.name, store, received) for (store, _), received in rows]
         found: dict[StoreDay, list[Addition]] = {}
-        for (place, _), additions in zip(asked, self.speed.read(self.view, partitions), strict=True):
-            own = found.setdefault(place, [])
-            own += (each for each in additions if instant(each.key.window).date() == place[1])
+        for (store_day, _), additions in zip(rows, self.speed.read(self.view, partitions), strict=True):
+            own = found.setdefault(store_day, [])
+            own += (each for each in additions if instant(each.key.window).date() == store_day[1])
         return found
 
     def _compare(
@@ -118,14 +118,14 @@ class Comparer:
         recomputed = dict(read_block(self.view, row["block"]))
         keys = merged.keys() | recomputed.keys()
         wrong = [key for key in keys if merged.get(key) != recomputed.get(key)]
-        place = f"{self.view.name} store {row['store']}"
-        example = _example(place, wrong[0], merged.get(wrong[0]), recomputed.get(wrong[0])) if wrong else None
+        where = f"{self.view.name} store {row['store']}"
+        example = _example(where, wrong[0], merged.get(wrong[0]), recomputed.get(wrong[0])) if wrong else None
         counted = {"cells": len(keys), "differing": len(wrong), "example": example}
         return {"store": row["store"], "day": row["day"], **counted}
 
 
-def _example(place: str, key: CellKey, merged: object, recomputed: object) -> str:
-    return f"{place} {instant(key.window):%Y-%m-%dT%H:%MZ} {key.dimensions}: merged {merged}, recomputed {recomputed}"
+def _example(where: str, key: CellKey, merged: object, recomputed: object) -> str:
+    return f"{where} {instant(key.window):%Y-%m-%dT%H:%MZ} {key.dimensions}: merged {merged}, recomputed {recomputed}"
 
 
 class Verdict(NamedTuple):
@@ -161,7 +161,7 @@ class Verification:
             MasterFileLostError: Archived events cannot be read.
             CutNotReachedError: A layer does not read up to the epoch in time.
         """
-        with naming_lost_files(self._context.tables), ExitStack() as ended:
+        with report_unreadable_files(self._context.tables), ExitStack() as ended:
             return self._verdict(progress, sample, ended)
 
     def _verdict(self, progress: Callable[[int, int, str], None], sample: Sample | None, ended: ExitStack) -> Verdict:
@@ -182,11 +182,11 @@ class Verification:
         cells = differing = 0
         examples: list[str] = []
         views = registered_views()
-        for place, view in enumerate(views):
-            progress(place, len(views), view.name)
+        for done, view in enumerate(views):
+            progress(done, len(views), view.name)
             runs = {day: run for (name, day), run in manifest.items() if name == view.name and _is_in(days, day)}
             shown = {key: own for key, own in received.get(view.name, {}).items() if _is_in(days, key[1])}
-            comparer = Comparer(self._context.connect, view, runs, speed, shown)
+            comparer = CellComparer(self._context.connect, view, runs, speed, shown)
             rows = counted.get(view.source.topic)
             for found in self._compared(rows.of(view, days or ()) if rows else None, comparer, days):
                 cells, differing = cells + found["cells"], differing + found["differing"]
@@ -215,7 +215,7 @@ class Verification:
                 return epoch, now
 
     def _compared(
-        self, counted: DataFrame | None, comparer: Comparer, days: Sequence[date] | None
+        self, counted: DataFrame | None, comparer: CellComparer, days: Sequence[date] | None
     ) -> Iterator[Mapping[str, Any]]:
         view = comparer.view
         extent = Extent(comparer.speed.until, days or ())
@@ -246,7 +246,7 @@ class Verification:
 
 
 def _drawn(sample: Sample | None, published: set[date], masters: Iterable[Master]) -> list[date] | None:
-    """The sample's days of those with events or shown cells; None: every day is looked at."""
+    """The sample's days, of those with events or published cells; None: every day is compared."""
     return None if sample is None else sample.draw(published.union(*(each.days() for each in masters)))
 
 
@@ -262,11 +262,11 @@ def _is_in(days: Sequence[date] | None, day: date) -> bool:
 
 
 def _received(spark: "SparkSession", speed: SpeedSpan) -> tuple[dict[str, dict[StoreDay, list[date]]], int]:
-    """By view the places that speed shows, and how many events wait for batch."""
+    """By view the stores and days that speed has rows of, and how many events wait for batch."""
     found: dict[str, dict[StoreDay, list[date]]] = {}
     waiting = 0
     partitions = spark.createDataFrame(speed.partitions(), PARTITIONS_SQL)
-    for row in partitions.mapInArrow(PlaceFinder(speed), from_arrow_schema(PLACES)).toLocalIterator():
+    for row in partitions.mapInArrow(StoreDayFinder(speed), from_arrow_schema(STORE_DAYS)).toLocalIterator():
         waiting += row.waiting or 0
         if row.day is not None:
             found.setdefault(row.view, {}).setdefault((row.store, row.day), []).append(row.received_day)

@@ -22,7 +22,7 @@ from views.core.view import View, fresh_sql
 
 _AT_ONCE = 10_000
 _WHOSE = ("store", "device", "business_day")
-_SAID = ("received_ms", "happened_ms", "is_inside")
+_SIGHTING = ("received_ms", "happened_ms", "is_inside")
 Makes = Callable[[VisitKey, Iterable[Sighting]], Iterator[VisitRow]]
 
 
@@ -39,9 +39,10 @@ class CountedRows:
     late_until: datetime
 
     def of(self, view: View, days: Collection[date] = ()) -> DataFrame:
-        """The events themselves, or the visits that they make: `VISITS`. `days`: whose cells are wanted, all if none.
+        """The rows that the view counts: the events, or the visits that they make (`VISITS`).
 
-        Visits of bundles have the instant at which they closed as `received_at`.
+        Visits of bundles have the instant at which they closed as `received_at`. `days`: those whose cells are
+        computed; all if empty.
         """
         read = F.col("day").isin(sorted(view.days_read(days))) if days else F.lit(True)  # noqa: FBT003 - a literal
         first = self.first.where(read)
@@ -98,7 +99,7 @@ def _made(of: tuple[str, ...], makes: Makes) -> "Callable[[Iterator[pa.RecordBat
         rows: Iterator[tuple[Any, ...]] = (
             row
             for batch in batches
-            for row in zip(*(batch.column(name).to_pylist() for name in (*of, *_SAID)), strict=True)
+            for row in zip(*(batch.column(name).to_pylist() for name in (*of, *_SIGHTING)), strict=True)
         )
         width = len(of)
         own = groupby(rows, key=itemgetter(slice(width)))

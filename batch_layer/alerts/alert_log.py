@@ -37,8 +37,8 @@ _WAIT_SECONDS = 1.0
 _STALLED_SECONDS = 120.0
 """Longer than the broker leaves a transaction open."""
 _AHEAD_MS = 24 * 3_600_000
-"""A record is written at most so long before its window: an event may be an hour ahead of its receipt, and clocks are not
-off by as much as the rest."""
+"""A record is written at most so long before its window: an event may be an hour ahead of its receipt, and clocks are
+not off by as much as the rest."""
 _AT_ONCE = 1000
 _QUIET = {"enable.auto.commit": False, "log_level": 2, "error_cb": lambda _: None}
 

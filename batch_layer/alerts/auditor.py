@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     from cassandra.cluster import Session
 
 RELAY_TIMEOUT = timedelta(seconds=30)
-"""It is ahead of the archive, unless it is stopped."""
+"""The relay is ahead of the archive, unless it is stopped."""
 _BEFORE = timedelta(hours=27)
-"""So long before a window that is looked at one may begin of which the log is read."""
+"""How long before an audited window the windows begin whose alerts are read from the log."""
 _DAY = timedelta(days=1)
 _WEEK = timedelta(days=8)
 _MS = timedelta(milliseconds=1)
@@ -58,79 +58,74 @@ class AlertAuditor:
     def _session(self) -> "Session":
         return self.context.session
 
-    def catch_up(self, progress: Steps) -> None:
-        """Look at alerts by what is published now, unless that was done.
-
-        It follows a publication and is done without it. So what goes wrong is logged, and the next rebuild tries again.
-        """
+    def catch_up(self, steps: Steps) -> None:
+        """Audit alerts against what is published now, unless that was done. A failure is only logged."""
         try:
             with translated_failures("ID"):
-                self._catch_up(progress)
+                self._catch_up(steps)
         except (GalateaError, KafkaException) as error:
             log.warning("alerts.audit_put_off", why=str(error))
-        except (
-            UNEXPECTED_DATA
-        ) as error:  # it is done after the switch: the rebuild must not fail, and be tried again, for it
+        except UNEXPECTED_DATA as error:  # the publication is done, so the rebuild must not fail
             log.exception("alerts.audit_put_off", why=repr(error))
 
-    def _catch_up(self, progress: Steps) -> None:
+    def _catch_up(self, steps: Steps) -> None:
         audited, pointer = AuditTable(self._session), PointerRow(self._session)
         since, is_overtaken = audited.read().publication, False
         for _ in range(_TRIES):  # several rebuilds may end at once
             seen, now = audited.read(), pointer.read().publication
             rows = list(RuleVersions(self._session, timedelta()).read())
-            # Who was overtaken may have asked for what newer numbers deny, and nobody else has seen that.
-            if seen.publication == now and not is_overtaken and not self._is_more_asked(seen, rows):
+            # An overtaken audit may have requested what newer numbers deny, and no other audit has seen that.
+            if seen.publication == now and not is_overtaken and not self._has_unseen_requests(seen, rows):
                 return
             base, found = pointer.publication(min(since, seen.publication)), pointer.publication(now)
             if found is None:
                 return
-            told, asked = self._looked(seen, rows, base, found, progress)
-            is_overtaken = not audited.move(seen.publication, LastAudit(now, asked), told)
-            log.info("alerts.audited", publication=now, overtaken=is_overtaken, **told)
+            counts, positions = self._audit(seen, rows, base, found, steps)
+            is_overtaken = not audited.move(seen.publication, LastAudit(now, positions), counts)
+            log.info("alerts.audited", publication=now, overtaken=is_overtaken, **counts)
 
-    def _is_more_asked(self, seen: LastAudit, rows: Sequence[VersionRow]) -> bool:
-        """Whether somebody who was overtaken then has ended before it could look again."""
-        if not _are_audited(_rules(rows)):
+    def _has_unseen_requests(self, seen: LastAudit, rows: Sequence[VersionRow]) -> bool:
+        """Whether an audit that was overtaken has ended before it could audit again."""
+        if not _any_audited(_rules(rows)):
             return False
         topics = AlertLog(self.context.bootstrap)
         return EmittedAlerts(topics, seen.request_positions, topics.request_ends()).has_foreign_requests(
             seen.publication
         )
 
-    def _looked(
+    def _audit(
         self,
         seen: LastAudit,
         rows: Sequence[VersionRow],
         base: Publication | None,
         found: Publication,
-        progress: Steps,
+        steps: Steps,
     ) -> tuple[Mapping[str, int], Mapping[int, int]]:
-        """What came of it, and how far requests were read."""
-        rules, asked = _rules(rows), seen.request_positions
+        """The number of corrections by kind, and how far requests were read."""
+        rules, positions = _rules(rows), seen.request_positions
         corrections: Sequence[Alert] = []
         topics = AlertLog(self.context.bootstrap)
-        if _are_audited(rules):
-            self._wait_for_relay(topics, found.cut, progress)
-            progress.step(0, 0, "alerts")
-            asked = topics.request_ends()
+        if _any_audited(rules):
+            self._wait_for_relay(topics, found.cut, steps)
+            steps.step(0, 0, "alerts")
+            positions = topics.request_ends()
             corrections = self._corrections(
-                EmittedAlerts(topics, seen.request_positions, asked), rows, rules, base, found
+                EmittedAlerts(topics, seen.request_positions, positions), rows, rules, base, found
             )
         failpoint(Failpoint.REBUILD_JUDGED)
-        told = _counted(corrections)
-        if told["unexplained"]:  # before they are asked for: whoever looks again finds nothing left to ask for
-            detail = f"{told['unexplained']} corrections of alerts have no explanation."
-            place = f"publication {found.number}"
-            AlarmTable(self._session).notice(ALERTS_UNEXPLAINED, datetime.now(UTC), place, detail)
+        counts = _counts(corrections)
+        if counts["unexplained"]:  # before they are requested: another audit finds nothing left to request
+            detail = f"{counts['unexplained']} corrections of alerts have no explanation."
+            where = f"publication {found.number}"
+            AlarmTable(self._session).notice(ALERTS_UNEXPLAINED, datetime.now(UTC), where, detail)
         if corrections:
             topics.request(corrections)
         failpoint(Failpoint.REBUILD_ALERTS)
-        return told, asked
+        return counts, positions
 
-    def _wait_for_relay(self, topics: AlertLog, cut: datetime, progress: Steps) -> None:
-        """Until the log of alerts has all that rests on what was received before the cut. CutNotReachedError."""
-        progress.step(0, 0, f"alerts are told up to {cut:%H:%M:%S} UTC")
+    def _wait_for_relay(self, topics: AlertLog, cut: datetime, steps: Steps) -> None:
+        """Wait until the log has every alert that depends on what was received before the cut. CutNotReachedError."""
+        steps.step(0, 0, f"alerts are emitted up to {cut:%H:%M:%S} UTC")
         fence = self.context.fence
         marked = fence.mark(cut)
         fence.wait(marked, lambda: topics.processor_positions(list(marked.offsets)), "alerts", RELAY_TIMEOUT)
@@ -145,9 +140,9 @@ class AlertAuditor:
     ) -> Sequence[Alert]:
         context, session, horizons = self.context, self._session, self.context.horizons
         since = min(base.cut, found.cut) if base else UNIX_EPOCH
-        # What was told of older windows the topic may have forgotten.
+        # The topic may not have the alerts of older windows any more.
         oldest = max(datetime.now(UTC), found.cut) - context.retention + _DAY
-        bounds = AuditScope(
+        scope = AuditScope(
             found.number,
             _ms(since),
             _ms(found.cut),
@@ -165,12 +160,12 @@ class AlertAuditor:
             since,
             context.oldest,
         )
-        told = alerts.statuses(_ms(oldest - _BEFORE))
-        book = RuleHistory(
+        statuses = alerts.statuses(_ms(oldest - _BEFORE))
+        history = RuleHistory(
             [StoredVersion(_ms(row.effective_at), row.kind, row.id, row.number, row.body) for row in rows], 0
         )
-        audit = Audit(book, rules, _noted(rows), facts, bounds, told, alerts.unseen)
-        return [*audit.corrections(), *retracted_silences(rules, facts, bounds, told)]
+        audit = Audit(history, rules, _known_since(rows), facts, scope, statuses, alerts.unseen)
+        return [*audit.corrections(), *retracted_silences(rules, facts, scope, statuses)]
 
 
 def _rules(rows: Sequence[VersionRow]) -> dict[RuleKey, Rule]:
@@ -181,13 +176,13 @@ def _rules(rows: Sequence[VersionRow]) -> dict[RuleKey, Rule]:
     return found
 
 
-def _are_audited(rules: Mapping[RuleKey, Rule]) -> bool:
-    """Whether any of them is looked at after a publication."""
+def _any_audited(rules: Mapping[RuleKey, Rule]) -> bool:
+    """Whether any of the rules is audited after a publication."""
     return any(not isinstance(rule, Level) for rule in rules.values())
 
 
-def _noted(rows: Sequence[VersionRow]) -> dict[str, int]:
-    """Since when the log has known each store."""
+def _known_since(rows: Sequence[VersionRow]) -> dict[str, int]:
+    """When each store first appeared in the log, in ms since 1970."""
     found: dict[str, int] = {}
     for row in rows:
         if row.kind == "store":
@@ -195,7 +190,7 @@ def _noted(rows: Sequence[VersionRow]) -> dict[str, int]:
     return found
 
 
-def _counted(corrections: Sequence[Alert]) -> Mapping[str, int]:
+def _counts(corrections: Sequence[Alert]) -> Mapping[str, int]:
     kinds = Counter("late" if each.kind == "raised" else each.kind for each in corrections)
     unexplained = sum(each.cause == "unexplained" for each in corrections)
     return {"retracted": kinds["retracted"], "late": kinds["late"], "unexplained": unexplained}

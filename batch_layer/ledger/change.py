@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PublishedState:
-    """One of both: the published cells and, from the cut on, the rows of that generation."""
+    """What readers were shown: the published cells and, from the cut on, the rows of that generation."""
 
     cut: datetime
     manifest: Mapping[tuple[str, date], str]
@@ -41,21 +41,25 @@ class Change:
 
     @property
     def until(self) -> datetime:
-        """Both sides are compared by what was received before."""
+        """Both are compared by what was received before this instant."""
         return max(self.before.cut, self.after.cut)
 
     def runs(self, view: str) -> tuple[dict[date, str], dict[date, str]]:
         """Day to run, before and after, of the days whose run is another one."""
         keys = {key for key in {*self.before.manifest, *self.after.manifest} if key[0] == view}
         other = [key for key in keys if self.before.manifest.get(key) != self.after.manifest.get(key)]
-        sides = (self.before.manifest, self.after.manifest)
-        first, second = ({key[1]: side[key] for key in other if key in side} for side in sides)
+        first, second = (
+            {key[1]: state.manifest[key] for key in other if key in state.manifest}
+            for state in (self.before, self.after)
+        )
         return first, second
 
     def all_runs(self, view: str) -> tuple[dict[date, str], dict[date, str]]:
         """Day to run, before and after, of every day."""
-        sides = (self.before.manifest, self.after.manifest)
-        first, second = ({day: run for (name, day), run in side.items() if name == view} for side in sides)
+        first, second = (
+            {day: run for (name, day), run in state.manifest.items() if name == view}
+            for state in (self.before, self.after)
+        )
         return first, second
 
     def spans(self, connect: "Callable[[], Session]", view: "View") -> tuple[SpeedSpan, SpeedSpan]:
@@ -94,16 +98,16 @@ Days = Mapping[date, Mapping[str, Digest | None]]
 
 
 @dataclass(frozen=True)
-class Differing:
-    """`places` differ on both sides; `new` have a block after and none before."""
+class BlockDifferences:
+    """`changed`: (store, day) pairs with different blocks; `new`: those with a block after and none before."""
 
-    places: set[StoreDay] = field(default_factory=set)
+    changed: set[StoreDay] = field(default_factory=set)
     new: dict[StoreDay, Digest] = field(default_factory=dict)
 
 
-def differing(before: Days, after: Days) -> Differing:
+def differing(before: Days, after: Days) -> BlockDifferences:
     """Of days that were written by another run: the blocks that are not the same."""
-    found = Differing()
+    found = BlockDifferences()
     for day in {*before, *after}:
         old, new = before.get(day, {}), after.get(day, {})
         for store in {*old, *new}:
@@ -111,7 +115,7 @@ def differing(before: Days, after: Days) -> Differing:
             if store not in old and other is not None:
                 found.new[store, day] = other
             elif one is None or other is None or one.text != other.text:
-                found.places.add((store, day))
+                found.changed.add((store, day))
     return found
 
 
@@ -123,11 +127,11 @@ def digests(session: "Session", view: str, runs: Mapping[date, str]) -> dict[dat
     return found
 
 
-def units(places: Iterable[StoreDay], received: Mapping[StoreDay, Iterable[date]]) -> pa.Table:
-    """The places to compare, together with those that speed shows, as `UNITS`."""
+def units(compared: Iterable[StoreDay], received: Mapping[StoreDay, Iterable[date]]) -> pa.Table:
+    """The stores and days to compare, together with those that speed has rows of, as `UNITS`."""
     days: dict[tuple[str, date], set[date]] = {}
     seen: dict[tuple[str, date], set[date]] = {}
-    for store, day in {*places, *received}:
+    for store, day in {*compared, *received}:
         key = (store, month_of(day))
         days.setdefault(key, set()).add(day)
         seen.setdefault(key, set()).update(received.get((store, day), ()))

@@ -1,4 +1,8 @@
-"""Compares the cells of a store's days before and after a publication."""
+"""Compares the cells of a store's days before and after a publication, in Spark's workers.
+
+The worker has the events that may explain a change beside the cells. Cells of two definitions of a view have nothing in
+common but the names of dimensions and states, so they are compared by name.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +16,7 @@ from cassandra.concurrent import execute_concurrent_with_args
 
 from batch_layer.ledger.correction import EVENTS_NAMED, INSERT_BLOCK, Cause, Correction, summed, written
 from batch_layer.ledger.explaining import Contribution, cause_of
-from batch_layer.speed_span import Partition, SpeedSpan
+from batch_layer.speed_span import SpeedPartition, SpeedSpan
 from views.core.aggregates import Column, Value
 from views.core.cells import WINDOW_KEY, CellKey, States, read_block
 from views.core.cut import instant, month_of
@@ -76,7 +80,7 @@ Cells = dict[CellKey, States]
 
 
 @dataclass(frozen=True)
-class Events:
+class CellEvents:
     """What may explain the changes of one cell, by kind: see `batch_layer.ledger.ledger`."""
 
     waited: Sequence[Contribution] = ()
@@ -86,7 +90,7 @@ class Events:
 
 
 @dataclass(frozen=True)
-class Comparing:
+class LedgerComparer:
     """Runs in Spark's workers. `before`, `after`: day to run. `shown`, `kept`: speed rows shown before, and after.
 
     `stamp`: the write timestamp of the lines, so that those of a second comparison replace those of the first.
@@ -108,7 +112,7 @@ class Comparing:
         compared = [self._compare(unit, explaining) for unit in units.to_pylist()]
         return pa.Table.from_pylist(compared, schema=COMPARED)
 
-    def _compare(self, unit: Mapping[str, Any], events: Mapping[CellKey, Events]) -> dict[str, Any]:
+    def _compare(self, unit: Mapping[str, Any], events: Mapping[CellKey, CellEvents]) -> dict[str, Any]:
         session, store = self.connect(), unit["store"]
         days: list[date] = unit["days"]
         lines = self._named(store, unit) if self.fixed else self._explained(store, unit, events)
@@ -117,20 +121,22 @@ class Comparing:
             day = instant(line.window).date()
             if day in days:
                 by_day.setdefault(day, []).append(line)
-        place = (self.subject, self.view.name, store)
-        values = [(*place, day, written(own), self.stamp) for day, own in sorted(by_day.items())]
+        key = (self.subject, self.view.name, store)
+        values = [(*key, day, written(own), self.stamp) for day, own in sorted(by_day.items())]
         insert = session.prepare(INSERT_BLOCK)
         execute_concurrent_with_args(session, insert, values, concurrency=_IN_FLIGHT, raise_on_first_error=True)
         sums = summed(line for own in by_day.values() for line in own)
         kept = {"store": store, "month": unit["month"], "totals": msgspec.json.encode(sums).decode()}
         return kept | {"open": "unexplained" in sums}
 
-    def _explained(self, store: str, unit: Mapping[str, Any], events: Mapping[CellKey, Events]) -> Iterator[Correction]:
+    def _explained(
+        self, store: str, unit: Mapping[str, Any], events: Mapping[CellKey, CellEvents]
+    ) -> Iterator[Correction]:
         columns = tuple(self.view.columns.values())
         shown = self._cells(store, unit, self.before, self.shown)
         corrected = self._cells(store, unit, self.after, self.kept)
         for key in sorted(shown.keys() | corrected.keys(), key=_order):
-            own = events.get(key, Events())
+            own = events.get(key, CellEvents())
             cause = cause_of(columns, (shown.get(key), corrected.get(key)), own.waited, own.miskeyed, own.replaced)
             if cause is not None:
                 named = {"waited": own.waited, "miskeyed": own.miskeyed}.get(cause, (*own.waited, *own.others))
@@ -157,14 +163,14 @@ class Comparing:
                 cells[each.key] = self.view.merge(cells[each.key], each.states) if each.key in cells else each.states
         return cells
 
-    def _partitions(self, store: str, unit: Mapping[str, Any]) -> list[Partition]:
-        return [Partition(self.view.name, store, received) for received in unit["received"]]
+    def _partitions(self, store: str, unit: Mapping[str, Any]) -> list[SpeedPartition]:
+        return [SpeedPartition(self.view.name, store, received) for received in unit["received"]]
 
     def _blocks(self, store: str, days: Sequence[date], runs: Mapping[date, str]) -> Iterator[str]:
         session = self.connect()
-        asked = [(self.view.name, store, month_of(day), runs[day], day) for day in days if day in runs]
+        keys = [(self.view.name, store, month_of(day), runs[day], day) for day in days if day in runs]
         found = execute_concurrent_with_args(
-            session, session.prepare(_SELECT_BLOCK), asked, concurrency=_IN_FLIGHT, raise_on_first_error=True
+            session, session.prepare(_SELECT_BLOCK), keys, concurrency=_IN_FLIGHT, raise_on_first_error=True
         )
         for _, rows in found:
             if (row := rows.one()) is not None:
@@ -186,7 +192,7 @@ def _lines_of(
             yield Correction(window, dimensions, state, one, other, cause, events[:EVENTS_NAMED], len(events))
 
 
-def _by_cell(events: pa.Table, view: View) -> dict[CellKey, Events]:
+def _by_cell(events: pa.Table, view: View) -> dict[CellKey, CellEvents]:
     dimensions, columns = len(view.dimensions), len(view.columns)
     sketched = [at for at, column in enumerate(view.columns.values()) if column.by == "union"]
     found: dict[CellKey, dict[str, list[Contribution]]] = {}
@@ -204,7 +210,7 @@ def _by_cell(events: pa.Table, view: View) -> dict[CellKey, Events]:
         for at in sketched:
             states[at] = sketch_of([states[at]])
         own[kind].append(Contribution(identity, tuple(states)))
-    return {key: Events(**own) for key, own in found.items()}
+    return {key: CellEvents(**own) for key, own in found.items()}
 
 
 def _by_name(view: View, states: States | None) -> dict[str, Value]:

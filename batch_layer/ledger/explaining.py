@@ -63,9 +63,9 @@ def _replaces(
 ) -> bool:
     """Whether taking the ones away and adding the others is all of the difference. Only sums can be taken back."""
     shown, corrected = pair
-    for place, column in enumerate(columns):
-        difference = _at(corrected, place) - _at(shown, place)
-        added, taken = (sum(_at(each.states, place) for each in some) for some in (came, went))
+    for at, column in enumerate(columns):
+        difference = _number(corrected, at) - _number(shown, at)
+        added, taken = (sum(_number(each.states, at) for each in some) for some in (came, went))
         if column.by == "sum" and difference != added - taken:
             return False
     return True
@@ -78,27 +78,26 @@ def _differ_by_some(
 
     Only sums can be taken back. Of a least or greatest value, the wrong or the right one has to be of a delivery.
     """
-    sums = [place for place, column in enumerate(columns) if column.by == "sum"]
-    wanted = tuple(_at(corrected, place) - _at(expected, place) for place in sums)
+    sums = [at for at, column in enumerate(columns) if column.by == "sum"]
+    difference_of_sums = tuple(_number(corrected, at) - _number(expected, at) for at in sums)
     reached = {tuple(0 for _ in sums)}
     for states in deliveries:
-        own = tuple(_at(states, place) for place in sums)
+        own = tuple(_number(states, at) for at in sums)
         reached |= {tuple(a + sign * b for a, b in zip(each, own, strict=True)) for each in reached for sign in (1, -1)}
         if len(reached) > _SUMS_AT_MOST:
             return False
-    others = [place for place, column in enumerate(columns) if column.by in ("min", "max")]
-    values = {place: {each[place] for each in deliveries} for place in others}
+    others = [at for at, column in enumerate(columns) if column.by in ("min", "max")]
+    values = {at: {each[at] for each in deliveries} for at in others}
     seen = all(
-        (one := _of(expected, place)) == (other := _of(corrected, place)) or {one, other} & values[place]
-        for place in others
+        (one := _value(expected, at)) == (other := _value(corrected, at)) or {one, other} & values[at] for at in others
     )
-    return wanted in reached and seen
+    return difference_of_sums in reached and seen
 
 
-def _of(states: States | None, place: int) -> Value:
-    return None if states is None else states[place]
+def _value(states: States | None, at: int) -> Value:
+    return None if states is None else states[at]
 
 
-def _at(states: States | None, place: int) -> int:
-    value: Value = states[place] if states is not None else 0
+def _number(states: States | None, at: int) -> int:
+    value: Value = states[at] if states is not None else 0
     return value if isinstance(value, int) else 0

@@ -21,12 +21,12 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from batch_layer.archived import archived
 from batch_layer.blocks import StoreDay, contributions, windowed
 from batch_layer.deliveries import Deliveries, deliveries
-from batch_layer.ledger.change import Change, Differing, differing, digests, units
-from batch_layer.ledger.compare import COMPARED, Comparing
+from batch_layer.ledger.change import BlockDifferences, Change, differing, digests, units
+from batch_layer.ledger.compare import COMPARED, LedgerComparer
 from batch_layer.ledger.correction import Ledgers, Summed, TotalsBuilder, Whole
 from batch_layer.master import Master
 from batch_layer.run import Digest
-from batch_layer.speed_span import Partition, SpeedSpan
+from batch_layer.speed_span import SpeedPartition, SpeedSpan
 from batch_layer.visits import late_visits
 from master_dataset.visits.visit import VisitRules
 from views.control.recompute import LedgerTotals
@@ -41,7 +41,7 @@ _MICROSECOND = timedelta(microseconds=1)
 _MORE = ("identity", "kind", "month")
 
 
-class Ages(NamedTuple):
+class AgeLimits(NamedTuple):
     """What speed leaves to batch: what was older than `oldest` on arrival (A of R5), for visits what was not fresh."""
 
     oldest: timedelta
@@ -49,21 +49,25 @@ class Ages(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Facts:
-    """`since` and `until`: the cuts of both sides. `days`: UTC days of the events."""
+class ExplainingEvents:
+    """The events of one source that may explain why a publication changed what was shown.
+
+    `since`, `until`: the cuts before and after; events received between both may explain a change. `days`: UTC days of
+    the events.
+    """
 
     spark: SparkSession
     source: "Source[Any]"
     master: Master
     since: datetime
     until: datetime
-    ages: Ages
+    ages: AgeLimits
     days: Collection[date]
 
     def wholly_waited(self, view: View) -> dict[StoreDay, int]:
         """Where all events waited, and how many: none was received before, and speed had to show none.
 
-        Of visits it is not told, as several events make one.
+        Unknown for visits, because several events make one.
         """
         if view.counts_visits:
             return {}
@@ -72,14 +76,14 @@ class Facts:
             F.count_distinct(F.when(self._waits, F.col("identity"))).alias("waited"),
             F.count_if(~self._waits).alias("others"),
         )
-        places = counted.where("others = 0").collect()
-        return {(row["store"], row["_day"]): row["waited"] for row in places}
+        waited = counted.where("others = 0").collect()
+        return {(row["store"], row["_day"]): row["waited"] for row in waited}
 
     def contributing(self, view: View, *, others: bool) -> DataFrame:
         """What events add to the cells of the view: `contributions`, identity, month, and `kind`.
 
         `waited`: first deliveries that speed left to batch. `miskeyed`: every delivery of events met in two partitions.
-        `others`: the rest of what was received, only if they are asked for. `replaced`: visits of late sightings that
+        `others`: the rest of what was received, only if requested. `replaced`: visits of late sightings that
         are others now.
         """
         if view.counts_visits:
@@ -140,16 +144,18 @@ class Ledger:
     subject: str
     change: Change
     masters: Mapping[str, Master]
-    ages: Ages
+    ages: AgeLimits
     spark: Callable[[], SparkSession]
-    _known: dict[tuple[str, frozenset[date]], Facts] = field(default_factory=dict)
-    _listed: dict[tuple[int, datetime, datetime], Mapping[str, list[Partition]]] = field(default_factory=dict)
+    _events: dict[tuple[str, frozenset[date]], ExplainingEvents] = field(default_factory=dict)
+    _partitions_by_view: dict[tuple[int, datetime, datetime], Mapping[str, list[SpeedPartition]]] = field(
+        default_factory=dict
+    )
 
     def write(self, views: Sequence[View], base: int, progress: Callable[[int, int, str], None]) -> LedgerTotals:
         """Write every line; returns what they add up to. Both layers must have read everything before both cuts."""
         sums, table = TotalsBuilder(), Ledgers(self.connect())
-        for place, view in enumerate(views):
-            progress(place, len(views), f"corrections of {view.name}")
+        for done, view in enumerate(views):
+            progress(done, len(views), f"corrections of {view.name}")
             for some in self._of_view(view, table, table.begin(self.subject, view.name)):
                 sums.add(view.name, some)
         totals = sums.totals()
@@ -161,24 +167,24 @@ class Ledger:
         received = self._received(view)
         found = self._differing(view)
         fixed = self.change.fixed_cause(view)
-        new = {place: digest for place, digest in found.new.items() if place not in received}
+        new = {key: digest for key, digest in found.new.items() if key not in received}
         events: Mapping[StoreDay, int] = dict.fromkeys(new, 0)
         if new and fixed is None:
-            events = self._facts(view, view.days_read({day for _, day in new})).wholly_waited(view)
-            new = {place: digest for place, digest in new.items() if place in events}
+            events = self._events_of(view, view.days_read({day for _, day in new})).wholly_waited(view)
+            new = {key: digest for key, digest in new.items() if key in events}
         _, after = self.change.runs(view.name)
         cause = fixed or "waited"
-        wholes = ((*place, Whole(after[place[1]], cause, events[place])) for place in sorted(new))
+        wholes = ((*key, Whole(after[key[1]], cause, events[key])) for key in sorted(new))
         table.keep(self.subject, view.name, wholes, begun + 1)
         yield {cause: _added(view, new.values())} if new else {}
-        asked = units((found.places | found.new.keys()) - new.keys(), received)
-        if asked.num_rows:
+        compared_units = units((found.changed | found.new.keys()) - new.keys(), received)
+        if compared_units.num_rows:
             shown, kept = self.change.spans(self.connect, view)
             runs = self.change.all_runs(view.name)
-            comparing = Comparing(self.connect, self.subject, view, *runs, shown, kept, fixed, begun + 1)
-            yield from self._compared(view, asked, comparing)
+            comparer = LedgerComparer(self.connect, self.subject, view, *runs, shown, kept, fixed, begun + 1)
+            yield from self._compared(view, compared_units, comparer)
 
-    def _differing(self, view: View) -> Differing:
+    def _differing(self, view: View) -> BlockDifferences:
         before, after = self.change.runs(view.name)
         session = self.connect()
         return differing(digests(session, view.name, before), digests(session, view.name, after))
@@ -195,46 +201,48 @@ class Ledger:
                     found.setdefault((partition.store, day), []).append(partition.received_day)
         return found
 
-    def _partitions(self, span: SpeedSpan) -> Mapping[str, list[Partition]]:
+    def _partitions(self, span: SpeedSpan) -> Mapping[str, list[SpeedPartition]]:
         """By view; the keys of the whole table are listed once for all views."""
         key = (span.generation, span.since, span.until)
-        if key not in self._listed:
-            found: dict[str, list[Partition]] = {}
+        if key not in self._partitions_by_view:
+            found: dict[str, list[SpeedPartition]] = {}
             for each in span.partitions():
                 found.setdefault(each.view, []).append(each)
-            self._listed[key] = found
-        return self._listed[key]
+            self._partitions_by_view[key] = found
+        return self._partitions_by_view[key]
 
-    def _compared(self, view: View, asked: pa.Table, comparing: Comparing) -> Iterable[Summed]:
-        told = self._with_events(view, asked, comparing, others=False)
-        unexplained = {(row["store"], row["month"]) for row in told if row["open"]}
-        yield from (msgspec.json.decode(row["totals"], type=Summed) for row in told if not row["open"])
+    def _compared(self, view: View, compared_units: pa.Table, comparer: LedgerComparer) -> Iterable[Summed]:
+        compared = self._with_events(view, compared_units, comparer, others=False)
+        unexplained = {(row["store"], row["month"]) for row in compared if row["open"]}
+        yield from (msgspec.json.decode(row["totals"], type=Summed) for row in compared if not row["open"])
         if unexplained:
             log.warning("ledger.unexplained", subject=self.subject, view=view.name, units=len(unexplained))
-            left = [row for row in asked.to_pylist() if (row["store"], row["month"]) in unexplained]
-            again = pa.Table.from_pylist(left, schema=asked.schema)
-            over = replace(comparing, stamp=comparing.stamp + 1)
+            left = [row for row in compared_units.to_pylist() if (row["store"], row["month"]) in unexplained]
+            again = pa.Table.from_pylist(left, schema=compared_units.schema)
+            over = replace(comparer, stamp=comparer.stamp + 1)
             for row in self._with_events(view, again, over, others=True):
                 yield msgspec.json.decode(row["totals"], type=Summed)
 
-    def _with_events(self, view: View, asked: pa.Table, comparing: Comparing, *, others: bool) -> list[dict[str, Any]]:
-        wanted = self.spark().createDataFrame(asked)
-        if comparing.fixed:
-            return _rows(wanted.groupBy(*_KEYS).applyInArrow(_without_events(comparing), _SCHEMA))
-        days = {day for own in asked["days"].to_pylist() for day in own}
-        events = self._facts(view, view.days_read(days)).contributing(view, others=others)
-        events = events.join(F.broadcast(wanted.select(*_KEYS)), on=list(_KEYS), how="left_semi")
-        return _rows(_cogrouped(wanted, events, comparing))
+    def _with_events(
+        self, view: View, compared_units: pa.Table, comparer: LedgerComparer, *, others: bool
+    ) -> list[dict[str, Any]]:
+        units_frame = self.spark().createDataFrame(compared_units)
+        if comparer.fixed:
+            return _rows(units_frame.groupBy(*_KEYS).applyInArrow(_without_events(comparer), _SCHEMA))
+        days = {day for own in compared_units["days"].to_pylist() for day in own}
+        events = self._events_of(view, view.days_read(days)).contributing(view, others=others)
+        events = events.join(F.broadcast(units_frame.select(*_KEYS)), on=list(_KEYS), how="left_semi")
+        return _rows(_cogrouped(units_frame, events, comparer))
 
-    def _facts(self, view: View, days: set[date]) -> Facts:
-        """One for all views of a source that ask for the same days: first deliveries are found once."""
+    def _events_of(self, view: View, days: set[date]) -> ExplainingEvents:
+        """Shared by all views of a source that need the same days, so that first deliveries are found once."""
         key = (view.source.topic, frozenset(days))
-        if key not in self._known:
+        if key not in self._events:
             master, since = self.masters[view.source.topic], self.change.before.cut
-            self._known[key] = Facts(
+            self._events[key] = ExplainingEvents(
                 self.spark(), view.source, master, since, self.change.until, self.ages, frozenset(days)
             )
-        return self._known[key]
+        return self._events[key]
 
 
 def _rows(compared: DataFrame) -> list[dict[str, Any]]:
@@ -242,18 +250,18 @@ def _rows(compared: DataFrame) -> list[dict[str, Any]]:
     return rows
 
 
-def _without_events(comparing: Comparing) -> Callable[[pa.Table], pa.Table]:
+def _without_events(comparer: LedgerComparer) -> Callable[[pa.Table], pa.Table]:
     def compare(units: pa.Table) -> pa.Table:  # Spark counts a function's arguments
-        return comparing(units, None)
+        return comparer(units, None)
 
     return compare
 
 
-def _cogrouped(wanted: DataFrame, events: DataFrame, comparing: Comparing) -> DataFrame:
+def _cogrouped(units_frame: DataFrame, events: DataFrame, comparer: LedgerComparer) -> DataFrame:
     def compare(units: pa.Table, found: pa.Table) -> pa.Table:
-        return comparing(units, found)
+        return comparer(units, found)
 
-    return wanted.groupBy(*_KEYS).cogroup(events.groupBy(*_KEYS)).applyInArrow(compare, _SCHEMA)
+    return units_frame.groupBy(*_KEYS).cogroup(events.groupBy(*_KEYS)).applyInArrow(compare, _SCHEMA)
 
 
 def _added(view: View, new: Iterable[Digest]) -> tuple[int, dict[str, tuple[int, int]]]:

@@ -16,7 +16,7 @@ from batch_layer.context import BatchContext
 from batch_layer.failures import translated_failures
 from batch_layer.ledger.change import Change, PublishedState
 from batch_layer.ledger.correction import Ledgers
-from batch_layer.ledger.ledger import Ages, Ledger
+from batch_layer.ledger.ledger import AgeLimits, Ledger
 from batch_layer.master import Master
 from batch_layer.progress import Steps
 from batch_layer.recompute.plan import Plan
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SPEED_TIMEOUT = timedelta(seconds=10)
-"""It is ahead of the archive, unless it is stopped."""
+"""Speed is ahead of the archive, unless it is stopped."""
 SEARCHED_BACK = 50
 """How many publications back a missing ledger is searched for."""
 
@@ -68,8 +68,8 @@ class LedgerWriter:
     def catch_up(self, steps: Steps) -> None:
         """Write what is missing, oldest first, as long as there are speed rows to compare with.
 
-        It follows what was asked for and is done without it. So what goes wrong is logged: the next one tries again,
-        and an alarm tells of a ledger that is late.
+        A failure is only logged, because the recompute itself is done: the next one tries again, and an alarm reports
+        a ledger that is late.
         """
         try:
             with translated_failures("ID"):
@@ -125,7 +125,7 @@ class LedgerWriter:
     def _write(
         self, subject: str, change: Change, base: int, masters: Mapping[str, Master], steps: Steps
     ) -> LedgerTotals:
-        ages = Ages(self.context.oldest, self.context.visits)
+        ages = AgeLimits(self.context.oldest, self.context.visits)
         ledger = Ledger(self.context.connect, subject, change, masters, ages, self.spark)
         return ledger.write(registered_views(), base, steps.step)
 

@@ -1,6 +1,6 @@
-"""Corrected cells as Delta tables, one per view: what a publication says, for DuckDB, pandas and notebooks.
+"""Corrected cells as Delta tables, one per view, for DuckDB, pandas and notebooks.
 
-A partition is one UTC day as one run computed it, so the Delta log alone says which days are still as published.
+A partition is one UTC day as one run computed it, so the Delta log alone shows which days are still as published.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -60,15 +60,15 @@ class CorrectedTable:
         self._schema = corrected_schema(view)
         self._moved: PublicationMovedError | None = None
 
-    def bring_to(self, wanted: Runs, publication: int, keeps: timedelta) -> Exported:
-        """Write the days that differ, in one commit that names the publication. PublicationMovedError if cells are gone.
+    def bring_to(self, published: Runs, publication: int, keeps: timedelta) -> Exported:
+        """Write the days that differ, in one commit. PublicationMovedError if cells are missing.
 
         `keeps`: for how long files that were replaced stay, for those who still read them.
         """
         there = self._there()
-        differing = {day: run for day, run in wanted.items() if there.get(day) != run}
+        differing = {day: run for day, run in published.items() if there.get(day) != run}
         changed = {day: stores for day, stores in self._stores(differing).items() if stores}
-        gone = there.keys() - (wanted.keys() - differing.keys()) - changed.keys()
+        gone = there.keys() - (published.keys() - differing.keys()) - changed.keys()
         cells = 0
 
         def counted() -> Iterator[pa.RecordBatch]:
@@ -108,7 +108,7 @@ class CorrectedTable:
         )
 
     def _stores(self, runs: Runs) -> Mapping[date, Sequence[str]]:
-        """Which stores have cells on each day; a run is asked once for all of its days. PublicationMovedError."""
+        """The stores that have cells on each day; one query per run. PublicationMovedError."""
         found: dict[date, Sequence[str]] = {}
         for run in sorted(set(runs.values())):
             days = {day for day, own in runs.items() if own == run}
@@ -185,11 +185,11 @@ def export_published(  # noqa: PLR0913 - clear by name
         if not pointer.publication:
             raise NothingPublishedError("nothing is published yet", do="galatea rebuild, then: galatea export")
         published = read_manifest(session, pointer.manifest)
-        for place, view in enumerate(views):
+        for cells, view in enumerate(views):
             if not view.is_defined_alike(definitions, pointer.definitions):
                 message = f"the definition of `{view.name}` differs from the published one"
                 raise DefinitionNotCoveredError(message, do="galatea rebuild, then: galatea export")
-            step(place, len(views), view.name)
+            step(cells, len(views), view.name)
             lease.renew()
             runs = {day: run for (name, day), run in published.items() if name == view.name}
             done.append(CorrectedTable(session, root, view).bring_to(runs, pointer.publication, keeps))

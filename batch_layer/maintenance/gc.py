@@ -1,4 +1,13 @@
-"""Garbage collection of cells."""
+"""Garbage collection: the only deletion of cells (R11). It marks, then deletes; an interrupted one can be repeated.
+
+A publication that is let go is marked in the transaction that checks the pointer, where a rollback looks for the mark:
+of the two, the second is refused. What is to be deleted is found by reading keys, never remembered, so a collection
+that was killed is finished by the next one. Keys are read page by page without the blocks. Rows of a run are deleted by
+one range per partition; never a whole partition of cells, where another run may be writing.
+
+Order of reading: recomputes before publications before cells. A run that is in no manifest read here was alive when
+recomputes were read, or wrote its first block later.
+"""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -11,7 +20,15 @@ import structlog
 from cassandra.concurrent import execute_concurrent
 from cassandra.query import SimpleStatement
 
-from batch_layer.maintenance.reachable import Entry, Keep, Living, Place, Reach, Work, kept
+from batch_layer.maintenance.reachable import (
+    HistoryEntry,
+    LiveRecomputes,
+    Reachable,
+    RecomputeState,
+    Retention,
+    RunCells,
+    kept_publications,
+)
 from batch_layer.run import read_manifest
 from master_dataset.errors import PublicationMovedError
 from master_dataset.failpoints import Failpoint, failpoint
@@ -40,9 +57,9 @@ class Block(NamedTuple):
     written_at: datetime
 
     @property
-    def place(self) -> Place:
+    def cells(self) -> RunCells:
         """What a manifest may name."""
-        return Place(self.view, self.day, self.run)
+        return RunCells(self.view, self.day, self.run)
 
 
 class RunDay(NamedTuple):
@@ -54,12 +71,12 @@ class RunDay(NamedTuple):
     written_at: datetime
 
     @property
-    def place(self) -> Place:
+    def cells(self) -> RunCells:
         """What a manifest may name."""
-        return Place(self.view, self.day, self.run)
+        return RunCells(self.view, self.day, self.run)
 
 
-class Garbage:
+class GarbageTables:
     """The tables of batch cells, manifests and previews' ledgers."""
 
     def __init__(self, session: "Session") -> None:
@@ -87,7 +104,7 @@ class Garbage:
         for row in self._pages("SELECT run, view_name, day, writetime(stores) AS micros FROM run_days"):
             yield RunDay(row.run, row.view_name, row.day.date(), _instant(row.micros or 0))
 
-    def previews(self, living: Living) -> list[str]:
+    def previews(self, live: LiveRecomputes) -> list[str]:
         """The subjects of ledgers that nobody needs any more: of previews, and of runs that were never published.
 
         That of a publication stays. Its lines lie under its run's name, if they were written before the switch.
@@ -96,10 +113,10 @@ class Garbage:
         published = {name for row in ledgers if row.subject.isdecimal() for name in (row.subject, row.lines)}
         found = {row.subject for row in ledgers}
         found |= {row.subject for row in self._pages("SELECT DISTINCT subject, view_name FROM corrections")}
-        return sorted(each for each in found - published if living.has_ended_without(each))
+        return sorted(each for each in found - published if live.has_ended_without(each))
 
     def delete_previews(self, subjects: Collection[str]) -> None:
-        """First what says that a ledger is whole, then its rows."""
+        """Delete these ledgers: first the row that says a ledger is complete, then its lines."""
         statement = self._session.prepare("DELETE FROM ledgers WHERE subject = ?")
         self._delete([(statement, (subject,)) for subject in subjects])
         partitions = self._pages("SELECT DISTINCT subject, view_name FROM corrections") if subjects else ()
@@ -111,38 +128,38 @@ class Garbage:
         statement = self._session.prepare("DELETE FROM manifests WHERE manifest = ?")
         self._delete([(statement, (name,)) for name in names])
 
-    def delete_run_days(self, reach: Reach, runs: Collection[str]) -> None:
-        """Delete what does not stay of these runs: everything of a run and view, or day by day."""
+    def delete_run_days(self, reachable: Reachable, runs: Collection[str]) -> None:
+        """Delete the days of these runs that are not kept: everything of a run and view, or day by day."""
         whole = self._session.prepare("DELETE FROM run_days WHERE run = ? AND view_name = ?")
         one = self._session.prepare("DELETE FROM run_days WHERE run = ? AND view_name = ? AND day = ?")
         statements: list[tuple[Any, Sequence[object]]] = []
         for key, own in groupby(self.run_days(), key=lambda row: row[:2]):
             rows = list(own)
-            gone = [row for row in rows if row.run in runs and not reach.keeps(row.place)]
-            if len(gone) == len(rows):
+            deleted = [row for row in rows if row.run in runs and not reachable.keeps(row.cells)]
+            if len(deleted) == len(rows):
                 statements.append((whole, key))
             else:
-                statements += [(one, (*key, row.day)) for row in gone]
+                statements += [(one, (*key, row.day)) for row in deleted]
         self._delete(statements)
 
-    def delete_blocks(self, reach: Reach, runs: Collection[str]) -> Iterator[int]:
-        """Delete what does not stay of these runs. After each request: how many blocks are gone."""
-        statements = self._of_blocks(reach, runs)
+    def delete_blocks(self, reachable: Reachable, runs: Collection[str]) -> Iterator[int]:
+        """Delete the blocks of these runs that are not kept. Yields the number of deleted blocks after each request."""
+        statements = self._of_blocks(reachable, runs)
         done = 0
         while part := list(islice(statements, _AT_ONCE)):
             self._delete([(statement, values) for statement, values, _ in part])
             done += sum(number for *_, number in part)
             yield done
 
-    def _of_blocks(self, reach: Reach, runs: Collection[str]) -> Iterator[tuple[Any, Sequence[object], int]]:
+    def _of_blocks(self, reachable: Reachable, runs: Collection[str]) -> Iterator[tuple[Any, Sequence[object], int]]:
         of_run, of_day = self._session.prepare(_OF_RUN), self._session.prepare(_OF_DAY)
         for key, own in groupby(self.blocks(), key=lambda block: block[:4]):
             blocks = list(own)
-            gone = [block for block in blocks if block.run in runs and not reach.keeps(block.place)]
-            if gone and len(gone) == len(blocks):
-                yield of_run, key, len(gone)
+            deleted = [block for block in blocks if block.run in runs and not reachable.keeps(block.cells)]
+            if deleted and len(deleted) == len(blocks):
+                yield of_run, key, len(deleted)
             else:
-                yield from ((of_day, (*key, block.day), 1) for block in gone)
+                yield from ((of_day, (*key, block.day), 1) for block in deleted)
 
     def _pages(self, query: str) -> Iterator[Any]:
         return iter(self._session.execute(SimpleStatement(query, fetch_size=_KEYS_AT_ONCE)))
@@ -159,20 +176,30 @@ log = structlog.get_logger()
 
 Step = Callable[[int, int, str], None]
 _YOUNG = timedelta(days=1)
-"""So long a run may go on that was not there, or not alive, when recomputes were read."""
-_ABANDONED = "Whoever worked on it ended without a word, and nobody has taken it up since."
+"""A run that was not known, or not live, when recomputes were read can go on for at most this long."""
+_ABANDONED = "The process that worked on it ended without reporting why, and no other has resumed it."
 _MARK = "UPDATE publications SET collected_at = ? WHERE series = 'galatea' AND publication = ? IF current = ?"
 
 
 @dataclass(frozen=True)
 class Survey:
-    """What a collection will do. `let_go`: publications, oldest first. `runs`: those that lose something.
+    """What a collection will do.
 
-    `abandoned`: recomputes that are said to go on, and on which nobody has worked for long.
+    Attributes:
+        current: The current publication.
+        kept: The number of publications that are kept.
+        let_go: The publications that are let go, oldest first.
+        manifests: The names of manifests to delete.
+        previews: The ids of previews whose ledgers are deleted.
+        runs: The runs that lose something.
+        blocks: The number of blocks to delete.
+        run_days: The number of (run, view, day) rows to delete.
+        abandoned: Recomputes whose state says that they go on, but which no process has worked on for long.
+        reachable: What is kept.
     """
 
     current: int
-    kept: int
+    kept_publications: int
     let_go: Sequence[int]
     manifests: Sequence[str]
     previews: Sequence[str]
@@ -180,10 +207,10 @@ class Survey:
     blocks: int
     run_days: int
     abandoned: Sequence[str]
-    reach: Reach
+    reachable: Reachable
 
     def shown(self) -> dict[str, object]:
-        """As the command line says it."""
+        """As the command line shows it."""
         return {
             "publication": self.current,
             "kept": self.kept,
@@ -197,43 +224,43 @@ class Survey:
         }
 
 
-class Collector:
-    """Collects in one keyspace. `now` is the moment from which ages count."""
+class GarbageCollector:
+    """Collects in one keyspace. `now`: the instant from which ages count."""
 
-    def __init__(self, session: "Session", keep: Keep, now: datetime) -> None:
+    def __init__(self, session: "Session", keep: Retention, now: datetime) -> None:
         """`session` uses Galatea's keyspace."""
         self._session, self._keep, self._now = session, keep, now
-        self._garbage = Garbage(session)
+        self._garbage = GarbageTables(session)
 
     def survey(self, step: Step) -> Survey:
-        """Read keys and say what would be collected. Changes nothing."""
+        """Read keys and find what would be collected. Changes nothing."""
         step(0, 0, "publications")
-        living = Living(self._works(), self._held(), self._keep, self._now)
+        live = LiveRecomputes(self._recomputes(), self._locked(), self._keep, self._now)
         entries, current = self._publications()
-        stay = kept(entries, current, self._keep, self._now)
+        stay = kept_publications(entries, current, self._keep, self._now)
         let_go = [each.number for each in sorted(entries) if each.manifest and each.number not in stay]
         named = {each.manifest for each in entries if each.number in stay}
         names = self._garbage.manifests()
-        needed = {name for name in names if name in named or living.needs(name) or self._is_young(name)}
-        places = {Place(*key, run) for name in needed for key, run in read_manifest(self._session, name).items()}
+        needed = {name for name in names if name in named or live.needs(name) or self._is_young(name)}
+        named = {RunCells(*key, run) for name in needed for key, run in read_manifest(self._session, name).items()}
         step(0, 0, "cells")
-        reach, blocks, run_days = self._garbage_beyond(Reach(places, living))
+        reachable, blocks, run_days = self._garbage_beyond(Reachable(named, live))
         marked = {each.number for each in entries if each.is_collected}
         return Survey(
             current,
             len(stay),
             [number for number in let_go if number not in marked],
             sorted(names - needed),
-            self._garbage.previews(living),
+            self._garbage.previews(live),
             blocks.keys() | run_days.keys(),
             blocks.total(),
             run_days.total(),
-            living.abandoned(),
-            reach,
+            live.abandoned(),
+            reachable,
         )
 
-    def _garbage_beyond(self, reach: Reach) -> tuple[Reach, Counter[str], Counter[str]]:
-        """By run, how many blocks and days do not stay. A run that wrote lately stays whole."""
+    def _garbage_beyond(self, reachable: Reachable) -> tuple[Reachable, Counter[str], Counter[str]]:
+        """By run, the number of blocks and days that are not kept. A run that wrote recently is kept whole."""
         since = self._now - _YOUNG
         young: set[str] = set()
         found = []
@@ -242,14 +269,14 @@ class Collector:
             for row in rows:
                 if row.written_at > since:
                     young.add(row.run)
-                if not reach.keeps(row.place):
+                if not reachable.keeps(row.cells):
                     counted[row.run] += 1
             found.append(counted)
         blocks, days = (Counter({run: n for run, n in each.items() if run not in young}) for each in found)
-        return replace(reach, young=young), blocks, days
+        return replace(reachable, young=young), blocks, days
 
-    def carry_out(self, survey: Survey, step: Step) -> None:
-        """Mark, then delete. PublicationMovedError if somebody published since: the next one deletes what is marked."""
+    def run(self, survey: Survey, step: Step) -> None:
+        """Mark, then delete. PublicationMovedError after a new publication; the next run deletes what is marked."""
         mark = self._session.prepare(_MARK)
         for number in survey.let_go:
             if not self._session.execute(mark, (self._now, number, survey.current)).one().applied:
@@ -259,16 +286,16 @@ class Collector:
         self._forget_plans(survey)
         self._garbage.delete_previews(survey.previews)
         self._garbage.delete_manifests(survey.manifests)
-        self._garbage.delete_run_days(survey.reach, survey.runs)
-        for done in self._garbage.delete_blocks(survey.reach, survey.runs):
+        self._garbage.delete_run_days(survey.reachable, survey.runs)
+        for done in self._garbage.delete_blocks(survey.reachable, survey.runs):
             step(done, survey.blocks, "blocks")
             failpoint(Failpoint.COLLECT_DELETED)
-        log.info("collector.collected", **survey.shown())
+        log.info("gc.done", **survey.shown())
 
     def _forget_plans(self, survey: Survey) -> None:
-        """Whoever takes up a recompute whose cells are collected begins anew."""
+        """Discard the plans of recomputes whose cells are collected: a resumption plans anew."""
         recomputes = Recomputes(self._session)
-        for id_ in sorted({*map(owner, survey.runs), *survey.abandoned} & survey.reach.living.works.keys()):
+        for id_ in sorted({*map(owner, survey.runs), *survey.abandoned} & survey.reachable.live.recomputes.keys()):
             found = recomputes.find(id_)
             plan = None if found.state == "published" else found.plan
             if plan and not recomputes.plan(found, PlanNumber(plan.number)):
@@ -278,15 +305,15 @@ class Collector:
                 problem = Problem("recompute_interrupted", _ABANDONED, f"galatea rebuild --id {id_}")
                 recomputes.update(id_, "failed", problem=problem)
 
-    def _works(self) -> dict[str, Work]:
+    def _recomputes(self) -> dict[str, RecomputeState]:
         rows = self._session.execute("SELECT id, state, updated_at FROM recomputes")
-        return {row.id: Work(row.state, row.updated_at and utc(row.updated_at)) for row in rows}
+        return {row.id: RecomputeState(row.state, row.updated_at and utc(row.updated_at)) for row in rows}
 
-    def _held(self) -> set[str]:
+    def _locked(self) -> set[str]:
         return {row.id for row in self._session.execute("SELECT id FROM running_recomputes")}
 
-    def _publications(self) -> tuple[list[Entry], int]:
-        """Every one of them, and which is current. A switch that is under way is finished by this reading."""
+    def _publications(self) -> tuple[list[HistoryEntry], int]:
+        """Every publication, and which is current. A switch that is under way is finished by this read."""
         query = self._session.prepare(
             "SELECT current, publication, manifest, published_at, collected_at FROM publications "
             "WHERE series = 'galatea'"
@@ -294,7 +321,7 @@ class Collector:
         query.consistency_level = SERIAL
         rows = list(self._session.execute(query))
         entries = [
-            Entry(row.publication, row.manifest, utc(row.published_at), row.collected_at is not None)
+            HistoryEntry(row.publication, row.manifest, utc(row.published_at), row.collected_at is not None)
             for row in rows
             if row.publication is not None
         ]

@@ -1,7 +1,7 @@
 """What a recompute will do, decided before anything is computed: the cut, the days of each view, the base.
 
-RecomputePlanner   reaches a cut with the fence, checks what may be published at it, and asks for
-Planner            the plan against one state of the master dataset, which gives
+RecomputePlanner   reaches a cut with the fence, checks what may be published at it, and calls
+Planner            which plans against one state of the master dataset, and returns
 Plan               what is to be done: kept as a `StoredPlan`, previewed as `PlannedPartition`s
 """
 
@@ -72,7 +72,7 @@ class Plan:
 
     @property
     def is_published(self) -> bool:
-        """Whether the published cells already say all that the plan would."""
+        """Whether nothing would change: the published cells already cover the plan."""
         return bool(self.base.publication) and not self.days and self.cut == self.base.cut
 
     def stored(self, number: int, run: str) -> StoredPlan:
@@ -94,7 +94,7 @@ class Plan:
 
     @classmethod
     def restored(cls, stored: StoredPlan, views: Sequence[View]) -> "Plan":
-        """The inverse, among these views. KeyError if one of them is gone: definitions are compared before."""
+        """The inverse, among these views. KeyError if one is missing: definitions are compared before."""
         by_name = {view.name: view for view in views}
         return cls(
             base=stored.base,

@@ -65,7 +65,21 @@ class Rollback:
         return self.context.session
 
     def run(self, number: int, why: str, by: str, steps: Steps, *, dry_run: bool = False) -> RolledBack:
-        """Switch all readers at once. RollbackTooFarError without speed rows for that cut, or if its cells are gone."""
+        """Switch all readers at once to what an older publication said.
+
+        Args:
+            number: The publication to restore.
+            why: The reason, kept with the new publication.
+            by: Who does it.
+            steps: Shows how far a new generation is.
+            dry_run: Change nothing; return what would be done.
+
+        Raises:
+            UnknownNameError: There is no such publication.
+            RequestError: It is the current one.
+            RollbackTooFarError: There are no speed rows from its cut on, or its cells were collected.
+            PublicationMovedError: Others published meanwhile.
+        """
         pointer = PointerRow(self._session)
         now = pointer.read()
         to = self._publication(pointer, number, now)

@@ -15,22 +15,22 @@ def gc(
     as_json: Annotated[bool, Option("--json", help="One JSON object on stdout.")] = False,
 ) -> None:
     """Delete cells that no kept publication names. The history stays; a collected publication can not come back."""
-    from batch_layer.maintenance.gc import Collector
-    from batch_layer.maintenance.reachable import Keep
+    from batch_layer.maintenance.gc import GarbageCollector
+    from batch_layer.maintenance.reachable import Retention
     from deploy.cassandra import FAILURES, session_of
     from master_dataset.errors import CassandraUnavailableError
 
     settings = Settings()
-    kept = Keep(keep or settings.batch.keep_publications, timedelta(days=settings.batch.keep_days))
+    kept = Retention(keep or settings.batch.keep_publications, timedelta(days=settings.batch.keep_days))
     try:
         with ProgressSteps("gc") as steps:
-            collector = Collector(session_of(settings.cassandra.address), kept, datetime.now(UTC))
+            collector = GarbageCollector(session_of(settings.cassandra.address), kept, datetime.now(UTC))
             survey = collector.survey(steps.step)
             print_message(
                 f"  {len(survey.let_go)} publications, {survey.blocks:,} blocks {'would' if dry_run else 'will'} go"
             )
             if not dry_run:
-                collector.carry_out(survey, steps.step)
+                collector.run(survey, steps.step)
     except FAILURES as error:
         message = "Cassandra did not answer in time; what was deleted stays deleted"
         raise CassandraUnavailableError(message, do="galatea status, then: galatea gc") from error

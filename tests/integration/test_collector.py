@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from cassandra.cluster import Session
 
-from batch_layer.maintenance.gc import Collector
-from batch_layer.maintenance.reachable import Keep
+from batch_layer.maintenance.gc import GarbageCollector
+from batch_layer.maintenance.reachable import Retention
 from batch_layer.run import Run, read_manifest
 from master_dataset.errors import PublicationMovedError
 from tests.integration.conftest import Stack
@@ -22,21 +22,21 @@ from views.core.cut import month_of
 DAYS = [date(2026, 2, 28), date(2026, 3, 1), date(2026, 3, 2)]
 WRITTEN = datetime.now(UTC)
 LATER = WRITTEN + timedelta(days=30)
-KEEP = Keep(2, timedelta(days=7))
+KEEP = Retention(2, timedelta(days=7))
 COLLECTS = """
 import sys
 from datetime import datetime, timedelta
 from pathlib import Path
-from batch_layer.maintenance.gc import Collector
-from batch_layer.maintenance.reachable import Keep
+from batch_layer.maintenance.gc import GarbageCollector
+from batch_layer.maintenance.reachable import Retention
 from deploy.cassandra import connect
 from master_dataset.failpoints import arm
 
 plan, folder, port, keyspace, now = sys.argv[1:]
 arm(plan, Path(folder))
 session = connect(["127.0.0.1"], int(port), keyspace)
-collector = Collector(session, Keep(2, timedelta(days=7)), datetime.fromisoformat(now))
-collector.carry_out(collector.survey(lambda *_: None), lambda *_: None)
+collector = GarbageCollector(session, Retention(2, timedelta(days=7)), datetime.fromisoformat(now))
+collector.run(collector.survey(lambda *_: None), lambda *_: None)
 """
 
 
@@ -136,14 +136,14 @@ def test_a_collection_that_is_killed_is_finished_by_the_next_and_takes_nothing_t
     history: Session, stack: Stack, tmp_path: Path
 ) -> None:
     before = left(history)
-    survey = Collector(history, KEEP, LATER).survey(lambda *_: None)
+    survey = GarbageCollector(history, KEEP, LATER).survey(lambda *_: None)
     assert left(history) == before  # a survey changes nothing
 
     ended = []
     for plan in ("collect.marked", "collect.deleted", ""):
         words = [plan, str(tmp_path), str(stack.settings.cassandra.port), history.keyspace, LATER.isoformat()]
         ended.append(subprocess.run([sys.executable, "-c", COLLECTS, *words], check=False).returncode)
-    again = Collector(history, KEEP, LATER).survey(lambda *_: None)
+    again = GarbageCollector(history, KEEP, LATER).survey(lambda *_: None)
 
     assert ended == [-signal.SIGKILL, -signal.SIGKILL, 0]
     assert left(history) == LEFT
@@ -188,17 +188,17 @@ def test_a_collection_that_is_killed_is_finished_by_the_next_and_takes_nothing_t
 
 
 def test_a_collection_stops_before_it_deletes_where_somebody_published_since_it_was_planned(history: Session) -> None:
-    collector = Collector(history, KEEP, LATER)
+    collector = GarbageCollector(history, KEEP, LATER)
     survey = collector.survey(lambda *_: None)
     before = left(history)
     publish(history, (), manifest="run-2")  # a rollback to what is about to be let go
 
     with pytest.raises(PublicationMovedError):
-        collector.carry_out(survey, lambda *_: None)
+        collector.run(survey, lambda *_: None)
 
     assert left(history) == before
     again = collector.survey(lambda *_: None)
-    collector.carry_out(again, lambda *_: None)
+    collector.run(again, lambda *_: None)
     assert {key: days for key, days in left(history).items() if key.startswith("run")} == {
         "run-1": [0, 1, 2],
         "run-2": [0],

@@ -11,7 +11,7 @@ from cassandra.cluster import Session
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from batch_layer.archived import PLAIN, archived, naming_lost_files
+from batch_layer.archived import PLAIN, archived, report_unreadable_files
 from batch_layer.master import Master
 from master_dataset.archive.archive import Archive
 from master_dataset.cassandra_tables import Lease, leased
@@ -125,7 +125,7 @@ def test_a_file_that_is_broken_gone_or_empty_is_named_with_what_to_do_and_never_
     def said() -> list[str]:
         found = []
         for each in (writer.rows, lambda: compact_partitions(DeltaTable(writer.path), [str(TODAY)])):
-            with pytest.raises(MasterFileLostError) as lost, naming_lost_files(writer.tables):
+            with pytest.raises(MasterFileLostError) as lost, report_unreadable_files(writer.tables):
                 each()
             assert named in lost.value.message
             found.append(lost.value.do)

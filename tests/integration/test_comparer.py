@@ -9,8 +9,8 @@ import pytest
 from cassandra.cluster import Session
 
 from batch_layer.blocks import StoreDay
-from batch_layer.speed_span import PlaceFinder, SpeedSpan
-from batch_layer.verification import Comparer
+from batch_layer.speed_span import SpeedSpan, StoreDayFinder
+from batch_layer.verification import CellComparer
 from speed_layer.additions import AdditionKey, Cells, shapes_of
 from speed_layer.micro_batch import SpeedRows
 from views.core.cells import WAITING, CellKey, write_block
@@ -43,7 +43,7 @@ def write(span: SpeedSpan, shape: str, epoch: datetime, cells: Cells, generation
 
 def found(span: SpeedSpan) -> list[tuple[str, date, date | None, int | None]]:
     asked = pa.RecordBatch.from_pylist([each._asdict() for each in span.partitions()])
-    rows = [row for batch in PlaceFinder(span)(iter([asked])) for row in batch.to_pylist()]
+    rows = [row for batch in StoreDayFinder(span)(iter([asked])) for row in batch.to_pylist()]
     return sorted((row["view"], row["received_day"], row["day"], row["waiting"]) for row in rows)
 
 
@@ -53,7 +53,7 @@ def compared(
     """Day, cells, how many differ; nothing is published."""
     blocks = [{"store": "7", "day": day, "block": write_block(SALES_BY_TILL, own)} for day, own in recomputed.items()]
     batch = pa.RecordBatch.from_pylist(blocks)
-    rows = Comparer(span.connect, SALES_BY_TILL, {}, span, received)(iter([batch]))
+    rows = CellComparer(span.connect, SALES_BY_TILL, {}, span, received)(iter([batch]))
     return [(row["day"], row["cells"], row["differing"]) for each in rows for row in each.to_pylist()]
 
 

@@ -15,7 +15,7 @@ def test_blocks_of_equal_text_need_not_be_compared() -> None:
 
     found = differing(before, after)
 
-    assert found.places == {("changed", DAY), ("gone", DAY), ("old", DAY)}
+    assert found.changed == {("changed", DAY), ("gone", DAY), ("old", DAY)}
     assert found.new == {("new", DAY): TWO}
 
 
