@@ -1,32 +1,32 @@
-"""Every error, sorted by who acts. A record that cannot become an event is no exception but a DeadLetter.
+"""Every error, by who has to act. A record that is no event raises nothing: it becomes a `DeadLetter`.
 
 GalateaError
-|-- DefinitionError        the author of a view or source; at import; says what does exist
-|-- RequestError           the caller; 4xx, exit 2
-|   |-- UnknownNameError        404, with the nearest name
-|   |-- RangeTooLongError       422, with the grain that fits
-|   |-- NothingArchivedError    404, no events on the days that were asked for
-|   |-- MixedCurrenciesError    409, money of two currencies has no sum
-|   |-- BadFileError            422, a file of the caller's that cannot be used; names the field
-|   |-- BadEndpointError        422, an address that webhooks cannot call; names the field
-|   `-- BadRuleError            422, a rule of alerts without sense; names the field
-|-- OperatorError          the operator; exit 1; `do` is the next command
-|   |-- CutNotReachedError      the archive has not passed the cut in every partition
-|   |-- PublicationMovedError   somebody published in between
-|   |-- CheckpointOutOfStepError  the speed layer's rows and its checkpoint tell of different micro-batches
-|   |-- GenerationReplacedError   a generation of the speed layer that may write nothing more
-|   |-- NothingPublishedError     there is no publication yet that a part could be based on
-|   |-- DefinitionNotCoveredError  views were changed and no speed layer runs with the new definitions yet
-|   |-- RecomputeRunningError   another process works on the same
-|   |-- RollbackTooFarError     no speed rows can be had for the cut of that publication
-|   |-- DiskFullError           no room for what is computed
-|   |-- CurrencyFixedError      a store's currency cannot change once it has events
-|   |-- DayFixedError           when its business days begin cannot change once it has sightings
-|   |-- MasterFileLostError     a file of the master dataset is gone or broken
-|   |-- UpkeepRunsError         another compaction or export has not ended
-|   |-- SpeedExpiredError       the cut is older than the speed rows live
-|   `-- LinesNotSentError       an ingest that did not bring every line to the broker
-`-- Unavailable            nobody yet; retried in order, then 503 with Retry-After
+|-- DefinitionError                  the author of a view or source; at import
+|-- RequestError                     the caller; 4xx, exit code 2
+|   |-- UnknownNameError             404, names the nearest known name
+|   |-- RangeTooLongError            422, names the grain that fits
+|   |-- NothingArchivedError         404, there are no events on the requested days
+|   |-- MixedCurrenciesError         409, money of two currencies has no sum
+|   |-- BadFileError                 422, a file cannot be used; names the field
+|   |-- BadEndpointError             422, webhooks cannot call this URL; names the field
+|   `-- BadRuleError                 422, an alert rule makes no sense; names the field
+|-- OperatorError                    the operator; exit code 1; `do` is the next command
+|   |-- CutNotReachedError           the archive has not passed the cut in every partition
+|   |-- PublicationMovedError        another publication came first
+|   |-- CheckpointOutOfStepError     speed rows and checkpoint belong to different micro-batches
+|   |-- GenerationReplacedError      a generation of the speed layer that must not write any more
+|   |-- NothingPublishedError        there is no publication yet
+|   |-- DefinitionNotCoveredError    views have changed, and no speed layer runs the new definitions yet
+|   |-- RecomputeRunningError        another process works on the same views and days
+|   |-- RollbackTooFarError          there are no speed rows for the cut of that publication
+|   |-- DiskFullError                no room for the result
+|   |-- CurrencyFixedError           a store with events cannot change its currency
+|   |-- DayFixedError                a store with sightings cannot change when its business days begin
+|   |-- MasterFileLostError          a file of the master dataset is missing or broken
+|   |-- UpkeepRunsError              another compaction or export is running
+|   |-- SpeedExpiredError            the cut is older than speed rows live
+|   `-- LinesNotSentError            an ingest did not bring every line to the broker
+`-- DependencyUnavailableError       nobody yet; retried, then 503 with Retry-After
     |-- BrokerUnavailableError
     |-- CassandraUnavailableError
     |-- SpeedUnavailableError
@@ -42,9 +42,9 @@ Fires = Literal["never", "always"]
 
 
 class GalateaError(Exception):
-    """What happened in one sentence (`str(error)`), and what to do next (`do`).
+    """One sentence on what happened (`str(error)`), and what to do next (`do`).
 
-    `code` is stable: API, docs and logs use the same word. `status` is HTTP's, `exit_code` the command line's.
+    `code` is stable, and the same in API, docs and logs. `status` is the HTTP status, `exit_code` that of the command.
     """
 
     exit_code: ClassVar[int] = 1
@@ -64,7 +64,7 @@ class GalateaError(Exception):
         self.do = do
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Errors cross process borders (Spark workers, child processes), and the default would lose `do`."""
+        """Pickle `do` too: errors come back from Spark workers and child processes."""
         return (_rebuilt, (type(self), self.message, self.do), self.__dict__)
 
 
@@ -81,7 +81,7 @@ class DefinitionError(GalateaError):
 
 
 class RequestError(GalateaError):
-    """The caller asked for something that cannot be answered as asked."""
+    """The request cannot be answered as it is."""
 
     code = "request_error"
     exit_code = 2
@@ -89,14 +89,18 @@ class RequestError(GalateaError):
 
 
 class UnknownNameError(RequestError):
-    """No source, view, metric or store of that name. Says which name is nearest, or what there is."""
+    """There is no source, view, metric or store of that name."""
 
     status = 404
 
     def __init__(self, kind: str, name: str, known: Iterable[str], *, do: str = "") -> None:
-        """`kind` is the word of the API (`source`, `view`, `metric`), `known` every name that would have worked.
+        """Suggest the nearest name.
 
-        `do`: the next step where names are too many to be known.
+        Args:
+            kind: What was looked up, in the word of the API: `source`, `view`, `metric`.
+            name: The unknown name.
+            known: Every name that exists.
+            do: The next step if no known name is near.
         """
         names = sorted(known)
         nearest = get_close_matches(name, names, n=1, cutoff=0.5)
@@ -108,61 +112,61 @@ class UnknownNameError(RequestError):
 
 
 class RangeTooLongError(RequestError):
-    """More points than one answer may hold; `do` names the grain that fits."""
+    """The range has more points than a response may hold; `do` names the grain that fits."""
 
     status = 422
 
 
 class NothingArchivedError(RequestError):
-    """A recompute of days, or of stores, that have no events."""
+    """The days or stores to recompute have no events."""
 
     status = 404
 
 
 class MixedCurrenciesError(RequestError):
-    """Stores of several currencies were asked for one sum of money."""
+    """The stores have several currencies, so their money has no sum."""
 
     status = 409
 
 
 class BadFileError(RequestError):
-    """A file that the caller gave cannot be used as it is; nothing of it was taken."""
+    """A file cannot be used as it is; nothing of it was applied."""
 
     status = 422
 
     def __init__(self, message: str, *, do: str, code: str = "bad_file") -> None:
-        """`code` says what is wrong more closely than the class does, such as `offset_not_15min`."""
+        """`code` says what is wrong with the file, such as `offset_not_15min`."""
         super().__init__(message, do=do)
         self.code = code
 
 
 class BadRuleError(RequestError):
-    """A rule of alerts that cannot be followed, can never fire or would always; nothing was changed."""
+    """An alert rule is invalid, can never fire, or would always fire; nothing was changed."""
 
     status = 422
 
     def __init__(self, field: str, message: str, *, do: str, fires: "Fires | None" = None) -> None:
-        """`field` of the rule that has to be changed, as its author wrote it; empty if it is not one alone.
+        """`field`: the one to change, as its author wrote it; empty if it is more than one.
 
-        `fires`: how often it would, where that is what is wrong with it.
+        `fires`: how often the rule would fire, if that is what is wrong; else None.
         """
         super().__init__(message, do=do)
         self.field, self.fires = field, fires
 
 
 class BadEndpointError(RequestError):
-    """An endpoint of webhooks that cannot be called as it was named; nothing was changed."""
+    """A webhook endpoint cannot be called under this URL; nothing was changed."""
 
     status = 422
 
     def __init__(self, field: str, message: str, *, do: str) -> None:
-        """`field` of the endpoint that has to be changed."""
+        """`field`: the one of the endpoint to change."""
         super().__init__(message, do=do)
         self.field = field
 
 
 class OperatorError(GalateaError):
-    """The system is whole, but somebody has to decide. `do` is the next command."""
+    """The system works, and an operator has to decide. `do` is the next command."""
 
     code = "operator_error"
     status = 409
@@ -173,19 +177,19 @@ class CutNotReachedError(OperatorError):
 
 
 class PublicationMovedError(OperatorError):
-    """Another publication came first, so this one would have hidden it."""
+    """Another publication came first; this one would have overwritten it."""
 
 
 class CheckpointOutOfStepError(OperatorError):
-    """The speed rows and the checkpoint tell of different micro-batches: one is older, or a second process runs."""
+    """Speed rows and checkpoint belong to different micro-batches: one is older, or a second process runs."""
 
 
 class GenerationReplacedError(OperatorError):
-    """Another generation of the speed layer takes over from this one, which can no longer write (R9)."""
+    """Another generation of the speed layer has taken over; this one must not write any more (R9)."""
 
 
 class NothingPublishedError(OperatorError):
-    """There is no publication yet that a part could be based on."""
+    """There is no publication yet to base this on."""
 
 
 class DefinitionNotCoveredError(OperatorError):
@@ -193,41 +197,41 @@ class DefinitionNotCoveredError(OperatorError):
 
 
 class RecomputeRunningError(OperatorError):
-    """Another process works on that recompute, or on the same views and days; only one of them could publish."""
+    """Another process works on this recompute, or on the same views and days; only one could publish."""
 
 
 class RollbackTooFarError(OperatorError):
-    """A publication that readers cannot go back to: no speed rows can be had for its cut, or its cells are gone."""
+    """Readers cannot go back to that publication: its speed rows cannot be made, or its cells were deleted."""
 
 
 class DiskFullError(OperatorError):
-    """There is no room left where something has to be written; what is published is as it was."""
+    """The disk is full. What is published has not changed."""
 
 
 class CurrencyFixedError(OperatorError):
-    """A store with events keeps its currency, because its amounts are already counted in minor units of it."""
+    """A store with events keeps its currency, because its amounts are stored in minor units of it."""
 
 
 class DayFixedError(OperatorError):
-    """A store with sightings keeps its time zone and the start of its day, because its visits end there."""
+    """A store with sightings keeps its time zone and start of day, because its visits end there."""
 
 
 class MasterFileLostError(OperatorError):
-    """A data file of the master dataset is gone, cut short or unreadable: to go on would silently leave out events."""
+    """A data file of the master dataset is missing, truncated or unreadable; going on would leave out its events."""
 
 
 class UpkeepRunsError(OperatorError):
-    """Another compaction or export has not ended, or was killed less than its lease ago; two would keep rows twice."""
+    """Another compaction or export holds the lease, or was killed within it; two at once would duplicate rows."""
 
 
 class SpeedExpiredError(OperatorError):
-    """The published cut is older than speed rows live: the merged answer would silently miss sales (R10)."""
+    """The published cut is older than speed rows live; the merged answer would miss events (R10)."""
 
     status = 503
 
 
 class LinesNotSentError(OperatorError):
-    """An ingest ended before the broker had acknowledged every line; `do` says from which line to resume."""
+    """An ingest ended before the broker acknowledged every line; `do` says from which line to resume."""
 
 
 class DependencyUnavailableError(GalateaError):
@@ -238,7 +242,7 @@ class DependencyUnavailableError(GalateaError):
 
 
 class BrokerUnavailableError(DependencyUnavailableError):
-    """Kafka did not take or give records in time."""
+    """Kafka did not answer in time."""
 
 
 class CassandraUnavailableError(DependencyUnavailableError):
@@ -252,4 +256,4 @@ class SpeedUnavailableError(DependencyUnavailableError):
 
 
 class AirflowUnavailableError(DependencyUnavailableError):
-    """Airflow did not take or answer a request in time, or does not know the DAG (yet)."""
+    """Airflow did not answer in time, or does not know the DAG (yet)."""

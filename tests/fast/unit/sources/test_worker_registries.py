@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from deploy.cassandra import Address
 from master_dataset.registry import registry
 from master_dataset.registry.registry import store_terms
 from master_dataset.sources import registered_sources
@@ -56,6 +57,12 @@ def test_each_session_has_its_own_registry() -> None:
         store_terms(partial(session_of, address))
 
     assert len(registry._registries) == len(SESSIONS)  # noqa: SLF001 - likewise
+
+
+def test_an_address_equals_itself_after_pickling_so_a_process_keeps_one_session_for_it() -> None:
+    sent = pickle.dumps(Address(("10.0.0.1", "10.0.0.2"), 9042, "galatea"))
+
+    assert len({pickle.loads(sent) for _ in range(TASKS)}) == 1  # noqa: S301 - as Spark sends it
 
 
 @pytest.mark.parametrize("source", registered_sources().values(), ids=lambda source: source.topic)
