@@ -1,1 +1,1 @@
-"""Comparisons with an earlier period."""
+"""Comparisons: which dates, windows and stores are compared with which."""

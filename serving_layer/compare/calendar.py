@@ -18,6 +18,98 @@ from serving_layer.compare.public_holidays import VERSION, dates, nearest, neare
 from serving_layer.query.timeline import QueryRange
 from views.core.local_time import ONE_DAY, Span
 
+MONTHS_OF_A_YEAR = 12
+
+
+class ComparisonCalendar(Protocol):
+    """Maps dates to the dates that they are compared with. No two dates have the same one, and their order is kept."""
+
+    @property
+    def calendar(self) -> str:
+        """The name of the calendar, as the answer shows it."""
+
+    def day(self, day: date) -> date | None:
+        """The date that a date is compared with; None if it has no counterpart."""
+
+    def days(self, first: date, last: date) -> Iterator[date]:
+        """The dates that those from `first` until before `last` are compared with as a whole."""
+
+
+@dataclass(frozen=True)
+class DaysBefore:
+    """The date a number of days before."""
+
+    number: int
+    calendar: str = "gregorian"
+
+    def day(self, day: date) -> date:
+        """It always exists."""
+        return day - ONE_DAY * self.number
+
+    def days(self, first: date, last: date) -> Iterator[date]:
+        """As many dates."""
+        return _dates(self.day(first), self.day(last))
+
+
+@dataclass(frozen=True)
+class MonthsBefore:
+    """The same day a number of months before. A bound that does not exist (29 February) maps to the next first."""
+
+    number: int
+    calendar: str = "gregorian"
+
+    def day(self, day: date) -> date | None:
+        """The same day of its month, if that month has it."""
+        there = self._bound(day)
+        return there if there.day == day.day else None
+
+    def days(self, first: date, last: date) -> Iterator[date]:
+        """All dates between the bounds: a 29 February that only the earlier year has lies among them."""
+        return _dates(self._bound(first), self._bound(last))
+
+    def _bound(self, day: date) -> date:
+        year, month = divmod(day.year * MONTHS_OF_A_YEAR + day.month - 1 - self.number, MONTHS_OF_A_YEAR)
+        try:
+            return date(year, month + 1, day.day)
+        except ValueError:  # a month has 28 days at least, so this is never December
+            return date(year, month + 2, 1)
+
+
+@dataclass(frozen=True)
+class RetailYearBefore:
+    """The same week and weekday of the 4-5-4 year before, not restated: a week 53 has no counterpart."""
+
+    calendar: str = "4-5-4 (NRF)"
+
+    def day(self, day: date) -> date | None:
+        """364 days before, or 371 after a year of 53 weeks."""
+        at = retail_day(day)
+        return calendar_day(at._replace(year=at.year - 1))
+
+    def days(self, first: date, last: date) -> Iterator[date]:
+        """Those that exist. No date is compared with week 53 of the year before."""
+        return (there for day in _dates(first, last) if (there := self.day(day)))
+
+
+@dataclass(frozen=True)
+class NoCounterpart:
+    """Nothing to compare with: the year before had no such holiday."""
+
+    calendar: str
+
+    def day(self, day: date) -> date | None:  # noqa: ARG002 - a ComparisonCalendar
+        """None."""
+        return None
+
+    def days(self, first: date, last: date) -> Iterator[date]:  # noqa: ARG002 - a ComparisonCalendar
+        """None."""
+        return iter(())
+
+
+def _dates(first: date, last: date) -> Iterator[date]:
+    return (first + ONE_DAY * number for number in range((last - first).days))
+
+
 WEEK = timedelta(days=7)
 SATURDAY = 5
 
@@ -56,98 +148,6 @@ def calendar_day(of: RetailDay) -> date | None:
     return first_day(of.year) + WEEK * (of.week - 1) + timedelta(days=of.weekday)
 
 
-MONTHS_OF_A_YEAR = 12
-
-
-class ComparisonCalendar(Protocol):
-    """A comparison, as far as dates say it. No two dates have the same counterpart, and their order is kept."""
-
-    @property
-    def calendar(self) -> str:
-        """By which calendar, in the words of the answer."""
-
-    def day(self, day: date) -> date | None:
-        """The date that a date is compared with; None if it has no counterpart."""
-
-    def days(self, first: date, last: date) -> Iterator[date]:
-        """What the dates from `first` until before `last` are compared with as a whole."""
-
-
-@dataclass(frozen=True)
-class DaysBefore:
-    """So many days before, whatever month that is."""
-
-    number: int
-    calendar: str = "gregorian"
-
-    def day(self, day: date) -> date:
-        """Always there."""
-        return day - ONE_DAY * self.number
-
-    def days(self, first: date, last: date) -> Iterator[date]:
-        """As many dates."""
-        return _dates(self.day(first), self.day(last))
-
-
-@dataclass(frozen=True)
-class MonthsBefore:
-    """The same dates so many months before. A bound that is not there, such as 29 February, maps to the next first."""
-
-    number: int
-    calendar: str = "gregorian"
-
-    def day(self, day: date) -> date | None:
-        """The same day of its month, if that month has it."""
-        there = self._bound(day)
-        return there if there.day == day.day else None
-
-    def days(self, first: date, last: date) -> Iterator[date]:
-        """All dates between the bounds: a 29 February that only the earlier year has lies among them."""
-        return _dates(self._bound(first), self._bound(last))
-
-    def _bound(self, day: date) -> date:
-        year, month = divmod(day.year * MONTHS_OF_A_YEAR + day.month - 1 - self.number, MONTHS_OF_A_YEAR)
-        try:
-            return date(year, month + 1, day.day)
-        except ValueError:  # a month has 28 days at least, so this is never December
-            return date(year, month + 2, 1)
-
-
-@dataclass(frozen=True)
-class RetailYearBefore:
-    """The same week and weekday of the 4-5-4 year before, not restated: a week 53 has no counterpart."""
-
-    calendar: str = "4-5-4 (NRF)"
-
-    def day(self, day: date) -> date | None:
-        """364 days before, or 371 after a year of 53 weeks."""
-        at = retail_day(day)
-        return calendar_day(at._replace(year=at.year - 1))
-
-    def days(self, first: date, last: date) -> Iterator[date]:
-        """Those that are there; the week 53 of the year before is nobody's counterpart."""
-        return (there for day in _dates(first, last) if (there := self.day(day)))
-
-
-@dataclass(frozen=True)
-class NoCounterpart:
-    """Nothing to compare with: the year before had no such holiday."""
-
-    calendar: str
-
-    def day(self, day: date) -> date | None:  # noqa: ARG002 - a ComparisonCalendar
-        """None."""
-        return None
-
-    def days(self, first: date, last: date) -> Iterator[date]:  # noqa: ARG002 - a ComparisonCalendar
-        """None."""
-        return iter(())
-
-
-def _dates(first: date, last: date) -> Iterator[date]:
-    return (first + ONE_DAY * number for number in range((last - first).days))
-
-
 DAYS_OF_A_WEEK, RETAIL_YEAR, DAYS_OF_A_YEAR = 7, 364, 365
 FIXED: dict[str, ComparisonCalendar] = {
     "previous_week": DaysBefore(DAYS_OF_A_WEEK),
@@ -160,7 +160,17 @@ NAMES = (PERIOD, *FIXED, f"{HOLIDAY}NAME")
 
 
 def comparison_calendar(compare: str, store: Store, at: QueryRange) -> ComparisonCalendar:
-    """What the question is compared with. UnknownNameError, CountryUnknownError."""
+    """The calendar that `compare=` names.
+
+    Args:
+        compare: one of `NAMES`.
+        store: whose public holidays count.
+        at: the range of the query.
+
+    Raises:
+        UnknownNameError: there is no such comparison, or no such holiday.
+        CountryUnknownError: a comparison by holidays, and the store has no country.
+    """
     if compare == PERIOD:
         return _previous_period(at)
     if compare.startswith(HOLIDAY):
@@ -181,7 +191,7 @@ def _previous_period(at: QueryRange) -> ComparisonCalendar:
 
 
 def _holiday(store: Store, name: str, at: QueryRange) -> ComparisonCalendar:
-    """The days around the holiday nearest to the question, with those around it in the year before."""
+    """Compares the days around the holiday nearest to the query with those around it in the year before."""
     anchor = nearest(store, name, at.first, at.last)
     before = nearest_of(dates(store, name, anchor.year - 1), anchor - ONE_DAY * DAYS_OF_A_YEAR)
     calendar = f"public holidays of {store.country}, holidays {VERSION}"

@@ -1,1 +1,1 @@
-"""What a metric would have been expected to be, and how the value stands to it. A model, outside the exact metrics."""
+"""The index: how a metric compares with what a model expects. Outside the exact metrics."""

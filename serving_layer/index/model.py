@@ -1,15 +1,9 @@
-"""Under which conditions a point came about: the hour of the week, the weather, a public holiday.
+"""The model of an index: what is expected of a point, and how much such points differ from what is expected.
 
-What multiplies to an expected value: a base per hour of the week, a factor per band of temperature and for rain.
-
-How factors are found: by the method of marginal totals.
-
-Over the history, what is expected adds up to what was there: in every hour of the week, in every band of temperature,
-over what was wet and over what was dry. Plain sums in rounds, so the same history always has the same factors.
-
-Student's t for two-sided intervals of 95 %, by degrees of freedom.
-
-What is expected of a point, and how much such points differ from what is expected of them.
+An expected value is a product: a base per hour of the week, a factor per band of temperature, and a factor for rain. A
+public holiday has a factor of its own. Factors are found by the method of marginal totals: over the history, expected
+values add up to what was there, in every hour of the week, every band of temperature, and over wet and dry points. They
+are plain sums in rounds, so the same history always gives the same factors.
 """
 
 from bisect import bisect_right

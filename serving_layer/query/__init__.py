@@ -1,1 +1,1 @@
-"""The query path: from a request to the numbers of its answer."""
+"""Queries, from request to response. `answer.py` shows the five stages."""

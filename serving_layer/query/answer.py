@@ -55,7 +55,7 @@ async def answer(  # noqa: PLR0913 - the request, and what it is answered from
 
     Raises:
         UnknownNameError, BadQuestionError, RangeTooLongError, NotAvailableError, CountryUnknownError: see `resolve`.
-        DefinitionNotPublishedError, CellMissingError, StoreUnavailableError: see `fetch`.
+        DefinitionNotPublishedError, CellMissingError, CassandraUnavailableError: see `fetch`.
         MixedCurrenciesError: see `combine`.
         RangeTooLongError: several metrics together are longer than `MOST_BYTES`.
     """

@@ -1,4 +1,4 @@
-"""What may be asked for, by name."""
+"""The catalogue: the metrics and views that can be asked for, by name."""
 
 import hashlib
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from views.core.metric import Metric
 
 @dataclass(frozen=True)
 class Catalogue:
-    """The registered views and metrics, or those of a test; and how long a time may be asked for."""
+    """The registered views and metrics, and the longest ranges of a query."""
 
     views: Mapping[str, View]
     metrics: Mapping[str, Metric]
@@ -24,14 +24,14 @@ class Catalogue:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Changes with what answers are made with: definitions, formulas, this version, and some libraries'."""
+        """Changes with the code that answers depend on: definitions, formulas, and versions of libraries."""
         versions = [version(name) for name in ("galatea-platform", "holidays", "tzdata", "pyarrow")]
         definitions = {name: view.definition_hash for name, view in self.views.items()}
-        said = orjson.dumps([versions, definitions, [repr(metric) for metric in self.metrics.values()]])
-        return hashlib.blake2b(said, digest_size=16).hexdigest()
+        content = orjson.dumps([versions, definitions, [repr(metric) for metric in self.metrics.values()]])
+        return hashlib.blake2b(content, digest_size=16).hexdigest()
 
     def listed(self) -> list[ListedMetric]:
-        """Every metric: what it is called, how it is made, and from which views. No `grains` means all."""
+        """Every metric, for `GET /v1/metrics`. Without `grains` it has all."""
         return [
             ListedMetric(
                 metric=metric.id,

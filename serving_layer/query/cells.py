@@ -39,7 +39,7 @@ async def answer_cells(
         States as they are stored: whole numbers, money in minor units.
 
     Raises:
-        DefinitionNotPublishedError, CellMissingError, StoreUnavailableError: as for any answer.
+        DefinitionNotPublishedError, CellMissingError, CassandraUnavailableError: as for any answer.
     """
     read = await asyncio.gather(*(cells.read(snapshot, view, *span) for span in spans))
     waiting = await asyncio.gather(*(cells.waiting(snapshot, [view], *span) for span in spans))

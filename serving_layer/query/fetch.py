@@ -64,7 +64,7 @@ async def fetch(query: ResolvedQuery, of: StoreQuery, snapshot: ReadSnapshot, ce
     Raises:
         DefinitionNotPublishedError: a view has changed since it was published.
         CellMissingError: the manifest names a cell that is not there.
-        StoreUnavailableError: Cassandra does not answer.
+        CassandraUnavailableError: Cassandra does not answer.
     """
     start, end = of.timeline.start, of.timeline.end
     known_until = seconds(snapshot.as_of_at)

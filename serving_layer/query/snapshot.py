@@ -1,12 +1,12 @@
-"""What one answer rests on: the pointer, and how far speed has read. Read once per request, before any row.
+"""The read snapshot: what one answer is computed from. Read once per request, before any cell.
 
-`speed_as_of` is the greatest receipt time over the partitions: speed has read a record received then, and in that
-partition everything before it. An idle partition does not hold it back; a lagging one is not shown by it
+    ReadSnapshot   the pointer of the batch layer, and the positions of the speed layer
+    ReadVersion    the snapshot and the version of the registry: equal versions have equal answers
+    as_of          what every answer says of its snapshot
+
+`speed_as_of` is the latest receipt time over all partitions: the speed layer has read a record received then, and in
+that partition everything before it. An idle partition does not hold it back, and a lagging one does not show in it
 (`/v1/freshness` lists every partition).
-
-When an answer is of: how far the layers and the registry were. Of one moment a question has one answer.
-
-What every answer says about itself.
 """
 
 import time
@@ -38,9 +38,13 @@ DAY = timedelta(days=1)
 
 @dataclass(frozen=True)
 class ReadSnapshot:
-    """`missing` names the layers that a partial answer had to do without.
+    """The state of both layers at one moment.
 
-    `is_past`: a publication was asked for by its number, and its cells alone are the answer.
+    Attributes:
+        pointer: the publication that counts, its cut, its manifest, and the generation of the speed layer.
+        positions: how far the speed layer has read each partition.
+        missing: the layers that a partial answer had to do without.
+        is_past: a publication was named by its number, and its cells alone are read.
     """
 
     pointer: Pointer
@@ -50,12 +54,12 @@ class ReadSnapshot:
 
     @property
     def speed_as_of(self) -> datetime | None:
-        """None if speed has read nothing yet, or is missing."""
+        """None if the speed layer has read nothing yet, or is missing."""
         return max((at.received_at for at in self.positions if at.received_at), default=None)
 
     @property
     def as_of_at(self) -> datetime:
-        """Until when the answer knows what happened: batch up to the cut, speed as far as it has read."""
+        """Until when the snapshot knows what happened: the cut, or as far as the speed layer has read."""
         return max(self.pointer.cut, self.speed_as_of or self.pointer.cut)
 
     @property
@@ -70,7 +74,10 @@ class ReadSnapshot:
         return (*batch, "speed") if self.has_speed else batch
 
     def received_days(self, ttl: timedelta) -> Sequence[date]:
-        """Which days of receipt may hold rows that count: from the cut, or as long as rows live, to the day after."""
+        """The days of receipt that may hold speed rows that count.
+
+        They begin at the cut, or where rows have expired, and end the day after the last one read.
+        """
         if self.speed_as_of is None:
             return ()
         last = self.speed_as_of.astimezone(UTC).date() + DAY
@@ -78,10 +85,10 @@ class ReadSnapshot:
         return [first + DAY * number for number in range((last - first).days + 1)]
 
     def refuse_unpublished(self, view: View) -> None:
-        """Raise DefinitionNotPublishedError if the view says something else than what was published."""
+        """Raise DefinitionNotPublishedError if the definition of the view is not the published one."""
         published = self.pointer.definitions.get(view.name)
-        is_beginning = not self.pointer.publication and not self.pointer.definitions  # there are no rows yet either
-        if published != view.definition_hash and not is_beginning:
+        is_before_first = not self.pointer.publication and not self.pointer.definitions  # there are no rows yet either
+        if published != view.definition_hash and not is_before_first:
             known = f"published as `{published}`" if published else "not published yet"
             when = f" in publication `{self.pointer.publication}`" if self.is_past else ""
             message = f"The view `{view.name}` is defined as `{view.definition_hash}` and {known}{when}."
@@ -89,8 +96,22 @@ class ReadSnapshot:
             raise DefinitionNotPublishedError(message, do=do)
 
 
+class ReadVersion(NamedTuple):
+    """What the answer to a request depends on, beside the request. `registry`: the version of the registered stores."""
+
+    snapshot: ReadSnapshot
+    registry: int
+
+    @property
+    def key(self) -> tuple[Hashable, ...]:
+        """Equal as long as nothing has changed that an answer is computed from; part of cache keys and entity tags."""
+        pointer = self.snapshot.pointer
+        published = (pointer.publication, pointer.cut, pointer.manifest, pointer.generation)
+        return (*published, self.snapshot.positions, self.snapshot.missing, self.snapshot.is_past, self.registry)
+
+
 class SnapshotReader:
-    """Reads the basis of one request after another; never goes back behind a publication it has served."""
+    """Reads the snapshots of requests; never goes back to an older publication than it has served."""
 
     def __init__(
         self,
@@ -101,32 +122,45 @@ class SnapshotReader:
         recent_seconds: float = 0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`speed_ttl`: how long speed rows live. `now`: the time by which they expire.
+        """Reads nothing yet.
 
-        `recent_seconds`: how long before a question its basis may have been read, by `clock`.
+        Args:
+            readers: what serving reads from.
+            speed_ttl: how long speed rows live.
+            now: the time by which they expire.
+            recent_seconds: how long before a request its snapshot may have been read.
+            clock: monotonic seconds, for `recent_seconds`.
         """
         self._readers, self._ttl, self._now = readers, speed_ttl, now
-        self._begun: datetime | None = None
+        self._first: datetime | None = None
         self._served = -1
-        self._whole: ReadSnapshot | None = None
+        self._last: ReadSnapshot | None = None
         self._recent = RefreshAheadCache(self._read, recent_seconds, clock)
 
     async def read(self, *, partial: bool, fresh: bool = False) -> ReadSnapshot:
-        """The basis as of now. SpeedUnavailableError, SpeedExpiredError unless `partial`, then a basis without speed.
+        """The snapshot of now.
 
-        `fresh`: read after this call began.
+        Args:
+            partial: return a snapshot without the speed layer where that cannot be read.
+            fresh: read it after this call began.
+
+        Raises:
+            CassandraUnavailableError: the pointer cannot be read; or positions cannot, and the request is not partial.
+            PublicationBehindError: a replica is older than what was served already.
+            SpeedUnavailableError, SpeedExpiredError: no generation is published, or its rows may have expired, and the
+                request is not partial.
         """
-        basis, failed = await self._recent.read(fresh=fresh)
+        snapshot, failed = await self._recent.read(fresh=fresh)
         if failed is not None and not partial:
             raise failed
-        return basis
+        return snapshot
 
     def expire(self) -> None:
-        """The next basis is read after this call."""
+        """Let the next snapshot be read after this call."""
         self._recent.expire()
 
     async def _read(self) -> tuple[ReadSnapshot, GalateaError | None]:
-        """The basis, without speed where its reading failed."""
+        """The snapshot, without the speed layer where reading it failed, and why."""
         pointer = await self._readers.published.pointer()
         if pointer.publication < self._served:
             message = (
@@ -135,12 +169,14 @@ class SnapshotReader:
             raise PublicationBehindError(message, do="Ask again.")
         self._served = pointer.publication
         try:
-            basis = ReadSnapshot(pointer, await self._positions_of(pointer), ())
+            snapshot = ReadSnapshot(pointer, await self._positions_of(pointer), ())
         except (CassandraUnavailableError, SpeedUnavailableError, SpeedExpiredError) as error:
             return ReadSnapshot(pointer, (), ("speed",)), error
-        if basis != self._whole:  # what is equal stays the same object, so that answers are compared with it at no cost
-            self._whole = basis
-        return self._whole, None
+        if (
+            snapshot != self._last
+        ):  # an equal snapshot stays the same object, which makes comparing cached answers cheap
+            self._last = snapshot
+        return self._last, None
 
     async def _positions_of(self, pointer: Pointer) -> tuple[Position, ...]:
         number = pointer.generation
@@ -149,23 +185,28 @@ class SnapshotReader:
                 "No generation of the speed layer is published yet.", do="galatea status, or `partial=true`"
             )
         read = await self._readers.speed.positions(number)
-        since = pointer.cut if pointer.publication else await self._beginning()
+        since = pointer.cut if pointer.publication else await self._first_published_at()
         if since is not None and is_expired(since, self._now(), self._ttl):
             what = f"Nothing received since {since:%Y-%m-%d %H:%M} UTC is published"
             message = f"{what}, and speed rows live {self._ttl.days} days."
             raise SpeedExpiredError(message, do="galatea rebuild")
         return tuple(sorted(read))
 
-    async def _beginning(self) -> datetime | None:
-        """When publication 0 was written down: before the first speed row."""
-        if self._begun is None:
+    async def _first_published_at(self) -> datetime | None:
+        """When publication 0 was written: before the first speed row."""
+        if self._first is None:
             first = await self._readers.published.entry(0)
-            self._begun = first.published_at if first else None
-        return self._begun
+            self._first = first.published_at if first else None
+        return self._first
 
 
 async def past_snapshot(published: PublishedReader, number: int) -> ReadSnapshot:
-    """The cells of one publication exactly as they were published. UnknownNameError, PublicationCollectedError."""
+    """The cells of one publication exactly as they were published.
+
+    Raises:
+        UnknownNameError: there is no such publication.
+        PublicationCollectedError: its cells are deleted.
+    """
     entry = await publication_entry(published, number)
     if entry.collected_at is not None:
         message = f"The cells of publication `{number}` were collected at {entry.collected_at:%Y-%m-%d %H:%M} UTC."
@@ -174,7 +215,7 @@ async def past_snapshot(published: PublishedReader, number: int) -> ReadSnapshot
 
 
 async def publication_entry(published: PublishedReader, number: int) -> PublicationEntry:
-    """A publication that says something. UnknownNameError: publication 0 has no cells."""
+    """A publication that has cells. UnknownNameError if there is none of this number; publication 0 has none."""
     entry = await published.entry(number) if number else None
     if entry is None:
         raise UnknownNameError("publication", str(number), (), do="`GET /v1/publications` lists them.")
@@ -182,47 +223,33 @@ async def publication_entry(published: PublishedReader, number: int) -> Publicat
 
 
 def expires_at(since: datetime, ttl: timedelta) -> datetime:
-    """From when on rows of what was received since then may be gone, with a day to spare (R10)."""
+    """When the speed rows of what was received since then begin to expire, with a day to spare (R10)."""
     return since + ttl - DAY
 
 
 def is_expired(since: datetime, now: datetime, ttl: timedelta) -> bool:
-    """Judged by the clock, as rows expire by it, and not by how far speed has read: it may have stood still."""
+    """Whether rows may have expired. By the clock, because rows expire by it whether or not the speed layer reads."""
     return now > expires_at(since, ttl)
 
 
-class ReadVersion(NamedTuple):
-    """Read once per request, before any row. `registry`: the version of the registered stores."""
-
-    snapshot: ReadSnapshot
-    registry: int
-
-    @property
-    def key(self) -> tuple[Hashable, ...]:
-        """Equal as long as nothing moved that an answer rests on."""
-        pointer = self.snapshot.pointer
-        published = (pointer.publication, pointer.cut, pointer.manifest, pointer.generation)
-        return (*published, self.snapshot.positions, self.snapshot.missing, self.snapshot.is_past, self.registry)
-
-
-def as_of(basis: ReadSnapshot, waiting: int) -> AsOf:
-    """The part `as_of` of an answer. `missing` is there only when a partial answer had to do without a layer."""
+def as_of(snapshot: ReadSnapshot, waiting: int) -> AsOf:
+    """The field `as_of` of an answer. `waiting`: events of its windows that only the next publication will count."""
     return AsOf(
-        publication=basis.pointer.publication,
-        cut=iso_instant(basis.pointer.cut),
-        speed_as_of=iso_instant(basis.speed_as_of),
+        publication=snapshot.pointer.publication,
+        cut=iso_instant(snapshot.pointer.cut),
+        speed_as_of=iso_instant(snapshot.speed_as_of),
         waiting_for_batch=waiting,
-        layers=basis.layers,
-        missing=basis.missing or UNSET,
+        layers=snapshot.layers,
+        missing=snapshot.missing or UNSET,
     )
 
 
-def provenance(basis: ReadSnapshot) -> Provenance:
-    """The same without `waiting_for_batch`, which belongs to windows."""
+def provenance(snapshot: ReadSnapshot) -> Provenance:
+    """The same without `waiting_for_batch`, which depends on the windows."""
     return Provenance(
-        publication=basis.pointer.publication,
-        cut=iso_instant(basis.pointer.cut),
-        speed_as_of=iso_instant(basis.speed_as_of),
-        layers=basis.layers,
-        missing=basis.missing or UNSET,
+        publication=snapshot.pointer.publication,
+        cut=iso_instant(snapshot.pointer.cut),
+        speed_as_of=iso_instant(snapshot.speed_as_of),
+        layers=snapshot.layers,
+        missing=snapshot.missing or UNSET,
     )

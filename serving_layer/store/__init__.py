@@ -1,1 +1,1 @@
-"""Reading: published cells, speed rows, and both merged."""
+"""Reading cells: what the batch layer published, speed rows, and both merged."""

@@ -199,7 +199,7 @@ class MergedCells:
         Raises:
             DefinitionNotPublishedError: the view has changed since it was published.
             CellMissingError: the manifest names a cell that is not there.
-            StoreUnavailableError: Cassandra does not answer.
+            CassandraUnavailableError: Cassandra does not answer.
         """
         snapshot.refuse_unpublished(view)
         published, fresh = await asyncio.gather(

@@ -1,7 +1,7 @@
 """What serving reads, as Protocols: implemented by the tables of Cassandra, and by the World of the tests.
 
-Every method raises StoreUnavailableError when Cassandra does not answer in time. What a run wrote never changes (R11),
-so it may be cached for ever; pointer, positions, speed rows and the version of the registry must not be.
+Every method raises CassandraUnavailableError when Cassandra does not answer in time. What a run wrote never changes
+(R11), so it may be cached for ever; pointer, positions, speed rows and the registry's version must not be.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""The readers over Cassandra's tables (`deploy/schema`)."""
+"""Asynchronous readers of the tables in Cassandra (`deploy/schema`)."""
 
 from serving_layer.tables.alerts import AlertTables, RuleTables
 from serving_layer.tables.async_session import AsyncSession

@@ -1,6 +1,7 @@
-"""`alerts_told`, `alerts_open_by_hour`, `alert_records` and how far they go.
+"""The tables of alerts and of their rules.
 
-`alert_versions`, as far as rules go.
+AlertTables   alerts_told, alerts_open, alerts_open_by_hour, alert_records, and how far they go
+RuleTables    alert_versions, as far as rules are concerned
 """
 
 from collections.abc import Callable, Sequence
@@ -19,50 +20,50 @@ _BUCKET = 0
 class AlertTables:
     """AlertReader."""
 
-    def __init__(self, bridge: AsyncSession) -> None:
+    def __init__(self, session: AsyncSession) -> None:
         """Prepares its statements."""
-        self._bridge = bridge
+        self._session = session
         behind = "AND (raised_at, alert_id) < (?, ?) LIMIT ?"
-        self._kept = bridge.prepare("SELECT as_of, complete_from FROM alerts_kept WHERE bucket = ?")
-        self._days = bridge.prepare("SELECT day FROM alert_days WHERE sight = ? AND day <= ? LIMIT ?")
-        self._told = bridge.prepare(
+        self._kept = session.prepare("SELECT as_of, complete_from FROM alerts_kept WHERE bucket = ?")
+        self._days = session.prepare("SELECT day FROM alert_days WHERE sight = ? AND day <= ? LIMIT ?")
+        self._told = session.prepare(
             "SELECT raised_at, alert_id, body, resolved, retracted FROM alerts_told "  # noqa: S608 - our own columns
             f"WHERE sight = ? AND day = ? {behind}"
         )
         columns = "raised_at, alert_id, body"
-        self._moved = bridge.prepare("SELECT moved_at FROM alerts_open_moved WHERE bucket = ?")
-        self._before = bridge.prepare(f"SELECT {columns} FROM alerts_open WHERE sight = ? {behind}")  # noqa: S608
-        self._hours = bridge.prepare("SELECT hour FROM alert_open_hours WHERE sight = ? AND hour <= ?")
-        self._open = bridge.prepare(
+        self._moved = session.prepare("SELECT moved_at FROM alerts_open_moved WHERE bucket = ?")
+        self._before = session.prepare(f"SELECT {columns} FROM alerts_open WHERE sight = ? {behind}")  # noqa: S608
+        self._hours = session.prepare("SELECT hour FROM alert_open_hours WHERE sight = ? AND hour <= ?")
+        self._open = session.prepare(
             f"SELECT {columns} FROM alerts_open_by_hour WHERE sight = ? AND hour = ? {behind}"  # noqa: S608
         )
         self._is_moved = False
-        self._records = bridge.prepare("SELECT body FROM alert_records WHERE alert_id = ?")
+        self._records = session.prepare("SELECT body FROM alert_records WHERE alert_id = ?")
 
     async def kept(self) -> HistoryCoverage:
         """Of all partitions."""
-        rows = await self._bridge.rows(self._kept, _BUCKET)
+        rows = await self._session.rows(self._kept, _BUCKET)
         return HistoryCoverage.of([HistoryCoverage(*(at and instant_of(at) for at in row)) for row in rows])
 
     async def days(self, visibility_scope: str, last: date, limit: int) -> Sequence[date]:
         """Newest first, as the table is sorted."""
-        return [day_of(day) for (day,) in await self._bridge.rows(self._days, visibility_scope, last, limit)]
+        return [day_of(day) for (day,) in await self._session.rows(self._days, visibility_scope, last, limit)]
 
     async def told(self, visibility_scope: str, day: date, before: AlertPosition, limit: int) -> Sequence[StoredAlert]:
         """Newest first, as the table is sorted. What has no body yet is half written."""
-        rows = await self._bridge.rows(self._told, visibility_scope, day, *before, limit)
+        rows = await self._session.rows(self._told, visibility_scope, day, *before, limit)
         return [StoredAlert(instant_of(at), *said) for at, *said in rows if said[1]]
 
     async def open_alerts(self, visibility_scope: str, before: AlertPosition, limit: int) -> Sequence[StoredAlert]:
         """Newest first, as the table is sorted."""
         # Until the keeper has moved them they are where they were, and nobody folds anything.
-        self._is_moved = self._is_moved or bool(await self._bridge.rows(self._moved, _BUCKET))
+        self._is_moved = self._is_moved or bool(await self._session.rows(self._moved, _BUCKET))
         if not self._is_moved:
-            rows = await self._bridge.rows(self._before, visibility_scope, *before, limit)
+            rows = await self._session.rows(self._before, visibility_scope, *before, limit)
             return [StoredAlert(instant_of(at), *said) for at, *said in rows]
         found: list[StoredAlert] = []
-        for (hour,) in await self._bridge.rows(self._hours, visibility_scope, before.raised_at):
-            rows = await self._bridge.rows(self._open, visibility_scope, instant_of(hour), *before, limit - len(found))
+        for (hour,) in await self._session.rows(self._hours, visibility_scope, before.raised_at):
+            rows = await self._session.rows(self._open, visibility_scope, instant_of(hour), *before, limit - len(found))
             found += [StoredAlert(instant_of(at), *said) for at, *said in rows]
             if len(found) == limit:
                 break
@@ -70,7 +71,7 @@ class AlertTables:
 
     async def records(self, alert_id: str) -> Sequence[str]:
         """In the order of their ids."""
-        return [body for (body,) in await self._bridge.rows(self._records, alert_id)]
+        return [body for (body,) in await self._session.rows(self._records, alert_id)]
 
 
 Found = TypeVar("Found")

@@ -1,4 +1,4 @@
-"""From the Cassandra driver's own thread into asyncio: a statement in, all its rows out."""
+"""Cassandra from asyncio: a statement in, all its rows out. The driver calls back on a thread of its own."""
 
 import asyncio
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ Row = tuple[Any, ...]  # columns in the order of the SELECT
 
 
 class AsyncSession:
-    """Reads through one session. A read that fails is tried once more, then it is CassandraUnavailableError."""
+    """A driver session for asyncio. A read that fails is tried once more, then CassandraUnavailableError is raised."""
 
     def __init__(self, session: "Session") -> None:
         """`session` uses Galatea's keyspace; its consistency is used as it is."""
@@ -72,13 +72,13 @@ class AsyncSession:
 
 
 def instant_of(value: datetime | None) -> datetime:
-    """The driver gives instants without a zone; they are UTC."""
+    """The instant of a column. The driver returns UTC without a time zone."""
     if value is None:
         raise CassandraUnavailableError("A row lacks its instant.", do="galatea doctor")
     return value.replace(tzinfo=UTC)
 
 
 def day_of(value: Any) -> date:  # noqa: ANN401 - the driver's own Date
-    """The driver has a class of its own for dates."""
+    """The date of a column. The driver has a class of its own for dates."""
     day: date = value.date()
     return day

@@ -1,10 +1,9 @@
-"""`ledgers` and `corrections`.
+"""The tables that operators see.
 
-`recomputes`.
-
-`api_keys`.
-
-`lag`, `alarms`, and what `publications` and `ledgers` keep of a rebuild.
+LedgerTables      ledgers, corrections
+RecomputeTables   recomputes
+KeyTables         api_keys
+WatchTables       lag, alarms, webhook_endpoints, and what `publications` and `ledgers` say of a rebuild
 """
 
 import asyncio
@@ -32,16 +31,16 @@ _BLOCKS = "SELECT store, day, block FROM corrections WHERE subject = ? AND view_
 class LedgerTables:
     """LedgerReader."""
 
-    def __init__(self, bridge: AsyncSession) -> None:
+    def __init__(self, session: AsyncSession) -> None:
         """Prepares its statements."""
-        self._bridge = bridge
-        self._ledger = bridge.prepare("SELECT lines, base, written_at, totals FROM ledgers WHERE subject = ?")
-        self._all = bridge.prepare(f"{_BLOCKS} AND (store, day) >= (?, ?) LIMIT ?")
-        self._of_store = bridge.prepare(f"{_BLOCKS} AND store = ? AND day >= ? LIMIT ?")
+        self._session = session
+        self._ledger = session.prepare("SELECT lines, base, written_at, totals FROM ledgers WHERE subject = ?")
+        self._all = session.prepare(f"{_BLOCKS} AND (store, day) >= (?, ?) LIMIT ?")
+        self._of_store = session.prepare(f"{_BLOCKS} AND store = ? AND day >= ? LIMIT ?")
 
     async def ledger(self, subject: str) -> Ledger | None:
         """Its row comes last, when all of its blocks are written."""
-        for lines, base, written_at, totals in await self._bridge.rows(self._ledger, subject):
+        for lines, base, written_at, totals in await self._session.rows(self._ledger, subject):
             return Ledger(subject, lines or subject, base, instant_of(written_at), orjson.loads(totals or "{}"))
         return None
 
@@ -50,7 +49,7 @@ class LedgerTables:
     ) -> Sequence[LedgerBlock]:
         """By store and day, as the table is sorted."""
         statement = self._all if store is None else self._of_store
-        rows = await self._bridge.rows(statement, lines, view, *start, limit)
+        rows = await self._session.rows(statement, lines, view, *start, limit)
         return [LedgerBlock(of, day_of(day), block) for of, day, block in rows]
 
 
@@ -60,10 +59,10 @@ Model = TypeVar("Model")
 class RecomputeTables:
     """RecomputeReader."""
 
-    def __init__(self, bridge: AsyncSession) -> None:
+    def __init__(self, session: AsyncSession) -> None:
         """Prepares its statements."""
-        self._bridge = bridge
-        self._one = bridge.prepare(
+        self._session = session
+        self._one = session.prepare(
             "SELECT state, asked, asked_by, why, asked_at, updated_at, ended_at, progress, publication, problem, "
             "report FROM recomputes WHERE id = ?"
         )
@@ -82,7 +81,7 @@ class RecomputeTables:
             number,
             problem,
             report,
-        ) in await self._bridge.rows(self._one, id_):
+        ) in await self._session.rows(self._one, id_):
             if asked is None:
                 return None
             at = (_instant(asked_at), _instant(updated_at), _instant(ended_at))
@@ -115,11 +114,11 @@ _KEY_COLUMNS = "id, digest, tenant, scopes, name, created_at, expires_at, revoke
 class KeyTables:
     """KeyReader, and what the command line changes."""
 
-    def __init__(self, bridge: AsyncSession) -> None:
+    def __init__(self, session: AsyncSession) -> None:
         """Prepares its statements."""
-        self._bridge = bridge
-        self._select = bridge.prepare(f"SELECT {_KEY_COLUMNS} FROM api_keys")  # noqa: S608 - names of columns
-        self._insert = bridge.prepare(
+        self._session = session
+        self._select = session.prepare(f"SELECT {_KEY_COLUMNS} FROM api_keys")  # noqa: S608 - names of columns
+        self._insert = session.prepare(
             f"INSERT INTO api_keys ({_KEY_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608 - likewise
         )
 
@@ -127,13 +126,13 @@ class KeyTables:
         """All of them; there are hundreds, not millions."""
         return [
             Key(id_, digest, tenant, frozenset(scopes or ()), name, instant_of(created), _end(expires), _end(revoked))
-            for id_, digest, tenant, scopes, name, created, expires, revoked in await self._bridge.rows(self._select)
+            for id_, digest, tenant, scopes, name, created, expires, revoked in await self._session.rows(self._select)
         ]
 
     async def keep(self, key: Key) -> None:
         """Write it, new or changed."""
         values = (key.id, key.digest, key.tenant, set(key.scopes), key.name, key.created_at)
-        await self._bridge.rows(self._insert, *values, key.expires_at, key.revoked_at)
+        await self._session.rows(self._insert, *values, key.expires_at, key.revoked_at)
 
 
 def _end(at: datetime | None) -> datetime | None:
@@ -149,23 +148,23 @@ LEDGERS_BACK = 10
 class WatchTables:
     """WatchReader."""
 
-    def __init__(self, bridge: AsyncSession) -> None:
+    def __init__(self, session: AsyncSession) -> None:
         """Prepares its statements."""
-        self._bridge = bridge
-        self._ledgers, self._alerts = LedgerTables(bridge), AlertTables(bridge)
-        self._lag = bridge.prepare(
+        self._session = session
+        self._ledgers, self._alerts = LedgerTables(session), AlertTables(session)
+        self._lag = session.prepare(
             "SELECT topic, partition, position, end_offset, records, oldest_at, moved_at, measured_at "
             "FROM lag WHERE reader = ?"
         )
-        self._noticed = bridge.prepare(
+        self._noticed = session.prepare(
             "SELECT noticed_at, place, detail FROM alarms WHERE name = ? AND noticed_at > ? LIMIT ?"
         )
-        self._found = bridge.prepare(
+        self._found = session.prepare(
             "SELECT published_at, stats FROM publications WHERE series = ? AND publication = ?"
         )
-        self._audited = bridge.prepare("SELECT publication FROM alert_audits WHERE series = ?")
-        self._hooks = bridge.prepare("SELECT id, url, created_at, suspended_at, removed_at FROM webhook_endpoints")
-        self._hook_states = bridge.prepare("SELECT id, failing_since, seen_at, refusing_since FROM webhook_states")
+        self._audited = session.prepare("SELECT publication FROM alert_audits WHERE series = ?")
+        self._hooks = session.prepare("SELECT id, url, created_at, suspended_at, removed_at FROM webhook_endpoints")
+        self._hook_states = session.prepare("SELECT id, failing_since, seen_at, refusing_since FROM webhook_states")
 
     async def lag(self, reader: str) -> Sequence[LagMeasurement]:
         """Per topic and partition."""
@@ -173,22 +172,22 @@ class WatchTables:
             LagMeasurement(
                 reader, topic, number, at, end, records, oldest and instant_of(oldest), *map(instant_of, times)
             )
-            for topic, number, at, end, records, oldest, *times in await self._bridge.rows(self._lag, reader)
+            for topic, number, at, end, records, oldest, *times in await self._session.rows(self._lag, reader)
         ]
 
     async def noticed(self, name: str, after: datetime) -> Sequence[AlarmEvent]:
         """Oldest first, as the table is sorted."""
-        rows = await self._bridge.rows(self._noticed, name, after, AT_MOST)
+        rows = await self._session.rows(self._noticed, name, after, AT_MOST)
         return [AlarmEvent(instant_of(at), place, detail) for at, place, detail in rows]
 
     async def hooks(self) -> Sequence[EndpointHealth]:
         """Of all tenants."""
-        states = {id_: times for id_, *times in await self._bridge.rows(self._hook_states)}
+        states = {id_: times for id_, *times in await self._session.rows(self._hook_states)}
         return [
             EndpointHealth(
                 instant_of(made), suspended and instant_of(suspended), *_instants(states.get(id_, (None, None, None)))
             )
-            for id_, url, made, suspended, removed in await self._bridge.rows(self._hooks)
+            for id_, url, made, suspended, removed in await self._session.rows(self._hooks)
             if url is not None and removed is None
         ]
 
@@ -198,11 +197,11 @@ class WatchTables:
 
     async def alerts_looked_at(self) -> int:
         """One row in all."""
-        return max([int(number) for (number,) in await self._bridge.rows(self._audited, SERIES)], default=0)
+        return max([int(number) for (number,) in await self._session.rows(self._audited, SERIES)], default=0)
 
     async def publication(self, number: int) -> PublicationStats:
         """Nothing is known of one that is not there."""
-        for published_at, stats in await self._bridge.rows(self._found, SERIES, number):
+        for published_at, stats in await self._session.rows(self._found, SERIES, number):
             return PublicationStats(published_at and instant_of(published_at), orjson.loads(stats or "{}"))
         return PublicationStats(None, {})
 

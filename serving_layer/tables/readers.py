@@ -1,12 +1,10 @@
-"""`publications` and `manifests`.
+"""The tables that queries read, as the readers of `store/readers.py`.
 
-`run_days` and `batch_cells`.
-
-`speed_positions` and `speed_cells`.
-
-`registry_versions` and `stores`.
-
-`raw_pos_transactions` and `archive_positions`.
+PublishedTables   publications, manifests
+BatchTables       run_days, batch_cells
+SpeedTables       speed_positions, speed_cells
+StoreTables       registry_versions, stores
+ReceiptTables     raw_pos_transactions, archive_positions
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,17 +29,17 @@ _SELECT_ENTRY = (
 class PublishedTables:
     """PublishedReader. The session reads at QUORUM, so a switch that was acknowledged is seen."""
 
-    def __init__(self, bridge: AsyncSession) -> None:
+    def __init__(self, session: AsyncSession) -> None:
         """Prepares its statements."""
-        self._bridge = bridge
-        self._pointer = bridge.prepare(SELECT_POINTER)
-        self._manifest = bridge.prepare("SELECT view_name, day, run FROM manifests WHERE manifest = ?")
-        self._one = bridge.prepare(f"{_SELECT_ENTRY} AND publication = ?")
-        self._history = bridge.prepare(f"{_SELECT_ENTRY} AND publication < ? LIMIT ?")
+        self._session = session
+        self._pointer = session.prepare(SELECT_POINTER)
+        self._manifest = session.prepare("SELECT view_name, day, run FROM manifests WHERE manifest = ?")
+        self._one = session.prepare(f"{_SELECT_ENTRY} AND publication = ?")
+        self._history = session.prepare(f"{_SELECT_ENTRY} AND publication < ? LIMIT ?")
 
     async def pointer(self) -> Pointer:
         """Raise CassandraUnavailableError while the stack is not set up yet."""
-        rows = await self._bridge.rows(self._pointer)
+        rows = await self._session.rows(self._pointer)
         if not rows or rows[0][0] is None:
             raise CassandraUnavailableError("Nothing is published, not even publication 0.", do="galatea up")
         publication, cut, manifest, generation, definitions = rows[0]
@@ -49,17 +47,17 @@ class PublishedTables:
 
     async def manifest(self, name: str) -> Mapping[tuple[str, date], str]:
         """(view, day) to run."""
-        rows = await self._bridge.rows(self._manifest, name) if name else []
+        rows = await self._session.rows(self._manifest, name) if name else []
         return {(view, day_of(day)): run for view, day, run in rows}
 
     async def entry(self, number: int) -> PublicationEntry | None:
         """None if there is no row of that number."""
-        rows = await self._bridge.rows(self._one, SERIES, number)
+        rows = await self._session.rows(self._one, SERIES, number)
         return _entry(rows[0]) if rows and rows[0][1] is not None else None
 
     async def history(self, before: int, limit: int) -> Sequence[PublicationEntry]:
         """Newest first, as the table is sorted."""
-        rows = await self._bridge.rows(self._history, SERIES, before, limit)
+        rows = await self._session.rows(self._history, SERIES, before, limit)
         return [_entry(row) for row in rows if row[1] is not None]
 
 
@@ -81,70 +79,70 @@ def _entry(row: Row) -> PublicationEntry:
 class BatchTables:
     """BatchReader."""
 
-    def __init__(self, bridge: AsyncSession) -> None:
+    def __init__(self, session: AsyncSession) -> None:
         """Prepares its statements."""
-        self._bridge = bridge
-        self._days = bridge.prepare("SELECT day, stores FROM run_days WHERE run = ? AND view_name = ?")
-        self._blocks = bridge.prepare(
+        self._session = session
+        self._days = session.prepare("SELECT day, stores FROM run_days WHERE run = ? AND view_name = ?")
+        self._blocks = session.prepare(
             "SELECT day, block FROM batch_cells "
             "WHERE view_name = ? AND store = ? AND month = ? AND run = ? AND day >= ? AND day <= ?"
         )
 
     async def stores_of(self, run: str, view: str) -> Mapping[date, frozenset[str]]:
         """Per day that the run computed, who has a block."""
-        rows = await self._bridge.rows(self._days, run, view)
+        rows = await self._session.rows(self._days, run, view)
         return {day_of(day): frozenset(orjson.loads(stores)) for day, stores in rows}
 
     async def blocks(self, view: str, store: str, run: str, days: Sequence[date]) -> Mapping[date, str]:
         """One read, since the days of a month lie together; between the asked days there may be others."""
-        rows = await self._bridge.rows(self._blocks, view, store, month_of(days[0]), run, min(days), max(days))
+        rows = await self._session.rows(self._blocks, view, store, month_of(days[0]), run, min(days), max(days))
         return {day_of(day): block for day, block in rows}
 
 
 class SpeedTables:
     """SpeedReader."""
 
-    def __init__(self, bridge: AsyncSession) -> None:
+    def __init__(self, session: AsyncSession) -> None:
         """Prepares its statements."""
-        self._bridge = bridge
-        self._positions = bridge.prepare(
+        self._session = session
+        self._positions = session.prepare(
             "SELECT topic, partition, position, received_at FROM speed_positions WHERE generation = ?"
         )
-        self._rows = bridge.prepare(
+        self._rows = session.prepare(
             "SELECT epoch, block FROM speed_cells "
             "WHERE view_name = ? AND store = ? AND received_day = ? AND generation = ? AND epoch >= ?"
         )
 
     async def positions(self, generation: int) -> Sequence[Position]:
         """Per topic and partition."""
-        rows = await self._bridge.rows(self._positions, generation)
+        rows = await self._session.rows(self._positions, generation)
         return [Position(topic, number, at, read and instant_of(read)) for topic, number, at, read in rows]
 
     async def rows(
         self, view: str, store: str, received_day: date, generation: int, cut: datetime
     ) -> Sequence[SpeedBlock]:
         """Rows whose epoch is at or after the cut."""
-        rows = await self._bridge.rows(self._rows, view, store, received_day, generation, cut)
+        rows = await self._session.rows(self._rows, view, store, received_day, generation, cut)
         return [SpeedBlock(instant_of(epoch), block) for epoch, block in rows]
 
 
 class StoreTables:
     """StoreReader."""
 
-    def __init__(self, bridge: AsyncSession) -> None:
+    def __init__(self, session: AsyncSession) -> None:
         """Prepares its statements."""
-        self._bridge = bridge
-        self._version = bridge.prepare("SELECT version FROM registry_versions WHERE name = 'stores'")
-        self._stores = bridge.prepare("SELECT body FROM stores")
+        self._session = session
+        self._version = session.prepare("SELECT version FROM registry_versions WHERE name = 'stores'")
+        self._stores = session.prepare("SELECT body FROM stores")
 
     async def version(self) -> int:
         """0 until stores are loaded for the first time."""
-        rows = await self._bridge.rows(self._version)
+        rows = await self._session.rows(self._version)
         return rows[0][0] if rows else 0
 
     async def stores(self) -> Sequence[Store]:
         """All of them; there are hundreds, not millions."""
-        return [Store.from_json(body) for (body,) in await self._bridge.rows(self._stores)]
+        return [Store.from_json(body) for (body,) in await self._session.rows(self._stores)]
 
 
 _SELECT_RECEIPT = (
@@ -156,31 +154,31 @@ _SELECT_RECEIPT = (
 class ReceiptTables:
     """ReceiptReader."""
 
-    def __init__(self, bridge: AsyncSession) -> None:
+    def __init__(self, session: AsyncSession) -> None:
         """Prepares its statements."""
-        self._bridge = bridge
-        self._first = bridge.prepare(f"{_SELECT_RECEIPT} LIMIT ?")
-        self._same_instant = bridge.prepare(
+        self._session = session
+        self._first = session.prepare(f"{_SELECT_RECEIPT} LIMIT ?")
+        self._same_instant = session.prepare(
             f"{_SELECT_RECEIPT} AND happened_at = ? AND (vendor_fiscal_module, transaction_id) > (?, ?) LIMIT ?"
         )
-        self._before = bridge.prepare(f"{_SELECT_RECEIPT} AND happened_at < ? LIMIT ?")
-        self._archived = bridge.prepare(
+        self._before = session.prepare(f"{_SELECT_RECEIPT} AND happened_at < ? LIMIT ?")
+        self._archived = session.prepare(
             "SELECT partition, position, received_at FROM archive_positions WHERE topic = ?"
         )
 
     async def receipts(self, store: str, day: date, after: ReceiptPlace | None, limit: int) -> Sequence[RawReceipt]:
         """Two reads behind a place, because the order is newest first but by till upwards."""
         if after is None:
-            return [_receipt(row) for row in await self._bridge.rows(self._first, day, store, limit)]
+            return [_receipt(row) for row in await self._session.rows(self._first, day, store, limit)]
         at = after.happened_at
-        same = await self._bridge.rows(self._same_instant, day, store, at, after.till, after.transaction_id, limit)
+        same = await self._session.rows(self._same_instant, day, store, at, after.till, after.transaction_id, limit)
         rest = limit - len(same)
-        older = await self._bridge.rows(self._before, day, store, at, rest) if rest else []
+        older = await self._session.rows(self._before, day, store, at, rest) if rest else []
         return [_receipt(row) for row in (*same, *older)]
 
     async def archived(self, topic: str) -> Sequence[Position]:
         """Per partition."""
-        rows = await self._bridge.rows(self._archived, topic)
+        rows = await self._session.rows(self._archived, topic)
         return [Position(topic, number, at, read and instant_of(read)) for number, at, read in sorted(rows)]
 
 
