@@ -67,8 +67,8 @@ class PublishedCells:
             for manifest in (self.before, self.after)
         ]
         before, after = ({day: run for day, run in own.items() if runs[0].get(day) != runs[1].get(day)} for own in runs)
-        changed = differing(digests(self.session, view, before), digests(self.session, view, after))
-        for store, day in changed.places | changed.new.keys():
+        differences = differing(digests(self.session, view, before), digests(self.session, view, after))
+        for store, day in differences.changed | differences.new.keys():
             old, new = self._read(view, store, day, runs[0].get(day)), self._of(view, store, day)
             found.setdefault(store, set()).update(at for at in {*old, *new} if old.get(at) != new.get(at))
         open_since = max(self.since, instant(0) + _LONGEST) - _LONGEST
