@@ -36,13 +36,13 @@ def read(monkeypatch: pytest.MonkeyPatch) -> list[MetricsRequest]:
     from serving_layer.api import metrics  # noqa: PLC0415 - what it calls is replaced
 
     found: list[MetricsRequest] = []
-    whole = metrics.MetricQuestion.understood
+    whole = metrics.MetricQuery.to_request
 
-    def understood(self: metrics.MetricQuestion, metric: str) -> MetricsRequest:
+    def to_request(self: metrics.MetricQuery, metric: str) -> MetricsRequest:
         found.append(whole(self, metric))
         return found[-1]
 
-    monkeypatch.setattr(metrics.MetricQuestion, "understood", understood)
+    monkeypatch.setattr(metrics.MetricQuery, "to_request", to_request)
     return found
 
 

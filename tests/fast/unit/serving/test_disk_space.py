@@ -6,7 +6,7 @@ from typing import NamedTuple
 import pytest
 
 from serving_layer.errors import DiskLowError
-from serving_layer.ingest.disk_space import DiskRoom
+from serving_layer.ingest.disk_space import DiskSpace
 from tests.support import World
 from tests.support.asking import Asking
 from tests.support.corpus.case import receipt
@@ -26,7 +26,7 @@ class Disks:
     def __init__(self, percent: float = 10, least: int = 1000 * MB, **disks: Usage) -> None:
         self.disks, self.seconds = disks, 0.0
         folders = [Path(name) for name in (*disks, "elsewhere")]
-        self.room = DiskRoom(folders, percent, least, self._usage, self._clock)
+        self.room = DiskSpace(folders, percent, least, self._usage, self._clock)
 
     def _usage(self, folder: Path) -> Usage:
         if str(folder) not in self.disks:
@@ -84,7 +84,7 @@ def test_a_disk_is_not_looked_at_for_every_request() -> None:
         looks.append(folder)
         return Usage(10_000 * MB, 9_000 * MB)
 
-    room = DiskRoom([Path("home")], 10, MB, usage, lambda: 7.0)
+    room = DiskSpace([Path("home")], 10, MB, usage, lambda: 7.0)
     for _ in range(100):
         room.refuse_low()
 

@@ -1,4 +1,4 @@
-"""What was read a moment ago is good for a moment; who must know what is so now is told what is so now."""
+"""A value may be as old as agreed; a fresh read begins after the request."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -10,11 +10,11 @@ from serving_layer.caching import RefreshAheadCache
 
 
 class Read:
-    """Something that is another each time that it is read."""
+    """A source that has another value each time it is read."""
 
     def __init__(self, seconds: float) -> None:
         self.now, self.times, self.began, self.error = 0.0, 0, 0, None
-        self.recent = RefreshAheadCache(self._value, seconds, lambda: self.now)
+        self.cache = RefreshAheadCache(self._value, seconds, lambda: self.now)
 
     async def _value(self) -> int:
         self.began += 1
@@ -32,92 +32,92 @@ def run(coroutine: Coroutine[Any, Any, None]) -> None:
 
 
 def test_within_its_time_a_value_is_read_once_and_afterwards_again() -> None:
-    async def asked() -> None:
+    async def scenario() -> None:
         read = Read(seconds=1)
 
-        first = [await read.recent.read() for _ in range(3)]
+        first = [await read.cache.read() for _ in range(3)]
         read.now = 1.5
-        later = await read.recent.read()
+        later = await read.cache.read()
 
         assert (first, later) == ([1, 1, 1], 2)
 
-    run(asked())
+    run(scenario())
 
 
 def test_a_value_that_grows_old_is_read_ahead_while_nobody_waits() -> None:
-    async def asked() -> None:
+    async def scenario() -> None:
         read = Read(seconds=1)
-        await read.recent.read()
+        await read.cache.read()
 
         read.now = 0.6
-        meanwhile = await read.recent.read()
+        meanwhile = await read.cache.read()
         await asyncio.sleep(0.01)
         read.now = 1.1
-        then = await read.recent.read()
+        then = await read.cache.read()
 
         assert (meanwhile, then, read.times) == (1, 2, 2)
 
-    run(asked())
+    run(scenario())
 
 
-def test_at_once_means_a_read_that_begins_with_the_question() -> None:
-    async def asked() -> None:
+def test_a_fresh_read_begins_after_the_request() -> None:
+    async def scenario() -> None:
         read = Read(seconds=1)
-        await read.recent.read()
+        await read.cache.read()
 
-        assert await read.recent.read(fresh=True) == 2
-        assert await read.recent.read() == 2
+        assert await read.cache.read(fresh=True) == 2
+        assert await read.cache.read() == 2
 
-    run(asked())
+    run(scenario())
 
 
 def test_with_no_time_at_all_every_question_is_read_even_if_the_clock_stands_still() -> None:
-    async def asked() -> None:
+    async def scenario() -> None:
         read = Read(seconds=0)
 
-        assert [await read.recent.read() for _ in range(3)] == [1, 2, 3]
+        assert [await read.cache.read() for _ in range(3)] == [1, 2, 3]
 
-    run(asked())
+    run(scenario())
 
 
 def test_a_read_ahead_that_fails_is_told_to_whoever_asks_when_the_value_is_too_old() -> None:
-    async def asked() -> None:
+    async def scenario() -> None:
         read = Read(seconds=1)
-        await read.recent.read()
+        await read.cache.read()
 
         read.now, read.error = 0.6, OSError("no answer")
-        meanwhile = await read.recent.read()
+        meanwhile = await read.cache.read()
         await asyncio.sleep(0.01)
         read.now = 1.1
 
         assert meanwhile == 1
         with pytest.raises(OSError, match="no answer"):
-            await read.recent.read()
+            await read.cache.read()
 
-    run(asked())
+    run(scenario())
 
 
 def test_many_who_ask_together_share_a_read() -> None:
-    async def asked() -> None:
+    async def scenario() -> None:
         read = Read(seconds=1)
 
-        found = await asyncio.gather(*(read.recent.read() for _ in range(50)))
+        found = await asyncio.gather(*(read.cache.read() for _ in range(50)))
 
         assert set(found) <= {1, 2}
         assert read.times <= 2
 
-    run(asked())
+    run(scenario())
 
 
 def test_after_it_is_forgotten_nothing_of_before_is_told_not_even_what_is_being_read() -> None:
-    async def asked() -> None:
+    async def scenario() -> None:
         read = Read(seconds=1)
-        under_way = asyncio.ensure_future(read.recent.read())
+        under_way = asyncio.ensure_future(read.cache.read())
         while not read.began:  # noqa: ASYNC110 - what is waited for has no event
             await asyncio.sleep(0)
 
-        read.recent.expire()
+        read.cache.expire()
 
-        assert (await under_way, await read.recent.read()) == (1, 2)
+        assert (await under_way, await read.cache.read()) == (1, 2)
 
-    run(asked())
+    run(scenario())
