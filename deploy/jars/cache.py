@@ -1,4 +1,8 @@
-"""Jars from a committed lock, fetched once, verified, and kept in a cache that all homes of a user share."""
+"""Jars from a committed lock, fetched once and kept in a cache that all homes of a user share. Java resolves nothing.
+
+The cache is `<cache>/jars/<first two digits>/<sha256>/<file name>`. A file is written beside its place, hashed and
+moved, so one that exists is complete and correct.
+"""
 
 import hashlib
 import os
@@ -9,17 +13,21 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-import httpx
-import stamina
-
 from master_dataset.errors import DependencyUnavailableError, OperatorError
 
 if TYPE_CHECKING:
+    import httpx
+
     from deploy.settings import Settings
+
+PARTS = ("kafka", "cassandra", "spark")
+_PARALLEL = 8
+_ATTEMPTS = 4
+_CHUNK = 1 << 20
 
 
 class Jar(NamedTuple):
-    """One file of the Maven repository. `sha256` of its bytes, in hex."""
+    """One file of the Maven repository. `sha256` is in hex."""
 
     group: str
     artifact: str
@@ -29,19 +37,19 @@ class Jar(NamedTuple):
 
     @property
     def file_name(self) -> str:
-        """As the repository names it."""
+        """Name of the file in the repository."""
         tail = f"-{self.classifier}" if self.classifier else ""
         return f"{self.artifact}-{self.version}{tail}.jar"
 
     @property
     def path(self) -> str:
-        """Where it lies below the repository's root."""
+        """Path of the file below the repository's root."""
         return f"{self.group.replace('.', '/')}/{self.artifact}/{self.version}/{self.file_name}"
 
 
 @cache
 def locked_jars(part: str) -> tuple[Jar, ...]:
-    """The jars of one part: `kafka`, `cassandra` or `spark`."""
+    """Read the jars of one part from the lock: `kafka`, `cassandra` or `spark`."""
     lock = tomllib.loads((Path(__file__).parent / "jars.lock.toml").read_text())
     jars = []
     for coordinates, sha256 in lock[part].items():
@@ -50,29 +58,35 @@ def locked_jars(part: str) -> tuple[Jar, ...]:
     return tuple(jars)
 
 
-PARTS = ("kafka", "cassandra", "spark")
-
-Progress = Callable[[int, int], None]
-"""Told how many jars of how many are there."""
-
-
 def jar_paths(part: str, settings: "Settings") -> list[Path]:
-    """The class path of one part. The files are there once `ensure_jars` has returned."""
+    """Return the class path of one part. The files exist once `ensure_jars` has returned."""
     return [_place(jar, settings.jars.cache_dir) for jar in locked_jars(part)]
 
 
 def missing_jars(settings: "Settings", parts: Sequence[str] = PARTS) -> list[Jar]:
-    """The jars of these parts that are not in the cache, or not whole any more."""
+    """Return the jars of these parts that are not in the cache, or damaged."""
     jars = dict.fromkeys(jar for part in parts for jar in locked_jars(part))
-    return [jar for jar in jars if not _is_whole(_place(jar, settings.jars.cache_dir), jar)]
+    return [jar for jar in jars if not _is_complete(_place(jar, settings.jars.cache_dir), jar)]
 
 
 def ensure_jars(
-    settings: "Settings", progress: Progress = lambda _done, _total: None, parts: Sequence[str] = PARTS
+    settings: "Settings",
+    progress: Callable[[int, int], None] = lambda _done, _total: None,
+    parts: Sequence[str] = PARTS,
 ) -> int:
-    """Fetch what is missing of these parts, in parallel. Gives back how many jars they have.
+    """Fetch missing jars in parallel.
 
-    Unavailable if the repository does not answer; OperatorError if a file is not what the lock says.
+    Args:
+        settings: Where the cache and the repository are.
+        progress: Called with the number of jars in the cache, and of all.
+        parts: Parts of the stack that are needed.
+
+    Returns:
+        How many jars these parts have.
+
+    Raises:
+        DependencyUnavailableError: The repository does not answer.
+        OperatorError: A file differs from the lock.
     """
     total = len({jar for part in parts for jar in locked_jars(part)})
     missing = missing_jars(settings, parts)
@@ -80,40 +94,31 @@ def ensure_jars(
     progress(done, total)
     if missing:
         places = {jar: _place(jar, settings.jars.cache_dir) for jar in missing}
-        for _ in fetched(places, settings.jars.maven_url):
+        for _ in _fetched(places, settings.jars.maven_url):
             done += 1
             progress(done, total)
     return total
 
 
-def _place(jar: Jar, cache: Path) -> Path:
-    return cache / "jars" / jar.sha256[:2] / jar.sha256 / jar.file_name
+def _place(jar: Jar, cache_dir: Path) -> Path:
+    return cache_dir / "jars" / jar.sha256[:2] / jar.sha256 / jar.file_name
 
 
-def _is_whole(place: Path, jar: Jar) -> bool:
+def _is_complete(place: Path, jar: Jar) -> bool:
     if not place.exists():
         return False
     with place.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest() == jar.sha256
 
 
-_AT_ONCE = 8
-_CHUNK = 1 << 20
+def _fetched(places: Mapping[Jar, Path], maven_url: str) -> Iterator[Jar]:
+    """Fetch jars in parallel, and yield each when its file is in its place."""
+    import httpx  # noqa: PLC0415 - a command that fetches nothing needs no HTTP client
+    import stamina  # noqa: PLC0415 - likewise
 
-
-def fetched(places: Mapping[Jar, Path], maven_url: str) -> Iterator[Jar]:
-    """Fetch jars in parallel, and yield each when its file is in its place.
-
-    Args:
-        places: Where the file of each jar belongs.
-        maven_url: The repository.
-
-    Raises:
-        Unavailable: The repository does not answer.
-        OperatorError: A file is not what the lock says.
-    """
-    with httpx.Client(follow_redirects=True, timeout=60) as client, ThreadPoolExecutor(_AT_ONCE) as pool:
-        waiting = {pool.submit(_fetch, client, jar, place, maven_url): jar for jar, place in places.items()}
+    fetch = stamina.retry(on=httpx.TransportError, attempts=_ATTEMPTS)(_fetch)
+    with httpx.Client(follow_redirects=True, timeout=60) as client, ThreadPoolExecutor(_PARALLEL) as pool:
+        waiting = {pool.submit(fetch, client, jar, place, maven_url): jar for jar, place in places.items()}
         try:
             for future in as_completed(waiting):
                 future.result()
@@ -126,8 +131,7 @@ def fetched(places: Mapping[Jar, Path], maven_url: str) -> Iterator[Jar]:
             ) from error
 
 
-@stamina.retry(on=httpx.TransportError, attempts=4)
-def _fetch(client: httpx.Client, jar: Jar, place: Path, maven_url: str) -> None:
+def _fetch(client: "httpx.Client", jar: Jar, place: Path, maven_url: str) -> None:
     place.parent.mkdir(parents=True, exist_ok=True)
     part = place.with_suffix(f".{os.getpid()}.part")
     digest = hashlib.sha256()
@@ -138,6 +142,6 @@ def _fetch(client: httpx.Client, jar: Jar, place: Path, maven_url: str) -> None:
             file.write(chunk)
     if digest.hexdigest() != jar.sha256:
         part.unlink()
-        message = f"`{jar.file_name}` from `{maven_url}` is not the file that the lock names"
+        message = f"`{jar.file_name}` from `{maven_url}` differs from the lock"
         raise OperatorError(message, do="check GALATEA_MAVEN_URL; a mirror may have altered the file")
     part.replace(place)

@@ -5,8 +5,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
 from deploy.jars import jar_paths
 from deploy.java import ONE_COMPILER, find_java
 from deploy.local.component import Component, require_free_disk
@@ -131,6 +129,8 @@ def _configure(node: Node, nodes: Sequence[Node], settings: "Settings") -> None:
     internode = settings.cassandra.storage_port
     known = {"seeds": addresses(len(nodes), internode)}
     seeds = [{"class_name": "org.apache.cassandra.locator.SimpleSeedProvider", "parameters": [known]}]
+    import yaml
+
     config = {
         "cluster_name": "galatea",
         "num_tokens": 1,

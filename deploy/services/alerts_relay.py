@@ -54,7 +54,7 @@ log = structlog.get_logger()
 class StoreNotes(Protocol):
     """The rule store, as far as the tick loop uses it. Every method raises CassandraUnavailableError."""
 
-    def note(self, stores: Mapping[str, Store], beat: Callable[[], None]) -> None:
+    def record_stores(self, stores: Mapping[str, Store], beat: Callable[[], None]) -> None:
         """Record registered stores that are not recorded yet."""
 
     def read(self) -> RuleHistory:
@@ -99,7 +99,7 @@ class TickLoop:
     def _note(self) -> None:
         stores = self._stores()
         self._beat()
-        self._notes.note(stores, self._beat)
+        self._notes.record_stores(stores, self._beat)
 
     def _tick(self) -> None:
         history = self._notes.read()
@@ -236,7 +236,7 @@ def _processor(
 def _tick_loop(settings: Settings, session: "Session", rules: CassandraRuleStore, heartbeat: Heartbeat) -> TickLoop:
     """Record the stores that are registered already: no record is read before."""
     registry = Registry(session)
-    rules.note(registry.stores(), heartbeat.beat)
+    rules.record_stores(registry.stores(), heartbeat.beat)
     ticker = Ticker(settings.kafka.bootstrap, range(settings.kafka.partitions))
     return TickLoop(rules, registry.stores, ticker, heartbeat.beat)
 

@@ -25,7 +25,7 @@ from master_dataset.kafka.producer import AsyncProducer, async_producer_settings
 from serving_layer.api.app import create_app
 from serving_layer.health.freshness import FreshnessService
 from serving_layer.http.server import Server, ServerConfig
-from serving_layer.ingest.disk_space import DiskRoom
+from serving_layer.ingest.disk_space import DiskSpace
 from serving_layer.ingest.ingest import IngestService
 from serving_layer.keys.authenticator import Authenticator, ConcurrencyLimiter, KeyCache, RateLimiter
 from serving_layer.query.catalogue import Catalogue
@@ -98,10 +98,10 @@ def authenticator_of(settings: Settings) -> Authenticator:
     return Authenticator(keys, rates, ConcurrencyLimiter(settings.limits.requests_per_key))
 
 
-def disk_room(settings: Settings) -> DiskRoom:
+def disk_room(settings: Settings) -> DiskSpace:
     """Watch the disks of the home and of the brokers' folders in it, which may be mounted separately."""
     folders = [settings.home, *(settings.home / node.name for node in nodes_of("kafka", settings.kafka.brokers))]
-    return DiskRoom(
+    return DiskSpace(
         folders,
         settings.limits.disk_free_percent,
         settings.limits.disk_free_mb * 10**6,

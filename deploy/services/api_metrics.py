@@ -16,7 +16,7 @@ from serving_layer.admin.ledger import Cause
 from serving_layer.health.alarms import RULES
 from serving_layer.health.freshness import FreshnessReport, FreshnessService
 from serving_layer.http.connections import Connections
-from serving_layer.ingest.disk_space import DiskRoom
+from serving_layer.ingest.disk_space import DiskSpace
 from serving_layer.ingest.ingest import IngestService
 
 TIMEOUT_SECONDS = 10.0
@@ -123,7 +123,7 @@ class PressureMetrics(Collector):
 
 
 def pressures(
-    app: FastAPI, ingest: IngestService, producer: AsyncProducer, connections: Connections, disk: DiskRoom
+    app: FastAPI, ingest: IngestService, producer: AsyncProducer, connections: Connections, disk: DiskSpace
 ) -> Sequence[Pressure]:
     """List the gauges of the REST interface. Each has a limit among the settings."""
     state = app.state

@@ -14,7 +14,7 @@ import httpx
 import orjson
 
 from deploy.cassandra import session_of
-from deploy.settings import Networks
+from deploy.sections import Networks
 from deploy.webhooks.endpoints import AsyncEndpoints
 from master_dataset.kafka.consumer import Done, HandlerResult, Reject, Retry
 from master_dataset.webhooks.endpoint import Endpoint

@@ -65,7 +65,7 @@ def tell(items: "Sequence[DeadLetterResult]", *, dry_run: bool, more: bool, as_j
     """`more`: whether others fit that were not looked at; `next` says behind which they are."""
     counts = Counter(each.outcome.value for each in items)
     if as_json:
-        following = items[-1].place.id if more else None
+        following = items[-1].position.id if more else None
         told = {"dry_run": dry_run, "counts": counts, "more": more, "next": following}
         print_json({**told, "items": [each.shown() for each in items]})
         return
@@ -98,10 +98,10 @@ def said(replay: dict[str, Any]) -> str:
 
 
 def _row(item: "DeadLetterResult") -> tuple[str, ...]:
-    why = item.refusal
+    why = item.rejection
     where = item.to or item.of
     refused = (why.reason.value, why.field, why.sentence) if why else ("", "", "")
-    return (item.place.id, item.outcome.value, where.id if where else "", *refused)
+    return (item.position.id, item.outcome.value, where.id if where else "", *refused)
 
 
 app = typer.Typer(no_args_is_help=True, help="Look at the records that could not become events, mend and replay them.")
@@ -216,7 +216,7 @@ def replay(  # noqa: PLR0913, PLR0917 - one parameter per option
         behind = desk.where(RecordPosition.of(after)) if after else None
         page = desk.open(_question(reason, source, since, until, None), limit, behind)
         more = page.following is not None
-        asked = ReplayRequest([each.place for each in page.letters], mend, getuser(), dry_run, page.letters)
+        asked = ReplayRequest([each.position for each in page.letters], mend, getuser(), dry_run, page.letters)
     registry = Registry(session_of(settings.cassandra.address))
     registry.stores()
     with ProgressSteps("dead letters") as steps:

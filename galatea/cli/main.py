@@ -1,4 +1,7 @@
-"""The command line: one verb, one file. Every error of ours becomes one sentence, the next step, and an exit code."""
+"""The command line. Each command is a module of this package, which is loaded only when that command runs.
+
+An error becomes one sentence, the next step, and an exit code.
+"""
 
 import ast
 import importlib
@@ -6,7 +9,7 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -16,7 +19,7 @@ from deploy.console import print_error, print_message
 from deploy.process import arm_failpoints, start_parent_watchdog, tune_garbage_collection
 from master_dataset.errors import GalateaError
 
-VERBS = (
+COMMANDS = (
     "up",
     "down",
     "status",
@@ -38,22 +41,24 @@ VERBS = (
     "prove",
     "demo",
 )
-FORMER = {"collect": "gc", "balance": "reconcile"}
-"""Names that verbs had before: understood for one more release, and not listed."""
 GROUPS = ("recompute", "stores", "keys", "dead_letters", "speed", "alerts", "webhooks")
+FORMER_NAMES = {"collect": "gc", "balance": "reconcile"}
+"""Hidden aliases, for one more release."""
+NEVER_LOGS = {"status"}
+"""Commands that start faster without the logging library."""
 
 
-class Verbs(TyperGroup):
-    """Reads the file of a verb when it is asked for, so that `galatea status` never waits for Spark."""
+class Commands(TyperGroup):
+    """Loads a command's module when the command is called, so that `galatea status` never waits for Spark."""
 
     _is_listing = False
 
     def list_commands(self, ctx: object) -> list[str]:  # noqa: ARG002 - typer's signature
-        """Every verb, in the order of a first day."""
-        return [name.replace("_", "-") for name in (*VERBS, *GROUPS) if Path(__file__).with_name(f"{name}.py").exists()]
+        """Return every command, in the order in which a new user needs them."""
+        return [name.replace("_", "-") for name in (*COMMANDS, *GROUPS)]
 
     def format_help(self, ctx: Any, formatter: Any) -> None:  # noqa: ANN401 - typer's own click
-        """List the verbs by the first lines of their texts, without loading them."""
+        """List the commands by the first lines of their help, without loading them."""
         self._is_listing = True
         try:
             super().format_help(ctx, formatter)
@@ -61,14 +66,15 @@ class Verbs(TyperGroup):
             self._is_listing = False
 
     def get_command(self, ctx: object, cmd_name: str) -> Any:  # noqa: ANN401 - typer's signature
-        """The verb of that name, or None."""
-        cmd_name = FORMER.get(cmd_name, cmd_name)
+        """Return the command of that name or former name, None if there is none."""
+        cmd_name = FORMER_NAMES.get(cmd_name, cmd_name)
         name = cmd_name.replace("-", "_")
         if cmd_name not in self.list_commands(ctx):
             return None
         if self._is_listing:
             return TyperCommand(cmd_name, help=summary(name))
-        log_to_stderr()
+        if name not in NEVER_LOGS:
+            log_to_stderr()
         module = importlib.import_module(f"galatea.cli.{name}")
         if name in GROUPS:
             group = typer.main.get_group(module.app)
@@ -80,58 +86,67 @@ class Verbs(TyperGroup):
 
 
 def log_to_stderr() -> None:
-    """Send what a verb logs to stderr: stdout is its answer."""
+    """Send the log to stderr: stdout is for the answer."""
     import structlog
 
     structlog.configure(logger_factory=lambda *_: structlog.PrintLogger(sys.stderr))
 
 
 def summary(name: str) -> str:
-    """Return the help of a verb or a group, read from its file without loading it."""
+    """Return the help of a command or group, parsed from its module without loading it."""
     module = ast.parse(Path(__file__).with_name(f"{name}.py").read_text(encoding="utf-8"))
     for node in ast.walk(module):
-        if isinstance(node, ast.FunctionDef) and node.name == name and name in VERBS:
+        if isinstance(node, ast.FunctionDef) and node.name == name and name in COMMANDS:
             return ast.get_docstring(node) or ""
         if isinstance(node, ast.keyword) and node.arg == "help" and name in GROUPS:
             return str(ast.literal_eval(node.value))
-    raise LookupError(f"{name}.py says nothing of what it does")
+    raise LookupError(f"{name}.py has no help")
 
 
-app = typer.Typer(cls=Verbs, add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
+app = typer.Typer(cls=Commands, add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
+
+
+def _print_version(value: bool) -> None:
+    if value:
+        from importlib.metadata import version
+
+        sys.stdout.write(f"galatea {version('galatea-platform')}\n")
+        raise typer.Exit
 
 
 @app.callback()
-def galatea() -> None:
+def galatea(
+    _version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
     """Live and exact numbers of physical stores: a lambda-architecture platform."""
 
 
 def main() -> None:
-    """The process edge of the command line. Exit 0 done, 1 a fault was met, 2 asked wrongly, 130 interrupted."""
+    """Run the command line. Exit codes: 0 done, 1 a fault was found, 2 wrong use, 130 interrupted."""
     tune_garbage_collection()
     start_parent_watchdog()
     try:
         arm_failpoints()
-        audited(sys.argv[1:])
+        audit(sys.argv[1:])
         app()
     except GalateaError as error:
         print_error(error)
         sys.stdout.flush()
         os._exit(error.exit_code) if "pyspark" in sys.modules else sys.exit(error.exit_code)
     except ValueError as error:
-        from pydantic import ValidationError
+        from deploy.sections import InvalidSettingsError
 
-        if not isinstance(error, ValidationError):
+        if not isinstance(error, InvalidSettingsError):
             raise
-        for wrong in error.errors():
-            name = "_".join(("GALATEA", *(str(part) for part in wrong["loc"]))).upper()
-            print_message(
-                f"BadSetting: `{name}`: {wrong['msg']}. Next: correct the variable, or unset it for the default"
-            )
+        for problem in error.problems:
+            print_message(f"BadSetting: {problem}. Next: correct the variable, or unset it for the default")
         sys.exit(2)
 
 
-def audited(words: Sequence[str]) -> None:
-    """Write down what is asked for, if it would change something: whoever is killed has asked all the same."""
+def audit(words: Sequence[str]) -> None:
+    """Record a command that changes something before it runs, so that one that is killed is recorded as well."""
     if " ".join(words[:1]) in CHANGES or " ".join(words[:2]) in CHANGES:
         from deploy.settings import Settings
 

@@ -7,7 +7,8 @@ from typing import Any
 import typer
 from pydantic.fields import FieldInfo
 
-from deploy.settings import LimitSettings, Settings, sections
+from deploy.sections import LimitSettings
+from deploy.settings import Settings, sections
 from galatea.cli.main import app
 from galatea.cli.reference.page import Page, code
 from master_dataset.errors import DefinitionError, DependencyUnavailableError, GalateaError, OperatorError, RequestError

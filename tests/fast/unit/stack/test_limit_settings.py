@@ -1,11 +1,14 @@
 """What the interface takes at most is a setting each, with the default that it has without any."""
 
 from dataclasses import fields
+from datetime import timedelta
 
 import pytest
 
-from deploy.settings import InvalidSettingsError, LimitSettings, Settings
+from deploy.sections import InvalidSettingsError, LimitSettings
+from deploy.settings import FUTURE, Settings
 from master_dataset.kafka.client_settings import BufferLimits
+from master_dataset.parsing.parse import FUTURE_US
 from serving_layer.api.limits import LIMITS, RANGES, Limits, Ranges
 from serving_layer.http.connections import ConnectionLimits
 
@@ -19,6 +22,10 @@ def test_without_a_variable_every_limit_is_as_it_is_without_settings() -> None:
     assert settings.limits.ranges == RANGES
     assert settings.limits.connection_limits == ConnectionLimits()
     assert settings.limits.producer_limits == BufferLimits()
+
+
+def test_settings_know_how_far_in_the_future_the_parser_lets_an_event_be() -> None:
+    assert FUTURE / timedelta(microseconds=1) == FUTURE_US
 
 
 @pytest.mark.parametrize("name", sorted({each.name for of in (Limits, ConnectionLimits) for each in fields(of)}))

@@ -9,7 +9,8 @@ from deploy.local.checkup import checkup
 from deploy.local.kafka import brokers
 from deploy.local.nodes import Node, Nodes, record_nodes, recorded_nodes
 from deploy.local.stack import components
-from deploy.settings import InvalidSettingsError, Settings
+from deploy.sections import InvalidSettingsError
+from deploy.settings import Settings
 from master_dataset.errors import OperatorError
 
 THREE = Nodes(3, 3)
