@@ -1,16 +1,15 @@
-"""Take away what no publication can be asked for any more: cells of runs that nothing names."""
+"""Delete the cells of runs that no publication refers to any more."""
 
 from airflow.sdk import DAG
 
-from dags.tasks.command import GalateaCommand, at
-from dags.tasks.recompute import AGAIN
+from dags.tasks.command import RETRIES, GalateaCommand, at
 
 with DAG(
     "collect_garbage",
     schedule=at("20 3 * * *"),
     catchup=False,
     max_active_runs=1,
-    default_args=AGAIN,
+    default_args=RETRIES,
     tags=["galatea"],
     doc_md=__doc__,
 ):

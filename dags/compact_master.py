@@ -1,16 +1,15 @@
-"""Make few large files of many small ones in the master dataset. The archive goes on meanwhile."""
+"""Compact the many small files of the master dataset into few large ones, while the archive goes on writing."""
 
 from airflow.sdk import DAG
 
-from dags.tasks.command import GalateaCommand, at
-from dags.tasks.recompute import AGAIN
+from dags.tasks.command import RETRIES, GalateaCommand, at
 
 with DAG(
     "compact_master",
     schedule=at("20 2 * * *"),
     catchup=False,
     max_active_runs=1,
-    default_args=AGAIN,
+    default_args=RETRIES,
     tags=["galatea"],
     doc_md=__doc__,
 ):

@@ -1,16 +1,15 @@
-"""Bring the Delta tables of corrected views to the current publication, for whoever reads files."""
+"""Update the Delta tables of corrected views to the current publication."""
 
 from airflow.sdk import DAG
 
-from dags.tasks.command import GalateaCommand, at
-from dags.tasks.recompute import AGAIN
+from dags.tasks.command import RETRIES, GalateaCommand, at
 
 with DAG(
     "export_views",
     schedule=at("50 * * * *"),
     catchup=False,
     max_active_runs=1,
-    default_args=AGAIN,
+    default_args=RETRIES,
     tags=["galatea"],
     doc_md=__doc__,
 ):

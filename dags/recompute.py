@@ -1,8 +1,9 @@
-"""Compute chosen views, days or stores again, for a reason, and publish them or show what that would change."""
+"""Recompute chosen views, days or stores, and publish them or show what that would change."""
 
 from airflow.sdk import DAG, Param
 
-from dags.tasks.recompute import AGAIN, recompute_graph
+from dags.tasks.command import RETRIES
+from dags.tasks.recompute import recompute_graph
 from views import registered_views
 
 NAMES = [view.name for view in registered_views()]
@@ -65,7 +66,7 @@ with DAG(
     schedule=None,
     params=FORM,
     max_active_runs=1,
-    default_args=AGAIN,
+    default_args=RETRIES,
     tags=["galatea"],
     doc_md=__doc__,
 ):

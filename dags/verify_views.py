@@ -1,12 +1,11 @@
-"""Compare what readers are shown with a recompute of some days, and fail if a single cell differs.
+"""Compare published answers with a recompute of some days, and fail if a single cell differs.
 
-It is not tried again: a difference that is gone at a second look is one all the same.
+It is not retried, because a difference that has disappeared at the second try is still a difference.
 """
 
 from airflow.sdk import DAG
 
-from dags.tasks.command import GalateaCommand, at
-from dags.tasks.recompute import AGAIN
+from dags.tasks.command import RETRIES, GalateaCommand, at
 
 DAYS = 3
 
@@ -15,7 +14,7 @@ with DAG(
     schedule=at("20 4 * * *"),
     catchup=False,
     max_active_runs=1,
-    default_args=AGAIN,
+    default_args=RETRIES,
     tags=["galatea"],
     doc_md=__doc__,
 ):

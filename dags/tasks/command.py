@@ -1,4 +1,8 @@
-"""A task that runs the command `galatea`."""
+"""The tasks that run the command `galatea`, where Airflow's connections `galatea` and `galatea_spark` say.
+
+Progress of the command is the task's log, its answer the task's XCom. Connections are read when a task runs, never
+while DAG files are parsed.
+"""
 
 import json
 import os
@@ -13,13 +17,118 @@ from typing import IO, Any, NamedTuple
 from airflow.sdk import BaseOperator, Connection, Context, CronTriggerTimetable
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowNotFoundException
 
+RETRIES = {"retries": 3, "retry_delay": timedelta(seconds=30), "retry_exponential_backoff": True}
+"""Default arguments of every DAG: a dependency that is down comes back. A retry goes on where the last try ended."""
+USAGE_ERROR = 2
+LOGGED_BYTES = 20_000
+"""Bytes of a failed command's answer that are logged, such as the differences that a verification found."""
+GRACE_SECONDS = 4.0
+"""Airflow kills the task's whole process group 5 seconds after SIGTERM."""
 DEPLOYMENT, SPARK = "galatea", "galatea_spark"
 COMMAND = "command"
-"""What the extra of `galatea` may hold beside settings: the command's own path."""
+"""The key in the extra of `galatea` that is no setting: the path of the command."""
 
 _SETTING = re.compile(r"[a-z][a-z0-9_]*")
-_AS_SPARK_SAYS = {"queue": "spark.yarn.queue", "namespace": "spark.kubernetes.namespace"}
-"""What Airflow's own form for a Spark connection asks for, and the option that it stands for."""
+_SPARK_FORM_OPTIONS = {"queue": "spark.yarn.queue", "namespace": "spark.kubernetes.namespace"}
+"""Fields of Airflow's own form for Spark connections, and the Spark options that they set."""
+
+
+def at(cron: str) -> CronTriggerTimetable:
+    """Run at these times, in UTC, and never before: by default Airflow makes up for one of the last five minutes."""
+    return CronTriggerTimetable(cron, timezone="UTC", run_immediately=timedelta(0))
+
+
+class GalateaCommand(BaseOperator):
+    """Runs `galatea WORDS --json` with the settings of the connections.
+
+    The child stays in the process group that Airflow gives each task, so whatever ends the task ends Spark, too. Its
+    standard input ends with this process, so a task that is killed leaves nothing behind (`deploy/process.py`). Words
+    are passed one by one, never as shell text. The child knows its task from AIRFLOW_CTX_*, and writes the task's note.
+    """
+
+    def __init__(self, *, words: Sequence[str], **options: Any) -> None:  # noqa: ANN401 - Airflow's own
+        """`words`: the verb and the arguments that are the same in every run."""
+        super().__init__(**options)
+        self.verb = tuple(words)
+        self._child: subprocess.Popen[bytes] | None = None
+
+    def words(self, context: Context) -> Sequence[str]:  # noqa: ARG002 - for those that depend on the run
+        """The arguments of the command."""
+        return (*self.verb, "--json")
+
+    def shown(self, answer: Mapping[str, Any], context: Context) -> Mapping[str, Any]:  # noqa: ARG002 - likewise
+        """The part of the answer that goes to XCom."""
+        return answer
+
+    def execute(self, context: Context) -> Mapping[str, Any]:
+        """Run the command.
+
+        Returns:
+            Its answer, as `shown` passes it on.
+
+        Raises:
+            AirflowException: It failed. Airflow tries again, because every command can be repeated.
+            AirflowFailException: Its arguments or the connections are wrong. Airflow does not try again.
+        """
+        settings, instance = deployment(), context["ti"]
+        environment = {
+            **os.environ,
+            **settings.environment,
+            "AIRFLOW_CTX_DAG_ID": instance.dag_id,
+            "AIRFLOW_CTX_DAG_RUN_ID": instance.run_id,
+            "AIRFLOW_CTX_TASK_ID": instance.task_id,
+            "GALATEA_PARENT_WATCHDOG": "1",
+        }
+        words = [settings.command, *self.words(context)]
+        self.log.info("%s", shlex.join(words))
+        with tempfile.TemporaryFile() as answer:
+            last_line = self._run(words, environment, answer)
+            answer.seek(0)
+            code = self._child.returncode if self._child else 0
+            if code:
+                self.log.error("%s", answer.read(LOGGED_BYTES).decode(errors="replace"))
+                what = "wrong arguments" if code == USAGE_ERROR else "a failure"
+                kind = AirflowFailException if code == USAGE_ERROR else AirflowException
+                raise kind(f"`galatea {words[1]}` ended with {code}, {what}: {last_line}")
+            return self.shown(json.load(answer), context)
+
+    def on_kill(self) -> None:
+        """End the command. The next try goes on where it ended."""
+        if self._child is not None:
+            self._child.terminate()
+
+    def _run(self, words: Sequence[str], environment: Mapping[str, str], answer: IO[bytes]) -> str:
+        """Copy its messages to the log; returns the last one."""
+        message = "it wrote nothing"
+        try:
+            self._child = subprocess.Popen(  # noqa: S603 - no shell
+                words, env=environment, stdin=subprocess.PIPE, stdout=answer, stderr=subprocess.PIPE
+            )
+        except OSError as error:
+            problem = f"`{words[0]}` cannot be run here: install the package, or name its path as `command`"
+            raise AirflowFailException(problem) from error
+        try:
+            for line in self._child.stderr or ():
+                message = line.decode(errors="replace").strip() or message
+                self.log.info("%s", message)
+            self._child.wait()
+        finally:
+            _end(self._child)
+        return message
+
+
+def _end(child: "subprocess.Popen[bytes]") -> None:
+    """End the child, which still runs after a timeout of the task."""
+    for end in (child.stdin, child.stderr):
+        if end is not None:
+            end.close()
+    if child.poll() is None:
+        child.terminate()
+        try:
+            child.wait(GRACE_SECONDS)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            child.wait()
 
 
 class Deployment(NamedTuple):
@@ -30,7 +139,7 @@ class Deployment(NamedTuple):
 
 
 def deployment() -> Deployment:
-    """The deployment of this Airflow. AirflowFailException, which is not tried again, if it cannot be told."""
+    """The deployment of this Airflow. AirflowFailException, which is not retried, if the connections are wrong."""
     extra = _extra(_connection(DEPLOYMENT))
     command = str(extra.pop(COMMAND, "galatea"))
     for name in (name for name in extra if not _SETTING.fullmatch(name)):
@@ -45,9 +154,9 @@ def _spark(connection: Connection) -> dict[str, str]:
     """The master URL as Airflow's Spark provider reads it, and further options of Spark."""
     extra = _extra(connection)
     if extra.get("deploy-mode", "client") != "client":
-        raise AirflowFailException(f"the connection `{SPARK}` asks for another deploy mode than `client`")
+        raise AirflowFailException(f"the connection `{SPARK}` has another deploy mode than `client`")
     options = {name: _text(value) for name, value in extra.items() if name.startswith("spark.")}
-    options |= {option: _text(extra[name]) for name, option in _AS_SPARK_SAYS.items() if extra.get(name)}
+    options |= {option: _text(extra[name]) for name, option in _SPARK_FORM_OPTIONS.items() if extra.get(name)}
     host = connection.host or ""
     master = host if "://" in host or not connection.port else f"spark://{host}"
     if not master:
@@ -68,7 +177,7 @@ def _connection(name: str) -> Connection:
 
 
 def _extra(connection: Connection) -> dict[str, Any]:
-    """Its JSON. Airflow's own reader would take text that is none for nothing."""
+    """Its extra as JSON. Airflow's own reader returns an empty object for text that is no JSON."""
     try:
         read = json.loads(connection.extra or "{}")
     except ValueError:
@@ -80,105 +189,3 @@ def _extra(connection: Connection) -> dict[str, Any]:
 
 def _text(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value)
-
-
-ASKED_WRONGLY = 2
-MOST_SHOWN = 20_000
-"""So many bytes of the answer of a command that failed are logged: what differs, when a verification fails."""
-GRACE_SECONDS = 4.0
-"""Airflow kills the task's whole process group 5 seconds after it has asked it to end."""
-
-
-class GalateaCommand(BaseOperator):
-    """Runs `galatea WORDS --json` where the connections say.
-
-    The child stays in the process group that Airflow gives each task, so whatever ends the task ends Spark, too. Its
-    standard input ends with this process: a task that is killed leaves nothing behind (`deploy/process.py`).
-    Words are handed over one by one, never as shell text. It is told its task by AIRFLOW_CTX_*, and writes the task's
-    note.
-    """
-
-    def __init__(self, *, words: Sequence[str], **options: Any) -> None:  # noqa: ANN401 - Airflow's own
-        """`words`: the verb and what is the same in every run."""
-        super().__init__(**options)
-        self.verb = tuple(words)
-        self._child: subprocess.Popen[bytes] | None = None
-
-    def words(self, context: Context) -> Sequence[str]:  # noqa: ARG002 - for those that depend on the run
-        """What follows the command's name."""
-        return (*self.verb, "--json")
-
-    def shown(self, answer: Mapping[str, Any], context: Context) -> Mapping[str, Any]:  # noqa: ARG002 - likewise
-        """What of the answer goes to XCom, after a look at it."""
-        return answer
-
-    def execute(self, context: Context) -> Mapping[str, Any]:
-        """Run it and give back its answer.
-
-        AirflowException if it met a fault, so that Airflow tries again: every command may be run twice.
-        AirflowFailException if it was asked wrongly.
-        """
-        where, instance = deployment(), context["ti"]
-        environment = {
-            **os.environ,
-            **where.environment,
-            "AIRFLOW_CTX_DAG_ID": instance.dag_id,
-            "AIRFLOW_CTX_DAG_RUN_ID": instance.run_id,
-            "AIRFLOW_CTX_TASK_ID": instance.task_id,
-            "GALATEA_PARENT_WATCHDOG": "1",
-        }
-        words = [where.command, *self.words(context)]
-        self.log.info("%s", shlex.join(words))
-        with tempfile.TemporaryFile() as answer:
-            said = self._run(words, environment, answer)
-            answer.seek(0)
-            code = self._child.returncode if self._child else 0
-            if code:
-                self.log.error("%s", answer.read(MOST_SHOWN).decode(errors="replace"))
-                what = "asked wrongly" if code == ASKED_WRONGLY else "a fault"
-                kind = AirflowFailException if code == ASKED_WRONGLY else AirflowException
-                raise kind(f"`galatea {words[1]}` ended with {code}, {what}: {said}")
-            return self.shown(json.load(answer), context)
-
-    def on_kill(self) -> None:
-        """End the command. What it had not finished is taken up again by the next try."""
-        if self._child is not None:
-            self._child.terminate()
-
-    def _run(self, words: Sequence[str], environment: Mapping[str, str], answer: IO[bytes]) -> str:
-        """Copy what it says to the log; gives back its last line."""
-        said = "it said nothing"
-        try:
-            self._child = subprocess.Popen(  # noqa: S603 - no shell
-                words, env=environment, stdin=subprocess.PIPE, stdout=answer, stderr=subprocess.PIPE
-            )
-        except OSError as error:
-            message = f"`{words[0]}` cannot be run here: install the package, or name its path as `command`"
-            raise AirflowFailException(message) from error
-        try:
-            for line in self._child.stderr or ():
-                said = line.decode(errors="replace").strip() or said
-                self.log.info("%s", said)
-            self._child.wait()
-        finally:
-            _end(self._child)
-        return said
-
-
-def _end(child: "subprocess.Popen[bytes]") -> None:
-    """After a timeout of Airflow's it still runs."""
-    for end in (child.stdin, child.stderr):
-        if end is not None:
-            end.close()
-    if child.poll() is None:
-        child.terminate()
-        try:
-            child.wait(GRACE_SECONDS)
-        except subprocess.TimeoutExpired:
-            child.kill()
-            child.wait()
-
-
-def at(cron: str) -> CronTriggerTimetable:
-    """At these times, and never before the first of them: Airflow would make up for one of the last five minutes."""
-    return CronTriggerTimetable(cron, timezone="UTC", run_immediately=timedelta(0))

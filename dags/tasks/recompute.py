@@ -4,7 +4,6 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
 from typing import Any
 
 from airflow.sdk import Asset, BaseOperator, Context, TriggerRule
@@ -14,24 +13,27 @@ from dags.tasks.command import GalateaCommand
 from views import registered_views
 from views.control.recompute import RecomputeRequest
 
-ITS_OWN = "recompute"
-"""The DAG whose runs are named by the recompute itself, because REST names both."""
+RECOMPUTE_DAG = "recompute"
+"""The DAG whose run ids are the ids of recomputes, because REST names both."""
 _LONGEST = 200
 _OTHER = re.compile(r"[^A-Za-z0-9._:+-]")
 
 
 def recompute_id(dag_id: str, run_id: str) -> str:
-    """The id: up to 200 letters, digits and `. _ : + -`. Two runs never share one."""
-    name = run_id if dag_id == ITS_OWN else f"{dag_id}.{run_id}"
+    """The recompute of a DAG run: always the same one, so that a retry or a cleared task resumes it.
+
+    Up to 200 letters, digits and `. _ : + -`. Two runs never share an id.
+    """
+    name = run_id if dag_id == RECOMPUTE_DAG else f"{dag_id}.{run_id}"
     safe = _OTHER.sub("-", name)
     if safe == name and safe[0].isalnum() and len(safe) <= _LONGEST:
         return safe
     digest = hashlib.sha256(name.encode()).hexdigest()[:16]
-    return f"{ITS_OWN}-{digest}.{safe}"[:_LONGEST]
+    return f"{RECOMPUTE_DAG}-{digest}.{safe}"[:_LONGEST]
 
 
-_LONG = ("partitions", "corrections")
-"""What of the answer does not go to XCom: it can be ten thousand rows."""
+_NOT_IN_XCOM = ("partitions", "corrections")
+"""Parts of the answer that can have ten thousand rows."""
 
 
 class RecomputeStep(GalateaCommand):
@@ -50,23 +52,23 @@ class RecomputeStep(GalateaCommand):
         return recompute_id(self.dag_id, context["ti"].run_id)
 
     def shown(self, answer: Mapping[str, Any], context: Context) -> Mapping[str, Any]:  # noqa: ARG002 - see below
-        """Id, state and what was counted."""
+        """Id, state and counts."""
         self.log.info("%s is %s", answer["id"], answer["state"])
-        return {name: value for name, value in answer.items() if name not in _LONG}
+        return {name: value for name, value in answer.items() if name not in _NOT_IN_XCOM}
 
 
 SCHEDULED = "scheduled"
 
 
 class ChooseCut(RecomputeStep):
-    """Runs `galatea recompute plan ID` with what the form of the DAG run was filled in with, if it has one."""
+    """Runs `galatea recompute plan ID` with the values of the DAG run's form, if it has one."""
 
     def words(self, context: Context) -> Sequence[str]:
         """The step, options, id, views."""
         form, by = context["params"], filter(None, ("airflow", context["dag_run"].triggering_user_name))
         request = RecomputeRequest.from_form(form)
-        said = (f"--why={form.get('reason', SCHEDULED)}", f"--by={'/'.join(by)}")
-        return (*self.verb, "--json", *request.options(), *said, "--", self.id_of(context), *request.views)
+        noted = (f"--why={form.get('reason', SCHEDULED)}", f"--by={'/'.join(by)}")
+        return (*self.verb, "--json", *request.options(), *noted, "--", self.id_of(context), *request.views)
 
 
 GROUP = "galatea"
@@ -81,22 +83,22 @@ PREVIEWED, UNCHANGED = "previewed", "unchanged"
 
 
 class Publish(RecomputeStep):
-    """Runs `galatea recompute publish ID`, and tells Airflow which views were published: their assets, no others.
+    """Runs `galatea recompute publish ID`, and updates the assets of the views that were published, and no others.
 
-    So a DAG that is scheduled on a view's asset reads what is published, and never runs after a preview.
+    So a DAG that is scheduled on a view's asset reads published data, and never runs after a preview.
     """
 
     def words(self, context: Context) -> Sequence[str]:
-        """A later try does all that is left: if another publication came first, the cells are computed again."""
+        """A retry does everything that is left: if another publication came first, the cells are computed again."""
         if context["ti"].try_number > 1:
             return ("rebuild", "--json", f"--id={self.id_of(context)}")
         return super().words(context)
 
     def shown(self, answer: Mapping[str, Any], context: Context) -> Mapping[str, Any]:
-        """AirflowSkipException if there was nothing to publish."""
+        """Set the outlets. AirflowSkipException if there was nothing to publish."""
         shown = super().shown(answer, context)
         if shown["state"] == UNCHANGED:
-            raise AirflowSkipException("nothing is new: what is published says it all")
+            raise AirflowSkipException("nothing is new since the last publication")
         if shown["state"] == PREVIEWED:
             self.log.info("%s", json.dumps(answer, indent=2))
         published = () if shown["state"] == PREVIEWED else shown["views"]
@@ -107,16 +109,16 @@ class Publish(RecomputeStep):
 
 
 class ViewDone(BaseOperator):
-    """Reads the report of the job, and is skipped if nothing of its view had to be computed."""
+    """Shows what the one job did for one view, as a task of its own; skipped if nothing of the view was computed."""
 
     def __init__(self, *, job: RecomputeStep, **options: Any) -> None:  # noqa: ANN401 - Airflow's own
-        """`job`: what computed all views. This task is named as its view."""
+        """`job`: the task that computes all views. This task is named after its view."""
         super().__init__(**options)
         self.job = job.task_id
         self.set_upstream(job)
 
     def execute(self, context: Context) -> Mapping[str, Any]:
-        """Give back days, blocks, events and seconds of this view."""
+        """Return days, blocks, events and seconds of this view."""
         views: Mapping[str, Mapping[str, Any]] = context["ti"].xcom_pull(task_ids=self.job).get("views", {})
         if self.task_id not in views:
             raise AirflowSkipException(f"nothing of `{self.task_id}` had to be computed")
@@ -125,12 +127,8 @@ class ViewDone(BaseOperator):
         return done
 
 
-AGAIN = {"retries": 3, "retry_delay": timedelta(seconds=30), "retry_exponential_backoff": True}
-"""A neighbour that is away comes back. What is tried again goes on where the last try ended."""
-
-
 def recompute_graph() -> None:
-    """Add the tasks to the DAG at hand."""
+    """Add the tasks of a recompute to the current DAG."""
     views = registered_views()
     job = RecomputeStep(task_id="rebuild", step="compute", doc_md=RecomputeStep.__doc__)
     ChooseCut(task_id="choose_cut", step="plan", doc_md=ChooseCut.__doc__) >> job
