@@ -61,7 +61,7 @@ class MergedCellReader:
         return asyncio.run(self._moment())
 
     def tables(self, basis: ReadSnapshot, view: View, read: Callable[[int], None]) -> Iterator[pa.Table]:
-        """Yield the cells of a view as columns store, window, dimensions, states; `read` gets the number of stores done."""
+        """Yield the cells of a view: columns store, window, dimensions, states. `read` gets the stores done."""
         cells = MergedCells(self._readers, self._ttl)
         for start in range(0, len(self.stores), AT_ONCE):
             stores = self.stores[start : start + AT_ONCE]

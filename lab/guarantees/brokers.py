@@ -1,4 +1,4 @@
-"""The brokers of the proving ground: one with a second listener behind a tap, and three nodes that may be killed.
+"""Brokers for the experiments: one with a second listener behind a fault proxy, and three nodes that may be killed.
 
 They have a home of their own below `GALATEA_HOME/prove`, free ports, and an empty log at every start.
 """
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from deploy.settings import Settings
 
 SILENCE_MS = 12_000
-"""How long a node of three may be silent before another leads."""
+"""Time without heartbeat after which another node leads."""
 CONTROLLER, FOLLOWER, LEADER = 1, 2, 3
 _PROPERTIES = """\
 process.roles={roles}
@@ -49,13 +49,13 @@ log.segment.bytes=16777216
 
 @dataclass(frozen=True)
 class Cluster:
-    """A controller and two brokers. `bootstrap` reaches both brokers; `pid` is asked by a node's number."""
+    """A controller and two brokers. `bootstrap`: both brokers."""
 
     bootstrap: str
     home: Path
 
     def pid(self, number: int) -> int:
-        """The process of a node. LookupError if it does not run."""
+        """Return the pid of a node. Raises LookupError if it is not running."""
         pid = Records(self.home).pid(_name(number))
         if pid is None:
             raise LookupError(f"node {number} does not run")
@@ -64,12 +64,12 @@ class Cluster:
 
 @contextmanager
 def one_broker(settings: "Settings", home: Path) -> Iterator[tuple[str, str, FaultProxy]]:
-    """Its address, its address behind the tap, and the tap."""
+    """Start a broker; yields its address, its address through the fault proxy, and the proxy."""
     port, behind, before, controller = free_ports(4)
     listeners = f"PLAINTEXT://{LOOPBACK}:{port},PROXY://{LOOPBACK}:{behind},CONTROLLER://{LOOPBACK}:{controller}"
     advertised = f"PLAINTEXT://{LOOPBACK}:{port},PROXY://{LOOPBACK}:{before}"
     more = f"advertised.listeners={advertised}\ninter.broker.listener.name=PLAINTEXT\n"
-    properties = _said(1, "broker,controller", listeners, controller, home) + more
+    properties = _properties(1, "broker,controller", listeners, controller, home) + more
     ports = {port: "a port of its own", behind: "a port of its own", controller: "a port of its own"}
     node = _component(1, properties, f"{LOOPBACK}:{port}", ports, (settings, home, new_cluster()))
     with Supervisor(home, [node]) as running:
@@ -80,14 +80,14 @@ def one_broker(settings: "Settings", home: Path) -> Iterator[tuple[str, str, Fau
 
 @contextmanager
 def three_nodes(settings: "Settings", home: Path) -> Iterator[Cluster]:
-    """Started, and never started again when they are killed."""
+    """Start three nodes, which are not restarted when they are killed."""
     controller, *ports = free_ports(3)
     at = {number: f"{LOOPBACK}:{port}" for number, port in zip((FOLLOWER, LEADER), ports, strict=True)}
     made = (settings, home, new_cluster())
-    own = _said(CONTROLLER, "controller", f"CONTROLLER://{LOOPBACK}:{controller}", controller, home)
+    own = _properties(CONTROLLER, "controller", f"CONTROLLER://{LOOPBACK}:{controller}", controller, home)
     nodes = [_component(CONTROLLER, own, "", {controller: "a port of its own"}, made)]
     for number, address in at.items():
-        own = _said(number, "broker", f"PLAINTEXT://{address}", controller, home)
+        own = _properties(number, "broker", f"PLAINTEXT://{address}", controller, home)
         ports_of = {int(address.rpartition(":")[2]): "a port of its own"}
         nodes.append(_component(number, own, address, ports_of, made))
     with Supervisor(home, nodes) as running:
@@ -95,7 +95,7 @@ def three_nodes(settings: "Settings", home: Path) -> Iterator[Cluster]:
         yield Cluster(",".join(at.values()), home)
 
 
-def _said(number: int, roles: str, listeners: str, controller: int, home: Path) -> str:
+def _properties(number: int, roles: str, listeners: str, controller: int, home: Path) -> str:
     data = home / _name(number) / "data"
     place = {"number": number, "host": LOOPBACK, "controller": controller, "data": data, "silence_ms": SILENCE_MS}
     return _PROPERTIES.format(roles=roles, listeners=listeners, **place)

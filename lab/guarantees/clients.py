@@ -1,9 +1,4 @@
-"""Reading a topic to its end, and going on where a group has committed.
-
-Sending numbers so that one request is one record, and faults can be counted by requests.
-
-Members of groups as Galatea has them (`master_dataset.kafka.consumer`), and waiting for what they have done.
-"""
+"""Kafka clients of the experiments: consumers, producers that send one record per request, and group members."""
 
 import asyncio
 import logging
@@ -29,7 +24,7 @@ Options = Mapping[str, str | int | bool]
 
 
 class ReceivedRecord(NamedTuple):
-    """One record: where it lies and what it says."""
+    """A record as it was read."""
 
     partition: int
     offset: int
@@ -38,12 +33,12 @@ class ReceivedRecord(NamedTuple):
 
     @property
     def number(self) -> int:
-        """The value, where it is a number."""
+        """The value as a number."""
         return int(self.value)
 
 
 def consumer(bootstrap: str, group: str, options: Options | None = None) -> Consumer:
-    """A consumer that commits nothing by itself and says when it has reached the end of a partition."""
+    """Return a consumer without auto-commit that reports the end of a partition."""
     usual = {
         "bootstrap.servers": bootstrap,
         "group.id": group,
@@ -57,7 +52,7 @@ def consumer(bootstrap: str, group: str, options: Options | None = None) -> Cons
 
 
 def read(bootstrap: str, topic: str, isolation: str = COMMITTED) -> list[list[ReceivedRecord]]:
-    """Everything in the topic now, by partition. The end is where the broker says it is: offsets may have gaps."""
+    """Read everything in the topic now, by partition. The broker reports the end, because offsets may have gaps."""
     reader = consumer(bootstrap, "galatea-prove-reader", {"isolation.level": isolation})
     try:
         numbers = sorted(reader.list_topics(topic, timeout=PATIENCE_SECONDS).topics[topic].partitions)
@@ -73,12 +68,12 @@ def read(bootstrap: str, topic: str, isolation: str = COMMITTED) -> list[list[Re
 
 
 def numbers(bootstrap: str, topic: str, isolation: str = COMMITTED) -> list[list[int]]:
-    """The numbers in the topic, by partition."""
+    """Read the numbers in the topic, by partition."""
     return [[seen.number for seen in partition] for partition in read(bootstrap, topic, isolation)]
 
 
 def until_end(reader: Consumer, partitions: int = 1) -> Iterator[Message]:
-    """Every record until the end of so many partitions was reached. TimeoutError if nothing comes any more."""
+    """Yield every record until the end of all partitions is reached. Raises TimeoutError if nothing more arrives."""
     ended: set[int] = set()
     while len(ended) < partitions:
         message = reader.poll(PATIENCE_SECONDS)
@@ -94,36 +89,36 @@ def until_end(reader: Consumer, partitions: int = 1) -> Iterator[Message]:
 
 
 def resumed(bootstrap: str, group: str, topic: str, options: Options | None = None) -> Consumer:
-    """A consumer of partition 0 that stands where its group has committed, without being a member of it.
+    """Return a consumer of partition 0 at the committed offset of a group, without being a member of it.
 
-    A member that was killed would be waited for; who assigns partitions itself goes on at once.
+    The group would wait for a killed member; a consumer that assigns partitions itself continues at once.
     """
     reader = consumer(bootstrap, group, options)
-    reader.list_topics(topic, timeout=PATIENCE_SECONDS)  # or it looks for the leader a second later
+    reader.list_topics(topic, timeout=PATIENCE_SECONDS)  # otherwise it looks for the leader a second later
     reader.assign([TopicPartition(topic, 0, committed(reader, topic))])
     return reader
 
 
 def _may_pass(error: Exception) -> bool:
-    """The group's coordinator may still be reading what it knows."""
+    """The group's coordinator may still be loading."""
     return isinstance(error, KafkaException) and (error.args[0].retriable() or error.args[0].code() in _BEGINNING)
 
 
 @stamina.retry(on=_may_pass, attempts=None, timeout=PATIENCE_SECONDS, wait_initial=0.05)
 def committed(reader: Consumer, topic: str) -> int:
-    """Where the group goes on in partition 0; its beginning if it has never committed."""
+    """Return the committed offset of the group in partition 0, or its beginning."""
     [place] = reader.committed([TopicPartition(topic, 0)], timeout=PATIENCE_SECONDS)
     return place.offset if place.offset >= 0 else OFFSET_BEGINNING
 
 
 def commit(reader: Consumer, message: Message) -> None:
-    """Commit that this record and all before it are done, and wait until the broker has it."""
+    """Commit this record and all before it, and wait for the broker."""
     reader.commit(message=message, asynchronous=False)
 
 
 _PATIENCE_SECONDS = 120
 _QUIET = {"log_level": 0, "error_cb": lambda _error: None}
-"""Broken connections are what experiments are about."""
+"""Broken connections are expected in experiments."""
 
 
 def _silent_logger() -> logging.Logger:
@@ -138,7 +133,7 @@ _SILENT = _silent_logger()
 
 @dataclass
 class SendReport:
-    """What the producer reported: `ok` delivered, `failed` given up, which means unknown. `seconds` for all."""
+    """What the producer reported. `ok`: delivered; `failed`: given up, which means unknown; `seconds`: for all."""
 
     ok: list[int] = field(default_factory=list)
     failed: list[int] = field(default_factory=list)
@@ -146,7 +141,10 @@ class SendReport:
 
 
 def producer(bootstrap: str, **more: object) -> Producer:
-    """One record a request, retried after 50 ms; `more`: options of librdkafka with `_` for `.`, such as `acks`."""
+    """Return a producer that sends one record per request and retries after 50 ms.
+
+    `more`: librdkafka options with `_` for `.`, such as `enable_idempotence`.
+    """
     options = {
         "bootstrap.servers": bootstrap,
         "linger.ms": 0,
@@ -162,7 +160,7 @@ def producer(bootstrap: str, **more: object) -> Producer:
 
 
 def send(sender: Producer, topic: str, numbers: Iterable[int], *, block: int = 0) -> SendReport:
-    """Send numbers in order and wait for every report; after each `block` records as well, if it is not 0."""
+    """Send numbers in order and wait for every report, also after each `block` records unless it is 0."""
     sent, began = SendReport(), time.monotonic()
 
     def reported(error: KafkaError | None, message: Message) -> None:
@@ -179,13 +177,13 @@ def send(sender: Producer, topic: str, numbers: Iterable[int], *, block: int = 0
 
 
 def flush(sender: Producer) -> None:
-    """Wait for every report. TimeoutError if one does not come."""
+    """Wait for every delivery report. Raises TimeoutError if one is missing."""
     if sender.flush(_PATIENCE_SECONDS):
         raise TimeoutError(f"the broker has not answered for {_PATIENCE_SECONDS} s")
 
 
 QUIET_SECONDS, LOOK_SECONDS = 30.0, 0.01
-"""When nothing was done for so long, the counts say what is missing."""
+"""Give up after this time without progress; the counts then show what is missing."""
 
 
 @asynccontextmanager
@@ -196,7 +194,7 @@ async def member(
     limits: ConsumerLimits,
     connect: Callable[[dict[str, Any]], Any] = Consumer,
 ) -> AsyncIterator[KeyedConsumer]:
-    """Hands records of the topic over meanwhile. `settings`: server and group. Raises what `Consuming.run` raises."""
+    """Run a member of a group meanwhile. `settings`: server and group. Raises what `Consuming.run` raises."""
     consuming = KeyedConsumer({"log_level": 0, **settings}, [topic], taker, limits, connect)
     running = asyncio.ensure_future(consuming.run())
     try:
@@ -206,10 +204,10 @@ async def member(
         await running
 
 
-async def until(is_so: Callable[[], bool], done: Callable[[], int]) -> None:
-    """Wait until it is so, or until `done` counts nothing more."""
+async def until(condition: Callable[[], bool], done: Callable[[], int]) -> None:
+    """Wait until the condition holds, or `done` makes no more progress."""
     seen, since = -1, time.monotonic()
-    while not is_so() and time.monotonic() - since < QUIET_SECONDS:
+    while not condition() and time.monotonic() - since < QUIET_SECONDS:
         await asyncio.sleep(LOOK_SECONDS)
         if (now := done()) != seen:
             seen, since = now, time.monotonic()

@@ -1,1 +1,1 @@
-"""One experiment is one file: the concept, the fault, what has to come of it and why."""
+"""Experiments, one per module: the concept, the fault, the expected result and the reason."""

@@ -1,10 +1,10 @@
-"""P15, what an aborted transaction leaves: records that nobody should read, and gaps that are no loss.
+"""P15, aborted transactions leave records that must not be read, and gaps that are no loss.
 
-Ten transactions of ten records are committed and ten are aborted. All 200 records are in the log. Who reads committed
-records is given 100; who does not is given all. Each transaction ends with a control record that has an offset and is
-given to nobody: positions jump over it. So "every offset was seen" is no test for completeness, and "the last offset
-was reached" waits for ever; Galatea compares positions with ends. Every reader of Galatea reads committed records
-only.
+Ten transactions of ten records are committed and ten are aborted. All 200 records are in the log. A consumer with
+read_committed gets 100, one with read_uncommitted gets all. Each transaction ends with a control record that has an
+offset but is never delivered, so positions skip it. "Every offset was seen" is therefore no test of completeness, and
+waiting for the last offset never ends; Galatea compares positions with end offsets. All consumers of Galatea use
+read_committed.
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,7 @@
-"""P02, at least once: the record is worked off before the position is committed.
+"""P02, at least once: the record is processed before its offset is committed.
 
-Whoever dies between the two finds the record again and works it off a second time: each kill duplicates one, and none
-is lost. Archive and speed read like this; what comes twice is made harmless behind it (P04, P05).
+A consumer that dies in between gets the record again and processes it twice: each kill duplicates one record, and none
+is lost. Archive and speed layer read like this; later steps make duplicates harmless (P04, P05).
 """
 
 from collections.abc import Sequence

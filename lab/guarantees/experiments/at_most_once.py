@@ -1,8 +1,7 @@
-"""P01, at most once: the position is committed before the record is worked off.
+"""P01, at most once: the offset is committed before the record is processed.
 
-A consumer that says "done" first and works afterwards has nothing to come back to when it dies in between: the group
-goes on behind a record that nobody has worked off. Each of the kills loses one record, and none is ever worked off
-twice. Nothing in Galatea reads like this.
+A consumer that commits first has nothing to return to when it dies before the work: the group continues after a record
+that nobody has processed. Each kill loses one record, and none is processed twice. Nothing in Galatea reads like this.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,7 +20,7 @@ def run(setup: ExperimentSetup) -> Sequence[Result]:
 
 
 def killed_between(setup: ExperimentSetup, module: str, name: str, mode: str, expected: Mapping[str, Bound]) -> Result:
-    """Let the consumer of that experiment die between its two steps, and count what its lives have worked off."""
+    """Kill the consumer of that experiment between its two steps, and count what was processed."""
     size, topic, journal = setup.size, setup.numbered(name), setup.file(name)
     task = {"bootstrap": setup.bootstrap, "topic": topic, "group": topic, "journal": str(journal)}
     killed, bounds = (

@@ -1,8 +1,8 @@
-"""P03, auto-commit: the client commits by the clock what it has handed out, whether it was worked off or not.
+"""P03, auto-commit: the client periodically commits what it has delivered, processed or not.
 
-(a) Records wait in a queue of the process while their positions are committed already: who dies then loses the queue.
-(b) Records are worked off while no commit was due yet: who dies then works them off again. The same setting loses and
-duplicates, so it guarantees nothing. A rule of this repository forbids it everywhere but in this file.
+(a) Records wait in a queue of the process while their offsets are already committed: a kill loses the queue. (b)
+Records are processed while no commit is due yet: after a kill they are processed again. The same setting loses and
+duplicates, so it guarantees nothing. A house rule forbids it everywhere except in this file.
 """
 
 import time
@@ -75,7 +75,7 @@ def child_main(bootstrap: str, topic: str, group: str, journal: str, interval_ms
             append(file, number)
             done = number + 1
             if kill_at and interval_ms == LATE_MS and done > RECORDS // 4 > committed:
-                die()  # (b): what is worked off was not
+                die()  # (b): what is processed was not committed
     reader.close()
 
 

@@ -1,10 +1,10 @@
-"""P20, a reader that is slower than its topic needs back pressure, or its memory grows until it dies.
+"""P20, a consumer that is slower than its topic needs back pressure, or its memory grows until it dies.
 
-Ten records come for each that is worked off. A queue without a bound takes them all: its peak is the whole topic.
-With a bound the consumer pauses its partition when the queue is full, which tells the client to fetch no more, and
-resumes it when there is room; records wait in the broker, which is made for that. (The client has a buffer of its
-own, 64 MB unless said: here 1 MB.) Nothing is lost either way; only one of them can go on for ever. Galatea's own
-module (`master_dataset.kafka.consumer`) takes up to 500 records at a look, so that many may be above its bound.
+Ten records arrive for each one that is processed. An unbounded queue takes them all: its peak is the whole topic. With
+a bound, the consumer pauses its partition when the queue is full, so that the client fetches no more, and resumes it
+when there is room; records wait in the broker, which is made for that. (The client has a buffer of its own, 64 MB by
+default, here 1 MB.) Nothing is lost either way, but only the bounded one can run for ever. Galatea's consumer
+(`master_dataset.kafka.consumer`) takes up to 500 records per poll, so it may exceed its bound by that many.
 """
 
 import asyncio
@@ -50,7 +50,7 @@ class Intake:
         self.ended = False
 
     def take(self) -> None:
-        """Let come what comes while one record is worked off."""
+        """Take what arrives while one record is processed."""
         is_paused = self.pauses > self.resumes
         for message in self._reader.consume(TIMES_FASTER, 0 if is_paused or self.ended else SOON_SECONDS):
             error = message.error()

@@ -1,10 +1,10 @@
-"""P19, records worked off side by side are done out of order, and so are careless commits.
+"""P19, records that are processed concurrently finish out of order, and so do careless commits.
 
-Eight workers take records as they come; each takes a while of its own. (a) Who commits a record when it is done commits
-everything before it too, for a position is one number: a slower record before it is forgotten when the process dies.
-(b) Who commits only up to the first record that is not done loses none, and does some again. Both do the records of one
-key in the wrong order. (c) One lane for each key keeps that order as well, and still works several records at a time.
-That is what Galatea's own module does (`master_dataset.kafka.consumer`), which commits every second.
+Eight workers take records as they come, and each takes a different time. (a) Committing a record when it is done also
+commits every record before it, because a position is one number: a slower record before it is lost when the process
+dies. (b) Committing only up to the first unfinished record loses none, and repeats some. Both process records of one
+key out of order. (c) One queue per key also keeps that order, and still processes several records at a time. Galatea's
+consumer does this (`master_dataset.kafka.consumer`) and commits every second.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ from lab.guarantees.results import ANY, Bound, Counts, Result, at_least, count_n
 from master_dataset.kafka.consumer import ConsumerLimits, ConsumerRecord, Done, Reject
 
 WORKERS, KEYS, LONGEST_MS = 8, 4, 20
-COMPLETED, PREFIX, LANES, OWN = "completed", "prefix", "lanes", "own"
+COMPLETED, PREFIX, QUEUES, OWN = "completed", "prefix", "queues", "own"
 
 
 def run(setup: ExperimentSetup) -> Sequence[Result]:
@@ -34,7 +34,7 @@ def run(setup: ExperimentSetup) -> Sequence[Result]:
     return [
         _line(setup, COMPLETED, "commit on completion", {"lost": some, "duplicated": ANY, "reordered": some}),
         _line(setup, PREFIX, "commit the contiguous prefix", {"duplicated": some, "reordered": some}),
-        _line(setup, LANES, "the same, a lane for each key", {"duplicated": ANY}),
+        _line(setup, QUEUES, "the same, a lane for each key", {"duplicated": ANY}),
         _line(setup, OWN, "the same, `master_dataset.kafka.consumer`", {"duplicated": ANY}),
     ]
 
@@ -97,7 +97,7 @@ def child_main(bootstrap: str, topic: str, journals: Sequence[str], how: str, se
         return
     reader, chance = resumed(bootstrap, topic, topic), Random(seed)  # noqa: S311 - reproducible on purpose
     commits, finished = Commits(reader, topic, how), SimpleQueue[int]()
-    lanes = [ThreadPoolExecutor(1) for _ in range(KEYS)] if how == LANES else [ThreadPoolExecutor(WORKERS)]
+    queues = [ThreadPoolExecutor(1) for _ in range(KEYS)] if how == QUEUES else [ThreadPoolExecutor(WORKERS)]
     more, done = True, 0
     with Path(journals[0 if kill_at is not None else 1]).open("a") as file:
         while more or commits.under_way:
@@ -110,7 +110,7 @@ def child_main(bootstrap: str, topic: str, journals: Sequence[str], how: str, se
                     continue
                 number = int(message.value() or b"")
                 commits.begun(number)
-                lanes[number % KEYS % len(lanes)].submit(_work, number, chance.randint(1, LONGEST_MS), finished)
+                queues[number % KEYS % len(queues)].submit(_work, number, chance.randint(1, LONGEST_MS), finished)
                 continue
             number = finished.get()
             append(file, number)

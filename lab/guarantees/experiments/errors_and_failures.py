@@ -1,10 +1,10 @@
-"""P21, an error and a failure are two things.
+"""P21, a bad record and an unavailable sink need different handling.
 
-An error comes again with the same record: every hundredth is refused by the sink (422), today and tomorrow. A failure
-passes: in the middle the sink is down for a while (503), and then takes the same record. Who tells them apart puts the
-bad record aside as a dead letter with its reason and goes on, and repeats the other in order until it is taken: nothing
-is lost. Who skips on any exception loses every record that came while the sink was down, and says nothing. Galatea's
-own module (`master_dataset.kafka.consumer`) hands over many at once: of a batch that is refused it tries each alone.
+A bad record fails every time: the sink rejects every hundredth record (422), today and tomorrow. An outage passes: in
+the middle, the sink is down for a while (503) and then takes the same record. A consumer that distinguishes them stores
+the bad record as a dead letter with its reason and continues, and retries the other in order until it is accepted:
+nothing is lost. A consumer that skips on any exception silently loses every record that arrives during the outage.
+Galatea's consumer (`master_dataset.kafka.consumer`) hands over batches: if one is rejected, it tries each record alone.
 """
 
 import asyncio

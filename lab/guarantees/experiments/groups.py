@@ -1,9 +1,9 @@
-"""P18, consumer groups: members of one group share the partitions, and every group gets everything.
+"""P18, consumer groups: members of one group share the partitions, and every group gets every record.
 
-Three processes of one group are given two of six partitions each; together they work off every record once. One is
-killed with five records worked off and not committed: its partitions move to the others, who begin where it
-committed, so just these five come twice, and none is lost. Three groups, instead, each read all records. The
-archive and speed read the same topics like that, each for itself.
+Three processes of one group get two of six partitions each; together they process every record once. One is killed with
+five processed but uncommitted records: its partitions move to the others, which start at its last commit, so exactly
+these five are repeated and none is lost. Three separate groups, in contrast, read all records each. Archive and speed
+layer read the same topics in this way.
 """
 
 import subprocess
@@ -53,7 +53,7 @@ def _balanced(setup: ExperimentSetup) -> Result:
         _fill(setup, topic, sent)
         await_that(lambda: members[0].poll() is not None, "the first member was not killed")
         moved = _assigned(journals[0])
-        await_that(lambda: _done(journals) >= sent or _have_ended(members[1:]), "records were not worked off")
+        await_that(lambda: _done(journals) >= sent or _have_ended(members[1:]), "records were not processed")
         survivors = sum(_assigned(each) for each in journals[1:])
     lines = [processed(journal) for journal in journals]
     everything = count_numbers(sent, [number for each in lines for number in each])

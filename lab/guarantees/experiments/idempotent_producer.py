@@ -1,7 +1,7 @@
-"""P07, the idempotent producer: the broker knows a record that it has, by producer id and sequence number.
+"""P07, the idempotent producer: the broker recognises a record by producer id and sequence number.
 
-The same lost acknowledgements as in P06, and the same retries. But the broker numbers what a producer sends to a
-partition, and answers a repetition without writing it. Every producer of Galatea is set like this.
+The same lost acknowledgements as in P06, and the same retries. But the broker tracks sequence numbers per producer and
+partition, and acknowledges a repetition without writing it. Every producer of Galatea is idempotent.
 """
 
 from collections.abc import Sequence

@@ -1,10 +1,10 @@
-"""P10, ways to keep the order: wait for each acknowledgement, or sequence numbers.
+"""P10, two ways to keep the order: wait for each acknowledgement, or sequence numbers.
 
-The same refusals as in P09. (a) Who waits for the report of a record before sending the next keeps the order, and is
-as slow as that sounds. (b) `max.in.flight=1` is meant to do the same inside the client, and does not with this one:
-librdkafka has the next request ready while one is on its way, and sends it although the one before was refused (its
-issue 1092). One record overtakes at each fault. (c) With idempotence the broker takes sequence numbers only in order:
-it refuses those that came too early, and the producer repeats them all in order, with five requests on their way.
+The same rejections as in P09. (a) Waiting for the report of a record before sending the next one keeps the order, and
+is as slow as it sounds. (b) `max.in.flight=1` should do the same inside the client, but does not in this one:
+librdkafka has the next request ready while one is in flight, and sends it although the previous one was rejected (its
+issue 1092). One record overtakes at each fault. (c) With idempotence, the broker accepts sequence numbers only in
+order: it rejects those that are too early, and the producer resends them in order, with five requests in flight.
 Galatea's producers do (c).
 """
 

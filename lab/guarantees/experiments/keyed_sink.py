@@ -1,8 +1,8 @@
-"""P04, exactly once by idempotent processing: at least once into a sink that overwrites by identity.
+"""P04, exactly once by idempotent writes: at least once into a sink that overwrites by identity.
 
-The consumer of P02 dies in the same places and writes the same records twice. But its sink keeps one row for each
-identity, so the second time changes nothing. Speed rows (overwritten by key), the archive (a micro-batch has a number)
-and the switch of a publication (only from N) work like this.
+The consumer of P02 dies at the same places and writes the same records twice. But its sink keeps one row per identity,
+so the second write changes nothing. Speed rows (overwritten by key), the archive (numbered micro-batches) and the
+publication switch (compare-and-set from N) work like this.
 """
 
 import sqlite3

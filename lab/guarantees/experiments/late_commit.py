@@ -1,13 +1,13 @@
 """P17, a commit that the network delivers late ends the next transaction.
 
-The tap holds the end of transaction 1 and breaks the connection. The client sends it again by itself, tells nobody,
-and the commit is done. Transaction 2 has written to its first target when the tap delivers what it held. It comes
-from the same producer in the same epoch, so the broker takes it for the end of transaction 2: the first half of it is
-committed, without a position. Then the application aborts transaction 2 and does it again: the half is there twice.
+The fault proxy holds the EndTxn of transaction 1 and closes the connection. The client silently resends it, and the
+commit succeeds. Transaction 2 has written to its first target when the proxy delivers what it held. It comes from the
+same producer in the same epoch, so the broker takes it as the end of transaction 2: its first half is committed,
+without an offset. Then the application aborts transaction 2 and repeats it: that half is there twice.
 
-Who looks at the connection after each commit and discards the producer when it broke (rule 6 of the loop) is in a new
-epoch by then: the late end is refused with 47, and nothing is torn. (librdkafka issue 5423; brokers and clients that
-both know KIP-890 raise the epoch at every transaction.)
+A producer that checks the connection after each commit and is discarded if it broke (rule 6 of the loop) is in a new
+epoch by then: the late EndTxn is rejected with error 47, and nothing is half-committed. (librdkafka issue 5423; brokers
+and clients that both support KIP-890 raise the epoch with every transaction.)
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,10 +1,10 @@
-"""P12, acks=1 against acks=all: the leader dies with what only it had.
+"""P12, acks=1 and acks=all: the leader dies with records that only it had.
 
-A controller, and two brokers that hold a partition: 3 leads, 2 follows, one copy in step is enough. The follower is
-stopped (it looks alive for some seconds), and more records are sent. With acks=1 the leader alone says that it has
-them. It is killed, the follower goes on and leads: what was acknowledged is gone. With acks=all the producer was told
-nothing yet, because the follower had not answered; it sends the rest to the new leader, and nothing is lost. Galatea
-acknowledges with acks=all, and with three brokers only when two copies have a record.
+A controller and two brokers with one partition: 3 leads, 2 follows, and one in-sync replica is enough. The follower is
+stopped (it seems alive for some seconds) while more records are sent. With acks=1, the leader alone acknowledges them.
+It is killed, the follower continues and leads: acknowledged records are gone. With acks=all, the producer got no
+acknowledgement, because the follower had not responded; it resends the rest to the new leader, and nothing is lost.
+Galatea uses acks=all, and with three brokers two in-sync replicas.
 """
 
 import os

@@ -1,7 +1,7 @@
-"""P11, acks=0: who asks for no acknowledgement is told that everything arrived.
+"""P11, acks=0: a producer without acknowledgements reports every record as delivered.
 
-The tap loses ten requests on their way. With acks=0 the producer reports a record as delivered when it has been handed
-to the network, so all are reported and ten are nowhere. With acks=1 it waits for an answer, gets none, and repeats.
+The fault proxy drops ten requests. With acks=0, the producer reports a record as delivered once it is handed to the
+network, so all are reported and ten are missing. With acks=1, it waits for a response, gets none, and resends.
 """
 
 from collections.abc import Sequence
@@ -52,11 +52,11 @@ def _line(setup: ExperimentSetup, acks: int) -> Result:
 
 
 def _await_all(setup: ExperimentSetup, topic: str, before: int, sent: SendReport, rule: Rule) -> None:
-    """Nobody says when records without acknowledgement are written: the tap has all, then the log has what passed."""
+    """Nobody says when records without acknowledgement are written: the proxy has all, then the log has what passed."""
     proxy = setup.required_proxy
     await_that(
         lambda: proxy.forwarded.get(Api.PRODUCE, 0) - before + rule.hits >= len(sent.ok),
-        "requests did not reach the tap",
+        "requests did not reach the fault proxy",
     )
     passed = proxy.forwarded[Api.PRODUCE] - before
     await_that(lambda: len(numbers(setup.bootstrap, topic)[0]) >= passed, "records that passed are not in the log")

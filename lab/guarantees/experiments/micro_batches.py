@@ -1,9 +1,9 @@
-"""P23, micro-batches that take what is there: no timer, no fixed size.
+"""P23, micro-batches that take what is there: no timer and no fixed size.
 
-Work costs 20 ms, and 0.05 ms for each record. Who waits for one record and then takes all that came meanwhile has
-batches of one while little comes, and of a hundred and more while much comes: the load itself makes them larger. A
-fixed batch of a hundred lets the first record wait for ninety-nine others, which takes as long as they take to come.
-The speed layer takes what is there, up to a limit. Only counts decide; delays are printed.
+A batch costs 20 ms plus 0.05 ms per record. A consumer that waits for one record and then takes everything that has
+arrived has batches of one under low load and of more than a hundred under high load: the load itself makes them larger.
+With a fixed batch of a hundred, the first record waits for ninety-nine others. The speed layer takes what is there, up
+to a limit. Only counts decide the verdict; delays are printed.
 """
 
 import time

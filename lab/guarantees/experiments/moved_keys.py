@@ -1,9 +1,9 @@
-"""P13, order holds within a partition only, and more partitions move keys.
+"""P13, order holds only within a partition, and adding partitions moves keys.
 
-A key's records keep their order because they share a partition, which is the hash of the key modulo the number of
-partitions. A thousand keys are sent twice. With as many partitions as before each finds its own again; with three more
-two thirds of them do not, and their records now lie in two partitions, between which no order exists. So the key of
-Galatea's topics is the store and the number of their partitions is fixed; to change it is to make a new topic.
+Records of one key keep their order because they share a partition: the hash of the key modulo the number of partitions.
+A thousand keys are sent twice. With the same number of partitions, each key finds its own again; with three more, two
+thirds do not, and their records are now in two partitions with no order between them. Therefore the key of Galatea's
+topics is the store and the number of partitions is fixed; to change it, create a new topic.
 """
 
 from collections.abc import Sequence

@@ -1,8 +1,8 @@
-"""P09, retries reorder: with several requests on their way, the one that is repeated arrives behind the next ones.
+"""P09, retries reorder: with several requests in flight, the one that is resent arrives after later ones.
 
-The tap refuses a request (as a leader does that has too few copies in step for a moment) when the next is written
-already. The producer repeats it a little later. Nothing is lost and nothing is there twice, but each fault puts one
-record behind others that were sent after it.
+The fault proxy rejects a request (as a leader does that temporarily has too few in-sync replicas) when the next one is
+already written. The producer resends it a little later. Nothing is lost or duplicated, but each fault places one record
+after others that were sent later.
 """
 
 from collections.abc import Sequence

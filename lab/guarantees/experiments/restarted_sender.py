@@ -1,10 +1,10 @@
-"""P08, idempotence ends with the session: a sender that starts again is another producer.
+"""P08, idempotence ends with the session: a restarted sender is a different producer.
 
 A till is killed half-way and, since it does not know what arrived, sends its last ten receipts again. It has a new
-producer id now, so the broker takes them: ten duplicates in the topic, although the producer is idempotent. What makes
-them harmless is the identity of a receipt. The same records go through Galatea's own parser, and the first delivery of
-each identity is kept, by partition and offset: the rule by which both layers count. (What Spark makes of that rule is
-tested where Spark runs; here the rule itself is shown, on records that a real broker holds.)
+producer id, so the broker accepts them: ten duplicates in the topic although the producer is idempotent. The identity
+of a receipt makes them harmless. The same records go through Galatea's own parser, and the first delivery of each
+identity is kept, by partition and offset: the rule by which both layers count. (How Spark implements the rule is tested
+where Spark runs; here the rule itself is shown on records of a real broker.)
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,9 +1,9 @@
-"""P06, a producer's retry makes duplicates: the record was written, but its acknowledgement is lost.
+"""P06, retries of a producer make duplicates: the record was written, but its acknowledgement is lost.
 
-The tap swallows ten answers of the broker and breaks the connection. A producer cannot know whether the request or the
-answer was lost, so it sends again, and the log has the record twice. Without retries it reports a failure instead, and
-the record is there all the same: "failed" means unknown. Unknown senders do this to Galatea every day, so identity, and
-not transport, decides what a duplicate is.
+The fault proxy drops ten responses of the broker and closes the connection. A producer cannot know whether the request
+or the response was lost, so it resends, and the log has the record twice. Without retries it reports a failure instead,
+although the record was written: "failed" means unknown. Galatea's senders do this every day, so identity, not
+transport, decides what a duplicate is.
 """
 
 from collections.abc import Mapping, Sequence
@@ -37,7 +37,7 @@ def run(setup: ExperimentSetup) -> Sequence[Result]:
 def lost_answers(
     setup: ExperimentSetup, name: str, mode: str, expected: Mapping[str, Bound], **more: float | bool
 ) -> Result:
-    """Send the numbers one at a time while the tap swallows so many answers."""
+    """Send the numbers one at a time while the fault proxy drops so many responses."""
     size, topic = setup.size, setup.topic(name)
     faults = Rule(Api.PRODUCE, Action.DROP_RESPONSE, first=size.every // 2, every=size.every, most=size.faults)
     sender = producer(setup.proxied, **{"acks": "all", "max_in_flight": 1, "enable_idempotence": False, **more})

@@ -1,11 +1,11 @@
-"""P22, work of different kinds belongs into groups of its own.
+"""P22, work of different kinds needs consumer groups of its own.
 
-Two endpoints get the same records, in order, so each failure blocks what comes behind it. One of them is down: it
-refuses whatever it is given, or it never answers. (a) One member that serves both stands still behind its first record,
-and the healthy endpoint gets nothing more although it could. (b) With a member in a group of its own for each, side by
-side in one process, only the one whose endpoint is down stands still: the healthy one has everything while the other
-has nothing. In the end both have everything, either way. So whoever delivers to several endpoints wants a group for
-each. The members are those of Galatea's webhooks (`master_dataset.kafka.consumer`).
+Two endpoints get the same records in order, so each failure blocks the records after it. One of them is down: it
+rejects everything, or never responds. (a) One member that serves both stops at its first record, and the healthy
+endpoint gets nothing more. (b) With a member in a group of its own for each, in one process, only the one whose
+endpoint is down stops: the healthy one gets everything while the other gets nothing. In the end both have everything,
+either way. So deliveries to several endpoints need a group for each. The members are those of Galatea's webhooks
+(`master_dataset.kafka.consumer`).
 """
 
 import asyncio

@@ -1,8 +1,8 @@
-"""P05, exactly once by storing output and position together.
+"""P05, exactly once by storing output and offset together.
 
-Result and position go into one transaction of one database, and the consumer asks that database, not Kafka, where it
-stands. Whatever statement it dies behind, either both are there or neither. The archive works like this (one Delta
-commit holds rows and positions), and so do transactions of Kafka (P14).
+Result and offset are written in one transaction of one database, and the consumer asks that database, not Kafka, where
+to continue. At whichever statement it dies, either both are there or neither. The archive works like this (one Delta
+commit has rows and offsets), and so do transactions of Kafka (P14).
 """
 
 import sqlite3

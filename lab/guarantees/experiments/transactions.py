@@ -1,8 +1,8 @@
-"""P14, exactly once across partitions: output and position in one transaction of Kafka.
+"""P14, exactly once across partitions: output and offset in one Kafka transaction.
 
-A process copies a topic to two others, ten records a transaction, and is killed behind each of its six calls, five
-times each. Whoever reads only what is committed sees each record once in both topics, and both are equal after every
-death. Who reads uncommitted records sees the attempts of the dead as well.
+A process copies a topic to two others, ten records per transaction, and is killed after each of its six calls, five
+times each. A read_committed consumer sees each record once in both topics, and both are equal after every kill. A
+read_uncommitted one also sees the attempts of the killed processes.
 """
 
 from collections.abc import Iterator, Sequence

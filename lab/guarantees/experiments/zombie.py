@@ -1,10 +1,9 @@
-"""P16, zombie fencing: of two owners of one transactional id, the older can do nothing more.
+"""P16, zombie fencing: of two owners of one transactional id, the older one can do nothing more.
 
-A process that everybody takes for dead (it was only paused) holds an open transaction; another takes over and copies
-the same records. With one transactional id the new owner's `init_transactions` raises the epoch: the transaction of
-the old one is aborted, and its commit is refused, for good. With an id for each process nobody knows that they are
-the same, both commit, and every record is there twice. So an id belongs to the work (a partition), never to the
-process.
+A process that is presumed dead (it was only paused) has an open transaction; another one takes over and copies the same
+records. With one transactional id, `init_transactions` of the new owner raises the epoch: the transaction of the old
+one is aborted and its commit is rejected for good. With an id per process, the broker cannot know that they are the
+same: both commit, and every record is duplicated. So an id belongs to the work (a partition), never to the process.
 """
 
 from collections.abc import Sequence

@@ -30,8 +30,6 @@ from master_dataset.sources.pos_transactions import POS_TRANSACTIONS
 from tests.integration.conftest import settings_of
 from tests.support.receipts import receipt
 
-pytestmark = pytest.mark.nightly
-
 BATCHES = int(os.environ.get("SOAK_BATCHES", "3000"))
 STORES = 1000
 PER_SECOND = 100
@@ -141,6 +139,8 @@ def grown(samples: Sequence[tuple[int, Sample]]) -> dict[str, tuple[float, float
     return found
 
 
+@pytest.mark.nightly
+@pytest.mark.timeout(6 * 3600)
 def test_memory_of_every_process_is_flat_after_warm_up(settings: Settings, capsys: pytest.CaptureFixture[str]) -> None:
     with receipts_arriving(settings):
         samples = sampled(settings, BATCHES)
